@@ -50,7 +50,6 @@ const HOLD_SENTENCES: Readonly<Record<HoldReason, string>> = {
   'manifest-unreadable': 'waits, as its manifest cannot be read',
   superseded: 'waits for a named branch to take its place',
   lease: 'waits for the end of a lease',
-  'other-instance': 'waits, as another instance works on it',
   moved: 'stays until the instance that mirrors it now has verified its own copy',
   'still-pulling': 'is still being pulled',
   'repository-missing': 'stays for now, although the service no longer lists its repository',

@@ -167,13 +167,8 @@ async function forgetNow(
 ): Promise<void> {
   const keys = new Set(entries.map(({ id }) => targetKey(id)));
   for (const { target, id } of entries) {
-    const unlock = store.claim(id, target);
-    try {
-      const manifest = await store.manifest(target);
-      if (manifest !== null && targetKey(idOf(manifest)) === targetKey(id)) await store.retire(target);
-    } finally {
-      unlock();
-    }
+    const manifest = await store.manifest(target);
+    if (manifest !== null && targetKey(idOf(manifest)) === targetKey(id)) await store.retire(target);
     store.drifted.delete(target);
   }
   await store.drifted.save();

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { digestSettings } from '../config/changes.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { sharingSetting } from '../config/sharing.ts';
-import { isLocked, probeLock } from '../lib/disk/lock.ts';
+import { LockedError } from '../lib/disk/lock.ts';
 import { mountText, unsharedLocksIn } from '../lib/disk/lock-reach.ts';
 import type { MirrorError } from '../lib/errors/errors.ts';
 import { bindNativeCalls } from '../lib/native/file-calls.ts';
@@ -12,6 +12,7 @@ import { escaped } from '../lib/text/terminal-text.ts';
 import { eventFailure, type EventSink } from '../mirror/pass/events.ts';
 import { knownDirectoryId } from '../mirror/store/directory.ts';
 import { layoutOf } from '../mirror/store/layout.ts';
+import { obstacleToWriting, OtherCountError } from '../mirror/store/shards/directory-locks.ts';
 import { failureIn, type LoadSettings, ownChanges } from './settings/live-settings.ts';
 import type { Notifier } from './supervision/notify.ts';
 import { startWatchdog } from './supervision/supervise.ts';
@@ -38,8 +39,8 @@ const TRY_EVERY_MS = 1000;
 const FEED_EVERY_MS = 10_000;
 
 /**
- * Opens something that another instance may have locked. With the setting `standby` it stands by then: it says so to all who ask, and
- * tries again until it can be opened, with the settings as they are then.
+ * Opens something that another instance may have locked. With the setting `standby`, and also while shards of another count work there, it
+ * stands by then: it says so to all who ask, and tries again until it can be opened, with the settings as they are then.
  * @returns null where the program was told to end meanwhile
  * @throws MirrorError what `open` throws otherwise
  */
@@ -52,9 +53,14 @@ export async function openOrStandBy<T>(
   try {
     return await open(first);
   } catch (error) {
-    if (!isLocked(error) || !first.settings.standby) throw error;
+    if (!(error instanceof LockedError) || !mayWait(error, first)) throw error;
     return standBy(standby, first, error, open);
   }
+}
+
+/** Whether an instance waits for the lock that it could not take. */
+function mayWait(error: MirrorError, { settings }: Loaded): boolean {
+  return settings.standby || error instanceof OtherCountError;
 }
 
 /** Says where instances on other machines would not see the locks by which they exclude each other. */
@@ -89,7 +95,7 @@ async function standBy<T>(
   emit({ name: 'standby.began', ...eventFailure(cause) });
   const http = await startStandbyHttp(settings.current, () => reason, emit);
   const stopWatchdog = feedWatchdog(notifier);
-  const lookForObstacle = await watchDirectory(first.settings);
+  const lookForObstacle = await watchDirectory(first);
   notifier.ready();
   notifier.status(statusOf(reason));
   try {
@@ -102,7 +108,7 @@ async function standBy<T>(
       const obstacle = await lookForObstacle();
       const present = obstacle === null ? settings.read() : { refused: obstacle };
       const triedAtMs = performance.now();
-      const opened = 'refused' in present ? present : await unlessLocked(() => open(present));
+      const opened = 'refused' in present ? present : await unlessToWait(present, open);
       if ('refused' in opened) {
         tell(oneLine(opened.refused));
         continue;
@@ -176,10 +182,8 @@ function rereadSettings(
  * be free: it is known by its id, as its device may be another one when it is back.
  * @returns a function that gives the reason not to try for the lock now, as a sentence; null for none
  */
-async function watchDirectory({
-  directory,
-  shard,
-}: SettingsFor<'directory'>): Promise<() => Promise<string | null>> {
+async function watchDirectory(first: Loaded): Promise<() => Promise<string | null>> {
+  const { directory, shard } = first.settings;
   const layout = layoutOf(directory, shard);
   const native = bindNativeCalls();
   let known = await knownDirectoryId(layout).catch(() => null);
@@ -188,18 +192,22 @@ async function watchDirectory({
       const id = await knownDirectoryId(layout);
       known ??= id;
       if (id !== known) return `${directory} is not the directory that was locked.`;
-      return (await probeLock(layout.lockFile, native))?.message ?? null;
+      const obstacle = await obstacleToWriting(layout, shard ?? null, native);
+      return obstacle !== null && mayWait(obstacle, first) ? obstacle.message : null;
     } catch (error) {
       return eventFailure(error).message;
     }
   };
 }
 
-async function unlessLocked<T>(open: () => Promise<T>): Promise<{ readonly value: T } | Refused> {
+async function unlessToWait<T>(
+  loaded: Loaded,
+  open: (loaded: Loaded) => Promise<T>,
+): Promise<{ readonly value: T } | Refused> {
   try {
-    return { value: await open() };
+    return { value: await open(loaded) };
   } catch (error) {
-    if (isLocked(error)) return { refused: error.message };
+    if (error instanceof LockedError && mayWait(error, loaded)) return { refused: error.message };
     throw error;
   }
 }

@@ -21,7 +21,7 @@ export class Fleet {
   kills = 0;
   mountKills = 0;
   cableCuts = 0;
-  rolls = 0;
+  countChanges = 0;
   private readonly members = new Map<number, Instance>();
   private readonly surroundings: Surroundings;
   private readonly places: readonly [Place, Place];
@@ -91,8 +91,11 @@ export class Fleet {
     return there;
   }
 
-  /** The steps of a rolling change: more instances, or fewer again. */
-  roll(to: 'many' | 'few'): Step[] {
+  /**
+   * The steps of a change of the count: more instances, or fewer again. They are restarted one after the other, so that those with the new
+   * count wait for those with the old one.
+   */
+  changeCount(to: 'many' | 'few'): Step[] {
     const few = Array.from({ length: FEW }, (_, at) => at + 1);
     const more = Array.from({ length: MANY - FEW }, (_, at) => FEW + at + 1);
     const count = to === 'many' ? MANY : FEW;
@@ -105,7 +108,7 @@ export class Fleet {
       await this.members.get(index)?.stop();
       this.members.delete(index);
     });
-    this.rolls += 1;
+    this.countChanges += 1;
     return to === 'many' ? [...restarts, ...starts] : [...stops, ...restarts];
   }
 

@@ -19,7 +19,7 @@ export interface Size {
   readonly repositories: number;
   /** The least time of changes and kills, in milliseconds; it ends with the round that is under way then. */
   readonly lastsMs: number;
-  /** The mean time from one kill, or one step of a rolling change, to the next, in milliseconds. */
+  /** The mean time from one kill, or one step of a change of the count, to the next, in milliseconds. */
   readonly pauseMs: number;
 }
 
@@ -89,7 +89,7 @@ class Run {
     };
   }
 
-  /** One round of kills, with a rolling change there and back. */
+  /** One round of kills, with a change of the count there and back. */
   private round(): Step[] {
     const { fleet } = this;
     const kill: Step = () => fleet.kill();
@@ -100,13 +100,13 @@ class Run {
       kill,
       () => fleet.killMount(0),
       () => fleet.cutCable(1),
-      ...among(fleet.roll('many')),
+      ...among(fleet.changeCount('many')),
       kill,
       kill,
       () => fleet.killMount(1),
       () => fleet.cutCable(0),
       kill,
-      ...among(fleet.roll('few')),
+      ...among(fleet.changeCount('few')),
     ];
   }
 
@@ -126,7 +126,7 @@ class Run {
   async changeCountAlone(): Promise<void> {
     this.books.service.takeDownloads();
     for (const to of ['many', 'few'] as const) {
-      for (const step of this.fleet.roll(to)) {
+      for (const step of this.fleet.changeCount(to)) {
         await step();
         await sleep(Math.random() * this.size.pauseMs);
       }
@@ -168,7 +168,7 @@ class Run {
       kills: fleet.kills,
       mountKills: fleet.mountKills,
       cableCuts: fleet.cableCuts,
-      rolls: fleet.rolls,
+      countChanges: fleet.countChanges,
       violations: this.violations.size,
     };
   }

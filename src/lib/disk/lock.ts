@@ -26,7 +26,7 @@ export interface DirectoryLock {
  * Makes this process the only one that writes to a directory. The kernel frees the lock when the process ends, however
  * it ends, so a crash or a reboot leaves nothing that blocks. Whoever can open the file, if only to read it, can hold the lock
  * (flock(2)): it is there for its owner alone.
- * @throws MirrorError `directory.locked` when another process has it, `directory.unusable` where the file is none
+ * @throws LockedError when another process has it; MirrorError `directory.unusable` where the file is none
  */
 export async function lockDirectory(lockFile: string, native: NativeCalls): Promise<DirectoryLock> {
   const handle = await openOwnFile(lockFile);
@@ -34,44 +34,62 @@ export async function lockDirectory(lockFile: string, native: NativeCalls): Prom
   try {
     await restrict(handle, 0o600);
     if (!native.tryLock(handle.fd)) throw await lockedBy(handle, lockFile);
-    await handle.truncate(0);
-    await handle.write(text, 0);
-    // Where another machine has the lock taken away, its holder there is to see this at once.
-    await handle.datasync();
+    await writeText(handle, text);
+    return await heldLock(handle, lockFile, text, () => native.tryLock(handle.fd));
   } catch (error) {
     await handle.close();
     throw error;
   }
+}
+
+async function writeText(handle: FileHandle, text: string): Promise<void> {
+  await handle.truncate(0);
+  await handle.write(text, 0);
+  // Where another machine has the lock taken away, its holder there is to see this at once.
+  await handle.datasync();
+}
+
+/** @param relock takes the lock once more */
+async function heldLock(
+  handle: FileHandle,
+  lockFile: string,
+  text: string,
+  relock: () => boolean,
+): Promise<DirectoryLock> {
   const { dev, ino } = await handle.stat();
   return {
     check: () =>
       onDisk('looking at the lock of the directory', async () => {
-        const [present, found] = await Promise.all([
-          unlessMissing(stat(lockFile)),
-          readOwnText(lockFile, MAX_TEXT_BYTES),
-        ]);
+        const present = await unlessMissing(stat(lockFile));
         if (present?.ino !== ino || present.dev !== dev) throw replaced(lockFile, present !== null);
         // To lock what is locked already changes nothing (flock(2)); files that a server opened anew may have lost their lock.
-        if (!native.tryLock(handle.fd)) throw taken(lockFile, found ?? '');
-        // Who had it meanwhile left a text of its own.
-        if (found !== text) throw taken(lockFile, found ?? '');
+        const isLocked = relock();
+        const found = await readOwnText(lockFile, MAX_TEXT_BYTES);
+        // A process that had it in between wrote a text of its own.
+        if (!isLocked || found !== text) throw taken(lockFile, found ?? '');
       }),
     fd: handle.fd,
     release: () => closeLock(handle),
   };
 }
 
-/** Whether an error says that another process has the lock. */
-export function isLocked(error: unknown): error is MirrorError {
-  return error instanceof MirrorError && error.code === 'directory.locked';
+/** Another process has the lock. */
+export class LockedError extends MirrorError {
+  /** The text of its holder, as the file has it. */
+  readonly found: string;
+
+  constructor(found: string, message: string, hint: string) {
+    super('directory.locked', message, { hint });
+    this.found = found;
+  }
 }
 
 /**
  * Finds out whether a lock could be taken now: takes it, and gives it back at once.
- * @returns the error `directory.locked` that names who has it; null where nobody does
+ * @returns the error that names its holder; null where no process has it
  * @throws MirrorError `directory.unusable` where the file is none, and system errors
  */
-export async function probeLock(lockFile: string, native: NativeCalls): Promise<MirrorError | null> {
+export async function probeLock(lockFile: string, native: NativeCalls): Promise<LockedError | null> {
   const handle = await openOwnFile(lockFile);
   try {
     return native.tryLock(handle.fd) ? null : await lockedBy(handle, lockFile);
@@ -81,25 +99,35 @@ export async function probeLock(lockFile: string, native: NativeCalls): Promise<
 }
 
 /**
- * Makes this process one of several that write to a directory together: none of them can be beside one that has locked it for itself.
- * @returns gives the lock back
- * @throws MirrorError `directory.locked` where another process has it for itself, `directory.unusable` where the file is none
+ * Makes this process one of several that write to a directory together, all of which have the same text. The first one writes it into the
+ * file.
+ * @param whenFirst is done while no other process has the lock
+ * @throws LockedError where another process has it alone, or others have it with another text; MirrorError `directory.unusable` where the
+ *   file is none
  */
 export async function lockDirectoryShared(
   lockFile: string,
+  text: string,
   native: NativeCalls,
-): Promise<() => Promise<void>> {
+  whenFirst: () => Promise<void>,
+): Promise<DirectoryLock> {
   const handle = await openOwnFile(lockFile);
   try {
     await restrict(handle, 0o600);
-    if (!native.tryLockShared(handle.fd)) throw await lockedBy(handle, lockFile);
-    // Whoever wrote there does not have it any more.
-    await handle.truncate(0);
+    if (native.tryLock(handle.fd)) {
+      await writeText(handle, text);
+      await whenFirst();
+      // An exclusive lock does not become a shared one in one step (flock(2)): another process may come in between, and write its text.
+      native.unlock(handle.fd);
+    }
+    // The text stays as it is while the lock is shared.
+    if (!native.tryLockShared(handle.fd) || (await textOf(handle)) !== text)
+      throw await lockedBy(handle, lockFile);
+    return await heldLock(handle, lockFile, text, () => native.tryLockShared(handle.fd));
   } catch (error) {
     await handle.close();
     throw error;
   }
-  return () => closeLock(handle);
 }
 
 /** Gives a lock back; also where the file server is away, which does not know the file any more then. */
@@ -125,14 +153,18 @@ function taken(lockFile: string, found: string): MirrorError {
   );
 }
 
-async function lockedBy(handle: FileHandle, lockFile: string): Promise<MirrorError> {
-  const { buffer, bytesRead } = await handle.read(Buffer.alloc(200), 0, 200, 0);
-  const holder = buffer.toString('utf8', 0, bytesRead).trim();
-  return new MirrorError(
-    'directory.locked',
-    `Another workbook-mirror works in this directory (${holder || lockFile}).`,
-    { hint: 'Stop the other one, or give this one a directory of its own: the setting directory.' },
+async function lockedBy(handle: FileHandle, lockFile: string): Promise<LockedError> {
+  const found = await textOf(handle);
+  return new LockedError(
+    found,
+    `Another workbook-mirror works in this directory (${found.trim() || lockFile}).`,
+    'Stop the other one, or give this one a directory of its own: the setting directory.',
   );
+}
+
+async function textOf(handle: FileHandle): Promise<string> {
+  const { buffer, bytesRead } = await handle.read(Buffer.alloc(200), 0, 200, 0);
+  return buffer.toString('utf8', 0, bytesRead);
 }
 
 /** Who took the lock of a directory last. */

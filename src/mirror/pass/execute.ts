@@ -105,9 +105,7 @@ function outcomeOfHold({ guarded, missing, fingerprint }: HoldAction): Outcome {
 /** Moves the tree of a renamed repository. Gives the result of the action if the move fails. */
 async function moveTree(execution: Execution, action: Action, from: string): Promise<EndedResult | null> {
   const { context } = execution;
-  let unlock = (): void => {};
   try {
-    unlock = context.store.claim(action.target, from, action.path);
     const manifest = await context.store.manifest(from);
     if (manifest === null) return null;
     await context.store.move(from, action.path, renamed(manifest, action.repository), execution.signal);
@@ -117,8 +115,6 @@ async function moveTree(execution: Execution, action: Action, from: string): Pro
     return null;
   } catch (error) {
     return failed(execution, action, error);
-  } finally {
-    unlock();
   }
 }
 

@@ -7,7 +7,6 @@ import { type Lease, LeasedError } from '../store/leases/lease.ts';
 import type { Outcome, RetryPolicy, TargetRecord } from '../plan/record.ts';
 import type { RememberedTree } from '../plan/targets.ts';
 import type { Listing, Repository, WorkbookRow } from '../upstream/listing.ts';
-import { TargetBusyError } from '../store/shards/target-locks.ts';
 import type { PassContext } from './context.ts';
 import type { PullMeter } from './pull-monitor.ts';
 import type { Turn } from './pull-scheduler.ts';
@@ -144,14 +143,6 @@ export function heldByLease(
   return resultOf(action, { kind: 'held' });
 }
 
-/** An action on a target that another instance works on. It says nothing about the target, and costs it nothing. */
-function heldByOther({ target, repository, path, published, fingerprint, moveFrom }: Action): EndedResult {
-  const reason = 'other-instance';
-  const same = { target, repository, path, published, fingerprint, moveFrom };
-  const action = { ...same, kind: 'hold', reason, untilMs: null, missing: false, guarded: null } as const;
-  return resultOf(action, { kind: 'held' });
-}
-
 /** The list and the contents contradict each other, and not yet often enough for the contents to be believed. */
 export class ContradictedError extends MirrorError {
   readonly doubt: Doubt;
@@ -182,7 +173,6 @@ export function failed(
     throw new MirrorError('pass.abandoned', 'The pass was abandoned.', { cause: error });
   if (ENDS_PASS.has(mirrorError.code)) throw mirrorError;
   if (error instanceof LeasedError) return heldByLease(work, action, error.lease);
-  if (error instanceof TargetBusyError) return heldByOther(action);
   const { code, message, hint, retryAfterMs } = mirrorError;
   const doubt = error instanceof ContradictedError ? { doubt: error.doubt } : {};
   return resultOf(action, {

@@ -101,9 +101,7 @@ export async function retireAll(
 /** Moves a tree out of the mirror, unless another repository's stands in its place by now. */
 async function retireOne(execution: Execution, { action, target, reason }: Retirement): Promise<EndedResult> {
   const { context, approvals, signal } = execution;
-  let unlock = (): void => {};
   try {
-    unlock = context.store.claim(target, action.path);
     const manifest = await context.store.manifest(action.path);
     const isStillThere = manifest?.repository.id === target.repositoryId && manifest.branch === target.branch;
     if (isStillThere) {
@@ -116,7 +114,5 @@ async function retireOne(execution: Execution, { action, target, reason }: Retir
     return resultOf(action, { kind: 'retired' });
   } catch (error) {
     return failed(execution, action, error);
-  } finally {
-    unlock();
   }
 }

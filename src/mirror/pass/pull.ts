@@ -6,7 +6,7 @@ import { aboutTree } from '../plan/record.ts';
 import { cacheName } from '../upstream/cached.ts';
 import { heldFiles, type HeldFiles, isApproved } from '../plan/guard.ts';
 import { isSame, type Manifest, treeChanges } from '../store/manifest.ts';
-import type { PullAction, PullReason } from '../plan/actions.ts';
+import type { PullReason } from '../plan/actions.ts';
 import {
   type Contradiction,
   findContradictions,
@@ -17,7 +17,6 @@ import {
   stillContradicted,
   withoutChanged,
 } from '../plan/contradictions.ts';
-import { TargetBusyError } from '../store/shards/target-locks.ts';
 import type { NewState } from './context.ts';
 import { ContradictedError, type EndedResult, failed, heldByLease, type Pull } from './execution.ts';
 import { notFound } from './gone.ts';
@@ -43,10 +42,8 @@ const WORTH_A_LOOK: ReadonlySet<PullReason> = new Set(['full-check', 'no-version
 /** Pulls a target, unless a lease holds. @throws MirrorError what ends the whole pass; what is published is as it was */
 export async function pullTarget(pull: Pull): Promise<Pulled> {
   const { context, action, signal, meter } = pull;
-  let unlock = (): void => {};
   try {
     signal.throwIfAborted();
-    unlock = context.store.claim(action.target, action.path);
     const lease = WORTH_A_LOOK.has(action.reason) ? null : lastLease(await context.store.leases());
     if (lease !== null) return { result: heldByLease(pull, action, lease), news: [] };
     context.emit({ name: 'target.started', target: action.path, reason: action.reason });
@@ -54,7 +51,6 @@ export async function pullTarget(pull: Pull): Promise<Pulled> {
   } catch (error) {
     return { result: failed(pull, action, error), news: [] };
   } finally {
-    unlock();
     meter.end();
   }
 }
@@ -64,8 +60,6 @@ async function pullContents(pull: Pull): Promise<Pulled> {
   const { context, action, policy, meter } = pull;
   const startedAtMs = context.now();
   const before = await lookAtPublished(pull);
-  if (context.store.shard !== null && !isAsPlanned(action, before.manifest))
-    throw new TargetBusyError(action.path);
   const stage = await context.store.stage(action.path);
   try {
     const received =
@@ -163,13 +157,6 @@ function refuseOlder({ record }: Pull, { files, cached }: Received, before: Mani
     'contents.contradicted',
     `${cacheName(cached)} gave contents from before ${utcTime(knownAtMs)}, when the mirror was found to be right.`,
     { hint: 'What is mirrored stays as it is. Let that cache keep nothing of the service.' },
-  );
-}
-
-/** Whether the tree still is the one that the pull was decided on: another instance may have published a newer one since. */
-function isAsPlanned({ published }: PullAction, manifest: Manifest | null): boolean {
-  return (
-    published?.verifiedAtMs === manifest?.verifiedAtMs && published?.publishedAtMs === manifest?.publishedAtMs
   );
 }
 

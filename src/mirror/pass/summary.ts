@@ -68,7 +68,6 @@ const SHARED_FAILURES: ReadonlySet<string> = new Set<ErrorCode>([
 /** Holds that end when somebody else is done, or that doubt the whole listing. */
 const SHARED_HOLDS: ReadonlySet<string> = new Set<HoldReason>([
   'lease',
-  'other-instance',
   'still-pulling',
   'no-repositories-listed',
 ]);

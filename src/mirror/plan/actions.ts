@@ -25,7 +25,6 @@ export type HoldReason =
   | 'manifest-unreadable'
   | 'superseded'
   | 'lease'
-  | 'other-instance'
   | 'moved'
   | 'still-pulling'
   | 'repository-missing'

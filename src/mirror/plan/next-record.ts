@@ -202,7 +202,6 @@ const NO_EVIDENCE: ReadonlySet<string> = new Set([
   'row-unreadable',
   'no-repositories-listed',
   'lease',
-  'other-instance',
 ]);
 
 function heldRecord(record: TargetRecord, { reason, nowMs }: RecordStep): TargetRecord {

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { causeOf, diskError, systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { ensureFolder, replaceFile } from '../../lib/disk/durable.ts';
-import type { DirectoryLayout } from './layout.ts';
+import { type DirectoryLayout, layoutOf } from './layout.ts';
 import { refuseLinks } from './links.ts';
 import { openOwnFile, readOwnText, restrict } from '../../lib/disk/own-file.ts';
 
@@ -37,7 +37,9 @@ export async function prepareDirectory(layout: DirectoryLayout, isLinking: boole
     } = layout;
     // The private folder first: it tells the next start that a mirror was begun here.
     const ofTrees = [mirror, manifests, history, ...(isLinking ? [trees] : [])];
-    const folders = [staging, trash, leases, polls, ...ofTrees];
+    // Instances that share the directory keep there what earlier ones left.
+    const { staging: commonStaging, trash: commonTrash } = layoutOf(layout.root);
+    const folders = [...new Set([staging, trash, commonStaging, commonTrash]), leases, polls, ...ofTrees];
     await refuseLinks(
       layout,
       [...folders, trees, approvals, heldFiles, retries].map((folder) => relative(layout.root, folder)),

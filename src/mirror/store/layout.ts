@@ -19,11 +19,9 @@ export interface DirectoryLayout {
   readonly shardIndex: number | null;
   /** What each of those instances has for itself, a folder each. */
   readonly shards: string;
-  /** A file by the bytes of which targets are locked. */
-  readonly targetLocks: string;
   /** Locked by the instance that does what only one may do at a time. */
   readonly commonLock: string;
-  /** Locked by who has the whole directory, and together by all who share it. */
+  /** Locked by the instance that has the whole directory, or together by all that share it. */
   readonly wholeLock: string;
   readonly staging: string;
   readonly trash: string;
@@ -66,7 +64,6 @@ export function layoutOf(root: string, shard?: Pick<Shard, 'index'>): DirectoryL
     internal,
     shardIndex: shard?.index ?? null,
     shards,
-    targetLocks: join(internal, 'targets.lock'),
     commonLock: join(internal, 'common.lock'),
     wholeLock: join(internal, 'lock'),
     staging: join(own, 'staging'),

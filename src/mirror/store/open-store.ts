@@ -25,10 +25,8 @@ import { answerPolls, takePolls } from './poll-requests.ts';
 import { readRetries, removeRetries } from './retries.ts';
 import type { Shard } from '../plan/shard.ts';
 import { lockForWriting, withCommonLock } from './shards/directory-locks.ts';
-import { type IsOwn, leftUnfinished, ownTreesIn } from './shards/other-instances.ts';
+import { type IsOwn, ownTreesIn } from './shards/other-instances.ts';
 import { writeShareReport } from './shards/share-reports.ts';
-import { createTargetLocks, TargetBusyError } from './shards/target-locks.ts';
-import { targetKey } from '../upstream/listing.ts';
 import { showStage } from './publish/show.ts';
 import { openStage, type Stage } from './publish/stage.ts';
 import { sweep } from './publish/sweep.ts';
@@ -68,15 +66,9 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
   // Before anything is made there: what is made below a mount point stays there.
   await usable(layout.root, () => refuseMounts(layout));
   await prepareDirectory(layout, options.publish === 'link');
-  const lock = await usable(layout.root, () => lockForWriting(layout, native));
+  const lock = await usable(layout.root, () => lockForWriting(layout, options.shard ?? null, native));
   try {
-    const context = await publishContext(options, layout, native, lock);
-    try {
-      return await storeIn(context, options, lock);
-    } catch (error) {
-      context.locks.close();
-      throw error;
-    }
+    return await storeIn(await publishContext(options, layout, native, lock), options, lock);
   } catch (error) {
     await lock.release();
     throw error;
@@ -125,10 +117,7 @@ async function storeIn(
       onDisk('reading the leases', async () => surelyInForce(await readLeases(layout, options.now()))),
     ...targetsOf(context, inventory, chooseOwn),
     ...notesOf(layout, lock),
-    close: async () => {
-      context.locks.close();
-      await lock.release();
-    },
+    close: lock.release,
   };
 }
 
@@ -149,14 +138,13 @@ async function stageFor(
 }
 
 /** The part of a store that changes what is published. */
-function changesOf(context: PublishContext): Pick<MirrorStore, 'claim' | 'publish' | 'move' | 'retire'> {
+function changesOf(context: PublishContext): Pick<MirrorStore, 'publish' | 'move' | 'retire'> {
   return {
-    claim: (target, ...paths) => context.locks.take([targetKey(target), ...paths]),
     publish: (stage, path, manifest, repair, signal) =>
-      throughGate(context, [path], () => publishStage(context, stage, path, manifest, repair), signal),
+      throughGate(context, () => publishStage(context, stage, path, manifest, repair), signal),
     move: (from, to, manifest, signal) =>
-      throughGate(context, [from, to], () => moveTree(context, from, to, manifest), signal),
-    retire: (path, signal) => throughGate(context, [path], () => retireTree(context, path), signal),
+      throughGate(context, () => moveTree(context, from, to, manifest), signal),
+    retire: (path, signal) => throughGate(context, () => retireTree(context, path), signal),
   };
 }
 
@@ -247,23 +235,14 @@ async function readForPass(lock: DirectoryLock, inventory: Inventory): Promise<I
   return inventory.read();
 }
 
-/** Changes targets, which no other instance does meanwhile. */
+/** Changes what is published, in the directory that was locked. */
 async function throughGate<T>(
-  { gate, checkDirectory, layout, locks }: PublishContext,
-  paths: readonly string[],
+  { gate, checkDirectory }: PublishContext,
   step: () => Promise<T>,
   signal?: AbortSignal,
 ): Promise<T> {
   await checkDirectory();
-  const unlock = locks.take(paths);
-  try {
-    const [unfinished] = layout.shardIndex === null ? [] : await leftUnfinished(layout, paths);
-    // What its instance left is brought to its end when the next pass begins.
-    if (unfinished !== undefined) throw new TargetBusyError(unfinished);
-    return await gate.pass(step, signal);
-  } finally {
-    unlock();
-  }
+  return gate.pass(step, signal);
 }
 
 async function publishContext(
@@ -275,7 +254,6 @@ async function publishContext(
   const fileSystem = await usable(layout.root, () =>
     examineFileSystem(layout, native, { publish, nameTwins }),
   );
-  const unrecovered = new Map<string, unknown>();
   return {
     layout,
     native,
@@ -287,8 +265,7 @@ async function publishContext(
     now,
     gate: createGate(layout, native, now, gatePatienceMs),
     exclusively: createSerialQueue().run,
-    unrecovered,
-    locks: createTargetLocks(layout, native, (name) => unrecovered.has(name)),
+    unrecovered: new Map(),
     linked: new Map(),
     searched: { atMs: null },
     inUse: new Set(),

@@ -20,11 +20,6 @@ export interface MirrorStore {
   readonly layout: DirectoryLayout;
   /** The share of this instance; null where it has all. */
   readonly shard: Shard | null;
-  /**
-   * Keeps other instances from working on a target, at any of some paths, until the function that it returns is called.
-   * @throws MirrorError `disk.*`, and `TargetBusyError` where another one works on it
-   */
-  readonly claim: (target: TargetId, ...paths: readonly string[]) => () => void;
   /** Tells this directory apart from others, for stores that several share. */
   readonly id: string;
   /** Whether the file system swaps directories in one step. */

@@ -5,11 +5,16 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { loadSettings } from '../../../src/config/load.ts';
+import { formatShard } from '../../../src/config/plan-settings.ts';
 import type { LoadSettings } from '../../../src/daemon/settings/live-settings.ts';
 import { openOrStandBy, type Standby } from '../../../src/daemon/standby.ts';
-import { lockDirectory } from '../../../src/lib/disk/lock.ts';
+import type { DirectoryLock } from '../../../src/lib/disk/lock.ts';
 import { bindNativeCalls } from '../../../src/lib/native/file-calls.ts';
 import type { MirrorEvent } from '../../../src/mirror/pass/events.ts';
+import type { Shard } from '../../../src/mirror/plan/shard.ts';
+import { prepareDirectory } from '../../../src/mirror/store/directory.ts';
+import { layoutOf } from '../../../src/mirror/store/layout.ts';
+import { lockForWriting } from '../../../src/mirror/store/shards/directory-locks.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const native = bindNativeCalls();
@@ -30,21 +35,33 @@ interface Waiting {
   readonly stop: () => void;
 }
 
-/** An instance that stands by as another one has the lock of its directory. */
-async function waiting(): Promise<Waiting> {
+/**
+ * An instance that stands by as another one has the lock of its directory.
+ * @param shards the share of the other one, and that of the instance, which has no setting `standby` then; null where each has all
+ */
+async function waiting(
+  shards: { readonly other: Shard; readonly own: Shard } | null = null,
+): Promise<Waiting> {
   const folder = await temporaryFolder();
   const directory = join(folder, 'directory');
   await mkdir(join(directory, '.workbook-mirror'), { recursive: true });
   await writeFile(join(directory, '.workbook-mirror/directory-id'), `${randomUUID()}\n`);
   const lockFile = join(directory, '.workbook-mirror/lock');
-  const held = await lockDirectory(lockFile, native);
+  const lock = async (shard: Shard | null): Promise<DirectoryLock> => {
+    const layout = layoutOf(directory, shard ?? undefined);
+    await prepareDirectory(layout, false);
+    return lockForWriting(layout, shard, native);
+  };
+  const held = await lock(shards?.other ?? null);
   onTestFinished(() => held.release().catch(() => {}));
   const configFile = join(folder, 'config.yaml');
   const env = {
     WORKBOOK_MIRROR_SERVICE_BASE_URL: 'http://127.0.0.1:1',
     WORKBOOK_MIRROR_SERVICE_API_KEY: 'a-key-of-the-tests',
     WORKBOOK_MIRROR_DIRECTORY: directory,
-    WORKBOOK_MIRROR_STANDBY: 'true',
+    ...(shards === null
+      ? { WORKBOOK_MIRROR_STANDBY: 'true' }
+      : { WORKBOOK_MIRROR_SHARD: formatShard(shards.own) }),
     WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0',
   };
   const load: LoadSettings = () =>
@@ -71,8 +88,8 @@ async function waiting(): Promise<Waiting> {
     emit: (event: MirrorEvent) => void events.push(event),
   };
   const tookOver = openOrStandBy(standby, load(), async ({ settings }) => {
-    const lock = await lockDirectory(lockFile, native);
-    onTestFinished(lock.release);
+    const taken = await lock(settings.shard ?? null);
+    onTestFinished(taken.release);
     return settings.log.level;
   });
   onTestFinished(async () => {
@@ -159,6 +176,15 @@ describe('standing by', () => {
     await vi.waitFor(() => expect(instance.told.at(-1)).toContain('is not the directory that was'), 5000);
     await mkdir(internal, { recursive: true });
     await writeFile(join(internal, 'directory-id'), id);
+    expect(await instance.tookOver).toBe('info');
+  });
+
+  it('waits without the setting while shards of another count work there', async () => {
+    const instance = await waiting({ other: { index: 1, count: 3 }, own: { index: 1, count: 5 } });
+    const message = 'Instances work in this directory as shards of 3, and this one is shard 1/5.';
+    expect(instance.told.at(-1)).toBe(`standing by: ${message}`);
+    expect(instance.events[0]).toMatchObject({ name: 'standby.began', code: 'directory.locked', message });
+    await instance.release();
     expect(await instance.tookOver).toBe('info');
   });
 

@@ -22,7 +22,6 @@ import {
 import type { SharedFlush } from '../../../lib/disk/shared-flush.ts';
 import type { Examined } from '../probes.ts';
 import type { Stage } from './stage.ts';
-import type { TargetLocks } from '../shards/target-locks.ts';
 
 /** Everything that publishing needs besides the staged tree. */
 export interface PublishContext extends IntentContext {
@@ -47,7 +46,6 @@ export interface PublishContext extends IntentContext {
   readonly searched: { atMs: number | null };
   /** Notes which targets are being published. */
   readonly activity: PublishActivity;
-  readonly locks: TargetLocks;
   /** Makes sure that the directory is still the one that was locked. @throws MirrorError `directory.replaced` */
   readonly checkDirectory: () => Promise<void>;
 }

@@ -180,7 +180,7 @@ export function readIntent(stage: string): Promise<Intent | null> {
 }
 
 /** As {@link readIntent}. @throws also ESTALE, where an instance on another machine just removes it */
-export async function readIntentOnce(stage: string): Promise<Intent | null> {
+async function readIntentOnce(stage: string): Promise<Intent | null> {
   const found = await readOwnFileOnce(join(stage, INTENT_FILE), MAX_INTENT_BYTES);
   if (found.kind !== 'text') return null;
   try {

@@ -11,14 +11,15 @@ import {
   removeUnpublished,
 } from './apply-intent.ts';
 import type { PublishContext } from './commit.ts';
-import { inPlaceOf, withCommonLock } from '../shards/directory-locks.ts';
-import { namesIn, otherInstances } from '../shards/other-instances.ts';
+import { layoutOf } from '../layout.ts';
+import { withCommonLock } from '../shards/directory-locks.ts';
+import { namesIn } from '../shards/other-instances.ts';
 import { tryToPass } from './gate.ts';
 import { type Intent, readIntent, STAGED, touchedBy } from './intent.ts';
 import { refuseLinksOf } from '../links.ts';
 
 /**
- * Brings to its end what was interrupted; gives the targets that it completed. While a lease holds, or somebody has the lock on
+ * Brings to its end what was interrupted; gives the targets that it completed. While a lease holds, or another process has the lock on
  * publishing, it waits, and so does whatever else is to be published there.
  */
 export function recover(context: PublishContext, signal?: AbortSignal): Promise<readonly string[]> {
@@ -27,32 +28,28 @@ export function recover(context: PublishContext, signal?: AbortSignal): Promise<
     // What a publish that goes on beside this leaves behind meanwhile stays as it says.
     const known = [...context.unrecovered.keys()];
     const own = await recoverBehindGate(context, signal);
-    const others = await recoverOthers(context, signal);
+    const gathered = await recoverGathered(context, signal);
     for (const path of known) context.unrecovered.delete(path);
-    for (const { unrecovered } of [own, ...others])
+    for (const { unrecovered } of [own, gathered])
       for (const [path, error] of unrecovered) context.unrecovered.set(path, error);
-    context.locks.settle();
-    return [own, ...others].flatMap(({ completed }) => completed);
+    return [...own.completed, ...gathered.completed];
   });
 }
 
-/** Does the same for the instances that share the directory and do not run now: nobody may ever start them again. */
-async function recoverOthers(context: PublishContext, signal?: AbortSignal): Promise<Recovered[]> {
+/**
+ * Does the same with what earlier instances left, which the first one gathered: for instances that share the directory, one at a time.
+ * Whatever of it stays unfinished, each of them publishes nothing at its place.
+ */
+async function recoverGathered(context: PublishContext, signal?: AbortSignal): Promise<Recovered> {
   const { layout, native } = context;
-  const done: Recovered[] = [];
-  for (const other of await otherInstances(layout)) {
-    if ((await namesIn(other.staging)).length === 0) continue;
-    const theirs = { ...context, layout: other, inUse: new Set<string>() };
-    const recovered = await withCommonLock(layout, native, () =>
-      inPlaceOf(other, native, () => recoverBehindGate(theirs, signal)),
-    );
-    if (recovered !== null) done.push(recovered.done);
-  }
-  return done;
+  const whole = layoutOf(layout.root);
+  if (layout.shardIndex === null || (await namesIn(whole.staging)).length === 0) return NOTHING_RECOVERED;
+  const theirs = { ...context, layout: whole, inUse: new Set<string>() };
+  return withCommonLock(layout, native, () => recoverBehindGate(theirs, signal));
 }
 
 async function recoverBehindGate(context: PublishContext, signal?: AbortSignal): Promise<Recovered> {
-  if ((await stagesLeft(context)).length === 0) return { completed: [], unrecovered: new Map() };
+  if ((await stagesLeft(context)).length === 0) return NOTHING_RECOVERED;
   const recovered = await tryToPass(context.gate, () => recoverStages(context), signal);
   if ('done' in recovered) return recovered.done;
   const paths = await interruptedPublishes(context);
@@ -67,6 +64,8 @@ interface Recovered {
   readonly unrecovered: ReadonlyMap<string, unknown>;
 }
 
+const NOTHING_RECOVERED: Recovered = { completed: [], unrecovered: new Map() };
+
 /**
  * Brings to its end, or takes back, whatever a crash or an error interrupted. What cannot be finished now stays for the
  * next time, and stops nothing else.
@@ -78,9 +77,7 @@ async function recoverStages(context: PublishContext): Promise<Recovered> {
   const left = (await stagesLeft(context)).map(async (name) => {
     const stage = join(context.layout.staging, name);
     const intent = await readIntent(stage);
-    let unlock = (): void => {};
     try {
-      unlock = context.locks.take(intent === null ? [] : touchedBy(intent));
       if (intent !== null && (await isApplied(context, stage, intent))) {
         await complete(context, stage, intent, mark);
         completed.push(intent.path);
@@ -89,8 +86,6 @@ async function recoverStages(context: PublishContext): Promise<Recovered> {
       }
     } catch (error) {
       for (const path of intent === null ? [name] : touchedBy(intent)) unrecovered.set(path, error);
-    } finally {
-      unlock();
     }
   });
   // They share the flushes.

@@ -8,7 +8,7 @@ import { leavesTree } from './apply-intent.ts';
 import type { PublishContext } from './commit.ts';
 import { pruneHistory } from '../history/history.ts';
 import { readIntent } from './intent.ts';
-import type { DirectoryLayout } from '../layout.ts';
+import { type DirectoryLayout, layoutOf } from '../layout.ts';
 import { isTreeName } from '../published-tree.ts';
 import {
   findUnlinkedTrees,
@@ -18,8 +18,8 @@ import {
   notedTree,
   removeTree,
 } from '../unlinked-trees.ts';
-import { inPlaceOf, withCommonLock } from '../shards/directory-locks.ts';
-import { namesIn, otherInstances } from '../shards/other-instances.ts';
+import { withCommonLock } from '../shards/directory-locks.ts';
+import { namesIn } from '../shards/other-instances.ts';
 import { sweepLeases } from '../leases/lease-files.ts';
 
 /** The rules for removing replaced trees and history. Times in milliseconds. */
@@ -77,7 +77,7 @@ async function removeTrash(
   await rm(place, { recursive: true, force: true });
 }
 
-/** Also in the place of instances that share the directory and do not run now. */
+/** Also what earlier instances left, where several share the directory. */
 async function sweepAllTrash(
   context: PublishContext,
   readerGraceMs: number,
@@ -85,13 +85,11 @@ async function sweepAllTrash(
 ): Promise<void> {
   const { layout, native } = context;
   await sweepTrash(context, readerGraceMs, signal);
-  for (const other of await otherInstances(layout)) {
-    if ((await namesIn(other.trash)).length === 0) continue;
-    const theirs = { ...context, layout: other };
-    await withCommonLock(layout, native, () =>
-      inPlaceOf(other, native, () => sweepTrash(theirs, readerGraceMs, signal)),
-    );
-  }
+  const whole = layoutOf(layout.root);
+  if (layout.shardIndex === null || (await namesIn(whole.trash)).length === 0) return;
+  await withCommonLock(layout, native, () =>
+    sweepTrash({ ...context, layout: whole }, readerGraceMs, signal),
+  );
 }
 
 /** Removes trees that are due, and trees that a clock which was ahead would keep for ever; stops once a lease holds. */

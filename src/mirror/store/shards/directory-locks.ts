@@ -1,78 +1,140 @@
-import { constants, openSync } from 'node:fs';
+import { constants, open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { type DirectoryLock, isLocked, lockDirectory, lockDirectoryShared } from '../../../lib/disk/lock.ts';
-import { closeAnyway } from '../../../lib/disk/read.ts';
-import { diskError, onDisk, systemCode } from '../../../lib/errors/disk-errors.ts';
+import {
+  type DirectoryLock,
+  lockDirectory,
+  lockDirectoryShared,
+  LockedError,
+  probeLock,
+} from '../../../lib/disk/lock.ts';
+import { onDisk } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
 import type { NativeCalls } from '../../../lib/native/file-calls.ts';
+import type { Shard } from '../../plan/shard.ts';
 import type { DirectoryLayout } from '../layout.ts';
 import { lockWithin } from '../publish/gate.ts';
+import { gatherStages } from './other-instances.ts';
 
-/** For so long an instance waits for its own lock, in milliseconds: another one may just bring to its end what was left there. */
-const OWN_PATIENCE_MS = 5000;
+/** For so long a lock is tried for that a program may have just to look at it, in milliseconds. */
+const LOOK_PATIENCE_MS = 500;
 
-/** For so long the lock of the whole is waited for, in milliseconds: a program may just try whether somebody has it. */
-const WHOLE_PATIENCE_MS = 500;
+/** For so long an instance with a share tries for its locks, in milliseconds: the first one has them alone until it has gathered the stages. */
+const SHARE_PATIENCE_MS = 5000;
 
 const TRY_EVERY_MS = 100;
 
+/** Instances of another count work in the directory. This one can work there once they have ended. */
+export class OtherCountError extends LockedError {}
+
+/** The text that the lock of a directory has while instances with shares have it together. */
+function textOf({ count }: Shard): string {
+  return `shards of ${count}\n`;
+}
+
+function countIn(text: string): string | null {
+  return /^shards of (\d+)\n$/.exec(text)?.[1] ?? null;
+}
+
 /**
- * Locks a directory for writing: for this process alone or, for one of several instances, together with the others, and what is its
- * own for this process alone.
- * @throws MirrorError `directory.locked`, `directory.unusable`
+ * Locks a directory for writing: for this process alone or, for one of several instances, its share alone and the whole together with the
+ * instances of the same count. The first one to lock the whole gathers the stages of all others.
+ * @throws LockedError, also as {@link OtherCountError}; MirrorError `directory.unusable`, and system errors
  */
-export async function lockForWriting(layout: DirectoryLayout, native: NativeCalls): Promise<DirectoryLock> {
-  if (layout.shardIndex === null) return lockWhole(layout, native);
-  const leaveWhole = await lockDirectoryShared(layout.wholeLock, native);
+export async function lockForWriting(
+  layout: DirectoryLayout,
+  shard: Shard | null,
+  native: NativeCalls,
+): Promise<DirectoryLock> {
+  if (shard === null) return patiently(() => lockWhole(layout, native), LOOK_PATIENCE_MS);
+  const whole = await patiently(() => lockTogether(layout, shard, native), SHARE_PATIENCE_MS);
   try {
-    const own = await lockPatiently(layout.lockFile, native, OWN_PATIENCE_MS);
+    const own = await patiently(() => lockDirectory(layout.lockFile, native), SHARE_PATIENCE_MS);
     return {
-      ...own,
+      fd: own.fd,
+      check: async () => {
+        await whole.check();
+        await own.check();
+      },
       release: async () => {
         await own.release();
-        await leaveWhole();
+        await whole.release();
       },
     };
   } catch (error) {
-    await leaveWhole();
+    await whole.release();
     throw error;
   }
 }
 
-async function lockWhole({ wholeLock }: DirectoryLayout, native: NativeCalls): Promise<DirectoryLock> {
-  try {
-    return await lockPatiently(wholeLock, native, WHOLE_PATIENCE_MS);
-  } catch (error) {
-    if (!isLocked(error) || !isShared(wholeLock, native)) throw error;
-    throw new MirrorError('directory.locked', 'Instances that share this directory work in it.', {
-      cause: error,
-      hint: 'Give this one a share, too: the setting shard, such as 2/5. Or stop the others first.',
-    });
-  }
-}
-
-/** Whether those who have a lock have it together. */
-function isShared(lockFile: string, native: NativeCalls): boolean {
-  const fd = openLock(lockFile);
-  try {
-    return native.tryLockShared(fd);
-  } finally {
-    closeAnyway(fd);
-  }
-}
-
-async function lockPatiently(
-  lockFile: string,
+/**
+ * Finds out whether a directory could be locked for writing now.
+ * @returns why not; null where it could be
+ * @throws MirrorError `directory.unusable`, and system errors
+ */
+export async function obstacleToWriting(
+  layout: DirectoryLayout,
+  shard: Shard | null,
   native: NativeCalls,
-  patienceMs: number,
+): Promise<LockedError | null> {
+  try {
+    if (shard !== null) await (await lockTogether(layout, shard, native)).release();
+  } catch (error) {
+    if (error instanceof LockedError) return error;
+    throw error;
+  }
+  return probeLock(layout.lockFile, native);
+}
+
+async function lockTogether(
+  layout: DirectoryLayout,
+  shard: Shard,
+  native: NativeCalls,
 ): Promise<DirectoryLock> {
+  const gather = (): Promise<void> => gatherStages(layout);
+  try {
+    return await lockDirectoryShared(layout.wholeLock, textOf(shard), native, gather);
+  } catch (error) {
+    if (!(error instanceof LockedError)) throw error;
+    const { found } = error;
+    const count = countIn(found);
+    if (count === null || found === textOf(shard)) throw error;
+    throw new OtherCountError(
+      found,
+      `Instances work in this directory as shards of ${count}, and this one is shard ${shard.index}/${shard.count}.`,
+      'Give all the same count by the setting shard. Instances of a new count work once those of the old one have ended.',
+    );
+  }
+}
+
+async function lockWhole(layout: DirectoryLayout, native: NativeCalls): Promise<DirectoryLock> {
+  const lock = await lockDirectory(layout.wholeLock, native).catch((error: unknown) => {
+    if (!(error instanceof LockedError)) throw error;
+    const count = countIn(error.found);
+    if (count === null) throw error;
+    throw new LockedError(
+      error.found,
+      `Instances that share this directory work in it, as shards of ${count}.`,
+      'Give this one a share, too: the setting shard, such as 2/5. Or stop the others first.',
+    );
+  });
+  try {
+    await gatherStages(layout);
+    return lock;
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+}
+
+async function patiently(lock: () => Promise<DirectoryLock>, patienceMs: number): Promise<DirectoryLock> {
   const startedAtMs = performance.now();
   for (;;) {
     try {
-      return await lockDirectory(lockFile, native);
+      return await lock();
     } catch (error) {
-      if (!isLocked(error) || performance.now() - startedAtMs > patienceMs) throw error;
+      const mostMs = error instanceof OtherCountError ? LOOK_PATIENCE_MS : patienceMs;
+      if (!(error instanceof LockedError) || performance.now() - startedAtMs > mostMs) throw error;
       await sleep(TRY_EVERY_MS);
     }
   }
@@ -83,68 +145,26 @@ const COMMON_PATIENCE_MS = 60_000;
 
 /**
  * Runs work that only one of several instances may do at a time. The kernel frees the lock when its holder ends (flock(2)).
- * @throws MirrorError `disk.*`, also where somebody has the lock for a minute
+ * @throws MirrorError `disk.*`, also where another process has the lock for a minute
  */
 export async function withCommonLock<T>(
-  layout: DirectoryLayout,
+  { shardIndex, commonLock }: DirectoryLayout,
   native: NativeCalls,
   work: () => Promise<T>,
 ): Promise<T> {
-  if (layout.shardIndex === null) return work();
-  const fd = openLock(layout.commonLock);
+  if (shardIndex === null) return work();
+  const flags = constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  const handle = await onDisk('opening a lock', () => open(commonLock, flags, 0o600));
   try {
-    const lock = (): Promise<boolean> => lockWithin(() => native.tryLock(fd), COMMON_PATIENCE_MS);
+    const lock = (): Promise<boolean> => lockWithin(() => native.tryLock(handle.fd), COMMON_PATIENCE_MS);
     if (!(await onDisk('locking what instances share', lock)))
       throw new MirrorError(
         'disk.failed',
-        `Another program holds the lock on ${layout.commonLock} and does not let go.`,
-        {
-          hint: `\`fuser ${layout.commonLock}\` names the program on this machine.`,
-        },
+        `Another program holds the lock on ${commonLock} and does not let go.`,
+        { hint: `\`fuser ${commonLock}\` names the program on this machine.` },
       );
     return await work();
   } finally {
-    closeAnyway(fd);
-  }
-}
-
-/**
- * Runs work in the place of an instance that does not run now, and keeps it from starting meanwhile.
- * @returns null where it runs
- * @throws MirrorError `disk.*`
- */
-export async function inPlaceOf<T>(
-  { shardIndex, lockFile }: DirectoryLayout,
-  native: NativeCalls,
-  work: () => Promise<T>,
-): Promise<{ readonly done: T } | null> {
-  // Who had the whole directory is gone: it is shared now.
-  if (shardIndex === null) return { done: await work() };
-  const fd = openLock(lockFile);
-  try {
-    return (await onDisk('locking for another instance', async () => native.tryLock(fd)))
-      ? { done: await work() }
-      : null;
-  } finally {
-    closeAnyway(fd);
-  }
-}
-
-/** Opens a file to lock it. @throws MirrorError `disk.*` */
-export function openLock(path: string): number {
-  const flags = constants.O_RDWR | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-  try {
-    return openOrMake(path, flags);
-  } catch (error) {
-    throw diskError(error, 'opening a lock');
-  }
-}
-
-function openOrMake(path: string, flags: number): number {
-  try {
-    return openSync(path, flags);
-  } catch (error) {
-    if (systemCode(error) !== 'ENOENT') throw error;
-    return openSync(path, flags | constants.O_CREAT, 0o600);
+    await handle.close().catch(() => {});
   }
 }

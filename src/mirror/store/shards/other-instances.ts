@@ -1,11 +1,9 @@
-import { readdir } from 'node:fs/promises';
+import { readdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { isStale } from '../../../lib/disk/stale.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { owns, type Shard } from '../../plan/shard.ts';
 import { type DirectoryLayout, layoutOf } from '../layout.ts';
-import { type Intent, readIntentOnce, touchedBy } from '../publish/intent.ts';
 
 /**
  * The layouts of all other instances that work, or once worked, in a directory: of each share, and of one that had all.
@@ -53,28 +51,17 @@ export function namesIn(folder: string): Promise<string[]> {
 }
 
 /**
- * The targets, of those given, that another instance was about to change when it was cut off. To be asked by who has locked them: what
- * is found then nobody works on.
- * @throws MirrorError `disk.*`
+ * Moves what all other instances have in staging and trash to where the whole directory has its own, to be finished or removed there.
+ * To be called while no instance works in the directory.
+ * @throws system errors
  */
-export async function leftUnfinished(layout: DirectoryLayout, paths: readonly string[]): Promise<string[]> {
-  const found = new Set<string>();
-  for (const { staging } of await otherInstances(layout)) {
-    for (const name of await namesIn(staging)) {
-      const intent = await onDisk('reading an intent', () => intentThatStays(join(staging, name)));
-      for (const path of intent === null ? [] : touchedBy(intent)) if (paths.includes(path)) found.add(path);
-    }
-  }
-  return [...found];
-}
-
-/** The intent of another instance's stage; null where there is none, or that instance just removes it, as all of it is done. */
-async function intentThatStays(stage: string): Promise<Intent | null> {
-  try {
-    return await readIntentOnce(stage);
-  } catch (error) {
-    // Nobody puts another one in its place.
-    if (isStale(error)) return null;
-    throw error;
+export async function gatherStages(layout: DirectoryLayout): Promise<void> {
+  const whole = layoutOf(layout.root);
+  for (const other of await otherInstances(layout)) {
+    if (other.shardIndex === null) continue;
+    for (const name of await namesIn(other.staging))
+      await rename(join(other.staging, name), join(whole.staging, name));
+    for (const name of await namesIn(other.trash))
+      await rename(join(other.trash, name), join(whole.trash, name));
   }
 }

@@ -9,7 +9,6 @@ import type { PublishContext } from '../publish/commit.ts';
 import { type ExamineOptions, examinePublished } from './examine.ts';
 import { type DirectoryLayout, manifestPath } from '../layout.ts';
 import { readManifest } from '../manifest-file.ts';
-import { TargetBusyError } from '../shards/target-locks.ts';
 
 /** How a published tree differs from a manifest; null when it is not there at all. */
 export async function examineAgainst(
@@ -24,20 +23,6 @@ export async function examineAgainst(
 
 /** As {@link examineAgainst} by `lstat`, against the present manifest; `changing` when the target is published meanwhile. */
 export async function findDrift(
-  context: PublishContext,
-  path: string,
-  signal: AbortSignal,
-): Promise<readonly Difference[] | 'changing'> {
-  try {
-    const unlock = context.locks.take([path]);
-    return await lookForDrift(context, path, signal).finally(unlock);
-  } catch (error) {
-    if (error instanceof TargetBusyError) return 'changing';
-    throw error;
-  }
-}
-
-async function lookForDrift(
   { layout, activity }: PublishContext,
   path: string,
   signal: AbortSignal,

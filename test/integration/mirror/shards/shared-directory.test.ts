@@ -1,4 +1,5 @@
-import { lstat, readFile, rm, writeFile } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { lstat, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -50,6 +51,10 @@ class Instances {
   /** All instances pass, together. */
   async pass(): Promise<void> {
     await Promise.all(this.all.map((mirror) => mirror.pass()));
+  }
+
+  async stop(): Promise<void> {
+    for (const mirror of this.all) await mirror.stop();
   }
 
   /** Expects the directory to hold what the service has, and nothing else. */
@@ -126,16 +131,13 @@ describe('instances that share a directory', () => {
     }
   });
 
-  it('take over from one another without a download, however the count changes', async () => {
+  it('take over from one another without a download where the count changed', async () => {
     const instances = await Instances.start(THREE, 30);
     await instances.pass();
     instances.service.takeDownloads();
     const stamps = await instances.all[0]?.stamps();
-    for (const [at, mirror] of instances.all.entries()) {
-      // A rolling change: for a while two have the same targets.
-      await mirror.restart({ SHARD: `${at + 1}/5` });
-      await instances.pass();
-    }
+    await instances.stop();
+    for (const [at, mirror] of instances.all.entries()) await mirror.restart({ SHARD: `${at + 1}/5` });
     for (const index of [4, 5]) await instances.open(`${index}/5`);
     await instances.pass();
     for (const mirror of instances.all) expect((await mirror.pass()).exitCode).toBe(0);
@@ -145,8 +147,8 @@ describe('instances that share a directory', () => {
     await instances.expectExact();
     expect(instances.service.takeDownloads()).toHaveLength(1);
     // Back to one that has all of it.
-    const [first, ...rest] = instances.all;
-    for (const mirror of rest) await mirror.stop();
+    await instances.stop();
+    const [first] = instances.all;
     await first?.restart({ SHARD: '' });
     expect((await first?.pass())?.summary).toMatchObject({ targets: 30, pulled: 0, failed: 0 });
     expect(instances.service.takeDownloads()).toEqual([]);
@@ -154,31 +156,25 @@ describe('instances that share a directory', () => {
     await instances.expectExact();
   });
 
-  it('never work on a target at once, also where two of them think that it is theirs', async () => {
-    const instances = await Instances.start(['1/1', '2/2'], 12);
+  it('finish what all others left once none works there, and leave it to them before', async () => {
+    const instances = await Instances.start(['1/2'], 4);
+    const [first] = instances.all;
+    const left = layoutOf(instances.directory, { index: 3 });
+    const isLeft = async (): Promise<boolean[]> => {
+      const names = await Promise.all([left.staging, left.trash].map((folder) => readdir(folder)));
+      return names.map((each) => each.length > 0);
+    };
+    await mkdir(join(left.staging, randomUUID(), 'tree'), { recursive: true });
+    await mkdir(join(left.trash, `0-${randomUUID()}`), { recursive: true });
+    await instances.open('2/2');
     await instances.pass();
-    await instances.expectExact();
-    const shared = instances.repositoryOf(2, 2);
-    const [one, two] = instances.all;
-    for (let round = 0; round < 20; round += 1) {
-      for (const repository of instances.service.repositories)
-        instances.service.write(repository, 'main', 'plan.xlsx', `round ${round}`);
-      instances.service.takeDownloads();
-      await instances.pass();
-      // Where one was held by the other, the next pass finds all done.
-      await instances.pass();
-      await instances.expectExact();
-      expect(instances.service.takeDownloads()).toHaveLength(12);
-    }
-    for (const mirror of instances.all) expect(mirror.eventsOf('target.failed')).toEqual([]);
-    const target = `${shared.fullName}/main`;
-    const release = one?.context.store.claim({ repositoryId: shared.id, branch: 'main' }, target);
-    instances.service.write(shared, 'main', 'plan.xlsx', 'while another one has it');
-    expect(await two?.results()).toMatchObject({
-      [target]: { action: 'hold', reason: 'other-instance', outcome: 'held' },
-    });
-    release?.();
-    expect(await two?.results()).toMatchObject({ [target]: { action: 'pull', outcome: 'pulled' } });
+    expect(await isLeft()).toEqual([true, true]);
+    await instances.stop();
+    await first?.restart({ SHARD: '1/5' });
+    await first?.pass();
+    expect(await isLeft()).toEqual([false, false]);
+    const { staging, trash } = layoutOf(instances.directory);
+    expect([...(await readdir(staging)), ...(await readdir(trash))]).toEqual([]);
   });
 
   it.each([[[0, 1]], [[1, 0]]])(
@@ -282,6 +278,7 @@ describe('instances that share a directory', () => {
     const unattended = instances.service.repositories.map(({ fullName }) => `  ${fullName}/main`).sort();
     expect(await whole(3_600_000)).toContain(`\nNobody verifies:\n${unattended.join('\n')}\n`);
     instances.service.write(instances.repositoryOf(2, 3), 'main', 'plan.xlsx', 'x');
+    await instances.stop();
     await second?.restart({ SHARD: '2/4' });
     await second?.pass();
     await second?.tellShare();
@@ -305,13 +302,33 @@ describe('the lock of a directory that is shared', () => {
       (error: unknown) => `${(error as { code: string }).code}: ${String(error)}`,
     );
 
-  it('keeps a second instance with the same index out, and one that would have all', async () => {
+  it('keeps a second instance with the same share out, and one that would have all', async () => {
     const instances = await Instances.start(['1/2'], 2);
     expect(await refused(instances, '1/2')).toMatch(/^directory.locked: .*Another workbook-mirror works/);
-    expect(await refused(instances, '1/5')).toMatch(/^directory.locked/);
     expect(await refused(instances, '')).toMatch(/^directory.locked: .*Instances that share this directory/);
     expect(await refused(instances, '2/2')).toBe('opened');
   }, 30_000);
+
+  it('keeps instances of another count out until all of the present one have ended', async () => {
+    const instances = await Instances.start(['1/2', '2/2'], 2);
+    const [first, second] = instances.all;
+    const message = 'Instances work in this directory as shards of 2, and this one is shard 4/5.';
+    expect(await refused(instances, '4/5')).toBe(`directory.locked: MirrorError: ${message}`);
+    await first?.stop();
+    expect(await refused(instances, '4/5')).toContain(message);
+    await second?.stop();
+    expect(await refused(instances, '4/5')).toBe('opened');
+    expect(await refused(instances, '1/2')).toContain('as shards of 5, and this one is shard 1/2.');
+  }, 60_000);
+
+  it('is lost to instances of another count that came where a file server took it away', async () => {
+    const instances = await Instances.start(['2/2'], 2);
+    const [mirror] = instances.all;
+    await mirror?.pass();
+    // As the first instance of that count does once the server no longer knows of this one's locks.
+    await writeFile(layoutOf(instances.directory).wholeLock, 'shards of 1\n');
+    await expect(mirror?.pass()).rejects.toMatchObject({ code: 'directory.taken' });
+  });
 
   it('keeps instances with a share out while one has all', async () => {
     const instances = await Instances.start([''], 2);

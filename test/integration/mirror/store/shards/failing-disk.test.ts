@@ -6,8 +6,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { bindNativeCalls } from '../../../../../src/lib/native/file-calls.ts';
 import { type DirectoryLayout, layoutOf } from '../../../../../src/mirror/store/layout.ts';
-import { inPlaceOf, withCommonLock } from '../../../../../src/mirror/store/shards/directory-locks.ts';
-import { leftUnfinished, otherInstances } from '../../../../../src/mirror/store/shards/other-instances.ts';
+import { withCommonLock } from '../../../../../src/mirror/store/shards/directory-locks.ts';
+import { gatherStages, otherInstances } from '../../../../../src/mirror/store/shards/other-instances.ts';
 
 let root = '';
 let layout: DirectoryLayout;
@@ -29,21 +29,18 @@ describe('a disk that fails at what instances share', () => {
     await expect(otherInstances(layout)).rejects.toMatchObject({ code: 'disk.failed' });
   });
 
-  it('is called one where their unfinished work is looked for', async () => {
+  it('is called one at the lock that they share', async () => {
+    await mkdir(join(layout.shards, '1'), { recursive: true });
+    await breakPath(layout.commonLock);
+    await expect(withCommonLock(layout, bindNativeCalls(), () => Promise.resolve())).rejects.toMatchObject({
+      code: 'disk.failed',
+    });
+  });
+
+  it('is called one where the work that others left is gathered', async () => {
     const other = layoutOf(root, { index: 2 });
     await mkdir(join(layout.shards, '2'), { recursive: true });
     await breakPath(other.staging);
-    await expect(leftUnfinished(layout, [])).rejects.toMatchObject({ code: 'disk.failed' });
-  });
-
-  it.each([
-    ['the lock that they share', withCommonLock, (of: DirectoryLayout) => of.commonLock],
-    ['the lock of another one', inPlaceOf, (of: DirectoryLayout) => of.lockFile],
-  ])('is called one at %s', async (_name, run, lockOf) => {
-    await mkdir(join(layout.shards, '1'), { recursive: true });
-    await breakPath(lockOf(layout));
-    await expect(run(layout, bindNativeCalls(), () => Promise.resolve())).rejects.toMatchObject({
-      code: 'disk.failed',
-    });
+    await expect(gatherStages(layout)).rejects.toMatchObject({ code: 'disk.failed' });
   });
 });
