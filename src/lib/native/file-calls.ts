@@ -14,17 +14,10 @@ export interface NativeCalls {
   readonly tryLockShared: (fd: number) => boolean;
   /** Gives a lock back: `flock(2)`. */
   readonly unlock: (fd: number) => void;
-  /**
-   * Takes an exclusive lock on one byte of a file, which need not be there, until it is given back or the file is closed; or says that
-   * another open file has it: `fcntl(2)`, F_OFD_SETLK. Locks of one open file do not exclude each other.
-   */
-  readonly tryLockByte: (fd: number, offset: number) => boolean;
   /** An ACL of a folder, as the kernel keeps it (acl(5)); null where it has none, or the file system does not say. */
   readonly acl: (folder: string, kind: 'access' | 'default') => Buffer | null;
   /** Gives a folder an ACL, or takes it away if there is one. */
   readonly setAcl: (folder: string, kind: 'access' | 'default', acl: Buffer | null) => void;
-  /** Gives a lock on a byte back. */
-  readonly unlockByte: (fd: number, offset: number) => void;
 }
 
 const AT_FDCWD = -100;
@@ -32,19 +25,6 @@ const RENAME_EXCHANGE = 2;
 const LOCK_SH_NB = 1 | 4;
 const LOCK_EX_NB = 2 | 4;
 const LOCK_UN = 8;
-
-const F_OFD_SETLK = 37;
-const F_WRLCK = 1;
-const F_UNLCK = 2;
-
-/** `struct flock` of 64-bit Linux: type and whence as 16 bits, then from the 8th byte on start and length as 64 bits, and a process. */
-function lockOfByte(type: number, offset: number): Buffer {
-  const lock = Buffer.alloc(32);
-  lock.writeInt16LE(type, 0);
-  lock.writeBigInt64LE(BigInt(offset), 8);
-  lock.writeBigInt64LE(1n, 16);
-  return lock;
-}
 
 /** Whether a lock could not be had as another one has it: by number, as this one has two names. */
 function isTaken({ errno = 0 }: NodeJS.ErrnoException): boolean {
@@ -65,14 +45,6 @@ export function bindNativeCalls(): NativeCalls {
     if (flock === null) absent('flock');
     if (flock(fd, operation) === 0) return true;
     const error = lastError('flock');
-    if (isTaken(error)) return false;
-    throw error;
-  };
-  const fcntl = process.platform === 'linux' ? declare(libc, 'int fcntl(int fd, int cmd, ...)') : null;
-  const byteLock = (fd: number, type: number, offset: number): boolean => {
-    if (fcntl === null) absent('fcntl');
-    if (fcntl(fd, F_OFD_SETLK, 'void *', lockOfByte(type, offset)) === 0) return true;
-    const error = lastError('fcntl');
     if (isTaken(error)) return false;
     throw error;
   };
@@ -99,8 +71,6 @@ export function bindNativeCalls(): NativeCalls {
     tryLock: (fd) => lock(fd, LOCK_EX_NB),
     tryLockShared: (fd) => lock(fd, LOCK_SH_NB),
     unlock: (fd) => void lock(fd, LOCK_UN),
-    tryLockByte: (fd, offset) => byteLock(fd, F_WRLCK, offset),
-    unlockByte: (fd, offset) => void byteLock(fd, F_UNLCK, offset),
     ...bindAclCalls(libc),
   };
 }
