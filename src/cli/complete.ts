@@ -17,7 +17,7 @@ import { addAllPendingFlags } from './declare.ts';
 import { programOf } from './help-screen.ts';
 import { keyIds } from './keys.ts';
 import type { Outcome } from './output.ts';
-import { NAMES, SHELLS } from './program-commands.ts';
+import { NAMES, SHELLS } from './completion/names.ts';
 import { settingsOf } from './settings-flags.ts';
 import { topicNames } from '../manual/chapters.ts';
 import { requiredServeDirectory } from '../server/start/directory.ts';

@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 
-import { declare, DISK_FLAGS, LOOK_FLAGS, PASS_FLAGS, RUN_FLAGS } from './declare.ts';
+import { declare } from './declare.ts';
+import { DISK_FLAGS, LOOK_FLAGS, PASS_FLAGS, RUN_FLAGS } from './flag-sets.ts';
 import type { Outcome } from './output.ts';
 
 /** The flag for a first mirror beside other data. */

@@ -1,6 +1,8 @@
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
 
-import { ALL_FLAGS, declare } from './declare.ts';
+import { NAMES, SHELLS } from './completion/names.ts';
+import { declare } from './declare.ts';
+import { ALL_FLAGS } from './flag-sets.ts';
 
 /** Declares the commands on settings: `config check`, `config show`, `config schema`. */
 export function addConfigCommands(program: Command): void {
@@ -38,12 +40,6 @@ export function addConfigCommands(program: Command): void {
     load: async () => (await import('./config.ts')).runConfigSchema,
   });
 }
-
-/** The shells that there is a completion for. */
-export const SHELLS = ['bash', 'zsh', 'fish'] as const;
-
-/** Names that can be asked for by themselves, as scripts of earlier versions do. */
-export const NAMES = ['targets', 'history', 'keys'] as const;
 
 /** Declares the commands that explain the program, to people and to their shells: `help`, `completion`. */
 export function addHelpCommands(program: Command): void {

@@ -3,7 +3,8 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { WORKBOOK_STATUS_FILTERS } from '../lib/api/requests.ts';
 import { EXIT_CODES } from '../lib/errors/errors.ts';
 import { KEY_KINDS } from '../server/http/keys.ts';
-import { declare, type FlagSet, SERVICE_FLAGS } from './declare.ts';
+import { declare } from './declare.ts';
+import { type FlagSet, SERVICE_FLAGS } from './flag-sets.ts';
 import type { Outcome } from './output.ts';
 
 /** The settings of a list that comes from the service or, without it, from the mirror. */

@@ -6,7 +6,7 @@ import { type LoadedSettings, loadSettings } from '../config/load.ts';
 import { removedSettings } from '../config/removed-settings.ts';
 import { checkSchedule } from '../app/schedule.ts';
 import { rememberInvocation } from '../lib/text/own-command.ts';
-import type { FlagSet } from './declare.ts';
+import type { FlagSet } from './flag-sets.ts';
 import { keepForWhole } from './help-screen.ts';
 import { invocationOf } from './invocation.ts';
 
