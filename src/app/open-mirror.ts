@@ -8,7 +8,7 @@ import type { EventSink } from '../mirror/pass/events.ts';
 import type { State } from '../mirror/state/state.ts';
 import { openStore } from '../mirror/store/open-store.ts';
 import type { MirrorStore } from '../mirror/store/store.ts';
-import type { PullEnd } from '../mirror/pass/execution.ts';
+import type { PullEnd } from '../mirror/pass/results.ts';
 import { type BeginWork, PullScheduler } from '../mirror/pass/pull-scheduler.ts';
 import { ReportedOnce } from '../mirror/pass/reported-once.ts';
 import type { PassPolicy } from '../mirror/pass/pass.ts';

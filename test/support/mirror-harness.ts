@@ -12,7 +12,7 @@ import { loadSettings } from '../../src/config/load.ts';
 import type { SettingsFor } from '../../src/config/schema.ts';
 import { MirrorError } from '../../src/lib/errors/errors.ts';
 import type { EventName, MirrorEvent, Trigger } from '../../src/mirror/pass/events.ts';
-import type { PullEnd } from '../../src/mirror/pass/execution.ts';
+import type { PullEnd } from '../../src/mirror/pass/results.ts';
 import type { PullScheduler } from '../../src/mirror/pass/pull-scheduler.ts';
 import { type PassReport, runPass } from '../../src/mirror/pass/pass.ts';
 import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from './fake-service.ts';

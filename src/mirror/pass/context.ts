@@ -3,15 +3,12 @@ import type { ArchiveMemory } from '../archive/archive-memory.ts';
 import type { State } from '../state/state.ts';
 import type { Manifest } from '../store/manifest.ts';
 import type { MirrorStore } from '../store/store.ts';
-import type { ServiceClient } from '../upstream/client.ts';
+import type { PassService } from '../upstream/client.ts';
 import type { EventSink } from './events.ts';
 import type { ReportedOnce } from './reported-once.ts';
 import type { PullMonitor } from './pull-monitor.ts';
 import type { PullScheduler } from './pull-scheduler.ts';
-import type { PullEnd } from './execution.ts';
-
-/** The service, as far as passes ask it. */
-export type PassService = Pick<ServiceClient, 'poll' | 'pollAgain' | 'download' | 'downloadFile' | 'exists'>;
+import type { PullEnd } from './results.ts';
 
 /** A new state of a target. */
 export interface NewState {

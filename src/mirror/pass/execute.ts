@@ -2,16 +2,8 @@ import type { Action, HoldAction, PullAction } from '../plan/actions.ts';
 import type { Manifest } from '../store/manifest.ts';
 import type { Outcome } from '../plan/record.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
-import {
-  type ActionResult,
-  type EndedResult,
-  type ExecutePolicy,
-  type Execution,
-  failed,
-  leaseNoter,
-  type PlannedPass,
-  resultOf,
-} from './execution.ts';
+import { type ExecutePolicy, type Execution, failed, leaseNoter, type PlannedPass } from './execution.ts';
+import { type ActionResult, type EndedResult, resultOf } from './results.ts';
 import { retireAll, type Retirement } from './gone.ts';
 import type { PassContext } from './context.ts';
 import { pullAll, unfinishedResult } from './pulls.ts';

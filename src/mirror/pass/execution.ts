@@ -4,36 +4,13 @@ import type { Approvals, GuardPolicy } from '../plan/guard.ts';
 import type { Action, HoldAction, PullAction } from '../plan/actions.ts';
 import { type Contradiction, describeDoubt, type Doubt } from '../plan/contradictions.ts';
 import { type Lease, LeasedError } from '../store/leases/lease.ts';
-import type { Outcome, RetryPolicy, TargetRecord } from '../plan/record.ts';
+import type { RetryPolicy, TargetRecord } from '../plan/record.ts';
 import type { RememberedTree } from '../plan/targets.ts';
 import type { Listing, Repository, WorkbookRow } from '../upstream/listing.ts';
 import type { PassContext } from './context.ts';
+import { type EndedResult, resultOf } from './results.ts';
 import type { PullMeter } from './pull-monitor.ts';
 import type { Turn } from './pull-scheduler.ts';
-
-/** One action with its outcome, the bytes downloaded for it, and the number of files that it changed. */
-export interface ActionResult {
-  readonly action: Action;
-  readonly outcome: Outcome | Unfinished;
-  readonly downloadedBytes: number;
-  readonly changedFiles: number;
-}
-
-/** A pull that goes on beside the passes, or waits for a slot. It is recorded when it ends, and counts for nothing until then. */
-export interface Unfinished {
-  readonly kind: 'unfinished';
-  readonly hasBegun: boolean;
-}
-
-/** An action that came to its end. */
-export interface EndedResult extends ActionResult {
-  readonly outcome: Outcome;
-}
-
-/** The end of a pull: recorded, or of a target that the service has no longer, and whose time has come. */
-export type PullEnd =
-  | { readonly kind: 'recorded'; readonly result: EndedResult }
-  | { readonly kind: 'gone'; readonly action: PullAction };
 
 /** Whether large new files go past the page cache: always, never, or when a target is mirrored for the first time. */
 export type PageCachePolicy = 'auto' | 'keep' | 'bypass';
@@ -104,11 +81,6 @@ export interface Pull extends Reception, Pick<Execution, 'approvals' | 'noteLeas
   /** The remembered summary of its published tree; null for none. */
   readonly tree: RememberedTree | null;
   readonly turn: Pick<Turn, 'isAwaited' | 'toPublish'>;
-}
-
-/** The result of an action that moved no bytes. */
-export function resultOf(action: Action, outcome: Outcome): EndedResult {
-  return { action, outcome, downloadedBytes: 0, changedFiles: 0 };
 }
 
 /** Makes a function that reports each lease that something waits for, once. */

@@ -4,14 +4,8 @@ import type { Action, PullAction, RetireReason } from '../plan/actions.ts';
 import { isRestored, mirroredTargets } from '../plan/retirements.ts';
 import { emptyRecord } from '../plan/record.ts';
 import { HEAD_BRANCH, targetKey } from '../upstream/listing.ts';
-import {
-  type EndedResult,
-  type Execution,
-  failed,
-  type Pull,
-  type Reception,
-  resultOf,
-} from './execution.ts';
+import { type Execution, failed, type Pull, type Reception } from './execution.ts';
+import { type EndedResult, resultOf } from './results.ts';
 
 /** A tree that is to leave the mirror. */
 export interface Retirement {

@@ -4,7 +4,7 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { Places } from '../../lib/concurrency/places.ts';
 import { targetKey } from '../upstream/listing.ts';
 import { createFairQueue, type Slots, type RunningPulls, type Waiting } from '../plan/fair-queue.ts';
-import type { PassService } from './context.ts';
+import type { PassService } from '../upstream/client.ts';
 
 /** A pull that waits for a slot. No two that wait, or go on, are of the same target. */
 export interface QueuedPull<Result> extends Waiting {

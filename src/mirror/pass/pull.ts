@@ -18,7 +18,8 @@ import {
   withoutChanged,
 } from '../plan/contradictions.ts';
 import type { NewState } from './context.ts';
-import { ContradictedError, type EndedResult, failed, heldByLease, type Pull } from './execution.ts';
+import { ContradictedError, failed, heldByLease, type Pull } from './execution.ts';
+import type { EndedResult } from './results.ts';
 import { notFound } from './gone.ts';
 import { lastLease } from '../store/leases/lease.ts';
 import { isSameTree, needsPublishing, newManifest, rowsAbout } from './new-manifest.ts';

@@ -5,14 +5,8 @@ import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { emptyRecord, type TargetRecord } from '../plan/record.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
 import { slotsFor } from '../plan/fair-queue.ts';
-import {
-  type ActionResult,
-  type Execution,
-  type Pull,
-  type PullEnd,
-  type RepositoryFacts,
-  resultOf,
-} from './execution.ts';
+import type { Execution, Pull, RepositoryFacts } from './execution.ts';
+import { type ActionResult, type PullEnd, resultOf } from './results.ts';
 import type { BegunPull, QueuedPull } from './pull-scheduler.ts';
 import { pullTarget } from './pull.ts';
 import { recordPull, recordQueued } from './remember.ts';

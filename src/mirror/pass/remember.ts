@@ -5,7 +5,8 @@ import { emptyRecord, type Held, queuedRecord, type Outcome, type TargetRecord }
 import { owns } from '../plan/shard.ts';
 import { targetKey } from '../upstream/listing.ts';
 import type { RememberedTree } from '../plan/targets.ts';
-import type { ActionResult, EndedResult, Execution, Pull } from './execution.ts';
+import type { Execution, Pull } from './execution.ts';
+import type { ActionResult, EndedResult } from './results.ts';
 import type { PassContext } from './context.ts';
 import { tolerateStateFailure } from './state-failures.ts';
 

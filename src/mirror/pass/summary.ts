@@ -3,7 +3,7 @@ import { type HoldReason, isHarmlessHold } from '../plan/actions.ts';
 import { type SelectionCheck, selectsNothing } from '../plan/selection-check.ts';
 import type { Listing } from '../upstream/listing.ts';
 import type { PassFinished, Trigger } from './events.ts';
-import type { ActionResult } from './execution.ts';
+import type { ActionResult } from './results.ts';
 
 /** The numbers of a pass, for its last event. @param durationMs milliseconds */
 export function summarise(

@@ -44,6 +44,9 @@ export interface ServiceClient {
   readonly close: () => Promise<void>;
 }
 
+/** The service, as far as passes ask it. */
+export type PassService = Pick<ServiceClient, 'poll' | 'pollAgain' | 'download' | 'downloadFile' | 'exists'>;
+
 /**
  * Makes a client over a transport.
  * @param memory what is known of this installation; written to as it is found out

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import type { PullEnd } from '../../../../src/mirror/pass/execution.ts';
+import type { PullEnd } from '../../../../src/mirror/pass/results.ts';
 import { PullScheduler } from '../../../../src/mirror/pass/pull-scheduler.ts';
 import type { PassReport } from '../../../../src/mirror/pass/pass.ts';
 import { queuedSinceMs } from '../../../../src/mirror/plan/record.ts';

@@ -7,7 +7,7 @@ import { makePlan } from '../../../../src/mirror/plan/plan.ts';
 import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
 import { slotsFor } from '../../../../src/mirror/plan/fair-queue.ts';
 import { PullScheduler, type QueuedPull } from '../../../../src/mirror/pass/pull-scheduler.ts';
-import type { PassService } from '../../../../src/mirror/pass/context.ts';
+import type { PassService } from '../../../../src/mirror/upstream/client.ts';
 import { listing, planInput, row } from '../../../support/builders.ts';
 
 const SLOW_AFTER_MS = 60_000;
