@@ -99,7 +99,8 @@ function describeSchedule({ schedule, timezone }: Loaded['settings']): TerminalT
 
 /** Warns of one value for two secrets: the service shows an API key and an API token in two places. */
 function equalKeys({ service: { apiKey, apiToken } }: Loaded['settings']): TerminalText[] {
-  if (apiKey === undefined || apiKey.reveal() !== apiToken?.reveal()) return [];
+  const tokens = apiToken?.revealAll() ?? [];
+  if (apiKey?.revealAll().some((key) => tokens.includes(key)) !== true) return [];
   return [
     say`Warning: service.apiKey and service.apiToken have the same value, but the key and the token are two secrets.`,
   ];

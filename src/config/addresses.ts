@@ -95,7 +95,7 @@ export function parseState(text: string): StateSetting {
     throw invalid('expected an address in which special characters of the password are percent-encoded');
   }
   if (store === 'redis' && url.hostname === '') throw invalid('expected an address with a host');
-  return { store, address: new Secret(() => text, maskAddress(url)) };
+  return { store, address: new Secret(() => [text], maskAddress(url)) };
 }
 
 /** Whether an address of {@link parseState} holds a password. */

@@ -54,7 +54,7 @@ export function digestOf(value: unknown): string {
 
 /** A value with its secrets, which JSON would mask. */
 function revealed(value: unknown): unknown {
-  if (value instanceof Secret) return value.reveal();
+  if (value instanceof Secret) return value.revealAll();
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, revealed(member)]));
 }

@@ -32,6 +32,8 @@ export interface SettingDescriptor {
   readonly defaultText: string;
   readonly kind: SettingKind;
   readonly secret: boolean;
+  /** Whether it is a secret that may be several, one per line. */
+  readonly holdsSeveral: boolean;
   readonly valueHint: string;
   readonly choices: readonly string[] | undefined;
   /** A value for the example file, where there is no default. */
@@ -156,6 +158,7 @@ function describe(
     defaultText: defaultText(facts, defaultInput),
     kind: facts.kind,
     secret: isSecret,
+    holdsSeveral: facts.holdsSeveral === true,
     valueHint: facts.valueHint,
     choices: facts.choices,
     example: facts.example,

@@ -173,6 +173,12 @@ export function secret() {
   return secretOf(addressInPlaceOfKey, '<secret>');
 }
 
+/** Keys of the service, one per line, as a secret: they are tried in their order. */
+export function keys() {
+  const facts = { kind: 'secret', valueHint: '<secret>', spell: String, holdsSeveral: true } as const;
+  return settingType(z.instanceof(Secret), facts);
+}
+
 /** The address of a receiver or server, as a secret: its path or its user name may be all that protects it. */
 export function secretAddress() {
   return secretOf(addressProblem, '<url>');

@@ -11,7 +11,7 @@ import {
 import { pathProblem } from './kinds.ts';
 import type { Given, Layer } from './layers.ts';
 import type { SettingProblem } from './problems.ts';
-import { inlineSecret, type Secret } from './secret.ts';
+import { inlineSecret, oneSecret, type Secret, type SecretParser, severalKeys } from './secret.ts';
 
 /** The given values by dotted name, each from the strongest layer that has it. Of a secret and its file, at most one. */
 export type MergedValues = ReadonlyMap<string, Given>;
@@ -53,7 +53,7 @@ export function mergeLayers(layers: readonly Layer[]): {
  */
 export function schemaInput(
   values: MergedValues,
-  openSecret: (path: string) => Secret,
+  openSecret: (path: string, parse: SecretParser) => Secret,
 ): { readonly input: Readonly<Record<string, unknown>>; readonly problems: readonly SettingProblem[] } {
   const input: Record<string, unknown> = {};
   const sections = new Map([['', input]]);
@@ -81,13 +81,19 @@ export function schemaInput(
     const descriptor = settingsByName.get(name);
     if (descriptor === undefined) continue;
     const value = inputOf(descriptor, given);
-    if (descriptor.secret) putSecret(name, given, name, () => inlineSecret(String(value)));
-    else put(name, value);
+    if (descriptor.secret) {
+      putSecret(name, given, name, () => inlineSecret(String(value), parserOf(descriptor)));
+    } else put(name, value);
     if (descriptor.fileOf !== undefined && typeof value === 'string' && pathProblem(value) === undefined) {
-      putSecret(name, given, descriptor.fileOf, () => openSecret(value));
+      const parse = parserOf(settingsByName.get(descriptor.fileOf));
+      putSecret(name, given, descriptor.fileOf, () => openSecret(value, parse));
     }
   }
   return { input, problems };
+}
+
+function parserOf(secret: SettingDescriptor | undefined): SecretParser {
+  return secret?.holdsSeveral === true ? severalKeys : oneSecret;
 }
 
 function inputOf({ kind }: SettingDescriptor, { value, base }: Given): unknown {

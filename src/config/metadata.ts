@@ -34,6 +34,8 @@ export interface TypeFacts {
   /** Stands for the value in a command's help, such as `<duration>`. */
   readonly valueHint: string;
   readonly choices?: readonly string[];
+  /** Whether it is a secret that may be several, one per line. */
+  readonly holdsSeveral?: true;
   /** Spells a value as the file would; texts, numbers, flags and lists spell themselves. */
   spell?(this: void, value: unknown): string;
 }

@@ -12,7 +12,7 @@ import {
   type SettingSource,
 } from './problems.ts';
 import { settingsSchema, type NeedsOf, type Settings, type SettingsFor } from './schema.ts';
-import type { Secret } from './secret.ts';
+import type { Secret, SecretParser } from './secret.ts';
 import { mergeLayers, type MergedValues, schemaInput } from './merge.ts';
 
 /** Where each setting's value came from, by dotted name. */
@@ -31,7 +31,7 @@ export interface ResolveRequest<T extends readonly Need[]> {
   readonly needs: T;
   readonly checkSchedule?: CheckSchedule | undefined;
   /** Opens a file-backed secret, or throws a MirrorError that says why not. */
-  readonly openSecret: (path: string) => Secret;
+  readonly openSecret: (path: string, parse: SecretParser) => Secret;
 }
 
 /** The settings, or all that is wrong with them. */

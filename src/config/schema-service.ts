@@ -5,6 +5,7 @@ import {
   choice,
   duration,
   integer,
+  keys,
   list,
   listen,
   path,
@@ -28,7 +29,7 @@ export const serviceSection = section('The service that is mirrored.', {
     example: 'https://workbooks.example.com/api',
     need: 'service',
   }),
-  apiKey: setting(secret().optional(), {
+  apiKey: setting(keys().optional(), {
     description: 'personal API key, current API',
     comment:
       'Better not in this file: give apiKeyFile (the path of a file that holds the key) in its place, or the variable' +
@@ -43,7 +44,7 @@ export const serviceSection = section('The service that is mirrored.', {
     example: 'your-next-personal-api-key',
   }),
   apiKeySecondFile: secretFile('service.apiKeySecond', ROTATION),
-  apiToken: setting(secret().optional(), {
+  apiToken: setting(keys().optional(), {
     description:
       'personal API token, v1; without it, or where v1 answers 404, changes are found from the contents alone',
     comment: 'Or apiTokenFile, a variable, or a credential, as for apiKey.',

@@ -2,30 +2,45 @@ import { readFileSync, statSync } from 'node:fs';
 import { inspect } from 'node:util';
 
 import { MirrorError } from '../lib/errors/errors.ts';
-import { pastedProblem } from './bare-secret.ts';
+import { addressInPlaceOfKey, pastedProblem } from './bare-secret.ts';
 
 /** Stands for a secret in every output. */
 const MASK = '***';
 
-/** A secret is one line; this is far above any key and keeps a wrong path from filling the memory. */
+/** This is far above any file of keys, and keeps a wrong path from filling the memory. */
 const MAX_SECRET_BYTES = 65_536;
 
-/** A value that must not be printed: only {@link Secret.reveal} gives it, everything else gives a mask. */
+/** The most keys in one text: a longer one is some other file, whose lines must not be sent to the service. */
+const MAX_KEYS = 10;
+
+/**
+ * Reads the values in the text of a secret.
+ *
+ * @throws MirrorError `settings.invalid`, never with a part of the text
+ */
+export type SecretParser = (text: string) => readonly [string, ...string[]];
+
+/** Values that must not be printed: only the methods that reveal give them, everything else gives a mask. */
 export class Secret {
-  readonly #read: () => string;
+  readonly #read: () => ReturnType<SecretParser>;
   readonly #mask: string;
 
   /**
-   * @param read gives the value; called at every {@link Secret.reveal}
-   * @param mask what is printed in its place
+   * @param read gives the values; called each time that they are revealed
+   * @param mask what is printed in their place
    */
-  constructor(read: () => string, mask: string = MASK) {
+  constructor(read: () => ReturnType<SecretParser>, mask: string = MASK) {
     this.#read = read;
     this.#mask = mask;
   }
 
-  /** The value, for the one place that sends it. */
+  /** The value, the first one of several, for the one place that sends it. */
   reveal(): string {
+    return this.#read()[0];
+  }
+
+  /** All values, in their order. */
+  revealAll(): readonly string[] {
     return this.#read();
   }
 
@@ -68,24 +83,47 @@ const nodeFiles: SecretFiles = {
   read: (path) => readFileSync(path, 'utf8'),
 };
 
-/**
- * The value of a secret as it was given, without its trailing newline.
- *
- * @throws MirrorError `settings.invalid` where it is obviously more or something else than a secret, never with the value
- */
-export function checkSecret(text: string): string {
+/** Reads a text that is one secret, without its trailing newline. */
+export const oneSecret: SecretParser = (text) => {
   const value = text.replace(/[\r\n]+$/, '');
-  if (value === '') throw new MirrorError('settings.invalid', 'is empty');
-  const problem = pastedProblem(value);
+  const problem = secretProblem(value);
   if (problem !== undefined) throw new MirrorError('settings.invalid', problem);
-  // The value becomes part of an HTTP header, where other characters cannot be sent (RFC 9110, section 5.5).
-  if (!/^[\x21-\x7e]+$/.test(value)) {
+  return [value];
+};
+
+/** Reads a text that holds keys, one per line, each of them once. Empty lines do not count. */
+export const severalKeys: SecretParser = (text) => {
+  const keys = new Set<string>();
+  const lines = text.replace(/[\r\n]+$/, '').split(/\r\n|\r|\n/);
+  for (const [index, line] of lines.entries()) {
+    if (line === '') continue;
+    const problem = secretProblem(line) ?? addressInPlaceOfKey(line);
+    if (problem !== undefined) {
+      const which = lines.length === 1 ? '' : `line ${String(index + 1)} `;
+      throw new MirrorError('settings.invalid', `${which}${problem}`);
+    }
+    keys.add(line);
+  }
+  const [first, ...more] = keys;
+  if (first === undefined) throw new MirrorError('settings.invalid', 'is empty');
+  if (keys.size > MAX_KEYS) {
     throw new MirrorError(
       'settings.invalid',
-      'holds letters outside of ASCII, which no key has: copy the key alone',
+      `holds more than ${String(MAX_KEYS)} keys: is it another file?`,
     );
   }
-  return value;
+  return [first, ...more];
+};
+
+/** Says why a text is obviously more or something else than a secret, without a part of it; undefined if it may be one. */
+function secretProblem(value: string): string | undefined {
+  if (value === '') return 'is empty';
+  const problem = pastedProblem(value);
+  if (problem !== undefined) return problem;
+  // The value becomes part of an HTTP header, where other characters cannot be sent (RFC 9110, section 5.5).
+  return /^[\x21-\x7e]+$/.test(value)
+    ? undefined
+    : 'holds letters outside of ASCII, which no key has: copy the key alone';
 }
 
 /**
@@ -93,9 +131,9 @@ export function checkSecret(text: string): string {
  *
  * @throws MirrorError `settings.invalid`, never with the value
  */
-export function inlineSecret(text: string): Secret {
-  const value = checkSecret(text);
-  return new Secret(() => value);
+export function inlineSecret(text: string, parse: SecretParser = oneSecret): Secret {
+  const values = parse(text);
+  return new Secret(() => values);
 }
 
 /**
@@ -105,28 +143,39 @@ export function inlineSecret(text: string): Secret {
  * @param path absolute
  * @throws MirrorError `settings.invalid` if the file has no usable secret now
  */
-export function fileSecret(path: string, files: SecretFiles = nodeFiles): Secret {
-  let current = readSecret(path, files);
+export function fileSecret(
+  path: string,
+  parse: SecretParser = oneSecret,
+  files: SecretFiles = nodeFiles,
+): Secret {
+  let current = readSecret(path, parse, files);
   return new Secret(() => {
     try {
       const state = files.stat(path);
-      if (state.regular && state.stamp !== current.stamp) current = readSecret(path, files);
+      if (state.regular && state.stamp !== current.stamp) current = readSecret(path, parse, files);
     } catch {
       // Looked at again at the next call.
     }
-    return current.value;
+    return current.values;
   });
 }
 
-function readSecret(path: string, files: SecretFiles): { readonly stamp: string; readonly value: string } {
+/** The content of a secret's file. */
+interface SecretContent {
+  /** See {@link FileState}. */
+  readonly stamp: string;
+  readonly values: ReturnType<SecretParser>;
+}
+
+function readSecret(path: string, parse: SecretParser, files: SecretFiles): SecretContent {
   // The metadata comes first: content that is newer than its stamp is read once more, the reverse would be missed.
   const { stamp, size } = readable(() => files.stat(path));
   if (size > MAX_SECRET_BYTES) {
-    throw new MirrorError('settings.invalid', 'expected a file with one line, the secret');
+    throw new MirrorError('settings.invalid', 'expected a file that holds nothing but the secret');
   }
   const text = readable(() => files.read(path));
   try {
-    return { stamp, value: checkSecret(text) };
+    return { stamp, values: parse(text) };
   } catch (error) {
     const reason = error instanceof MirrorError ? error.message : 'is unusable';
     throw new MirrorError('settings.invalid', `the content of ${path}: ${reason}`, { cause: error });
@@ -152,7 +201,7 @@ export function errorCode(error: unknown): string {
 /** All secrets that settings hold, as they are now, wherever they stand: to keep them out of every output. */
 export function secretsIn(settings: object): string[] {
   return Object.values(settings).flatMap((value: unknown) => {
-    if (value instanceof Secret) return [value.reveal()];
+    if (value instanceof Secret) return value.revealAll();
     return typeof value === 'object' && value !== null ? secretsIn(value) : [];
   });
 }

@@ -31,7 +31,7 @@ const PASTED: ReadonlyArray<readonly [string, RegExp]> = [
   [`# of Anna\n${KEY}`, /begins with a comment/],
   [`curl -H 'X-API-KEY: ${KEY}' https://h`, /is a command/],
   [`Anna ${KEY}`, /has several words/],
-  [`${KEY}\n${KEY}\n`, /has several lines/],
+  [`${KEY}\n${KEY} ${KEY}\n`, /has several lines|line 2 has several words/],
   [` ${KEY}`, /begins or ends with a space/],
   [`${KEY}\t`, /begins or ends with a space/],
   [`${KEY}\u001b[0m`, /holds a control character/],

@@ -5,7 +5,13 @@ import { inspect } from 'node:util';
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { checkSecret, fileSecret, inlineSecret, type SecretFiles } from '../../../src/config/secret.ts';
+import {
+  fileSecret,
+  inlineSecret,
+  oneSecret,
+  type SecretFiles,
+  severalKeys,
+} from '../../../src/config/secret.ts';
 
 describe('a secret', () => {
   it('gives its value to reveal() only', () => {
@@ -32,13 +38,57 @@ describe('a secret', () => {
     ['QmFzZTY0Cg==', 'QmFzZTY0Cg=='],
     ['/etc+b64/x', '/etc+b64/x'],
   ])('%j is %j', (text, value) => {
-    expect(checkSecret(text)).toBe(value);
+    expect(oneSecret(text)).toStrictEqual([value]);
+    expect(severalKeys(text)).toStrictEqual([value]);
   });
 
   it.each(['', '\n', '\r\n'])('%j is empty', (text) => {
-    expect(() => checkSecret(text)).toThrow('is empty');
+    expect(() => oneSecret(text)).toThrow('is empty');
+    expect(() => severalKeys(text)).toThrow('is empty');
   });
 });
+
+describe('several keys', () => {
+  it.each([
+    ['one\ntwo', ['one', 'two']],
+    ['one\r\n\r\ntwo\r\n', ['one', 'two']],
+    ['\none\n\ntwo\n\n', ['one', 'two']],
+    ['two\none\ntwo\n', ['two', 'one']],
+  ])('%j are %j', (text, keys) => {
+    expect(severalKeys(text)).toStrictEqual(keys);
+    const secret = inlineSecret(text, severalKeys);
+    expect(secret.revealAll()).toStrictEqual(keys);
+    expect(secret.reveal()).toBe(keys[0]);
+    expect(`${String(secret)} ${JSON.stringify(secret)} ${inspect(secret)}`).not.toMatch(/one|two/);
+  });
+
+  it.each([
+    ['go0d\n"qu0ted"\n', /^line 2 has quotes around it/],
+    ['go0d\n\nAPI_KEY=v4lue', /^line 3 is a line NAME=value/],
+    ['go0d\nhttps://h/p4th', /^line 2 is an address/],
+    ['# c0mment\ngo0d', /^line 1 begins with a comment/],
+    ['a w0rd more', /^has several words/],
+    [Array.from({ length: 11 }, (_, index) => `k3y${index}`).join('\n'), /^holds more than 10 keys/],
+  ])('%j is refused by the number of the line, without its text', (text, message) => {
+    const error = caught(() => severalKeys(text));
+    expect(error.message).toMatch(message);
+    for (const part of ['go0d', 'qu0ted', 'v4lue', 'p4th', 'c0mment', 'w0rd', 'k3y'])
+      expect(error.message).not.toContain(part);
+  });
+
+  it('are one secret only where several make sense', () => {
+    expect(() => oneSecret('one\ntwo')).toThrow('has several lines');
+  });
+});
+
+function caught(action: () => unknown): Error {
+  try {
+    action();
+  } catch (error) {
+    if (error instanceof Error) return error;
+  }
+  throw new TypeError('nothing was thrown');
+}
 
 describe('a secret in a file', () => {
   let folder = '';
@@ -95,10 +145,23 @@ describe('a secret in a file', () => {
   it.each([
     ['', /content of .*key: is empty/],
     ['a\nb', /content of .*key: has several lines/],
-    ['x'.repeat(70_000), /expected a file with one line/],
+    ['x'.repeat(70_000), /expected a file that holds nothing but the secret/],
   ])('is refused at the start where it is unusable', (content, message) => {
     writeFileSync(path, content);
     expect(() => fileSecret(path)).toThrow(message);
+  });
+
+  it('names the file and the line of a key that is unusable, without its text', () => {
+    writeFileSync(path, 'good\nb4d key\n');
+    const { message } = caught(() => fileSecret(path, severalKeys));
+    expect(message).toBe(`the content of ${path}: line 2 has several words: give the value alone`);
+  });
+
+  it('gives all its keys again when a line is added', () => {
+    writeFileSync(path, 'old\n');
+    const secret = fileSecret(path, severalKeys);
+    writeFileSync(path, 'old\nnew\n');
+    expect(secret.revealAll()).toStrictEqual(['old', 'new']);
   });
 
   it('is refused at the start where it cannot be read', () => {
@@ -116,7 +179,7 @@ describe('a secret in a file', () => {
         return `value-${state.stamp}`;
       },
     };
-    const secret = fileSecret('/pipe', files);
+    const secret = fileSecret('/pipe', oneSecret, files);
     state = { stamp: '2', regular: false, size: 0 };
     expect(secret.reveal()).toBe('value-1');
     state = { stamp: '3', regular: true, size: 0 };
