@@ -32,7 +32,6 @@ export function createRepository(
 ): Promise<Repository> {
   const request = {
     generation: 'current',
-    judgesKey: true,
     target: REPOSITORIES_PATH,
     body: JSON.stringify(repository),
     signal,
@@ -79,7 +78,7 @@ async function refusal(
     const message = `${url.origin}${url.pathname} creates no repositories (status ${status}).`;
     return new MirrorError('service.not_found', message, { hint: addressHint(url) });
   }
-  if (status === 403 && said === null) return credentialRefused('current', 403, url, answer.keys);
+  if (status === 403 && said === null) return credentialRefused('current', 403, url, answer.keyPair);
   if (said !== null && (status === 403 || UNWANTED.has(status))) {
     const code = status === 403 ? 'credentials.refused' : 'usage.invalid';
     const hint = hints.get(cause);

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 
 import { createSerialQueue } from '../lib/concurrency/serial-queue.ts';
 import { createClient, type ServiceClient } from '../mirror/upstream/client.ts';
-import type { KeyChange, KeySource, RefusalMemory } from '../mirror/upstream/keyring.ts';
+import type { KeyChange, KeyMemory } from '../mirror/upstream/keyring.ts';
 import type { PauseMemory } from '../mirror/upstream/retries.ts';
 import type { ReferenceMemory } from '../mirror/upstream/reference-forms.ts';
 import { createTransport, type Transport } from '../mirror/upstream/transport.ts';
@@ -13,7 +13,7 @@ import type { State } from '../mirror/state/state.ts';
 import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
 
 /** The memory of one installation of the service; outlives the process where there is a state to keep it in. */
-export type InstallationMemory = ReferenceMemory & PauseMemory & RefusalMemory;
+export type InstallationMemory = ReferenceMemory & PauseMemory & KeyMemory;
 
 /** The listeners on the connection to the service. */
 interface ConnectionListeners {
@@ -23,8 +23,6 @@ interface ConnectionListeners {
   readonly onProgress?: () => void;
   /** Whether a key is reported the first time that it works, and not only when it begins to fail or works again. */
   readonly reportFirstAccept?: boolean;
-  /** Whether this is for one run only. */
-  readonly oneShot?: boolean;
 }
 
 /**
@@ -48,20 +46,19 @@ export function connect(
 /** Opens the way to the service. */
 export function openTransport(
   settings: SettingsFor<'service'>,
-  memory: PauseMemory & RefusalMemory,
+  memory: PauseMemory & KeyMemory,
   emit: EventSink,
-  { onWarning, onProgress, reportFirstAccept = false, oneShot = false }: ConnectionListeners,
+  { onWarning, onProgress, reportFirstAccept = false }: ConnectionListeners = {},
 ): Transport {
   const { service } = settings;
   return createTransport({
     baseUrl: service.baseUrl,
-    keys: {
-      current: keysFrom(service.apiKey, service.apiKeySecond),
-      v1: keysFrom(service.apiToken, service.apiTokenSecond),
-    },
-    refusals: memory,
+    keys: (generation) =>
+      generation === 'current'
+        ? keysIn(service.apiKey, service.apiKeySecond)
+        : keysIn(service.apiToken, service.apiTokenSecond),
+    keyMemory: memory,
     reportFirstAccept,
-    oneShot,
     onKeyChange: (change) => {
       emit(eventOf(change));
       onWarning?.();
@@ -82,20 +79,15 @@ export function openTransport(
   });
 }
 
-function keysFrom(first: Secret | undefined, second: Secret | undefined): KeySource[] {
-  const places = [
-    ['first', first],
-    ['second', second],
-  ] as const;
-  return places.flatMap(([place, key]) => (key === undefined ? [] : [{ place, reveal: () => key.reveal() }]));
+function keysIn(...secrets: readonly (Secret | undefined)[]): string[] {
+  return [...new Set(secrets.flatMap((secret) => secret?.revealAll() ?? []))];
 }
 
 function eventOf(change: KeyChange): MirrorEvent {
-  const { place } = change;
   const credential = change.generation === 'current' ? 'apiKey' : 'apiToken';
   return change.kind === 'accepted'
-    ? { name: 'credentials.accepted', credential, place }
-    : { name: 'credentials.refused', credential, place, nextAttemptAtMs: change.nextAttemptAtMs };
+    ? { name: 'credentials.accepted', credential, key: change.key }
+    : { name: 'credentials.refused', credential, nextAttemptAtMs: change.nextAttemptAtMs };
 }
 
 /** The remembered facts about the installation at an address; empty when the state is about another address. */

@@ -8,7 +8,6 @@ import {
   unmatchedSentence,
 } from './sentences.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
-import { credentialSetting } from '../mirror/upstream/key-refusals.ts';
 import { escaped, type TerminalText } from '../lib/text/terminal-text.ts';
 
 /** A sentence for every event: the compiler sees to it that none is forgotten. */
@@ -74,9 +73,11 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
     return `trying again in ${roughDuration(event.delayMs)}${from}: ${event.message}`;
   },
   'credentials.refused': (event) =>
-    `the service refuses the key of ${credentialSetting(event.credential, event.place)}; it is tried again at ${utcTime(event.nextAttemptAtMs)}, or as soon as the key changes`,
+    `the service refuses every key of service.${event.credential}; they are tried again at ${utcTime(event.nextAttemptAtMs)}, or as soon as one changes`,
   'credentials.accepted': (event) =>
-    `the service accepts the key of ${credentialSetting(event.credential, event.place)}`,
+    event.key === 1
+      ? `the service accepts the key of service.${event.credential}`
+      : `the service accepts key ${event.key} of service.${event.credential}, and refuses those before it`,
   'settings.reloaded': (event) =>
     event.changed.length === 0
       ? 'settings read again: nothing changed'

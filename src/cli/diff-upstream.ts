@@ -52,7 +52,7 @@ export async function askService(
       const memory = await recallInstallation(reader.state, settings.service.baseUrl);
       // A target that another instance mirrors can be compared as well: this one's share is no matter.
       const { shard: _shard, ...whole } = settings;
-      const client = connect(whole, memory, tellEvent, { onProgress, oneShot: true });
+      const client = connect(whole, memory, tellEvent, { onProgress });
       try {
         const listing = await client.poll(signal, true);
         const work = { client, listing, meter, onProgress, signal };

@@ -10,7 +10,7 @@ import { MirrorError } from '../lib/errors/errors.ts';
 import { abortOnSignal } from '../lib/process/signals.ts';
 import { counted } from '../lib/text/humanize.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
-import type { EventSink, MirrorEvent } from '../mirror/pass/events.ts';
+import type { EventSink } from '../mirror/pass/events.ts';
 import type { ServiceClient } from '../mirror/upstream/client.ts';
 import type { RepositoryList } from '../mirror/upstream/repositories.ts';
 import { type Outcome, table, tellEvent } from './output.ts';
@@ -28,7 +28,7 @@ export async function runReposCreate(command: Command): Promise<Outcome> {
   const { settings } = settingsOf(command, ['service']);
   const wanted = await repositoryOf(command.opts<CreateFlags>(), readPassword);
   const made = await withConnection(
-    (emit) => openTransport(settings, {}, emit, { oneShot: true }),
+    (emit) => openTransport(settings, {}, emit),
     (transport, signal) => createRepository(transport, wanted, signal),
   );
   return { data: made, text: () => describeRepositories({ repositories: [made], problems: [] }) };
@@ -39,7 +39,7 @@ export function withClient<T>(
   settings: SettingsFor<'service'>,
   work: (client: ServiceClient, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  return withConnection((emit) => connect(settings, { form: null }, emit, { oneShot: true }), work);
+  return withConnection((emit) => connect(settings, { form: null }, emit), work);
 }
 
 /** Opens the way to the service for one piece of work, which a signal abandons. @throws MirrorError `service.*`, `credentials.refused` */
@@ -47,18 +47,14 @@ async function withConnection<C extends Pick<ServiceClient, 'close'>, T>(
   open: (emit: EventSink) => C,
   work: (connection: C, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const refusals: MirrorEvent[] = [];
   const emit: EventSink = (event) => {
-    if (event.name === 'credentials.refused') refusals.push(event);
-    else tellEvent(event);
+    // The error says so.
+    if (event.name !== 'credentials.refused') tellEvent(event);
   };
   const connection = open(emit);
   const { signal, stopListening } = abortOnSignal();
   try {
-    const result = await work(connection, signal);
-    // Another key was let in; where none was, the error says so.
-    refusals.forEach(tellEvent);
-    return result;
+    return await work(connection, signal);
   } finally {
     stopListening();
     await connection.close();

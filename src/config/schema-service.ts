@@ -30,7 +30,7 @@ export const serviceSection = section('The service that is mirrored.', {
     need: 'service',
   }),
   apiKey: setting(keys().optional(), {
-    description: 'personal API key, current API',
+    description: 'personal API key, current API; several, one per line, are tried in order',
     comment:
       'Better not in this file: give apiKeyFile (the path of a file that holds the key) in its place, or the variable' +
       ' WORKBOOK_MIRROR_SERVICE_API_KEY, or a systemd credential named service-api-key.',
@@ -47,7 +47,7 @@ export const serviceSection = section('The service that is mirrored.', {
   apiToken: setting(keys().optional(), {
     description:
       'personal API token, v1; without it, or where v1 answers 404, changes are found from the contents alone',
-    comment: 'Or apiTokenFile, a variable, or a credential, as for apiKey.',
+    comment: 'Several, or apiTokenFile, a variable, or a credential, as for apiKey.',
     example: 'your-personal-api-token',
   }),
   apiTokenFile: secretFile('service.apiToken', ROTATION),

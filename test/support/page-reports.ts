@@ -133,7 +133,7 @@ export function daemonReport(
   const { live, targets = ordinaryTargets(nowMs), ...others } = fields;
   const accepted = {
     state: 'accepted',
-    place: 'first',
+    key: 1,
     sinceMs: nowMs - DAY_MS,
     nextAttemptAtMs: null,
   } as const;
@@ -255,7 +255,7 @@ export function troubledReport(nowMs = NOW_MS): DaemonReport {
   const failure = failingTarget({}, nowMs).failure;
   const refused = {
     state: 'refused',
-    place: 'first',
+    key: null,
     sinceMs: nowMs - 2 * HOUR_MS,
     nextAttemptAtMs: nowMs + 40 * MINUTE_MS,
   } as const;
@@ -375,7 +375,7 @@ export function troubledReport(nowMs = NOW_MS): DaemonReport {
       },
       credentials: {
         apiKey: refused,
-        apiToken: { state: 'unknown', place: 'first', sinceMs: null, nextAttemptAtMs: null },
+        apiToken: { state: 'unknown', key: null, sinceMs: null, nextAttemptAtMs: null },
       },
       settings: {
         takenAtMs: nowMs - DAY_MS,

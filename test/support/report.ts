@@ -141,8 +141,8 @@ export function eventfulReport(): DaemonReport {
         failed: { count: 2, first: [workbook, workbook] },
       },
       credentials: {
-        apiKey: { state: 'refused', place: 'second', sinceMs: NOW_MS, nextAttemptAtMs: NOW_MS + MINUTE_MS },
-        apiToken: { state: 'accepted', place: 'first', sinceMs: NOW_MS, nextAttemptAtMs: null },
+        apiKey: { state: 'refused', key: null, sinceMs: NOW_MS, nextAttemptAtMs: NOW_MS + MINUTE_MS },
+        apiToken: { state: 'accepted', key: 2, sinceMs: NOW_MS, nextAttemptAtMs: null },
       },
       settings: { takenAtMs: NOW_MS, problem: wrong, restartNeeded: ['directory'] },
       selection: {

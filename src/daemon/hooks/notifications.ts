@@ -46,14 +46,12 @@ export function tellOfEvent(troubles: Troubles, event: MirrorEvent): Notificatio
 function tellOfDaemon(troubles: Troubles, event: MirrorEvent): Notification[] {
   switch (event.name) {
     case 'credentials.refused': {
-      const { credential, place } = event;
-      const key = `credential:${credential}:${place}`;
-      return turn(troubles, key, 'refused', 'credentials.refused', { credential, place });
+      const { credential } = event;
+      return turn(troubles, `credential:${credential}`, 'refused', 'credentials.refused', { credential });
     }
     case 'credentials.accepted': {
-      const { credential, place } = event;
-      const key = `credential:${credential}:${place}`;
-      return turn(troubles, key, null, 'credentials.accepted', { credential, place });
+      const { credential, key } = event;
+      return turn(troubles, `credential:${credential}`, null, 'credentials.accepted', { credential, key });
     }
     case 'settings.refused':
       return turn(troubles, 'settings', event.message, 'settings.refused', failureFields(event));

@@ -119,9 +119,9 @@ function textOf({ type, fields }: Notification): string | null {
 }
 
 /** What it is about; nothing for the mirror as a whole. */
-function subjectOf({ target, credential, place }: Notification['fields']): string {
+function subjectOf({ target, credential }: Notification['fields']): string {
   if (typeof target === 'string') return target;
-  return typeof credential === 'string' ? `service.${credential}, the ${String(place)} one` : '';
+  return typeof credential === 'string' ? `service.${credential}` : '';
 }
 
 function detailOf(type: NotificationType, fields: Notification['fields']): string {

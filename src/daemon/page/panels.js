@@ -130,9 +130,9 @@ export function showAccess({ live }) {
 }
 
 /** @param {Report['live']['credentials']['apiKey']} credential @returns {Child[]} */
-function credential({ state, place, sinceMs, nextAttemptAtMs }) {
+function credential({ state, key, sinceMs, nextAttemptAtMs }) {
   if (state === 'unknown') return [badge('off', 'not asked yet, or not given')];
-  const which = place === 'second' ? ' (the second one)' : '';
+  const which = key !== null && key > 1 ? ` (key ${key})` : '';
   const isRefused = state === 'refused';
   return [
     badge(isRefused ? 'bad' : 'ok', `${state}${which}`),

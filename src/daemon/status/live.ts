@@ -1,6 +1,5 @@
 import type {
   CredentialKind,
-  CredentialPlace,
   EventFailure,
   FlaggedWorkbooks,
   MirrorEvent,
@@ -61,7 +60,8 @@ export interface Upstream {
 export interface CredentialState {
   /** `unknown`: not asked yet since the program started. */
   readonly state: 'unknown' | 'accepted' | 'refused';
-  readonly place: CredentialPlace;
+  /** Which of the keys of the setting is accepted, counted from 1; null unless one is. */
+  readonly key: number | null;
   /** Milliseconds since the epoch; null while unknown. */
   readonly sinceMs: number | null;
   /** When a refused one is tried again. Milliseconds since the epoch. */
@@ -110,7 +110,7 @@ export interface Live {
 export function initialLive(nowMs: number): Live {
   const unknown: CredentialState = {
     state: 'unknown',
-    place: 'first',
+    key: null,
     sinceMs: null,
     nextAttemptAtMs: null,
   };
@@ -146,15 +146,15 @@ export function nextLive(live: Live, event: MirrorEvent, nowMs: number): Live {
       return { ...live, selection: { repositories, selected, unmatched } };
     }
     case 'credentials.refused': {
-      const { credential, place, nextAttemptAtMs } = event;
+      const { credential, nextAttemptAtMs } = event;
       const before = live.credentials[credential];
       const sinceMs = before.state === 'refused' ? before.sinceMs : nowMs;
-      return withCredential(live, credential, { state: 'refused', place, sinceMs, nextAttemptAtMs });
+      return withCredential(live, credential, { state: 'refused', key: null, sinceMs, nextAttemptAtMs });
     }
     case 'credentials.accepted':
       return withCredential(live, event.credential, {
         state: 'accepted',
-        place: event.place,
+        key: event.key,
         sinceMs: nowMs,
         nextAttemptAtMs: null,
       });

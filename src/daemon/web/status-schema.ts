@@ -108,7 +108,9 @@ const selection = z
 
 const credential = z.object({
   state: z.enum(['unknown', 'accepted', 'refused']),
-  place: z.enum(['first', 'second']),
+  key: z.number().int().positive().nullable().meta({
+    description: 'which of the keys of the setting is accepted, counted from 1; null unless one is',
+  }),
   sinceMs: timeOrNeverMs,
   nextAttemptAtMs: timeOrNeverMs,
 });

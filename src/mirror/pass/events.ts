@@ -20,9 +20,6 @@ export type Trigger = (typeof TRIGGERS)[number];
 /** The two generations of the service's API, each with its own credential. */
 export type CredentialKind = 'apiKey' | 'apiToken';
 
-/** Which of two secrets that are given for one purpose: the second one bridges a rotation. */
-export type CredentialPlace = 'first' | 'second';
-
 /** The parts of an error that events carry; hint null where there is no advice. */
 export interface EventFailure {
   readonly code: ErrorCode;
@@ -100,8 +97,10 @@ export interface EventFields {
   'publish.sweep_failed': EventFailure;
   /** `fromBytes`: where a download goes on; 0 for what begins anew. */
   'service.retry': EventFailure & { delayMs: number; fromBytes: number };
-  'credentials.refused': { credential: CredentialKind; place: CredentialPlace; nextAttemptAtMs: number };
-  'credentials.accepted': { credential: CredentialKind; place: CredentialPlace };
+  /** The service refuses all keys of the setting. */
+  'credentials.refused': { credential: CredentialKind; nextAttemptAtMs: number };
+  /** `key`: which of the keys of the setting it accepts, counted from 1. */
+  'credentials.accepted': { credential: CredentialKind; key: number };
   'settings.reloaded': { changed: readonly string[] };
   'settings.refused': EventFailure;
   'settings.restart_needed': { settings: readonly string[] };

@@ -203,10 +203,10 @@ export const toldTreeSchema = z.object({
 export const troublesSchema = z.record(z.string(), z.string());
 
 const refusedKeysSchema = z.object({
-  salt: z.string().min(1),
-  refusals: z
-    .array(z.object({ digest: z.string(), attempts: z.number().int().positive(), nextAttemptAtMs: time }))
-    .readonly(),
+  generation: z.enum(['current', 'v1']),
+  digest: z.string(),
+  attempts: z.number().int().positive(),
+  untilMs: time,
 });
 
 /** Findings about the installation. */
@@ -215,6 +215,6 @@ export const installationSchema = z.object({
   referenceForm: z.enum(['id', 'full_name_encoded', 'full_name', 'name']).nullable(),
   /** Until when the service asked for no requests (Retry-After). */
   pausedUntilMs: time.nullish().catch(null),
-  /** Keys that the service refused, by salted digests. */
+  /** Keys that the service refused, by their digest. */
   refused: refusedKeysSchema.nullish().catch(null),
 });

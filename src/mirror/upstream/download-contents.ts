@@ -160,7 +160,7 @@ async function readArchive(
   return { kind: 'archive', sizeBytes, etag: strongTag(headers['etag']), hasFileTimes, cached };
 }
 
-const CONTENTS = { generation: 'current', judgesKey: false, isContents: true } as const;
+const CONTENTS = { generation: 'current', isContents: true } as const;
 
 /** A single file, and where it goes. */
 export interface FileRequest extends Omit<ContentsRequest, 'etag'> {

@@ -1,11 +1,10 @@
 import { inspect } from 'node:util';
 
 import { CREDENTIAL_PLACES, type Generation } from '../../lib/api/requests.ts';
-import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
-import type { CredentialKind, CredentialPlace } from '../pass/events.ts';
+import { type ErrorAction, MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
+import type { CredentialKind } from '../pass/events.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
 import { scrub } from '../../lib/text/scrub.ts';
-import { credentialSetting } from './key-refusals.ts';
 import { explainProxy, explainTls, isCertificateCode, proxyRefusal } from './connection-failures.ts';
 import type { NamedProxy } from './proxies.ts';
 
@@ -127,12 +126,6 @@ const CREDENTIALS = {
 /** The two generations' keys beside each other: one is set alone, both are set, or both are set to the same value. */
 export type KeyPair = 'single' | 'different' | 'equal';
 
-/** The keys that were tried: where they come from. */
-export interface TriedKeys {
-  readonly places: readonly CredentialPlace[];
-  readonly pair: KeyPair;
-}
-
 const PAIR_HINTS: Readonly<Record<KeyPair, string>> = {
   single: '',
   different:
@@ -143,50 +136,45 @@ const PAIR_HINTS: Readonly<Record<KeyPair, string>> = {
 
 /**
  * The error for keys that the service refuses (service specification, section 5).
- * @param untilMs when they are tried again, in milliseconds since the epoch; null where nothing waits for it
+ * @param count how many keys were tried
  */
 export function credentialRefused(
   generation: Generation,
   status: number,
   { origin, pathname }: URL,
-  { places, pair }: TriedKeys,
-  untilMs: number | null = null,
+  pair: KeyPair,
+  count = 1,
 ): MirrorError {
   const { name } = CREDENTIALS[generation];
   const what = `${origin}${pathname} refuses the ${name} (status ${status})`;
-  return credentialError(what, generation, { places, pair }, untilMs);
+  return credentialError(what, generation, pair, count);
 }
 
-/** The error while keys that were refused wait: nothing was sent. Parameters as above. */
+/**
+ * The error while keys that were refused wait: nothing was sent.
+ * @param untilMs when they are tried again, in milliseconds since the epoch
+ */
 export function credentialStalled(
   generation: Generation,
-  keys: TriedKeys,
-  untilMs: number | null,
+  untilMs: number,
+  pair: KeyPair,
+  count: number,
 ): MirrorError {
-  const what = `The service refused the ${CREDENTIALS[generation].name}, and was not asked again`;
-  return credentialError(what, generation, keys, untilMs);
+  const { name } = CREDENTIALS[generation];
+  const what = `The service refused the ${name}, which is tried again at ${utcTime(untilMs)}`;
+  return credentialError(what, generation, pair, count);
 }
 
-function credentialError(
-  what: string,
-  generation: Generation,
-  { places, pair }: TriedKeys,
-  untilMs: number | null,
-): MirrorError {
-  const names = places.map((place) => credentialSetting(CREDENTIALS[generation].kind, place));
-  const setting = names[0] ?? credentialSetting(CREDENTIALS[generation].kind, 'first');
+function credentialError(what: string, generation: Generation, pair: KeyPair, count: number): MirrorError {
+  const setting = `service.${CREDENTIALS[generation].kind}`;
+  const which = count > 1 ? `all ${count} keys of the setting` : 'setting';
   const renewal =
     `Make a new one in the service under ${CREDENTIAL_PLACES[generation]} and put it where ${setting} comes from:` +
     ' the setting, its file, variable or credential. A group key will not do.';
-  const next =
-    untilMs === null
-      ? ''
-      : ` A changed file is taken at once; the same key is tried again at ${utcTime(untilMs)}, or when you ask by SIGHUP or sync.`;
-  return new MirrorError(
-    'credentials.refused',
-    `${what}: ${names.length === 1 ? 'setting' : 'settings'} ${names.join(' and ')}.`,
-    { hint: renewal + PAIR_HINTS[pair] + next },
-  );
+  const next = ' `run` uses a changed file at once; SIGHUP and `sync` try the same key again.';
+  return new MirrorError('credentials.refused', `${what}: ${which} ${setting}.`, {
+    hint: renewal + PAIR_HINTS[pair] + next,
+  });
 }
 
 /** The error for contents that this person may not have, where the key is let in elsewhere. */
@@ -196,8 +184,13 @@ export function contentsForbidden(url: URL): MirrorError {
   });
 }
 
-/** Contents that no key is let in to, while nothing says that the keys themselves are refused. */
-export class ContentsRefusedError extends MirrorError {}
+/** Contents that no key is let in to, although one was let in to the lists. */
+export class ContentsRefusedError extends MirrorError {
+  /** The next lists tell whether the keys are refused everywhere, so the target need not wait for a person. */
+  override get action(): ErrorAction {
+    return 'retry';
+  }
+}
 
 /** The error for such contents. */
 export function contentsRefused(url: URL): ContentsRefusedError {

@@ -46,7 +46,7 @@ export async function readPage(
   const { target, known } = asked;
   const tag = known?.etag ?? null;
   const headers = tag === null ? {} : { 'if-none-match': tag };
-  const request = { generation: 'v1', judgesKey: true, target, signal, headers } as const;
+  const request = { generation: 'v1', target, signal, headers } as const;
   const page = await transport.send(request, (answer) => takePage(answer, transport.limits, asked));
   return page === 'of-another-place' ? readPage(transport, signal, { ...asked, known: undefined }) : page;
 }
@@ -66,7 +66,7 @@ async function takePage(
   if (status === 404) return null;
   if (status === 304 && typeof known?.etag === 'string')
     return before === undefined ? 'of-another-place' : { ...before, cached };
-  if (status === 403) throw credentialRefused('v1', 403, url, answer.keys);
+  if (status === 403) throw credentialRefused('v1', 403, url, answer.keyPair);
   if (status !== 200) throw statusError(status, url, undefined);
   const etag = strongTag(answer.headers['etag']);
   return readWhole(answer, limits, (pieces) => {

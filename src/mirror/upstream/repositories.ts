@@ -42,7 +42,7 @@ export function readRepositories(
   signal: AbortSignal,
   memory: RepositoryMemory = {},
 ): Promise<RepositoryList> {
-  const request = { generation: 'current', judgesKey: true, target: REPOSITORIES_PATH, signal } as const;
+  const request = { generation: 'current', target: REPOSITORIES_PATH, signal } as const;
   return transport.send(request, (answer) => readList(answer, transport.limits, memory));
 }
 
@@ -53,7 +53,7 @@ async function readList(
 ): Promise<RepositoryList> {
   const theirsMs = serviceTimeMs(answer.headers['date']);
   const clock = clockProblem(theirsMs, Date.now());
-  if (answer.status === 403) throw credentialRefused('current', 403, answer.url, answer.keys);
+  if (answer.status === 403) throw credentialRefused('current', 403, answer.url, answer.keyPair);
   if (answer.status === 404) {
     throw new MirrorError(
       'service.not_found',

@@ -1,4 +1,4 @@
-import { type Generation, REPOSITORIES_PATH, requestHeaders } from '../../lib/api/requests.ts';
+import { type Generation, requestHeaders } from '../../lib/api/requests.ts';
 import { retryAfterMs } from '../../lib/time/back-off.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { type Bandwidth, createBandwidth } from './bandwidth.ts';
@@ -10,17 +10,18 @@ import {
   type WireAnswer,
 } from './connections.ts';
 import {
-  isLasting,
+  contentsRefused,
   createsNothing,
+  isLasting,
   neverArrived,
   statusError,
   transportError,
   unsure,
   UnsureError,
   withoutKeys,
-  type TriedKeys,
+  type KeyPair,
 } from './failures.ts';
-import { type Key, Keyring, type KeyringOptions } from './keyring.ts';
+import { Keyring, type KeyringOptions } from './keyring.ts';
 import { redirectTarget } from './redirects.ts';
 import {
   type Continuation,
@@ -57,12 +58,13 @@ export interface TransportOptions
 /** A request: GET, or POST where it has a body. */
 export interface TransportRequest {
   readonly generation: Generation;
-  /** Whether status 401 is about the key, and not perhaps about what is asked for alone. */
-  readonly judgesKey: boolean;
   /** Below the base address, or a whole address of the same origin. */
   readonly target: string | URL;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether contents are asked for, which take long: they have connections of their own. */
+  /**
+   * Whether contents are asked for. They take long and so have connections of their own, and their answers say nothing of the
+   * keys: a person may not have access to one repository, and a download may have begun before its key was revoked.
+   */
   readonly isContents?: boolean;
   /** Where each further try goes on; left out, it begins anew. */
   readonly continuation?: Continuation;
@@ -75,8 +77,8 @@ export interface TransportRequest {
 
 /** An answer whose body is still to be read, once, decoded. */
 export interface Answer extends WireAnswer {
-  /** Which of the keys the request was sent with, for the error where it is refused. */
-  readonly keys: TriedKeys;
+  /** For the error where the key is refused by status 403. */
+  readonly keyPair: KeyPair;
   /** Null where the service itself gave it, as far as its headers tell. */
   readonly cached: Cached | null;
 }
@@ -98,8 +100,8 @@ export interface Transport {
   /**
    * Sends a request and reads the answer; what fails in either and may be retried is retried, from the beginning or as the
    * request's `continuation` says; an address at which nothing ever answered is not tried again. While the service has asked for no requests (Retry-After, RFC 9110, section 10.2.3; not in
-   * answer to a tentative request) none is sent: a short pause is waited for, a longer one fails at once. With status 401 the
-   * other key is tried, if there is one; no key is sent while it waits because it was refused.
+   * answer to a tentative request) none is sent: a short pause is waited for, a longer one fails at once. With status 401 the next
+   * key is tried.
    * @param read is never given status 401, nor, but for a tentative request, 408, 425, 429 and 5xx
    * @throws MirrorError `service.*`, `credentials.refused`, `contents.forbidden`, `pass.abandoned`, and what `read` throws: none
    *   of them names a key, even if the service did; where a POST may have been done, the hint says so
@@ -111,7 +113,7 @@ export interface Transport {
   readonly close: () => Promise<void>;
 }
 
-/** A poll reads some pages of a list ahead, while a key may be judged. */
+/** A poll reads some pages of a list ahead. */
 const LIST_CONNECTIONS = 6;
 
 /** How much of an answer may wait in memory: much, which is fast, or little, where a limit is to be kept to. */
@@ -181,33 +183,33 @@ class Asker {
     });
   }
 
-  /** Asks with the key that worked last and, where that is refused, with the other one at once; reads the answer. */
+  /** Asks with the keys one after the other, until one is not refused; reads the answer. */
   async tryOnce<T>(sent: TransportRequest, read: (answer: Answer) => Promise<T>): Promise<T> {
-    const { generation, target } = sent;
+    const { generation, target, isContents = false } = sent;
     const url = target instanceof URL ? target : new URL(this.#options.baseUrl + target);
-    const declined: Key[] = [];
-    for (;;) {
-      const key = this.keyring.next(generation, declined, url);
+    const keys = this.keyring.inOrder(generation);
+    let wishedMs = 0;
+    for (const [index, key] of keys.entries()) {
       const answer = await this.#ask(sent, url, key);
       try {
         if (answer.status !== 401) {
           const value = await read(answer);
-          if (isWelcome(answer.status)) this.keyring.prefer(key, declined);
+          if (!isContents && isWelcome(answer.status))
+            this.keyring.accept(generation, key, keys.slice(0, index));
           return value;
         }
+        wishedMs = wishMs(answer) ?? 0;
       } catch (error) {
         throw unlessUndone(sent, createsNothing(answer.status), transportError(error, url));
       } finally {
         answer.body.destroy();
       }
-      declined.push(key);
-      if (sent.judgesKey) this.keyring.refuse(key, wishMs(answer) ?? 0);
-      else if (this.keyring.doubt(key)) await this.#judge(key, sent.signal);
     }
+    throw isContents ? contentsRefused(url) : this.keyring.refuse(generation, keys, url, wishedMs);
   }
 
   /** Sends a request with a key. @throws MirrorError also for statuses that say nothing of what was asked for */
-  async #ask(sent: TransportRequest, url: URL, key: Key): Promise<Answer> {
+  async #ask(sent: TransportRequest, url: URL, key: string): Promise<Answer> {
     const { pause, maxRetryDelayMs } = this.#options;
     await waitOut(pause, maxRetryDelayMs, url, sent.signal);
     const answer = await this.#sendFollowing(sent, url, key).catch((error: unknown) => {
@@ -229,26 +231,14 @@ class Asker {
     if (isHeeded && extendPause(pause, waitMs, Date.now())) onPause?.();
   }
 
-  /**
-   * Finds out whether the service lets a key of the current API in at all: several requests in a row did not tell, and a key
-   * that is revoked while a pass is under way is not to be sent for each of its targets.
-   */
-  async #judge(key: Key, signal: AbortSignal): Promise<void> {
-    const request = { generation: 'current', judgesKey: true, target: REPOSITORIES_PATH, signal } as const;
-    const answer = await this.#ask(request, new URL(this.#options.baseUrl + REPOSITORIES_PATH), key);
-    answer.body.destroy();
-    if (answer.status === 401) this.keyring.refuse(key, wishMs(answer) ?? 0);
-    else if (answer.status === 200) this.keyring.accept(key);
-  }
-
   /** Sends a request and follows redirects inside the service's origin; credentials never go to another one. */
-  async #sendFollowing(sent: TransportRequest, first: URL, key: Key): Promise<Answer> {
+  async #sendFollowing(sent: TransportRequest, first: URL, key: string): Promise<Answer> {
     const { generation, body, signal, continuation } = sent;
     const connections = sent.isContents === true ? this.#contents : this.#lists;
     let url = first;
     for (let redirects = 0; ; redirects += 1) {
       const headers = {
-        ...requestHeaders(generation, key.value),
+        ...requestHeaders(generation, key),
         ...sent.headers,
         ...continuation?.headers(),
       };
@@ -256,11 +246,8 @@ class Asker {
       this.hasAnswered = true;
       const { status } = answer;
       if (status < 300 || status >= 400 || status === 304) {
-        const keys: TriedKeys = {
-          places: [key.place],
-          pair: status === 403 ? this.keyring.pair() : 'single',
-        };
-        return { ...answer, keys, cached: cachedAnswer(answer.headers, Date.now()) };
+        const keyPair = status === 403 ? this.keyring.pair() : 'single';
+        return { ...answer, keyPair, cached: cachedAnswer(answer.headers, Date.now()) };
       }
       answer.body.destroy();
       const isPost = body !== undefined;

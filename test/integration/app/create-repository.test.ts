@@ -25,14 +25,8 @@ function json(status: number, body: unknown, headers: Record<string, string> = {
 function connect(baseUrl: string): Transport {
   return createTransport({
     baseUrl,
-    keys: {
-      current: [
-        { place: 'first', reveal: () => 'first-key' },
-        { place: 'second', reveal: () => 'second-key' },
-      ],
-      v1: [],
-    },
-    refusals: {},
+    keys: (generation) => (generation === 'current' ? ['first-key', 'second-key'] : []),
+    keyMemory: {},
     connectTimeoutMs: 1000,
     headersTimeoutMs: 1000,
     stallTimeoutMs: 1000,

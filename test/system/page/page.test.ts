@@ -27,7 +27,7 @@ const missing = whyNoBrowser();
 const NOW_MS = Date.now();
 const REFUSED = {
   state: 'refused',
-  place: 'first',
+  key: null,
   sinceMs: NOW_MS - MINUTE_MS,
   nextAttemptAtMs: NOW_MS + MINUTE_MS,
 } as const;

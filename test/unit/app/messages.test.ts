@@ -185,12 +185,12 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
     'the service lists 1 repository and 2 workbooks',
   ],
   'credentials.refused': [
-    { credential: 'apiKey', place: 'first', nextAttemptAtMs: NOW_MS },
-    'the service refuses the key of service.apiKey; it is tried again at 2025-06-02T10:00:00Z, or as soon as the key changes',
+    { credential: 'apiKey', nextAttemptAtMs: NOW_MS },
+    'the service refuses every key of service.apiKey; they are tried again at 2025-06-02T10:00:00Z, or as soon as one changes',
   ],
   'credentials.accepted': [
-    { credential: 'apiToken', place: 'second' },
-    'the service accepts the key of service.apiTokenSecond',
+    { credential: 'apiToken', key: 2 },
+    'the service accepts key 2 of service.apiToken, and refuses those before it',
   ],
   'settings.reloaded': [
     { changed: ['schedule', 'log.level'] },

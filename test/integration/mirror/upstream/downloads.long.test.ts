@@ -139,8 +139,8 @@ function open(options: Partial<TransportOptions> = {}): ContentsContext {
   if (address === null || typeof address === 'string') throw new Error('the server does not listen');
   transport = createTransport({
     baseUrl: `http://127.0.0.1:${address.port}/api`,
-    keys: { current: [{ place: 'first', reveal: () => 'key' }], v1: [] },
-    refusals: {},
+    keys: (generation) => (generation === 'current' ? ['key'] : []),
+    keyMemory: {},
     connectTimeoutMs: 1000,
     headersTimeoutMs: 5000,
     stallTimeoutMs: 5000,
@@ -554,7 +554,7 @@ describe('connections', () => {
     );
     await expect.poll(() => asked.length).toBe(1);
     const listed = await transport.send(
-      { generation: 'current', judgesKey: true, target: '/repos', signal: abort.signal },
+      { generation: 'current', target: '/repos', signal: abort.signal },
       ({ status }) => Promise.resolve(status),
     );
     expect(listed).toBe(200);

@@ -80,13 +80,13 @@ describe('notifications of events', () => {
     ]);
   });
 
-  it('tell of each key, each hook and the settings by themselves', () => {
+  it('tell of the keys of each setting, each hook and the settings by themselves', () => {
     const troubles = new Map<string, string>();
     const events: MirrorEvent[] = [
-      { name: 'credentials.refused', credential: 'apiKey', place: 'first', nextAttemptAtMs: 1 },
-      { name: 'credentials.refused', credential: 'apiKey', place: 'first', nextAttemptAtMs: 2 },
-      { name: 'credentials.accepted', credential: 'apiKey', place: 'second' },
-      { name: 'credentials.accepted', credential: 'apiKey', place: 'first' },
+      { name: 'credentials.refused', credential: 'apiKey', nextAttemptAtMs: 1 },
+      { name: 'credentials.refused', credential: 'apiKey', nextAttemptAtMs: 2 },
+      { name: 'credentials.accepted', credential: 'apiToken', key: 1 },
+      { name: 'credentials.accepted', credential: 'apiKey', key: 2 },
       { name: 'hook.failed', hook: 'afterPublish', target: 'A/main', ...failure, code: 'hook.failed' },
       { name: 'hook.failed', hook: 'afterPublish', target: 'A/main', ...failure, code: 'hook.failed' },
       { name: 'hook.finished', hook: 'afterPublish', target: 'B/main', durationMs: 1 },

@@ -80,15 +80,11 @@ describe('what people are told', () => {
       { silentSeconds: 900 },
       'A pass is stuck (mirror1): It has made no progress for 900 seconds.',
     ],
-    [
-      'credentials.refused',
-      { credential: 'apiKey', place: 'first' },
-      'The service refuses a key (mirror1): service.apiKey, the first one',
-    ],
+    ['credentials.refused', { credential: 'apiKey' }, 'The service refuses a key (mirror1): service.apiKey'],
     [
       'credentials.accepted',
-      { credential: 'apiKey', place: 'second' },
-      'The service accepts the key again (mirror1): service.apiKey, the second one',
+      { credential: 'apiKey', key: 2 },
+      'The service accepts the key again (mirror1): service.apiKey',
     ],
     [
       'settings.refused',

@@ -19,8 +19,8 @@ const FAILED_PASS = passNote({
   summary: null,
   failure: { code: 'service.timeout', message: 'The service did not answer.', hint: null },
 });
-const ACCEPTED = { state: 'accepted', place: 'first', sinceMs: NOW_MS, nextAttemptAtMs: null } as const;
-const REFUSED = { ...ACCEPTED, state: 'refused' } as const;
+const ACCEPTED = { state: 'accepted', key: 1, sinceMs: NOW_MS, nextAttemptAtMs: null } as const;
+const REFUSED = { ...ACCEPTED, state: 'refused', key: null } as const;
 const PROBLEM = {
   code: 'settings.invalid',
   message: 'schedule: no cron expression',

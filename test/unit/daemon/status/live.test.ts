@@ -166,18 +166,17 @@ describe('what the daemon is doing', () => {
     const refused = (nextAttemptAtMs: number): MirrorEvent => ({
       name: 'credentials.refused',
       credential: 'apiKey',
-      place: 'first',
       nextAttemptAtMs,
     });
     const { credentials } = after(refused(1), refused(2));
     expect(credentials).toStrictEqual({
-      apiKey: { state: 'refused', place: 'first', sinceMs: START_MS, nextAttemptAtMs: 2 },
-      apiToken: { state: 'unknown', place: 'first', sinceMs: null, nextAttemptAtMs: null },
+      apiKey: { state: 'refused', key: null, sinceMs: START_MS, nextAttemptAtMs: 2 },
+      apiToken: { state: 'unknown', key: null, sinceMs: null, nextAttemptAtMs: null },
     });
-    const accepted: MirrorEvent = { name: 'credentials.accepted', credential: 'apiKey', place: 'second' };
+    const accepted: MirrorEvent = { name: 'credentials.accepted', credential: 'apiKey', key: 2 };
     expect(after(refused(1), accepted).credentials.apiKey).toStrictEqual({
       state: 'accepted',
-      place: 'second',
+      key: 2,
       sinceMs: START_MS + 1000,
       nextAttemptAtMs: null,
     });

@@ -27,7 +27,7 @@ async function takeWhole(body: Readable, maxAnswerBytes: number): Promise<number
     url: URL_OF_LIST,
     body,
     giveBack,
-    keys: { places: ['first'], pair: 'single' },
+    keyPair: 'single',
     cached: null,
   } as const;
   const limits = { maxAnswerBytes, stallTimeoutMs: 1000 };

@@ -41,7 +41,7 @@ function transportTo(placesNow: () => Places): { readonly transport: Transport; 
     const giveBack = (): void => {};
     const common = {
       url,
-      keys: { places: ['first'], pair: 'single' },
+      keyPair: 'single',
       cached: null,
       headers: {},
       body: 'nothing',

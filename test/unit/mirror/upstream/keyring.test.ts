@@ -1,0 +1,126 @@
+import { describe, expect, it } from 'vitest';
+
+import {
+  isWaiting,
+  type KeyChange,
+  type KeyMemory,
+  Keyring,
+  nextRefusal,
+  type RefusedKeys,
+} from '../../../../src/mirror/upstream/keyring.ts';
+
+const NOW_MS = Date.UTC(2026, 0, 1);
+const MINUTE_MS = 60_000;
+const REFUSAL = { generation: 'current', digest: 'a', nowMs: NOW_MS, random: 1, retryAfterMs: 0 } as const;
+
+/** The refusal after the keys were refused so often in a row, each time when they were tried again, without jitter. */
+function refusedTimes(times: number): RefusedKeys {
+  let refused = nextRefusal(null, REFUSAL);
+  for (let more = 1; more < times; more += 1)
+    refused = nextRefusal(refused, { ...REFUSAL, nowMs: refused.untilMs });
+  return refused;
+}
+
+describe('the wait of keys that are refused', () => {
+  it('doubles from a minute to an hour', () => {
+    const minutes = [1, 2, 3, 4, 5, 6, 7, 20].map((times) => {
+      const before = times === 1 ? NOW_MS : refusedTimes(times - 1).untilMs;
+      return (refusedTimes(times).untilMs - before) / MINUTE_MS;
+    });
+    expect(minutes).toEqual([1, 2, 4, 8, 16, 32, 60, 60]);
+  });
+
+  it('ends at its time', () => {
+    expect(isWaiting(refusedTimes(1), NOW_MS + MINUTE_MS - 1)).toBe(true);
+    expect(isWaiting(refusedTimes(1), NOW_MS + MINUTE_MS)).toBe(false);
+  });
+
+  it('does not count when it was computed with a clock that was ahead', () => {
+    expect(isWaiting(refusedTimes(1), NOW_MS - 25 * 60 * MINUTE_MS)).toBe(false);
+  });
+
+  it('is never shorter than the service asks for', () => {
+    const refused = nextRefusal(null, { ...REFUSAL, random: 0, retryAfterMs: 5 * MINUTE_MS });
+    expect(refused.untilMs).toBe(NOW_MS + 5 * MINUTE_MS);
+  });
+
+  it('starts again for other keys', () => {
+    expect(nextRefusal(refusedTimes(3), { ...REFUSAL, digest: 'b' })).toMatchObject({
+      digest: 'b',
+      attempts: 1,
+      untilMs: NOW_MS + MINUTE_MS,
+    });
+  });
+
+  it('grows once for requests that were under way together', () => {
+    const refused = refusedTimes(1);
+    expect(nextRefusal(refused, REFUSAL)).toBe(refused);
+  });
+});
+
+describe('a keyring', () => {
+  const url = new URL('https://h/api/repos');
+
+  function keyring(
+    keys: readonly string[],
+    keyMemory: KeyMemory = {},
+  ): { ring: Keyring; changes: KeyChange[] } {
+    const changes: KeyChange[] = [];
+    const ring = new Keyring({
+      keys: (generation) => (generation === 'current' ? keys : []),
+      keyMemory,
+      onKeyChange: (change) => changes.push(change),
+    });
+    return { ring, changes };
+  }
+
+  it('gives the keys in their order, those last that were refused', () => {
+    const { ring } = keyring(['a', 'b', 'c']);
+    expect(ring.inOrder('current')).toEqual(['a', 'b', 'c']);
+    ring.accept('current', 'b', ['a']);
+    expect(ring.inOrder('current')).toEqual(['b', 'c', 'a']);
+    ring.accept('current', 'a', ['b', 'c']);
+    expect(ring.inOrder('current')).toEqual(['a', 'b', 'c']);
+  });
+
+  it('reports a key that takes over once, and the first one not at all', () => {
+    const { ring, changes } = keyring(['a', 'b']);
+    ring.accept('current', 'a', []);
+    for (let times = 0; times < 3; times += 1) ring.accept('current', 'b', ['a']);
+    expect(changes).toEqual([{ kind: 'accepted', generation: 'current', key: 2 }]);
+  });
+
+  it('reports the same key when another one in front of it is refused', () => {
+    const keys = ['old'];
+    const { ring, changes } = keyring(keys);
+    ring.accept('current', 'old', []);
+    keys.unshift('mistyped');
+    ring.accept('current', 'old', ['mistyped']);
+    expect(changes).toEqual([{ kind: 'accepted', generation: 'current', key: 2 }]);
+  });
+
+  it('lets keys that were refused wait, whatever their order, until one changes or a person asks', () => {
+    const keyMemory: KeyMemory = {};
+    const { ring } = keyring(['a', 'b'], keyMemory);
+    expect(ring.refuse('current', ['b', 'a'], url, 0)).toMatchObject({ code: 'credentials.refused' });
+    expect(() => ring.admit(false)).toThrow(expect.objectContaining({ code: 'credentials.refused' }));
+    ring.admit(true);
+    keyring(['a', 'c'], keyMemory).ring.admit(false);
+    keyring(['a'], keyMemory).ring.admit(false);
+    const other = keyring(['b', 'a'], keyMemory);
+    expect(() => other.ring.admit(false)).toThrow('which is tried again at 2');
+    expect(other.changes).toMatchObject([{ kind: 'refused', generation: 'current' }]);
+  });
+
+  it('gives away no key in what it remembers, and names every key that it saw for the texts', () => {
+    const keyMemory: KeyMemory = {};
+    const keys = ['s3cret-1', 's3cret-2'];
+    const { ring } = keyring(keys, keyMemory);
+    ring.accept('current', 's3cret-1', []);
+    const error = ring.refuse('current', keys, url, 0);
+    keys.pop();
+    expect(JSON.stringify([keyMemory, [...(keyMemory.accepted ?? [])]])).not.toContain('s3cret');
+    expect(`${error.message} ${error.hint}`).not.toContain('s3cret');
+    expect(ring.values()).toEqual(['s3cret-1', 's3cret-2']);
+  });
+});
