@@ -7,7 +7,6 @@ import type { PauseMemory } from '../mirror/upstream/retries.ts';
 import type { ReferenceMemory } from '../mirror/upstream/reference-forms.ts';
 import { createTransport, type Transport } from '../mirror/upstream/transport.ts';
 import type { SettingsFor } from '../config/schema.ts';
-import type { Secret } from '../config/secret.ts';
 import { eventFailure, type EventSink, type MirrorEvent } from '../mirror/pass/events.ts';
 import type { State } from '../mirror/state/state.ts';
 import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
@@ -53,10 +52,7 @@ export function openTransport(
   const { service } = settings;
   return createTransport({
     baseUrl: service.baseUrl,
-    keys: (generation) =>
-      generation === 'current'
-        ? keysIn(service.apiKey, service.apiKeySecond)
-        : keysIn(service.apiToken, service.apiTokenSecond),
+    keys: (generation) => (generation === 'current' ? service.apiKey : service.apiToken)?.revealAll() ?? [],
     keyMemory: memory,
     reportFirstAccept,
     onKeyChange: (change) => {
@@ -77,10 +73,6 @@ export function openTransport(
     onRetry: (error, delayMs, fromBytes) =>
       emit({ name: 'service.retry', ...eventFailure(error), delayMs, fromBytes }),
   });
-}
-
-function keysIn(...secrets: readonly (Secret | undefined)[]): string[] {
-  return [...new Set(secrets.flatMap((secret) => secret?.revealAll() ?? []))];
 }
 
 function eventOf(change: KeyChange): MirrorEvent {

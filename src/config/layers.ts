@@ -87,7 +87,12 @@ export function credentialLayer(paths: ReadonlyMap<string, string>): Layer {
       values.set(name, { value: path, source: { kind: 'credential', detail: path }, base: '/' });
     }
   }
-  return { values, problems: [] };
+  const problems = removedSettings.flatMap(({ name, message }): SettingProblem[] => {
+    const path = paths.get(name);
+    const source = { kind: 'credential', detail: path ?? '' } as const;
+    return path === undefined ? [] : [{ setting: name, source, message }];
+  });
+  return { values, problems };
 }
 
 /** Splits at commas, except within braces, which belong to a pattern. */

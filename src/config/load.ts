@@ -6,6 +6,7 @@ import { failed, fileLayer, type FileLayer } from './file.ts';
 import { credentialLayer, environmentLayer, flagLayer } from './layers.ts';
 import type { Need } from './metadata.ts';
 import { SettingsError, type SettingSource } from './problems.ts';
+import { removedSettings } from './removed-settings.ts';
 import { resolveSettings, type CheckSchedule, type SettingSources } from './resolve.ts';
 import type { NeedsOf, SettingsFor } from './schema.ts';
 import { errorCode, fileSecret } from './secret.ts';
@@ -110,13 +111,14 @@ function noFileAdvice(path: string, cwd: string): string {
   return `No settings file was read: there is none at ${path}${found}. ${CONFIG_VARIABLE} or ${named} names one.`;
 }
 
-/** The paths of the secrets that systemd hands over, by dotted name (systemd.exec, "Credentials"). */
+/** The paths of the secrets that systemd hands over, by dotted name, removed settings included (systemd.exec, "Credentials"). */
 function findCredentials(directory: string | undefined): ReadonlyMap<string, string> {
   const paths = new Map<string, string>();
   if (directory === undefined || directory === '') return paths;
-  for (const { name, secret } of settingDescriptors) {
+  const secrets = settingDescriptors.filter(({ secret }) => secret);
+  for (const { name } of [...secrets, ...removedSettings]) {
     const path = join(directory, kebabName(name));
-    if (secret && existsSync(path)) paths.set(name, path);
+    if (existsSync(path)) paths.set(name, path);
   }
   return paths;
 }

@@ -2,11 +2,19 @@ import { environmentVariableOf, flagOf } from './descriptors.ts';
 
 /** Settings that an earlier version had, by dotted name: each with what to do, as a sentence without a full stop. */
 const ADVICE: ReadonlyMap<string, string> = new Map([
+  ['service.apiKeySecond', moveKey('apiKey')],
+  ['service.apiKeySecondFile', moveKey('apiKey')],
+  ['service.apiTokenSecond', moveKey('apiToken')],
+  ['service.apiTokenSecondFile', moveKey('apiToken')],
   [
     'dedup',
     'leave it out: each target stores its own files; on btrfs and xfs, duperemove makes equal files share blocks',
   ],
 ]);
+
+function moveKey(setting: string): string {
+  return `put this key on a line of its own below the one of service.${setting}, or of its file`;
+}
 
 /** A setting that an earlier version had. */
 export interface RemovedSetting {

@@ -38,12 +38,6 @@ export const serviceSection = section('The service that is mirrored.', {
     need: 'service',
   }),
   apiKeyFile: secretFile('service.apiKey', ROTATION),
-  apiKeySecond: setting(secret().optional(), {
-    description: 'second API key, current API, tried when `service.apiKey` is refused',
-    comment: 'To rotate without a gap: whichever of the two works is used until it is refused.',
-    example: 'your-next-personal-api-key',
-  }),
-  apiKeySecondFile: secretFile('service.apiKeySecond', ROTATION),
   apiToken: setting(keys().optional(), {
     description:
       'personal API token, v1; without it, or where v1 answers 404, changes are found from the contents alone',
@@ -51,12 +45,6 @@ export const serviceSection = section('The service that is mirrored.', {
     example: 'your-personal-api-token',
   }),
   apiTokenFile: secretFile('service.apiToken', ROTATION),
-  apiTokenSecond: setting(secret().optional(), {
-    description: 'second API token, v1, tried when `service.apiToken` is refused',
-    comment: 'To rotate without a gap, as with apiKeySecond.',
-    example: 'your-next-personal-api-token',
-  }),
-  apiTokenSecondFile: secretFile('service.apiTokenSecond', ROTATION),
   connectTimeout: setting(requestTimeout().prefault('10s'), {
     description: 'how long connecting may take',
   }),

@@ -54,14 +54,7 @@ const PASTED: ReadonlyArray<readonly [string, RegExp]> = [
   [Buffer.from(`\uFEFF${KEY}`, 'utf16le').toString(), /is text in UTF-16/],
 ];
 
-const SETTINGS = [
-  'service.apiKey',
-  'service.apiKeySecond',
-  'service.apiToken',
-  'service.apiTokenSecond',
-  'http.token',
-  'http.pollToken',
-];
+const SETTINGS = ['service.apiKey', 'service.apiToken', 'http.token', 'http.pollToken'];
 
 function variableOf(setting: string): string {
   return `WORKBOOK_MIRROR_${setting.replaceAll(/[A-Z]/g, '_$&').replaceAll('.', '_').toUpperCase()}`;

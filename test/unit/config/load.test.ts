@@ -454,6 +454,39 @@ describe('secrets', () => {
     expect(kinds).toEqual(['environment', 'environment', 'flag', 'file', 'file', 'credential']);
   });
 
+  it('may be several, one per line, where they are keys of the service', () => {
+    const keyFile = put('keys', 'one\ntwo\n');
+    const parts: Part[] = [
+      { env: { WORKBOOK_MIRROR_SERVICE_API_KEY: 'one\ntwo' } },
+      { flags: { 'service.apiKeyFile': keyFile } },
+      { configFile: put('a.yaml', 'service:\n  apiKey: |\n    one\n    two\n') },
+      { env: { CREDENTIALS_DIRECTORY: join(put('credentials/service-api-key', 'one\ntwo'), '..') } },
+    ];
+    for (const part of parts)
+      expect(load(part).settings.service.apiKey?.revealAll()).toStrictEqual(['one', 'two']);
+    expect(problems({ env: { WORKBOOK_MIRROR_HTTP_TOKEN_FILE: keyFile } })).toEqual([
+      `http.tokenFile (WORKBOOK_MIRROR_HTTP_TOKEN_FILE): the content of ${keyFile}: has several lines: give the key alone, one line`,
+    ]);
+  });
+
+  it('that were removed say where their key goes, whatever gives them', () => {
+    const advice =
+      'this setting was removed; put this key on a line of its own below the one of service.apiKey, or of its file';
+    const credential = put('credentials/service-api-key-second', 's3cret');
+    const configFile = put('removed.yaml', 'service:\n  apiKeySecond: s3cret\n');
+    const variable = 'WORKBOOK_MIRROR_SERVICE_API_KEY_SECOND';
+    expect(problems({ env: { CREDENTIALS_DIRECTORY: join(credential, '..') } })).toEqual([
+      `service.apiKeySecond (${credential}): ${advice}`,
+    ]);
+    expect(problems({ configFile })).toEqual([`service.apiKeySecond (${configFile}:2): ${advice}`]);
+    expect(problems({ env: { [variable]: 's3cret' } })).toEqual([
+      `service.apiKeySecond (${variable}): ${advice}`,
+    ]);
+    expect(problems({ flags: { 'service.apiKeySecondFile': 'x' } })).toEqual([
+      `service.apiKeySecondFile: ${advice}`,
+    ]);
+  });
+
   it('take the strongest source, whether in place or by file; a credential is the weakest', () => {
     const weak = put('c.yaml', 'service: {apiKey: from-config}');
     const CREDENTIALS_DIRECTORY = join(put('credentials/service-api-key', 'from-credential'), '..');

@@ -59,9 +59,7 @@ describe('the names', () => {
     const secrets = settingDescriptors.filter(({ secret }) => secret);
     expect(secrets.map(({ name }) => name)).toEqual([
       'service.apiKey',
-      'service.apiKeySecond',
       'service.apiToken',
-      'service.apiTokenSecond',
       'http.token',
       'http.pollToken',
       'hooks.webhook',
