@@ -3,8 +3,7 @@ import { lstatSync, renameSync, utimesSync } from 'node:fs';
 
 import { DamagedEntryError, DoingError, StoppedError } from './failures.ts';
 import { EntryFault, readWhole, stream } from './inflate.ts';
-import { newFile, newFilePastCache } from './new-file.ts';
-import { makingFolder } from './share.ts';
+import { makingFolder, newFile, newFilePastCache } from './new-file.ts';
 import type { EarlyFile, Extracted, ExtractEntry, ExtractRequest, KnownFile, PackedEntry } from './tasks.ts';
 
 /** Entries up to this size are handled whole; greater ones in pieces, which are hashed and written while they are in the cache. */

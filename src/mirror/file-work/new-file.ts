@@ -1,8 +1,17 @@
-import { closeSync, constants, fstatSync, ftruncateSync, futimesSync, openSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  ftruncateSync,
+  futimesSync,
+  mkdirSync,
+  openSync,
+  writeSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
 
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { PERMISSION_BITS } from '../store/manifest.ts';
-import { makingFolder } from './share.ts';
 
 /** The mode that files are made with; the umask takes some of it away (manual, "On disk"). */
 const FILE_MODE = 0o644;
@@ -19,6 +28,17 @@ export interface NewFile {
   readonly finish: (mtimeMs: number) => number;
   /** To be called in any case. */
   readonly close: () => void;
+}
+
+/** Makes something at a path, and the folders around it where they are missing. */
+export function makingFolder<T>(path: string, make: (path: string) => T): T {
+  try {
+    return make(path);
+  } catch (error) {
+    if (systemCode(error) !== 'ENOENT') throw error;
+    mkdirSync(dirname(path), { recursive: true });
+    return make(path);
+  }
 }
 
 /** Makes a file, and the folders around it; what is there already is an error. */

@@ -2,7 +2,7 @@ import { parentPort } from 'node:worker_threads';
 
 import { extract } from './extract.ts';
 import { toWire, type WireFailure } from './failures.ts';
-import { linkAll } from './share.ts';
+import { linkAll } from './link.ts';
 import type { Question, Tasks } from './tasks.ts';
 import { walk } from './walk.ts';
 

@@ -1,19 +1,9 @@
-import { constants, copyFileSync, linkSync, lstatSync, mkdirSync, type Stats, utimesSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { constants, copyFileSync, linkSync, lstatSync, type Stats, utimesSync } from 'node:fs';
+import { join } from 'node:path';
 
 import { systemCode } from '../../lib/errors/disk-errors.ts';
+import { makingFolder } from './new-file.ts';
 import type { FileFacts, LinkRequest, LinkResult } from './tasks.ts';
-
-/** Makes something at a path, and the folders around it where they are missing. */
-export function makingFolder<T>(path: string, make: (path: string) => T): T {
-  try {
-    return make(path);
-  } catch (error) {
-    if (systemCode(error) !== 'ENOENT') throw error;
-    mkdirSync(dirname(path), { recursive: true });
-    return make(path);
-  }
-}
 
 /** Errors of a file system that has no hard links, or no more of them (link(2)). */
 export const NO_LINKS: ReadonlySet<string | undefined> = new Set([
