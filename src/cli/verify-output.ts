@@ -71,7 +71,7 @@ function lineOf(target: VerifiedTarget | UnreadableManifest, loudness: Loudness)
 
 /** The findings, for a person. @param isRepaired whether it is put right now, so that nothing is to be advised */
 export function describeVerification(report: VerifyReport, isRepaired = false): TerminalText {
-  const { unreadableManifests, strays, unlinkedTrees, lost, inventoryProblem } = report;
+  const { unreadableManifests, strays, lost, inventoryProblem } = report;
   const blocks = [
     ...report.targets.filter((target) => target.state !== 'ok').map(blockOf),
     blockUnder(
@@ -90,7 +90,6 @@ export function describeVerification(report: VerifyReport, isRepaired = false): 
       'In the mirror, but in no manifest:',
       strays.map(({ path, entry }) => `mirror/${path} (${entry})`),
     ),
-    blockUnder('Trees that no link leads to any more:', unlinkedTrees),
     [summaryOf(report), ...(isRepaired ? [] : adviceOf(report))],
   ];
   return joined(blocks.filter((block) => block.length > 0).map(joinLines), say`\n\n`);
@@ -152,7 +151,7 @@ function summaryOf(report: VerifyReport): string {
 }
 
 function faultsOf(report: VerifyReport): string[] {
-  const { targets, unreadableManifests, lost, strays, unlinkedTrees, mirrored } = report;
+  const { targets, unreadableManifests, lost, strays, mirrored } = report;
   const damaged = targets.filter((target) => target.state !== 'ok').length;
   const unreadable = unreadableManifests.length;
   return linesOf(
@@ -161,7 +160,6 @@ function faultsOf(report: VerifyReport): string[] {
     lost.length > 0 && `${counted(lost.length, 'target')} lost`,
     report.inventory === 'damaged' && 'the inventory damaged',
     strays.length > 0 && `${counted(strays.length, 'entry', 'entries')} in no manifest`,
-    unlinkedTrees.length > 0 && `${counted(unlinkedTrees.length, 'tree')} that no link leads to`,
     !hasExpected(report) && `${counted(mirrored, 'target')} in all${expectation(report)}`,
   );
 }
@@ -177,7 +175,7 @@ export function letDaemonRepair(pid: number): string {
 }
 
 function adviceOf(report: VerifyReport): string[] {
-  const { mirrored, lost, inventory, lockedByPid, strays, unlinkedTrees } = report;
+  const { mirrored, lost, inventory, lockedByPid, strays } = report;
   const isDamaged = report.targets.some((target) => target.state !== 'ok');
   const needsPull = isDamaged || report.unreadableManifests.length > 0;
   const repair = `\`${ownCommand('verify --repair')}\``;
@@ -198,7 +196,5 @@ function adviceOf(report: VerifyReport): string[] {
       'Name the folder that holds mirror/ and manifests/; `--expect 0` says that it is to be empty.',
     strays.length > 0 &&
       'What is in no manifest is left alone by workbook-mirror: move it out of mirror/ if nobody needs it there.',
-    unlinkedTrees.length > 0 &&
-      'The passes remove trees that no link leads to by themselves, within a day and once every target has its own; until then a link can be put back.',
   );
 }

@@ -1,4 +1,4 @@
-import { readdir, readFile, readlink } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -155,7 +155,6 @@ async function leftovers({ root, directory, scratch }: Place, targets: readonly 
   const published = (await leavesBelow(join(directory, 'mirror'))).filter(
     (path) => !targets.some((target) => path === target || path.startsWith(`${target}/`)),
   );
-  const trees = await lonelyTrees(directory, targets);
   const manifests = (await leavesBelow(join(directory, 'manifests'))).filter(
     (path) => !targets.some((target) => path === `${target}.json`),
   );
@@ -165,7 +164,6 @@ async function leftovers({ root, directory, scratch }: Place, targets: readonly 
   );
   return [
     ...published.map((path) => `mirror/${path} is left over`),
-    ...trees.map((path) => `${path} is left over`),
     ...manifests.map((path) => `manifests/${path} is left over`),
     ...staged,
     ...[...outside, ...(await leavesBelow(scratch))].map((name) => `${name} was written outside`),
@@ -186,22 +184,6 @@ export async function stagesLeft(directory: string): Promise<string[]> {
 async function layoutsIn(directory: string): Promise<DirectoryLayout[]> {
   const layout = layoutOf(directory);
   return [layout, ...(await otherInstances(layout))];
-}
-
-/** Trees that no target's link leads to, and of which nothing says when they are to be removed. */
-async function lonelyTrees(directory: string, targets: readonly string[]): Promise<string[]> {
-  const links = targets.map((target) => ifThere(readlink(join(directory, 'mirror', target)).catch(() => '')));
-  const texts = await Promise.all(links);
-  for (const { trash } of await layoutsIn(directory))
-    for (const name of (await ifThere(readdir(trash))) ?? [])
-      texts.push(await ifThere(readFile(join(trash, name, 'intent.json'), 'utf8')));
-  const folders = (await ifThere(readdir(join(directory, 'trees')))) ?? [];
-  const trees = await Promise.all(
-    folders.map(async (folder) =>
-      (await readdir(join(directory, 'trees', folder))).map((name) => `trees/${folder}/${name}`),
-    ),
-  );
-  return trees.flat().filter((tree) => !texts.some((text) => text?.includes(tree.slice(-36)) === true));
 }
 
 /** What is not right with the history of a target that left the mirror once: one whole tree, with its manifest. */

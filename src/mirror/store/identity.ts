@@ -3,10 +3,9 @@ import { knownDirectoryId, makeDirectoryId, usable } from './directory.ts';
 import type { Inventory } from './inventory.ts';
 import type { DirectoryLayout } from './layout.ts';
 import type { PublishContext } from './publish/commit.ts';
-import { isShared, type IsOwn, otherInstances } from './shards/other-instances.ts';
+import { type IsOwn, otherInstances } from './shards/other-instances.ts';
 import type { MirrorStore } from './store.ts';
 import { readTargetList, writeTargetList } from './target-list.ts';
-import { removeUnlinkedTrees } from './unlinked-trees.ts';
 import { DriftedTrees, readDriftNote, writeDriftNote } from './verify/drifted-trees.ts';
 import { findAllDrifted } from './verify/find-drift.ts';
 
@@ -33,9 +32,6 @@ export async function identify(
 ): Promise<Pick<MirrorStore, 'id' | 'drifted'>> {
   const { layout } = context;
   const knownId = await usable(layout.root, () => knownDirectoryId(layout));
-  // What says when replaced trees are to be removed did not come along. Beside others, who may be at work, nothing is removed.
-  if (knownId === null && !(await isShared(layout)))
-    await usable(layout.root, () => removeUnlinkedTrees(layout));
   const noted = await usable(layout.root, () => readDriftNote(layout));
   const suspects =
     knownId === null ? (await inventory.read()).published : await notedElsewhere(layout, inventory);

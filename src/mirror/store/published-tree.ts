@@ -61,9 +61,13 @@ export function treeAt(layout: DirectoryLayout, path: string): TreePlace {
   if (!stats.isSymbolicLink()) return { kind: 'other' };
   const name = treeNameIn(path, linkNow(place) ?? '');
   if (name === null) return { kind: 'other' };
+  return { kind: isLinkedTreeThere(layout, name) ? 'link' : 'dangling', name };
+}
+
+/** Whether a tree that a link may lead to is there, and is reached through no other link. @throws as {@link treeAt} */
+export function isLinkedTreeThere(layout: DirectoryLayout, name: string): boolean {
   const tree = linkedTree(layout, name);
-  const isThere = [layout.trees, dirname(tree), tree].every(isFolder);
-  return { kind: isThere ? 'link' : 'dangling', name };
+  return [layout.trees, dirname(tree), tree].every(isFolder);
 }
 
 /** Whether the link at a target's place leads to a tree, be it there or not. @throws as {@link treeAt} */

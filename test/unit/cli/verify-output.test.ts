@@ -37,7 +37,6 @@ function report(fields: Partial<VerifyReport> = {}): VerifyReport {
     targets: [OK],
     unreadableManifests: [],
     strays: [],
-    unlinkedTrees: [],
     mirrored: 1,
     expected: null,
     lost: [],
@@ -159,12 +158,6 @@ describe('the report of a verification', () => {
   it('advises nothing where it is put right now', () => {
     const text = String(describeVerification(report({ targets: [GONE] }), true));
     expect(text).toMatch(/1 target not as published\.$/);
-  });
-
-  it('tells of trees that no link leads to, and that they go by themselves', () => {
-    const text = String(describeVerification(report({ unlinkedTrees: ['trees/ab/abab'] })));
-    expect(text).toContain('Trees that no link leads to any more:\n  trees/ab/abab\n');
-    expect(text).toContain(': 1 tree that no link leads to.\nThe passes remove trees');
   });
 
   it('says after an interruption how to go on', () => {

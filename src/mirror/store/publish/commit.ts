@@ -7,7 +7,7 @@ import { LeasedError } from '../leases/lease.ts';
 import type { PublishMode } from './publishing.ts';
 import type { HistoryKind } from '../../plan/retention.ts';
 import type { PublishActivity } from './activity.ts';
-import { type Intent, isRepeated, removeIntent, STAGED, touchedBy, writeIntent } from './intent.ts';
+import { type Intent, isRepeated, removeIntent, STAGED, touchedBy, treesOf, writeIntent } from './intent.ts';
 import { historyName } from '../layout.ts';
 import type { PublishGate } from './gate.ts';
 import { refuseLinksOf } from '../links.ts';
@@ -22,6 +22,7 @@ import {
 import type { SharedFlush } from '../../../lib/disk/shared-flush.ts';
 import type { Examined } from '../probes.ts';
 import type { Stage } from './stage.ts';
+import { restartAge } from '../unlinked-trees.ts';
 
 /** Everything that publishing needs besides the staged tree. */
 export interface PublishContext extends IntentContext {
@@ -42,7 +43,7 @@ export interface PublishContext extends IntentContext {
   readonly unrecovered: Map<string, unknown>;
   /** The targets of the trees that links lead to, by the names of these. */
   readonly linked: Map<string, string>;
-  /** When trees that nothing names were last looked for; null for not yet. Milliseconds since the epoch. */
+  /** When trees that no link leads to were last looked for; null for not yet. Milliseconds since the epoch. */
   readonly searched: { atMs: number | null };
   /** Notes which targets are being published. */
   readonly activity: PublishActivity;
@@ -67,6 +68,7 @@ export async function commit(
   const progress = { isBegun: false };
   const end = context.activity.begin(touched);
   try {
+    for (const name of treesOf(intent)) await restartAge(context.layout, name, context.now());
     await writeIntent(folder, intent);
     await context.flush.since(flushMark);
     await context.exclusively(async () => {

@@ -118,7 +118,7 @@ export function touchedBy(intent: Intent): string[] {
   return [intent.path, intent.treeTo.slice(MIRROR.length)];
 }
 
-/** The trees that an intent is about to link to, or to leave. */
+/** The trees whose link an intent makes, moves or takes away. */
 export function treesOf(intent: Intent): string[] {
   const names =
     intent.how === 'link'

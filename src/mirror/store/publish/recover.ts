@@ -15,8 +15,9 @@ import { layoutOf } from '../layout.ts';
 import { withCommonLock } from '../shards/directory-locks.ts';
 import { namesIn } from '../shards/other-instances.ts';
 import { tryToPass } from './gate.ts';
-import { type Intent, readIntent, STAGED, touchedBy } from './intent.ts';
+import { type Intent, readIntent, STAGED, touchedBy, treesOf } from './intent.ts';
 import { refuseLinksOf } from '../links.ts';
+import { restartAge } from '../unlinked-trees.ts';
 
 /**
  * Brings to its end what was interrupted; gives the targets that it completed. While a lease holds, or another process has the lock on
@@ -103,6 +104,7 @@ async function complete(
   const { layout, flush, exclusively } = context;
   // After a kill the intent may not be on the disk yet, where the next start must find it if the power fails between two steps.
   await flush.since(mark);
+  for (const name of treesOf(intent)) await restartAge(layout, name, context.now());
   await exclusively(async () => {
     await refuseLinksOf(layout, intent, [relative(layout.root, join(stage, STAGED.tree))]);
     await completeIntent(context, stage, intent);

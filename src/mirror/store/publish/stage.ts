@@ -131,6 +131,8 @@ export async function openStage(
         await refuseLinks(layout, [dirname(placeBelowRoot(treeName))]);
         await makeFolders(dirname(place));
         await symlink(linkText(path, treeName), join(folder, STAGED.link));
+        // Making it may have taken days, and no link leads to it yet: see `restartAge`.
+        await utimes(tree, new Date(), new Date());
         await rename(tree, place);
         return treeName;
       }),

@@ -1,23 +1,14 @@
-import { mkdir, readdir, rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { onDisk } from '../../../lib/errors/disk-errors.ts';
 import { LeasedError } from '../leases/lease.ts';
 import type { RetentionPolicy } from '../../plan/retention.ts';
-import { leavesTree } from './apply-intent.ts';
 import type { PublishContext } from './commit.ts';
 import { pruneHistory } from '../history/history.ts';
-import { readIntent } from './intent.ts';
-import { type DirectoryLayout, layoutOf } from '../layout.ts';
-import { isTreeName } from '../published-tree.ts';
-import {
-  findUnlinkedTrees,
-  linkedNames,
-  linksOfTargets,
-  noteName,
-  notedTree,
-  removeTree,
-} from '../unlinked-trees.ts';
+import type { PublishGate } from './gate.ts';
+import { layoutOf } from '../layout.ts';
+import { findOldTrees, removeTree } from '../unlinked-trees.ts';
 import { withCommonLock } from '../shards/directory-locks.ts';
 import { namesIn } from '../shards/other-instances.ts';
 import { sweepLeases } from '../leases/lease-files.ts';
@@ -43,38 +34,11 @@ export async function sweep(
   await context.checkDirectory();
   await onDisk('removing leases that are over', () => sweepLeases(layout, now()));
   await onDisk('removing replaced trees', () => sweepAllTrash(context, readerGraceMs, signal));
-  await onDisk('looking for trees that nothing leads to', () => noteUnlinked(context));
+  await onDisk('removing trees that no link leads to', () => removeOldTrees(context, readerGraceMs, signal));
   const pruned = await withCommonLock(layout, context.native, () =>
     pruneHistory(context, retention, historyNowMs, signal),
   );
   return pruned.map(({ path, name }) => `${path}/${name}`);
-}
-
-/** A stage in the trash, of which the intent may name a tree, or a note that does; what the history lost has neither. */
-interface Trash {
-  readonly place: string;
-  /** The tree that no link leads to any more. */
-  readonly tree: string | null;
-  readonly isNote: boolean;
-}
-
-async function trashAt(layout: DirectoryLayout, name: string): Promise<Trash> {
-  const place = join(layout.trash, name);
-  const noted = notedTree(name);
-  if (noted !== null) return { place, tree: noted, isNote: true };
-  const isStage = isTreeName(name.slice(name.indexOf('-') + 1));
-  const intent = isStage ? await readIntent(place) : null;
-  return { place, tree: intent === null ? null : leavesTree(intent), isNote: false };
-}
-
-/** Removes what a publish has left, the tree first: the rest names it. @param linked trees that links lead to, as somebody copied one */
-async function removeTrash(
-  layout: DirectoryLayout,
-  { place, tree }: Trash,
-  linked: ReadonlySet<string>,
-): Promise<void> {
-  if (tree !== null && !linked.has(tree)) await removeTree(layout, tree);
-  await rm(place, { recursive: true, force: true });
 }
 
 /** Also what earlier instances left, where several share the directory. */
@@ -103,35 +67,45 @@ async function sweepTrash(
     const untilMs = Number(name.slice(0, name.indexOf('-')));
     return untilMs <= nowMs || untilMs > nowMs + readerGraceMs || Number.isNaN(untilMs);
   });
-  const trash: Trash[] = [];
-  for (const name of due) trash.push(await trashAt(layout, name));
-  const { linked, isComplete } = trash.some(({ tree }) => tree !== null)
-    ? await linksOfTargets(layout)
-    : { linked: new Set<string>(), isComplete: true };
-  // A tree whose link somebody has put back since, wherever.
-  const allLinked = isComplete && trash.some(({ isNote }) => isNote) ? await linkedNames(layout) : linked;
+  await removeUnlessLeased(gate, due, signal, (name) =>
+    rm(join(layout.trash, name), { recursive: true, force: true }),
+  );
+}
+
+/** Removes one after the other; stops once a lease holds. */
+async function removeUnlessLeased(
+  gate: PublishGate,
+  names: readonly string[],
+  signal: AbortSignal | undefined,
+  remove: (name: string) => Promise<void>,
+): Promise<void> {
   try {
-    for (const each of trash) {
-      if (each.isNote && !isComplete) continue;
-      await gate.pass(() => removeTrash(layout, each, each.isNote ? allLinked : linked), signal);
-    }
+    for (const name of names) await gate.pass(() => remove(name), signal);
   } catch (error) {
     if (!(error instanceof LeasedError)) throw error;
   }
 }
 
-/** How often trees that nothing names are looked for, in milliseconds: it takes a look at every target. */
-const SEARCH_EVERY_MS = 24 * 3_600_000;
+/** How often trees that no link leads to are looked for, in milliseconds: it takes a look at every target. */
+const SEARCH_EVERY_MS = 3_600_000;
+
+/** The least time for which such a tree stays, in milliseconds: the publish that is to link to it, or away from it, may take long. */
+const LEAST_AGE_MS = 24 * 3_600_000;
 
 /**
- * Notes in the trash which trees nothing names, so that they are removed once no reader can be in them any more. Where a target has
- * no files, one of them may be all that is left of it.
+ * Removes trees that no link has led to for so long that no reader can be in them any more, as git-sync does with its worktrees
+ * (github.com/kubernetes/git-sync, `removeStaleWorktrees`).
  */
-async function noteUnlinked({ layout, now, searched, trashUntilMs }: PublishContext): Promise<void> {
+async function removeOldTrees(
+  { layout, gate, now, searched, unrecovered }: PublishContext,
+  readerGraceMs: number,
+  signal?: AbortSignal,
+): Promise<void> {
   const nowMs = now();
   if (searched.atMs !== null && Math.abs(nowMs - searched.atMs) < SEARCH_EVERY_MS) return;
-  const names = await findUnlinkedTrees(layout);
+  // A publish that was cut off may still put its link in place.
+  if (unrecovered.size > 0) return;
+  const names = await findOldTrees(layout, Math.max(readerGraceMs, LEAST_AGE_MS), nowMs);
   searched.atMs = nowMs;
-  if (names.length === 0 || !(await linksOfTargets(layout)).isComplete) return;
-  for (const name of names) await mkdir(join(layout.trash, noteName(name, trashUntilMs())));
+  await removeUnlessLeased(gate, names, signal, (name) => removeTree(layout, name));
 }

@@ -36,7 +36,7 @@ export function ownTreesIn(layout: DirectoryLayout, shard: Shard | null): () => 
 }
 
 /** Whether instances with other shares work in a directory, or did. */
-export async function isShared(layout: DirectoryLayout): Promise<boolean> {
+async function isShared(layout: DirectoryLayout): Promise<boolean> {
   return layout.shardIndex !== null && (await hasOtherShards(layout));
 }
 

@@ -10,8 +10,6 @@ import { kindOf } from '../../file-work/walk.ts';
 import { readIntent, touchedBy } from '../publish/intent.ts';
 import { type DirectoryLayout, manifestPath } from '../layout.ts';
 import { manifestPaths, manifestStamp } from '../inventory.ts';
-import { placeBelowRoot } from '../published-tree.ts';
-import { findUnlinkedTrees } from '../unlinked-trees.ts';
 import { otherInstances } from '../shards/other-instances.ts';
 import { manifestProblem, readManifest } from '../manifest-file.ts';
 
@@ -102,15 +100,6 @@ async function namesIn(layout: DirectoryLayout, folder: string, strays: Stray[])
     strays.push({ path: folder === '' ? '.' : folder, entry: 'unreadable' });
     return [];
   }
-}
-
-/**
- * The trees that no link leads to, and that nothing says when to remove, as below the directory. A copy of a directory without its
- * private folder has none: it lacks what names those that were replaced.
- */
-export async function treesWithoutName(layout: DirectoryLayout): Promise<readonly string[]> {
-  const names = await findUnlinkedTrees(layout).catch(() => []);
-  return names.map(placeBelowRoot).sort(byCodeUnits);
 }
 
 /** Whether something still stands at a path below `mirror/`. */

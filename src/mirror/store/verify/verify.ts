@@ -14,7 +14,6 @@ import {
   readStampedManifest,
   settledStrays,
   type Stray,
-  treesWithoutName,
 } from './strays.ts';
 import { openVerificationLog, type VerificationLog } from './verification-log.ts';
 
@@ -49,8 +48,6 @@ export interface VerifyReport {
   readonly unreadableManifests: readonly UnreadableManifest[];
   /** Entries below `mirror/` that belong to no manifest; looked for only when no targets are named. */
   readonly strays: readonly Stray[];
-  /** Trees below `trees/` that nothing names, as below the directory; looked for as strays are. */
-  readonly unlinkedTrees: readonly string[];
   /** How many targets have a manifest in the whole directory, and how many should have one; null where no number was given. */
   readonly mirrored: number;
   readonly expected: number | null;
@@ -109,7 +106,6 @@ export async function verifyTrees(
   const targets: VerifiedTarget[] = [];
   const unreadableManifests: UnreadableManifest[] = [];
   let strays: readonly Stray[] = [];
-  let unlinkedTrees: readonly string[] = [];
   let inventory: InventoryFound = { inventory: 'ok', inventoryProblem: null, lost: [] };
   let readBytes = 0;
   const onBytes = (bytes: number): void => {
@@ -130,7 +126,6 @@ export async function verifyTrees(
       onEvent({ kind: 'examined', target });
     }
     strays = isEverything ? await settledStrays(layout, signal) : [];
-    unlinkedTrees = isEverything ? await treesWithoutName(layout) : [];
     inventory = await settledInventory(layout, manifests, signal);
     await log.remove();
   } catch (error) {
@@ -144,7 +139,6 @@ export async function verifyTrees(
     targets,
     unreadableManifests,
     strays,
-    unlinkedTrees,
     mirrored: paths.length,
     expected,
     ...inventory,
@@ -171,11 +165,8 @@ export function isClean(report: VerifyReport): boolean {
 }
 
 /** Whether nothing was found that belongs to no target. */
-export function hasNothingElse({
-  strays,
-  unlinkedTrees,
-}: Pick<VerifyReport, 'strays' | 'unlinkedTrees'>): boolean {
-  return strays.length === 0 && unlinkedTrees.length === 0;
+export function hasNothingElse({ strays }: Pick<VerifyReport, 'strays'>): boolean {
+  return strays.length === 0;
 }
 
 /** Whether a directory has as many targets as it should; a wrong or an empty folder has none. */

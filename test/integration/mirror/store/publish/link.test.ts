@@ -10,6 +10,7 @@ import {
   rename,
   rm,
   symlink,
+  utimes,
   writeFile,
 } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -30,13 +31,14 @@ import {
 import { type Intent, STAGED } from '../../../../../src/mirror/store/publish/intent.ts';
 import type { PublishMode } from '../../../../../src/mirror/store/publish/publishing.ts';
 import type { MirrorStore } from '../../../../../src/mirror/store/store.ts';
-import { treesWithoutName } from '../../../../../src/mirror/store/verify/strays.ts';
+import { findOldTrees } from '../../../../../src/mirror/store/unlinked-trees.ts';
 import { manifestWith } from '../../../../support/builders.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
 
 const PATH = 'Accounting/main';
 const TIME_MS = Date.UTC(2025, 0, 1);
 const GRACE_MS = 60_000;
+const DAY_MS = 24 * 3_600_000;
 
 type Files = Readonly<Record<string, string>>;
 
@@ -45,20 +47,21 @@ const KEPT: RetentionPolicy = { retired: { kind: 'forever' }, replaced: { kind: 
 interface Opened {
   readonly directory: string;
   readonly store: MirrorStore;
-  /** Makes all grace end, and sweeps. */
-  readonly sweepLater: () => Promise<void>;
+  /** Sweeps as if so much later, in milliseconds; unless told, when no reader counts any more. */
+  readonly sweepLater: (afterMs?: number) => Promise<void>;
 }
 
 async function opened(
   directory: string,
   publish: PublishMode = 'link',
   retention: RetentionPolicy = KEPT,
+  readerGraceMs = GRACE_MS,
 ): Promise<Opened> {
   let nowMs = Date.now();
   const store = await openStore({
     directory,
     publish,
-    readerGraceMs: GRACE_MS,
+    readerGraceMs,
     retention,
     now: () => nowMs,
   });
@@ -66,8 +69,8 @@ async function opened(
   return {
     directory,
     store,
-    sweepLater: async () => {
-      nowMs += GRACE_MS;
+    sweepLater: async (afterMs = readerGraceMs + DAY_MS) => {
+      nowMs += afterMs;
       await store.sweep(nowMs);
     },
   };
@@ -335,25 +338,38 @@ describe('publish: link', () => {
     await stage.discard();
   });
 
+  it.each([
+    ['a day', GRACE_MS, DAY_MS],
+    ['`readerGrace` where that is longer', 3 * DAY_MS, 3 * DAY_MS],
+  ])('keeps a replaced tree for %s, however old it is', async (_name, readerGraceMs, keptMs) => {
+    const mirror = await opened(await temporaryFolder(), 'link', KEPT, readerGraceMs);
+    const { directory } = mirror;
+    await publish(mirror, FIRST);
+    const tree = await realpath(placeIn(directory));
+    await utimes(tree, 0, 0);
+    await publish(mirror, NEXT);
+    await mirror.sweepLater(keptMs - 60_000);
+    expect(await filesIn(tree)).toEqual(FIRST);
+    await mirror.sweepLater(2 * 3_600_000);
+    expect(await treesIn(directory)).toHaveLength(1);
+    expect(await filesIn(placeIn(directory))).toEqual(NEXT);
+  });
+
   it.each<[string, (place: string) => Promise<unknown>]>([
     ['removed', (place) => rm(place)],
     ['replaced by a folder', (place) => rm(place).then(() => mkdir(place))],
-  ])('removes a tree whose link someone %s, when no reader can be in it any more', async (_how, act) => {
+  ])('removes a tree whose link someone %s, once its target has another', async (_how, act) => {
     const mirror = await opened(await temporaryFolder());
-    const { directory, store } = mirror;
+    const { directory } = mirror;
     await publish(mirror, FIRST);
     const tree = await realpath(placeIn(directory));
     await act(placeIn(directory));
-    expect(await treesWithoutName(store.layout)).toEqual([tree.slice(directory.length + 1)]);
     const other = { 'a.txt': 'other', 'z.txt': 'new' };
     await publish(mirror, other, 'id-1');
-    expect(await treesWithoutName(store.layout)).toEqual([tree.slice(directory.length + 1)]);
-    await store.sweep(Date.now());
+    await mirror.sweepLater(0);
     expect(await filesIn(tree)).toEqual(FIRST);
-    expect(await treesWithoutName(store.layout)).toEqual([]);
     await mirror.sweepLater();
     expect(await treesIn(directory)).toHaveLength(1);
-    expect(await readdir(store.layout.trash)).toEqual([]);
     expect(await filesIn(placeIn(directory))).toEqual(other);
   });
 
@@ -374,34 +390,37 @@ describe('publish: link', () => {
     const text = await readlink(placeIn(directory));
     await rm(placeIn(directory));
     await publish(mirror, NEXT, 'id-1');
-    await mirror.store.sweep(Date.now());
+    await mirror.sweepLater(0);
     await symlink(text, placeIn(directory, 'Accounting/pinned'));
     await mirror.sweepLater();
     expect(await filesIn(placeIn(directory, 'Accounting/pinned'))).toEqual(FIRST);
-    expect(await treesWithoutName(mirror.store.layout)).toEqual([]);
   });
 
-  it('takes no tree for one without a link while it is published, moved and retired', async () => {
+  it('takes no tree for an old one while its link is made or moved', async () => {
     const mirror = await opened(await temporaryFolder());
-    const { store } = mirror;
-    const work = (async () => {
-      for (let round = 0; round < 20; round += 1) {
-        await publish(mirror, { 'a.txt': `round ${round}` }, 'id-1');
-        await publish(mirror, { 'a.txt': `again ${round}` }, 'id-1');
-        await store.move(PATH, 'Other/main', (await store.manifest(PATH)) as Manifest);
-        await store.retire('Other/main');
-        await mirror.sweepLater();
-      }
-      return 'done';
-    })();
+    const { directory, store } = mirror;
+    await publish(mirror, FIRST);
+    const tree = await realpath(placeIn(directory));
     const found: string[] = [];
-    const tick = (): Promise<string> => new Promise((resolve) => setImmediate(resolve, 'going on'));
-    while ((await Promise.race([work, tick()])) !== 'done')
-      found.push(...(await treesWithoutName(store.layout)));
+    const lookDuring = async (work: Promise<unknown>): Promise<void> => {
+      const over = new AbortController();
+      const end = work.finally(() => over.abort());
+      while (!over.signal.aborted) found.push(...(await findOldTrees(store.layout, DAY_MS, Date.now())));
+      await end;
+    };
+    const places = [PATH, 'A/main', 'Z/main'];
+    for (let round = 0; round < 20; round += 1) {
+      const [from = '', to = ''] = [places[round % 3], places[(round + 1) % 3]];
+      await utimes(tree, 0, 0);
+      await lookDuring(store.move(from, to, (await store.manifest(from)) as Manifest));
+    }
+    await store.move(places[20 % 3] ?? '', PATH, (await store.manifest(places[20 % 3] ?? '')) as Manifest);
+    for (let round = 0; round < 10; round += 1)
+      await lookDuring(publish(mirror, { 'a.txt': `round ${round}` }, 'id-1'));
     expect(found).toEqual([]);
   });
 
-  it('keeps no replaced trees in a directory that was copied or restored, as nothing says when they are to go', async () => {
+  it('removes replaced trees also in a directory that was restored without its private folder', async () => {
     const directory = await temporaryFolder();
     const mirror = await opened(directory);
     await publish(mirror, FIRST);
@@ -409,8 +428,8 @@ describe('publish: link', () => {
     expect(await treesIn(directory)).toHaveLength(2);
     await mirror.store.close();
     await rm(join(directory, '.workbook-mirror'), { recursive: true });
-    expect(await treesWithoutName(mirror.store.layout)).toEqual([]);
     const again = await opened(directory);
+    await again.sweepLater();
     expect(await treesIn(directory)).toHaveLength(1);
     expect(await filesIn(placeIn(directory))).toEqual(NEXT);
     expect(await isWhole(again)).toBe(true);
@@ -481,7 +500,7 @@ describe('publish: link', () => {
     const folder = join(directory, 'trees', old.slice(0, 2));
     await rename(folder, `${folder}-moved`);
     await symlink(elsewhere, folder);
-    await expect(mirror.sweepLater()).rejects.toMatchObject({ code: 'disk.changed' });
+    await mirror.sweepLater();
     expect(await readdir(elsewhere)).toEqual([old]);
     expect(await readFile(join(elsewhere, old, 'theirs.txt'), 'utf8')).toBe('theirs');
     for (let first = 0; first < 256; first += 1) {
