@@ -3,7 +3,7 @@ import { type MirrorReader, openReader, refuseMissing, statusPolicyOf } from '..
 import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
 import type { TargetRecord } from '../mirror/plan/record.ts';
 import { statusOfTargets, type TargetStatus } from '../app/target-status.ts';
-import type { Published } from '../mirror/plan/targets.ts';
+import type { Published } from '../mirror/plan/published.ts';
 import { readHeldFiles } from '../mirror/store/held-files.ts';
 import { tellEvent } from './output.ts';
 

@@ -5,7 +5,7 @@ import type { Action, HoldAction, PullAction } from '../plan/actions.ts';
 import { type Contradiction, describeDoubt, type Doubt } from '../plan/contradictions.ts';
 import { type Lease, LeasedError } from '../store/leases/lease.ts';
 import type { RetryPolicy, TargetRecord } from '../plan/record.ts';
-import type { RememberedTree } from '../plan/targets.ts';
+import type { RememberedTree } from '../plan/published.ts';
 import type { Listing, Repository, WorkbookRow } from '../upstream/listing.ts';
 import type { PassContext } from './context.ts';
 import { type EndedResult, resultOf } from './results.ts';

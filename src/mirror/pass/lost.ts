@@ -1,5 +1,5 @@
 import { type Listing, targetKey } from '../upstream/listing.ts';
-import type { ListedTarget } from '../plan/targets.ts';
+import type { ListedTarget } from '../plan/published.ts';
 import type { ActionResult } from './results.ts';
 import type { PassContext } from './context.ts';
 import type { MirrorStore } from '../store/store.ts';

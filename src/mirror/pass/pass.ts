@@ -11,7 +11,7 @@ import { recordsUpToNow } from '../plan/record.ts';
 import type { PlanInput, PlanPolicy } from '../plan/plan-input.ts';
 import { checkSelection, type SelectionCheck, selectsNothing } from '../plan/selection-check.ts';
 import { ownerOf, owns } from '../plan/shard.ts';
-import type { Published } from '../plan/targets.ts';
+import type { Published } from '../plan/published.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
 import { flaggedIn, reportFailures } from './reported-failures.ts';
 import { executePlan } from './execute.ts';

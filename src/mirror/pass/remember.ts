@@ -4,7 +4,7 @@ import { nextRecord } from '../plan/next-record.ts';
 import { emptyRecord, type Held, queuedRecord, type Outcome, type TargetRecord } from '../plan/record.ts';
 import { owns } from '../plan/shard.ts';
 import { targetKey } from '../upstream/listing.ts';
-import type { RememberedTree } from '../plan/targets.ts';
+import type { RememberedTree } from '../plan/published.ts';
 import type { Execution, Pull } from './execution.ts';
 import type { ActionResult, EndedResult } from './results.ts';
 import type { PassContext } from './context.ts';

@@ -1,6 +1,7 @@
 import type { HeldDeletion } from './guard.ts';
 import type { TargetId } from '../upstream/listing.ts';
-import type { Candidate, Published } from './targets.ts';
+import type { Candidate } from './targets.ts';
+import type { Published } from './published.ts';
 
 /** Why a target is pulled. */
 export type PullReason =

@@ -10,7 +10,7 @@ import {
   type RetryPolicy,
   type TargetRecord,
 } from './record.ts';
-import type { RememberedTree } from './targets.ts';
+import type { RememberedTree } from './published.ts';
 
 const MAX_DECISIONS = 20;
 

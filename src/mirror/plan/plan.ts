@@ -13,7 +13,8 @@ import type { PlanInput } from './plan-input.ts';
 import { guardRetirements, heldDeselections, isRestored } from './retirements.ts';
 import { HEAD_BRANCH, targetKey } from '../upstream/listing.ts';
 import { aboutTree, emptyRecord, type TargetRecord } from './record.ts';
-import { findCandidates, type Candidate, type Published } from './targets.ts';
+import { findCandidates, type Candidate } from './targets.ts';
+import type { Published } from './published.ts';
 
 /**
  * Decides what a pass does about every target, and why. Pure: the same facts give the same plan.

@@ -3,7 +3,7 @@ import type { BackOffPolicy } from '../../lib/time/back-off.ts';
 import type { ErrorAction, ErrorCode } from '../../lib/errors/errors.ts';
 import type { Doubt } from './contradictions.ts';
 import type { HeldDeletion } from './guard.ts';
-import type { RememberedTree } from './targets.ts';
+import type { RememberedTree } from './published.ts';
 import type { TargetId } from '../upstream/listing.ts';
 
 /** Why the last attempt at a target failed, and when the next one is due. Times in milliseconds since the epoch. */

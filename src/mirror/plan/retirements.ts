@@ -3,7 +3,8 @@ import { type Approvals, type HeldDeletion, holdTogether, isApproved } from './g
 import type { PlanInput } from './plan-input.ts';
 import type { TargetRecord } from './record.ts';
 import { targetKey } from '../upstream/listing.ts';
-import type { Candidate, Published } from './targets.ts';
+import type { Candidate } from './targets.ts';
+import type { Published } from './published.ts';
 
 /** How many targets are mirrored of those that are selected: what a share of them refers to. */
 export function mirroredTargets(plan: readonly Action[]): number {

@@ -2,7 +2,7 @@ import type { Action } from './actions.ts';
 import { likely } from '../../lib/text/nearest.ts';
 import type { Listing } from '../upstream/listing.ts';
 import { ownRepositories, type Shard } from './shard.ts';
-import type { Selection } from './targets.ts';
+import type { Selection } from './plan-input.ts';
 
 /** Of so many names the nearest is looked for. */
 const NAMES_COMPARED = 10_000;

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { encodeSegment, foldName, markSegment, repositoryPath } from '../../lib/paths/safe-path.ts';
 import { byCodeUnits } from '../store/manifest.ts';
 import { branchSegment, type Repository } from '../upstream/listing.ts';
-import type { OtherTree } from './targets.ts';
+import type { OtherTree } from './published.ts';
 
 /** A tree below `mirror/`, and whose it is. */
 export interface OccupiedPath {

@@ -1,8 +1,7 @@
-import { crc32 } from 'node:zlib';
-
 import { latestFirst } from '../../lib/time/wrong-clock.ts';
 import { RepositoryRows, rowsByRepository } from './fingerprint.ts';
-import type { PlanInput } from './plan-input.ts';
+import type { ConfiguredBranch, PlanInput, Selection } from './plan-input.ts';
+import type { OtherTree, Published } from './published.ts';
 import { ownRepositories, owns } from './shard.ts';
 import { assignRepositoryPaths, BranchSegments, lastSegment, parentPath, placesOf } from './target-paths.ts';
 import {
@@ -12,94 +11,6 @@ import {
   type TargetId,
   branchSegment,
 } from '../upstream/listing.ts';
-
-/** A published tree, as its manifest and the disk describe it. */
-export interface Published {
-  /** `<repository>/<branch>`, below `mirror/`. */
-  readonly path: string;
-  readonly repository: Pick<Repository, 'id' | 'name' | 'fullName' | 'url'>;
-  readonly branch: string;
-  readonly fingerprint: string | null;
-  readonly borrowed: readonly string[];
-  readonly settled: boolean;
-  readonly etag: string | null;
-  /** Milliseconds since the epoch. */
-  readonly verifiedAtMs: number;
-  /** See `Manifest.comparedAtMs`. Milliseconds since the epoch. */
-  readonly comparedAtMs: number | null;
-  /** Milliseconds since the epoch. */
-  readonly publishedAtMs: number;
-  /** When a person brought it back from the history; null for what the service gave. Milliseconds since the epoch. */
-  readonly restoredAtMs: number | null;
-  readonly archiveBytes: number;
-  /** See `Manifest.missing`. */
-  readonly missing: readonly string[];
-  readonly fileCount: number;
-  readonly sizeBytes: number;
-  /** False when the manifest is there and the tree is not. */
-  readonly treePresent: boolean;
-}
-
-/** A published tree that another instance mirrors: as much of it as says whose place that is. */
-export interface OtherTree {
-  /** `<repository>/<branch>`, below `mirror/`. */
-  readonly path: string;
-  readonly repositoryId: string;
-  readonly fullName: string;
-  readonly branch: string;
-}
-
-/** The facts of a manifest about its tree as a whole. */
-export type TreeSummary = Omit<Published, 'treePresent'>;
-
-/** A summary that is remembered, so that its manifest need not be read again. */
-export interface RememberedTree {
-  /** Tells the manifest's file from every other: it counts for that very file only. */
-  readonly stamp: string;
-  readonly summary: TreeSummary;
-  /** See {@link checkOf}. */
-  readonly check: number;
-}
-
-/** The CRC-32 of what is remembered of a tree: what a store spoilt counts as nothing. */
-export function checkOf({ stamp, summary }: Pick<RememberedTree, 'stamp' | 'summary'>): number {
-  return crc32(`${stamp}\n${JSON.stringify(summary)}`);
-}
-
-/** A target, and where its tree stands, as the directory's inventory names it (manual, "On disk"). */
-export interface ListedTarget extends TargetId {
-  /** `<repository>/<branch>`, below `mirror/`. */
-  readonly path: string;
-}
-
-/** The operator's choice of what to mirror. */
-export interface Selection {
-  /** Whether the include and exclude filters let a branch of a repository through. */
-  readonly selects: (repositoryFullName: string, branch: string) => boolean;
-  /** Branches of a repository that are mirrored even if no listing names them. */
-  readonly configuredBranches: (repositoryFullName: string) => readonly ConfiguredBranch[];
-  /** The patterns of the settings, each by itself. */
-  readonly patterns: readonly SelectionPattern[];
-}
-
-/** A pattern of the settings. */
-export interface SelectionPattern {
-  /** The setting, by its dotted name. */
-  readonly setting: string;
-  readonly pattern: string;
-  /** The part of it that is held against names. */
-  readonly name: string;
-  /** Full names of repositories, or names of branches. */
-  readonly of: 'repository' | 'branch';
-  readonly matches: (name: string) => boolean;
-}
-
-/** A branch that the settings name. */
-export interface ConfiguredBranch {
-  readonly branch: string;
-  /** True when the settings name this very target, so that its absence is a failure; false for a glob's. */
-  readonly required: boolean;
-}
 
 /** A target, with all that the plan needs to decide about it. */
 export interface Candidate {

@@ -1,4 +1,4 @@
-import type { Published } from '../plan/targets.ts';
+import type { Published } from '../plan/published.ts';
 import { knownDirectoryId, makeDirectoryId, usable } from './directory.ts';
 import type { Inventory } from './inventory.ts';
 import type { DirectoryLayout } from './layout.ts';

@@ -8,7 +8,7 @@ import {
   type Published,
   type RememberedTree,
   type TreeSummary,
-} from '../plan/targets.ts';
+} from '../plan/published.ts';
 import { readNow, statsNow } from '../../lib/disk/read.ts';
 import { onDisk, unlessMissing, unlessMissingNow } from '../../lib/errors/disk-errors.ts';
 import { type DirectoryLayout, manifestPath } from './layout.ts';

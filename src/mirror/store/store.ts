@@ -3,7 +3,7 @@ import type { Approval, Approvals } from '../plan/guard.ts';
 import type { Lease } from './leases/lease.ts';
 import type { Manifest } from './manifest.ts';
 import type { TargetId } from '../upstream/listing.ts';
-import type { ListedTarget, Published, RememberedTree } from '../plan/targets.ts';
+import type { ListedTarget, Published, RememberedTree } from '../plan/published.ts';
 import type { Shard } from '../plan/shard.ts';
 import type { ShareReport } from '../plan/whole.ts';
 import type { DriftedTrees } from './verify/drifted-trees.ts';

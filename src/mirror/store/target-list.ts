@@ -6,7 +6,7 @@ import { isTargetPath } from '../../lib/paths/file-name.ts';
 import { isAhead, latestUntil } from '../../lib/time/wrong-clock.ts';
 import { byCodeUnits } from './manifest.ts';
 import { targetKey } from '../upstream/listing.ts';
-import type { ListedTarget, Published } from '../plan/targets.ts';
+import type { ListedTarget, Published } from '../plan/published.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { replaceFile } from '../../lib/disk/durable.ts';
 import { readHistory } from './history/history.ts';

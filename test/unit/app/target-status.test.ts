@@ -8,7 +8,7 @@ import {
   type TargetState,
   type TargetStatus,
 } from '../../../src/app/target-status.ts';
-import type { Published } from '../../../src/mirror/plan/targets.ts';
+import type { Published } from '../../../src/mirror/plan/published.ts';
 import {
   allBut,
   failure,

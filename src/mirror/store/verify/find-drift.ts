@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { onDisk } from '../../../lib/errors/disk-errors.ts';
 import type { Difference } from './drift.ts';
 import type { Manifest } from '../manifest.ts';
-import type { Published } from '../../plan/targets.ts';
+import type { Published } from '../../plan/published.ts';
 import type { PublishContext } from '../publish/commit.ts';
 import { type ExamineOptions, examinePublished } from './examine.ts';
 import { type DirectoryLayout, manifestPath } from '../layout.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { readLockHolder } from '../../../lib/disk/lock.ts';
-import type { ListedTarget } from '../../plan/targets.ts';
+import type { ListedTarget } from '../../plan/published.ts';
 import { createInventory, type Inventory, manifestPaths, manifestStamp } from '../inventory.ts';
 import type { DirectoryLayout } from '../layout.ts';
 import { findLost, readTargetList } from '../target-list.ts';

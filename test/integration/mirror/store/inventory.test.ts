@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 
 import type { Manifest } from '../../../../src/mirror/store/manifest.ts';
 import { emptyRecord } from '../../../../src/mirror/plan/record.ts';
-import type { RememberedTree } from '../../../../src/mirror/plan/targets.ts';
+import type { RememberedTree } from '../../../../src/mirror/plan/published.ts';
 import { storedRecordSchema } from '../../../../src/mirror/state/schemas.ts';
 import { createInventory } from '../../../../src/mirror/store/inventory.ts';
 import {

@@ -8,7 +8,7 @@ import type { PlanInput } from '../../../../src/mirror/plan/plan-input.ts';
 import { nextRecord } from '../../../../src/mirror/plan/next-record.ts';
 import { emptyRecord, type Outcome, type TargetRecord } from '../../../../src/mirror/plan/record.ts';
 import { HEAD_BRANCH, type Listing, targetKey } from '../../../../src/mirror/upstream/listing.ts';
-import type { Published } from '../../../../src/mirror/plan/targets.ts';
+import type { Published } from '../../../../src/mirror/plan/published.ts';
 import {
   allBut,
   HOUR_MS,

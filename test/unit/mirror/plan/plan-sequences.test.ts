@@ -14,7 +14,7 @@ import {
   targetKey,
   type WorkbookRow,
 } from '../../../../src/mirror/upstream/listing.ts';
-import type { Published } from '../../../../src/mirror/plan/targets.ts';
+import type { Published } from '../../../../src/mirror/plan/published.ts';
 import {
   HOUR_MS,
   listing,
