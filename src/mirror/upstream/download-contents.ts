@@ -63,7 +63,7 @@ interface Absent {
 /**
  * Downloads the contents of a branch as an archive: tries the forms of reference until one finds something. Where none does, a
  * plain absence by the form that worked before counts more than what the others met: a router may take their addresses for pages.
- * @throws MirrorError `contents.*`, `service.*`, `credentials.refused`
+ * @throws MirrorError `contents.*`, `service.*`
  */
 export async function downloadContents(
   context: ContentsContext,
@@ -181,7 +181,7 @@ export type FileAnswer =
 /**
  * Downloads a single file by its path. As with {@link contentsExist}, only the form of reference is asked that worked last. Where it
  * gives anything but a file, no file is left at the destination.
- * @throws MirrorError `contents.*`, `service.*`, `credentials.refused`, `disk.*`
+ * @throws MirrorError `contents.*`, `service.*`, `disk.*`
  */
 export async function downloadFile(context: ContentsContext, request: FileRequest): Promise<FileAnswer> {
   const { repository, branch, path, destination, onArrived, signal } = request;

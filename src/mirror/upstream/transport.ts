@@ -70,8 +70,6 @@ export interface TransportRequest {
   readonly continuation?: Continuation;
   /** The body of a POST, in JSON. It is sent again only after a failure that says that nothing was done with it. */
   readonly body?: string;
-  /** Whether the answer may turn out not to be needed: it is asked for once, whatever its status, and begins no pause. */
-  readonly isTentative?: boolean;
   readonly signal: AbortSignal;
 }
 
@@ -99,10 +97,10 @@ export interface Transport {
   readonly admit: (isUrgent: boolean) => void;
   /**
    * Sends a request and reads the answer; what fails in either and may be retried is retried, from the beginning or as the
-   * request's `continuation` says; an address at which nothing ever answered is not tried again. While the service has asked for no requests (Retry-After, RFC 9110, section 10.2.3; not in
-   * answer to a tentative request) none is sent: a short pause is waited for, a longer one fails at once. With status 401 the next
-   * key is tried.
-   * @param read is never given status 401, nor, but for a tentative request, 408, 425, 429 and 5xx
+   * request's `continuation` says; an address at which nothing ever answered is not tried again. While the service has asked for
+   * no requests (Retry-After, RFC 9110, section 10.2.3) none is sent: a short pause is waited for, a longer one fails at once. With
+   * status 401 the next key is tried.
+   * @param read is never given status 401, 408, 425, 429 and 5xx
    * @throws MirrorError `service.*`, `credentials.refused`, `contents.forbidden`, `pass.abandoned`, and what `read` throws: none
    *   of them names a key, even if the service did; where a POST may have been done, the hint says so
    */
@@ -113,8 +111,8 @@ export interface Transport {
   readonly close: () => Promise<void>;
 }
 
-/** A poll reads some pages of a list ahead. */
-const LIST_CONNECTIONS = 6;
+/** A poll reads one page after the other; there may be two for a moment, as when the settings change. */
+const LIST_CONNECTIONS = 2;
 
 /** How much of an answer may wait in memory: much, which is fast, or little, where a limit is to be kept to. */
 const BUFFER_BYTES = 1024 * 1024;
@@ -136,10 +134,7 @@ export function createTransport(options: TransportOptions): Transport {
         } catch (thrown) {
           const error = withoutKeys(thrown, keyring.values());
           if (sent.signal.aborted) throw abandoned(error, thrown);
-          const isLast =
-            thrown instanceof UnsureError ||
-            sent.isTentative === true ||
-            (!asker.hasAnswered && isLasting(thrown));
+          const isLast = thrown instanceof UnsureError || (!asker.hasAnswered && isLasting(thrown));
           const next = isLast ? null : tries.next(error, Math.random());
           if (next === null) throw error;
           if (error instanceof MirrorError) options.onRetry?.(error, next.delayMs, next.fromBytes);
@@ -215,7 +210,6 @@ class Asker {
     const answer = await this.#sendFollowing(sent, url, key).catch((error: unknown) => {
       throw unlessUndone(sent, neverArrived(error), error);
     });
-    if (sent.isTentative === true) return answer;
     this.#heedWish(answer);
     if (!isPassing(answer.status)) return answer;
     answer.body.destroy();
