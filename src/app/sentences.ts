@@ -16,7 +16,7 @@ export function heldSentence({ subject, deletions, of }: HeldDeletion): string {
     case 'files':
       return `the service's new state would delete ${deletions} of its ${counted(of, 'file')}`;
     case 'moved':
-      return 'another instance mirrors it now; the copy here stays until that one has verified its own';
+      return 'another instance mirrors it now; the copy here stays until it is approved to go';
     case 'deselected':
       return `the settings no longer select it, and ${deletions} of ${counted(of, 'target')} were deselected at once; it is mirrored as before`;
   }
@@ -50,7 +50,6 @@ const HOLD_SENTENCES: Readonly<Record<HoldReason, string>> = {
   'manifest-unreadable': 'waits, as its manifest cannot be read',
   superseded: 'waits for a named branch to take its place',
   lease: 'waits for the end of a lease',
-  moved: 'stays until the instance that mirrors it now has verified its own copy',
   'still-pulling': 'is still being pulled',
   'repository-missing': 'stays for now, although the service no longer lists its repository',
   'no-repositories-listed': 'stays, as the service lists no repositories at all',

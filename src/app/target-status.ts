@@ -27,8 +27,7 @@ import type { Published } from '../mirror/plan/published.ts';
  * - `missing`: the service no longer has it; kept until enough answers agree.
  * - `absent`: the service has no contents there (yet).
  * - `pending`: never mirrored.
- * - `unselected`: mirrored once, left out by the settings now, and kept as it is.
- * - `moved`: another instance mirrors it now; the copy on this one's disk is kept until that one has verified its own.
+ * - `unselected`: mirrored once, left out by the settings now (as another instance mirrors it, for one), and kept as it is.
  */
 export type TargetState =
   | 'fresh'
@@ -42,8 +41,7 @@ export type TargetState =
   | 'missing'
   | 'absent'
   | 'pending'
-  | 'unselected'
-  | 'moved';
+  | 'unselected';
 
 /** The status of a target. Times in milliseconds since the epoch, null for never. */
 export interface TargetStatus {
@@ -183,12 +181,12 @@ function isOlder(timeMs: number, limitMs: number, nowMs: number): boolean {
 }
 
 /** Whether a target is none of those that this instance is to keep fresh. */
-export function isLeftAlone(state: TargetState): state is 'unselected' | 'moved' {
-  return state === 'unselected' || state === 'moved';
+export function isLeftAlone(state: TargetState): state is 'unselected' {
+  return state === 'unselected';
 }
 
 /** States that count for nothing: the target is not this instance's, or only its place in the service's list is open. */
-type UncountedState = 'fresh' | 'absent' | 'unselected' | 'moved' | 'missing' | 'pending';
+type UncountedState = 'fresh' | 'absent' | 'unselected' | 'missing' | 'pending';
 
 /** Why a target counts against exit codes and readiness. */
 export type NotWellReason = Exclude<TargetState, UncountedState> | 'never-verified' | 'restored';
@@ -230,7 +228,7 @@ function publishedState(
   { held }: TargetRecord,
   state: TargetState,
 ): TargetState {
-  if (held?.subject === 'moved') return 'moved';
+  if (held?.subject === 'moved') return 'unselected';
   // One that was deselected together with too many others is mirrored as before.
   if (!selection.selects(repository.fullName, branch) && held?.subject !== 'deselected') return 'unselected';
   return treePresent || (state !== 'fresh' && state !== 'stale') ? state : 'damaged';

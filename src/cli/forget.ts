@@ -125,7 +125,7 @@ async function knownTargets(
     const id = tree === undefined ? unpublished.get(target) : idOf(tree);
     if (id === undefined) continue;
     const isGone = (records.get(targetKey(id))?.missingPasses ?? 0) > 0 || restoredAtMs !== null;
-    const isDeselected = state === 'moved' || !selection.selects(status.repository, status.branch);
+    const isDeselected = state === 'unselected' || !selection.selects(status.repository, status.branch);
     const because = isDeselected ? 'deselected' : isGone ? 'gone' : null;
     entries.set(target, { target, id, because, treePresent: tree?.treePresent === true, files, sizeBytes });
   }

@@ -86,7 +86,7 @@ export function describeWhole(whole: WholeReport, nowMs: number): TerminalText {
     ...linesOf(
       disagreeing.map(
         (each) =>
-          `! ${each.host} works as ${each.index}/${each.count}, and others go by ${count}: while a count is changed that is so for a while.`,
+          `! ${each.host} worked as ${each.index}/${each.count} until ${ago(each.writtenAtMs)}, and the present count is ${count}.`,
       ),
     ),
     '',

@@ -199,7 +199,6 @@ export function planInput(fields: Partial<PlanInput> = {}): PlanInput {
     published: [],
     others: [],
     shard: null,
-    takenOver: new Map(),
     records: new Map(),
     approvals: new Map(),
     unreadable: new Set(),

@@ -18,7 +18,6 @@ const STATES = Object.keys({
   absent: true,
   pending: true,
   unselected: true,
-  moved: true,
 } satisfies Record<TargetState, true>) as TargetState[];
 
 /** What /metrics answers where everything that can be there is there. */

@@ -103,7 +103,6 @@ const TOLD_AS: Readonly<Record<TargetState, NotificationType | 'over' | null>> =
   fresh: 'over',
   absent: 'over',
   unselected: 'over',
-  moved: 'over',
   stale: null,
   missing: null,
   pending: null,

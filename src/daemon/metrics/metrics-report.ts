@@ -22,7 +22,6 @@ const NO_TARGETS: Readonly<Record<TargetState, number>> = {
   absent: 0,
   pending: 0,
   unselected: 0,
-  moved: 0,
 };
 const NOT_READY_REASONS: Readonly<Record<NotWellReason, number>> = {
   'never-verified': 0,

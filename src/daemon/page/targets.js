@@ -52,17 +52,12 @@ export const STATES = {
   pending: { tone: 'off', rank: 8, meaning: 'It was never mirrored.' },
   absent: { tone: 'off', rank: 9, meaning: 'The service has no contents there, so far.' },
   unselected: { tone: 'off', rank: 10, meaning: 'It is left out by the settings now, and kept as it is.' },
-  moved: {
-    tone: 'off',
-    rank: 11,
-    meaning: 'Another instance mirrors it now; this copy is kept until that one has its own.',
-  },
-  fresh: { tone: 'ok', rank: 12, meaning: 'It was verified against the service in time.' },
+  fresh: { tone: 'ok', rank: 11, meaning: 'It was verified against the service in time.' },
 };
 
 /** Whether a target is none of those that this instance is to keep fresh. @param {TargetState} state */
 export function isLeftAlone(state) {
-  return state === 'unselected' || state === 'moved';
+  return state === 'unselected';
 }
 
 /** The columns, in their order, with what a first click sorts by. @type {readonly { name: ColumnName, title: string, startsDescending: boolean }[]} */
@@ -178,7 +173,7 @@ export function heldClause({ subject, deletions, of }) {
     case 'files':
       return `the service’s new state would delete ${numberText(deletions)} of its ${counted(of, 'file')}`;
     case 'moved':
-      return 'another instance mirrors it now; the copy here stays until that one has verified its own';
+      return 'another instance mirrors it now; the copy here stays until it is approved to go';
     case 'deselected':
       return `the settings no longer select it, and ${numberText(deletions)} of ${counted(of, 'target')} were deselected at once; it is mirrored as before`;
   }

@@ -206,7 +206,6 @@ const targetStatus = z.object({
     'absent',
     'pending',
     'unselected',
-    'moved',
   ]),
   isStale: z.boolean(),
   verifiedAtMs: timeOrNeverMs,

@@ -10,8 +10,6 @@ import { makePlan } from '../plan/plan.ts';
 import { recordsUpToNow } from '../plan/record.ts';
 import type { PlanInput, PlanPolicy } from '../plan/plan-input.ts';
 import { checkSelection, type SelectionCheck, selectsNothing } from '../plan/selection-check.ts';
-import { ownerOf, owns } from '../plan/shard.ts';
-import type { Published } from '../plan/published.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
 import { flaggedIn, reportFailures } from './reported-failures.ts';
 import { executePlan } from './execute.ts';
@@ -98,26 +96,6 @@ function takeOver({ scheduler }: Pick<PassContext, 'scheduler'>): Map<string, Pu
   return new Map([...scheduler.running()].map(([key, { action }]) => [key, action]));
 }
 
-/** The targets here that other instances have verified on disks of their own. What is not known of is kept. */
-async function takenOverFrom(
-  { store: { shard, id: here }, state }: PlanContext,
-  { repositories }: Listing,
-  published: readonly Published[],
-): Promise<ReadonlyMap<string, number>> {
-  if (shard === null) return new Map();
-  const listed = new Set(repositories.map(({ id }) => id));
-  const moved = published.filter(({ repository: { id } }) => listed.has(id) && !owns(shard, id));
-  const owners = new Set(moved.map(({ repository }) => ownerOf(repository.id, shard.count)));
-  const verified = new Map<string, number>();
-  for (const index of owners) {
-    const owner = { index, count: shard.count };
-    const ask = (): Promise<ReadonlyMap<string, number>> => state.verifiedElsewhere(owner, here);
-    const found = await tolerateStateFailure(ask, new Map<string, number>());
-    for (const [key, toldAtMs] of found) verified.set(key, toldAtMs);
-  }
-  return verified;
-}
-
 /** The wishes that this pass has fulfilled: of several instances each looks after its own targets. */
 function ownRetries(
   { store }: Pick<PassContext, 'store'>,
@@ -128,8 +106,8 @@ function ownRetries(
 
 /** The part of a pass's context that planning needs: nothing that writes. */
 export interface PlanContext extends Pick<PassContext, 'emit' | 'now'> {
-  readonly store: Pick<MirrorStore, 'shard' | 'id' | 'inventory' | 'formerAddress' | 'approvals' | 'retries'>;
-  readonly state: Pick<State, 'records' | 'verifiedElsewhere'>;
+  readonly store: Pick<MirrorStore, 'shard' | 'inventory' | 'formerAddress' | 'approvals' | 'retries'>;
+  readonly state: Pick<State, 'records'>;
   /** Paths of the trees that are to be put right. */
   readonly drifted: ReadonlySet<string>;
 }
@@ -158,7 +136,6 @@ export async function planPass(
   const retries = await context.store.retries();
   // Without its records a pass still works from the disk: it only asks more.
   const remembered = await tolerateStateFailure(() => context.state.records(), new Map());
-  const takenOver = await takenOverFrom(context, listing, published);
   const nowMs = context.now();
   const records = recordsUpToNow(remembered, nowMs);
   const whole = makePlan({
@@ -166,7 +143,6 @@ export async function planPass(
     published,
     others,
     shard: context.store.shard,
-    takenOver,
     unreadable: new Set(unreadable),
     records,
     approvals,

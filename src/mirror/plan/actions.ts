@@ -26,7 +26,6 @@ export type HoldReason =
   | 'manifest-unreadable'
   | 'superseded'
   | 'lease'
-  | 'moved'
   | 'still-pulling'
   | 'repository-missing'
   | 'no-repositories-listed'
@@ -36,7 +35,7 @@ export type HoldReason =
 
 /** Whether a hold says nothing about a target that the operator wants. */
 export function isHarmlessHold(reason: string): boolean {
-  return reason === 'not-selected' || reason === 'superseded' || reason === 'moved';
+  return reason === 'not-selected' || reason === 'superseded';
 }
 
 /**

@@ -60,7 +60,6 @@ function planWithout(
     published,
     others: [],
     shard: null,
-    takenOver: new Map(),
     unreadable,
     records: new Map(),
     approvals: new Map(),

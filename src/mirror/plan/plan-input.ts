@@ -57,11 +57,6 @@ export interface PlanInput {
   readonly others: readonly OtherTree[];
   /** The share of this instance; null where it mirrors all repositories. */
   readonly shard: Shard | null;
-  /**
-   * The targets, by {@link targetKey}, that other instances mirror now and have verified on disks of their own, each with when that
-   * instance last told of itself. Milliseconds since the epoch.
-   */
-  readonly takenOver: ReadonlyMap<string, number>;
   /** Paths whose manifest cannot be read just now. */
   readonly unreadable: ReadonlySet<string>;
   /** By {@link targetKey}; none of their times lies in the future. */

@@ -108,19 +108,14 @@ function decideGone(candidate: Candidate, record: TargetRecord, input: PlanFacts
   );
 }
 
-/** On a disk of its own a tree stays until the instance that mirrors its target now is known to have it, or a person lets it go. */
+/** On a disk of its own a tree that another instance mirrors stays until a person lets it go. */
 function decideMoved(candidate: Candidate, record: TargetRecord, input: PlanFacts): Action {
-  const { approvals, takenOver } = input;
+  const { approvals } = input;
   if (isRestored(candidate.published, record, approvals)) return holdRestored(candidate, input);
   const guarded = { subject: 'moved', deletions: 1, of: 1, digest: null } as const;
-  const toldAtMs = takenOver.get(targetKey(candidate.target)) ?? 0;
-  const { held } = record;
-  // What was told before it was found to have moved may be of disks that are no more, as where a backup was restored.
-  const isTold = held?.subject === 'moved' && toldAtMs > held.sinceMs;
-  const mayGo = isTold || isApproved(approvals, candidate.target, guarded);
-  return mayGo
+  return isApproved(approvals, candidate.target, guarded)
     ? { ...common(candidate), moveFrom: null, kind: 'retire', reason: 'moved' }
-    : { ...hold(candidate, 'moved'), moveFrom: null, guarded };
+    : { ...hold(candidate, 'not-selected'), moveFrom: null, guarded };
 }
 
 function holdRestored(candidate: Candidate, { published }: PlanInput): Action {

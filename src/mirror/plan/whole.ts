@@ -34,7 +34,7 @@ export interface WholeStatus {
   /** How many share the work, by the report that was written last; 0 where there is none. */
   readonly count: number;
   readonly shares: readonly ShareStatus[];
-  /** Late reports by instances that run with another count: there are some while the count is changed, and where one instance was forgotten. */
+  /** Recent reports by instances with another count: from before the count was changed, or of an instance that was forgotten. */
   readonly disagreeing: readonly ShareReport[];
   /** Whether every share is well, and all agree on the count: never better than the worst share. */
   readonly isWell: boolean;

@@ -11,7 +11,6 @@ import { createAttempt, inTime, type StoreListener } from './attempt.ts';
 import { type KeptTargets, RecordStore, type StoredPass } from './record-store.ts';
 import { openRemote } from './remote.ts';
 import { createShares } from './shares.ts';
-import type { Shard } from '../plan/shard.ts';
 import type { ShareReport } from '../plan/whole.ts';
 import {
   driftSchema,
@@ -98,8 +97,6 @@ export async function openState(options: StateOptions) {
     saveShare: (report: ShareReport) => attempt(() => shares.save(report)),
     /** How instances said that they stand; none from an embedded store, which no other one reads. */
     shares: () => attempt(shares.read),
-    /** See `Shares`. */
-    verifiedElsewhere: (owner: Shard, here: string) => attempt(() => shares.verifiedBy(owner, here)),
     installation: installation.read,
     saveInstallation: (found: Installation) => installation.write(found),
     close: () => inTime(() => backend.close()).catch(options.onError),

@@ -4,7 +4,6 @@ import { approve } from '../../../../src/cli/approve.ts';
 import { ownerOf } from '../../../../src/mirror/plan/shard.ts';
 import { FakeService } from '../../../support/fake-service.ts';
 import { type HarnessSettings, MirrorHarness } from '../../../support/mirror-harness.ts';
-import { hasRedis, startRedis } from '../../../support/stores.ts';
 
 /** Two instances with disks of their own, the first of which had all before. */
 async function split(
@@ -32,7 +31,7 @@ describe('instances with disks of their own', () => {
     const { exitCode, results } = await first.pass();
     expect(exitCode).toBe(0);
     expect(service.takeDownloads()).toEqual([]);
-    const held = results.filter(({ action }) => action.reason === 'moved');
+    const held = results.filter(({ action }) => action.reason === 'not-selected');
     expect(held.map(({ action }) => action.path).sort()).toEqual(moved);
     expect(await first.targets()).toHaveLength(12);
     expect(first.eventsOf('deletion.held')).toEqual([]);
@@ -64,25 +63,4 @@ describe('instances with disks of their own', () => {
     if (gone !== undefined) service.removeRepository(gone);
     expect(await first.results()).toMatchObject({ [moved[0] ?? '']: { action: 'retire' } });
   });
-
-  it.skipIf(!hasRedis)(
-    'let it go once a shared state tells that the other one has it (needs redis-server)',
-    async () => {
-      const { address } = await startRedis();
-      const { first, second, moved } = await split({ STATE: address });
-      await second.pass();
-      await second.tellShare();
-      // What was told before it was held here proves nothing.
-      await first.pass();
-      expect(await first.targets()).toHaveLength(12);
-      await first.pass();
-      expect(await first.targets()).toHaveLength(12);
-      await second.pass();
-      await second.tellShare();
-      const results = await first.results();
-      for (const target of moved)
-        expect(results[target]).toMatchObject({ action: 'retire', reason: 'moved' });
-      expect(await first.targets()).toHaveLength(12 - moved.length);
-    },
-  );
 });
