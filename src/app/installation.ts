@@ -7,7 +7,8 @@ import type { PauseMemory } from '../mirror/upstream/retries.ts';
 import type { ReferenceMemory } from '../mirror/upstream/reference-forms.ts';
 import { createTransport, type Transport } from '../mirror/upstream/transport.ts';
 import type { SettingsFor } from '../config/schema.ts';
-import { eventFailure, type EventSink, type MirrorEvent } from '../mirror/pass/events.ts';
+import { eventFailure } from '../mirror/pass/events.ts';
+import type { EventSink, MirrorEvent } from './events.ts';
 import type { State } from '../mirror/state/state.ts';
 import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
 

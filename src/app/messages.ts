@@ -1,4 +1,5 @@
-import type { EventFields, EventName, PassFinished, TargetPulled } from '../mirror/pass/events.ts';
+import type { PassFinished, TargetPulled } from '../mirror/pass/events.ts';
+import type { EventFields, EventName } from './events.ts';
 import { counted, roughDuration, roughSize, utcTime, withHint } from '../lib/text/humanize.ts';
 import {
   driftSentence,

@@ -4,7 +4,7 @@ import type { ServiceClient } from '../mirror/upstream/client.ts';
 import { digestOf } from '../config/changes.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { createSelection } from '../config/selection.ts';
-import type { EventSink } from '../mirror/pass/events.ts';
+import type { EventSink } from './events.ts';
 import type { State } from '../mirror/state/state.ts';
 import { openStore } from '../mirror/store/open-store.ts';
 import type { MirrorStore } from '../mirror/store/store.ts';

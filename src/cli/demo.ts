@@ -16,7 +16,8 @@ import { createGitLibrary } from '../server/git/library.ts';
 import type { Registry } from '../server/git/registry.ts';
 import { withTemporaryFolder } from '../lib/disk/temporary.ts';
 import { EXIT_CODES, type ExitCode, MirrorError } from '../lib/errors/errors.ts';
-import type { EventSink, MirrorEvent, TargetPulled } from '../mirror/pass/events.ts';
+import type { TargetPulled } from '../mirror/pass/events.ts';
+import type { EventSink, MirrorEvent } from '../app/events.ts';
 import { counted, roughDuration, roughSize } from '../lib/text/humanize.ts';
 import { encodeSegment, repositoryPath } from '../lib/paths/safe-path.ts';
 import { say } from '../lib/text/terminal-text.ts';
@@ -114,7 +115,7 @@ async function mirrorAndEdit(
       if (event.name.endsWith('failed')) progress.sink(event);
     };
     if (!once) tell(say`\nA writer now commits an edit every few seconds. Ctrl-C stops everything.\n`);
-    await withDaemon(settings, mirror, async () => {
+    await withDaemon(settings, mirror, emit, async () => {
       const wanted = once ? 1 : Number.POSITIVE_INFINITY;
       for (let made = 0; made < wanted; made += 1) {
         if (made > 0 && !(await pausedFor(PAUSE_BETWEEN_EDITS_MS, signal))) break;
@@ -137,6 +138,7 @@ async function mirrorAndEdit(
 async function withDaemon(
   settings: SettingsFor<'service' | 'directory'>,
   mirror: Mirror,
+  emit: EventSink,
   work: () => Promise<void>,
 ): Promise<void> {
   const failed = Promise.withResolvers<never>();
@@ -149,7 +151,7 @@ async function withDaemon(
   const ticker = await startTicker(
     settings,
     () => loop.trigger('schedule'),
-    (nextPassAtMs) => mirror.context.emit({ name: 'daemon.scheduled', nextPassAtMs }),
+    (nextPassAtMs) => emit({ name: 'daemon.scheduled', nextPassAtMs }),
   );
   try {
     await Promise.race([work(), failed.promise]);

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 
-import { EVENT_LEVELS, type MirrorEvent } from '../mirror/pass/events.ts';
+import { EVENT_LEVELS, type MirrorEvent } from '../app/events.ts';
 
 /** How much a command tells beside what it was asked for: only errors, what is worth knowing, or everything. */
 export type Loudness = 'quiet' | 'normal' | 'verbose';

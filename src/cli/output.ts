@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 
 import type { MirrorError } from '../lib/errors/errors.ts';
-import { EVENT_LEVELS, type EventSink } from '../mirror/pass/events.ts';
+import { EVENT_LEVELS, type EventSink } from '../app/events.ts';
 import {
   emphasised,
   escaped,

@@ -1,5 +1,5 @@
 import { counted, roughSize } from '../lib/text/humanize.ts';
-import { EVENT_LEVELS, type EventLevel, type EventSink, type MirrorEvent } from '../mirror/pass/events.ts';
+import { EVENT_LEVELS, type EventLevel, type EventSink, type MirrorEvent } from '../app/events.ts';
 import { isTold, type Loudness } from './loudness.ts';
 import { endsPull } from '../daemon/status/live.ts';
 import { describePhase } from '../app/sentences.ts';

@@ -1,6 +1,6 @@
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
-import type { EventSink } from '../mirror/pass/events.ts';
+import type { EventSink } from '../app/events.ts';
 import { counted } from '../lib/text/humanize.ts';
 import { lastLease, LeasedError } from '../mirror/store/leases/lease.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';

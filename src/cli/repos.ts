@@ -10,7 +10,7 @@ import { MirrorError } from '../lib/errors/errors.ts';
 import { abortOnSignal } from '../lib/process/signals.ts';
 import { counted } from '../lib/text/humanize.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
-import type { EventSink } from '../mirror/pass/events.ts';
+import type { EventSink } from '../app/events.ts';
 import type { ServiceClient } from '../mirror/upstream/client.ts';
 import type { RepositoryList } from '../mirror/upstream/repositories.ts';
 import { type Outcome, table, tellEvent } from './output.ts';

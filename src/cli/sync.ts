@@ -18,7 +18,8 @@ import { type Outcome, tell } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
 import { abortOnSignal } from '../lib/process/signals.ts';
 import { standardError } from '../lib/process/streams.ts';
-import type { EventSink, Trigger } from '../mirror/pass/events.ts';
+import type { Trigger } from '../mirror/pass/events.ts';
+import type { EventSink } from '../app/events.ts';
 
 /** `sync` */
 export async function runSync(command: Command): Promise<Outcome> {

@@ -2,7 +2,8 @@ import { relative } from 'node:path';
 
 import type { SettingsFor } from '../../config/schema.ts';
 import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
-import { eventFailure, type EventSink } from '../../mirror/pass/events.ts';
+import { eventFailure } from '../../mirror/pass/events.ts';
+import type { EventSink } from '../../app/events.ts';
 import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
 import type { DriftNote } from '../../app/target-status.ts';
 import type { DirectoryLayout } from '../../mirror/store/layout.ts';

@@ -2,7 +2,8 @@ import { type BackgroundWork, createBackgroundWork } from '../../lib/concurrency
 import type { NewState } from '../../mirror/pass/context.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { backOffDelayMs } from '../../lib/time/back-off.ts';
-import { eventFailure, type EventSink } from '../../mirror/pass/events.ts';
+import { eventFailure } from '../../mirror/pass/events.ts';
+import type { EventSink } from '../../app/events.ts';
 import {
   type ChangeSpan,
   type DueHook,

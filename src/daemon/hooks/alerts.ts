@@ -1,6 +1,7 @@
 import type { SettingsFor } from '../../config/schema.ts';
 import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
-import { eventFailure, type EventSink } from '../../mirror/pass/events.ts';
+import { eventFailure } from '../../mirror/pass/events.ts';
+import type { EventSink } from '../../app/events.ts';
 import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
 import type { State } from '../../mirror/state/state.ts';
 import type { MirrorStatusReader } from '../status/mirror-status.ts';

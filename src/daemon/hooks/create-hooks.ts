@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 
 import type { SettingsFor } from '../../config/schema.ts';
-import type { EventSink } from '../../mirror/pass/events.ts';
+import type { EventSink } from '../../app/events.ts';
 import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
 import { createPoster } from './post.ts';
 import type { Mirror } from '../../app/open-mirror.ts';

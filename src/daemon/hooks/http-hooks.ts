@@ -6,7 +6,8 @@ import { createBackgroundWork, type Ending } from '../../lib/concurrency/backgro
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { signingKey } from '../../lib/net/signing-key.ts';
 import { backOffDelayMs } from '../../lib/time/back-off.ts';
-import { eventFailure, type EventSink, type MirrorEvent } from '../../mirror/pass/events.ts';
+import { eventFailure } from '../../mirror/pass/events.ts';
+import type { EventSink, MirrorEvent } from '../../app/events.ts';
 import type { Poster, PostRequest } from './post.ts';
 import type { Notification } from './notifications.ts';
 import { webhookContent, type WebhookFormat, type WebhookMessage } from './webhook-formats.ts';

@@ -1,5 +1,6 @@
 import { ERROR_RULES, type ErrorCode } from '../../lib/errors/errors.ts';
-import type { EventFailure, MirrorEvent } from '../../mirror/pass/events.ts';
+import type { EventFailure } from '../../mirror/pass/events.ts';
+import type { MirrorEvent } from '../../app/events.ts';
 import { driftSentence, heldSentence } from '../../app/sentences.ts';
 import type { Readiness } from '../status/readiness.ts';
 import type { NotificationType } from '../../config/notification-types.ts';

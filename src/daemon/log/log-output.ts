@@ -1,4 +1,5 @@
-import { eventFailure, type EventSink } from '../../mirror/pass/events.ts';
+import { eventFailure } from '../../mirror/pass/events.ts';
+import type { EventSink } from '../../app/events.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { type LogLevel, standardError, standardOutput } from '../../lib/process/streams.ts';
 import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';

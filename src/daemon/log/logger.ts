@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import type { SettingsFor } from '../../config/schema.ts';
 import { standardOutput } from '../../lib/process/streams.ts';
 import type { SettingsPart } from '../settings/live-settings.ts';
-import { EVENT_LEVELS, type EventLevel, type EventSink } from '../../mirror/pass/events.ts';
+import { EVENT_LEVELS, type EventLevel, type EventSink } from '../../app/events.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
 import { scrub } from '../../lib/text/scrub.ts';
 import {

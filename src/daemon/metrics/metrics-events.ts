@@ -1,12 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
-import {
-  type EventSink,
-  type EventFields,
-  type MirrorEvent,
-  type Trigger,
-  TRIGGERS,
-} from '../../mirror/pass/events.ts';
+import { type Trigger, TRIGGERS } from '../../mirror/pass/events.ts';
+import type { EventSink, EventFields, MirrorEvent } from '../../app/events.ts';
 import type { PassNote } from '../status/live.ts';
 import { inSeconds, PREFIX } from './metrics-gauges.ts';
 

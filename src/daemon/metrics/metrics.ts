@@ -1,6 +1,6 @@
 import { collectDefaultMetrics, Registry } from 'prom-client';
 
-import type { EventSink } from '../../mirror/pass/events.ts';
+import type { EventSink } from '../../app/events.ts';
 import type { DaemonReport } from '../status/report.ts';
 import { countEvents } from './metrics-events.ts';
 import { registerGauges } from './metrics-gauges.ts';

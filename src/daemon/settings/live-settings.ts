@@ -12,12 +12,8 @@ import {
 } from '../../config/changes.ts';
 import type { LoadedSettings } from '../../config/load.ts';
 import type { SettingsFor } from '../../config/schema.ts';
-import {
-  eventFailure,
-  type EventFailure,
-  type EventSink,
-  type MirrorEvent,
-} from '../../mirror/pass/events.ts';
+import { eventFailure, type EventFailure } from '../../mirror/pass/events.ts';
+import type { EventSink, MirrorEvent } from '../../app/events.ts';
 import { oneLine } from '../../lib/text/humanize.ts';
 import type { PreparedSettings } from '../../app/open-mirror.ts';
 

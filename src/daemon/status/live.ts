@@ -1,11 +1,6 @@
-import type {
-  CredentialKind,
-  EventFailure,
-  FlaggedWorkbooks,
-  MirrorEvent,
-  PassFinished,
-  Trigger,
-} from '../../mirror/pass/events.ts';
+import type { EventFailure, FlaggedWorkbooks, PassFinished, Trigger } from '../../mirror/pass/events.ts';
+import type { CredentialKind } from '../../mirror/upstream/failures.ts';
+import type { MirrorEvent } from '../../app/events.ts';
 import type { SelectionCheck } from '../../mirror/plan/selection-check.ts';
 
 /** How many passes are kept for the history of passes. */

@@ -1,7 +1,7 @@
 import type { SettingsFor } from '../../config/schema.ts';
 import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import { type MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
-import type { EventSink } from '../../mirror/pass/events.ts';
+import type { EventSink } from '../../app/events.ts';
 import { type StatusPolicy, statusOfTargets, type TargetStatus } from '../../app/target-status.ts';
 import type { Published } from '../../mirror/plan/published.ts';
 import type { State } from '../../mirror/state/state.ts';

@@ -1,4 +1,4 @@
-import type { MirrorEvent } from '../../mirror/pass/events.ts';
+import type { MirrorEvent } from '../../app/events.ts';
 import { selectsNothing } from '../../mirror/plan/selection-check.ts';
 import { type NotWellReason, type TargetStatus, whyNotWell } from '../../app/target-status.ts';
 

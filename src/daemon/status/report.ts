@@ -1,4 +1,4 @@
-import type { EventLevel, EventName } from '../../mirror/pass/events.ts';
+import type { EventLevel, EventName } from '../../app/events.ts';
 import type { Liveness, Readiness } from './readiness.ts';
 import type { Lease } from '../../mirror/store/leases/lease.ts';
 import type { Live } from './live.ts';

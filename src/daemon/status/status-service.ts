@@ -4,7 +4,7 @@ import { statfs } from 'node:fs/promises';
 import type { SettingsFor } from '../../config/schema.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { ProgressMonitor } from '../supervision/progress-monitor.ts';
-import { EVENT_LEVELS, type EventSink, type MirrorEvent } from '../../mirror/pass/events.ts';
+import { EVENT_LEVELS, type EventSink, type MirrorEvent } from '../../app/events.ts';
 import { createMirrorStatusReader, type MirrorStatusReader } from './mirror-status.ts';
 import { type Liveness, livenessOf } from './readiness.ts';
 import { initialLive, type Live, nextLive } from './live.ts';

@@ -1,6 +1,6 @@
 import type { Notifier } from './notify.ts';
 import type { ProgressMonitor } from './progress-monitor.ts';
-import type { EventSink } from '../../mirror/pass/events.ts';
+import type { EventSink } from '../../app/events.ts';
 import type { CurrentPass, Live, PassNote } from '../status/live.ts';
 import { counted, oneLine, utcTime } from '../../lib/text/humanize.ts';
 import { escaped, type TerminalText } from '../../lib/text/terminal-text.ts';

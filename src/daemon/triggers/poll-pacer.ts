@@ -1,4 +1,4 @@
-import type { EventSink } from '../../mirror/pass/events.ts';
+import type { EventSink } from '../../app/events.ts';
 import type { Clocks } from './ticker.ts';
 
 /** The shortest and the longest pause before a pass that others ask for, in milliseconds. */

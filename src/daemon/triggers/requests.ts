@@ -1,4 +1,4 @@
-import type { EventSink } from '../../mirror/pass/events.ts';
+import type { EventSink } from '../../app/events.ts';
 import type { Lease } from '../../mirror/store/leases/lease.ts';
 
 /** Another process may release a lease or ask for a retry at any time: both are looked for so often, in milliseconds. */

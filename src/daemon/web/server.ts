@@ -4,7 +4,8 @@ import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import { loadPage } from '../../lib/http/page-files.ts';
 import { createHttpServer, type ListenPlace, type ServerLimits } from '../../lib/http/server.ts';
 
-import { eventFailure, type EventSink } from '../../mirror/pass/events.ts';
+import { eventFailure } from '../../mirror/pass/events.ts';
+import type { EventSink } from '../../app/events.ts';
 import { type Context, handle } from './handler.ts';
 import type { PollAccess } from './poll-requests.ts';
 import { createRoutes, type Route, type Sources } from './routes.ts';

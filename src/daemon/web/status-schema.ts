@@ -1,7 +1,8 @@
 import { z } from 'zod';
 
 import { ERROR_RULES } from '../../lib/errors/errors.ts';
-import { EVENT_LEVELS, TRIGGERS } from '../../mirror/pass/events.ts';
+import { TRIGGERS } from '../../mirror/pass/events.ts';
+import { EVENT_LEVELS } from '../../app/events.ts';
 import { PULL_PHASES } from '../../mirror/pass/pull-progress.ts';
 
 /** The schema of `/api/status`, from which the JSON Schema is made that is published beside it. */

@@ -4,7 +4,7 @@ import type { State } from '../state/state.ts';
 import type { Manifest } from '../store/manifest.ts';
 import type { MirrorStore } from '../store/store.ts';
 import type { PassService } from '../upstream/client.ts';
-import type { EventSink } from './events.ts';
+import type { PassEventSink } from './events.ts';
 import type { ReportedOnce } from './reported-once.ts';
 import type { PullMonitor } from './pull-monitor.ts';
 import type { PullScheduler } from './pull-scheduler.ts';
@@ -37,7 +37,7 @@ export interface PassContext {
   readonly beforePublish: ((state: StagedState, signal: AbortSignal) => Promise<void>) | null;
   /** Called with every new state once it is durable and visible. */
   readonly onPublished: (state: NewState) => void;
-  readonly emit: EventSink;
+  readonly emit: PassEventSink;
   /** Called whenever bytes were written for the pass. */
   readonly onProgress: () => void;
   /** Milliseconds since the epoch. */

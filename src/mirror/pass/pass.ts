@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 
 import { callError } from '../../lib/errors/disk-errors.ts';
 import { type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
-import { eventFailure, type MirrorEvent, type PassFinished, type Trigger } from './events.ts';
+import { eventFailure, type PassEvent, type PassFinished, type Trigger } from './events.ts';
 import { type Action, isPlannedHold, type PullAction } from '../plan/actions.ts';
 import { keepRunningPulls } from '../plan/carried.ts';
 import { listsNoneOf, otherService, WHOLE_DIRECTORY } from '../plan/other-service.ts';
@@ -211,7 +211,7 @@ async function reportUpstream(context: PassContext, listing: Listing): Promise<r
 /** Reports what the settings select, and what in them selects nothing. */
 function reportSelection({ emit, reported }: PassContext, selection: SelectionCheck): void {
   emit({ name: 'selection.checked', ...selection });
-  const found = new Map<string, MirrorEvent>(
+  const found = new Map<string, PassEvent>(
     selection.unmatched.map((each) => [
       JSON.stringify([each.setting, each.pattern]),
       { name: 'selection.unmatched', ...each },

@@ -1,6 +1,6 @@
 import { summariseDrift } from '../store/verify/drift.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import type { MirrorEvent, TargetPulled } from './events.ts';
+import type { PassEvent, TargetPulled } from './events.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
 import { aboutTree } from '../plan/record.ts';
 import { cacheName } from '../upstream/cached.ts';
@@ -34,7 +34,7 @@ export interface Pulled {
   /** Null when the service no longer has the target, and it is time to retire it. */
   readonly result: EndedResult | null;
   /** Events to emit once the result is recorded. */
-  readonly news: readonly MirrorEvent[];
+  readonly news: readonly PassEvent[];
 }
 
 /** Pulls that most often find nothing to publish; the others are not downloaded while a lease keeps them from being published. */
@@ -253,7 +253,7 @@ async function pulled(
     durationMs: context.now() - done.startedAtMs,
   };
   const count = facts.added + facts.changed + facts.removed;
-  const news: MirrorEvent[] = [];
+  const news: PassEvent[] = [];
   const { skipped, publishedAtMs } = manifest;
   const [first] = skipped;
   if (first !== undefined && count > 0)

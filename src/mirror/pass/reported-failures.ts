@@ -1,4 +1,4 @@
-import type { EventFields, FlaggedWorkbooks, MirrorEvent } from './events.ts';
+import type { PassEventFields, FlaggedWorkbooks, PassEvent } from './events.ts';
 import type { Listing, WorkbookRow } from '../upstream/listing.ts';
 
 /** A failure of a workbook that was reported: at which version and count. */
@@ -19,8 +19,8 @@ export function reportFailures(
   reported: ReportedFailures,
   rows: readonly WorkbookRow[],
   isComplete: boolean,
-): { readonly events: readonly MirrorEvent[]; readonly reported: ReportedFailures } {
-  const events: MirrorEvent[] = [];
+): { readonly events: readonly PassEvent[]; readonly reported: ReportedFailures } {
+  const events: PassEvent[] = [];
   const next: Record<string, ReportedFailure> = isComplete ? {} : { ...reported };
   for (const row of rowsToReport(reported, rows)) {
     const key = JSON.stringify([row.id, row.branch]);
@@ -63,7 +63,7 @@ export function flaggedIn({
   repositories,
   repositoriesComplete,
   workbooks,
-}: Listing): EventFields['listing.read'] {
+}: Listing): PassEventFields['listing.read'] {
   const rows = workbooks ?? [];
   return {
     isWhole: repositoriesComplete,

@@ -1,6 +1,6 @@
 import { type Cached, cachedSentence } from '../upstream/cached.ts';
 import type { Listing } from '../upstream/listing.ts';
-import type { EventSink } from './events.ts';
+import type { PassEventSink } from './events.ts';
 
 /** The kinds of findings: wrong answers, caches that gave answers, settings that select nothing, targets that are lost. */
 type Subject = 'problems' | 'cached lists' | 'cached contents' | 'unmatched' | 'lost';
@@ -24,7 +24,7 @@ export function reportCached(
     reported,
     emit,
     now,
-  }: { readonly reported: ReportedOnce; readonly emit: EventSink; readonly now: () => number },
+  }: { readonly reported: ReportedOnce; readonly emit: PassEventSink; readonly now: () => number },
   subject: 'cached lists' | 'cached contents',
   cached: Cached | null,
 ): void {

@@ -2,7 +2,6 @@ import { inspect } from 'node:util';
 
 import { CREDENTIAL_PLACES, type Generation } from '../../lib/api/requests.ts';
 import { type ErrorAction, MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
-import type { CredentialKind } from '../pass/events.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
 import { scrub } from '../../lib/text/scrub.ts';
 import { explainProxy, explainTls, isCertificateCode, proxyRefusal } from './connection-failures.ts';
@@ -117,6 +116,9 @@ export function brokenOff(error: unknown, url: URL): unknown {
     { cause: error, hint: 'Nothing was replaced. If it stays, look for a proxy that cuts answers.' },
   );
 }
+
+/** The two generations of the service's API, each with its own credential. */
+export type CredentialKind = 'apiKey' | 'apiToken';
 
 const CREDENTIALS = {
   current: { kind: 'apiKey', name: 'personal API key of the current API' },

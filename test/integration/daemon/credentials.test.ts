@@ -7,7 +7,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { openMirror } from '../../../src/app/open-mirror.ts';
 import { loadSettings } from '../../../src/config/load.ts';
-import type { MirrorEvent } from '../../../src/mirror/pass/events.ts';
+import type { MirrorEvent } from '../../../src/app/events.ts';
 import type { FakeService } from '../../support/fake-service.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../support/temporary.ts';

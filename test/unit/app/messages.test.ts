@@ -1,12 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import {
-  EVENT_LEVELS,
-  type EventFields,
-  type EventName,
-  type MirrorEvent,
-} from '../../../src/mirror/pass/events.ts';
+import { EVENT_LEVELS, type EventFields, type EventName, type MirrorEvent } from '../../../src/app/events.ts';
 import { ERASE_LINE } from '../../../src/lib/text/terminal-text.ts';
 import { createEventLog } from '../../../src/daemon/log/logger.ts';
 import { describeEvent } from '../../../src/app/messages.ts';

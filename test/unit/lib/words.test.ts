@@ -7,7 +7,6 @@ import {
   MirrorError,
   toMirrorError,
 } from '../../../src/lib/errors/errors.ts';
-import { EVENT_LEVELS } from '../../../src/mirror/pass/events.ts';
 import { counted, printable, roughDuration, roughSize, utcTime } from '../../../src/lib/text/humanize.ts';
 import { likely, nearest } from '../../../src/lib/text/nearest.ts';
 
@@ -70,19 +69,6 @@ describe('errors', () => {
   it('that are not ours keep their message and are the cause', () => {
     const thrown = new RangeError('out of range');
     expect(toMirrorError(thrown)).toMatchObject({ message: 'out of range', cause: thrown });
-  });
-});
-
-describe('events', () => {
-  it.each(Object.entries(EVENT_LEVELS))('%s is as loud as %s', (name, level) => {
-    expect(name).toMatch(/^[a-z]+\.[a-z_]+$/);
-    expect(['debug', 'info', 'warn', 'error']).toContain(level);
-  });
-
-  it('that say that something failed are loud', () => {
-    for (const name of ['pass.failed', 'target.failed', 'state.failed'] as const) {
-      expect(EVENT_LEVELS[name]).toBe('error');
-    }
   });
 });
 

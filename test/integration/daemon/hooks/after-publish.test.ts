@@ -7,7 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { AfterPublish } from '../../../../src/daemon/hooks/after-publish.ts';
 import type { ToldTree } from '../../../../src/mirror/state/state.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
-import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
+import type { MirrorEvent } from '../../../../src/app/events.ts';
 import type { Manifest, ManifestFile } from '../../../../src/mirror/store/manifest.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
 import { manifestFile, published, repository } from '../../../support/builders.ts';

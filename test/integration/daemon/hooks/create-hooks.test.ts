@@ -7,7 +7,7 @@ import { openMirror } from '../../../../src/app/open-mirror.ts';
 import { createMirrorStatusReader } from '../../../../src/daemon/status/mirror-status.ts';
 import { createHooks } from '../../../../src/daemon/hooks/create-hooks.ts';
 import { loadSettings } from '../../../../src/config/load.ts';
-import type { EventSink } from '../../../../src/mirror/pass/events.ts';
+import type { EventSink } from '../../../../src/app/events.ts';
 import { runPass } from '../../../../src/mirror/pass/pass.ts';
 import { API_KEY, API_TOKEN, FakeService } from '../../../support/fake-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';

@@ -14,7 +14,7 @@ import {
   type Webhook,
   type WebhookTarget,
 } from '../../../../src/daemon/hooks/http-hooks.ts';
-import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
+import type { MirrorEvent } from '../../../../src/app/events.ts';
 import type { Notification } from '../../../../src/daemon/hooks/notifications.ts';
 import { RECEIVERS } from '../../../support/receivers.ts';
 

@@ -7,7 +7,7 @@ import { gunzipSync } from 'node:zlib';
 
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
-import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
+import type { MirrorEvent } from '../../../../src/app/events.ts';
 import type { DaemonReport } from '../../../../src/daemon/status/report.ts';
 import { createMetrics } from '../../../../src/daemon/metrics/metrics.ts';
 import { createWebServer, type WebServer, type WebServerOptions } from '../../../../src/daemon/web/server.ts';

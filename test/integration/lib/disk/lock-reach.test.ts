@@ -10,7 +10,7 @@ import { createNotifier } from '../../../../src/daemon/supervision/notify.ts';
 import { lockDirectory } from '../../../../src/lib/disk/lock.ts';
 import { locksIn } from '../../../../src/lib/disk/lock-reach.ts';
 import { bindNativeCalls } from '../../../../src/lib/native/file-calls.ts';
-import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
+import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { usable } from '../../../../src/mirror/store/directory.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 

@@ -7,7 +7,7 @@ import type { PullEnd } from '../../../../src/mirror/pass/results.ts';
 import { PullScheduler } from '../../../../src/mirror/pass/pull-scheduler.ts';
 import type { PassReport } from '../../../../src/mirror/pass/pass.ts';
 import { queuedSinceMs } from '../../../../src/mirror/plan/record.ts';
-import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
+import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
 import { bindNativeCalls } from '../../../../src/lib/native/file-calls.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
+import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { type Notification, tellOfEvent, tellOfTargets } from '../../../../src/daemon/hooks/notifications.ts';
 import { isChosen, isWebhookFilter, NOTIFICATION_TYPES } from '../../../../src/config/notification-types.ts';
 import type { TargetState, TargetStatus } from '../../../../src/app/target-status.ts';

@@ -3,7 +3,7 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { createLogOutput } from '../../../../src/daemon/log/log-output.ts';
 import { standardOutput } from '../../../../src/lib/process/streams.ts';
 import { say, written } from '../../../../src/lib/text/terminal-text.ts';
-import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
+import type { MirrorEvent } from '../../../../src/app/events.ts';
 
 /** A stream that a test makes fail, or slow. */
 function startLog() {

@@ -2,7 +2,7 @@ import { fstatSync, openSync } from 'node:fs';
 
 import { describe, expect, it, vi } from 'vitest';
 
-import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
+import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { say } from '../../../../src/lib/text/terminal-text.ts';
 import { isJournal, withPriority } from '../../../../src/lib/process/streams.ts';
 import { createEventLog, type EventLog, type LoggerOptions } from '../../../../src/daemon/log/logger.ts';

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
+import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { initialLive, type Live, nextLive, PASSES_KEPT } from '../../../../src/daemon/status/live.ts';
 
 const START_MS = 1_750_000_000_000;

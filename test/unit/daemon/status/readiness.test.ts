@@ -8,7 +8,7 @@ import {
   NOT_LISTED,
   readinessOf,
 } from '../../../../src/daemon/status/readiness.ts';
-import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
+import type { MirrorEvent } from '../../../../src/app/events.ts';
 import type { TargetStatus } from '../../../../src/app/target-status.ts';
 import { NOW_MS } from '../../../support/builders.ts';
 import { targetStatus } from '../../../support/report.ts';

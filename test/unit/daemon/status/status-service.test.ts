@@ -5,7 +5,7 @@ import type { Mirror } from '../../../../src/app/open-mirror.ts';
 import { loadSettings } from '../../../../src/config/load.ts';
 import { createProgressMonitor } from '../../../../src/daemon/supervision/progress-monitor.ts';
 import { PullMonitor } from '../../../../src/mirror/pass/pull-monitor.ts';
-import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
+import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { published } from '../../../support/builders.ts';
 
 const { settings } = loadSettings({

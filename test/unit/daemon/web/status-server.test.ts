@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { startHttp } from '../../../../src/daemon/web/status-server.ts';
 import { loadSettings } from '../../../../src/config/load.ts';
-import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
+import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { eventfulReport } from '../../../support/report.ts';
 
 /** An hour: no test waits for it. */

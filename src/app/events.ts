@@ -1,0 +1,137 @@
+import type { EventFailure, PassEventFields } from '../mirror/pass/events.ts';
+import type { CredentialKind } from '../mirror/upstream/failures.ts';
+
+/**
+ * Everything that the program reports while it works: the events of passes, and those of what is around them. The set is closed, and
+ * the names are the names in the log. `target` is `<repository>/<branch>` as below `mirror/`. Durations in milliseconds, times in
+ * milliseconds since the epoch.
+ */
+export interface EventFields extends PassEventFields {
+  'daemon.started': {
+    version: string;
+    directory: string;
+    service: string;
+    schedule: string;
+    timezone: string;
+  };
+  'daemon.scheduled': { nextPassAtMs: number };
+  'daemon.stopping': { signal: string };
+  'daemon.stopped': { exitCode: number };
+  'target.whole': { target: string };
+  'drift.unwatched': EventFailure;
+  'publish.fallback': { directory: string; limit: string };
+  /** `fromBytes`: where a download goes on; 0 for what begins anew. */
+  'service.retry': EventFailure & { delayMs: number; fromBytes: number };
+  /** The service refuses all keys of the setting. */
+  'credentials.refused': { credential: CredentialKind; nextAttemptAtMs: number };
+  /** `key`: which of the keys of the setting it accepts, counted from 1. */
+  'credentials.accepted': { credential: CredentialKind; key: number };
+  'settings.reloaded': { changed: readonly string[] };
+  'settings.refused': EventFailure;
+  'settings.restart_needed': { settings: readonly string[] };
+  /** The settings that waited for a restart were changed back. */
+  'settings.restart_unneeded': { settings: readonly [] };
+  'log.level_changed': { level: string };
+  /** Lines of the log are dropped from now on. */
+  'log.failed': EventFailure;
+  'log.resumed': { droppedLines: number };
+  'http.listening': { address: string };
+  'http.unprotected': { address: string };
+  /** Nothing can be served where `http.listen` says; it is tried again, and the mirror goes on without it. */
+  'http.unavailable': EventFailure;
+  'http.failed': EventFailure & { path: string | null };
+  'hook.finished': { hook: string; target: string; durationMs: number };
+  'hook.failed': EventFailure & { hook: string; target: string | null };
+  'notification.failed': EventFailure & { to: 'webhook' | 'heartbeat'; attempts: number };
+  'loop.stuck': { silentMs: number };
+  /** Other machines do not see the locks of the directory. `setting`: the one that relies on them; `fileSystem`: `nfs with nolock`. */
+  'locks.unshared': { setting: 'standby' | 'shard'; directory: string; fileSystem: string };
+  /** Another instance works in the directory. */
+  'standby.began': EventFailure;
+  /** It is gone. `waitedMs`: for how long it was waited for; `takeoverMs`: from the lock to when all was recovered that it left. */
+  'standby.ended': { waitedMs: number; takeoverMs: number };
+  'state.reset': { reason: string };
+  'state.failed': EventFailure;
+  'state.recovered': object;
+}
+
+/** The name of an event. */
+export type EventName = keyof EventFields;
+
+/** An event with its fields. */
+export type MirrorEvent = {
+  [Name in EventName]: { readonly name: Name } & Readonly<EventFields[Name]>;
+}[EventName];
+
+/** Takes events; never throws. */
+export type EventSink = (event: MirrorEvent) => void;
+
+/** How loud an event is in the log. */
+export type EventLevel = 'debug' | 'info' | 'warn' | 'error';
+
+/** The one table of events and how loud they are. */
+export const EVENT_LEVELS: Readonly<Record<EventName, EventLevel>> = {
+  'daemon.started': 'info',
+  'daemon.scheduled': 'debug',
+  'daemon.stopping': 'info',
+  'daemon.stopped': 'info',
+  'pass.started': 'debug',
+  'pass.planned': 'debug',
+  'pass.finished': 'info',
+  'pass.failed': 'error',
+  'pass.abandoned': 'warn',
+  'listing.read': 'debug',
+  'listing.problem': 'warn',
+  'selection.checked': 'debug',
+  'selection.unmatched': 'warn',
+  'selection.empty': 'error',
+  'target.started': 'debug',
+  'target.slow': 'info',
+  'target.slow_ended': 'debug',
+  'target.pulled': 'info',
+  'target.moved': 'info',
+  'target.retired': 'warn',
+  'target.held': 'warn',
+  'deletion.held': 'error',
+  'deletion.approved': 'info',
+  'target.missing': 'warn',
+  'target.absent': 'info',
+  'target.failed': 'error',
+  'target.drifted': 'warn',
+  'target.whole': 'info',
+  'target.lost': 'warn',
+  'inventory.damaged': 'warn',
+  'drift.unwatched': 'warn',
+  'target.skipped_entries': 'warn',
+  'upstream.workbook_failed': 'warn',
+  'upstream.workbook_recovered': 'info',
+  'history.pruned': 'info',
+  'publish.recovered': 'warn',
+  'publish.fallback': 'warn',
+  'publish.sweep_failed': 'warn',
+  'service.retry': 'warn',
+  'credentials.refused': 'error',
+  'credentials.accepted': 'info',
+  'settings.reloaded': 'info',
+  'settings.refused': 'error',
+  'settings.restart_needed': 'warn',
+  'settings.restart_unneeded': 'info',
+  'log.level_changed': 'info',
+  'http.listening': 'info',
+  'http.unprotected': 'warn',
+  'http.unavailable': 'warn',
+  'http.failed': 'error',
+  'lease.waited': 'info',
+  'hook.finished': 'debug',
+  'hook.failed': 'error',
+  'notification.failed': 'warn',
+  'loop.stuck': 'error',
+  'locks.unshared': 'warn',
+  'standby.began': 'info',
+  'standby.ended': 'warn',
+  'state.reset': 'warn',
+  'state.failed': 'error',
+  'state.recovered': 'info',
+  'log.failed': 'error',
+  'log.resumed': 'warn',
+};
