@@ -73,9 +73,12 @@ export class RecordStore {
     if (records.length === 0) return;
     await this.#inTurn(async () => {
       const { listedAtMs } = this.#contents ?? { listedAtMs: Number.POSITIVE_INFINITY };
-      const wanted = records.map((record) => storedRecord(record, listedAtMs));
+      const wanted = new Map(
+        records.map((record) => [targetKey(record.target), storedRecord(record, listedAtMs)]),
+      );
       const known = this.#contents?.records;
-      await this.#write(wanted.filter((record) => !isKnown(record, known?.get(targetKey(record.target)))));
+      const news = [...wanted].filter(([key, record]) => !isKnown(record, known?.get(key)));
+      await this.#write(news.map(([, record]) => record));
     });
   }
 

@@ -192,6 +192,24 @@ describe('a target that passes keep', () => {
     expect(await verifiedTimes(disk)).toEqual(expected);
   });
 
+  it('has the last of several records that are saved at once', async () => {
+    const disk = new Disk();
+    const store = disk.open();
+    await pass(store, [], { listedAtMs: NOW_MS });
+    const [before] = (await store.read()).values();
+    if (before === undefined) throw new Error('there is no record');
+    const held = recordAfter(before, 'held', NOW_MS + 1);
+    const kept = recordAfter(before, 'kept', NOW_MS + 1);
+    for (const [one, last] of [
+      [held, kept],
+      [kept, held],
+    ] as const) {
+      await store.save([one, last]);
+      const { decisions } = (await disk.open().read()).get(targetKey(before.target)) ?? {};
+      expect(decisions).toEqual(last.decisions);
+    }
+  });
+
   it('is as old as its record where the last pass is lost', async () => {
     const disk = new Disk();
     const store = disk.open();
