@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 
 import { Pool } from 'pg';
 
-import { type Backend, DatabaseAdapter, type Entries, type Entry } from './adapter.ts';
+import { type Backend, type Entries, type Entry, NamespaceStore } from './adapter.ts';
 import { CALL_TIMEOUT_MS, IDLE_TIMEOUT_MS, inTime } from './attempt.ts';
 
 /**
@@ -39,7 +39,7 @@ export function openPostgres(address: string): Backend {
   pool.on('error', () => {});
   const entries = postgresEntries(pool);
   return {
-    adapter: (namespace) => new DatabaseAdapter(entries, namespace),
+    store: (namespace) => new NamespaceStore(entries, namespace),
     close: () => pool.end(),
   };
 }
@@ -58,23 +58,22 @@ function postgresEntries(pool: Pool): Entries {
     }
   };
   return {
-    read: async (namespace, keys) => {
-      const rows = await query<Row>(
-        'SELECT key, value FROM workbook_mirror_state WHERE namespace = $1 AND digest = ANY($2::bytea[])',
-        [namespace, keys.map(digestOf)],
+    read: async (namespace, key) => {
+      const [row] = await query<Pick<Row, 'value'>>(
+        'SELECT value FROM workbook_mirror_state WHERE namespace = $1 AND digest = $2',
+        [namespace, digestOf(key)],
       );
-      return new Map(rows.map(entryOf));
+      return row?.value.toString();
     },
     write: async (namespace, entries) => {
       const [keys, values] = [entries.map(([key]) => key), entries.map(([, value]) => value)];
       await query(UPSERT, [namespace, keys.map(digestOf), keys.map(bytesOf), values.map(bytesOf)]);
     },
     remove: async (namespace, keys) => {
-      const rows = await query<Pick<Row, 'key'>>(
-        'DELETE FROM workbook_mirror_state WHERE namespace = $1 AND digest = ANY($2::bytea[]) RETURNING key',
-        [namespace, keys.map(digestOf)],
-      );
-      return new Set(rows.map(({ key }) => key.toString()));
+      await query('DELETE FROM workbook_mirror_state WHERE namespace = $1 AND digest = ANY($2::bytea[])', [
+        namespace,
+        keys.map(digestOf),
+      ]);
     },
     clear: async (namespace) => {
       await query('DELETE FROM workbook_mirror_state WHERE namespace = $1', [namespace]);

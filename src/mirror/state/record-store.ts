@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 
-import { Keyv, type KeyvStorageAdapter } from 'keyv';
+import { Keyv } from 'keyv';
 import type { z } from 'zod';
 
 import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import type { TargetRecord } from '../plan/record.ts';
 import { type TargetId, targetKey } from '../upstream/listing.ts';
+import type { NamespaceStore } from './adapter.ts';
 import type { Attempt } from './attempt.ts';
 import { type lastPassSchema, storedRecordSchema } from './schemas.ts';
 
@@ -53,8 +54,8 @@ export class RecordStore {
   /** Null while it is not known what is kept: before the first reading, and after a failure. */
   #contents: Contents | null = null;
 
-  constructor(store: KeyvStorageAdapter, namespace: string, lastPass: PassDocument, attempt: Attempt) {
-    this.#targets = new Keyv({ store, namespace, serialization: this.#texts });
+  constructor(store: NamespaceStore, lastPass: PassDocument, attempt: Attempt) {
+    this.#targets = new Keyv({ store, serialization: this.#texts });
     this.#lastPass = lastPass;
     this.#attempt = attempt;
   }

@@ -1,6 +1,6 @@
 import { createClient } from '@redis/client';
 
-import { type Backend, DatabaseAdapter, type Entries, type Entry, PAGE_ENTRIES } from './adapter.ts';
+import { type Backend, type Entries, type Entry, NamespaceStore, PAGE_ENTRIES } from './adapter.ts';
 import { CALL_TIMEOUT_MS, IDLE_TIMEOUT_MS, inTime } from './attempt.ts';
 
 type Client = ReturnType<typeof createRedisClient>;
@@ -10,7 +10,7 @@ export function openRedis(address: string): Backend {
   const connection = new Connection(address.replace(/^valkey/, 'redis'));
   const entries = redisEntries(connection);
   return {
-    adapter: (namespace) => new DatabaseAdapter(entries, namespace),
+    store: (namespace) => new NamespaceStore(entries, namespace),
     close: () => connection.close(),
   };
 }
@@ -69,12 +69,8 @@ class Connection {
 /** Entries in Redis: a hash for each namespace, so that going through one does not go through all that others keep there. */
 function redisEntries(connection: Connection): Entries {
   return {
-    read: (namespace, keys) =>
-      connection.run(async (client) => {
-        const values = await client.hmGet(hashOf(namespace), [...keys]);
-        const found = keys.map((key, index): [string, string | null] => [key, values[index] ?? null]);
-        return new Map(found.filter((entry): entry is [string, string] => entry[1] !== null));
-      }),
+    read: (namespace, key) =>
+      connection.run(async (client) => (await client.hGet(hashOf(namespace), key)) ?? undefined),
     write: async (namespace, entries) => {
       await connection.run((client) =>
         client.hSet(
@@ -83,11 +79,9 @@ function redisEntries(connection: Connection): Entries {
         ),
       );
     },
-    remove: (namespace, keys) =>
-      connection.run(async (client) => {
-        const counts = await Promise.all(keys.map((key) => client.hDel(hashOf(namespace), key)));
-        return new Set(keys.filter((_key, index) => counts[index] === 1));
-      }),
+    remove: async (namespace, keys) => {
+      await connection.run((client) => client.hDel(hashOf(namespace), [...keys]));
+    },
     clear: async (namespace) => {
       await connection.run((client) => client.del(hashOf(namespace)));
     },

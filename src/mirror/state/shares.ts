@@ -31,8 +31,7 @@ export function createShares(
 ): Shares {
   if (address === 'sqlite' || sharedService === null) return NOBODY;
   const digest = createHash('sha256').update(sharedService).digest('hex').slice(0, 16);
-  const name = `shares-${digest}`;
-  const told = new Keyv({ store: backend.adapter(name), namespace: name });
+  const told = new Keyv({ store: backend.store(`shares-${digest}`) });
   return {
     read: async () => {
       const reports: ShareReport[] = [];

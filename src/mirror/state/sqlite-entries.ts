@@ -17,27 +17,20 @@ export function createTable(database: DatabaseSync): void {
 
 /** Entries in one table of SQLite. */
 export function sqliteEntries(database: DatabaseSync): Entries {
-  const inTransaction = <T>(work: () => T): T => {
+  const inTransaction = (work: () => void): void => {
     database.exec('BEGIN IMMEDIATE');
     try {
-      const result = work();
+      work();
       database.exec('COMMIT');
-      return result;
     } catch (error) {
       if (database.isTransaction) database.exec('ROLLBACK');
       throw error;
     }
   };
   return {
-    read: async (namespace, keys) => {
-      // CROSS keeps the planner from scanning the table for every key.
-      const rows = database
-        .prepare(
-          `SELECT kv.key, kv.value FROM json_each(?) wanted CROSS JOIN kv
-           ON kv.ns = ? AND kv.key = wanted.value`,
-        )
-        .all(JSON.stringify(keys), namespace);
-      return new Map(rows.map(entryOf));
+    read: async (namespace, key) => {
+      const row = database.prepare('SELECT key, value FROM kv WHERE ns = ? AND key = ?').get(namespace, key);
+      return row === undefined ? undefined : entryOf(row)[1];
     },
     write: async (namespace, entries) => {
       const upsert = database.prepare(UPSERT);
@@ -47,9 +40,9 @@ export function sqliteEntries(database: DatabaseSync): Entries {
     },
     remove: async (namespace, keys) => {
       const remove = database.prepare('DELETE FROM kv WHERE ns = ? AND key = ?');
-      return inTransaction(
-        () => new Set(keys.filter((key) => Number(remove.run(namespace, key).changes) > 0)),
-      );
+      inTransaction(() => {
+        for (const key of keys) remove.run(namespace, key);
+      });
     },
     clear: async (namespace) => {
       database.prepare('DELETE FROM kv WHERE ns = ?').run(namespace);

@@ -2,7 +2,7 @@ import { lstat, rename, rm } from 'node:fs/promises';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 
-import { type Backend, DatabaseAdapter } from './adapter.ts';
+import { type Backend, NamespaceStore } from './adapter.ts';
 import { createTable, sqliteEntries } from './sqlite-entries.ts';
 
 const BUSY_TIMEOUT_MS = 5000;
@@ -65,6 +65,11 @@ export function openSqliteForReading(file: string): Backend | null {
   return null;
 }
 
+/** Opens a store that is empty, and lost when it is closed. */
+export function openInMemory(): Backend {
+  return backendOf(openForWriting(':memory:'));
+}
+
 function readable(address: string | URL): DatabaseSync | null {
   let database: DatabaseSync | null = null;
   try {
@@ -114,7 +119,7 @@ function isDamage(error: unknown): error is Error {
 function backendOf(database: DatabaseSync): Backend {
   const entries = sqliteEntries(database);
   return {
-    adapter: (namespace) => new DatabaseAdapter(entries, namespace),
+    store: (namespace) => new NamespaceStore(entries, namespace),
     close: async () => database.close(),
   };
 }

@@ -20,7 +20,7 @@ import {
   toldTreeSchema,
   troublesSchema,
 } from './schemas.ts';
-import { openSqlite, openSqliteForReading } from './sqlite.ts';
+import { openInMemory, openSqlite, openSqliteForReading } from './sqlite.ts';
 
 export type { KeptTargets, StoredPass } from './record-store.ts';
 export type Installation = z.infer<typeof installationSchema>;
@@ -56,10 +56,8 @@ export async function openState(options: StateOptions) {
   const attempt = createAttempt(options.listener);
   const backend = await attempt(() => openBackend(options));
   const named = (name: string): string => `${options.directoryId}-${name}`;
-  const open = (name: string): Keyv => {
-    const store = backend.adapter(named(name));
-    return new Keyv({ store, namespace: named(name), serialization: tolerantJson });
-  };
+  const open = (name: string): Keyv =>
+    new Keyv({ store: backend.store(named(name)), serialization: tolerantJson });
   const service = open('service');
   const told = open('told');
   const document = <Schema extends z.ZodType>(key: string, schema: Schema): StateDocument<Schema> => {
@@ -68,7 +66,7 @@ export async function openState(options: StateOptions) {
   };
   const shares = createShares(backend, options);
   const passes = plainDocument(service, 'last-pass', lastPassSchema.nullable().catch(null));
-  const records = new RecordStore(backend.adapter(named('targets')), named('targets'), passes, attempt);
+  const records = new RecordStore(backend.store(named('targets')), passes, attempt);
   const failures = document('reported-failures', reportedFailuresSchema.catch({}));
   const drift = document('drift', driftSchema.catch({}));
   const troubles = document('troubles', troublesSchema.catch({}));
@@ -140,7 +138,7 @@ async function openBackend(options: StateOptions): Promise<Backend> {
   if (options.readOnly) {
     const readable = openSqliteForReading(options.file);
     if (readable === null && existsSync(options.file)) options.onReset(`${options.file} cannot be read`);
-    return readable ?? emptyBackend();
+    return readable ?? openInMemory();
   }
   try {
     return await openSqlite(options.file, options.onReset);
@@ -150,15 +148,8 @@ async function openBackend(options: StateOptions): Promise<Backend> {
     options.onReset(
       `${options.file} cannot be opened (${why}); what is remembered is lost when the program ends`,
     );
-    return emptyBackend();
+    return openInMemory();
   }
-}
-
-function emptyBackend(): Backend {
-  return {
-    adapter: () => new Keyv().store,
-    close: () => Promise.resolve(),
-  };
 }
 
 function digestOf(text: string): string {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 
 import { nextRecord, type RecordStep } from '../../../../src/mirror/plan/next-record.ts';
 import { emptyRecord, type Outcome, type TargetRecord } from '../../../../src/mirror/plan/record.ts';
-import { DatabaseAdapter, type Entries } from '../../../../src/mirror/state/adapter.ts';
+import { type Entries, NamespaceStore } from '../../../../src/mirror/state/adapter.ts';
 import { RecordStore, type StoredPass } from '../../../../src/mirror/state/record-store.ts';
 import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
 import { HOUR_MS, MINUTE_MS, NOW_MS, target } from '../../../support/builders.ts';
@@ -14,11 +14,11 @@ class Disk {
   #pass: StoredPass | null = null;
   #writesLeft = Number.POSITIVE_INFINITY;
   readonly #entries: Entries = {
-    read: async () => new Map(),
+    read: async () => undefined,
     write: async (_namespace, entries) => {
       for (const [key, value] of entries) this.#write(() => this.#records.set(key, value));
     },
-    remove: async () => new Set(),
+    remove: async () => {},
     clear: async () => {},
     pages: async function* pages(this: Disk) {
       yield [...this.#records];
@@ -27,12 +27,12 @@ class Disk {
 
   /** Opens it, as a process does that begins. */
   open(): RecordStore {
-    const adapter = new DatabaseAdapter(this.#entries, 'targets');
+    const targets = new NamespaceStore(this.#entries, 'targets');
     const passes = {
       read: async () => this.#pass,
       write: async (pass: StoredPass) => this.#write(() => (this.#pass = pass)),
     };
-    return new RecordStore(adapter, 'targets', passes, (call) => call());
+    return new RecordStore(targets, passes, (call) => call());
   }
 
   failAfter(writes: number): void {
