@@ -5,7 +5,7 @@ import { ownCommand } from '../lib/text/own-command.ts';
 import { formatRetention } from '../config/plan-settings.ts';
 import { type HistoryKind, keptAt } from '../mirror/plan/retention.ts';
 import { type HistoryEntry, readHistory } from '../mirror/store/history/history.ts';
-import type { PresentState } from '../mirror/pass/present-state.ts';
+import type { PresentState } from '../app/present-state.ts';
 import { manifestOfEntry } from '../mirror/store/history/restore.ts';
 import { manifestPaths } from '../mirror/store/inventory.ts';
 import type { DirectoryLayout } from '../mirror/store/layout.ts';

@@ -13,7 +13,7 @@ import {
   type FileDifference,
   fileDifferences,
 } from '../app/file-differences.ts';
-import type { PresentState } from '../mirror/pass/present-state.ts';
+import type { PresentState } from '../app/present-state.ts';
 import type { HistoryKind } from '../mirror/plan/retention.ts';
 import { readHistory } from '../mirror/store/history/history.ts';
 import { manifestPaths } from '../mirror/store/inventory.ts';

@@ -8,7 +8,7 @@ import { ownCommand } from '../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
 import { ownerOf } from '../mirror/plan/shard.ts';
-import { judgeWhole, type ShareStatus, type WholeStatus } from '../mirror/plan/whole.ts';
+import { judgeWhole, type ShareStatus, type WholeStatus } from './whole.ts';
 import { readStore } from '../mirror/store/read-store.ts';
 import { readShareReports } from '../mirror/store/shards/share-reports.ts';
 import { linesOf, type Outcome, table, tellEvent } from './output.ts';

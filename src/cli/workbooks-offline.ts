@@ -3,7 +3,7 @@ import { EXIT_CODES, type ExitCode } from '../lib/errors/errors.ts';
 import { counted } from '../lib/text/humanize.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
-import { everyManifest, type ReadManifest } from '../mirror/store/every-manifest.ts';
+import { everyManifest, type ReadManifest } from './every-manifest.ts';
 import { layoutOf } from '../mirror/store/layout.ts';
 import type { WorkbookRow } from '../mirror/upstream/listing.ts';
 import { beginJsonArray, columnsOf, printData, tell } from './output.ts';

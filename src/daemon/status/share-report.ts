@@ -2,9 +2,8 @@ import { hostname } from 'node:os';
 
 import type { SettingsFor } from '../../config/schema.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import type { Shard } from '../../mirror/plan/shard.ts';
+import type { Shard, ShareReport } from '../../mirror/plan/shard.ts';
 import { isLeftAlone, isWell, statusOfTargets, type TargetStatus } from '../../app/target-status.ts';
-import type { ShareReport } from '../../mirror/plan/whole.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
 import type { Mirror } from '../../app/open-mirror.ts';

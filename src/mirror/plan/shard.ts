@@ -8,6 +8,23 @@ export interface Shard {
   readonly count: number;
 }
 
+/** The account that an instance with a share gives of it after each pass. Times in milliseconds since the epoch. */
+export interface ShareReport extends Shard {
+  /** Tells directories apart: the same for all that share one. */
+  readonly directoryId: string;
+  readonly host: string;
+  readonly writtenAtMs: number;
+  /** Why the last pass failed as a whole, in one sentence; null where it did not. */
+  readonly failure: string | null;
+  readonly maxStalenessMs: number;
+  /** How many targets it mirrors, or is to mirror. */
+  readonly targets: number;
+  /** How many of them were not as they should be. */
+  readonly notWell: number;
+  /** When the target was verified that was so the longest time ago; null where there is none, or one never was. */
+  readonly oldestVerifiedAtMs: number | null;
+}
+
 /**
  * The index of the instance that mirrors a repository, by rendezvous hashing (Thaler and Ravishankar, 1998): the one that scores highest
  * for it. The same everywhere without any memory; with one instance more, only that one's share has another owner.

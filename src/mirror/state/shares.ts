@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 
 import { Keyv } from 'keyv';
 
-import type { Shard } from '../plan/shard.ts';
-import type { ShareReport } from '../plan/whole.ts';
+import type { Shard, ShareReport } from '../plan/shard.ts';
 import type { Backend } from './adapter.ts';
 import { shareReportSchema } from './schemas.ts';
 

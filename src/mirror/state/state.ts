@@ -11,7 +11,7 @@ import { createAttempt, inTime, type StoreListener } from './attempt.ts';
 import { type KeptTargets, RecordStore, type StoredPass } from './record-store.ts';
 import { openRemote } from './remote.ts';
 import { createShares } from './shares.ts';
-import type { ShareReport } from '../plan/whole.ts';
+import type { ShareReport } from '../plan/shard.ts';
 import {
   driftSchema,
   installationSchema,

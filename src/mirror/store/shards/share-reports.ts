@@ -1,7 +1,7 @@
 import { onDisk } from '../../../lib/errors/disk-errors.ts';
 import { replaceFile } from '../../../lib/disk/durable.ts';
 import { readOwnText } from '../../../lib/disk/own-file.ts';
-import type { ShareReport } from '../../plan/whole.ts';
+import type { ShareReport } from '../../plan/shard.ts';
 import { shareReportSchema } from '../../state/schemas.ts';
 import type { DirectoryLayout } from '../layout.ts';
 import { otherInstances } from './other-instances.ts';

@@ -1,11 +1,11 @@
-import type { Comparison } from '../plan/comparison.ts';
-import { layoutOf } from '../store/layout.ts';
-import type { Manifest } from '../store/manifest.ts';
-import { openStage } from '../store/publish/stage.ts';
-import type { Reception } from './execution.ts';
-import { refuseDoubtful } from './gone.ts';
-import { newManifest } from './new-manifest.ts';
-import { receiveNewVersions, receiveWhole } from './receive.ts';
+import type { Comparison } from './comparison.ts';
+import { layoutOf } from '../mirror/store/layout.ts';
+import type { Manifest } from '../mirror/store/manifest.ts';
+import { openStage } from '../mirror/store/publish/stage.ts';
+import type { Reception } from '../mirror/pass/execution.ts';
+import { refuseDoubtful } from '../mirror/pass/gone.ts';
+import { newManifest } from '../mirror/pass/new-manifest.ts';
+import { receiveNewVersions, receiveWhole } from '../mirror/pass/receive.ts';
 
 /** What the service has of a target. */
 export interface PresentState {

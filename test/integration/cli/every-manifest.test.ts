@@ -3,9 +3,9 @@ import { join } from 'node:path';
 
 import { expect, it } from 'vitest';
 
-import { everyManifest } from '../../../../src/mirror/store/every-manifest.ts';
-import { layoutOf } from '../../../../src/mirror/store/layout.ts';
-import { startPair } from '../../../support/mirror-harness.ts';
+import { everyManifest } from '../../../src/cli/every-manifest.ts';
+import { layoutOf } from '../../../src/mirror/store/layout.ts';
+import { startPair } from '../../support/mirror-harness.ts';
 
 it('reads a manifest that a publish takes away for an instant after the others', async () => {
   const { service, mirror } = await startPair();

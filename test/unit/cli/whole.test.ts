@@ -1,7 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { judgeWhole, type ShareReport } from '../../../../src/mirror/plan/whole.ts';
+import { judgeWhole } from '../../../src/cli/whole.ts';
+import type { ShareReport } from '../../../src/mirror/plan/shard.ts';
 
 const NOW_MS = 1_000_000_000;
 

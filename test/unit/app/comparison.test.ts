@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { planComparison } from '../../../../src/mirror/plan/comparison.ts';
-import type { PlanInput } from '../../../../src/mirror/plan/plan-input.ts';
+import { planComparison } from '../../../src/app/comparison.ts';
+import type { PlanInput } from '../../../src/mirror/plan/plan-input.ts';
 import {
   listing,
   NOW_MS,
@@ -10,7 +10,7 @@ import {
   publishedUnder,
   repository,
   row,
-} from '../../../support/builders.ts';
+} from '../../support/builders.ts';
 
 const ACCOUNTING = repository();
 const ROWS = [row(), row({ path: 'b.xlsx' })];

@@ -1,6 +1,6 @@
-import type { Action, HoldReason, PullAction } from './actions.ts';
-import { makePlan } from './plan.ts';
-import type { PlanInput } from './plan-input.ts';
+import type { Action, HoldReason, PullAction } from '../mirror/plan/actions.ts';
+import { makePlan } from '../mirror/plan/plan.ts';
+import type { PlanInput } from '../mirror/plan/plan-input.ts';
 
 /** How what the service has of one target now is found out, to be compared with what is published. */
 export type Comparison =

@@ -1,22 +1,5 @@
-import { CLOCK_STEP_MS, isAhead, latestFirst } from '../../lib/time/wrong-clock.ts';
-import type { Shard } from './shard.ts';
-
-/** The account that an instance with a share gives of it after each pass. Times in milliseconds since the epoch. */
-export interface ShareReport extends Shard {
-  /** Tells directories apart: the same for all that share one. */
-  readonly directoryId: string;
-  readonly host: string;
-  readonly writtenAtMs: number;
-  /** Why the last pass failed as a whole, in one sentence; null where it did not. */
-  readonly failure: string | null;
-  readonly maxStalenessMs: number;
-  /** How many targets it mirrors, or is to mirror. */
-  readonly targets: number;
-  /** How many of them were not as they should be. */
-  readonly notWell: number;
-  /** When the target was verified that was so the longest time ago; null where there is none, or one never was. */
-  readonly oldestVerifiedAtMs: number | null;
-}
+import { CLOCK_STEP_MS, isAhead, latestFirst } from '../lib/time/wrong-clock.ts';
+import type { ShareReport } from '../mirror/plan/shard.ts';
 
 /** How a share stands. `silent`: nobody has worked for it for too long. */
 export type ShareState = 'well' | 'not-well' | 'silent' | 'missing';

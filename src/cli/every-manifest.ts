@@ -1,8 +1,8 @@
-import { manifestPaths, createInventory } from './inventory.ts';
-import type { DirectoryLayout } from './layout.ts';
-import type { Manifest } from './manifest.ts';
-import { readStampedManifest } from './verify/strays.ts';
-import { settledInventory } from './verify/verify.ts';
+import { manifestPaths, createInventory } from '../mirror/store/inventory.ts';
+import type { DirectoryLayout } from '../mirror/store/layout.ts';
+import type { Manifest } from '../mirror/store/manifest.ts';
+import { readStampedManifest } from '../mirror/store/verify/strays.ts';
+import { settledInventory } from '../mirror/store/verify/verify.ts';
 
 /** A target with its manifest. */
 export interface ReadManifest {
