@@ -5,7 +5,7 @@ import { decoded } from './decoding.ts';
 import { exchange, type WireRequest } from './exchange.ts';
 import { transportError } from './failures.ts';
 import { createWays } from './proxies.ts';
-import { ReceiveBuffers } from './receive-buffers.ts';
+import { ReceiveBuffers, receivingConnector } from './receive-buffers.ts';
 
 /** How connections are made and kept. Durations in milliseconds. */
 export interface ConnectionOptions {
@@ -51,7 +51,7 @@ export function createConnections(origin: string, options: ConnectionOptions): C
     allowH2: false,
     connections: options.connections,
     connectTimeoutMs: options.connectTimeoutMs,
-    buffers,
+    connect: receivingConnector(buffers, options.connectTimeoutMs),
     headersTimeout: options.headersTimeoutMs,
     bodyTimeout: options.stallTimeoutMs,
   });

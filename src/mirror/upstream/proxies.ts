@@ -1,8 +1,7 @@
-import { Agent, type Dispatcher, ProxyAgent } from 'undici';
+import { Agent, type buildConnector, type Dispatcher, ProxyAgent } from 'undici';
 
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { operatorsProxy } from '../../lib/net/operators-proxy.ts';
-import { type ReceiveBuffers, receivingConnector } from './receive-buffers.ts';
 
 /** A proxy that requests go through. */
 export interface NamedProxy {
@@ -33,17 +32,15 @@ export interface Ways {
 export interface WayOptions extends Omit<Agent.Options, 'connect' | 'connectTimeout' | 'factory'> {
   /** How long a connection may take, in milliseconds. */
   readonly connectTimeoutMs: number;
-  /** What direct connections, of HTTP/1.1, read into; left out, each read has memory of its own, as with proxies. */
-  readonly buffers?: ReceiveBuffers;
+  /** Makes the direct connections; left out, undici's own way. */
+  readonly connect?: buildConnector.connector;
 }
 
 const SCHEMES: ReadonlySet<string> = new Set(['http:', 'https:', 'socks5:', 'socks:']);
 
 /** Creates the ways: one that connects directly, and one for each proxy once it is needed. */
-export function createWays({ connectTimeoutMs, buffers, ...options }: WayOptions): Ways {
-  const connect =
-    buffers === undefined ? { timeout: connectTimeoutMs } : receivingConnector(buffers, connectTimeoutMs);
-  const direct = new Agent({ ...options, connect });
+export function createWays({ connectTimeoutMs, connect, ...options }: WayOptions): Ways {
+  const direct = new Agent({ ...options, connect: connect ?? { timeout: connectTimeoutMs } });
   const proxied = new Map<string, Way>();
   const through = (address: string, variable: string): Way => {
     const url = URL.parse(address);
