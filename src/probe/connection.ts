@@ -6,7 +6,7 @@ import { CREDENTIAL_HEADERS, type Generation, requestHeaders } from '../lib/api/
 import { MirrorError, toMirrorError } from '../lib/errors/errors.ts';
 import { decoded } from '../mirror/upstream/decoding.ts';
 import { transportError } from '../mirror/upstream/failures.ts';
-import { createWays, type Ways } from '../mirror/upstream/proxies.ts';
+import { createWays, type Ways } from '../lib/net/ways.ts';
 
 /** How the probe's requests are made. Durations in milliseconds. */
 interface ConnectionOptions {

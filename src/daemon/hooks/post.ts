@@ -4,7 +4,7 @@ import { retryAfterMs } from '../../lib/time/back-off.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { codeOf, transportError } from '../../mirror/upstream/failures.ts';
 import { isCertificateCode } from '../../mirror/upstream/connection-failures.ts';
-import { createWays, type NamedProxy } from '../../mirror/upstream/proxies.ts';
+import { createWays, type NamedProxy } from '../../lib/net/ways.ts';
 
 /** A request to an address that may be a credential by itself. */
 export interface PostRequest {

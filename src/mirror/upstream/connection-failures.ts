@@ -1,4 +1,4 @@
-import type { NamedProxy } from './proxies.ts';
+import type { NamedProxy } from '../../lib/net/ways.ts';
 
 /** A failure in plain words, and what helps. */
 export interface Explained {

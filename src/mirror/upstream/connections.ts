@@ -4,7 +4,7 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { decoded } from './decoding.ts';
 import { exchange, type WireRequest } from './exchange.ts';
 import { transportError } from './failures.ts';
-import { createWays } from './proxies.ts';
+import { createWays } from '../../lib/net/ways.ts';
 import { ReceiveBuffers, receivingConnector } from './receive-buffers.ts';
 
 /** How connections are made and kept. Durations in milliseconds. */

@@ -5,7 +5,7 @@ import { type ErrorAction, MirrorError, toMirrorError } from '../../lib/errors/e
 import { utcTime } from '../../lib/text/humanize.ts';
 import { scrub } from '../../lib/text/scrub.ts';
 import { explainProxy, explainTls, isCertificateCode, proxyRefusal } from './connection-failures.ts';
-import type { NamedProxy } from './proxies.ts';
+import type { NamedProxy } from '../../lib/net/ways.ts';
 
 const TIMEOUTS = new Set([
   'UND_ERR_CONNECT_TIMEOUT',

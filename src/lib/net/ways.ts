@@ -1,7 +1,7 @@
 import { Agent, type buildConnector, type Dispatcher, ProxyAgent } from 'undici';
 
-import { MirrorError } from '../../lib/errors/errors.ts';
-import { operatorsProxy } from '../../lib/net/operators-proxy.ts';
+import { MirrorError } from '../errors/errors.ts';
+import { operatorsProxy } from './operators-proxy.ts';
 
 /** A proxy that requests go through. */
 export interface NamedProxy {
