@@ -4,7 +4,7 @@ import { type Dispatcher, request } from 'undici';
 
 import { CREDENTIAL_HEADERS, type Generation, requestHeaders } from '../lib/api/requests.ts';
 import { MirrorError, toMirrorError } from '../lib/errors/errors.ts';
-import { decoded } from '../mirror/upstream/decoding.ts';
+import { decoded } from '../mirror/upstream/connections.ts';
 import { transportError } from '../mirror/upstream/failures.ts';
 import { createWays, type Ways } from '../lib/net/ways.ts';
 

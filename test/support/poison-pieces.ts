@@ -1,4 +1,4 @@
-import { ReceiveBuffers } from '../../src/mirror/upstream/receive-buffers.ts';
+import { ReceiveBuffers } from '../../src/mirror/upstream/connections.ts';
 
 /** Overwrites each piece of a body as it is given back: who gives one back too early reads nonsense, and not only now and then. */
 const POISON = 0xdb;

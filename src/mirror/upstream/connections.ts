@@ -1,11 +1,12 @@
-import type { Readable } from 'node:stream';
+import { Readable, type Transform } from 'node:stream';
+import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib';
+import type { OnReadOpts, Socket } from 'node:net';
+
+import { type Dispatcher, errors, buildConnector } from 'undici';
 
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { decoded } from './decoding.ts';
-import { exchange, type WireRequest } from './exchange.ts';
 import { transportError } from './failures.ts';
 import { createWays } from '../../lib/net/ways.ts';
-import { ReceiveBuffers, receivingConnector } from './receive-buffers.ts';
 
 /** How connections are made and kept. Durations in milliseconds. */
 export interface ConnectionOptions {
@@ -90,4 +91,226 @@ function decodedBody(body: Readable, headers: WireAnswer['headers'], url: URL): 
     body.destroy();
     throw error;
   }
+}
+
+/** A request as it goes over the wire. */
+export interface WireRequest {
+  readonly headers: Readonly<Record<string, string>>;
+  /** The body of a POST; undefined for GET. */
+  readonly body: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** An answer as it comes over the wire. */
+interface Exchanged {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** Its pieces as they came, which undici's own `request` joins where several wait: that copies them into new memory. */
+  readonly body: Readable;
+}
+
+/**
+ * Sends a request once, and resolves when the headers of the answer have come.
+ * @param buffers are told of each piece of the body
+ * @param mostPieces how many of them may wait for their reader
+ * @throws errors of undici; what the signal was aborted with
+ */
+export function exchange(
+  dispatcher: Dispatcher,
+  url: URL,
+  { headers, body, signal }: WireRequest,
+  buffers: ReceiveBuffers,
+  mostPieces: number,
+): Promise<Exchanged> {
+  return new Promise((resolve, reject) => {
+    let controller: Dispatcher.DispatchController | null = null;
+    let received: Readable | null = null;
+    const abort = (): void => {
+      const reason = reasonOf(signal);
+      if (received === null) controller?.abort(reason);
+      else received.destroy(reason);
+    };
+    const leave = (): void => signal.removeEventListener('abort', abort);
+    signal.addEventListener('abort', abort);
+    const path = url.pathname + url.search;
+    const sent = body === undefined ? ({ method: 'GET' } as const) : ({ method: 'POST', body } as const);
+    dispatcher.dispatch(
+      { origin: url.origin, path, headers, ...sent },
+      {
+        onRequestStart: (started) => {
+          controller = started;
+          if (signal.aborted) abort();
+        },
+        onResponseStart: (answered, status, answerHeaders) => {
+          if (status < 200) return;
+          received = bodyOf(answered, mostPieces).on('close', leave);
+          resolve({ status, headers: answerHeaders, body: received });
+        },
+        onResponseData: (answered, piece) => {
+          if (piece.length === 0) return;
+          buffers.handOut(piece);
+          if (received?.push(piece) === false) answered.pause();
+        },
+        onResponseEnd: () => {
+          received?.push(null);
+        },
+        onResponseError: (_controller, error) => {
+          leave();
+          reject(error);
+          // Who waits for the headers comes first, and listens.
+          queueMicrotask(() => received?.destroy(error));
+        },
+      },
+    );
+  });
+}
+
+function bodyOf(controller: Dispatcher.DispatchController, mostPieces: number): Readable {
+  const body = new Readable({
+    objectMode: true,
+    highWaterMark: mostPieces,
+    read: () => controller.resume(),
+    destroy: (error, done) => {
+      const cause = error ?? (body.readableEnded ? null : new errors.RequestAbortedError());
+      if (cause !== null) controller.abort(cause);
+      done(cause);
+    },
+  });
+  // It can fail before its reader has come, or when nobody reads it: that must not end the program.
+  return body.on('error', () => {});
+}
+
+function reasonOf({ reason }: AbortSignal): Error {
+  return reason instanceof Error ? reason : new errors.RequestAbortedError();
+}
+
+/**
+ * Undoes a content coding that some proxy applied without being asked (RFC 9110, section 8.4).
+ * @throws MirrorError `service.wrong_kind` for a coding that is not known, or several: the bytes would be garbage
+ */
+export function decoded(body: Readable, encoding: string | undefined, url: URL): Readable {
+  const coding = (encoding ?? '').trim().toLowerCase();
+  if (coding === '' || coding === 'identity') return body;
+  const decoder = decoderFor(coding);
+  if (decoder === null) throw unknownCoding(coding, url);
+  body.on('error', (error) => decoder.destroy(error));
+  decoder.on('close', () => body.destroy());
+  return body.pipe(decoder);
+}
+
+function decoderFor(coding: string): Transform | null {
+  switch (coding) {
+    case 'gzip':
+    case 'x-gzip':
+      return createGunzip();
+    case 'deflate':
+      return createInflate();
+    case 'br':
+      return createBrotliDecompress();
+    case 'zstd':
+      return createZstdDecompress();
+    default:
+      return null;
+  }
+}
+
+function unknownCoding(coding: string, url: URL): MirrorError {
+  return new MirrorError(
+    'service.wrong_kind',
+    `${url.origin}${url.pathname} answered in the content coding ${JSON.stringify(coding.slice(0, 50))}, which is not understood.`,
+    { hint: 'Something between here and the service compresses answers without being asked: turn it off.' },
+  );
+}
+
+/** Most buffers that are kept for their next use. */
+const MOST_FREE = 32;
+
+/**
+ * What a read must fill of a buffer, or its bytes are copied: pieces that wait for a slow reader would hold many times the memory that
+ * they need. With TLS a read brings 16 kB at most.
+ */
+const LEAST_SHARE = 1 / 8;
+
+/** The bytes of one read, while their readers have them. */
+interface Loan {
+  /** Where they end in their buffer. */
+  readonly endBytes: number;
+  /** Whether the last of them were handed out. */
+  isWhole: boolean;
+  /** How many pieces are with their readers. */
+  pieces: number;
+}
+
+/**
+ * Memory that sockets read into, again and again: to allocate it anew for each read keeps the garbage collector busy. A buffer is used
+ * again only when its bytes were handed out to the last one, and each piece of them was given back; otherwise it is garbage like any
+ * other.
+ */
+export class ReceiveBuffers {
+  private readonly sizeBytes: number;
+  private readonly free: Buffer[] = [];
+  private readonly loans = new WeakMap<ArrayBufferLike, Loan>();
+  private readonly loansOfPieces = new WeakMap<Uint8Array, Loan>();
+
+  /** @param sizeBytes most bytes of one read */
+  constructor(sizeBytes: number) {
+    this.sizeBytes = sizeBytes;
+  }
+
+  /** A buffer for the next read. */
+  take(): Buffer {
+    return this.free.pop() ?? Buffer.allocUnsafeSlow(this.sizeBytes);
+  }
+
+  /** The bytes of a read, which nothing is read over from now on. */
+  lend(buffer: Uint8Array, readBytes: number): Uint8Array {
+    const bytes = buffer.subarray(0, readBytes);
+    if (readBytes < this.sizeBytes * LEAST_SHARE) {
+      const copy = Buffer.from(bytes);
+      this.keep(buffer.buffer);
+      return copy;
+    }
+    this.loans.set(buffer.buffer, { endBytes: readBytes, isWhole: false, pieces: 0 });
+    return bytes;
+  }
+
+  /** Is told of each piece of what was lent, in their order, before a reader has it. What comes from elsewhere does not count. */
+  handOut(piece: Uint8Array): void {
+    const loan = this.loans.get(piece.buffer);
+    if (loan === undefined) return;
+    loan.pieces += 1;
+    loan.isWhole ||= piece.byteOffset + piece.byteLength === loan.endBytes;
+    this.loansOfPieces.set(piece, loan);
+  }
+
+  /** Takes back such a piece: the very one, and once. Another one does not count. */
+  giveBack(piece: Uint8Array): void {
+    const loan = this.loansOfPieces.get(piece);
+    if (loan === undefined) return;
+    this.loansOfPieces.delete(piece);
+    loan.pieces -= 1;
+    if (!loan.isWhole || loan.pieces > 0) return;
+    this.loans.delete(piece.buffer);
+    this.keep(piece.buffer);
+  }
+
+  private keep(memory: ArrayBufferLike): void {
+    if (this.free.length < MOST_FREE) this.free.push(Buffer.from(memory));
+  }
+}
+
+/** Makes connections that read into the buffers. @param timeoutMs how long a connection may take */
+function receivingConnector(buffers: ReceiveBuffers, timeoutMs: number): buildConnector.connector {
+  return (options, callback) => {
+    let socket: Socket | null = null;
+    const onread: OnReadOpts = {
+      buffer: () => buffers.take(),
+      callback: (readBytes, buffer) => socket?.push(buffers.lend(buffer, readBytes)) ?? true,
+    };
+    const connect = buildConnector({ allowH2: false, timeout: timeoutMs, onread });
+    connect(options, (...made) => {
+      [, socket] = made;
+      callback(...made);
+    });
+  };
 }

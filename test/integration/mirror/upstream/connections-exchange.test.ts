@@ -5,8 +5,7 @@ import type { Socket } from 'node:net';
 import { Agent } from 'undici';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { exchange } from '../../../../src/mirror/upstream/exchange.ts';
-import { ReceiveBuffers } from '../../../../src/mirror/upstream/receive-buffers.ts';
+import { exchange, ReceiveBuffers } from '../../../../src/mirror/upstream/connections.ts';
 import { listen } from '../../../support/listen.ts';
 
 const MOST_PIECES = 4;

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { ReceiveBuffers } from '../../../../src/mirror/upstream/receive-buffers.ts';
+import { ReceiveBuffers } from '../../../../src/mirror/upstream/connections.ts';
 
 const SIZE_BYTES = 64;
 
