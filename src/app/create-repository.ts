@@ -6,7 +6,7 @@ import { beginningOf, oneLine, printable } from '../lib/text/humanize.ts';
 import { scrub } from '../lib/text/scrub.ts';
 import type { Repository } from '../mirror/upstream/listing.ts';
 import { addressHint, credentialRefused, statusError } from '../mirror/upstream/failures.ts';
-import { readJson, wrongKind } from '../mirror/upstream/json.ts';
+import { readJson, wrongKind } from '../mirror/upstream/answers.ts';
 import { readRows } from '../mirror/upstream/repositories.ts';
 import type { Answer, AnswerLimits, Transport } from '../mirror/upstream/transport.ts';
 

@@ -6,7 +6,7 @@ import type { WorkbookRow } from '../upstream/listing.ts';
 import { openArchive } from '../archive/archive.ts';
 import { ArchiveDestination, type ArchiveSource } from '../archive/archive-destination.ts';
 import type { EarlyPolicy } from '../archive/early-unpacker.ts';
-import type { Cached } from '../upstream/cached.ts';
+import type { Cached } from '../upstream/headers.ts';
 import { FileDestination } from '../upstream/destination.ts';
 import type { ContentsAnswer } from '../upstream/download-contents.ts';
 import type { Reception } from './execution.ts';

@@ -2,7 +2,7 @@ import type { WorkbookStatusFilter } from '../../lib/api/requests.ts';
 import { unlessAborted } from '../../lib/concurrency/concurrency.ts';
 import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { countNames } from './reference-forms.ts';
+import { countNames, type ReferenceMemory } from './reference-forms.ts';
 import { knownBranch, type Listing, type Repository, type UnreadRows, type WorkbookRow } from './listing.ts';
 import {
   type ContentsAnswer,
@@ -14,9 +14,8 @@ import {
   type FileAnswer,
   type FileRequest,
 } from './download-contents.ts';
-import { olderOf } from './cached.ts';
+import { olderOf } from './headers.ts';
 import { ownRepositories, type Shard } from '../plan/shard.ts';
-import type { ReferenceMemory } from './reference-forms.ts';
 import { readRepositories, type RepositoryList, type RepositoryMemory } from './repositories.ts';
 import type { Transport } from './transport.ts';
 import { type ListMemory, readWorkbooks, type WorkbookList } from './workbooks.ts';

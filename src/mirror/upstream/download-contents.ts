@@ -1,14 +1,14 @@
 import { contentsPath, LAST_VERIFIED_HEADER } from '../../lib/api/requests.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import type { Cached } from './cached.ts';
+import { kindOf } from './answers.ts';
+import { type Cached, strongTag } from './headers.ts';
 import { provesItsEnd } from './complete-file.ts';
 import type { Destination, FileDestination } from './destination.ts';
 import { HEAD_BRANCH, type Repository, serviceBranch } from './listing.ts';
-import { Download, type DownloadOptions } from './download.ts';
+import { Download, type DownloadOptions, wholeBytes } from './download.ts';
 import { contentsForbidden, statusError } from './failures.ts';
 import { type ExpectedFile, isArchiveStart, isExpectedFile, START_BYTES } from './file-kind.ts';
-import { kindOf } from './json.ts';
 import {
   bestReference,
   failureOfForm,
@@ -18,7 +18,6 @@ import {
   type ReferenceForm,
   referencesFor,
 } from './reference-forms.ts';
-import { strongTag, wholeBytes } from './resume.ts';
 import type { Answer, Transport } from './transport.ts';
 
 /** The contents of a branch, and where they go. */

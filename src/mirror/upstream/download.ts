@@ -1,22 +1,13 @@
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import type { Readable } from 'node:stream';
 
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { formatDuration, formatSize } from '../../lib/text/units.ts';
-import type { Cached } from './cached.ts';
-import type { Bandwidth } from './bandwidth.ts';
-import { LEAST_PROGRESS_BYTES, watchBody } from './body.ts';
+import { STALLS_IN_ALL } from './answers.ts';
+import { type Cached, type AnswerHeaders, announcedBytes, strongTag } from './headers.ts';
+import type { Bandwidth, Continuation } from './pace.ts';
 import type { Destination } from './destination.ts';
-import {
-  announcedBytes,
-  type Part,
-  readStep,
-  restHeaders,
-  resumesAtBytes,
-  type Step,
-  wholeBytes,
-} from './resume.ts';
-import type { Continuation } from './retries.ts';
 import type { Answer, AnswerLimits } from './transport.ts';
 
 export interface DownloadOptions {
@@ -210,4 +201,171 @@ function tooLarge({ what, maxBytes }: DownloadOptions, { url }: Answer): MirrorE
       hint: `What is mirrored stays as it is until the contents change. If the ${what} is right, raise archive.maxSize.`,
     },
   );
+}
+
+/**
+ * The share of such a period in which the receiver was not ready to take bytes, from which on a download's speed is not judged:
+ * the little time that is left may be no more than the delay of timers.
+ */
+const UNJUDGED_SHARE = 0.9;
+
+/**
+ * The bytes that a download must bring in each period of `STALLS_IN_ALL` stall timeouts, about a hundred bytes a second with the
+ * default settings, and the bytes that a try must bring to count as one that got further.
+ */
+const LEAST_PROGRESS_BYTES = 64 * 1024;
+
+export interface BodyBounds {
+  /** Most bytes, after decoding. */
+  readonly maxBytes: number;
+  readonly stallTimeoutMs: number;
+  /** Called whenever bytes come. */
+  readonly onProgress?: (() => void) | undefined;
+  readonly tooLarge: () => MirrorError;
+  readonly tooSlow: (durationMs: number) => MirrorError;
+}
+
+/** Watches a download while it comes. */
+interface Meter {
+  /** To be called with the number of bytes that came. @throws MirrorError as the bounds say, when they are too many */
+  readonly came: (moreBytes: number) => void;
+  /** Waits for something of our own, such as a slow disk: the service is not to blame for that time. */
+  readonly excuse: (wait: Promise<unknown>) => Promise<void>;
+  readonly stop: () => void;
+}
+
+/**
+ * Watches a body that is downloaded: one that is too great or hardly moves is stopped. What it must bring shrinks with the time in
+ * which nobody was ready to take it, and is nothing where that was nearly all of it.
+ * @param beforeBytes what came in the tries before, which counts for the greatest size
+ */
+export function watchBody(body: Readable, bounds: BodyBounds, beforeBytes = 0): Meter {
+  const periodMs = bounds.stallTimeoutMs * STALLS_IN_ALL;
+  let sizeBytes = beforeBytes;
+  let sizeAtStartBytes = beforeBytes;
+  let excusedMs = 0;
+  let excusedSinceMs: number | null = null;
+  const settle = (nowMs: number): void => {
+    if (excusedSinceMs === null) return;
+    excusedMs += nowMs - excusedSinceMs;
+    excusedSinceMs = nowMs;
+  };
+  const timer = setInterval(() => {
+    settle(performance.now());
+    const excusedShare = excusedMs / periodMs;
+    const leastBytes = excusedShare >= UNJUDGED_SHARE ? 0 : LEAST_PROGRESS_BYTES * (1 - excusedShare);
+    if (sizeBytes - sizeAtStartBytes < leastBytes) body.destroy(bounds.tooSlow(periodMs));
+    sizeAtStartBytes = sizeBytes;
+    excusedMs = 0;
+  }, periodMs);
+  return {
+    came: (moreBytes) => {
+      bounds.onProgress?.();
+      sizeBytes += moreBytes;
+      if (sizeBytes > bounds.maxBytes) throw bounds.tooLarge();
+    },
+    excuse: async (wait) => {
+      excusedSinceMs = performance.now();
+      try {
+        await wait;
+      } finally {
+        settle(performance.now());
+        excusedSinceMs = null;
+      }
+    },
+    stop: () => clearInterval(timer),
+  };
+}
+
+/** Going on with a download where it broke off (RFC 9110, sections 13.1.5 and 14). All of it is plain decisions. */
+
+/** The identity and length of the bytes of a download. */
+export interface Origin {
+  /** The strong entity tag by which the rest of the same bytes can be asked for; null where it cannot. */
+  readonly tag: string | null;
+  /** How many bytes there are in all; null where nobody said. */
+  readonly totalBytes: number | null;
+}
+
+/** The part of a download that is on disk. */
+export interface Part extends Origin {
+  readonly sizeBytes: number;
+}
+
+/** An answer to the request for a download, or for the rest of it. */
+export type Step =
+  /** The bytes from the first one on: those on disk are not needed. */
+  | { readonly kind: 'begins'; readonly origin: Origin }
+  /** The bytes that follow those on disk. `endBytes`: how many there are then. */
+  | { readonly kind: 'continues'; readonly origin: Origin; readonly endBytes: number }
+  /** It is not what was asked for, and nothing of it may be used. */
+  | { readonly kind: 'unfit'; readonly reason: string };
+
+/** How many bytes there are in all, as the answer that begins them says; null where it does not. */
+export function wholeBytes(headers: AnswerHeaders): number | null {
+  return isCoded(headers) ? null : announcedBytes(headers);
+}
+
+/** Where the next question goes on, in bytes: 0 where it is for everything. */
+export function resumesAtBytes(part: Part | null): number {
+  return part?.tag === null || part === null ? 0 : part.sizeBytes;
+}
+
+/** The headers that ask for the rest of the same bytes, or for everything where they are no more the same. */
+export function restHeaders(part: Part | null): Record<string, string> {
+  const atBytes = resumesAtBytes(part);
+  return atBytes === 0 || part === null || part.tag === null
+    ? {}
+    : { range: `bytes=${atBytes}-`, 'if-range': part.tag };
+}
+
+/**
+ * Decides what an answer with status 200, 206 or 416 is.
+ * @param part what is on disk; null where nothing was asked for but everything
+ */
+export function readStep(status: number, headers: AnswerHeaders, part: Part | null): Step {
+  const atBytes = resumesAtBytes(part);
+  if (status === 200) return { kind: 'begins', origin: originOf(headers, part) };
+  if (part === null || atBytes === 0) return unfit(`with status ${status} to a question for everything`);
+  if (status === 416) return unfit(`that there is nothing from byte ${atBytes} on (status 416)`);
+  if (isCoded(headers)) return unfit('with a part in a content coding');
+  if (headers['content-type']?.trim().toLowerCase().startsWith('multipart/byteranges') === true)
+    return unfit('with several parts where one was asked for');
+  if (strongTag(headers['etag']) !== part.tag) return unfit('with a part of other bytes (ETag)');
+  return restOf(headers, part, atBytes);
+}
+
+/** Reads Content-Range (RFC 9110, section 14.4). */
+function restOf(headers: AnswerHeaders, part: Part, atBytes: number): Step {
+  const text = headers['content-range'] ?? '';
+  const match = /^bytes (\d{1,15})-(\d{1,15})\/(\d{1,15})$/i.exec(text.trim());
+  const [first, last, totalBytes] = match === null ? [] : match.slice(1).map(Number);
+  if (first === undefined || last === undefined || totalBytes === undefined)
+    return unfit('with a part that does not say which (Content-Range)');
+  const endBytes = last + 1;
+  const isSameTotal = part.totalBytes === null || part.totalBytes === totalBytes;
+  if (first !== atBytes || endBytes <= first || endBytes > totalBytes || !isSameTotal)
+    return unfit(`with another part than asked for (Content-Range: ${text.trim()})`);
+  const lengthBytes = announcedBytes(headers);
+  if (lengthBytes !== null && lengthBytes !== endBytes - first)
+    return unfit('with a part that has another length than it says (Content-Length)');
+  return { kind: 'continues', origin: { tag: part.tag, totalBytes }, endBytes };
+}
+
+function originOf(headers: AnswerHeaders, part: Part | null): Origin {
+  const tag = isCoded(headers) ? null : strongTag(headers['etag']);
+  // A server that sends the same bytes from the beginning, although asked for the rest, does not know ranges.
+  const isIgnored = resumesAtBytes(part) > 0 && tag === part?.tag;
+  const isRefused = /(?:^|,)\s*none\s*(?:,|$)/i.test(headers['accept-ranges'] ?? '');
+  return { tag: isIgnored || isRefused ? null : tag, totalBytes: wholeBytes(headers) };
+}
+
+/** In a content coding, neither lengths nor places are those of the bytes on disk. */
+function isCoded(headers: AnswerHeaders): boolean {
+  const coding = (headers['content-encoding'] ?? '').trim().toLowerCase();
+  return coding !== '' && coding !== 'identity';
+}
+
+function unfit(reason: string): Step {
+  return { kind: 'unfit', reason };
 }

@@ -1,10 +1,9 @@
 import { pageSchema } from '../../lib/api/schemas.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import type { Cached } from './cached.ts';
+import { digestOfBytes, parseJson, readWhole, wrongKind } from './answers.ts';
+import { type Cached, strongTag } from './headers.ts';
 import { credentialRefused, statusError } from './failures.ts';
-import { digestOfBytes, parseJson, readWhole, wrongKind } from './json.ts';
 import { nextPageUrl } from './page-addresses.ts';
-import { strongTag } from './resume.ts';
 import type { Answer, AnswerLimits, Transport } from './transport.ts';
 import { readWorkbookRows, type WorkbookRows } from './workbook-rows.ts';
 

@@ -3,11 +3,18 @@ import type { z } from 'zod';
 import { REPOSITORIES_PATH } from '../../lib/api/requests.ts';
 import { repositoriesSchema, repositorySchema } from '../../lib/api/schemas.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import type { Cached } from './cached.ts';
+import {
+  digestOfBytes,
+  parseJson,
+  readWhole,
+  wrongKind,
+  type MalformedRow,
+  malformedRow,
+  malformedSentences,
+} from './answers.ts';
+import type { Cached } from './headers.ts';
 import type { Repository } from './listing.ts';
 import { addressHint, credentialRefused, statusError } from './failures.ts';
-import { digestOfBytes, parseJson, readWhole, wrongKind } from './json.ts';
-import { type MalformedRow, malformedRow, malformedSentences } from './malformed-rows.ts';
 import type { Answer, AnswerLimits, Transport } from './transport.ts';
 
 /** The repositories that the rows of the list name. */

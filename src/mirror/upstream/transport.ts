@@ -1,8 +1,19 @@
 import { type Generation, requestHeaders } from '../../lib/api/requests.ts';
 import { retryAfterMs } from '../../lib/time/back-off.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { type Bandwidth, createBandwidth } from './bandwidth.ts';
-import { type Cached, cachedAnswer } from './cached.ts';
+import {
+  type Bandwidth,
+  createBandwidth,
+  type Continuation,
+  extendPause,
+  type PauseMemory,
+  pausesOrigin,
+  type RetryPolicy,
+  Tries,
+  waitFor,
+  waitOut,
+} from './pace.ts';
+import { type Cached, cachedAnswer } from './headers.ts';
 import {
   type ConnectionOptions,
   type Connections,
@@ -23,16 +34,6 @@ import {
 } from './failures.ts';
 import { Keyring, type KeyringOptions } from './keyring.ts';
 import { redirectTarget } from './redirects.ts';
-import {
-  type Continuation,
-  extendPause,
-  type PauseMemory,
-  pausesOrigin,
-  type RetryPolicy,
-  Tries,
-  waitFor,
-  waitOut,
-} from './retries.ts';
 
 /** How requests are made. Durations in milliseconds. */
 export interface TransportOptions

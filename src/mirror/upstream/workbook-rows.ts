@@ -1,5 +1,5 @@
 import { type ApiWorkbook, workbookSchema } from '../../lib/api/schemas.ts';
-import { type MalformedRow, malformedRow } from './malformed-rows.ts';
+import { type MalformedRow, malformedRow } from './answers.ts';
 import type { WorkbookRow } from './listing.ts';
 
 /** The rows of a page of the list of workbooks. */

@@ -1,8 +1,8 @@
 import { type WorkbookStatusFilter, workbooksPath } from '../../lib/api/requests.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { type Cached, olderOf } from './cached.ts';
+import { type Cached, olderOf } from './headers.ts';
 import type { WorkbookRow } from './listing.ts';
-import { type MalformedRow, malformedSentences } from './malformed-rows.ts';
+import { type MalformedRow, malformedSentences } from './answers.ts';
 import { type Page, readPage } from './pages.ts';
 import type { Transport } from './transport.ts';
 

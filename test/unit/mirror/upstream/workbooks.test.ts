@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { createBandwidth } from '../../../../src/mirror/upstream/bandwidth.ts';
+import { createBandwidth } from '../../../../src/mirror/upstream/pace.ts';
 import type { Answer, Transport, TransportRequest } from '../../../../src/mirror/upstream/transport.ts';
 import {
   doubtAbout,

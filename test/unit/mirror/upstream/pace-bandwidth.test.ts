@@ -1,12 +1,7 @@
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import {
-  createBandwidth,
-  fullBucket,
-  pieceBytes,
-  refill,
-} from '../../../../src/mirror/upstream/bandwidth.ts';
+import { createBandwidth, fullBucket, pieceBytes, refill } from '../../../../src/mirror/upstream/pace.ts';
 
 const NEVER = new AbortController().signal;
 

@@ -1,5 +1,18 @@
 import { roughDuration } from '../../lib/text/humanize.ts';
-import type { AnswerHeaders } from './resume.ts';
+
+/** Headers of an answer, with names in lower case. */
+export type AnswerHeaders = Readonly<Record<string, string | undefined>>;
+
+/** Only a strong tag says that the bytes are the same (RFC 9110, section 8.8.1). */
+export function strongTag(etag: string | undefined): string | null {
+  return etag !== undefined && /^"[\u0021\u0023-\u007e]*"$/.test(etag) ? etag : null;
+}
+
+/** The length that an answer says its body has, before decoding; null where it says none. */
+export function announcedBytes(headers: AnswerHeaders): number | null {
+  const text = headers['content-length'];
+  return text !== undefined && /^\d+$/.test(text) ? Number(text) : null;
+}
 
 /** An answer that a cache between here and the service gave in place of the service (RFC 9111, section 5.1). */
 export interface Cached {

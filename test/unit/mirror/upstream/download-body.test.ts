@@ -2,8 +2,8 @@ import { Readable } from 'node:stream';
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { type BodyBounds, watchBody } from '../../../../src/mirror/upstream/body.ts';
-import { readWhole } from '../../../../src/mirror/upstream/json.ts';
+import { type BodyBounds, watchBody } from '../../../../src/mirror/upstream/download.ts';
+import { readWhole } from '../../../../src/mirror/upstream/answers.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 
 const URL_OF_LIST = new URL('https://service.example/api/repos');

@@ -6,8 +6,8 @@ import {
   readStep,
   restHeaders,
   resumesAtBytes,
-  strongTag,
-} from '../../../../src/mirror/upstream/resume.ts';
+} from '../../../../src/mirror/upstream/download.ts';
+import { strongTag } from '../../../../src/mirror/upstream/headers.ts';
 
 const PART: Part = { tag: '"a"', totalBytes: 1000, sizeBytes: 400 };
 const REST = { etag: '"a"', 'content-range': 'bytes 400-999/1000', 'content-length': '600' };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { kindOf } from '../../../../src/mirror/upstream/json.ts';
+import { kindOf } from '../../../../src/mirror/upstream/answers.ts';
 
 describe('an answer seems to be', () => {
   it.each([

@@ -7,7 +7,7 @@ import {
   type PauseMemory,
   Tries,
   waitOut,
-} from '../../../../src/mirror/upstream/retries.ts';
+} from '../../../../src/mirror/upstream/pace.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { HOUR_MS, NOW_MS } from '../../../support/builders.ts';
 
