@@ -1,7 +1,26 @@
-import { entriesOf } from '../../lib/zip/directory.ts';
-import { readEnd } from '../../lib/zip/end-record.ts';
-import { viewOf, type ZipBytes } from '../../lib/zip/zip-bytes.ts';
-import { isArchiveStart, isCompoundStart, START_BYTES } from './file-kind.ts';
+import { entriesOf } from './directory.ts';
+import { readEnd } from './end-record.ts';
+import { viewOf, type ZipBytes } from './zip-bytes.ts';
+
+/** How much of a file tells its kind. */
+export const START_BYTES = 512;
+
+/** How zip archives begin: with an entry, or, where they are empty, with the end of the directory (APPNOTE 6.3.10, 4.3). */
+const ARCHIVE_STARTS = ['PK\u0003\u0004', 'PK\u0005\u0006', 'PK\u0006\u0006'];
+
+/** Whether a file that begins so may be a zip archive. */
+export function isArchiveStart(start: Uint8Array): boolean {
+  const text = Buffer.from(start).toString('latin1');
+  return ARCHIVE_STARTS.some((magic) => text.startsWith(magic));
+}
+
+/** Of a compound file (MS-CFB, section 2.2): the old workbooks, and new ones that have a password (MS-OFFCRYPTO, section 1.3). */
+const COMPOUND_FILE = '\u00d0\u00cf\u0011\u00e0\u00a1\u00b1\u001a\u00e1';
+
+/** Whether a file that begins so may be a compound file. */
+export function isCompoundStart(start: Uint8Array): boolean {
+  return Buffer.from(start).toString('latin1').startsWith(COMPOUND_FILE);
+}
 
 /**
  * Whether a file proves by its own format that it ends where it should: a zip archive, as new workbooks are, or a compound file,
