@@ -4,7 +4,7 @@ import { createSerialQueue } from '../lib/concurrency/serial-queue.ts';
 import { createClient, type ServiceClient } from '../mirror/upstream/client.ts';
 import type { KeyChange, KeyMemory } from '../mirror/upstream/keyring.ts';
 import type { PauseMemory } from '../mirror/upstream/pace.ts';
-import type { ReferenceMemory } from '../mirror/upstream/reference-forms.ts';
+import type { ReferenceMemory } from '../mirror/upstream/repositories.ts';
 import { createTransport, type Transport } from '../mirror/upstream/transport.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { eventFailure } from '../mirror/pass/events.ts';

@@ -2,7 +2,13 @@ import type { WorkbookStatusFilter } from '../../lib/api/requests.ts';
 import { unlessAborted } from '../../lib/concurrency/concurrency.ts';
 import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { countNames, type ReferenceMemory } from './reference-forms.ts';
+import {
+  countNames,
+  type ReferenceMemory,
+  readRepositories,
+  type RepositoryList,
+  type RepositoryMemory,
+} from './repositories.ts';
 import { knownBranch, type Listing, type Repository, type UnreadRows, type WorkbookRow } from './listing.ts';
 import {
   type ContentsAnswer,
@@ -16,7 +22,6 @@ import {
 } from './download-contents.ts';
 import { olderOf } from './headers.ts';
 import { ownRepositories, type Shard } from '../plan/shard.ts';
-import { readRepositories, type RepositoryList, type RepositoryMemory } from './repositories.ts';
 import type { Transport } from './transport.ts';
 import { type ListMemory, readWorkbooks, type WorkbookList } from './workbooks.ts';
 

@@ -16,7 +16,7 @@ import {
   type ReferenceContext,
   type ReferenceForm,
   referencesFor,
-} from './reference-forms.ts';
+} from './repositories.ts';
 import type { Answer, Transport } from './transport.ts';
 
 /** The contents of a branch, and where they go. */

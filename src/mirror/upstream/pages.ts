@@ -1,11 +1,18 @@
-import { pageSchema } from '../../lib/api/schemas.ts';
+import { pageSchema, type ApiWorkbook, workbookSchema } from '../../lib/api/schemas.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { digestOfBytes, parseJson, readWhole, wrongKind } from './answers.ts';
+import {
+  digestOfBytes,
+  parseJson,
+  readWhole,
+  wrongKind,
+  type MalformedRow,
+  malformedRow,
+} from './answers.ts';
 import { type Cached, strongTag } from './headers.ts';
 import { credentialRefused, statusError } from './failures.ts';
-import { nextPageUrl } from './page-addresses.ts';
 import type { Answer, AnswerLimits, Transport } from './transport.ts';
-import { readWorkbookRows, type WorkbookRows } from './workbook-rows.ts';
+import { WORKBOOKS_PATH } from '../../lib/api/requests.ts';
+import type { WorkbookRow } from './listing.ts';
 
 /** A page of the list of workbooks. */
 export interface Page extends WorkbookRows {
@@ -93,5 +100,124 @@ function understand(
     count,
     next: next === null || next === undefined || next === '' ? null : nextPageUrl(next, answer.url),
     ...readWorkbookRows(results),
+  };
+}
+
+/**
+ * Where the next page is. `next` may be absolute, a path or a query, and behind a proxy it may name the service's inner
+ * host or lack the prefix of the base address: the token goes to this list only, so that of a `next` that leads elsewhere
+ * only the query counts (service specification, section 2.5: "Reference to the next page").
+ * @param next the reference as the page gives it
+ * @param current the address that the page came from
+ * @throws MirrorError `listing.malformed` when it is no reference to another page of this list
+ */
+export function nextPageUrl(next: string, current: URL): URL {
+  if (next.length > MAX_REFERENCE_LENGTH) throw malformed(next);
+  const resolved = URL.parse(next, current.href);
+  if (resolved === null) throw malformed(next);
+  const list = listPath(current);
+  const isBelow = resolved.origin === current.origin && resolved.pathname.startsWith(`${list}/`);
+  const target = new URL(isBelow ? resolved : current);
+  if (!isBelow) {
+    if (resolved.search === '') throw malformed(next);
+    if (current.pathname !== `${list}/`) target.pathname = list;
+    target.search = resolved.search;
+  }
+  target.username = '';
+  target.password = '';
+  const status = current.searchParams.get('status');
+  if (status !== null && !target.searchParams.has('status')) target.searchParams.set('status', status);
+  target.hash = '';
+  return target;
+}
+
+/** Servers need take no longer addresses (RFC 9110, section 4.1). */
+const MAX_REFERENCE_LENGTH = 8000;
+
+/** The path of the list itself, of which a page may be a part. */
+function listPath(current: URL): string {
+  const at = current.pathname.indexOf(WORKBOOKS_PATH);
+  return at === -1 ? current.pathname : current.pathname.slice(0, at + WORKBOOKS_PATH.length);
+}
+
+function malformed(next: string): MirrorError {
+  return new MirrorError(
+    'listing.malformed',
+    `The list of workbooks names a next page that cannot be followed: ${JSON.stringify(next.slice(0, 200))}.`,
+    {
+      hint: 'Nothing was deleted. If it stays, report it to the vendor of the service.',
+    },
+  );
+}
+
+/** The rows of a page of the list of workbooks. */
+interface WorkbookRows {
+  readonly rows: readonly WorkbookRow[];
+  /** Rows that could not be understood. */
+  readonly malformed: readonly MalformedRow[];
+}
+
+/**
+ * Reads the rows of a page one by one, so that one bad row hides no other. Rows are kept for long: texts that several of
+ * them have, such as a repository's name or a commit's message, are kept once.
+ */
+function readWorkbookRows(results: readonly unknown[]): WorkbookRows {
+  const shared = shareTexts();
+  const rows: WorkbookRow[] = [];
+  const malformed: MalformedRow[] = [];
+  for (const [at, result] of results.entries()) {
+    const parsed = workbookSchema.safeParse(result);
+    if (parsed.success) rows.push(toRow(parsed.data, shared));
+    else malformed.push(malformedRow(result, parsed.error.issues, at));
+  }
+  return { rows, malformed };
+}
+
+/** Gives for a text the first one that was equal to it. */
+type SharedTexts = <Text extends string | null>(text: Text) => Text | string;
+
+function shareTexts(): SharedTexts {
+  const known = new Map<string, string>();
+  return (text) => {
+    if (text === null) return text;
+    const before = known.get(text);
+    if (before === undefined) known.set(text, text);
+    return before ?? text;
+  };
+}
+
+function toRow(workbook: ApiWorkbook, shared: SharedTexts): WorkbookRow {
+  const { version, status, id } = workbook;
+  const repository = shared(workbook.integration);
+  return {
+    id,
+    path: pathIn(id, repository, workbook.name.replace(/^\/+/, '')),
+    repository,
+    branch: shared(version.branch),
+    versionId: shared(version.id),
+    author: shared(version.author ?? null),
+    message: shared(version.message ?? null),
+    createdAt: shared(version.created_at ?? null),
+    action: shared(version.action ?? null),
+    parentId: shared(version.parent?.id ?? null),
+    versionStatus: shared(version.status ?? null),
+    processing: status?.processing ?? 0,
+    failure: status?.failure ?? 0,
+    ...fileFacts(workbook.file),
+  };
+}
+
+/** The path, as a part of the id where it is one: the engine keeps a part of a text without copying it. */
+function pathIn(id: string, repository: string, path: string): string {
+  const at = repository.length + 1;
+  const isPart =
+    id.length === at + path.length && id[at - 1] === '/' && id.startsWith(repository) && id.endsWith(path);
+  return isPart ? id.slice(at) : path;
+}
+
+function fileFacts(file: ApiWorkbook['file']): Pick<WorkbookRow, 'sizeBytes' | 'sha256'> {
+  return {
+    ...(typeof file?.size === 'number' ? { sizeBytes: file.size } : {}),
+    ...(typeof file?.digest === 'string' ? { sha256: file.digest.toLowerCase() } : {}),
   };
 }

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { nextPageUrl } from '../../../../src/mirror/upstream/page-addresses.ts';
+import { nextPageUrl } from '../../../../src/mirror/upstream/pages.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 
 const CURRENT = new URL('https://service.example/app/api/v1/workbooks');

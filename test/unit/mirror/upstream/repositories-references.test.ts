@@ -6,7 +6,7 @@ import {
   type Reference,
   REFERENCE_FORMS,
   referencesFor,
-} from '../../../../src/mirror/upstream/reference-forms.ts';
+} from '../../../../src/mirror/upstream/repositories.ts';
 import type { Repository } from '../../../../src/mirror/upstream/listing.ts';
 import { repository } from '../../../support/builders.ts';
 
