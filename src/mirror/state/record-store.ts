@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 
-import { Keyv } from 'keyv';
+import type { Keyv } from 'keyv';
 import type { z } from 'zod';
 
 import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import type { TargetRecord } from '../plan/record.ts';
 import { type TargetId, targetKey } from '../upstream/listing.ts';
-import type { NamespaceStore } from './adapter.ts';
 import type { Attempt } from './attempt.ts';
 import { type lastPassSchema, storedRecordSchema } from './schemas.ts';
 
@@ -46,7 +45,6 @@ interface Contents {
 
 /** The records of targets and the last pass, in a store that only this process writes. Every call may throw `state.unavailable`. */
 export class RecordStore {
-  readonly #texts = new RecordTexts();
   readonly #targets: Keyv;
   readonly #lastPass: PassDocument;
   readonly #attempt: Attempt;
@@ -54,8 +52,8 @@ export class RecordStore {
   /** Null while it is not known what is kept: before the first reading, and after a failure. */
   #contents: Contents | null = null;
 
-  constructor(store: NamespaceStore, lastPass: PassDocument, attempt: Attempt) {
-    this.#targets = new Keyv({ store, serialization: this.#texts });
+  constructor(targets: Keyv, lastPass: PassDocument, attempt: Attempt) {
+    this.#targets = targets;
     this.#lastPass = lastPass;
     this.#attempt = attempt;
   }
@@ -114,10 +112,11 @@ export class RecordStore {
     // A pass may end in between: the earlier listing is true of all records, whether they were read before or after that.
     const before = await this.#lastPass.read();
     const records = new Map<string, StoredRecord>();
-    const entries: AsyncIterable<readonly [string, StoredRecord | null]> = this.#targets.iterator();
-    for await (const [, record] of entries)
-      if (record !== null) records.set(targetKey(record.target), record);
-    this.#texts.endReading();
+    const entries: AsyncIterable<readonly unknown[]> = this.#targets.iterator();
+    for await (const [, value] of entries) {
+      const { data } = storedRecordSchema.safeParse(value);
+      if (data !== undefined) records.set(targetKey(data.target), data);
+    }
     const after = await this.#lastPass.read();
     return { records, listedAtMs: earlier(before?.listedAtMs ?? null, after?.listedAtMs ?? null) };
   }
@@ -141,39 +140,6 @@ export class RecordStore {
         throw error;
       }
     });
-  }
-}
-
-/** The texts of records. One that the last reading met is not parsed again: most records are as they were. */
-class RecordTexts {
-  #known = new Map<string, WrappedRecord>();
-  #met = new Map<string, WrappedRecord>();
-
-  readonly stringify = (value: unknown): string => JSON.stringify(value);
-
-  readonly parse = <T>(text: string): T => {
-    const wrapped = this.#known.get(text) ?? parseRecord(text);
-    this.#met.set(text, wrapped);
-    return wrapped as T;
-  };
-
-  endReading(): void {
-    this.#known = this.#met;
-    this.#met = new Map();
-  }
-}
-
-/** A record as keyv wraps it; null for a text that is none. */
-interface WrappedRecord {
-  readonly value: StoredRecord | null;
-}
-
-function parseRecord(text: string): WrappedRecord {
-  try {
-    const { value } = Object(JSON.parse(text)) as { readonly value?: unknown };
-    return { value: storedRecordSchema.safeParse(value).data ?? null };
-  } catch {
-    return { value: null };
   }
 }
 

@@ -66,7 +66,7 @@ export async function openState(options: StateOptions) {
   };
   const shares = createShares(backend, options);
   const passes = plainDocument(service, 'last-pass', lastPassSchema.nullable().catch(null));
-  const records = new RecordStore(backend.store(named('targets')), passes, attempt);
+  const records = new RecordStore(open('targets'), passes, attempt);
   const failures = document('reported-failures', reportedFailuresSchema.catch({}));
   const drift = document('drift', driftSchema.catch({}));
   const troubles = document('troubles', troublesSchema.catch({}));

@@ -1,4 +1,5 @@
 import * as fc from 'fast-check';
+import { Keyv } from 'keyv';
 import { describe, expect, it } from 'vitest';
 
 import { nextRecord, type RecordStep } from '../../../../src/mirror/plan/next-record.ts';
@@ -27,7 +28,7 @@ class Disk {
 
   /** Opens it, as a process does that begins. */
   open(): RecordStore {
-    const targets = new NamespaceStore(this.#entries, 'targets');
+    const targets = new Keyv({ store: new NamespaceStore(this.#entries, 'targets') });
     const passes = {
       read: async () => this.#pass,
       write: async (pass: StoredPass) => this.#write(() => (this.#pass = pass)),
