@@ -2,7 +2,8 @@ import { MISSING } from '../../src/probe/references.ts';
 import { withSharedNames } from '../../src/probe/repositories.ts';
 import type { Reply } from './http.ts';
 import type { SampledBranch, SampledFile, Subject } from './subject.ts';
-import { given, holds, NotApplicable, NotMet, type Statement } from './verdict.ts';
+import { given, holds, NotApplicable, NotMet } from './verdict.ts';
+import type { Statement } from './statement.ts';
 import { readZip } from './zip.ts';
 
 /** What the specification says of contents (section 4.1), and what HTTP says of what may be offered with them. */

@@ -4,7 +4,8 @@ import { isObject, type JsonObject } from '../../src/probe/words.ts';
 import type { Reply } from './http.ts';
 import { externalNamesFault, repositoryFault } from './repositories.ts';
 import { jsonOf, type Subject } from './subject.ts';
-import { given, holds, NotMet, type Statement } from './verdict.ts';
+import { given, holds, NotMet } from './verdict.ts';
+import type { Statement } from './statement.ts';
 
 /** What the specification says of creating repositories (section 4.1); what is created stays. */
 

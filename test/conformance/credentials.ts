@@ -1,6 +1,7 @@
 import { requestHeaders } from '../../src/lib/api/requests.ts';
 import { jsonOf, type Subject } from './subject.ts';
-import { holds, type Statement } from './verdict.ts';
+import { holds } from './verdict.ts';
+import type { Statement } from './statement.ts';
 
 /** What the specification says of credentials and headers (sections 5 and 9). */
 

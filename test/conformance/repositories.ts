@@ -1,5 +1,6 @@
 import { isObject, type JsonObject } from '../../src/probe/words.ts';
-import { allHold, given, holds, type Statement } from './verdict.ts';
+import { allHold, given, holds } from './verdict.ts';
+import type { Statement } from './statement.ts';
 import { jsonOf, type Subject } from './subject.ts';
 
 /** What the specification says of the list of repositories (sections 2.1, 4.1 and 5.1). */

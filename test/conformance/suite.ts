@@ -3,7 +3,8 @@ import { CREATION_STATEMENTS } from './creation.ts';
 import { CREDENTIAL_STATEMENTS } from './credentials.ts';
 import { REPOSITORY_STATEMENTS } from './repositories.ts';
 import type { Subject } from './subject.ts';
-import { type Kind, type Need, NotApplicable, NotMet, type Statement } from './verdict.ts';
+import { type Need, NotApplicable, NotMet } from './verdict.ts';
+import type { Kind, Statement } from './statement.ts';
 import { WORKBOOK_STATEMENTS } from './workbooks.ts';
 
 /** All statements, in the order in which they are tried: what creates something comes last. */

@@ -1,6 +1,7 @@
 import { isObject, type JsonObject, partOf } from '../../src/probe/words.ts';
 import type { PageSeen, Subject } from './subject.ts';
-import { allHold, holds, NotApplicable, NotMet, type Statement } from './verdict.ts';
+import { allHold, holds, NotApplicable, NotMet } from './verdict.ts';
+import type { Statement } from './statement.ts';
 
 /** What the specification says of the list of workbooks (sections 2.2 to 2.5, 3 and 4.2). */
 

@@ -2,7 +2,7 @@ import { LONGEST_TIMER_MS } from '../../lib/time/longest-timer.ts';
 import { Places } from '../../lib/concurrency/places.ts';
 import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { backOffDelayMs, type BackOffPolicy } from '../../lib/time/back-off.ts';
-import type { Registry } from './registry.ts';
+import type { RegisteredRepository } from './registry-index.ts';
 
 /** The work that is done on repositories, by their ids. */
 export interface FetchWork {
@@ -184,7 +184,13 @@ export function nextTurn(
  * @param intervalMs how often each is compared, in milliseconds
  */
 export function createFetching(
-  { list, fetches }: Pick<Registry, 'list'> & { readonly fetches: Pick<Registry['fetches'], 'whenDue'> },
+  {
+    list,
+    fetches,
+  }: {
+    readonly list: () => readonly RegisteredRepository[];
+    readonly fetches: { readonly whenDue: (id: string) => void };
+  },
   { intervalMs }: { readonly intervalMs: number },
 ): { readonly close: () => void } {
   const external = (): string[] => list().flatMap(({ id, source }) => (source === null ? [] : [id]));

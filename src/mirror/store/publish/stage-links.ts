@@ -8,7 +8,6 @@ import type { LinkRequest } from '../../file-work/tasks.ts';
 import type { ManifestFile } from '../manifest.ts';
 import { STAGED } from './intent.ts';
 import { linkOrCopy } from '../links.ts';
-import type { Stage } from './stage.ts';
 
 /** The folders of a stage, and the files that it holds so far. */
 export interface StagePlaces {
@@ -23,14 +22,8 @@ export interface StagePlaces {
 /** Links that are made at a time: Node has four threads for them, and each should have a next one at hand. */
 const LINKS_AT_ONCE = 16;
 
-/** The trees of links in a stage. */
-export function linkedTrees({ folder, published, staged, onProgress }: StagePlaces): Pick<
-  Stage,
-  'linkPublished' | 'linkFrom' | 'keepPublished' | 'makeView'
-> & {
-  /** Whether any were made. */
-  readonly exist: () => boolean;
-} {
+/** The trees of links in a stage, see `Stage`. `exist` tells whether any were made. */
+export function linkedTrees({ folder, published, staged, onProgress }: StagePlaces) {
   const tree = join(folder, STAGED.tree);
   let areMade = false;
   const linkAll = async <T>(
@@ -48,11 +41,11 @@ export function linkedTrees({ folder, published, staged, onProgress }: StagePlac
   };
   return {
     exist: () => areMade,
-    linkPublished: (files) =>
+    linkPublished: (files: readonly ManifestFile[]) =>
       onDisk('linking unchanged files', () =>
         linkAll(files, (part) => ({ from: published, ...pathsAndFacts(part) })),
       ),
-    linkFrom: async (from, paths) => {
+    linkFrom: async (from: string, paths: readonly string[]) => {
       await onDisk('linking files', () => linkAll(paths, (part) => ({ from, paths: part, facts: null })));
       for (const path of paths) staged.add(path);
     },
@@ -66,7 +59,7 @@ export function linkedTrees({ folder, published, staged, onProgress }: StagePlac
         for (const path of await filesIn(published))
           await unlessMissing(linkOrCopy(join(published, path), await place(path)));
       }),
-    makeView: (paths) =>
+    makeView: (paths: readonly string[]) =>
       onDisk('showing the new tree', async () => {
         const view = join(folder, STAGED.view);
         areMade = true;
