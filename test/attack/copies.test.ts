@@ -18,22 +18,22 @@ beforeEach(async () => {
 afterEach(() => rm(root, { recursive: true }));
 
 describe('a copy of a directory whose program was killed', () => {
-  it('has intents that know the copied files', async () => {
+  it('has journals that know the copied files', async () => {
     await writeFile(join(from, 'whole/manifest.json'), '{}');
     const { ino } = await lstat(join(from, 'whole/manifest.json'));
-    await writeFile(join(from, 'whole/intent.json'), JSON.stringify({ manifestInode: ino, other: ino }));
+    await writeFile(join(from, 'whole/journal.json'), JSON.stringify({ inode: ino, other: ino }));
     await copyKilled(from, to);
     const copied = await lstat(join(to, 'whole/manifest.json'));
-    expect(JSON.parse(await readFile(join(to, 'whole/intent.json'), 'utf8'))).toEqual({
-      manifestInode: copied.ino,
+    expect(JSON.parse(await readFile(join(to, 'whole/journal.json'), 'utf8'))).toEqual({
+      inode: copied.ino,
       other: ino,
     });
   });
 
-  it.each(['', '{"how":"link"'])('has intents that were cut off as they are: %j', async (text) => {
-    await writeFile(join(from, 'cut/intent.json'), text);
+  it.each(['', '{"targets":'])('has journals that were cut off as they are: %j', async (text) => {
+    await writeFile(join(from, 'cut/journal.json'), text);
     await copyKilled(from, to);
-    expect(await readFile(join(to, 'cut/intent.json'), 'utf8')).toBe(text);
+    expect(await readFile(join(to, 'cut/journal.json'), 'utf8')).toBe(text);
   });
 });
 

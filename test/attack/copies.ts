@@ -11,29 +11,29 @@ export function copyFolder(from: string, to: string): void {
   if (status !== 0) throw new Error(`cannot copy: ${stderr}`);
 }
 
-/** The name of an intent in its stage. */
-const INTENT_FILE = 'intent.json';
+/** The name of a journal in its stage. */
+const JOURNAL_FILE = 'journal.json';
 
-/** Copies a directory whose program was killed: what its intents know by inodes has others in the copy. */
+/** Copies a directory whose program was killed: what its journals know by inodes has others in the copy. */
 export async function copyKilled(from: string, to: string): Promise<void> {
   copyFolder(from, to);
   const paths = await readdir(from, { recursive: true });
   const inodes = new Map<number, number>();
   for (const path of paths)
     inodes.set((await lstat(join(from, path))).ino, (await lstat(join(to, path))).ino);
-  for (const path of paths.filter((each) => basename(each) === INTENT_FILE)) {
+  for (const path of paths.filter((each) => basename(each) === JOURNAL_FILE)) {
     const text = await readFile(join(to, path), 'utf8');
     await writeFile(join(to, path), withInodes(text, inodes));
   }
 }
 
-/** The text of an intent for a copy; of one that the kill left in pieces, the same pieces. */
+/** The text of a journal for a copy; of one that the kill left in pieces, the same pieces. */
 function withInodes(text: string, inodes: ReadonlyMap<number, number>): string {
   try {
-    const intent: unknown = JSON.parse(text, (key, value: unknown) =>
-      key.endsWith('Inode') && typeof value === 'number' ? (inodes.get(value) ?? value) : value,
+    const journal: unknown = JSON.parse(text, (key, value: unknown) =>
+      key === 'inode' && typeof value === 'number' ? (inodes.get(value) ?? value) : value,
     );
-    return JSON.stringify(intent);
+    return JSON.stringify(journal);
   } catch (error) {
     if (error instanceof SyntaxError) return text;
     throw error;

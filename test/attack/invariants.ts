@@ -186,13 +186,16 @@ async function layoutsIn(directory: string): Promise<DirectoryLayout[]> {
   return [layout, ...(await otherInstances(layout))];
 }
 
-/** What is not right with the history of a target that left the mirror once: one whole tree, with its manifest. */
+/** What is not right with the history of a target of which one state left the mirror: its manifest, and what is not published still. */
 export async function historyFaults(directory: string, target: string, tree: Tree): Promise<string[]> {
   const folder = join(directory, 'history', target);
   const names = ((await ifThere(readdir(folder))) ?? []).sort();
   const [name = ''] = names;
   if (names.length !== 2 || names[1] !== `${name}.json`)
     return [`history/${target} holds ${names.join(', ') || 'nothing'}`];
-  const found = await readTree(join(folder, name));
+  const kept = await readTree(join(folder, name));
+  const published = (await readTree(join(directory, 'mirror', target))) ?? new Map();
+  const unchanged = [...published].filter(([path]) => tree.has(path) && kept?.has(path) !== true);
+  const found = kept === null ? null : new Map([...unchanged, ...kept]);
   return isSameTree(found, tree) ? [] : [`history/${target}/${name} is ${describeTree(found)}`];
 }

@@ -28,7 +28,7 @@ export function readOwnFile(path: string, maxBytes: number): Promise<OwnText> {
 }
 
 /** As {@link readOwnFile}. @throws also ESTALE, where another machine replaces or removes the file */
-export async function readOwnFileOnce(path: string, maxBytes: number): Promise<OwnText> {
+async function readOwnFileOnce(path: string, maxBytes: number): Promise<OwnText> {
   try {
     const found = await unlessMissing(withOpen(path, READ_FLAGS, (handle) => readText(handle, maxBytes)));
     return found ?? { kind: 'missing' };

@@ -5,7 +5,6 @@ import { dirname, join } from 'node:path';
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { NO_LINKS } from '../file-work/link.ts';
-import type { Intent } from './publish/intent.ts';
 import type { DirectoryLayout } from './layout.ts';
 import { treeAt } from './published-tree.ts';
 
@@ -40,52 +39,12 @@ function isOwnLink(layout: DirectoryLayout, target: string): boolean {
   return kind === 'link' || kind === 'dangling';
 }
 
-/** Intents that replace or remove what stands at the place of their target as a whole, or leave it alone. */
-const AT_PLACE: ReadonlySet<Intent['how']> = new Set(['exchange', 'link', 'manifest', 'relocate']);
-
-/** As {@link refuseLinks}, for all that an intent does. */
-export function refuseLinksOf(
-  layout: DirectoryLayout,
-  intent: Intent,
-  others: readonly string[] = [],
-): Promise<void> {
-  const target = AT_PLACE.has(intent.how) ? intent.path : null;
-  return refuseLinks(layout, [...foldersOfIntent(intent), ...others], target);
-}
-
 function isLink(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
   } catch (error) {
     if (systemCode(error) === 'ENOTDIR') return false;
     throw error;
-  }
-}
-
-/** The folders in which an intent renames or removes something; below the directory. */
-function foldersOfIntent(intent: Intent): string[] {
-  const tree = join('mirror', intent.path);
-  const around = [tree, dirname(join('manifests', intent.path))];
-  switch (intent.how) {
-    case 'first':
-    case 'manifest':
-      return around;
-    case 'exchange':
-    case 'link':
-      return [
-        ...around,
-        ...[intent.displacedTo, intent.keptTo].flatMap((to) => (to === null ? [] : dirname(to))),
-      ];
-    case 'in-place':
-      return [...around, dirname(join(tree, intent.file))];
-    case 'rename':
-      return [
-        ...around,
-        ...intent.removed.map((file) => dirname(join(tree, file))),
-        ...(intent.keptTo === null ? [] : [dirname(intent.keptTo)]),
-      ];
-    case 'relocate':
-      return [...around, dirname(intent.treeTo), dirname(intent.manifestTo)];
   }
 }
 

@@ -70,12 +70,6 @@ export function isLinkedTreeThere(layout: DirectoryLayout, name: string): boolea
   return [layout.trees, dirname(tree), tree].every(isFolder);
 }
 
-/** Whether the link at a target's place leads to a tree, be it there or not. @throws as {@link treeAt} */
-export function isLinkedTo(layout: DirectoryLayout, path: string, name: string): boolean {
-  const place = treeAt(layout, path);
-  return 'name' in place && place.name === name;
-}
-
 /** The folder that holds the files of a target, whether it is there or not. @throws as {@link treeAt} */
 export function publishedTree(layout: DirectoryLayout, path: string): string {
   return folderAt(layout, path, treeAt(layout, path));

@@ -33,6 +33,7 @@ import { examinePublished } from '../../../src/mirror/store/verify/examine.ts';
 import { layoutOf } from '../../../src/mirror/store/layout.ts';
 import { readStampedManifest } from '../../../src/mirror/store/verify/strays.ts';
 import type { FakeService } from '../../support/fake-service.ts';
+import { leaveJournal } from '../../support/journals.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../support/mirror-harness.ts';
 import { stampsOf } from '../../support/stamps.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
@@ -455,8 +456,7 @@ describe('verify', () => {
     const { mirror, tree } = await mirrored();
     const stage = join(mirror.directory, '.workbook-mirror/staging/left');
     await mkdir(stage);
-    const intent = { how: 'in-place', path: PLAN, file: 'a.xlsx', isRemoval: true };
-    await writeFile(join(stage, 'intent.json'), JSON.stringify(intent));
+    await leaveJournal(mirror.directory, stage, [PLAN], []);
     await rm(join(tree, 'a.xlsx'));
     const report = await verified(mirror.directory);
     expect(damagedTargets(report)).toStrictEqual([PLAN]);

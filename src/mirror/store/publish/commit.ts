@@ -1,5 +1,5 @@
-import { lstat } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { lstat, rename, rm } from 'node:fs/promises';
+import { basename, join, relative } from 'node:path';
 
 import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
@@ -7,27 +7,33 @@ import { LeasedError } from '../leases/lease.ts';
 import type { PublishMode } from './publishing.ts';
 import type { HistoryKind } from '../../plan/retention.ts';
 import type { PublishActivity } from './activity.ts';
-import { type Intent, isRepeated, removeIntent, STAGED, touchedBy, treesOf, writeIntent } from './intent.ts';
 import { historyName } from '../layout.ts';
 import type { PublishGate } from './gate.ts';
-import { refuseLinksOf } from '../links.ts';
 import {
-  applyIntent,
-  finishIntent,
-  type IntentContext,
-  isApplied,
-  leavesTree,
-  removeStage,
-} from './apply-intent.ts';
+  isAnyMade,
+  type Journal,
+  type JournalContext,
+  makeMoves,
+  refuseLinksOf,
+  removeJournal,
+  writeJournal,
+} from './journal.ts';
+import { STAGED } from './moves.ts';
+import { treeAt } from '../published-tree.ts';
 import type { SharedFlush } from '../../../lib/disk/shared-flush.ts';
 import type { Examined } from '../probes.ts';
 import type { Stage } from './stage.ts';
 import { restartAge } from '../unlinked-trees.ts';
 
 /** Everything that publishing needs besides the staged tree. */
-export interface PublishContext extends IntentContext {
+export interface PublishContext extends JournalContext {
   readonly mode: PublishMode;
+  /** Whether the file system exchanges two names in one step. */
   readonly canExchange: boolean;
+  /** The names of the stages that are in use, which recovery leaves alone. */
+  readonly inUse: Set<string>;
+  /** When the remains of a stage may be removed, in milliseconds since the epoch. */
+  readonly trashUntilMs: () => number;
   readonly fileSystem: Examined;
   /** Flushes the file system of the directory. */
   readonly flush: SharedFlush;
@@ -52,57 +58,60 @@ export interface PublishContext extends IntentContext {
 }
 
 /**
- * Makes the stage durable with its intent, takes the steps of the intent, makes these durable, and removes the stage. An error before
- * the first step takes the intent back; after it the stage stays, to be brought to its end before anything else happens to the target.
- * Many may do this at once: they share the flushes. Only who has passed the gate may call this.
+ * Makes the stage durable with its journal, makes the moves, makes these durable, and removes the stage. An error before the first move
+ * takes the journal back; after it the stage stays, to be brought to its end before anything else happens to the targets. Many may do
+ * this at once: they share the flushes. Only who has passed the gate may call this.
  * @throws MirrorError `directory.replaced`, `disk.*`
  */
 export async function commit(
   context: PublishContext,
   { folder, flushMark }: Pick<Stage, 'folder' | 'flushMark'>,
-  wanted: Intent,
+  journal: Journal,
 ): Promise<void> {
-  const touched = touchedBy(wanted);
-  const intent = { ...wanted, ...(await proofOf(folder, wanted)) };
-  if (isRepeated(intent)) await context.flush.since(flushMark);
   const progress = { isBegun: false };
-  const end = context.activity.begin(touched);
+  const end = context.activity.begin(journal.targets);
   try {
-    for (const name of treesOf(intent)) await restartAge(context.layout, name, context.now());
-    await writeIntent(folder, intent);
+    await restartAges(context, journal);
+    await writeJournal(folder, journal);
     await context.flush.since(flushMark);
     await context.exclusively(async () => {
       await context.checkDirectory();
-      await refuseLinksOf(context.layout, intent);
+      await refuseLinksOf(context.layout, folder, journal);
       progress.isBegun = true;
-      await applyIntent(context, folder, intent);
-      await finishIntent(context, folder, intent);
+      await makeMoves(context, folder, journal);
     });
-    noteLinked(context.linked, intent);
     await context.flush.since(flushMark);
-    await removeStage(context, folder, intent);
+    await removeStage(context, folder, journal);
   } catch (error) {
-    const isTaken = progress.isBegun && (await isApplied(context, folder, intent).catch(() => true));
-    if (isTaken) for (const path of touched) context.unrecovered.set(path, error);
-    else await removeIntent(folder);
+    const isTaken = progress.isBegun && (await isAnyMade(context, folder, journal).catch(() => true));
+    if (isTaken) for (const path of journal.targets) context.unrecovered.set(path, error);
+    else await removeJournal(folder);
     throw error;
   } finally {
     end();
   }
 }
 
-function noteLinked(linked: Map<string, string>, intent: Intent): void {
-  const left = leavesTree(intent);
-  if (left !== null) linked.delete(left);
-  if (intent.how === 'link') linked.set(intent.linked, intent.path);
-  else if (intent.how === 'relocate' && intent.linked !== null && left === null)
-    linked.set(intent.linked, intent.treeTo.slice('mirror/'.length));
+/** Makes the age of the trees start now that the links of a journal's targets lead to, as these may leave them. */
+export async function restartAges(
+  { layout, now }: Pick<PublishContext, 'layout' | 'now'>,
+  { targets }: Journal,
+): Promise<void> {
+  for (const target of targets) {
+    const place = treeAt(layout, target);
+    if ('name' in place) await restartAge(layout, place.name, now());
+  }
 }
 
-/** The inode of the staged manifest, by which its intent is proven once it is in its place. */
-async function proofOf(stage: string, { how }: Intent): Promise<{ manifestInode?: number }> {
-  if (how === 'rename' || how === 'relocate') return {};
-  return { manifestInode: (await lstat(join(stage, STAGED.manifest))).ino };
+/** Removes what remains of a stage whose moves are made; a tree that gave way stays whole for a while, for readers that entered it. */
+export async function removeStage(
+  { layout, trashUntilMs }: Pick<PublishContext, 'layout' | 'trashUntilMs'>,
+  stage: string,
+  { moves }: Journal,
+): Promise<void> {
+  const gaveWay = moves.some(({ to, swaps }) => swaps === true || basename(to) === STAGED.displaced);
+  if (gaveWay) await rename(stage, join(layout.trash, `${trashUntilMs()}-${basename(stage)}`));
+  else await rm(stage, { recursive: true, force: true });
 }
 
 /** A target whose last publish is still to be completed takes no other one. */

@@ -1,5 +1,5 @@
-import { lstat, unlink, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { lstat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 
 import { setTimeApart } from '../../../lib/disk/durable.ts';
 import { onDisk } from '../../../lib/errors/disk-errors.ts';
@@ -8,14 +8,16 @@ import { type Manifest, type TreeChanges, treeChanges } from '../manifest.ts';
 import { choosePublishMethod, type PublishMethod } from './publishing.ts';
 import { commit, freeHistoryPath, type PublishContext, refuseUnrecovered } from './commit.ts';
 import { examinePublished } from '../verify/examine.ts';
-import { type Intent, STAGED } from './intent.ts';
-import { manifestPath, treePath } from '../layout.ts';
+import { readHistory } from '../history/history.ts';
+import { inodeAt } from './journal.ts';
+import { type HistoryFacts, publishMoves, STAGED } from './moves.ts';
+import { manifestPath } from '../layout.ts';
 import { readManifest } from '../manifest-file.ts';
 import { formatManifest } from '../manifest-text.ts';
-import { refuseLinks } from '../links.ts';
-import { type TreePlace, treeAt } from '../published-tree.ts';
+import { linkOrCopy, refuseLinks } from '../links.ts';
+import { type TreePlace, treeAt, treeNameOf } from '../published-tree.ts';
+import { occupantAt } from './occupant.ts';
 import { changedMeanwhile, refuseIncomplete, refuseNested, refuseOtherTree } from './refusals.ts';
-import { retireTree } from './relocate.ts';
 import type { Stage } from './stage.ts';
 
 /** How the step from what is published to a new state is special. */
@@ -44,58 +46,106 @@ export async function publishStage(
   stage: Stage,
   path: string,
   manifest: Manifest,
-  { rewritten, isDamaged, isApprovedDeletion = false }: Repair,
+  repair: Repair,
 ): Promise<PublishResult> {
   return onDisk(`publishing ${path}`, async () => {
     refuseUnrecovered(context, path);
     await refuseLinks(context.layout, [join('mirror', path)], path);
-    const { place, present, isOurs, treePresent, before } = await lookAtPlace(context, path, manifest);
-    refuseOtherTree(context.layout, stage, path, place);
-    const isLinked = place.kind === 'link';
-    const differences = treeChanges(before, manifest.files);
-    const changes = { ...differences, changed: [...new Set([...differences.changed, ...rewritten])] };
-    refuseIncomplete(stage, path, changes);
-    if (treePresent && !isOurs) await refuseNested(context.layout, path);
-    const isPublished = isOurs && treePresent;
-    const isEmptied = before.length > 0 && manifest.files.length === 0;
-    // A repair alone replaces no state: what someone wrote into the tree is none.
-    const isNewState = differences.added.length + differences.changed.length + differences.removed.length > 0;
-    const isReplaced = isPublished && (context.keepsReplaced || isApprovedDeletion) && isNewState;
-    const method = choosePublishMethod({
-      mode: context.mode,
-      canExchange: context.canExchange,
-      isPublished,
-      isOccupied: treePresent && !isOurs,
-      isLinked,
-      changes,
-      isDamaged,
-      keepsOld: isReplaced || isEmptied,
-      files: manifest.files,
+    const step = await planStep(context, stage, path, manifest, repair);
+    await stageManifest(context, stage, path, manifest);
+    await linkUnchanged(stage, path, manifest, step);
+    const history = await stageHistory(context, stage, path, step);
+    const { layout, canExchange } = context;
+    const { method, removed } = step;
+    const moves = publishMoves({
+      target: path,
+      method: method.kind,
+      canExchange,
+      manifestInode: await inodeOf(join(stage.folder, STAGED.manifest)),
+      sourceInode: await stageSource(stage, path, method),
+      files: await inodesOf(join(stage.folder, STAGED.tree), movedFiles(step)),
+      removed: await inodesOf(stage.published, removed),
+      occupant: await occupantAt(layout, path),
+      history,
     });
-    const isRetired = !isOurs || isEmptied || isApprovedDeletion;
-    const keptTo = treePresent ? await placeForOld(context, path, method, { isRetired, isReplaced }) : null;
-    await prepareStage(context, stage, path, {
-      method,
-      changes,
-      manifest,
-      present,
-      place,
-      keptTo,
-    });
-    const foreign = isDamaged && method.kind === 'rename' ? await foreignPaths(context, path, manifest) : [];
-    const removed = [...changes.removed, ...foreign];
-    const intent = await intentFor({ method, path, stage, removed, keptTo, place });
-    const staged = join(stage.folder, STAGED.manifest);
-    await writeFile(staged, formatManifest(manifest), { flag: 'wx' });
-    await setTimeApart(staged, manifestPath(context.layout, path));
-    await commit(context, stage, intent);
+    await commit(context, stage, { targets: [path], moves });
+    if (method.kind === 'link') context.linked.set(treeNameOf(stage.folder), path);
     return { method: method.kind };
   });
 }
 
-/** Whether a method puts a tree of its own in the place of the one before. */
-function isWhole({ kind }: PublishMethod): boolean {
-  return kind === 'exchange' || kind === 'link';
+/** The step from what stands at the place of a tree to a new state. */
+interface Step {
+  readonly method: PublishMethod;
+  readonly changes: TreeChanges;
+  /** Files that are removed one by one, those that someone else put there among them. */
+  readonly removed: readonly string[];
+  /** What the history takes; null for nothing. */
+  readonly kept: Kept | null;
+}
+
+interface Kept {
+  readonly kind: 'retired' | 'replaced';
+  /** Files of the published tree, `all` that is in it, or null where the folder itself goes. */
+  readonly files: readonly string[] | 'all' | null;
+}
+
+/** Decides how a new state is published. @throws MirrorError `disk.changed`, `internal.defect` */
+async function planStep(
+  context: PublishContext,
+  stage: Stage,
+  path: string,
+  manifest: Manifest,
+  { rewritten, isDamaged, isApprovedDeletion = false }: Repair,
+): Promise<Step> {
+  const { place, isOurs, treePresent, before } = await lookAtPlace(context, path, manifest);
+  refuseOtherTree(context.layout, stage, path, place);
+  const differences = treeChanges(before, manifest.files);
+  const changes = { ...differences, changed: [...new Set([...differences.changed, ...rewritten])] };
+  refuseIncomplete(stage, path, changes);
+  if (treePresent && !isOurs) await refuseNested(context.layout, path);
+  const method = choosePublishMethod({
+    mode: context.mode,
+    canExchange: context.canExchange,
+    isPublished: isOurs && treePresent,
+    isOccupied: treePresent && !isOurs,
+    isLinked: place.kind === 'link',
+    changes,
+    isDamaged,
+    files: manifest.files,
+  });
+  const foreign = isDamaged && method.kind === 'rename' ? await foreignPaths(context, path, manifest) : [];
+  const isByFile = method.kind === 'in-place' || method.kind === 'rename';
+  const removed = isByFile ? [...changes.removed, ...foreign] : [];
+  if (!treePresent) return { method, changes, removed, kept: null };
+  const files = place.kind === 'link' ? 'all' : null;
+  const kept: Kept | null = isOurs
+    ? await keptOf(context, path, differences, isApprovedDeletion || manifest.files.length === 0)
+    : { kind: 'retired', files };
+  return { method, changes, removed, kept };
+}
+
+/**
+ * What the history takes of a target's state that a newer one replaces; null for nothing. A repair alone replaces no state: what
+ * someone wrote into the tree is none.
+ * @param isDeletion whether it is kept as what is gone from the service is
+ */
+async function keptOf(
+  context: PublishContext,
+  path: string,
+  { added, changed, removed }: TreeChanges,
+  isDeletion: boolean,
+): Promise<Kept | null> {
+  const files = [...changed, ...removed];
+  if (files.length + added.length === 0) return null;
+  if (isDeletion) return { kind: 'retired', files };
+  const isKept = context.keepsReplaced || (await isNeededByHistory(context, path));
+  return isKept ? { kind: 'replaced', files } : null;
+}
+
+/** Whether the history keeps an older state of a target, whose unchanged files are those of the published tree. */
+async function isNeededByHistory({ layout }: PublishContext, path: string): Promise<boolean> {
+  return (await readHistory(layout, path)).some((entry) => entry.path === path);
 }
 
 /** Looks at the place where a tree is to be published: its manifest, its tree, and whose they are. */
@@ -105,7 +155,6 @@ async function lookAtPlace(
   { repository, branch }: Manifest,
 ): Promise<{
   readonly place: TreePlace;
-  readonly present: Manifest | null;
   /** Whether it belongs to the same target. */
   readonly isOurs: boolean;
   readonly treePresent: boolean;
@@ -116,19 +165,7 @@ async function lookAtPlace(
   const isOurs = present?.repository.id === repository.id && present.branch === branch;
   const place = treeAt(layout, path);
   const treePresent = place.kind !== 'gone' && place.kind !== 'dangling';
-  return { place, present, isOurs, treePresent, before: isOurs && treePresent ? present.files : [] };
-}
-
-/** The place in the history for the replaced tree; null if it is not to be kept. */
-async function placeForOld(
-  context: PublishContext,
-  path: string,
-  { kind }: PublishMethod,
-  { isRetired, isReplaced }: Readonly<Record<'isRetired' | 'isReplaced', boolean>>,
-): Promise<string | null> {
-  if (kind !== 'exchange' && kind !== 'link' && kind !== 'rename') return null;
-  if (isRetired) return freeHistoryPath(context, path, 'retired');
-  return isReplaced ? freeHistoryPath(context, path, 'replaced') : null;
+  return { place, isOurs, treePresent, before: isOurs && treePresent ? present.files : [] };
 }
 
 /** Paths that someone else added to a published tree. @throws MirrorError `disk.failed` where a part of it cannot be read */
@@ -149,91 +186,74 @@ async function foreignPaths(
   return differences.filter(({ kind }) => kind === 'added').map((each) => each.path);
 }
 
-/** Prepares everything that a method needs besides the staged files. */
-async function prepareStage(
-  context: PublishContext,
+/** Writes the new manifest into the stage. */
+async function stageManifest(
+  { layout }: PublishContext,
   stage: Stage,
   path: string,
-  wanted: {
-    readonly method: PublishMethod;
-    readonly changes: TreeChanges;
-    readonly manifest: Manifest;
-    readonly present: Manifest | null;
-    readonly place: TreePlace;
-    readonly keptTo: string | null;
-  },
+  manifest: Manifest,
 ): Promise<void> {
-  const { method, changes, manifest, present, place, keptTo } = wanted;
-  // Of the tree that such a link led to nothing is left.
-  if (place.kind === 'dangling') await unlink(treePath(context.layout, path));
-  else if (method.kind === 'first' && place.kind !== 'gone') await retireTree(context, path);
-  if (isWhole(method)) await linkUnchanged(stage, path, manifest, changes);
-  if (method.kind === 'in-place' || method.kind === 'rename') {
-    const { added, changed, removed } = changes;
-    const folders = [...added, ...changed, ...removed].map((file) => dirname(join('mirror', path, file)));
-    await refuseLinks(context.layout, folders);
-  }
-  const isKeptByLinks =
-    keptTo !== null && (method.kind === 'rename' || (isWhole(method) && place.kind === 'link'));
-  if (!isKeptByLinks) return;
-  await stage.keepPublished();
-  if (present !== null)
-    await writeFile(join(stage.folder, STAGED.keptManifest), formatManifest(present), { flag: 'wx' });
+  const staged = join(stage.folder, STAGED.manifest);
+  await writeFile(staged, formatManifest(manifest), { flag: 'wx' });
+  await setTimeApart(staged, manifestPath(layout, path));
 }
 
-/** Someone may have changed meanwhile what is linked. */
+/** Completes a new tree with links to what did not change. @throws MirrorError `disk.changed` where someone changed what is linked */
 async function linkUnchanged(
   stage: Stage,
   path: string,
   manifest: Manifest,
-  changes: { added: readonly string[]; changed: readonly string[] },
+  { method, changes }: Step,
 ): Promise<void> {
+  if (method.kind !== 'exchange' && method.kind !== 'link') return;
   const staged = new Set([...changes.added, ...changes.changed]);
   const modified = await stage.linkPublished(manifest.files.filter((file) => !staged.has(file.path)));
   if (modified !== null) throw changedMeanwhile(modified, path);
 }
 
-async function intentFor({
-  method,
-  path,
-  stage,
-  removed,
-  keptTo,
-  place,
-}: {
-  readonly method: PublishMethod;
-  readonly path: string;
-  readonly stage: Stage;
-  readonly removed: readonly string[];
-  readonly keptTo: string | null;
-  readonly place: TreePlace;
-}): Promise<Intent> {
-  const replaced =
-    place.kind === 'link'
-      ? { displacedTo: null, keptTo, unlinked: place.name }
-      : { displacedTo: keptTo, keptTo: null, unlinked: null };
-  switch (method.kind) {
-    case 'manifest':
-      return { how: 'manifest', path };
-    case 'first':
-      return { how: 'first', path, stagedInode: await inodeOf(join(stage.folder, STAGED.tree)) };
-    case 'in-place': {
-      const { file, isRemoval } = method;
-      const staged = isRemoval ? {} : { stagedInode: await inodeOf(stage.placeOf(file)) };
-      return { how: 'in-place', path, file, isRemoval, ...staged };
-    }
-    case 'exchange':
-      return {
-        how: 'exchange',
-        path,
-        stagedInode: await inodeOf(join(stage.folder, STAGED.tree)),
-        ...replaced,
-      };
-    case 'link':
-      return { how: 'link', path, linked: await stage.link(path), ...replaced };
-    case 'rename':
-      return { how: 'rename', path, removed, keptTo };
+/** Links into the stage what the history takes. @returns null for nothing */
+async function stageHistory(
+  context: PublishContext,
+  stage: Stage,
+  path: string,
+  { kept }: Step,
+): Promise<HistoryFacts | null> {
+  if (kept === null) return null;
+  const { layout } = context;
+  if (kept.files !== null) await stage.keepPublished(kept.files);
+  const keptManifest = join(stage.folder, STAGED.keptManifest);
+  // The manifest before stays where it is until the new one takes its place: it is never absent.
+  if ((await inodeAt(manifestPath(layout, path))) !== null)
+    await linkOrCopy(manifestPath(layout, path), keptManifest);
+  return {
+    place: await freeHistoryPath(context, path, kept.kind),
+    keptInode: await inodeAt(join(stage.folder, STAGED.kept)),
+    manifestInode: await inodeAt(keptManifest),
+  };
+}
+
+/** Makes the tree or link ready that takes the place of the tree. @returns its inode; null where neither does */
+async function stageSource(stage: Stage, path: string, { kind }: PublishMethod): Promise<number | null> {
+  if (kind === 'link') {
+    await stage.link(path);
+    return inodeOf(join(stage.folder, STAGED.link));
   }
+  return kind === 'first' || kind === 'exchange' ? inodeOf(join(stage.folder, STAGED.tree)) : null;
+}
+
+/** The staged files that are moved one by one. */
+function movedFiles({ method, changes }: Step): readonly string[] {
+  return method.kind === 'in-place' || method.kind === 'rename' ? [...changes.added, ...changes.changed] : [];
+}
+
+/** The inodes of those of some files that are there, by their paths. @param folder absolute */
+async function inodesOf(folder: string, paths: readonly string[]): Promise<ReadonlyMap<string, number>> {
+  const found = new Map<string, number>();
+  for (const path of paths) {
+    const inode = await inodeAt(join(folder, path));
+    if (inode !== null) found.set(path, inode);
+  }
+  return found;
 }
 
 async function inodeOf(staged: string): Promise<number> {

@@ -32,8 +32,6 @@ export interface PublishSituation {
   readonly changes: TreeChanges;
   /** Whether someone changed the tree, so that more than the changes must be put right. */
   readonly isDamaged: boolean;
-  /** Whether the tree as it was is to be kept: then it is not changed in place. */
-  readonly keepsOld: boolean;
   /** The new inventory. */
   readonly files: readonly ManifestFile[];
 }
@@ -56,7 +54,7 @@ export function choosePublishMethod(situation: PublishSituation): PublishMethod 
   if (!situation.isPublished) return { kind: 'first' };
   const count = changes.added.length + changes.changed.length + changes.removed.length;
   if (count === 0 && !situation.isDamaged) return { kind: 'manifest' };
-  if (count === 1 && mode === 'auto' && !isLinked && !situation.isDamaged && !situation.keepsOld) {
+  if (count === 1 && mode === 'auto' && !isLinked && !situation.isDamaged) {
     const inPlace = singleStep(changes, situation.files);
     if (inPlace !== null) return inPlace;
   }

@@ -1,23 +1,17 @@
 import { readdir } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { basename, join } from 'node:path';
 
 import type { FlushMark } from '../../../lib/disk/shared-flush.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
-import {
-  completeIntent,
-  type IntentContext,
-  isApplied,
-  removeStage,
-  removeUnpublished,
-} from './apply-intent.ts';
-import type { PublishContext } from './commit.ts';
+import { MirrorError } from '../../../lib/errors/errors.ts';
+import { readOwnText } from '../../../lib/disk/own-file.ts';
+import { type PublishContext, removeStage, restartAges } from './commit.ts';
 import { layoutOf } from '../layout.ts';
 import { withCommonLock } from '../shards/directory-locks.ts';
 import { namesIn } from '../shards/other-instances.ts';
 import { tryToPass } from './gate.ts';
-import { type Intent, readIntent, STAGED, touchedBy, treesOf } from './intent.ts';
-import { refuseLinksOf } from '../links.ts';
-import { restartAge } from '../unlinked-trees.ts';
+import { isAnyMade, type Journal, makeMoves, readJournal, refuseLinksOf } from './journal.ts';
+import { removeUnpublished } from './stage.ts';
 
 /**
  * Brings to its end what was interrupted; gives the targets that it completed. While a lease holds, or another process has the lock on
@@ -77,16 +71,17 @@ async function recoverStages(context: PublishContext): Promise<Recovered> {
   const unrecovered = new Map<string, unknown>();
   const left = (await stagesLeft(context)).map(async (name) => {
     const stage = join(context.layout.staging, name);
-    const intent = await readIntent(stage);
+    await refuseIntent(stage);
+    const journal = await readJournal(stage);
     try {
-      if (intent !== null && (await isApplied(context, stage, intent))) {
-        await complete(context, stage, intent, mark);
-        completed.push(intent.path);
+      if (journal !== null && (await isAnyMade(context, stage, journal))) {
+        await complete(context, stage, journal, mark);
+        completed.push(...journal.targets.slice(0, 1));
       } else {
         await removeUnpublished(context.layout, stage);
       }
     } catch (error) {
-      for (const path of intent === null ? [name] : touchedBy(intent)) unrecovered.set(path, error);
+      for (const path of journal?.targets ?? [name]) unrecovered.set(path, error);
     }
   });
   // They share the flushes.
@@ -94,27 +89,51 @@ async function recoverStages(context: PublishContext): Promise<Recovered> {
   return { completed, unrecovered };
 }
 
-/** Brings a stage to its end whose intent is applied. */
+/** Makes the moves of a stage that a crash cut off. */
 async function complete(
   context: PublishContext,
   stage: string,
-  intent: Intent,
+  journal: Journal,
   mark: FlushMark,
 ): Promise<void> {
   const { layout, flush, exclusively } = context;
-  // After a kill the intent may not be on the disk yet, where the next start must find it if the power fails between two steps.
+  // After a kill the journal may not be on the disk yet, where the next start must find it if the power fails between two moves.
   await flush.since(mark);
-  for (const name of treesOf(intent)) await restartAge(layout, name, context.now());
+  await restartAges(context, journal);
   await exclusively(async () => {
-    await refuseLinksOf(layout, intent, [relative(layout.root, join(stage, STAGED.tree))]);
-    await completeIntent(context, stage, intent);
+    await refuseLinksOf(layout, stage, journal);
+    await makeMoves(context, stage, journal);
   });
   await flush.since(mark);
-  await removeStage(context, stage, intent);
+  await removeStage(context, stage, journal);
+}
+
+/** Room for what an earlier version wrote down. */
+const MAX_INTENT_BYTES = 512 * 1024 ** 2;
+
+/** Refuses the unfinished work of a version that wrote it down in another form. @throws MirrorError `directory.unusable` */
+async function refuseIntent(stage: string): Promise<void> {
+  const text = await readOwnText(join(stage, 'intent.json'), MAX_INTENT_BYTES);
+  // One that is cut off was never begun.
+  if (text === null || !isWholeJson(text)) return;
+  throw new MirrorError(
+    'directory.unusable',
+    `The stage ${basename(stage)} holds a change that an earlier version of this program began and did not end.`,
+    { hint: 'Run `sync` once with the version of commit 94fbe25, which ends it; then start this version.' },
+  );
+}
+
+function isWholeJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** The names of the stages that were left behind. */
-async function stagesLeft({ layout, inUse }: Pick<IntentContext, 'layout' | 'inUse'>): Promise<string[]> {
+async function stagesLeft({ layout, inUse }: Pick<PublishContext, 'layout' | 'inUse'>): Promise<string[]> {
   const names = (await unlessMissing(readdir(layout.staging))) ?? [];
   return names.filter((name) => !inUse.has(name));
 }
@@ -124,12 +143,12 @@ async function stagesLeft({ layout, inUse }: Pick<IntentContext, 'layout' | 'inU
  * called only where no publish is going on but those of the stages that are in use.
  */
 export async function interruptedPublishes(
-  context: Pick<IntentContext, 'layout' | 'inUse'>,
+  context: Pick<PublishContext, 'layout' | 'inUse'>,
 ): Promise<string[]> {
   const paths: string[] = [];
   for (const name of await stagesLeft(context)) {
-    const intent = await readIntent(join(context.layout.staging, name));
-    if (intent !== null) paths.push(...touchedBy(intent));
+    const journal = await readJournal(join(context.layout.staging, name));
+    paths.push(...(journal?.targets ?? []));
   }
   return paths;
 }

@@ -4,19 +4,23 @@ import { join } from 'node:path';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import type { Manifest } from '../manifest.ts';
 import { commit, freeHistoryPath, type PublishContext, refuseUnrecovered } from './commit.ts';
-import { type Intent, STAGED } from './intent.ts';
+import { inodeAt, type Move } from './journal.ts';
+import { type LeavingFacts, renameMoves, retireMoves, STAGED } from './moves.ts';
 import { manifestPath, treePath } from '../layout.ts';
-import { readManifest } from '../manifest-file.ts';
 import { formatManifest } from '../manifest-text.ts';
 import { linkText, treeAt } from '../published-tree.ts';
+import { occupantAt } from './occupant.ts';
 import { openStage, type Stage } from './stage.ts';
-
-type Relocation = Extract<Intent, { how: 'relocate' }>;
 
 /** Moves a tree and its manifest, if it has one, from the mirror to the dated history. */
 export async function retireTree(context: PublishContext, path: string): Promise<void> {
-  const to = await freeHistoryPath(context, path, 'retired');
-  await relocateTree(context, path, to, `${to}.json`, null);
+  refuseUnrecovered(context, path);
+  await inStage(context, path, [path], async (stage) => {
+    const place = await freeHistoryPath(context, path, 'retired');
+    if ('name' in treeAt(context.layout, path)) await stage.keepPublished('all');
+    const keptInode = await inodeAt(join(stage.folder, STAGED.kept));
+    return retireMoves(await leavingFacts(context, path), place, keptInode);
+  });
 }
 
 /** Moves a tree to the path of its renamed repository, and makes its manifest say so. */
@@ -26,64 +30,60 @@ export async function moveTree(
   to: string,
   manifest: Manifest,
 ): Promise<void> {
+  const { layout } = context;
   for (const path of [from, to]) refuseUnrecovered(context, path);
-  if (from === to) {
-    await commitAlone(context, { how: 'manifest', path: to }, manifest);
-    return;
-  }
-  const isOccupied = (await unlessMissing(lstat(treePath(context.layout, to)))) !== null;
-  if (isOccupied) await retireTree(context, to);
-  await relocateTree(context, from, `mirror/${to}`, `manifests/${to}.json`, manifest);
-}
-
-async function relocateTree(
-  context: PublishContext,
-  path: string,
-  treeTo: string,
-  manifestTo: string,
-  manifest: Manifest | null,
-): Promise<void> {
-  refuseUnrecovered(context, path);
-  await onDisk(`moving ${path}`, async () => {
-    const tree = await unlessMissing(lstat(treePath(context.layout, path)));
-    const place = treeAt(context.layout, path);
-    const present = await readManifest(manifestPath(context.layout, path));
-    const intent: Intent = {
-      how: 'relocate',
-      path,
-      treeTo,
-      manifestTo,
-      treeInode: tree?.ino ?? null,
-      linked: 'name' in place ? place.name : null,
-      repositoryId: present?.repository.id ?? null,
-    };
-    await commitAlone(context, intent, manifest);
+  if (from !== to && (await unlessMissing(lstat(treePath(layout, to)))) !== null)
+    await retireTree(context, to);
+  await inStage(context, from, [...new Set([from, to])], async (stage) => {
+    const staged = join(stage.folder, STAGED.manifest);
+    await writeFile(staged, formatManifest(manifest), { flag: 'wx' });
+    const facts = await leavingFacts(context, from);
+    const { ino } = await lstat(staged);
+    if (from === to)
+      return renameMoves({ ...facts, occupant: null }, to, { manifestInode: ino, linkInode: null });
+    return renameMoves(facts, to, {
+      manifestInode: ino,
+      linkInode: await stageLink(context, stage, from, to),
+    });
   });
 }
 
-/** Makes ready what takes the place of a link: another one to the same tree, or, in the history, links to its files. */
-async function stageLinked(stage: Stage, { treeTo }: Relocation, linked: string): Promise<void> {
-  if (!treeTo.startsWith('mirror/')) return stage.keepPublished();
-  await symlink(linkText(treeTo.slice('mirror/'.length), linked), join(stage.folder, STAGED.link));
+/** Makes another link to the tree that a link leads to. @returns its inode; null where the tree itself is at its place */
+async function stageLink(
+  context: PublishContext,
+  stage: Stage,
+  from: string,
+  to: string,
+): Promise<number | null> {
+  const place = treeAt(context.layout, from);
+  if (!('name' in place)) return null;
+  const link = join(stage.folder, STAGED.link);
+  context.linked.set(place.name, to);
+  await symlink(linkText(to, place.name), link);
+  return inodeAt(link);
 }
 
-/** Carries out an intent that needs no staged files, but perhaps a manifest. */
-async function commitAlone(
+async function leavingFacts({ layout }: PublishContext, path: string): Promise<LeavingFacts> {
+  return {
+    target: path,
+    occupant: await occupantAt(layout, path),
+    manifestInode: await inodeAt(manifestPath(layout, path)),
+  };
+}
+
+/** Carries out moves that need a stage only for what they replace. @param planned gives the moves, once the stage is there */
+async function inStage(
   context: PublishContext,
-  intent: Intent,
-  manifest: Manifest | null,
+  path: string,
+  targets: readonly string[],
+  planned: (stage: Stage) => Promise<Move[]>,
 ): Promise<void> {
   await context.checkDirectory();
-  await onDisk(`moving ${intent.path}`, async () => {
+  await onDisk(`moving ${path}`, async () => {
     const { layout, inUse, flush, native } = context;
-    const stage = await openStage(layout, intent.path, { inUse, flushMark: flush.mark(), native });
+    const stage = await openStage(layout, path, { inUse, flushMark: flush.mark(), native });
     try {
-      if (manifest !== null) {
-        await writeFile(join(stage.folder, STAGED.manifest), formatManifest(manifest), { flag: 'wx' });
-      }
-      if (intent.how === 'relocate' && intent.linked !== null)
-        await stageLinked(stage, intent, intent.linked);
-      await commit(context, stage, intent);
+      await commit(context, stage, { targets, moves: await planned(stage) });
     } finally {
       await stage.discard();
     }

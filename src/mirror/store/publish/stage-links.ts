@@ -1,4 +1,4 @@
-import { mkdir, readdir } from 'node:fs/promises';
+import { lstat, mkdir, readdir } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 
 import { BULK_THREADS, doInThread } from '../../file-work/pool.ts';
@@ -6,7 +6,7 @@ import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import type { LinkRequest } from '../../file-work/tasks.ts';
 import type { ManifestFile } from '../manifest.ts';
-import { STAGED } from './intent.ts';
+import { STAGED } from './moves.ts';
 import { linkOrCopy } from '../links.ts';
 
 /** The folders of a stage, and the files that it holds so far. */
@@ -49,15 +49,23 @@ export function linkedTrees({ folder, published, staged, onProgress }: StagePlac
       await onDisk('linking files', () => linkAll(paths, (part) => ({ from, paths: part, facts: null })));
       for (const path of paths) staged.add(path);
     },
-    keepPublished: () =>
+    keepPublished: (paths: readonly string[] | 'all') =>
       onDisk('keeping the files before', async () => {
         const kept = join(folder, STAGED.kept);
         areMade = true;
         await mkdir(kept);
         const place = parentMaker(kept);
-        // A file that someone took away has nothing to keep.
-        for (const path of await filesIn(published))
-          await unlessMissing(linkOrCopy(join(published, path), await place(path)));
+        await forEachConcurrently(
+          paths === 'all' ? await filesIn(published) : paths,
+          LINKS_AT_ONCE,
+          async (path) => {
+            // A file that someone took away, or put a folder in the place of, has nothing to keep.
+            const source = join(published, path);
+            if ((await unlessMissing(lstat(source)))?.isFile() !== true) return;
+            await linkOrCopy(source, await place(path));
+            onProgress();
+          },
+        );
       }),
     makeView: (paths: readonly string[]) =>
       onDisk('showing the new tree', async () => {

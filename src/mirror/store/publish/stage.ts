@@ -2,17 +2,19 @@ import { createHash, randomUUID } from 'node:crypto';
 import { lstat, mkdir, open, readdir, rename, rm, symlink, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
+import { linkNow } from '../../../lib/disk/read.ts';
 import type { FlushMark } from '../../../lib/disk/shared-flush.ts';
 import { type ManifestFile, PERMISSION_BITS } from '../manifest.ts';
 import { makeFolders } from '../../../lib/disk/durable.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
-import { removeUnpublished } from './apply-intent.ts';
-import { hasIntent, STAGED } from './intent.ts';
+import { hasJournal } from './journal.ts';
+import { STAGED } from './moves.ts';
 import { isSpecial, makeFolderAs, modelFor } from './inheritance.ts';
 import { type DirectoryLayout, manifestPath, treePath } from '../layout.ts';
 import type { NativeCalls } from '../../../lib/native/file-calls.ts';
 import { refuseLinks } from '../links.ts';
 import { linkedTree, linkText, placeBelowRoot, publishedTree, treeNameOf } from '../published-tree.ts';
+import { removeTree } from '../unlinked-trees.ts';
 import { linkedTrees, parentMaker, type StagePlaces } from './stage-links.ts';
 
 /** A file that was staged. */
@@ -62,8 +64,8 @@ export interface Stage {
   readonly linkPublished: (files: readonly ManifestFile[]) => Promise<string | null>;
   /** Hard-links the files of a tree elsewhere into the new tree. */
   readonly linkFrom: (tree: string, paths: readonly string[]) => Promise<void>;
-  /** Makes a tree of hard links to all published files, beside the new tree. */
-  readonly keepPublished: () => Promise<void>;
+  /** Makes a tree of hard links to published files beside the new tree: to some, or to `all` in the tree, also to what others put there. */
+  readonly keepPublished: (paths: readonly string[] | 'all') => Promise<void>;
   /** Makes the whole new tree of hard links beside it, to be looked at: staged files, and published ones where none is staged. */
   readonly makeView: (paths: readonly string[]) => Promise<string>;
   /** Puts the whole new tree where a link is to lead to it, and makes that link. @param path the target @returns the tree's name */
@@ -140,7 +142,7 @@ export async function openStage(
       try {
         await onDisk('removing a stage', async () => {
           // A stage that was published is gone.
-          if ((await unlessMissing(lstat(folder))) === null || (await hasIntent(folder))) return;
+          if ((await unlessMissing(lstat(folder))) === null || (await hasJournal(folder))) return;
           const remove = (): Promise<void> => removeUnpublished(layout, folder);
           await (exist() ? removeLinked(remove) : remove());
         });
@@ -250,4 +252,12 @@ async function writeAll(handle: Awaited<ReturnType<typeof open>>, chunk: Uint8Ar
   for (let offset = 0; offset < chunk.byteLength;) {
     offset += (await handle.write(chunk, offset)).bytesWritten;
   }
+}
+
+/** Removes a stage of which nothing was published, and the tree that was to be linked to. */
+export async function removeUnpublished(layout: DirectoryLayout, stage: string): Promise<void> {
+  // Once the link has left the stage, a reader may be at its tree, whatever became of the journal.
+  const name = treeNameOf(stage);
+  if (linkNow(join(stage, STAGED.link))?.endsWith(`/${name}`) === true) await removeTree(layout, name);
+  await rm(stage, { recursive: true, force: true });
 }

@@ -7,7 +7,7 @@ import { type EntryKind } from './drift.ts';
 import { foldersWith } from '../manifest.ts';
 import { byCodeUnits, type Manifest } from '../manifest.ts';
 import { kindOf } from '../../file-work/walk.ts';
-import { readIntent, touchedBy } from '../publish/intent.ts';
+import { readJournal } from '../publish/journal.ts';
 import { type DirectoryLayout, manifestPath } from '../layout.ts';
 import { manifestPaths, manifestStamp } from '../inventory.ts';
 import { otherInstances } from '../shards/other-instances.ts';
@@ -109,14 +109,14 @@ async function isStanding(layout: DirectoryLayout, path: string): Promise<boolea
 
 /**
  * The paths below `mirror/` that a publish has begun to change and not yet brought to its end: between its step and the
- * removal of its intent a tree and its manifest may disagree.
+ * removal of its journal a tree and its manifest may disagree.
  */
 export async function pathsInChange(layout: DirectoryLayout): Promise<ReadonlySet<string>> {
   const paths = new Set<string>();
   for (const { staging } of [layout, ...(await otherInstances(layout))]) {
     for (const name of await readdir(staging).catch(() => [])) {
-      const intent = await readIntent(join(staging, name)).catch(() => null);
-      for (const path of intent === null ? [] : touchedBy(intent)) paths.add(path);
+      const journal = await readJournal(join(staging, name)).catch(() => null);
+      for (const path of journal?.targets ?? []) paths.add(path);
     }
   }
   return paths;

@@ -144,27 +144,23 @@ async function put(file: string, text: string): Promise<void> {
   await writeFile(file, text);
 }
 
-/** A path of an intent, most of them such as this program would never write. */
-const intentPath = fc.oneof(
+/** A path of a journal, most of them such as this program would never write. */
+const journalPath = fc.oneof(
   hostilePath,
   fc.constantFrom(TARGET, `history/${TARGET}/${LEFT_AT}`, `mirror/${TARGET}`, `manifests/${TARGET}.json`),
   hostilePath.map((path) => `history/${path}/${LEFT_AT}`),
   hostilePath.map((path) => `mirror/${path}`),
 );
 
-/** What may stand in the file of an intent. The inode is put in later, where a step is to count as taken. */
-const hostileIntent = fc.record({
-  how: fc.constantFrom('first', 'exchange', 'in-place', 'rename', 'manifest', 'relocate'),
-  path: intentPath,
-  file: intentPath,
-  isRemoval: fc.boolean(),
-  displacedTo: fc.option(intentPath),
-  removed: fc.array(intentPath, { maxLength: 3 }),
-  keptTo: fc.option(intentPath),
-  treeTo: intentPath,
-  manifestTo: intentPath,
-  repositoryId: fc.constant('id-1'),
-});
+/** Moves of a journal. The inode is put in later, as if the first one had been made. */
+const hostileMoves = fc.array(
+  fc.record({
+    from: fc.oneof(journalPath, fc.constantFrom('stage/tree', 'stage/tree/x', 'stage/manifest.json')),
+    to: fc.oneof(journalPath, fc.constantFrom('stage/tree', 'stage/removed/0')),
+    swaps: fc.option(fc.constant(true), { nil: undefined }),
+  }),
+  { minLength: 1, maxLength: 4 },
+);
 
 /** What lies in a stage: a tree of its own, or a link to one elsewhere. */
 const stagedTree = fc.constantFrom('folder', 'link', 'none');
@@ -172,7 +168,7 @@ const stagedTree = fc.constantFrom('folder', 'link', 'none');
 describe('a directory that somebody else has written into', () => {
   it('has no interrupted publish, however made, that makes the next start write outside of it', async () => {
     await fc.assert(
-      fc.asyncProperty(hostileIntent, stagedTree, async (intent, staged) => {
+      fc.asyncProperty(hostileMoves, journalPath, stagedTree, async (moves, target, staged) => {
         const world = await makeWorld();
         const { directory, root, settings } = world;
         await put(join(directory, 'mirror', TARGET, 'evil'), 'evil');
@@ -180,8 +176,9 @@ describe('a directory that somebody else has written into', () => {
         await put(join(directory, 'manifests', `${TARGET}.json`), manifest);
         const { ino } = await lstat(join(directory, 'mirror', TARGET));
         const stage = join(directory, '.workbook-mirror/staging', randomUUID());
-        const text = JSON.stringify({ ...intent, stagedInode: ino, treeInode: ino });
-        await put(join(stage, 'intent.json'), text);
+        const made = { from: 'mirror/gone', to: `mirror/${TARGET}` };
+        const listed = [made, ...moves].map((move) => Object.assign({ inode: ino }, move));
+        await put(join(stage, 'journal.json'), JSON.stringify({ targets: [target], moves: listed }));
         await put(join(stage, 'manifest.json'), manifest);
         if (staged === 'folder') await put(join(stage, 'tree/x'), 'evil');
         if (staged === 'link') await symlink(join(root, 'outside'), join(stage, 'tree'));

@@ -250,115 +250,37 @@ describe('publishing', () => {
 });
 
 describe('recovery', () => {
-  /** Publishes up to a system call that fails, as a crash would leave it, by making that call throw. */
-  async function cutOff(
-    directory: string,
-    next: Files,
-    at: 'before' | 'after',
-    mode: PublishMode,
-  ): Promise<void> {
-    const store = await opened(directory, mode);
-    const stage = await store.stage(PATH);
-    const inventory: ManifestFile[] = [];
-    for (const [name, text] of Object.entries(next))
-      inventory.push(await stage.write(name, TIME_MS, [Buffer.from(text)]));
-    const { writeIntent, STAGED } = await import('../../../../src/mirror/store/publish/intent.ts');
-    const { formatManifest } = await import('../../../../src/mirror/store/manifest-text.ts');
-    const { applyIntent } = await import('../../../../src/mirror/store/publish/apply-intent.ts');
-    const { bindNativeCalls } = await import('../../../../src/lib/native/file-calls.ts');
-    await writeFile(join(stage.folder, STAGED.manifest), formatManifest(manifestOf(inventory)));
-    const { ino } = await lstat(join(stage.folder, STAGED.tree));
-    const isPublished = (await store.manifest(PATH)) !== null;
-    const intent =
-      mode === 'rename' && isPublished
-        ? ({ how: 'rename', path: PATH, removed: ['gone.txt'], keptTo: null } as const)
-        : isPublished
-          ? ({
-              how: 'exchange',
-              path: PATH,
-              stagedInode: ino,
-              displacedTo: null,
-              keptTo: null,
-              unlinked: null,
-            } as const)
-          : ({ how: 'first', path: PATH } as const);
-    await writeIntent(stage.folder, intent);
-    if (at === 'after') {
-      const context = {
-        layout: store.layout,
-        native: bindNativeCalls(),
-        canExchange: true,
-        trashUntilMs: () => 0,
-        inUse: new Set<string>(),
-      };
-      await applyIntent(context, stage.folder, intent);
-    }
-    await store.close();
-  }
-
-  const next = { 'a.txt': 'new', 'b.txt': 'new' };
-
-  it.each([
-    ['first', 'before', 'exchange'],
-    ['first', 'after', 'exchange'],
-    ['again', 'before', 'exchange'],
-    ['again', 'after', 'exchange'],
-    ['again', 'before', 'rename'],
-  ] as const)(
-    'settles a publish (%s) that was cut off %s its decisive step (%s)',
-    async (which, at, mode) => {
-      const directory = await temporaryFolder();
-      const old = { 'a.txt': 'old', 'gone.txt': 'old' };
-      if (which === 'again') {
-        const store = await opened(directory);
-        await publish(store, old);
-        await store.close();
-      }
-      await cutOff(directory, next, at, mode);
-      const store = await opened(directory);
-      const isDone = at === 'after' || mode === 'rename';
-      expect(store.recovered).toEqual(isDone ? [PATH] : []);
-      const manifest = await store.manifest(PATH);
-      const expected = isDone ? next : which === 'again' ? old : null;
-      if (expected === null) {
-        expect(manifest).toBeNull();
-        expect(await readdir(join(directory, 'mirror'))).toEqual([]);
-      } else {
-        expect(manifest?.files.map((file) => file.path)).toEqual(Object.keys(expected));
-        expect(await treeOf(directory)).toEqual(expected);
-      }
-      expect(await readdir(store.layout.staging)).toEqual([]);
-    },
-  );
-
-  it('goes on file by file where a file has become a folder before it was cut off', async () => {
-    const directory = await temporaryFolder();
-    const store = await opened(directory, 'rename');
-    await publish(store, { 'a.txt': 'old', 'gone.txt': 'old' });
-    await store.close();
-    await cutOff(directory, { 'a.txt': 'new', 'gone.txt/x.txt': 'new' }, 'before', 'rename');
-    const [stage = ''] = await readdir(join(directory, '.workbook-mirror/staging'));
-    const tree = join(directory, 'mirror', PATH);
-    await rm(join(tree, 'gone.txt'));
-    await mkdir(join(tree, 'gone.txt'));
-    const staged = join(directory, '.workbook-mirror/staging', stage, 'tree/gone.txt/x.txt');
-    await rename(staged, join(tree, 'gone.txt/x.txt'));
-    expect((await opened(directory, 'rename')).recovered).toEqual([PATH]);
-    expect(await treeOf(directory)).toEqual({ 'a.txt': 'new', 'gone.txt/x.txt': 'new' });
-  });
-
-  it('throws a stage away whose intent was not written whole', async () => {
+  it('throws a stage away whose journal was not written whole', async () => {
     const directory = await temporaryFolder();
     const store = await opened(directory);
     await publish(store, { 'a.txt': 'one' });
     const stage = await store.stage(PATH);
     await stage.write('a.txt', TIME_MS, [Buffer.from('two')]);
-    await writeFile(join(stage.folder, 'intent.json'), '{"how":"exch');
+    await writeFile(join(stage.folder, 'journal.json'), '{"targets":["Acc');
     await store.close();
     const again = await opened(directory);
     expect(again.recovered).toEqual([]);
     expect(await treeOf(directory)).toEqual({ 'a.txt': 'one' });
     expect(await readdir(again.layout.staging)).toEqual([]);
+  });
+
+  it('refuses what an earlier version began, and names the version that ends it', async () => {
+    const directory = await temporaryFolder();
+    const store = await opened(directory);
+    await publish(store, { 'a.txt': 'one' });
+    await store.close();
+    const stage = join(directory, '.workbook-mirror/staging/left');
+    await mkdir(stage);
+    const intent = join(stage, 'intent.json');
+    await writeFile(intent, JSON.stringify({ how: 'manifest', path: PATH }));
+    await expect(opened(directory)).rejects.toMatchObject({
+      code: 'directory.unusable',
+      hint: expect.stringContaining('94fbe25') as string,
+    });
+    expect(await readdir(stage)).toEqual(['intent.json']);
+    await writeFile(intent, '{"how":"mani');
+    await opened(directory);
+    expect(await readdir(join(directory, '.workbook-mirror/staging'))).toEqual([]);
   });
 
   it('brings the manifest back into step when it was lost between tree and manifest', async () => {

@@ -139,10 +139,10 @@ describe('taking a lease', () => {
     const { mirror } = await startPair();
     const stage = join(layoutOf(mirror.directory).staging, 'closed');
     await mkdir(stage);
-    await writeFile(join(stage, 'intent.json'), '{}');
-    faults.open = [/intent\.json$/, 'EACCES'];
+    await writeFile(join(stage, 'journal.json'), '{}');
+    faults.open = [/journal\.json$/, 'EACCES'];
     expect((await take(mirror.directory)).interrupted).toBeNull();
-    faults.open = [/intent\.json$/, 'EIO'];
+    faults.open = [/journal\.json$/, 'EIO'];
     await expect(take(mirror.directory)).rejects.toMatchObject({ code: 'disk.failed' });
   });
 });

@@ -1,4 +1,4 @@
-import { open, readdir, readFile, utimes, writeFile } from 'node:fs/promises';
+import { open, readdir, readFile, rename, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -18,6 +18,7 @@ import { readLeases, sweepLeases, writeLease } from '../../../../../src/mirror/s
 import { checkEntry, restoreToMirror } from '../../../../../src/mirror/store/history/restore.ts';
 import { readStore } from '../../../../../src/mirror/store/read-store.ts';
 import { openStore } from '../../../../../src/mirror/store/open-store.ts';
+import { leaveJournal } from '../../../../support/journals.ts';
 import { type MirrorHarness, startPair, treeOf } from '../../../../support/mirror-harness.ts';
 import { stampsOf } from '../../../../support/stamps.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
@@ -90,7 +91,8 @@ describe('a pass while a lease holds', () => {
       'LongGone/main',
       'Gone/main',
     ]);
-    expect(await readHistory(layout)).toEqual([]);
+    const left = await readHistory(layout);
+    expect(left.map(({ path, kind }) => [path, kind])).toEqual([['Changed/main', 'replaced']]);
   });
 
   it('still compares contents whole, and holds what is found to differ', async () => {
@@ -195,13 +197,13 @@ describe('a lease that is taken while publishing is going on', () => {
     const repository = service.addRepository('Accounting', { 'a.xlsx': '1', 'b.xlsx': '1' });
     await mirror.pass();
     const layout = layoutOf(mirror.directory);
-    const before = await mirror.tree('Accounting/main');
     await mirror.whileClosed(async () => {
-      await leaveIntent(layout, 'Accounting/main');
+      await leaveHalfDone(layout, 'Accounting/main');
       const request = { holder: 'x', durationMs: 60_000, signal: NEVER };
       const taken = await acquireLease(layout, bindNativeCalls(), request, Date.now);
       expect(taken.interrupted).toEqual(['Accounting/main']);
     });
+    const before = await mirror.tree('Accounting/main');
     service.write(repository, 'main', 'b.xlsx', '2');
     expect(await mirror.results()).toMatchObject({ 'Accounting/main': { reason: 'lease', outcome: 'held' } });
     expect(await mirror.tree('Accounting/main')).toEqual(before);
@@ -218,8 +220,8 @@ describe('a lease that is taken while publishing is going on', () => {
   });
 });
 
-/** What a program that is killed in the middle of a publish in mode `rename` leaves behind: nothing of it is renamed yet. */
-async function leaveIntent(layout: ReturnType<typeof layoutOf>, path: string): Promise<void> {
+/** Leaves what a program does that is killed when it has renamed one of two files. */
+async function leaveHalfDone(layout: ReturnType<typeof layoutOf>, path: string): Promise<void> {
   const store = await openStore({
     directory: layout.root,
     publish: 'rename',
@@ -228,9 +230,11 @@ async function leaveIntent(layout: ReturnType<typeof layoutOf>, path: string): P
     now: Date.now,
   });
   const stage = await store.stage(path);
-  await stage.write('a.xlsx', 1000, [Buffer.from('half')]);
-  const intent = { how: 'rename', path, removed: [], keptTo: null };
-  await writeFile(join(stage.folder, 'intent.json'), JSON.stringify(intent));
+  const names = ['a.xlsx', 'b.xlsx'];
+  for (const name of names) await stage.write(name, 1000, [Buffer.from('half')]);
+  const moves = names.map((name) => [`stage/tree/${name}`, `mirror/${path}/${name}`] as const);
+  await leaveJournal(layout.root, stage.folder, [path], moves);
+  await rename(stage.placeOf('a.xlsx'), join(layout.mirror, path, 'a.xlsx'));
   await store.close();
 }
 

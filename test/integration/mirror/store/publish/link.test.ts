@@ -17,18 +17,10 @@ import { dirname, join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { bindNativeCalls } from '../../../../../src/lib/native/file-calls.ts';
 import type { RetentionPolicy } from '../../../../../src/mirror/plan/retention.ts';
 import { readHistory } from '../../../../../src/mirror/store/history/history.ts';
 import type { Manifest, ManifestFile } from '../../../../../src/mirror/store/manifest.ts';
-import { formatManifest } from '../../../../../src/mirror/store/manifest-text.ts';
 import { openStore } from '../../../../../src/mirror/store/open-store.ts';
-import {
-  applyIntent,
-  completeIntent,
-  isApplied,
-} from '../../../../../src/mirror/store/publish/apply-intent.ts';
-import { type Intent, STAGED } from '../../../../../src/mirror/store/publish/intent.ts';
 import type { PublishMode } from '../../../../../src/mirror/store/publish/publishing.ts';
 import type { MirrorStore } from '../../../../../src/mirror/store/store.ts';
 import { findOldTrees } from '../../../../../src/mirror/store/unlinked-trees.ts';
@@ -226,7 +218,7 @@ describe('publish: link', () => {
     await publish(mirror, NEXT);
     const [entry] = await readHistory(mirror.store.layout);
     expect([entry?.kind, entry?.treePresent]).toEqual(['replaced', true]);
-    expect(await filesIn(entry?.tree ?? '')).toEqual(FIRST);
+    expect(await filesIn(entry?.tree ?? '')).toEqual({ 'a.txt': FIRST['a.txt'] });
     expect(await readFile(entry?.manifest ?? '', 'utf8')).toContain('a.txt');
   });
 
@@ -515,7 +507,7 @@ describe('publish: link', () => {
     expect(await readdir(elsewhere)).toEqual([old]);
   });
 
-  it('leaves a tree that may be linked to where the intent of its stage cannot be read any more', async () => {
+  it('leaves a tree that may be linked to where the journal of its stage cannot be read any more', async () => {
     const directory = await temporaryFolder();
     const mirror = await opened(directory);
     await publish(mirror, FIRST);
@@ -523,7 +515,7 @@ describe('publish: link', () => {
     await mirror.store.close();
     const stage = join(directory, '.workbook-mirror/staging', name);
     await mkdir(stage);
-    await writeFile(join(stage, 'intent.json'), '{');
+    await writeFile(join(stage, 'journal.json'), '{');
     await opened(directory);
     expect(await filesIn(placeIn(directory))).toEqual(FIRST);
     expect(await readdir(join(directory, '.workbook-mirror/staging'))).toEqual([]);
@@ -556,48 +548,5 @@ describe('publish: link', () => {
     for (const files of seen) expect(Object.keys(files)).toHaveLength(3);
     await mirror.sweepLater();
     expect(await treesIn(mirror.directory)).toHaveLength(1);
-  });
-});
-
-describe('where the file system cannot exchange two names', () => {
-  /** A stage whose link is to take the place of a folder. */
-  async function staged(): Promise<{ mirror: Opened; stage: string; intent: Intent }> {
-    const directory = await temporaryFolder();
-    const before = await opened(directory, 'auto');
-    await publish(before, FIRST);
-    await before.store.close();
-    const mirror = await opened(directory);
-    const stage = await mirror.store.stage(PATH);
-    const file = await stage.write('a.txt', TIME_MS, [Buffer.from('new')]);
-    await writeFile(join(stage.folder, STAGED.manifest), formatManifest(manifestOf([file])));
-    const linked = await stage.link(PATH);
-    const intent: Intent = {
-      how: 'link',
-      path: PATH,
-      linked,
-      displacedTo: null,
-      keptTo: null,
-      unlinked: null,
-    };
-    return { mirror, stage: stage.folder, intent };
-  }
-
-  it.each([
-    ['before', 0],
-    ['between the two', 1],
-    ['after', 2],
-  ])('a link takes the place of a folder in two steps, also when it is cut off %s', async (_name, steps) => {
-    const { mirror, stage, intent } = await staged();
-    const { layout } = mirror.store;
-    const native = bindNativeCalls();
-    const context = { layout, native, canExchange: false, trashUntilMs: () => 0, inUse: new Set<string>() };
-
-    if (steps === 1) await rename(placeIn(mirror.directory), join(stage, STAGED.displaced));
-    if (steps === 2) await applyIntent(context, stage, intent);
-    expect(await isApplied(context, stage, intent)).toBe(steps > 0);
-    if (steps === 0) return;
-    await completeIntent(context, stage, intent);
-    expect(await filesIn(placeIn(mirror.directory))).toEqual({ 'a.txt': 'new' });
-    expect(await filesIn(join(stage, STAGED.displaced))).toEqual(FIRST);
   });
 });

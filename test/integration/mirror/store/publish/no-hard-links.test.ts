@@ -32,7 +32,9 @@ describe.each(['EPERM', 'ENOTSUP', 'EMLINK', 'EXDEV'])(
       expect(await readFile(seen, 'utf8')).toBe('a2b1');
       await mirror.expectExact();
       const kept = await mirror.files('history');
-      expect([...kept.values()].map(String)).toEqual(expect.arrayContaining(['a1', 'b1']));
+      const texts = [...kept.values()].map(String);
+      expect(texts).toContain('a1');
+      expect(texts).not.toContain('b1');
     });
   },
 );

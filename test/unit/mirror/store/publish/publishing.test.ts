@@ -17,7 +17,6 @@ function chosen(fields: Partial<PublishSituation>): string {
     isOccupied: false,
     isLinked: false,
     isDamaged: false,
-    keepsOld: false,
     changes: changes(),
     files: [],
     ...fields,
@@ -33,7 +32,6 @@ const one = changes({ changed: ['a'] });
 describe('how a change is published', () => {
   it.each<[string, Partial<PublishSituation>, string]>([
     ['the first time', { isPublished: false, changes: two }, 'first'],
-    ['of one file, when the tree before is to be kept', { keepsOld: true, changes: one }, 'exchange'],
     ['over a tree that someone changed', { isDamaged: true }, 'exchange'],
     ['of one file over a tree that someone changed', { isDamaged: true, changes: one }, 'exchange'],
     ['an empty tree the first time', { isPublished: false }, 'first'],
@@ -146,7 +144,6 @@ describe('how a change is published', () => {
             isOccupied: false,
             isLinked,
             isDamaged: false,
-            keepsOld: false,
             changes: found,
             files: after,
           });
