@@ -31,9 +31,9 @@ export const historySection = section(
       description: 'how long trees are kept that are gone from the service',
       needsRestart: true,
     }),
-    replaced: setting(retention().prefault('off'), {
+    replaced: setting(retention().prefault('7d'), {
       description:
-        'how many, or for how long, trees are kept that a newer version replaced; unchanged files are hard links',
+        'how many states, or for how long, are kept that a newer one replaced: the files that changed or went, and the manifest',
       needsRestart: true,
     }),
   },

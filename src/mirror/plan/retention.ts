@@ -24,9 +24,10 @@ export interface Kept {
 }
 
 /**
- * Those of some trees that are kept no longer. One that left in the future, by its name, is kept and counts as none: it is not known
- * before or after which of the others it left.
- * @param clockMs this machine's time, by which trees are named, in milliseconds since the epoch
+ * Those of some states that are kept no longer, the oldest of each target first. A state needs the later ones of its target, as its
+ * unchanged files are kept there: so it stays for as long as an older one does. One that left in the future, by its name, is kept and
+ * counts as none: it is not known before or after which of the others it left.
+ * @param clockMs this machine's time, by which states are named, in milliseconds since the epoch
  * @param nowMs milliseconds since the epoch; of two clocks that disagree the earlier one, as a wrong one must not prune
  */
 export function prunable<T extends Kept>(
@@ -35,9 +36,26 @@ export function prunable<T extends Kept>(
   nowMs: number,
   clockMs = nowMs,
 ): T[] {
+  const isOver = overIn(kept, policy, nowMs, clockMs);
+  const blocked = new Set<string>();
+  return kept
+    .toSorted((a, b) => a.atMs - b.atMs)
+    .filter((each) => {
+      if (!isOver.has(each)) blocked.add(each.path);
+      return !blocked.has(each.path);
+    });
+}
+
+/** The states that the retention of their kind keeps no longer. */
+function overIn<T extends Kept>(
+  kept: readonly T[],
+  policy: RetentionPolicy,
+  nowMs: number,
+  clockMs: number,
+): ReadonlySet<T> {
   const seen = new Map<string, number>();
-  return [...kept]
-    .sort((a, b) => b.atMs - a.atMs)
+  const over = kept
+    .toSorted((a, b) => b.atMs - a.atMs)
     .filter(({ path, kind, atMs }) => {
       const retention = policy[kind];
       if (retention.kind === 'count' && isAhead(clockMs, atMs)) return false;
@@ -55,6 +73,7 @@ export function prunable<T extends Kept>(
           return nowMs - atMs > retention.ageMs;
       }
     });
+  return new Set(over);
 }
 
 /**

@@ -11,6 +11,7 @@ import {
 } from 'node:fs/promises';
 import { join } from 'node:path';
 
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { approve } from '../../../src/cli/approve.ts';
@@ -18,6 +19,11 @@ import { describeHistory, listHistory } from '../../../src/cli/history.ts';
 import { restoreHistory } from '../../../src/cli/restore-tree.ts';
 import { type MirrorHarness, startPair } from '../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
+
+/** The texts of files. */
+function textsOf(files: ReadonlyMap<string, Buffer>): Record<string, string> {
+  return Object.fromEntries([...files].map(([path, bytes]) => [path, bytes.toString()]));
+}
 
 const DAY_MS = 86_400_000;
 
@@ -149,7 +155,7 @@ describe('trees that are gone from the service', () => {
 
 describe('trees that a newer state replaced', () => {
   it.each(['auto', 'exchange', 'rename'])(
-    'are kept as set, with hard links for what did not change (%s)',
+    'are kept as set, without what did not change (%s)',
     async (publish) => {
       const { service, mirror } = await startPair({}, { PUBLISH: publish, HISTORY_REPLACED: '2' });
       const repository = service.addRepository('A', {
@@ -170,26 +176,85 @@ describe('trees that a newer state replaced', () => {
       ]);
       const list = await listHistory(mirror.diskSettings, 'A/main');
       expect(list.map(({ files }) => files)).toEqual([3, 2]);
-      const here = await lstat(join(mirror.directory, 'mirror/A/main/same.xlsx'));
-      for (const { folder } of list) expect((await lstat(join(folder, 'same.xlsx'))).ino).toBe(here.ino);
+      const kinds = await Promise.all(list.map(({ folder }) => readdir(folder)));
+      expect(kinds).toEqual([['old.xlsx', 'plan.xlsx'], ['plan.xlsx']]);
 
       const to = join(await temporaryFolder(), 'x');
       const atMs = list[0]?.changedAtMs ?? 0;
       await restoreHistory(mirror.diskSettings, { target: 'A/main', atMs, to });
       expect(await readFile(join(to, 'plan.xlsx'), 'utf8')).toBe('v1');
+      expect(await readFile(join(to, 'same.xlsx'), 'utf8')).toBe('same');
       await expect(
         restoreHistory(mirror.diskSettings, { target: 'A/main', atMs: Date.now() + DAY_MS, to }),
       ).rejects.toMatchObject({ code: 'history.not_found' });
     },
   );
 
-  it('are not kept by default, except one that is emptied', async () => {
-    const { service, mirror } = await startPair();
+  it('are not kept where they are not to be', async () => {
+    const { service, mirror } = await startPair({}, { HISTORY_REPLACED: 'off' });
     const repository = service.addRepository('A', { 'plan.xlsx': 'v0', 'a.txt': 'text' });
     await mirror.pass();
     service.write(repository, 'main', 'plan.xlsx', 'v1');
     await mirror.pass();
     expect(await kept(mirror)).toEqual([]);
+  });
+
+  it('are put together again under the path that a renamed repository had', async () => {
+    const { service, mirror } = await startPair();
+    const repository = service.addRepository('Old', { 'plan.xlsx': 'v0', 'same.xlsx': 'same' });
+    await mirror.pass();
+    service.write(repository, 'main', 'plan.xlsx', 'v1');
+    await mirror.pass();
+    service.renameRepository(repository, 'New');
+    await mirror.pass();
+    const to = join(await temporaryFolder(), 'x');
+    await restoreHistory(mirror.diskSettings, { target: 'Old/main', atMs: null, to });
+    expect(await readFile(join(to, 'plan.xlsx'), 'utf8')).toBe('v0');
+    expect(await readFile(join(to, 'same.xlsx'), 'utf8')).toBe('same');
+  });
+
+  it('give back every state that is listed, byte for byte, whatever changed and was pruned', async () => {
+    const files = fc.dictionary(fc.constantFrom('a', 'b', 'c/d', 'c/e'), fc.constantFrom('1', '2', '3'));
+    const count = fc.integer({ min: 1, max: 3 });
+    const mode = fc.constantFrom('auto', 'exchange', 'rename', 'link');
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(files, { minLength: 2, maxLength: 7 }),
+        count,
+        mode,
+        async (states, kept, publish) => {
+          const settings = { PUBLISH: publish, HISTORY_REPLACED: String(kept), GUARD_FILES: 'off' };
+          const { service, mirror } = await startPair({}, settings);
+          const repository = service.addRepository('A', { 'x.xlsx': '0' });
+          const had = new Map<string, Record<string, string>>();
+          await mirror.pass();
+          for (const state of states) {
+            const branch = repository.branches.get('main');
+            for (const path of branch?.files.keys() ?? [])
+              if (path !== 'x.xlsx' && !(path in state)) service.remove(repository, 'main', path);
+            for (const [path, text] of Object.entries(state)) service.write(repository, 'main', path, text);
+            const before = textsOf(await mirror.tree('A/main'));
+            const known = new Set((await listHistory(mirror.diskSettings, null)).map(({ folder }) => folder));
+            await mirror.pass();
+            for (const { folder } of await listHistory(mirror.diskSettings, null))
+              if (!known.has(folder)) had.set(folder, before);
+          }
+          for (const { folder, changedAtMs: atMs } of await listHistory(mirror.diskSettings, null)) {
+            const to = join(await temporaryFolder(), 'x');
+            await restoreHistory(mirror.diskSettings, { target: 'A/main', atMs, to });
+            const names = await readdir(to, { recursive: true, withFileTypes: true });
+            const texts = names
+              .filter((each) => each.isFile())
+              .map(async (each) => {
+                const path = join(each.parentPath, each.name);
+                return [path.slice(to.length + 1), await readFile(path, 'utf8')] as const;
+              });
+            expect(Object.fromEntries(await Promise.all(texts))).toEqual(had.get(folder));
+          }
+        },
+      ),
+      { numRuns: 12 },
+    );
   });
 });
 

@@ -90,7 +90,10 @@ describe('the parsed settings', () => {
       stuckAfter: 900_000,
       retire: { afterPasses: 2 },
       guard: { targets: { kind: 'share', percent: 20 }, files: { kind: 'share', percent: 50 } },
-      history: { retired: { kind: 'age', ageMs: 2_592_000_000 }, replaced: { kind: 'off' } },
+      history: {
+        retired: { kind: 'age', ageMs: 2_592_000_000 },
+        replaced: { kind: 'age', ageMs: 604_800_000 },
+      },
       archive: {
         maxSize: 2 ** 36,
         maxUnpackedSize: 2 ** 38,

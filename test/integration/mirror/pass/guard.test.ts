@@ -4,10 +4,12 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { approve } from '../../../../src/cli/approve.ts';
+import { restoreHistory } from '../../../../src/cli/restore-tree.ts';
 import { readHeldFiles } from '../../../../src/mirror/store/held-files.ts';
 import { readHistory } from '../../../../src/mirror/store/history/history.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
 import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
 
 const GUARDED = { GUARD_TARGETS: '20%', GUARD_FILES: '50%' };
 
@@ -133,7 +135,11 @@ describe('a version that lacks too many files', () => {
       const [kept, ...others] = await readHistory(layoutOf(mirror.directory));
       expect(others).toEqual([]);
       expect(kept).toMatchObject({ path: 'Accounting/main', kind: 'retired', treePresent: true });
-      expect(await readdir(kept?.tree ?? '')).toHaveLength(10);
+      expect(await readdir(kept?.tree ?? '')).toHaveLength(6);
+      const to = join(await temporaryFolder(), 'restored');
+      const settings = mirror.diskSettings;
+      await restoreHistory(settings, { target: 'Accounting/main', atMs: null, to });
+      expect(await readdir(to)).toHaveLength(10);
     },
   );
 
