@@ -8,7 +8,6 @@ import { heldFiles, type HeldFiles, isApproved } from '../plan/guard.ts';
 import { isSame, type Manifest, treeChanges } from '../store/manifest.ts';
 import type { PullReason } from '../plan/actions.ts';
 import {
-  type Contradiction,
   findContradictions,
   isBelieved,
   mayPublish,
@@ -28,6 +27,7 @@ import { lookAtPublished, type PublishedState } from './published-state.ts';
 import type { Stage } from '../store/publish/stage.ts';
 import type { Repair } from '../store/publish/publish.ts';
 import { type Received, receiveNewVersions, receiveWhole } from './receive.ts';
+import type { WorkbookRow } from '../upstream/listing.ts';
 
 /** The end of a pull: its result, and the events about it. */
 export interface Pulled {
@@ -108,9 +108,9 @@ async function compareWithList(
   const rows = rowsAbout(pull, received, previous) ?? [];
   const found = findContradictions(rows, branch, previous, received);
   if (found.length === 0) return { rows: pull.rows, unproven: new Set(), doubtful: null };
-  const contradictions = await unexplained(pull, received, previous, found);
-  const changed = found.filter((each) => !contradictions.includes(each));
-  const agreed = { rows: withoutChanged(rows, branch, received, changed), unproven: new Set<string>() };
+  const later = (await rowsNow(pull)) ?? rows;
+  const contradictions = stillContradicted(found, findContradictions(later, branch, previous, received));
+  const agreed = { rows: withoutChanged(rows, branch, later), unproven: new Set<string>() };
   const nowMs = pull.context.now();
   const doubt = nextDoubt(record.doubt, contradictions, nowMs);
   if (contradictions.length === 0 || isBelieved(contradictions, doubt, nowMs))
@@ -120,20 +120,13 @@ async function compareWithList(
   return { ...agreed, unproven: new Set(contradictions.map(({ path }) => path)), doubtful };
 }
 
-/** The contradictions that are left when the service is asked for its list once more: it may have changed since the pass read it. */
-async function unexplained(
-  { context, action, repository, signal }: Pull,
-  received: Received,
-  previous: Manifest | null,
-  found: readonly Contradiction[],
-): Promise<Contradiction[]> {
-  const later = await context.service.pollAgain(signal);
+/** The rows of a target's repository in a list that is read now; null where that list is not whole, and so explains nothing. */
+async function rowsNow({ context, repository, signal }: Pull): Promise<readonly WorkbookRow[] | null> {
+  const { workbooks, workbooksComplete, unread, cached } = await context.service.pollAgain(signal);
   const { fullName } = repository;
-  const isUnread = later.unread.isAnywhere || later.unread.repositories.has(fullName);
-  if (later.workbooks === null || !later.workbooksComplete || isUnread || later.cached !== null)
-    return [...found];
-  const rows = later.workbooks.filter((row) => row.repository === fullName);
-  return stillContradicted(found, findContradictions(rows, action.target.branch, previous, received));
+  const isUnread = unread.isAnywhere || unread.repositories.has(fullName);
+  if (workbooks === null || !workbooksComplete || isUnread || cached !== null) return null;
+  return workbooks.filter((row) => row.repository === fullName);
 }
 
 /** The end of a pull that published what is new, and that verified nothing. */

@@ -71,23 +71,17 @@ export function stillContradicted(
 }
 
 /**
- * Rows without those that say nothing about contents any more, as their workbooks changed between the list and the contents: no file
- * is then taken for a version that it may not have, and the next pass asks for it again.
- * @param changed contradictions that a later list explains
+ * The rows of a list without those of a branch that a list read after the contents does not show any more: it cannot be told which
+ * version of such a workbook the contents have. Its file gets no version, and the next pass asks for it again.
  */
 export function withoutChanged(
   rows: readonly WorkbookRow[],
   branch: string,
-  contents: ListedContents,
-  changed: readonly Contradiction[],
+  later: readonly WorkbookRow[],
 ): readonly WorkbookRow[] {
-  if (changed.length === 0) return rows;
-  const paths = new Set(changed.map(({ path }) => path));
-  const own = rows.filter((row) => row.branch === branch);
-  const files = contents.files.map(({ path }) => path);
-  const named = rowsAtFiles(own, files);
-  const left = new Set(own.filter((_, index) => paths.has(named[index]?.path ?? '')));
-  return rows.filter((row) => !left.has(row));
+  const key = (row: WorkbookRow): string => JSON.stringify([row.branch, row.path, row.versionId]);
+  const known = new Set(later.map(key));
+  return rows.filter((row) => row.branch !== branch || known.has(key(row)));
 }
 
 /** The listed workbooks of a branch that contents lack, sorted by path. @param rows all rows of the repository */

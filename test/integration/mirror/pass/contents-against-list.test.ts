@@ -220,6 +220,22 @@ describe('a commit between the list and the contents', () => {
     },
   );
 
+  it('leaves no workbook with a version that it may not have', async () => {
+    const mirror = await user();
+    await mirror.syncUntilFresh();
+    const { service, repository } = mirror;
+    service.write(repository, 'main', 'a.xlsx', 'a2');
+    service.knobs.afterPage = () => {
+      service.knobs.afterPage = null;
+      service.write(repository, 'main', 'a.xlsx', 'a3');
+      service.remove(repository, 'main', 'b.xlsx');
+    };
+    expect(await mirror.syncUntilFresh()).toEqual([0]);
+    expect((await mirror.versions())['a.xlsx']).toBeUndefined();
+    expect(await said(mirror)).toMatchObject({ exitCode: 0, state: 'fresh' });
+    expect((await mirror.versions())['a.xlsx']).toBe(service.version(repository, 'main', 'a.xlsx').id);
+  });
+
   it('explains nothing where the second list is not whole', async () => {
     const mirror = await user();
     await mirror.syncUntilFresh();
