@@ -116,7 +116,7 @@ describe('diff', () => {
     await mirror.pass();
     const none = await run(mirror, 'Accounting/main');
     expect(none).toMatchObject({ exitCode: 2, stdout: '' });
-    expect(none.stderr).toContain('In these settings history.replaced is off');
+    expect(none.stderr).toContain('In these settings history.replaced keeps 7d');
     expect((await run(mirror, 'Acounting/main')).stderr).toContain('The nearest is Accounting/main.');
     expect((await run(mirror, '../../etc/main')).exitCode).toBe(2);
     expect((await run(mirror, 'Accounting/main', '--at', 'soon')).exitCode).toBe(2);

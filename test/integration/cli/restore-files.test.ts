@@ -1,5 +1,5 @@
 import { lstat, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
@@ -138,12 +138,13 @@ describe('single files of the history', () => {
     const secret = join(await temporaryFolder(), 'secret');
     await writeFile(secret, 'secret');
     const notes = join(second?.folder ?? '', 'Q1/deep/notes.txt');
-    await rm(notes);
+    await mkdir(dirname(notes));
     await symlink(secret, notes);
-    await rm(join(second?.folder ?? '', 'Q1/sum.xlsx'));
-    await mkdir(join(second?.folder ?? '', 'Q1/sum.xlsx'));
     expect(await text(mirror, 'Q1/deep/notes.txt')).toBe('notes');
     expect(await text(mirror, 'Q1/sum.xlsx')).toBe('sum');
+    await rm(join(second?.folder ?? '', 'Q1/sum.xlsx'));
+    await mkdir(join(second?.folder ?? '', 'Q1/sum.xlsx'));
+    await expect(text(mirror, 'Q1/sum.xlsx')).rejects.toMatchObject({ code: 'history.damaged' });
     await writeFile(join(first?.folder ?? '', 'old.xlsx'), 'new');
     const parent = await temporaryFolder();
     const damaged = {

@@ -161,7 +161,8 @@ describe('the flags of commands', async () => {
   function flagsOf(...path: readonly string[]): Map<string, string> {
     let command: Command | undefined = program;
     for (const name of path) command = command?.commands.find((each) => each.name() === name);
-    return new Map(command?.options.map(({ long, description }) => [long ?? '', description]));
+    const shown = command?.options.filter(({ hidden }) => !hidden);
+    return new Map(shown?.map(({ long, description }) => [long ?? '', description]));
   }
 
   it('are those of settings that they read', () => {
