@@ -10,7 +10,7 @@ import { manifestOfEntry } from '../mirror/store/history/restore.ts';
 import { manifestPaths } from '../mirror/store/inventory.ts';
 import type { DirectoryLayout } from '../mirror/store/layout.ts';
 import type { Manifest } from '../mirror/store/manifest.ts';
-import { readSettledManifest } from '../mirror/store/verify/strays.ts';
+import { readStampedManifest } from '../mirror/store/verify/strays.ts';
 import { notKept } from './restore-tree.ts';
 
 /** Where a state of a target is: in the mirror, in the history, in the service, or nowhere, as it has no files. */
@@ -58,7 +58,7 @@ function isPlainPath(path: string): boolean {
 }
 
 async function readPublished(layout: DirectoryLayout, path: string): Promise<TargetState> {
-  const found = await readSettledManifest(layout, path);
+  const found = await readStampedManifest(layout, path);
   if (found === null) return NOTHING;
   if (found.manifest !== null) return { place: 'mirror', manifest: found.manifest, left: null };
   throw new MirrorError('disk.failed', `The manifest of ${path} cannot be used: ${found.problem ?? ''}.`, {

@@ -2,7 +2,7 @@ import { manifestPaths, createInventory } from '../mirror/store/inventory.ts';
 import type { DirectoryLayout } from '../mirror/store/layout.ts';
 import type { Manifest } from '../mirror/store/manifest.ts';
 import { readStampedManifest } from '../mirror/store/verify/strays.ts';
-import { settledInventory } from '../mirror/store/verify/verify.ts';
+import { readInventory } from '../mirror/store/verify/verify.ts';
 
 /** A target with its manifest. */
 export interface ReadManifest {
@@ -17,9 +17,9 @@ export interface ManifestProblem {
 }
 
 /**
- * Reads the manifests of a whole directory one after the other, of all instances that share it, also beside a running daemon: a
- * target whose manifest a publish takes away for an instant is read after that. Of one that cannot be read, or that is lost, it
- * gives the problem instead. Holds one manifest at a time.
+ * Reads the manifests of a whole directory one after the other, of all instances that share it, also beside a running daemon: those
+ * that are new, or have another name, by the end are read then. Of one that cannot be read, or that is lost, it gives the problem
+ * instead. Holds one manifest at a time.
  * @throws MirrorError `disk.failed`, and the reason of `signal`
  */
 export async function* everyManifest(
@@ -39,7 +39,7 @@ export async function* everyManifest(
     }
   }
   yield* unseen();
-  const { inventoryProblem, lost } = await settledInventory(layout, createInventory(layout), signal);
+  const { inventoryProblem, lost } = await readInventory(layout, createInventory(layout));
   yield* unseen();
   for (const { path } of lost)
     if (!seen.has(path))

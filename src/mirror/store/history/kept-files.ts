@@ -10,7 +10,7 @@ import { keptAt } from '../../plan/retention.ts';
 import type { DirectoryLayout } from '../layout.ts';
 import type { Manifest, ManifestFile } from '../manifest.ts';
 import { publishedTree } from '../published-tree.ts';
-import { readSettledManifest } from '../verify/strays.ts';
+import { readStampedManifest } from '../verify/strays.ts';
 import { digestOf, findCopies, type FindCopy } from './copies.ts';
 import type { HistoryEntry } from './history.ts';
 import {
@@ -80,7 +80,7 @@ export async function stateAt(
 export async function publishedState(layout: DirectoryLayout, path: string): Promise<TargetState | null> {
   if (!isTargetPath(path)) return null;
   return onDisk('reading a manifest', async () => {
-    const manifest = (await readSettledManifest(layout, path))?.manifest ?? null;
+    const manifest = (await readStampedManifest(layout, path))?.manifest ?? null;
     if (manifest === null) return null;
     return { place: `mirror/${path}`, tree: publishedTree(layout, path), manifest, leftAtMs: null };
   });

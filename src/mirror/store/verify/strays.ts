@@ -122,28 +122,6 @@ export async function pathsInChange(layout: DirectoryLayout): Promise<ReadonlySe
   return paths;
 }
 
-/** A publish takes the manifest away for an instant: so long is it waited for, and so often looked for, in milliseconds. */
-const SETTLED_WITHIN_MS = 2000;
-const LOOK_EVERY_MS = 20;
-
-/**
- * As {@link readStampedManifest}, also beside a running daemon: where a publish just takes the manifest away, the next one is waited
- * for, unless that publish was cut off.
- */
-export async function readSettledManifest(
-  layout: DirectoryLayout,
-  path: string,
-): ReturnType<typeof readStampedManifest> {
-  const untilMs = performance.now() + SETTLED_WITHIN_MS;
-  for (;;) {
-    const found = await readStampedManifest(layout, path);
-    if (found !== null || performance.now() > untilMs) return found;
-    // It may have come to its end since.
-    if (!(await pathsInChange(layout)).has(path)) return readStampedManifest(layout, path);
-    await pause(LOOK_EVERY_MS);
-  }
-}
-
 /** Whether a path is another one, or lies in it, or holds it. */
 function meets(one: string, other: string): boolean {
   return one === other || one.startsWith(`${other}/`) || other.startsWith(`${one}/`);

@@ -126,7 +126,7 @@ export async function verifyTrees(
       onEvent({ kind: 'examined', target });
     }
     strays = isEverything ? await settledStrays(layout, signal) : [];
-    inventory = await settledInventory(layout, manifests, signal);
+    inventory = await readInventory(layout, manifests);
     await log.remove();
   } catch (error) {
     await log.save();
@@ -258,28 +258,14 @@ function totalsOf(files: readonly { readonly sizeBytes: number }[]): { files: nu
 type InventoryFound = Pick<VerifyReport, 'inventory' | 'inventoryProblem' | 'lost'>;
 
 /**
- * Reads the inventory, and finds which of its targets are lost. A loss counts only if it is seen twice while no publish is on its way,
- * which takes a manifest away for an instant.
+ * Reads the inventory, and finds which of its targets are lost. A publish beside this takes no manifest away but to the history, or once
+ * the one of its new name is there; so one look will do.
  */
-export async function settledInventory(
-  layout: DirectoryLayout,
-  manifests: Inventory,
-  signal: AbortSignal,
-): Promise<InventoryFound> {
-  const patientUntilMs = performance.now() + PUBLISH_PATIENCE_MS;
-  let seen: ReadonlySet<string> = new Set();
-  for (;;) {
-    signal.throwIfAborted();
-    const found = await readTargetList(layout);
-    if (found.kind === 'missing') return { inventory: 'missing', inventoryProblem: null, lost: [] };
-    if (found.kind === 'damaged') return { inventory: 'damaged', inventoryProblem: found.problem, lost: [] };
-    const isOwn = (): boolean => true;
-    const lost = await findLost(layout, found.list, isOwn, () => manifests.read(), Date.now());
-    const inChange = await pathsInChange(layout);
-    const isSettled = lost.every(({ path }) => seen.has(path) && !inChange.has(path));
-    if (isSettled || performance.now() >= patientUntilMs)
-      return { inventory: 'ok', inventoryProblem: null, lost };
-    seen = new Set(lost.map(({ path }) => path));
-    await pause(PUBLISH_POLL_MS);
-  }
+export async function readInventory(layout: DirectoryLayout, manifests: Inventory): Promise<InventoryFound> {
+  const found = await readTargetList(layout);
+  if (found.kind === 'missing') return { inventory: 'missing', inventoryProblem: null, lost: [] };
+  if (found.kind === 'damaged') return { inventory: 'damaged', inventoryProblem: found.problem, lost: [] };
+  const isOwn = (): boolean => true;
+  const lost = await findLost(layout, found.list, isOwn, () => manifests.read(), Date.now());
+  return { inventory: 'ok', inventoryProblem: null, lost };
 }
