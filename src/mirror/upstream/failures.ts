@@ -164,16 +164,23 @@ export function credentialStalled(
 ): MirrorError {
   const { name } = CREDENTIALS[generation];
   const what = `The service refused the ${name}, which is tried again at ${utcTime(untilMs)}`;
-  return credentialError(what, generation, pair, count);
+  const next = ' `run` uses a changed file at once; SIGHUP and `sync` try the same key again.';
+  return credentialError(what, generation, pair, count, next);
 }
 
-function credentialError(what: string, generation: Generation, pair: KeyPair, count: number): MirrorError {
+/** @param next a sentence about what happens next, with a space before it; left out where nothing waits yet */
+function credentialError(
+  what: string,
+  generation: Generation,
+  pair: KeyPair,
+  count: number,
+  next = '',
+): MirrorError {
   const setting = `service.${CREDENTIALS[generation].kind}`;
   const which = count > 1 ? `all ${count} keys of the setting` : 'setting';
   const renewal =
     `Make a new one in the service under ${CREDENTIAL_PLACES[generation]} and put it where ${setting} comes from:` +
     ' the setting, its file, variable or credential. A group key will not do.';
-  const next = ' `run` uses a changed file at once; SIGHUP and `sync` try the same key again.';
   return new MirrorError('credentials.refused', `${what}: ${which} ${setting}.`, {
     hint: renewal + PAIR_HINTS[pair] + next,
   });
