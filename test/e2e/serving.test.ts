@@ -1,4 +1,4 @@
-import { chmod, readFile, writeFile } from 'node:fs/promises';
+import { chmod, readFile, rename, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -176,7 +176,9 @@ describe('the hooks of the daemon', () => {
       WORKBOOK_MIRROR_LOG_LEVEL: 'debug',
     });
     await daemon.prints(/"pass\.finished"/);
-    await writeFile(file, `schedule: "* * * * * *"\nhooks:\n  afterPublish: [${hook}]\n`);
+    // In one step: every second a pass reads it, and an empty file is valid, too.
+    await writeFile(`${file}.new`, `schedule: "* * * * * *"\nhooks:\n  afterPublish: [${hook}]\n`);
+    await rename(`${file}.new`, file);
     await daemon.prints(/"settings\.reloaded","changed":\["hooks\.afterPublish"\]/);
     // What was published before the hook was there is due as well.
     await expect
