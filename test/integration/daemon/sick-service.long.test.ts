@@ -5,6 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
+import { readHistory } from '../../../src/mirror/store/history/history.ts';
+import { layoutOf } from '../../../src/mirror/store/layout.ts';
 import { API_KEY, API_TOKEN, FakeService } from '../../support/fake-service.ts';
 import { type Running, run, start } from '../../support/program.ts';
 
@@ -90,7 +92,8 @@ async function recovers(daemon: Daemon): Promise<void> {
   expect(await pass(daemon)).toContain('"pass.finished"');
   expect(await trees(daemon)).toStrictEqual(wanted(daemon));
   expect(daemon.service.credentialFaults()).toStrictEqual([]);
-  expect(await readdir(join(daemon.directory, 'history')).catch(() => [])).toStrictEqual([]);
+  const kept = await readHistory(layoutOf(daemon.directory));
+  expect(kept.filter(({ kind }) => kind === 'retired')).toStrictEqual([]);
   daemon.running.child.kill('SIGTERM');
   expect((await daemon.running.ended).exitCode).toBe(0);
 }
