@@ -2,7 +2,7 @@ import { byCodeUnits, type Manifest } from '../mirror/store/manifest.ts';
 import type { WorkbookRow } from '../mirror/upstream/listing.ts';
 import type { Action } from '../mirror/plan/actions.ts';
 import { type FileDifference, fileDifferences, type FileState, stateOf } from './file-differences.ts';
-import { singleVersions, workbookOf } from '../mirror/plan/new-versions.ts';
+import { changesByPath, workbookOf } from '../mirror/plan/workbook-changes.ts';
 import { rowsAtFiles } from '../mirror/plan/rows-at-files.ts';
 
 /** The changes of files that an action would bring, as far as they are known before anything is downloaded. */
@@ -31,7 +31,7 @@ export function foreseeChanges(
     case 'pull':
       return {
         differences: listedChanges(published, rows ?? [], action.target.branch),
-        isComplete: singleVersions(action, published, rows) !== null,
+        isComplete: changesByPath(action, published, rows)?.gone.length === 0,
       };
   }
 }

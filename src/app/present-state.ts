@@ -5,7 +5,8 @@ import { openStage } from '../mirror/store/publish/stage.ts';
 import type { Reception } from '../mirror/pass/execution.ts';
 import { refuseDoubtful } from '../mirror/pass/gone.ts';
 import { newManifest } from '../mirror/pass/new-manifest.ts';
-import { receiveNewVersions, receiveWhole } from '../mirror/pass/receive.ts';
+import { receiveWhole } from '../mirror/pass/receive.ts';
+import { receiveWorkbooks } from '../mirror/pass/receive-workbooks.ts';
 
 /** What the service has of a target. */
 export interface PresentState {
@@ -43,7 +44,7 @@ export async function receivePresentState(
   const before = { manifest: published, isDamaged: false, isTrusted: () => true };
   const stage = await openStage(layoutOf(folder), action.path, { flushMark: 0, inUse: new Set() });
   const received =
-    (await receiveNewVersions(reception, stage, before)) ?? (await receiveWhole(reception, stage, before));
+    (await receiveWorkbooks(reception, stage, before)) ?? (await receiveWhole(reception, stage, before));
   if (received.kind === 'not-found') {
     await refuseDoubtful(reception, received.isCertain);
     return { manifest: null, by: 'contents', downloadedBytes: 0 };

@@ -26,8 +26,8 @@ import { reportCached } from './reported-once.ts';
 import { lookAtPublished, type PublishedState } from './published-state.ts';
 import type { Stage } from '../store/publish/stage.ts';
 import type { Repair } from '../store/publish/publish.ts';
-import { type Received, receiveNewVersions, receiveWhole } from './receive.ts';
-import type { WorkbookRow } from '../upstream/listing.ts';
+import { type Received, receiveWhole } from './receive.ts';
+import { receiveWorkbooks, rowsNow } from './receive-workbooks.ts';
 
 /** The end of a pull: its result, and the events about it. */
 export interface Pulled {
@@ -64,7 +64,7 @@ async function pullContents(pull: Pull): Promise<Pulled> {
   const stage = await context.store.stage(action.path);
   try {
     const received =
-      (await receiveNewVersions(pull, stage, before)) ?? (await receiveWhole(pull, stage, before));
+      (await receiveWorkbooks(pull, stage, before)) ?? (await receiveWhole(pull, stage, before));
     if (received.kind === 'not-found') return { result: await notFound(pull, received.isCertain), news: [] };
     if (received.cached !== null) {
       reportCached(context, 'cached contents', received.cached);
@@ -108,7 +108,7 @@ async function compareWithList(
   const rows = rowsAbout(pull, received, previous) ?? [];
   const found = findContradictions(rows, branch, previous, received);
   if (found.length === 0) return { rows: pull.rows, unproven: new Set(), doubtful: null };
-  const later = (await rowsNow(pull)) ?? rows;
+  const later = (await rowsNow(pull.context.service, pull.repository, pull.signal)) ?? rows;
   const contradictions = stillContradicted(found, findContradictions(later, branch, previous, received));
   const agreed = { rows: withoutChanged(rows, branch, later), unproven: new Set<string>() };
   const nowMs = pull.context.now();
@@ -118,15 +118,6 @@ async function compareWithList(
   const doubtful = new ContradictedError(contradictions, doubt);
   if (!mayPublish(contradictions)) throw doubtful;
   return { ...agreed, unproven: new Set(contradictions.map(({ path }) => path)), doubtful };
-}
-
-/** The rows of a target's repository in a list that is read now; null where that list is not whole, and so explains nothing. */
-async function rowsNow({ context, repository, signal }: Pull): Promise<readonly WorkbookRow[] | null> {
-  const { workbooks, workbooksComplete, unread, cached } = await context.service.pollAgain(signal);
-  const { fullName } = repository;
-  const isUnread = unread.isAnywhere || unread.repositories.has(fullName);
-  if (workbooks === null || !workbooksComplete || isUnread || cached !== null) return null;
-  return workbooks.filter((row) => row.repository === fullName);
 }
 
 /** The end of a pull that published what is new, and that verified nothing. */

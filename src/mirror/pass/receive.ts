@@ -1,18 +1,14 @@
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
-import { byCodeUnits, type ManifestFile } from '../store/manifest.ts';
-import { singleVersions } from '../plan/new-versions.ts';
-import type { WorkbookRow } from '../upstream/listing.ts';
+import type { ManifestFile } from '../store/manifest.ts';
 import { openArchive } from '../archive/archive.ts';
 import { ArchiveDestination, type ArchiveSource } from '../archive/archive-destination.ts';
 import type { EarlyPolicy } from '../archive/early-unpacker.ts';
 import type { Cached } from '../upstream/headers.ts';
-import { FileDestination } from '../upstream/destination.ts';
 import type { ContentsAnswer } from '../upstream/download-contents.ts';
 import type { Reception } from './execution.ts';
 import type { Stage } from '../store/publish/stage.ts';
 import type { PublishedState } from './published-state.ts';
-import { goesPastCache, timeOf, timeOfNewBytes, type Unpacked, unpack } from './unpack.ts';
+import { goesPastCache, type Unpacked, unpack } from './unpack.ts';
 
 /** The new state of a target, as far as it is staged or published already. */
 export interface Received extends Unpacked {
@@ -166,107 +162,4 @@ async function openAndUnpack(
     if (isPartial && error instanceof MirrorError && error.code === 'archive.damaged') return null;
     throw error;
   }
-}
-
-const FILES_AT_ONCE = 4;
-
-/**
- * The new state from what is published and the workbooks that have new versions, each by its path.
- * @returns null where that does not do, and the whole contents are needed
- */
-export async function receiveNewVersions(
-  reception: Reception,
-  stage: Stage,
-  { manifest: previous, isDamaged }: PublishedState,
-): Promise<Received | null> {
-  const { action, rows, meter } = reception;
-  if (previous === null || isDamaged) return null;
-  const changed = singleVersions(action, previous, rows);
-  if (changed === null) return null;
-  const known = new Map(previous.files.map((file) => [file.path, file]));
-  meter.downloads();
-  const received = await receiveFiles(reception, stage, changed, known);
-  if (received === null) {
-    await stage.startAnew();
-    return null;
-  }
-  const others = previous.files.filter((file) => !received.has(file.path));
-  const files = [...others, ...received.values()].sort((a, b) => byCodeUnits(a.path, b.path));
-  const downloadedBytes = [...received.values()].reduce((sum, file) => sum + file.sizeBytes, 0);
-  const { skipped, archiveBytes, comparedAtMs, verifiedAtMs } = previous;
-  return {
-    kind: 'received',
-    files,
-    skipped,
-    rewritten: [],
-    isThorough: false,
-    etag: null,
-    archiveBytes,
-    downloadedBytes,
-    isWhole: false,
-    comparedAtMs: comparedAtMs ?? verifiedAtMs,
-    // Files that a cache gave are taken only where their digests prove them.
-    cached: null,
-  };
-}
-
-/** Failures that the whole contents would meet as well. */
-const CONCERNS_ALL =
-  /^(?:credentials|pass|disk|directory|system|internal)\.|^service\.(?:unreachable|busy|timeout)$|^contents\.forbidden$/;
-
-async function receiveFiles(
-  reception: Reception,
-  stage: Stage,
-  rows: readonly WorkbookRow[],
-  known: ReadonlyMap<string, ManifestFile>,
-): Promise<Map<string, ManifestFile> | null> {
-  const received = new Map<string, ManifestFile>();
-  try {
-    await forEachConcurrently(rows, FILES_AT_ONCE, async (row) => {
-      const file = await receiveFile(reception, stage, row, known.get(row.path));
-      if (file !== null) received.set(row.path, file);
-    });
-  } catch (error) {
-    reception.signal.throwIfAborted();
-    if (!(error instanceof MirrorError) || CONCERNS_ALL.test(error.code)) throw error;
-    return null;
-  }
-  return received.size === rows.length ? received : null;
-}
-
-async function receiveFile(
-  { context: { service }, action, repository, meter, signal }: Reception,
-  stage: Stage,
-  row: WorkbookRow,
-  known: ManifestFile | undefined,
-): Promise<ManifestFile | null> {
-  const { path } = row;
-  const versionTimeMs = timeOf(row);
-  if (versionTimeMs === null) return null;
-  await stage.makeRoom(path);
-  let arrivedBytes = 0;
-  const answer = await service.downloadFile({
-    repository,
-    branch: action.target.branch,
-    path,
-    expected: {
-      ...(row.sizeBytes === undefined ? {} : { sizeBytes: row.sizeBytes }),
-      ...(row.sha256 === undefined ? {} : { sha256: row.sha256 }),
-    },
-    destination: new FileDestination(stage.placeOf(path)),
-    onArrived: (doneBytes) => {
-      meter.arrivedMore(doneBytes - arrivedBytes);
-      arrivedBytes = doneBytes;
-    },
-    signal,
-  });
-  if (answer.kind !== 'file') return null;
-  const { sizeBytes, sha256, crc32 } = answer;
-  if (known?.sha256 === sha256 && known.sizeBytes === sizeBytes) {
-    await stage.drop(path);
-    return { ...known, crc32 };
-  }
-  stage.adopt(path);
-  const mtimeMs = timeOfNewBytes(stage.timeFor(versionTimeMs), sizeBytes, known);
-  return { path, sizeBytes, sha256, mtimeMs, mode: await stage.setTime(path, mtimeMs), crc32 };
 }

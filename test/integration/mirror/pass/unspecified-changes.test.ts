@@ -131,7 +131,7 @@ describe('when a workbook has changed', () => {
     service.takeRequests();
     // That its bytes are those of the new version is believed once several answers agree.
     for (const minutes of [0, 5, 10]) await mirror.pass({ trigger: 'schedule', aheadMs: minutes * 60_000 });
-    expect(service.takeDownloads()).toHaveLength(3);
+    expect(service.takeDownloads().filter((request) => request.includes('/contents?'))).toHaveLength(3);
     await mirror.pass({ trigger: 'schedule', aheadMs: 15 * 60_000 });
     expect(service.takeDownloads()).toStrictEqual([]);
     const version = service.version(repository, 'main', 'a.xlsx').id;

@@ -7,35 +7,39 @@ import type { PullAction } from './actions.ts';
 import { isDeletion } from './contradictions.ts';
 import { rowsAtFiles } from './rows-at-files.ts';
 
-/** Most workbooks that are pulled one by one: of more, the whole contents come sooner. */
-const MOST_WORKBOOKS = 32;
+/** About what a request for one workbook costs beside its bytes: headers, and the time in which other bytes could come. In bytes. */
+const REQUEST_BYTES = 8 * 1024;
 
-/** Most of a tree's bytes that are pulled one by one, as a share. */
-const MOST_SHARE = 0.5;
+/** The workbooks that make all the difference between a published tree and a listing. */
+export interface WorkbookChanges {
+  /** New versions and new workbooks, with the paths that the tree gives their files. */
+  readonly changed: readonly WorkbookRow[];
+  /** Paths of published workbooks that are listed no longer, or as deleted. */
+  readonly gone: readonly string[];
+}
 
 /**
- * The workbooks that make all the difference between a published tree and a listing, if they may be pulled one by one.
+ * The workbooks that make all the difference between a published tree and a listing, if it pays to pull them one by one.
  *
- * A published tree must be one state that the service had. Each of several files is therefore compared with its digest in the
- * listing, so that together they are the listed state; without digests only a single file may be pulled this way. Any
- * difference that is not plainly a new version of a workbook, such as one no longer listed, needs the whole contents.
+ * Any difference that may be about more than these workbooks needs the whole contents.
  * @param rows all rows of the target's repository
- * @returns the rows with the paths that the tree gives their files; null where the whole contents are needed
+ * @returns null where the whole contents are needed, or cost no more
  */
-export function newVersions(
+export function workbookChanges(
   previous: Manifest,
   rows: readonly WorkbookRow[],
   branch: string,
-): readonly WorkbookRow[] | null {
+): WorkbookChanges | null {
   const own = new Map<string, WorkbookRow>();
   const files = new Map(previous.files.map((file) => [file.path, file]));
   const isOwn = (row: WorkbookRow): boolean => row.branch === branch;
+  const deleted = new Set<string>();
   for (const row of rowsAtFiles(rows.filter(isOwn), files.keys())) {
-    if (isDeletion(row) && !files.has(row.path)) continue;
-    if (own.has(row.path)) return null;
-    own.set(row.path, row);
+    if (own.has(row.path) || deleted.has(row.path)) return null;
+    if (isDeletion(row)) deleted.add(row.path);
+    else own.set(row.path, row);
   }
-  // What a whole pull leaves out, or found to be missing, is no file to be pulled by its path.
+  // A whole pull left these out, or found them missing: they are no files that could be pulled by their paths.
   const leftOut = [...previous.skipped.map(({ path }) => path), ...(previous.missing ?? [])];
   const isLeftOut = leftOut.some((path) => own.has(path));
   const others = rowsAtFiles(
@@ -43,29 +47,32 @@ export function newVersions(
     files.keys(),
   );
   const isBorrowed = others.some(({ path }) => !own.has(path) && files.has(path));
-  const isListed = previous.files.every((file) => file.workbook === undefined || own.has(file.path));
-  if (isBorrowed || isLeftOut || !isListed) return null;
+  if (isBorrowed || isLeftOut) return null;
   const changed = [...own.values()].filter(
     (row) => files.get(row.path)?.workbook?.versionId !== row.versionId,
   );
-  return arePulledSingly(changed, previous.files, files) ? changed : null;
+  const gone = previous.files.flatMap(({ path, workbook }) =>
+    deleted.has(path) || (workbook !== undefined && !own.has(path)) ? [path] : [],
+  );
+  if (changed.length + gone.length === 0 || !areTheirOwn(changed, files)) return null;
+  return costsLess({ changed, gone }, previous, files) ? { changed, gone } : null;
 }
 
 /**
- * The workbooks that a pull downloads one by one, in place of the whole contents.
+ * The workbooks that a pull downloads one by one, in place of the whole contents. `pull` proves that they are one state of the service.
  * @param previous the manifest of what is published; null where nothing is
  * @param rows all rows of the target's repository; null where the service has no list of workbooks
  * @returns null where it downloads the whole contents
  */
-export function singleVersions(
+export function changesByPath(
   { byWorkbook, target }: Pick<PullAction, 'byWorkbook' | 'target'>,
   previous: Manifest | null,
   rows: readonly WorkbookRow[] | null,
-): readonly WorkbookRow[] | null {
+): WorkbookChanges | null {
   if (byWorkbook === 'no' || previous === null || rows === null) return null;
   const hasOthers = previous.files.some((file) => file.workbook === undefined);
   if (hasOthers && byWorkbook === 'in-trees-of-workbooks') return null;
-  return newVersions(previous, rows, target.branch);
+  return workbookChanges(previous, rows, target.branch);
 }
 
 /** The version of a workbook, as a manifest tells it. */
@@ -82,23 +89,28 @@ export function workbookOf(row: WorkbookRow): ManifestWorkbook {
   };
 }
 
-function arePulledSingly(
-  changed: readonly WorkbookRow[],
-  files: readonly ManifestFile[],
-  byPath: ReadonlyMap<string, ManifestFile>,
-): boolean {
-  if (changed.length === 0 || changed.length > MOST_WORKBOOKS) return false;
-  // A file's time is its version's; without one it is the archive's, which only the archive tells.
+/** Whether the times of files follow from their rows, and new files have their names to themselves. */
+function areTheirOwn(changed: readonly WorkbookRow[], files: ReadonlyMap<string, ManifestFile>): boolean {
+  // The time of a file is that of its version; without one it is the archive's, which only the archive tells.
   if (changed.some((row) => Number.isNaN(Date.parse(row.createdAt ?? '')))) return false;
-  if (changed.length > 1 && changed.some((row) => row.sha256 === undefined)) return false;
-  const added = changed.filter((row) => !byPath.has(row.path));
-  if (!arePlainlyNew(added, files)) return false;
-  const totalBytes = files.reduce((sum, file) => sum + file.sizeBytes, 0);
+  const added = changed.filter((row) => !files.has(row.path));
+  return arePlainlyNew(added, [...files.values()]);
+}
+
+/** Whether requests for single workbooks cost less than the last archive. A new one of unknown size counts as an average file. */
+function costsLess(
+  { changed, gone }: WorkbookChanges,
+  { archiveBytes }: Manifest,
+  files: ReadonlyMap<string, ManifestFile>,
+): boolean {
+  const totalBytes = [...files.values()].reduce((sum, file) => sum + file.sizeBytes, 0);
+  const wholeBytes = archiveBytes > 0 ? archiveBytes : totalBytes;
+  const averageBytes = files.size === 0 ? 0 : totalBytes / files.size;
   const changedBytes = changed.reduce(
-    (sum, row) => sum + (row.sizeBytes ?? byPath.get(row.path)?.sizeBytes ?? 0),
+    (sum, row) => sum + (row.sizeBytes ?? files.get(row.path)?.sizeBytes ?? averageBytes),
     0,
   );
-  return changedBytes <= totalBytes * MOST_SHARE;
+  return changedBytes + (changed.length + gone.length) * REQUEST_BYTES < wholeBytes + REQUEST_BYTES;
 }
 
 /** Whether new files have names that nobody takes for anything else, in folders that are there. */

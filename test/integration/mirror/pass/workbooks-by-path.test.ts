@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { lstat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { crc32 } from 'node:zlib';
@@ -16,7 +17,14 @@ function workbook(text: string): Buffer {
   const header = Buffer.alloc(30);
   header.write('PK\u0003\u0004', 'latin1');
   header.writeUInt16LE(name.length, 26);
-  return Buffer.concat([header, Buffer.from(name), Buffer.from(text.padEnd(40, '.'))]);
+  return Buffer.concat([header, Buffer.from(name), Buffer.from(text), filling(text)]);
+}
+
+/** Bytes that no archive makes smaller, the same for the same text: requests for small workbooks cost more than an archive. */
+function filling(text: string): Buffer {
+  return createHash('shake256', { outputLength: 64 * 1024 })
+    .update(text)
+    .digest();
 }
 
 interface Pair {
@@ -85,12 +93,49 @@ describe('a new version in a drag-and-drop repository', () => {
     expect(files).toStrictEqual(other);
   });
 
-  it('is pulled with the whole contents where several have no digest', async () => {
+  it('is pulled with others by their paths, and the list that is read then shows the same', async () => {
     const { service, mirror, repository } = await mirrored('Accounting');
-    service.write(repository, 'main', 'a.xlsx', workbook('changed'));
-    service.write(repository, 'main', 'b.xlsx', workbook('changed, too'));
+    for (const path of ['a.xlsx', 'b.xlsx']) service.write(repository, 'main', path, workbook(`new ${path}`));
     await mirror.pass();
-    expect(pathsAskedFor(service)).toStrictEqual(['']);
+    expect(pathsAskedFor(service).sort()).toStrictEqual(['a.xlsx', 'b.xlsx']);
+    await mirror.expectExact();
+    await mirror.pass();
+    expect(pathsAskedFor(service)).toStrictEqual([]);
+  });
+
+  it('is pulled with the whole contents where the list that is read then shows another version', async () => {
+    const { service, mirror, repository } = await mirrored('Accounting');
+    for (const path of ['a.xlsx', 'b.xlsx']) service.write(repository, 'main', path, workbook(`new ${path}`));
+    service.knobs.afterPage = () => {
+      service.knobs.afterPage = null;
+      for (const path of ['b.xlsx', 'sub/c.xlsm'])
+        service.write(repository, 'main', path, workbook(`newer ${path}`));
+    };
+    await mirror.pass();
+    expect(pathsAskedFor(service).sort()).toStrictEqual(['', 'a.xlsx', 'b.xlsx']);
+    await mirror.pass();
+    await mirror.expectExact();
+  });
+
+  it.each([
+    ['deleted', []],
+    ['given another name', ['sub/renamed.xlsm']],
+  ])('comes without the whole contents where a workbook was %s', async (_what, added) => {
+    const { service, mirror, repository } = await mirrored('Accounting');
+    service.remove(repository, 'main', 'sub/c.xlsm');
+    for (const path of added) service.write(repository, 'main', path, workbook('sub/c.xlsm'));
+    await mirror.pass();
+    expect(pathsAskedFor(service)).not.toContain('');
+    await mirror.expectExact();
+  });
+
+  it('is pulled with the whole contents where a workbook that is listed no longer is there', async () => {
+    const { service, mirror, repository } = await mirrored('Accounting');
+    const bytes = repository.branches.get('main')?.files.get('a.xlsx') ?? Buffer.alloc(0);
+    service.remove(repository, 'main', 'a.xlsx');
+    repository.branches.get('main')?.files.set('a.xlsx', bytes);
+    await mirror.pass();
+    expect(pathsAskedFor(service)).toContain('');
     await mirror.expectExact();
   });
 

@@ -1,0 +1,187 @@
+import { byCodeUnits, type Manifest, type ManifestFile } from '../store/manifest.ts';
+import { changesByPath, type WorkbookChanges } from '../plan/workbook-changes.ts';
+import { RepositoryRows } from '../plan/fingerprint.ts';
+import { FileDestination } from '../upstream/destination.ts';
+import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import type { Reception } from './execution.ts';
+import type { Stage } from '../store/publish/stage.ts';
+import type { PublishedState } from './published-state.ts';
+import type { Received } from './receive.ts';
+import { timeOf, timeOfNewBytes } from './unpack.ts';
+import type { PassService } from '../upstream/client.ts';
+import type { Repository, WorkbookRow } from '../upstream/listing.ts';
+
+const FILES_AT_ONCE = 4;
+
+/**
+ * The new state from what is published and the workbooks that changed, each by its path, if together they are one state that the
+ * service had: the digests of the list prove it, or a list that is read after the last workbook and shows the same versions.
+ * @returns null where the whole contents are needed
+ */
+export async function receiveWorkbooks(
+  reception: Reception,
+  stage: Stage,
+  { manifest: previous, isDamaged }: PublishedState,
+): Promise<Received | null> {
+  const { action, rows, meter } = reception;
+  if (previous === null || isDamaged) return null;
+  const changes = changesByPath(action, previous, rows);
+  if (changes === null) return null;
+  meter.downloads();
+  const known = new Map(previous.files.map((file) => [file.path, file]));
+  const received = await unlessOfOne(reception, () => receiveChanges(reception, stage, changes, known));
+  if (received === null) {
+    await stage.startAnew();
+    return null;
+  }
+  return stateWith(previous, received, changes.gone);
+}
+
+/** The new files, where all changes were received and are of one state. */
+async function receiveChanges(
+  reception: Reception,
+  stage: Stage,
+  { changed, gone }: WorkbookChanges,
+  known: ReadonlyMap<string, ManifestFile>,
+): Promise<ReadonlyMap<string, ManifestFile> | null> {
+  const received = await receiveFiles(reception, stage, changed, known);
+  if (received.size < changed.length) return null;
+  const left = [...received.keys(), ...known.keys()].find((path) => !gone.includes(path));
+  if (gone.length > 0 && !(await areGone(reception, gone, left))) return null;
+  const isProven = gone.length === 0 && changed.every(({ sha256 }) => sha256 !== undefined);
+  return isProven || (await isListedStill(reception)) ? received : null;
+}
+
+/** The published state with the files that were received, and without those that are gone. */
+function stateWith(
+  previous: Manifest,
+  received: ReadonlyMap<string, ManifestFile>,
+  gone: readonly string[],
+): Received {
+  const replaced = new Set([...received.keys(), ...gone]);
+  const others = previous.files.filter(({ path }) => !replaced.has(path));
+  const files = [...others, ...received.values()].sort((a, b) => byCodeUnits(a.path, b.path));
+  const downloadedBytes = [...received.values()].reduce((sum, file) => sum + file.sizeBytes, 0);
+  const { skipped, archiveBytes, comparedAtMs, verifiedAtMs } = previous;
+  return {
+    kind: 'received',
+    files,
+    skipped,
+    rewritten: [],
+    isThorough: false,
+    etag: null,
+    archiveBytes,
+    downloadedBytes,
+    isWhole: false,
+    comparedAtMs: comparedAtMs ?? verifiedAtMs,
+    // Files that a cache gave are taken only where their digests prove them.
+    cached: null,
+  };
+}
+
+/** Whether a list that is read now shows the versions that the plan was made of. */
+async function isListedStill({ context, action, repository, signal }: Reception): Promise<boolean> {
+  const rows = await rowsNow(context.service, repository, signal);
+  const { branch } = action.target;
+  return (
+    rows !== null &&
+    new RepositoryRows(rows).digest(branch, action.published?.borrowed) === action.fingerprint
+  );
+}
+
+/** The rows of a repository in a list that is read now; null where that list is not whole, and so proves nothing. */
+export async function rowsNow(
+  service: Pick<PassService, 'pollAgain'>,
+  { fullName }: Pick<Repository, 'fullName'>,
+  signal: AbortSignal,
+): Promise<readonly WorkbookRow[] | null> {
+  const { workbooks, workbooksComplete, unread, cached } = await service.pollAgain(signal);
+  const isUnread = unread.isAnywhere || unread.repositories.has(fullName);
+  if (workbooks === null || !workbooksComplete || isUnread || cached !== null) return null;
+  return workbooks.filter((row) => row.repository === fullName);
+}
+
+/**
+ * Whether the service has no files at some paths. Only where it has one at another path does that say something about these: it may
+ * not know the repository in this form.
+ * @param left a path that must be there
+ */
+async function areGone(
+  { context, action, repository, signal }: Reception,
+  gone: readonly string[],
+  left: string | undefined,
+): Promise<boolean> {
+  const { branch } = action.target;
+  const isThere = (path: string): Promise<boolean> =>
+    context.service.exists({ repository, branch, path, signal });
+  if (left === undefined || !(await isThere(left))) return false;
+  for (const path of gone) if (await isThere(path)) return false;
+  return true;
+}
+
+/** Failures that the whole contents would meet as well. */
+const CONCERNS_ALL =
+  /^(?:credentials|pass|disk|directory|system|internal)\.|^service\.(?:unreachable|busy|timeout)$|^contents\.forbidden$/;
+
+/** Does without the result where an error is one workbook's own. */
+async function unlessOfOne<T>({ signal }: Reception, work: () => Promise<T>): Promise<T | null> {
+  try {
+    return await work();
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof MirrorError) || CONCERNS_ALL.test(error.code)) throw error;
+    return null;
+  }
+}
+
+async function receiveFiles(
+  reception: Reception,
+  stage: Stage,
+  rows: readonly WorkbookRow[],
+  known: ReadonlyMap<string, ManifestFile>,
+): Promise<Map<string, ManifestFile>> {
+  const received = new Map<string, ManifestFile>();
+  await forEachConcurrently(rows, FILES_AT_ONCE, async (row) => {
+    const file = await receiveFile(reception, stage, row, known.get(row.path));
+    if (file !== null) received.set(row.path, file);
+  });
+  return received;
+}
+
+async function receiveFile(
+  { context: { service }, action, repository, meter, signal }: Reception,
+  stage: Stage,
+  row: WorkbookRow,
+  known: ManifestFile | undefined,
+): Promise<ManifestFile | null> {
+  const { path } = row;
+  const versionTimeMs = timeOf(row);
+  if (versionTimeMs === null) return null;
+  await stage.makeRoom(path);
+  let arrivedBytes = 0;
+  const answer = await service.downloadFile({
+    repository,
+    branch: action.target.branch,
+    path,
+    expected: {
+      ...(row.sizeBytes === undefined ? {} : { sizeBytes: row.sizeBytes }),
+      ...(row.sha256 === undefined ? {} : { sha256: row.sha256 }),
+    },
+    destination: new FileDestination(stage.placeOf(path)),
+    onArrived: (doneBytes) => {
+      meter.arrivedMore(doneBytes - arrivedBytes);
+      arrivedBytes = doneBytes;
+    },
+    signal,
+  });
+  if (answer.kind !== 'file') return null;
+  const { sizeBytes, sha256, crc32 } = answer;
+  if (known?.sha256 === sha256 && known.sizeBytes === sizeBytes) {
+    await stage.drop(path);
+    return { ...known, crc32 };
+  }
+  stage.adopt(path);
+  const mtimeMs = timeOfNewBytes(stage.timeFor(versionTimeMs), sizeBytes, known);
+  return { path, sizeBytes, sha256, mtimeMs, mode: await stage.setTime(path, mtimeMs), crc32 };
+}
