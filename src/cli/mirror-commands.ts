@@ -128,7 +128,6 @@ function addReportCommands(program: Command): void {
   })
     .argument('[targets...]', 'targets as below mirror/; everything if none is named')
     .option('--repair', 'put right what differs')
-    .option('--resume', 'go on from a verification that was interrupted')
     .option('--expect <number>', 'how many targets must be there: another number is a fault', readNumber)
     .option('--json', 'print the report as JSON');
 }

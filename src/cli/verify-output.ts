@@ -44,7 +44,7 @@ export function createVerifyProgress(options: VerifyProgressOptions): {
   const onEvent = (event: VerifyEvent): void => {
     if (event.kind === 'started') {
       selected = event.selected;
-      gauge = new Gauge(event.totalBytes, event.isEstimate, now);
+      gauge = new Gauge(event.totalBytes, false, now);
     } else if (event.kind === 'read') {
       gauge.add(event.bytes);
     } else {
@@ -180,7 +180,6 @@ function adviceOf(report: VerifyReport): string[] {
   const needsPull = isDamaged || report.unreadableManifests.length > 0;
   const repair = `\`${ownCommand('verify --repair')}\``;
   return linesOf(
-    !report.isComplete && `\`${ownCommand('verify --resume')}\` goes on with the others.`,
     needsPull &&
       (lockedByPid === null
         ? `${repair} puts it right; what the history does not have it pulls, by the settings of the service.`

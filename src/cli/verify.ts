@@ -27,7 +27,6 @@ import { standardError, standardOutput } from '../lib/process/streams.ts';
 
 interface VerifyFlags {
   readonly repair?: true;
-  readonly resume?: true;
   readonly expect?: number;
   readonly json?: true;
 }
@@ -49,7 +48,7 @@ async function verifyAndRepair(
   needService: () => SettingsFor<'service' | 'directory'>,
 ): Promise<ExitCode> {
   const { signal, stopListening } = abortOnSignal();
-  const verifyOnce = async (names: readonly string[], resume: boolean): Promise<VerifyReport> => {
+  const verifyOnce = async (names: readonly string[]): Promise<VerifyReport> => {
     const progress = createVerifyProgress({
       ...liveLineOptions(),
       isReportBelow: flags.json !== true && standardOutput.isTerminal() && standardError.isTerminal(),
@@ -57,13 +56,13 @@ async function verifyAndRepair(
     });
     const expected = flags.expect ?? null;
     const { onEvent } = progress;
-    const report = await verify(settings, { targets: names, resume, expected, signal, onEvent });
+    const report = await verify(settings, { targets: names, expected, signal, onEvent });
     progress.finish(report);
     return report;
   };
   try {
     if (flags.repair === true) await refuseRepair(settings);
-    const report = await verifyOnce(targets, flags.resume === true);
+    const report = await verifyOnce(targets);
     const damaged = damagedTargets(report);
     const isRepairable = damaged.length > 0 || report.inventory === 'damaged';
     const isRepaired = flags.repair === true && report.isComplete && isRepairable;
@@ -76,10 +75,7 @@ async function verifyAndRepair(
     const repaired = await repair(settings, damaged, needService, progress, signal).finally(progress.close);
     // What is neither published any more nor in the inventory was retired by the pass.
     const known = await knownTargets(layoutOf(settings.directory));
-    const after = await verifyOnce(
-      damaged.filter((path) => known.has(path)),
-      false,
-    );
+    const after = await verifyOnce(damaged.filter((path) => known.has(path)));
     if (flags.json) {
       printJson({ before: verificationData(report), repaired, after: verificationData(after) });
     } else {

@@ -15,6 +15,9 @@ import { openOwnFile, readOwnText, restrict } from '../../lib/disk/own-file.ts';
 const CACHEDIR_TAG =
   'Signature: 8a477f597d28d172789f06886806bc55\n# Made by workbook-mirror; nothing here needs a backup.\n';
 
+/** Caches of version 0.1.0 in the private folder: each says what the manifests and the records say, too. */
+const OBSOLETE = ['verification.json'];
+
 /**
  * Makes the folders of a directory.
  * @param isLinking whether links below `mirror/` are to lead to trees elsewhere
@@ -48,8 +51,7 @@ export async function prepareDirectory(layout: DirectoryLayout, isLinking: boole
       await ensureFolder(folder);
       await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
     }
-    // An earlier version remembered there what the records hold now.
-    await rm(join(layout.internal, 'summaries'), { force: true });
+    for (const name of OBSOLETE) await rm(join(layout.internal, name), { force: true, recursive: true });
     await prepareGate(layout);
     await prepareTag(layout);
   } catch (error) {

@@ -38,7 +38,6 @@ async function repairOf(mirror: MirrorHarness, service: FakeService | null): Pro
   const signal = AbortSignal.timeout(50_000);
   const report = await verify(settings, {
     targets: [],
-    resume: false,
     expected: null,
     signal,
     onEvent: () => {},

@@ -13,7 +13,6 @@ const OK: VerifiedTarget = {
   differences: [],
   files: 3,
   sizeBytes: 3000,
-  isResumed: false,
 };
 const DIFFERS: VerifiedTarget = {
   ...OK,
@@ -76,7 +75,7 @@ function show(
 describe('the progress of a verification', () => {
   it('is nothing at all when quiet', () => {
     const { written, progress } = show(true, 'quiet');
-    progress.onEvent({ kind: 'started', selected: 1, totalBytes: 6_000_000, isEstimate: false });
+    progress.onEvent({ kind: 'started', selected: 1, totalBytes: 6_000_000 });
     progress.onEvent({ kind: 'examined', target: GONE });
     progress.finish(report({ targets: [GONE] }));
     expect(written).toEqual([]);
@@ -84,7 +83,7 @@ describe('the progress of a verification', () => {
 
   it('is only how far it is where the report is shown in the same place', () => {
     const { written, progress } = show(true, 'normal', true);
-    progress.onEvent({ kind: 'started', selected: 1, totalBytes: 6_000_000, isEstimate: false });
+    progress.onEvent({ kind: 'started', selected: 1, totalBytes: 6_000_000 });
     progress.onEvent({ kind: 'examined', target: GONE });
     progress.finish(report({ targets: [GONE] }));
     expect(written.filter((text) => text.endsWith('\n'))).toEqual([]);
@@ -93,14 +92,14 @@ describe('the progress of a verification', () => {
 
   it('names every target when verbose', () => {
     const { written, progress } = show(false, 'verbose');
-    progress.onEvent({ kind: 'started', selected: 1, totalBytes: 6_000_000, isEstimate: false });
+    progress.onEvent({ kind: 'started', selected: 1, totalBytes: 6_000_000 });
     progress.onEvent({ kind: 'examined', target: OK });
     expect(written).toEqual(['✓ Accounting/main: 3 files, 3.0 kB\n']);
   });
 
   it('says on a terminal how far it is and how fast', () => {
     const { written, progress } = show(true);
-    progress.onEvent({ kind: 'started', selected: 2, totalBytes: 6_000_000, isEstimate: false });
+    progress.onEvent({ kind: 'started', selected: 2, totalBytes: 6_000_000 });
     progress.onEvent({ kind: 'read', bytes: 3_000_000 });
     progress.onEvent({ kind: 'examined', target: GONE });
     expect(written.at(1)).toBe(`${CLEAR}0 of 2 targets, 3.0 MB of 6.0 MB, 429 kB/s, 7.0 s left`);
@@ -113,7 +112,7 @@ describe('the progress of a verification', () => {
 
   it('says elsewhere only what is not in order, and how it ended', () => {
     const { written, progress } = show(false);
-    progress.onEvent({ kind: 'started', selected: 4, totalBytes: 6_000_000, isEstimate: false });
+    progress.onEvent({ kind: 'started', selected: 4, totalBytes: 6_000_000 });
     progress.onEvent({ kind: 'read', bytes: 3000 });
     progress.onEvent({ kind: 'examined', target: OK });
     progress.onEvent({ kind: 'examined', target: null });
@@ -160,10 +159,9 @@ describe('the report of a verification', () => {
     expect(text).toMatch(/1 target not as published\.$/);
   });
 
-  it('says after an interruption how to go on', () => {
+  it('says after an interruption how far it got', () => {
     expect(String(describeVerification(report({ isComplete: false, selected: 7 })))).toBe(
-      'Interrupted after 1 of 7: 1 target, 3 files, 3.0 kB, verified in 1.5 s: all as published.\n' +
-        '`workbook-mirror verify --resume` goes on with the others.',
+      'Interrupted after 1 of 7: 1 target, 3 files, 3.0 kB, verified in 1.5 s: all as published.',
     );
   });
 });

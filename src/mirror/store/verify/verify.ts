@@ -15,7 +15,6 @@ import {
   settledStrays,
   type Stray,
 } from './strays.ts';
-import { openVerificationLog, type VerificationLog } from './verification-log.ts';
 
 /** How a target stands to its manifest. */
 export interface VerifiedTarget {
@@ -27,8 +26,6 @@ export interface VerifiedTarget {
   /** Files and bytes that the manifest lists. */
   readonly files: number;
   readonly sizeBytes: number;
-  /** Whether the bytes were read by the verification that this one goes on from, and only the facts by this one. */
-  readonly isResumed: boolean;
 }
 
 /** A manifest of which nothing can be verified. */
@@ -70,8 +67,6 @@ export type VerifyEvent =
       readonly selected: number;
       /** The bytes of all files that are to be read; null where that cannot be told. */
       readonly totalBytes: number | null;
-      /** Whether it may be less, as another verification has read some of it. */
-      readonly isEstimate: boolean;
     }
   | { readonly kind: 'read'; readonly bytes: number }
   | { readonly kind: 'examined'; readonly target: VerifiedTarget | UnreadableManifest | null };
@@ -80,8 +75,6 @@ export type VerifyEvent =
 export interface VerifyOptions {
   /** The paths of targets; null for everything. */
   readonly chosen: ReadonlySet<string> | null;
-  /** Whether to go on from an interrupted verification. */
-  readonly resume: boolean;
   /** How many targets the directory must have; null for any number but none. */
   readonly expected: number | null;
   /** Interrupts it; the report then says how far it got. */
@@ -89,20 +82,16 @@ export interface VerifyOptions {
   readonly onEvent: (event: VerifyEvent) => void;
 }
 
-/**
- * Holds the published trees against their manifests, every byte. Needs neither the service nor the lock, and writes nothing
- * but a note of how far it is, where the directory takes one.
- */
+/** Compares every byte of the published trees with their manifests. Needs neither the service nor the lock, and writes nothing. */
 export async function verifyTrees(
   layout: DirectoryLayout,
-  { chosen, resume, expected, signal, onEvent }: VerifyOptions,
+  { chosen, expected, signal, onEvent }: VerifyOptions,
 ): Promise<VerifyReport> {
   const startedAtMs = performance.now();
   const paths = await manifestPaths(layout);
   const isEverything = chosen === null;
   const selected = chosen === null ? paths : paths.filter((path) => chosen.has(path));
   const manifests = createInventory(layout);
-  const log = await openVerificationLog(layout, { resume, isKept: isEverything });
   const targets: VerifiedTarget[] = [];
   const unreadableManifests: UnreadableManifest[] = [];
   let strays: readonly Stray[] = [];
@@ -116,20 +105,17 @@ export async function verifyTrees(
     kind: 'started',
     selected: selected.length,
     totalBytes: await bytesOf(manifests, new Set(selected)),
-    isEstimate: resume,
   });
   try {
     for (const path of selected) {
-      const target = await verifyTarget({ layout, log, signal, onBytes }, path);
+      const target = await verifyTarget({ layout, signal, onBytes }, path);
       if (target !== null && 'problem' in target) unreadableManifests.push(target);
       else if (target !== null) targets.push(target);
       onEvent({ kind: 'examined', target });
     }
     strays = isEverything ? await settledStrays(layout, signal) : [];
     inventory = await readInventory(layout, manifests);
-    await log.remove();
   } catch (error) {
-    await log.save();
     if (!signal.aborted) throw error;
   }
   return {
@@ -190,7 +176,6 @@ async function bytesOf(manifests: Inventory, paths: ReadonlySet<string>): Promis
 
 interface VerifyContext {
   readonly layout: DirectoryLayout;
-  readonly log: VerificationLog;
   readonly signal: AbortSignal;
   readonly onBytes: (bytes: number) => void;
 }
@@ -212,9 +197,9 @@ async function verifyTarget(
   const known = new Map<string, string>();
   let replacements = 0;
   let patientUntilMs: number | null = null;
-  for (let isFirst = true; ; isFirst = false) {
+  for (;;) {
     context.signal.throwIfAborted();
-    const { stamp, target } = await lookAt(context, path, known, isFirst);
+    const { stamp, target } = await lookAt(context, path, known);
     if (target !== null && ('problem' in target || target.state === 'ok')) return target;
     const isInChange = (await pathsInChange(layout)).has(path);
     const isReplaced = (await manifestStamp(layout, path)) !== stamp;
@@ -225,7 +210,7 @@ async function verifyTarget(
       patientUntilMs ??= performance.now() + PUBLISH_PATIENCE_MS;
       if (performance.now() >= patientUntilMs) return target;
       await pause(PUBLISH_POLL_MS);
-    } else if (target?.isResumed !== true) {
+    } else {
       return target;
     }
   }
@@ -233,22 +218,19 @@ async function verifyTarget(
 
 /** How a target looks at this moment, and the stamp of the manifest that it was held against. */
 async function lookAt(
-  { layout, log, signal, onBytes }: VerifyContext,
+  { layout, signal, onBytes }: VerifyContext,
   path: string,
   known: Map<string, string>,
-  mayResume: boolean,
 ): Promise<{ readonly stamp: string | null; readonly target: VerifiedTarget | UnreadableManifest | null }> {
   const stamped = await readStampedManifest(layout, path);
   if (stamped === null) return { stamp: null, target: null };
   const { stamp, manifest } = stamped;
   if (manifest === null) return { stamp, target: { path, problem: stamped.problem ?? 'unknown' } };
-  const isResumed = mayResume && log.has(path, stamp);
-  const depth = isResumed ? 'facts' : 'bytes';
+  const depth = 'bytes';
   const found = await examinePublished(layout, path, manifest.files, { depth, signal, onBytes, known });
   const state = found.isGone ? 'gone' : found.differences.length > 0 ? 'differs' : 'ok';
-  if (state === 'ok') await log.add(path, stamp);
   const { differences } = found;
-  return { stamp, target: { path, state, differences, ...totalsOf(manifest.files), isResumed } };
+  return { stamp, target: { path, state, differences, ...totalsOf(manifest.files) } };
 }
 
 function totalsOf(files: readonly { readonly sizeBytes: number }[]): { files: number; sizeBytes: number } {

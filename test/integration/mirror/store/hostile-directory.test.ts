@@ -228,9 +228,7 @@ describe('a directory that somebody else has written into', () => {
       const request = { holder: 'h', durationMs: 1000, signal: AbortSignal.timeout(50_000) };
       await attempted(acquireLease(layoutOf(directory), bindNativeCalls(), request, Date.now));
       const signal = AbortSignal.timeout(50_000);
-      await attempted(
-        verify(settings, { targets: [], resume: false, expected: null, signal, onEvent: () => {} }),
-      );
+      await attempted(verify(settings, { targets: [], expected: null, signal, onEvent: () => {} }));
       expect(await beside(world)).toStrictEqual(before);
     }
   });
@@ -257,7 +255,6 @@ describe('a directory that somebody else has written into', () => {
         await rm(to, { recursive: true, force: true });
         const report = await verify(settings, {
           targets: [],
-          resume: false,
           expected: null,
           signal,
           onEvent: () => {},
