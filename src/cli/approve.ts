@@ -4,14 +4,14 @@ import type { Command } from 'commander';
 
 import type { SettingsFor } from '../config/schema.ts';
 import { EXIT_CODES, MirrorError } from '../lib/errors/errors.ts';
-import { type HeldDeletion, PATHS_SHOWN } from '../mirror/plan/guard.ts';
+import type { HeldDeletion } from '../mirror/plan/guard.ts';
 import { type FileDifference, removedAt } from '../app/file-differences.ts';
 import { describeDifferences } from './differences.ts';
 import { counted } from '../lib/text/humanize.ts';
 import { heldSentence } from '../app/sentences.ts';
 import { likely } from '../lib/text/nearest.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
-import type { TargetRecord } from '../mirror/plan/record.ts';
+import type { Held, TargetRecord } from '../mirror/plan/record.ts';
 import { targetKey, branchSegment } from '../mirror/upstream/listing.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { StoredPass } from '../mirror/state/state.ts';
@@ -24,7 +24,7 @@ import { settingsOf } from './settings-flags.ts';
 import { standardError } from '../lib/process/streams.ts';
 import { becomeOwnerOf } from '../lib/process/owner.ts';
 import { targetNamed } from './target-names.ts';
-import { heldPaths, withReader } from './targets.ts';
+import { withReader } from './targets.ts';
 
 /** `approve` */
 export async function runApprove(command: Command): Promise<Outcome> {
@@ -86,9 +86,11 @@ export interface Approved {
   readonly message?: string;
   readonly deletions: number;
   readonly of: number;
-  /** The files that would go, sorted: all of them, where they are known. */
+  /** How many files would go. */
+  readonly fileCount: number;
+  /** The first of them, sorted. */
   readonly files: readonly string[];
-  /** The same files, with what the manifest of the published tree says of them. */
+  /** The same ones, with what the manifest of the published tree says of them. */
   readonly differences: readonly FileDifference[];
 }
 
@@ -96,9 +98,8 @@ export interface Approved {
 function heldAsWhole(lastPass: StoredPass | null): Approved[] {
   if (lastPass?.failure?.code !== 'directory.other_service') return [];
   const { message } = lastPass.failure;
-  return [
-    { target: 'the directory', subject: 'service', message, deletions: 0, of: 0, files: [], differences: [] },
-  ];
+  const nothing = { deletions: 0, of: 0, fileCount: 0, files: [], differences: [] };
+  return [{ target: 'the directory', subject: 'service', message, ...nothing }];
 }
 
 /**
@@ -125,7 +126,7 @@ export async function approve(
       ]),
     );
     const held = new Map(
-      [...records].flatMap(([key, record]): [string, TargetRecord & { held: HeldDeletion }][] =>
+      [...records].flatMap(([key, record]): [string, TargetRecord & { held: Held }][] =>
         record.held === null ? [] : [[paths.get(key) ?? pathOf(record), { ...record, held: record.held }]],
       ),
     );
@@ -135,11 +136,11 @@ export async function approve(
     const found: Approved[] = asked === null ? heldAsWhole(await state.lastPass()) : [];
     const isOther = found.length > 0;
     for (const { name, record } of chosen) {
-      const { subject, deletions, of } = record.held;
-      const files = await heldPaths(store, name, record);
+      const { subject, deletions, of, first: files } = record.held;
       const manifest = files.length === 0 ? null : await store.manifest(name);
       const differences = removedAt(manifest?.files ?? [], files);
-      found.push({ target: name, subject, deletions, of, files, differences });
+      const fileCount = subject === 'files' ? deletions : (manifest?.files.length ?? 0);
+      found.push({ target: name, subject, deletions, of, fileCount, files, differences });
     }
     if (found.length > 0 && !(await confirm(found))) return null;
     if (isOther)
@@ -172,13 +173,13 @@ function notHeld(name: string, held: readonly string[]): never {
 /** The deletions that an approval would let through, for a person. */
 function describeHeld(held: readonly Approved[]): TerminalText {
   return joinLines(
-    held.flatMap(({ target, subject, message, differences, deletions, of }) => [
+    held.flatMap(({ target, subject, message, differences, fileCount, deletions, of }) => [
       subject === 'service'
         ? (message ?? target)
         : `${target}: ${heldSentence({ subject, deletions, of, digest: null })}.`,
-      ...(differences.length === 0 ? [] : [describeDifferences(differences, PATHS_SHOWN).prefixed('  ')]),
-      ...(differences.length > PATHS_SHOWN
-        ? [say`  \`${ownCommand('why --json', target)}\` lists all of them`]
+      ...(differences.length === 0 ? [] : [describeDifferences(differences, fileCount).prefixed('  ')]),
+      ...(fileCount > differences.length && subject === 'files'
+        ? [say`  \`${ownCommand('diff --upstream', target)}\` lists all of them`]
         : []),
     ]),
   );

@@ -11,15 +11,14 @@ const MESSAGE_SHOWN = 72;
 /** Differing files for a person, a line each, and where a moved one was below it. @param most how many are shown */
 export function describeDifferences(
   differences: readonly FileDifference[],
-  most = Number.POSITIVE_INFINITY,
+  total = differences.length,
 ): TerminalText {
-  const shown = differences.slice(0, most);
   const listed = tableWithNotes(
     HEADINGS,
-    shown.map(cellsOf),
-    shown.map(({ movedFrom }) => (movedFrom === null ? '' : `moved from ${movedFrom}`)),
+    differences.map(cellsOf),
+    differences.map(({ movedFrom }) => (movedFrom === null ? '' : `moved from ${movedFrom}`)),
   );
-  const more = differences.length - shown.length;
+  const more = total - differences.length;
   return more === 0 ? listed : joinLines([listed, say`and ${more} more`]);
 }
 

@@ -4,7 +4,6 @@ import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
 import type { TargetRecord } from '../mirror/plan/record.ts';
 import { statusOfTargets, type TargetStatus } from '../app/target-status.ts';
 import type { Published } from '../mirror/plan/published.ts';
-import { readHeldFiles } from '../mirror/store/held-files.ts';
 import { tellEvent } from './output.ts';
 
 /**
@@ -50,26 +49,4 @@ export async function readTargets(
   const published = await store.published();
   const statuses = statusOfTargets(published, records, drift, policy, nowMs);
   return { nowMs, maxStalenessMs: policy.maxStalenessMs, published, records, statuses };
-}
-
-/**
- * The files that the held deletion of a target is about, sorted: all of them or, where what is kept of them is lost, the first.
- * @param path of the target, as below `mirror/`
- */
-export async function heldPaths(
-  { layout, manifest }: Pick<MirrorReader['store'], 'layout' | 'manifest'>,
-  path: string,
-  { target, held }: TargetRecord,
-): Promise<readonly string[]> {
-  switch (held?.subject) {
-    case 'files':
-      return (await readHeldFiles(layout, target, held.digest ?? '')) ?? held.first;
-    case 'target':
-    case 'restored':
-    case 'moved':
-      return (await manifest(path))?.files.map((file) => file.path) ?? held.first;
-    case 'deselected':
-    case undefined:
-      return [];
-  }
 }

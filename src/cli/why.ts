@@ -5,7 +5,6 @@ import { MirrorError } from '../lib/errors/errors.ts';
 import { counted, oneLine, utcTime } from '../lib/text/humanize.ts';
 import { missingSentence } from '../mirror/plan/contradictions.ts';
 import { driftSentence, heldSentence } from '../app/sentences.ts';
-import { PATHS_SHOWN } from '../mirror/plan/guard.ts';
 import type { ManifestFile } from '../mirror/store/manifest.ts';
 import { likely } from '../lib/text/nearest.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
@@ -19,7 +18,7 @@ import type { MirrorReader } from '../app/open-reader.ts';
 import { linesOf, type Outcome } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
 import { findTarget, firstOf, severalSentence, type SeveralTargets, writtenName } from './target-names.ts';
-import { heldPaths, type KnownTargets, readTargets, withReader } from './targets.ts';
+import { type KnownTargets, readTargets, withReader } from './targets.ts';
 import {
   describePlaces,
   describeRetired,
@@ -45,7 +44,7 @@ export interface Explanation {
   /** The file that was asked for; null when a whole target was. */
   readonly file: ManifestFile | null;
   readonly path: string | null;
-  /** The files that a held deletion would take, sorted: all of them. */
+  /** The first of the files that a held deletion would take, sorted. */
   readonly heldFiles: readonly string[];
   /** Null where the schedule of the daemon is not known. */
   readonly nextPassAtMs: number | null;
@@ -138,7 +137,7 @@ async function explain(
   const inner = path === target.target ? null : path.slice(target.target.length + 1);
   const manifest = inner === null ? null : await store.manifest(target.target);
   const file = manifest?.files.find((each) => each.path === inner) ?? null;
-  const heldFiles = await heldPaths(store, target.target, record);
+  const heldFiles = record.held?.first ?? [];
   const { nextPassAtMs, isAttended } = when;
   return { target, record, file, path: inner, heldFiles, nextPassAtMs, isAttended };
 }
@@ -252,9 +251,9 @@ function describeNext(
       `  held since ${time(held.sinceMs)}, because ${heldSentence(held)}`,
       ...held.first.map((file) => `    ${file}`),
     ],
-    held !== null &&
-      held.first.length >= PATHS_SHOWN &&
-      `    … \`${ownCommand('why --json', target.target)}\` gives all of them`,
+    held?.subject === 'files' &&
+      held.first.length < held.deletions &&
+      `    … \`${ownCommand('diff --upstream', target.target)}\` lists all of them`,
     held !== null && `  if it is to go: ${ownCommand('approve', target.target)}`,
     failure !== null &&
       linesOf(

@@ -4,7 +4,7 @@ import type { PassEvent, TargetPulled } from './events.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
 import { aboutTree } from '../plan/record.ts';
 import { cacheName } from '../upstream/headers.ts';
-import { heldFiles, type HeldFiles, isApproved } from '../plan/guard.ts';
+import { type HeldDeletion, heldFiles, isApproved } from '../plan/guard.ts';
 import { isSame, type Manifest, treeChanges } from '../store/manifest.ts';
 import type { PullReason } from '../plan/actions.ts';
 import {
@@ -75,7 +75,7 @@ async function pullContents(pull: Pull): Promise<Pulled> {
     const manifest = newManifest({ ...pull, rows }, received, before.manifest, context.now(), unproven);
     const held = heldFiles(before.manifest?.files ?? [], manifest.files, policy.guard.files);
     if (held !== null && !isApproved(pull.approvals, action.target, held))
-      return { result: await guarded(pull, held, received.downloadedBytes), news: [] };
+      return { result: guarded(pull, held, received.downloadedBytes), news: [] };
     if (held !== null) context.emit({ name: 'deletion.approved', target: action.path, subject: 'files' });
     const { rewritten } = received;
     const repair = { rewritten, isDamaged: before.isDamaged, isApprovedDeletion: held !== null };
@@ -145,13 +145,8 @@ function refuseOlder({ record }: Pull, { files, cached }: Received, before: Mani
   );
 }
 
-/** Too many files would be deleted: they are noted, and nothing is published. */
-async function guarded(
-  { context, action }: Pull,
-  { paths, ...held }: HeldFiles,
-  downloadedBytes: number,
-): Promise<EndedResult> {
-  await context.store.noteHeldFiles(action.target, paths);
+/** Too many files would be deleted: nothing is published. */
+function guarded({ action }: Pull, held: HeldDeletion, downloadedBytes: number): EndedResult {
   const outcome = { kind: 'guarded', held, fingerprint: action.fingerprint } as const;
   return { action, outcome, downloadedBytes, changedFiles: 0 };
 }

@@ -127,10 +127,6 @@ async function record(
   for (const step of steps) step.after = await withFiles(context.store, step.action, step.after);
   const next = steps.map(({ after }) => after);
   await tolerateStateFailure(() => context.state.saveRecords(next), undefined);
-  for (const { action, before, after } of steps) {
-    if (before.held?.subject === 'files' && after.held?.subject !== 'files')
-      await context.store.noteHeldFiles(action.target, null);
-  }
   // Reported after recording: a listener that reads the records must find there what the event says.
   for (const { action, outcome, before, after } of steps) report(context, action, outcome, before, after);
 }

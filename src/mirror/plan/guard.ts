@@ -46,14 +46,8 @@ export interface HeldDeletion {
   readonly first?: readonly string[];
 }
 
-/** So many of the files that would go are shown wherever a held deletion is; `why --json` gives all of them. */
+/** So many of the files that would go are remembered and shown of a held deletion. */
 export const PATHS_SHOWN = 100;
-
-/** A deletion of files of a target. */
-export interface HeldFiles extends HeldDeletion {
-  /** All the files that would go, sorted. */
-  readonly paths: readonly string[];
-}
 
 /** A person's word that a deletion may go through, once. */
 export interface Approval {
@@ -123,7 +117,7 @@ export function heldFiles(
   before: readonly ManifestFile[],
   after: readonly ManifestFile[],
   limit: DeletionLimit,
-): HeldFiles | null {
+): HeldDeletion | null {
   if (before.length <= FEW_FILES) return null;
   const paths = new Set(after.map((file) => file.path));
   const known = new Set(before.map((file) => file.path));
@@ -141,11 +135,10 @@ export function heldFiles(
     of: before.length,
     digest: digestOfPaths(gone),
     first: gone.slice(0, PATHS_SHOWN),
-    paths: gone,
   };
 }
 
 /** The digest that tells one deletion of files from another. @param paths sorted */
-export function digestOfPaths(paths: readonly string[]): string {
+function digestOfPaths(paths: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(paths)).digest('hex');
 }

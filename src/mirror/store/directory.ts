@@ -16,7 +16,7 @@ const CACHEDIR_TAG =
   'Signature: 8a477f597d28d172789f06886806bc55\n# Made by workbook-mirror; nothing here needs a backup.\n';
 
 /** Caches of version 0.1.0 in the private folder: each says what the manifests and the records say, too. */
-const OBSOLETE = ['verification.json'];
+const OBSOLETE = ['verification.json', 'held'];
 
 /**
  * Makes the folders of a directory.
@@ -25,19 +25,7 @@ const OBSOLETE = ['verification.json'];
  */
 export async function prepareDirectory(layout: DirectoryLayout, isLinking: boolean): Promise<void> {
   try {
-    const {
-      mirror,
-      manifests,
-      history,
-      trees,
-      staging,
-      trash,
-      leases,
-      approvals,
-      heldFiles,
-      retries,
-      polls,
-    } = layout;
+    const { mirror, manifests, history, trees, staging, trash, leases, approvals, retries, polls } = layout;
     // The private folder first: it tells the next start that a mirror was begun here.
     const ofTrees = [mirror, manifests, history, ...(isLinking ? [trees] : [])];
     // Instances that share the directory keep there what earlier ones left.
@@ -45,7 +33,7 @@ export async function prepareDirectory(layout: DirectoryLayout, isLinking: boole
     const folders = [...new Set([staging, trash, commonStaging, commonTrash]), leases, polls, ...ofTrees];
     await refuseLinks(
       layout,
-      [...folders, trees, approvals, heldFiles, retries].map((folder) => relative(layout.root, folder)),
+      [...folders, trees, approvals, retries].map((folder) => relative(layout.root, folder)),
     );
     for (const folder of folders) {
       await ensureFolder(folder);

@@ -31,8 +31,6 @@ export interface DirectoryLayout {
   readonly retries: string;
   /** Wishes for a pass now, a file each, and the answers to them. */
   readonly polls: string;
-  /** Lists of the files in held deletions, one for each target. */
-  readonly heldFiles: string;
   /** Names the trees that are to be put right. */
   readonly driftNote: string;
   /** Promises that nothing is published for a while, one file each. */
@@ -71,7 +69,6 @@ export function layoutOf(root: string, shard?: Pick<Shard, 'index'>): DirectoryL
     approvals: join(internal, 'approvals'),
     retries: join(internal, 'retries'),
     polls: join(own, 'polls'),
-    heldFiles: join(internal, 'held'),
     driftNote: join(own, 'drifted.json'),
     leases: join(internal, 'leases'),
     gate: join(internal, 'publish.lock'),

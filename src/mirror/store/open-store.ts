@@ -8,7 +8,6 @@ import { examineFileSystem, type FileSystemWants, refuseMounts } from './probes.
 import { refuseForeignDirectory } from './first-start.ts';
 import { examineAgainst, findDrift, targetOf } from './verify/find-drift.ts';
 import { createGate, removeLinked } from './publish/gate.ts';
-import { removeHeldFiles, writeHeldFiles } from './held-files.ts';
 import { createInventory, type Inventory, type InventoryReading } from './inventory.ts';
 import { readLeases, surelyInForce } from './leases/lease-files.ts';
 import { type DirectoryLayout, layoutOf, manifestPath } from './layout.ts';
@@ -159,13 +158,12 @@ function driftOf(context: PublishContext, inventory: Inventory): Pick<MirrorStor
   };
 }
 
-/** The part of a store that keeps notes of people, for people and for the next process: wishes, approvals and held files. */
+/** The part of a store that keeps notes of people, for people and for the next process: wishes and approvals. */
 function notesOf(
   layout: DirectoryLayout,
   lock: DirectoryLock,
 ): Pick<
   MirrorStore,
-  | 'noteHeldFiles'
   | 'retries'
   | 'withdrawRetries'
   | 'takePolls'
@@ -178,10 +176,6 @@ function notesOf(
     saveShareReport: async (report) => {
       await lock.check();
       await writeShareReport(layout, report);
-    },
-    noteHeldFiles: async (target, paths) => {
-      await lock.check();
-      await (paths === null ? removeHeldFiles(layout, target) : writeHeldFiles(layout, target, paths));
     },
     retries: () => readRetries(layout),
     withdrawRetries: async (targets) => {

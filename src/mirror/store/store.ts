@@ -2,7 +2,6 @@ import type { Difference } from './verify/drift.ts';
 import type { Approval, Approvals } from '../plan/guard.ts';
 import type { Lease } from './leases/lease.ts';
 import type { Manifest } from './manifest.ts';
-import type { TargetId } from '../upstream/listing.ts';
 import type { ListedTarget, Published, RememberedTree } from '../plan/published.ts';
 import type { Shard, ShareReport } from '../plan/shard.ts';
 import type { DriftedTrees } from './verify/drifted-trees.ts';
@@ -85,8 +84,6 @@ export interface MirrorStore {
   readonly sweep: (historyNowMs: number, signal?: AbortSignal) => Promise<readonly string[]>;
   /** The leases that publishing waits for. @throws MirrorError `disk.failed` */
   readonly leases: () => Promise<readonly Lease[]>;
-  /** Notes all files that a held deletion of files is about; null when none is held any more. */
-  readonly noteHeldFiles: (target: TargetId, paths: readonly string[] | null) => Promise<void>;
   /** The targets, as below `mirror/`, that a person wants tried at once. */
   readonly retries: () => Promise<ReadonlySet<string>>;
   readonly withdrawRetries: (targets: Iterable<string>) => Promise<void>;
