@@ -1,16 +1,9 @@
 import { isAscii } from 'node:buffer';
 
-import {
-  type Entry,
-  fromRandomAccessReaderPromise,
-  getFileNameLowLevel,
-  RandomAccessReader,
-  type ZipFile,
-} from 'yauzl';
-
 import { storableTimeMs } from '../time/file-time.ts';
 import { DIRECTORY_ENTRY_BYTES, type DirectoryPlace, ZipFault } from './end-record.ts';
-import { viewOf, type ZipBytes } from './zip-bytes.ts';
+import { type ExtraFacts, parseExtraFields } from './extra-fields.ts';
+import type { ZipBytes } from './zip-bytes.ts';
 
 /** An entry of a zip's central directory: only what is needed, as there may be a million. */
 export interface ZipEntry {
@@ -41,16 +34,14 @@ export const METHODS = { stored: 0, deflated: 8 } as const;
 /** Bits 0, 6 and 13: encrypted, strongly encrypted, local header masked (APPNOTE 6.3.10, section 4.4.4). */
 export const ENCRYPTION_FLAGS = 0x2041;
 
-/** An entry of the directory cannot be understood, which ends the list of entries; the cause says why. */
+/** An entry of the directory cannot be understood, which ends the list of entries. */
 export class ZipEntryFault extends ZipFault {
   /** The entry's name, as far as it can be told. */
   readonly entryName: string;
-  readonly isEncrypted: boolean;
 
-  constructor(entryName: string, cause: Error) {
-    super(cause.message, { cause });
+  constructor(entryName: string, message: string) {
+    super(message);
     this.entryName = entryName;
-    this.isEncrypted = /encryption/i.test(cause.message);
   }
 }
 
@@ -66,174 +57,144 @@ const ENTRIES_TOGETHER = 1000;
  */
 export async function* entriesOf(
   bytes: ZipBytes,
-  place: DirectoryPlace,
+  { offset, end, entryCount }: DirectoryPlace,
 ): AsyncGenerator<readonly ZipEntry[]> {
-  const zip = await fromRandomAccessReaderPromise(new DirectoryReader(bytes), bytes.sizeBytes, {
-    autoClose: false,
-    decodeStrings: false,
-    validateEntrySizes: false,
-  });
-  let position = place.offset;
-  try {
-    for await (const entries of yauzlEntries(zip)) {
-      const listed: ZipEntry[] = [];
-      for (const entry of entries) {
-        position += DIRECTORY_ENTRY_BYTES;
-        position += entry.fileNameLength + entry.extraFieldLength + entry.fileCommentLength;
-        if (position > place.end) break;
-        listed.push(zipEntry(entry));
+  let position = offset;
+  for (let left = entryCount; left > 0;) {
+    const entries: ZipEntry[] = [];
+    try {
+      for (const most = Math.min(left, ENTRIES_TOGETHER); entries.length < most;) {
+        if (position + DIRECTORY_ENTRY_BYTES > end) throw goesOn();
+        const fixed = bytes.find(position, DIRECTORY_ENTRY_BYTES);
+        const fixedAt = typeof fixed === 'number' ? fixed : await fixed;
+        const lengthBytes = entryBytes(bytes.atHand, fixedAt);
+        const presentBytes = Math.min(lengthBytes, end - position);
+        const whole = bytes.find(position, presentBytes);
+        const at = typeof whole === 'number' ? whole : await whole;
+        const entry = parseEntry(bytes.atHand, at, at + presentBytes);
+        position += lengthBytes;
+        if (position > end) throw goesOn();
+        entries.push(entry);
       }
-      yield listed;
-      if (position > place.end) throw new ZipFault("The archive's directory goes on behind its end.");
-    }
-  } catch (error) {
-    throw await faultAt(bytes, position, place.end, error);
-  }
-  if (position === place.end) return;
-  const { entryCount } = place;
-  throw new ZipCountFault(
-    `The archive's directory holds more than the ${entryCount} entries that are counted.`,
-  );
-}
-
-/** Asks yauzl for entries by its events: what is at hand it gives before `readEntry` returns, without a promise for each. */
-async function* yauzlEntries(zip: ZipFile): AsyncGenerator<readonly Entry[]> {
-  const events = new EntryEvents(zip);
-  while (!events.isEnded) {
-    const entries: Entry[] = [];
-    while (entries.length < ENTRIES_TOGETHER) {
-      zip.readEntry();
-      const entry = events.take() ?? (await events.next());
-      if (entry === null) break;
-      entries.push(entry);
+    } catch (error) {
+      yield entries;
+      throw error;
     }
     yield entries;
+    left -= entries.length;
   }
-  if (events.error !== null) throw events.error;
+  if (position !== end)
+    throw new ZipCountFault(
+      `The archive's directory holds more than the ${entryCount} entries that are counted.`,
+    );
 }
 
-/** The events of yauzl's list, one after the other. */
-class EntryEvents {
-  error: Error | null = null;
-  isEnded = false;
-  private entry: Entry | null = null;
-  private wake = (): void => {};
-
-  constructor(zip: ZipFile) {
-    zip.on('entry', (entry: Entry) => {
-      this.entry = entry;
-      this.wake();
-    });
-    zip.once('end', () => this.end(null));
-    zip.once('error', (error: Error) => this.end(error));
-  }
-
-  /** The entry that has come; null where none has. */
-  take(): Entry | null {
-    const { entry } = this;
-    this.entry = null;
-    return entry;
-  }
-
-  /** Waits for the entry that was asked for; null where the list has ended. */
-  async next(): Promise<Entry | null> {
-    if (!this.isEnded) {
-      await new Promise<void>((resolve) => {
-        this.wake = resolve;
-      });
-    }
-    return this.take();
-  }
-
-  private end(error: Error | null): void {
-    this.error = error;
-    this.isEnded = true;
-    this.wake();
-  }
+function goesOn(): ZipFault {
+  return new ZipFault("The archive's directory goes on behind its end.");
 }
 
-class DirectoryReader extends RandomAccessReader {
-  private readonly bytes: ZipBytes;
-
-  constructor(bytes: ZipBytes) {
-    super();
-    this.bytes = bytes;
-  }
-
-  override read(...[buffer, offset, length, position, done]: Parameters<RandomAccessReader['read']>): void {
-    const copy = (start: number): void => {
-      this.bytes.atHand.copy(buffer, offset, start, start + length);
-      done(null);
-    };
-    const start = this.bytes.find(position, length);
-    if (typeof start === 'number') copy(start);
-    else start.then(copy, done);
-  }
-
-  override close(callback: (error: Error | null) => void): void {
-    callback(null);
-  }
+/** The length of an entry, by its fixed part. */
+function entryBytes(bytes: Buffer, at: number): number {
+  const variableBytes =
+    bytes.readUInt16LE(at + 28) + bytes.readUInt16LE(at + 30) + bytes.readUInt16LE(at + 32);
+  return DIRECTORY_ENTRY_BYTES + variableBytes;
 }
 
-function zipEntry(entry: Entry): ZipEntry {
-  const { fileNameRaw: bytes, generalPurposeBitFlag: flags } = entry;
-  const nameBytes = bytes.toString('latin1');
-  // One text in memory instead of two, for the names that have but ASCII.
-  const { name, isDecodable } = isAscii(bytes)
-    ? { name: nameBytes, isDecodable: true }
-    : decodeName(bytes, flags);
+const SIGNATURE = 0x02014b50;
+/** Stands for a number that is in the zip64 extra field (APPNOTE 6.3.10, section 4.5.3). */
+const IN_EXTRA = 0xffffffff;
+
+/** Parses an entry (APPNOTE 6.3.10, section 4.3.12). @throws ZipEntryFault */
+function parseEntry(bytes: Buffer, at: number, end: number): ZipEntry {
+  const nameStart = at + DIRECTORY_ENTRY_BYTES;
+  const nameEnd = Math.min(end, nameStart + bytes.readUInt16LE(at + 28));
+  const extraEnd = Math.min(end, nameEnd + bytes.readUInt16LE(at + 30));
+  const flags = bytes.readUInt16LE(at + 8);
+  const nameBytes = bytes.toString('latin1', nameStart, nameEnd);
+  const named = decodeName(bytes.subarray(nameStart, nameEnd), nameBytes, flags);
+  const signature = bytes.readUInt32LE(at);
+  if (signature !== SIGNATURE)
+    throw new ZipEntryFault(
+      named.name,
+      `invalid central directory file header signature: 0x${signature.toString(16)}`,
+    );
+  const extra = extraOf(bytes, nameEnd, extraEnd, named.name);
+  let taken = 0;
+  const wide = (position: number): number => {
+    const short = bytes.readUInt32LE(position);
+    if (short !== IN_EXTRA || !extra.isWide) return short;
+    const long = extra.wide[taken];
+    if (long === undefined)
+      throw new ZipEntryFault(
+        named.name,
+        'zip64 extended information extra field does not include all numbers',
+      );
+    taken += 1;
+    return long;
+  };
+  const sizeBytes = wide(at + 24);
   return {
-    name,
-    isDecodable,
+    ...named,
     nameBytes,
-    unixMode: entry.externalFileAttributes >>> 16,
+    unixMode: bytes.readUInt16LE(at + 40),
     flags,
-    compressionMethod: entry.compressionMethod,
-    crc32: entry.crc32,
-    compressedBytes: entry.compressedSize,
-    sizeBytes: entry.uncompressedSize,
-    headerOffset: entry.relativeOffsetOfLocalHeader,
-    modifiedAtMs: modifiedAtMs(entry),
+    compressionMethod: bytes.readUInt16LE(at + 10),
+    crc32: bytes.readUInt32LE(at + 16),
+    compressedBytes: wide(at + 20),
+    sizeBytes,
+    headerOffset: wide(at + 42),
+    modifiedAtMs: changeTimeMs(bytes.readUInt32LE(at + 12), extra),
   };
 }
 
-/** A time that its extra field cannot hold, such as one after 2038, is in the older field all the same. */
-function modifiedAtMs(entry: Entry): number {
-  const timeMs = entry.getLastModDate({ timezone: 'UTC' }).getTime();
-  if (timeMs === storableTimeMs(timeMs)) return timeMs;
-  return storableTimeMs(entry.getLastModDate({ timezone: 'UTC', forceDosFormat: true }).getTime());
+function extraOf(bytes: Buffer, start: number, end: number, name: string): ExtraFacts {
+  try {
+    return parseExtraFields(bytes, start, end);
+  } catch (error) {
+    throw new ZipEntryFault(name, error instanceof Error ? error.message : String(error));
+  }
+}
+
+/**
+ * The time of the last change of an entry, in milliseconds since the epoch, as a file system can keep it. A time that its extra field
+ * cannot hold, such as one after 2038, is in the older field all the same, which has no zone and is taken for UTC.
+ * @param dosTime a DOS date and time, in 32 bits (APPNOTE 6.3.10, section 4.4.6)
+ */
+function changeTimeMs(dosTime: number, { modifiedAtMs }: ExtraFacts): number {
+  if (modifiedAtMs !== null && modifiedAtMs === storableTimeMs(modifiedAtMs)) return modifiedAtMs;
+  const [year, month, day] = [(dosTime >>> 25) + 1980, ((dosTime >>> 21) & 0xf) - 1, (dosTime >>> 16) & 0x1f];
+  const [hour, minute, second] = [(dosTime >>> 11) & 0x1f, (dosTime >>> 5) & 0x3f, (dosTime & 0x1f) * 2];
+  return storableTimeMs(Date.UTC(year, month, day, hour, minute, second));
 }
 
 const UTF8_FLAG = 0x800;
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
+/** The characters of code page 437 from 0x80 on. */
+const CODE_PAGE_437 =
+  'ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u00a0';
+
 /**
  * Decodes a name: UTF-8 where the archive says so and where the bytes are UTF-8 all the same, as many programs leave the
  * flag out; otherwise code page 437 (APPNOTE 6.3.10, appendix D), with control characters as such. A second name in an
  * extra field (section 4.6.9) is not looked at, so that there is one only.
+ * @param nameBytes the same bytes, a character for each
  */
-function decodeName(bytes: Buffer, flags: number): { name: string; isDecodable: boolean } {
+function decodeName(
+  bytes: Buffer,
+  nameBytes: string,
+  flags: number,
+): { readonly name: string; readonly isDecodable: boolean } {
+  // One text in memory instead of two, for the names that have but ASCII.
+  if (isAscii(bytes)) return { name: nameBytes, isDecodable: true };
   try {
     return { name: UTF8.decode(bytes), isDecodable: true };
   } catch {
     if ((flags & UTF8_FLAG) !== 0) return { name: bytes.toString('utf8'), isDecodable: false };
-    const characters = getFileNameLowLevel(0, bytes, [], true).split('');
-    const name = characters.map((character, index) => {
-      const byte = bytes[index] ?? 0;
-      return byte < 0x20 || byte === 0x7f ? String.fromCharCode(byte) : character;
-    });
-    return { name: name.join(''), isDecodable: true };
+    const characters = [...bytes].map((byte) =>
+      byte < 0x80 ? String.fromCharCode(byte) : (CODE_PAGE_437[byte - 0x80] ?? ''),
+    );
+    return { name: characters.join(''), isDecodable: true };
   }
-}
-
-/** Finds out at which entry the list ended; a fault that names none, and one of the disk, stay. */
-async function faultAt(bytes: ZipBytes, position: number, end: number, error: unknown): Promise<unknown> {
-  if (!(error instanceof Error) || error instanceof ZipFault || 'code' in error) return error;
-  if (position + DIRECTORY_ENTRY_BYTES > end) return error;
-  const fixed = await viewOf(bytes, position, DIRECTORY_ENTRY_BYTES);
-  const [flags, nameLength] = [fixed.readUInt16LE(8), fixed.readUInt16LE(28)];
-  const nameStart = position + DIRECTORY_ENTRY_BYTES;
-  const nameBytes = await viewOf(bytes, nameStart, Math.min(nameLength, end - nameStart));
-  return new ZipEntryFault(decodeName(nameBytes, flags).name, error);
 }

@@ -1,3 +1,4 @@
+import { uint64 } from './extra-fields.ts';
 import { viewOf, type ZipBytes } from './zip-bytes.ts';
 
 /** A zip archive is not whole, or contradicts itself. The message is a full sentence. */
@@ -38,7 +39,10 @@ interface EndRecord {
  * @throws ZipFault; Error where the archive cannot be read
  */
 export async function readEnd(bytes: ZipBytes): Promise<DirectoryPlace> {
-  const tailBytes = Math.min(bytes.sizeBytes, LOCATOR_BYTES + END_BYTES + MAX_COMMENT_BYTES);
+  const tailBytes = Math.min(
+    bytes.sizeBytes - bytes.startBytes,
+    LOCATOR_BYTES + END_BYTES + MAX_COMMENT_BYTES,
+  );
   const tailStart = bytes.sizeBytes - tailBytes;
   const tail = await viewOf(bytes, tailStart, tailBytes);
   const at = findEnd(tail);
@@ -123,9 +127,4 @@ function placeOf(record: EndRecord, recordPosition: number, isMultiDisk: boolean
 
 function disagreeing(): ZipFault {
   return new ZipFault("The archive's end records contradict each other.");
-}
-
-/** A number of 64 bits; beyond 2^53 it is not exact, and no file is as great as that. */
-export function uint64(bytes: Buffer, at: number): number {
-  return bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * 0x1_0000_0000;
 }

@@ -10,7 +10,9 @@ export interface LocalHeader {
   /** {@link IN_EXTRA} where the extra fields have it. */
   readonly sizeBytes: number;
   readonly nameBytes: string;
-  /** The extra fields where a size is in them, good until other bytes are asked for; else nothing. */
+  /** As a DOS date and time, in 32 bits (APPNOTE 6.3.10, section 4.4.6). */
+  readonly dosTime: number;
+  /** The extra fields, good until other bytes are asked for. */
   readonly extra: Buffer;
   /** Where the content starts; it may be behind the end of an archive that is cut off. */
   readonly dataOffset: number;
@@ -37,26 +39,48 @@ export function readLocalHeader(
   const again = (): ReturnType<typeof readLocalHeader> => readLocalHeader(bytes, headerOffset, aheadBytes);
   const fixed = bytes.find(headerOffset, LOCAL_HEADER_BYTES, aheadBytes);
   if (typeof fixed !== 'number') return fixed.then(again);
-  if (bytes.atHand.readUInt32LE(fixed) !== LOCAL_SIGNATURE) return null;
-  const nameLength = bytes.atHand.readUInt16LE(fixed + 26);
-  const length = LOCAL_HEADER_BYTES + nameLength + bytes.atHand.readUInt16LE(fixed + 28);
+  const length = localHeaderBytes(bytes.atHand, fixed);
+  if (length === null) return null;
   const presentLength = Math.min(length, bytes.sizeBytes - headerOffset);
   const start = bytes.find(headerOffset, presentLength, aheadBytes);
   if (typeof start !== 'number') return start.then(again);
-  const { atHand } = bytes;
-  const compressedBytes = atHand.readUInt32LE(start + 18);
-  const sizeBytes = atHand.readUInt32LE(start + 22);
-  const nameStart = start + LOCAL_HEADER_BYTES;
-  const nameEnd = Math.min(nameStart + nameLength, start + presentLength);
-  const isInExtra = compressedBytes === IN_EXTRA || sizeBytes === IN_EXTRA;
+  return parseLocalHeader(bytes.atHand, start, presentLength, headerOffset);
+}
+
+/**
+ * The length of a local header, by its fixed part.
+ * @returns null where it is none
+ */
+function localHeaderBytes(bytes: Buffer, at: number): number | null {
+  if (bytes.readUInt32LE(at) !== LOCAL_SIGNATURE) return null;
+  return LOCAL_HEADER_BYTES + bytes.readUInt16LE(at + 26) + bytes.readUInt16LE(at + 28);
+}
+
+/**
+ * Reads a local header that is at hand.
+ * @param lengthBytes how much of it there is
+ * @param headerOffset where it lies in the archive
+ */
+function parseLocalHeader(
+  bytes: Buffer,
+  at: number,
+  lengthBytes: number,
+  headerOffset: number,
+): LocalHeader {
+  const compressedBytes = bytes.readUInt32LE(at + 18);
+  const sizeBytes = bytes.readUInt32LE(at + 22);
+  const nameLength = bytes.readUInt16LE(at + 26);
+  const nameStart = at + LOCAL_HEADER_BYTES;
+  const nameEnd = Math.min(nameStart + nameLength, at + lengthBytes);
   return {
-    flags: atHand.readUInt16LE(start + 6),
-    compressionMethod: atHand.readUInt16LE(start + 8),
-    crc32: atHand.readUInt32LE(start + 14),
+    flags: bytes.readUInt16LE(at + 6),
+    compressionMethod: bytes.readUInt16LE(at + 8),
+    crc32: bytes.readUInt32LE(at + 14),
     compressedBytes,
     sizeBytes,
-    nameBytes: atHand.toString('latin1', nameStart, nameEnd),
-    extra: isInExtra ? atHand.subarray(nameEnd, start + presentLength) : NO_BYTES,
-    dataOffset: headerOffset + length,
+    nameBytes: bytes.toString('latin1', nameStart, nameEnd),
+    dosTime: bytes.readUInt32LE(at + 10),
+    extra: nameEnd === at + lengthBytes ? NO_BYTES : bytes.subarray(nameEnd, at + lengthBytes),
+    dataOffset: headerOffset + LOCAL_HEADER_BYTES + nameLength + bytes.readUInt16LE(at + 28),
   };
 }

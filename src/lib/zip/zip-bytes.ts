@@ -7,6 +7,8 @@ const readAt = promisify(readFd);
 export interface ZipBytes {
   /** Of the whole archive. */
   readonly sizeBytes: number;
+  /** How many of its first bytes cannot be read. */
+  readonly startBytes: number;
   /** The bytes at hand, good until others are asked for: a view of each part would take longer to make than to read. */
   readonly atHand: Buffer;
   /**
@@ -30,14 +32,20 @@ const AHEAD_BYTES = 1024 * 1024;
 export class FileWindow implements ZipBytes {
   readonly sizeBytes: number;
   private readonly fd: number;
+  readonly startBytes: number;
   /** Is used again: fresh memory for each window would take longer to get than to fill. */
   private memory = Buffer.alloc(0);
   private window = Buffer.alloc(0);
   private windowStart = 0;
 
-  constructor(fd: number, sizeBytes: number) {
+  /**
+   * @param sizeBytes of the whole archive
+   * @param startBytes how many of its first bytes are not in the file
+   */
+  constructor(fd: number, sizeBytes: number, startBytes = 0) {
     this.fd = fd;
     this.sizeBytes = sizeBytes;
+    this.startBytes = startBytes;
   }
 
   get atHand(): Buffer {
@@ -52,10 +60,10 @@ export class FileWindow implements ZipBytes {
   }
 
   private async read(position: number, length: number, wantedBytes: number): Promise<number> {
-    if (!Number.isSafeInteger(position + length)) throw endedEarly();
+    if (!Number.isSafeInteger(position + length) || position < this.startBytes) throw endedEarly();
     if (this.memory.length < wantedBytes) this.memory = Buffer.allocUnsafe(wantedBytes);
     this.window = this.memory.subarray(0, 0);
-    const { bytesRead } = await readAt(this.fd, this.memory, 0, wantedBytes, position);
+    const { bytesRead } = await readAt(this.fd, this.memory, 0, wantedBytes, position - this.startBytes);
     this.window = this.memory.subarray(0, bytesRead);
     this.windowStart = position;
     if (bytesRead < length) throw endedEarly();
@@ -68,12 +76,13 @@ export class FileWindow implements ZipBytes {
  * @param sizeBytes of the whole archive
  */
 export function bytesInMemory(end: Buffer, sizeBytes = end.length): ZipBytes {
-  const start = sizeBytes - end.length;
+  const startBytes = sizeBytes - end.length;
   return {
     sizeBytes,
+    startBytes,
     atHand: end,
     find: (position, length) => {
-      const from = position - start;
+      const from = position - startBytes;
       return from < 0 || from + length > end.length ? Promise.reject(endedEarly()) : from;
     },
   };

@@ -121,7 +121,7 @@ function archiveEntry({ entry, verdict, dataOffset }: PlacedEntry): ArchiveEntry
   return [{ path: verdict.path, modifiedAtMs, dataOffset, compressedBytes, sizeBytes, crc32, isDeflated }];
 }
 
-/** An error of yauzl's or of a read that ended early means that the archive is not whole; a disk error stays. */
+/** A fault of the archive or a read that ended early means that the archive is not whole; a disk error stays. */
 function damagedUnlessOurs(error: unknown): MirrorError {
   if (error instanceof ZipFault) return damaged(error.message, error);
   if (error instanceof MirrorError || !(error instanceof Error)) return toMirrorError(error);

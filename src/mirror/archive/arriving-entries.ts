@@ -1,5 +1,5 @@
 import { ENCRYPTION_FLAGS, METHODS } from '../../lib/zip/directory.ts';
-import { LOCAL_HEADER_BYTES, readLocalHeader } from '../../lib/zip/local-header.ts';
+import { IN_EXTRA, LOCAL_HEADER_BYTES, readLocalHeader } from '../../lib/zip/local-header.ts';
 import { bytesInMemory } from '../../lib/zip/zip-bytes.ts';
 import type { PackedEntry } from '../file-work/tasks.ts';
 import { DESCRIPTOR_FLAG } from './layout.ts';
@@ -105,9 +105,10 @@ export class ArrivingEntries {
 function entryBehind(header: Buffer, dataOffset: number): PackedEntry | null {
   const local = readLocalHeader(bytesInMemory(header), 0);
   if (local === null || local instanceof Promise) return null;
-  const { flags, compressionMethod, compressedBytes, sizeBytes, crc32, extra } = local;
+  const { flags, compressionMethod, compressedBytes, sizeBytes, crc32 } = local;
+  const isInExtra = compressedBytes === IN_EXTRA || sizeBytes === IN_EXTRA;
   const isDeflated = compressionMethod === METHODS.deflated;
   const isReadable = (flags & ENCRYPTION_FLAGS) === 0 && (isDeflated || compressionMethod === METHODS.stored);
-  if (!isReadable || (flags & DESCRIPTOR_FLAG) !== 0 || extra.length > 0) return null;
+  if (!isReadable || (flags & DESCRIPTOR_FLAG) !== 0 || isInExtra) return null;
   return { dataOffset, compressedBytes, sizeBytes, crc32, isDeflated };
 }

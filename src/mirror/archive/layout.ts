@@ -1,7 +1,6 @@
-import { parseExtraFields } from 'yauzl';
-
 import { ENCRYPTION_FLAGS, type ZipEntry } from '../../lib/zip/directory.ts';
-import { type DirectoryPlace, uint64 } from '../../lib/zip/end-record.ts';
+import type { DirectoryPlace } from '../../lib/zip/end-record.ts';
+import { parseExtraFields, uint64 } from '../../lib/zip/extra-fields.ts';
 import { IN_EXTRA, type LocalHeader, readLocalHeader } from '../../lib/zip/local-header.ts';
 import type { ZipBytes } from '../../lib/zip/zip-bytes.ts';
 import type { ListedEntry } from './listing.ts';
@@ -19,7 +18,6 @@ const HEADER_BYTES = 1024;
 const DESCRIPTOR_SIGNATURE = 0x08074b50;
 /** Bit 3: CRC and sizes follow the content in a data descriptor (APPNOTE 6.3.10, section 4.4.4). */
 export const DESCRIPTOR_FLAG = 0x8;
-const ZIP64_EXTRA = 0x0001;
 
 /**
  * Reads the local headers in the order of the file and holds them against the directory. Every byte before the directory
@@ -112,10 +110,7 @@ function sizesOf({ compressedBytes, sizeBytes, extra }: LocalHeader): {
   readonly sizeBytes: number;
 } {
   if (compressedBytes !== IN_EXTRA && sizeBytes !== IN_EXTRA) return { compressedBytes, sizeBytes };
-  const field = parseExtraFields(extra).find(({ id }) => id === ZIP64_EXTRA)?.data ?? Buffer.alloc(0);
-  const numbers = Array.from({ length: Math.floor(field.length / 8) }, (_, index) =>
-    uint64(field, index * 8),
-  );
+  const numbers = [...parseExtraFields(extra, 0, extra.length).wide];
   const realSize = sizeBytes === IN_EXTRA ? (numbers.shift() ?? sizeBytes) : sizeBytes;
   return {
     sizeBytes: realSize,

@@ -57,10 +57,7 @@ export async function listEntries(
 /** Says why the list ended too early. @throws always */
 function endedAt(error: unknown, refusals: Refusals): never {
   if (error instanceof ZipCountFault) throw error;
-  if (error instanceof ZipEntryFault && error.isEncrypted) {
-    refusals.add(entryRefusal(error.entryName, 'is encrypted'));
-  }
   refusals.throwIfAny();
   if (!(error instanceof ZipEntryFault)) throw error;
-  throw damagedEntry(error.entryName, `cannot be listed: ${error.message}`, error.cause);
+  throw damagedEntry(error.entryName, `cannot be listed: ${error.message}`, error);
 }
