@@ -61,12 +61,7 @@ function localHeaderBytes(bytes: Buffer, at: number): number | null {
  * @param lengthBytes how much of it there is
  * @param headerOffset where it lies in the archive
  */
-function parseLocalHeader(
-  bytes: Buffer,
-  at: number,
-  lengthBytes: number,
-  headerOffset: number,
-): LocalHeader {
+function parseLocalHeader(bytes: Buffer, at: number, lengthBytes: number, headerOffset: number): LocalHeader {
   const compressedBytes = bytes.readUInt32LE(at + 18);
   const sizeBytes = bytes.readUInt32LE(at + 22);
   const nameLength = bytes.readUInt16LE(at + 26);
