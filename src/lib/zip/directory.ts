@@ -134,7 +134,8 @@ function parseEntry(bytes: Buffer, at: number, end: number): ZipEntry {
   };
   const sizeBytes = wide(at + 24);
   return {
-    ...named,
+    name: named.name,
+    isDecodable: named.isDecodable,
     nameBytes,
     unixMode: bytes.readUInt16LE(at + 40),
     flags,
@@ -160,7 +161,7 @@ function extraOf(bytes: Buffer, start: number, end: number, name: string): Extra
  * cannot hold, such as one after 2038, is in the older field all the same, which has no zone and is taken for UTC.
  * @param dosTime a DOS date and time, in 32 bits (APPNOTE 6.3.10, section 4.4.6)
  */
-function changeTimeMs(dosTime: number, { modifiedAtMs }: ExtraFacts): number {
+export function changeTimeMs(dosTime: number, { modifiedAtMs }: ExtraFacts): number {
   if (modifiedAtMs !== null && modifiedAtMs === storableTimeMs(modifiedAtMs)) return modifiedAtMs;
   const [year, month, day] = [(dosTime >>> 25) + 1980, ((dosTime >>> 21) & 0xf) - 1, (dosTime >>> 16) & 0x1f];
   const [hour, minute, second] = [(dosTime >>> 11) & 0x1f, (dosTime >>> 5) & 0x3f, (dosTime & 0x1f) * 2];
@@ -181,7 +182,7 @@ const CODE_PAGE_437 =
  * extra field (section 4.6.9) is not looked at, so that there is one only.
  * @param nameBytes the same bytes, a character for each
  */
-function decodeName(
+export function decodeName(
   bytes: Buffer,
   nameBytes: string,
   flags: number,

@@ -51,7 +51,7 @@ export function readLocalHeader(
  * The length of a local header, by its fixed part.
  * @returns null where it is none
  */
-function localHeaderBytes(bytes: Buffer, at: number): number | null {
+export function localHeaderBytes(bytes: Buffer, at: number): number | null {
   if (bytes.readUInt32LE(at) !== LOCAL_SIGNATURE) return null;
   return LOCAL_HEADER_BYTES + bytes.readUInt16LE(at + 26) + bytes.readUInt16LE(at + 28);
 }
@@ -61,7 +61,12 @@ function localHeaderBytes(bytes: Buffer, at: number): number | null {
  * @param lengthBytes how much of it there is
  * @param headerOffset where it lies in the archive
  */
-function parseLocalHeader(bytes: Buffer, at: number, lengthBytes: number, headerOffset: number): LocalHeader {
+export function parseLocalHeader(
+  bytes: Buffer,
+  at: number,
+  lengthBytes: number,
+  headerOffset: number,
+): LocalHeader {
   const compressedBytes = bytes.readUInt32LE(at + 18);
   const sizeBytes = bytes.readUInt32LE(at + 22);
   const nameLength = bytes.readUInt16LE(at + 26);

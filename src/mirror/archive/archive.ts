@@ -107,7 +107,7 @@ async function examine(bytes: ZipBytes, limits: ArchiveLimits): Promise<readonly
   const verdicts = entries.map(({ verdict }) => verdict);
   for (const refusal of refusalsTogether(verdicts, limits)) refusals.add(refusal);
   refusals.throwIfAny();
-  const placed = await locate(bytes, entries, end, refusals);
+  const placed = await locate(bytes, entries, end, refusals, new Map());
   refusals.throwIfAny();
   return placed;
 }

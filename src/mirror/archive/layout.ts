@@ -6,6 +6,19 @@ import type { ZipBytes } from '../../lib/zip/zip-bytes.ts';
 import type { ListedEntry } from './listing.ts';
 import { damaged, damagedEntry, entryRefusal, quoted, type Refusals } from './refusals.ts';
 
+/** The size and the checksum of the content of an entry. */
+export interface Content {
+  readonly compressedBytes: number;
+  readonly sizeBytes: number;
+  readonly crc32: number;
+}
+
+/** The header of an entry that came, with the sizes and the checksum of what came behind it, and without extra fields. */
+export interface ArrivedHeader extends LocalHeader {
+  /** The length of the descriptor, which says what the content is; 0 for none. */
+  readonly descriptorBytes: number;
+}
+
 /** An entry and where its content starts. */
 export interface PlacedEntry extends ListedEntry {
   readonly dataOffset: number;
@@ -23,6 +36,7 @@ export const DESCRIPTOR_FLAG = 0x8;
  * Reads the local headers in the order of the file and holds them against the directory. Every byte before the directory
  * must belong to one entry, and to one only: then nothing is read twice, which the worst zip bombs live on, and nothing is
  * hidden from the directory.
+ * @param arrived by where their headers lie: the entries that are not in the bytes
  * @returns the entries in the order of the file
  * @throws MirrorError `archive.damaged`; what overlaps or has another name at its content is collected instead
  */
@@ -31,13 +45,15 @@ export async function locate(
   entries: readonly ListedEntry[],
   directory: Pick<DirectoryPlace, 'offset'>,
   refusals: Refusals,
+  arrived: ReadonlyMap<number, ArrivedHeader>,
 ): Promise<PlacedEntry[]> {
   const sorted = inOrder(entries, directory);
   const placed: PlacedEntry[] = [];
   for (const [index, { entry, verdict }] of sorted.entries()) {
     const next = sorted[index + 1]?.entry;
     const end = Math.min(next?.headerOffset ?? directory.offset, directory.offset);
-    const header = readLocalHeader(bytes, entry.headerOffset, aheadFor(entry));
+    const came = arrived.get(entry.headerOffset);
+    const header = came ?? readLocalHeader(bytes, entry.headerOffset, aheadFor(entry));
     const local = placeOf(bytes, entry, header instanceof Promise ? await header : header);
     placed.push({ entry, verdict, dataOffset: local.dataOffset });
     if (local.nameBytes !== entry.nameBytes) {
@@ -49,12 +65,25 @@ export async function locate(
     } else {
       const length = lengthBehind(entry, local, end);
       if (length === 0) continue;
-      const behind = bytes.find(end - length, length, aheadFor(entry));
-      const at = typeof behind === 'number' ? behind : await behind;
-      if (!isDescriptorOf(entry, bytes.atHand, at, length)) throw contradicted(entry.name);
+      const isRight =
+        came === undefined
+          ? await isDescriptorAt(bytes, entry, end - length, length)
+          : length === came.descriptorBytes && isSameContent(entry, came);
+      if (!isRight) throw contradicted(entry.name);
     }
   }
   return placed;
+}
+
+async function isDescriptorAt(
+  bytes: ZipBytes,
+  entry: ZipEntry,
+  position: number,
+  length: number,
+): Promise<boolean> {
+  const found = bytes.find(position, length, aheadFor(entry));
+  const at = typeof found === 'number' ? found : await found;
+  return isDescriptorOf(entry, bytes.atHand, at, length);
 }
 
 /** The entries in the order of the file. @throws MirrorError `archive.damaged` unless they start it, and lie before the directory */
@@ -105,7 +134,11 @@ function aheadFor({ compressedBytes }: ZipEntry): number {
 }
 
 /** The sizes of a local header, of 64 bits where it has such: the original one is the first (APPNOTE 6.3.10, section 4.5.3). */
-function sizesOf({ compressedBytes, sizeBytes, extra }: LocalHeader): {
+export function sizesOf({
+  compressedBytes,
+  sizeBytes,
+  extra,
+}: Pick<LocalHeader, 'compressedBytes' | 'sizeBytes' | 'extra'>): {
   readonly compressedBytes: number;
   readonly sizeBytes: number;
 } {
@@ -120,6 +153,33 @@ function sizesOf({ compressedBytes, sizeBytes, extra }: LocalHeader): {
 
 /** With and without its signature, with sizes of 32 and of 64 bits (APPNOTE 6.3.10, section 4.3.9). */
 const DESCRIPTOR_BYTES: ReadonlySet<number> = new Set([12, 16, 20, 24]);
+
+/** The longest descriptor, and the signature of what follows it. */
+export const DESCRIPTOR_AREA_BYTES = 28;
+
+/** Signatures of what may follow an entry: the next one, or the directory (APPNOTE 6.3.10, sections 4.3.7 and 4.3.12). */
+const NEXT_SIGNATURES: ReadonlySet<number> = new Set([0x04034b50, 0x02014b50]);
+
+/**
+ * The length of the descriptor behind a content, as the content and what follows tell; null where they do not.
+ * @param bytes {@link DESCRIPTOR_AREA_BYTES} of what is behind the content
+ */
+export function descriptorBytes(bytes: Buffer, content: Content, header: LocalHeader): number | null {
+  const found = [...DESCRIPTOR_BYTES].find(
+    (length) => NEXT_SIGNATURES.has(bytes.readUInt32LE(length)) && isDescriptorOf(content, bytes, 0, length),
+  );
+  const isLeftOut = NEXT_SIGNATURES.has(bytes.readUInt32LE(0)) && isSameContent(header, content);
+  return found ?? (isLeftOut ? 0 : null);
+}
+
+/** Whether two contents are the same, as far as their sizes and checksums tell. */
+function isSameContent(one: Content, other: Content): boolean {
+  return (
+    one.crc32 === other.crc32 &&
+    one.compressedBytes === other.compressedBytes &&
+    one.sizeBytes === other.sizeBytes
+  );
+}
 
 /**
  * How many bytes are between an entry's content and `end`: none, or those of its data descriptor.
@@ -136,7 +196,7 @@ function lengthBehind({ name, compressedBytes }: ZipEntry, local: LocalPlace, en
 }
 
 function isDescriptorOf(
-  { crc32, compressedBytes, sizeBytes }: ZipEntry,
+  { crc32, compressedBytes, sizeBytes }: Content,
   bytes: Buffer,
   at: number,
   length: number,

@@ -35,7 +35,7 @@ export function sizeRefusal(
       'Make it smaller in the service, or raise archive.maxUnpackedSize',
     );
   }
-  if (totalBytes > RATIO_FREE_BYTES && totalBytes > archiveBytes * maxRatio) {
+  if (isTooDense(totalBytes, archiveBytes, maxRatio)) {
     return entryRefusal(
       greatest.name,
       `${part} from an archive of ${archiveBytes}, and archive.maxRatio allows ${maxRatio} times as much`,
@@ -43,6 +43,19 @@ export function sizeRefusal(
     );
   }
   return null;
+}
+
+function isTooDense(totalBytes: number, archiveBytes: number, maxRatio: number): boolean {
+  return totalBytes > RATIO_FREE_BYTES && totalBytes > archiveBytes * maxRatio;
+}
+
+/** Whether so many bytes of files, from so many of an archive, are beyond the limits. */
+export function isTooMuch(
+  totalBytes: number,
+  archiveBytes: number,
+  { maxUnpackedBytes, maxRatio }: ArchiveLimits,
+): boolean {
+  return totalBytes > maxUnpackedBytes || isTooDense(totalBytes, archiveBytes, maxRatio);
 }
 
 /** The refusal of an archive with more entries, or more files and folders, than it may have. */

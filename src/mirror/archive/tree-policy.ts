@@ -42,7 +42,7 @@ interface Name {
  * The names seen so far. Each is known in its folder by its own last segment: deep names would take memory and time by the square of
  * their depth if each folder were known by its whole path.
  */
-class Tree {
+export class Tree {
   private readonly limits: ArchiveLimits;
   private readonly root = nameOf('', 'folder');
   private lastFolder: { readonly path: string; readonly name: Name };
