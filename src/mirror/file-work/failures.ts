@@ -1,6 +1,9 @@
 import { callError } from '../../lib/errors/disk-errors.ts';
 import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 
+/** Shared with a thread; a number other than 0 asks it to give its work up. */
+export type StopFlag = Int32Array<SharedArrayBuffer>;
+
 /** An entry of an archive is not what its directory says. */
 export class DamagedEntryError extends Error {
   /** Its place among the entries of the request. */

@@ -4,7 +4,8 @@ import { crc32, createInflateRaw } from 'node:zlib';
 
 import { DoingError, StoppedError } from './failures.ts';
 import { createInflater, type Inflater } from './inflater.ts';
-import type { PackedBytes, PackedEntry, StopFlag } from './tasks.ts';
+import type { PackedBytes, PackedEntry } from './tasks.ts';
+import type { StopFlag } from './failures.ts';
 
 /** Fits into the cache next to a core, where a piece is hashed and written at once. */
 const CHUNK_BYTES = 256 * 1024;

@@ -3,7 +3,8 @@ import { Worker } from 'node:worker_threads';
 
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { fromWire } from './failures.ts';
-import type { Question, StopFlag, Tasks } from './tasks.ts';
+import type { Question, Tasks } from './tasks.ts';
+import type { StopFlag } from './failures.ts';
 import type { Answer } from './thread.ts';
 
 /** More threads than this get in each other's way in the file system. */

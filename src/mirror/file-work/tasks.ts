@@ -1,3 +1,5 @@
+import type { StopFlag } from './failures.ts';
+
 /**
  * Work on many files at a time. It is done in threads of its own by synchronous calls, which cost a fraction of asynchronous
  * ones where a file takes microseconds, and leave the main thread free where a disk hangs.
@@ -13,9 +15,6 @@ export interface Question<Kind extends keyof Tasks = keyof Tasks> {
   readonly kind: Kind;
   readonly request: Tasks[Kind]['request'];
 }
-
-/** Shared with a thread; a number other than 0 asks it to give its work up. */
-export type StopFlag = Int32Array<SharedArrayBuffer>;
 
 /** The bytes of an archive: in shared memory, or in a file that is open for reading in this process. */
 export type PackedBytes = Uint8Array<SharedArrayBuffer> | number;

@@ -1,0 +1,149 @@
+import { setImmediate as pause } from 'node:timers/promises';
+
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { METHODS, type ZipEntry } from '../../lib/zip/directory.ts';
+import { EntryFile, type EntryOutcome } from '../file-work/entry-file.ts';
+import { StoppedError, type StopFlag } from '../file-work/failures.ts';
+import type { SkippedEntry } from '../store/manifest.ts';
+import { type Arrival, type ArrivalOptions, type EntryResult, isAsKnown } from './arrival.ts';
+import { examine } from './directory.ts';
+import type { PlacedEntry } from './layout.ts';
+import { damagedEntry } from './refusals.ts';
+import type { Tail } from './tail.ts';
+
+/** A file of an archive. */
+export interface UnpackedEntry {
+  /** As the archive has it, with slashes, under the entry policy. */
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly crc32: number;
+  /** Milliseconds since the epoch; a time without a zone is taken for UTC. */
+  readonly modifiedAtMs: number;
+  readonly content:
+    | Extract<EntryOutcome, { kind: 'written' }>
+    /** `as`: the path of the known file. */
+    | { readonly kind: 'same'; readonly by: 'crc32' | 'sha256'; readonly as: string };
+}
+
+/** An archive that was unpacked and found acceptable. */
+export interface UnpackedArchive {
+  readonly kind: 'unpacked';
+  /** In the order in which they lie in the archive. */
+  readonly entries: readonly UnpackedEntry[];
+  readonly skipped: readonly SkippedEntry[];
+}
+
+/** `lost`: it can only be judged with all of its bytes at hand, and not all of them were kept. */
+export type FinishedArchive = UnpackedArchive | { readonly kind: 'lost' };
+
+const LOST = { kind: 'lost' } as const;
+
+/** How the rest of an archive is unpacked. */
+export interface FinishOptions extends ArrivalOptions {
+  readonly stop: StopFlag;
+}
+
+/**
+ * Compares an archive that has come with its directory, and unpacks what was kept. Files may be there of entries that are no files: the
+ * directory alone tells that an entry is a link.
+ * @param onBytes receives the number of bytes that are unpacked, of what was kept
+ * @throws MirrorError `archive.damaged`, `archive.refused`, `disk.failed`; DoingError, StoppedError
+ */
+export async function finishArrival(
+  arrival: Arrival,
+  options: FinishOptions,
+  onBytes: (bytes: number) => void,
+): Promise<FinishedArchive> {
+  const tail = arrival.end();
+  const placed = tail === null ? null : await examined(arrival, tail, options);
+  if (tail === null || placed === null) return LOST;
+  const entries: UnpackedEntry[] = [];
+  const skipped: SkippedEntry[] = [];
+  for (const each of placed) {
+    const { entry, verdict } = each;
+    if (verdict.kind === 'skip') skipped.push({ path: verdict.path, reason: verdict.reason });
+    if (verdict.kind !== 'file') continue;
+    const came = arrival.entries.get(entry.headerOffset);
+    const result = came ?? (await unpackKept(arrival, tail, options, each));
+    if (came === undefined) onBytes(entry.sizeBytes);
+    const { outcome } = result;
+    const unpacked = unpackedEntry(
+      entry,
+      verdict.path,
+      result,
+      outcome instanceof Promise ? await outcome : outcome,
+    );
+    if (unpacked === null) return LOST;
+    entries.push(unpacked);
+  }
+  return { kind: 'unpacked', entries, skipped };
+}
+
+/** The entries as the directory has them; null where it does not agree with what came. */
+async function examined(
+  { entries }: Arrival,
+  tail: Tail,
+  { limits }: FinishOptions,
+): Promise<readonly PlacedEntry[] | null> {
+  try {
+    return await examine(tail.bytes, limits, entries);
+  } catch (error) {
+    const isDamaged = error instanceof MirrorError && error.code === 'archive.damaged';
+    if (entries.size > 0 && isDamaged) return null;
+    throw error;
+  }
+}
+
+/** @returns null where there is no file, although there should be one */
+function unpackedEntry(
+  { sizeBytes, crc32, modifiedAtMs }: ZipEntry,
+  path: string,
+  result: EntryResult,
+  outcome: EntryOutcome,
+): UnpackedEntry | null {
+  if (outcome.kind === 'damaged') throw damagedEntry(path, outcome.fault);
+  if (outcome.kind === 'none' || result.path !== path) return null;
+  const content = outcome.kind === 'same' ? { ...outcome, as: result.known?.path ?? '' } : outcome;
+  return { path, sizeBytes, crc32, modifiedAtMs, content };
+}
+
+/** Bytes that are read together. */
+const PART_BYTES = 256 * 1024;
+
+/** Unpacks an entry that was kept. Between two parts others have their turn in the thread. */
+async function unpackKept(
+  arrival: Arrival,
+  tail: Tail,
+  { tree, isPastCache, stop }: FinishOptions,
+  { entry, verdict: { path }, dataOffset }: PlacedEntry,
+): Promise<EntryResult> {
+  const { compressedBytes, compressionMethod, sizeBytes } = entry;
+  const known = arrival.known.find(path);
+  if (isAsKnown(entry, known)) return { path, known, outcome: { kind: 'same', by: 'crc32' } };
+  const file = new EntryFile({
+    place: `${tree}/${path}`,
+    // Some programs call an empty file deflated and give no bytes for it.
+    isDeflated: compressionMethod === METHODS.deflated && (compressedBytes !== 0 || sizeBytes !== 0),
+    isPastCache,
+    known: known?.content ?? null,
+    mostBytes: sizeBytes,
+    timeMs: known?.timeMs ?? entry.modifiedAtMs,
+  });
+  try {
+    const memory = Buffer.allocUnsafe(Math.min(PART_BYTES, compressedBytes));
+    for (let at = 0; at < compressedBytes && !file.isDamaged; at += memory.length) {
+      if (Atomics.load(stop, 0) !== 0) throw new StoppedError('The archive is unpacked no further.');
+      const part = memory.subarray(0, Math.min(memory.length, compressedBytes - at));
+      if (tail.read(part, dataOffset + at) < part.length) break;
+      const isLast = at + part.length === compressedBytes;
+      for (let usedBytes = file.write(part, isLast); file.isFull;) {
+        await file.spill();
+        usedBytes += file.write(part.subarray(usedBytes), isLast);
+      }
+      if (!isLast) await pause();
+    }
+    return { path, known, outcome: await file.end(entry) };
+  } finally {
+    await file.close();
+  }
+}
