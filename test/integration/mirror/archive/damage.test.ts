@@ -1,45 +1,10 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
 
-import { describe, expect, it, onTestFinished } from 'vitest';
-
-import type { ArchiveSource } from '../../../../src/mirror/archive/archive-destination.ts';
-import { openArchive } from '../../../../src/mirror/archive/archive.ts';
-import { DEFAULT_LIMITS } from '../../../support/archive-limits.ts';
 import { defaultKnobs, type RawZipEntry, rawZip, zipOf } from '../../../support/fake-service.ts';
-import { bytesOfEntries, inFile, inMemory } from '../../../support/unpacked.ts';
+import { readZip } from '../../../support/arrived.ts';
 
-async function fileWith(bytes: Buffer): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-test-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  const path = join(folder, 'archive.zip');
-  await writeFile(path, bytes);
-  return path;
-}
-
-/** Opens an archive, from its file and from memory, and reads all of it, which is the same. */
-async function readAll(path: string): Promise<Record<string, Buffer>> {
-  const sources = [inFile(path), await inMemory(path)];
-  const [fromFile, fromMemory] = await Promise.allSettled(sources.map(readFrom));
-  expect(fromMemory).toStrictEqual(fromFile);
-  if (fromFile?.status !== 'fulfilled') throw fromFile?.reason;
-  return fromFile.value;
-}
-
-async function readFrom(source: ArchiveSource): Promise<Record<string, Buffer>> {
-  const archive = await openArchive(source, DEFAULT_LIMITS);
-  try {
-    const files: Record<string, Buffer> = {};
-    for (const [index, bytes] of (await bytesOfEntries(archive)).entries()) {
-      const entry = archive.entries[index];
-      expect(bytes.length).toBe(entry?.sizeBytes);
-      files[entry?.path ?? ''] = bytes;
-    }
-    return files;
-  } finally {
-    await archive.close();
-  }
+async function readAll(zip: Uint8Array): Promise<Readonly<Record<string, Buffer>>> {
+  return (await readZip(zip)).files;
 }
 
 /** Bytes that deflate only a little, the same every time. */
@@ -66,26 +31,24 @@ describe('a sound archive is read', () => {
   ] as const)('%s, with small and great entries', async (_name, knobs) => {
     const files = { 'a.txt': Buffer.from('a'), empty: Buffer.alloc(0), 'deep/long.bin': LONG };
     const zip = await zipOf(new Map(Object.entries(files)), { ...defaultKnobs(), ...knobs });
-    const found = await readAll(await fileWith(zip));
+    const found = await readAll(zip);
     expect(Object.keys(found).sort()).toStrictEqual(Object.keys(files).sort());
     for (const [path, bytes] of Object.entries(files)) expect(found[path]?.equals(bytes)).toBe(true);
   });
 
   it('with nothing in it', async () => {
-    expect(await readAll(await fileWith(rawZip([])))).toStrictEqual({});
+    expect(await readAll(rawZip([]))).toStrictEqual({});
   });
 
   it('with more entries than are listed together, in the order of the file', async () => {
     const names = Array.from({ length: 2500 }, (_, index) => `folder ${index % 7}/${index}`);
-    const path = await fileWith(rawZip(names.map((name) => ({ name, data: name }))));
-    const archive = await openArchive(inFile(path), DEFAULT_LIMITS);
-    onTestFinished(() => archive.close());
+    const archive = await readZip(rawZip(names.map((name) => ({ name, data: name }))));
     expect(archive.entries.map(({ path }) => path)).toStrictEqual(names);
   });
 
   it('with a comment', async () => {
     const zip = rawZip([{ name: 'a', data: 'a' }], 'made by a service');
-    expect(await readAll(await fileWith(zip))).toStrictEqual({ a: Buffer.from('a') });
+    expect(await readAll(zip)).toStrictEqual({ a: Buffer.from('a') });
   });
 });
 
@@ -115,8 +78,8 @@ describe('an archive is found damaged', () => {
     ['by a place where no entry is', { name: 'a', data: small, offset: 7 }],
   ];
   it.each(lies)('%s', async (_name, entry) => {
-    const path = await fileWith(rawZip([{ name: 'good', data: 'good' }, entry]));
-    await expect(readAll(path)).rejects.toMatchObject({ code: 'archive.damaged', action: 'retry' });
+    const zip = rawZip([{ name: 'good', data: 'good' }, entry]);
+    await expect(readAll(zip)).rejects.toMatchObject({ code: 'archive.damaged', action: 'retry' });
   });
 
   it.each([0, 1, 999, 1000, 1001, 1999, 2000, 2001, 2499])(
@@ -128,14 +91,14 @@ describe('an archive is found damaged', () => {
       const place = zip.lastIndexOf(nameOf(at)) - 46;
       zip.writeUInt8(0, place);
       const listed = `"${nameOf(at)}" cannot be listed`;
-      await expect(readAll(await fileWith(zip))).rejects.toMatchObject({
+      await expect(readAll(zip)).rejects.toMatchObject({
         code: 'archive.damaged',
         message: expect.stringContaining(listed) as unknown,
       });
       if (at === 0) return;
       // What is refused before it counts first.
       zip.write('\\', zip.lastIndexOf(nameOf(at - 1)));
-      await expect(readAll(await fileWith(zip))).rejects.toMatchObject({ code: 'archive.refused' });
+      await expect(readAll(zip)).rejects.toMatchObject({ code: 'archive.refused' });
     },
   );
 
@@ -144,7 +107,7 @@ describe('an archive is found damaged', () => {
     for (const at of [100, 10_000, 1_000_000]) {
       const changed = Buffer.from(zip);
       changed.writeUInt8((changed.readUInt8(at) + 1) % 256, at);
-      await expect(readAll(await fileWith(changed))).rejects.toMatchObject({ code: 'archive.damaged' });
+      await expect(readAll(changed)).rejects.toMatchObject({ code: 'archive.damaged' });
     }
   });
 
@@ -158,10 +121,8 @@ describe('an archive is found damaged', () => {
       ['deep/b.txt', Buffer.from(small)],
     ]);
     const zip = await zipOf(files, { ...defaultKnobs(), ...knobs });
-    const path = await fileWith(zip);
     for (let length = 0; length < zip.length; length += 1) {
-      await writeFile(path, zip.subarray(0, length));
-      await expect(readAll(path), `cut after ${length} bytes`).rejects.toMatchObject({
+      await expect(readAll(zip.subarray(0, length)), `cut after ${length} bytes`).rejects.toMatchObject({
         code: 'archive.damaged',
       });
     }
@@ -172,8 +133,8 @@ describe('an archive is found damaged', () => {
     ['before it', (zip: Buffer) => Buffer.concat([Buffer.alloc(100, '#'), zip])],
     ['in its place', () => Buffer.alloc(1000, '#')],
   ])('by what is %s', async (_name, change) => {
-    const path = await fileWith(change(rawZip([{ name: 'a', data: small }])));
-    await expect(readAll(path)).rejects.toMatchObject({ code: 'archive.damaged' });
+    const zip = change(rawZip([{ name: 'a', data: small }]));
+    await expect(readAll(zip)).rejects.toMatchObject({ code: 'archive.damaged' });
   });
 
   it('or else gives the right bytes, whichever single byte is changed', async () => {
@@ -181,12 +142,10 @@ describe('an archive is found damaged', () => {
       { name: 'a', data: small, method: 8 },
       { name: 'b', data: 'b' },
     ]);
-    const path = await fileWith(zip);
     for (let at = 0; at < zip.length; at += 1) {
       const changed = Buffer.from(zip);
       changed.writeUInt8(changed.readUInt8(at) ^ 0x41, at);
-      await writeFile(path, changed);
-      const outcome = await readAll(path).then(
+      const outcome = await readAll(changed).then(
         (files) => Object.values(files).map(String),
         (error: unknown) => error,
       );

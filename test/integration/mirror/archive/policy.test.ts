@@ -1,25 +1,9 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
 
-import { describe, expect, it, onTestFinished } from 'vitest';
-
-import { type Archive, openArchive } from '../../../../src/mirror/archive/archive.ts';
-import { DEFAULT_LIMITS } from '../../../support/archive-limits.ts';
 import { type RawZipEntry, rawZip } from '../../../support/fake-service.ts';
-import { bytesOfEntries, inFile } from '../../../support/unpacked.ts';
+import { readZip } from '../../../support/arrived.ts';
 
 const UTF8 = 0x800;
-
-async function opened(entries: readonly RawZipEntry[]): Promise<Archive> {
-  const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-test-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  const path = join(folder, 'archive.zip');
-  await writeFile(path, rawZip(entries));
-  const archive = await openArchive(inFile(path), DEFAULT_LIMITS);
-  onTestFinished(() => archive.close().catch(() => {}));
-  return archive;
-}
 
 describe('an archive is refused', () => {
   const file = (name: string | Buffer, more: Partial<RawZipEntry> = {}): RawZipEntry => ({
@@ -60,7 +44,10 @@ describe('an archive is refused', () => {
     ['for one bad entry among good ones', [file('a'), file('b'), file('../c'), file('d')]],
   ];
   it.each(refused)('%s', async (_name, entries) => {
-    await expect(opened(entries)).rejects.toMatchObject({ code: 'archive.refused', action: 'quarantine' });
+    await expect(readZip(rawZip(entries))).rejects.toMatchObject({
+      code: 'archive.refused',
+      action: 'quarantine',
+    });
   });
 });
 
@@ -72,10 +59,11 @@ describe('of an archive are left out and named', () => {
     ['block devices', 0o060644, 'special-file'],
     ['sockets', 0o140644, 'special-file'],
   ])('%s', async (_name, mode, reason) => {
-    const archive = await opened([
+    const zip = rawZip([
       { name: 'x', data: reason === 'symbolic-link' ? '/etc/passwd' : '', mode },
       { name: 'y', data: 'y' },
     ]);
+    const archive = await readZip(zip);
     expect(archive.skipped).toStrictEqual([{ path: 'x', reason }]);
     expect(archive.entries.map(({ path }) => path)).toStrictEqual(['y']);
   });
@@ -94,8 +82,7 @@ describe('a name in an archive is read', () => {
     ['with 255 bytes', Buffer.from('n'.repeat(255)), 0, 'n'.repeat(255)],
   ];
   it.each(names)('%s', async (_name, raw, flags, expected) => {
-    const archive = await opened([{ name: raw, data: 'x', flags }]);
-    expect(archive.entries.map(({ path }) => path)).toStrictEqual([expected]);
-    expect((await bytesOfEntries(archive)).map(String)).toStrictEqual(['x']);
+    const { files } = await readZip(rawZip([{ name: raw, data: 'x', flags }]));
+    expect(files).toStrictEqual({ [expected]: Buffer.from('x') });
   });
 });
