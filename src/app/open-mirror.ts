@@ -1,5 +1,4 @@
-import type { ArchiveLimits } from '../mirror/archive/archive.ts';
-import { ArchiveMemory, archiveMemoryBytes } from '../mirror/archive/archive-memory.ts';
+import type { ArchiveLimits } from '../mirror/archive/limits.ts';
 import type { ServiceClient } from '../mirror/upstream/client.ts';
 import { digestOf } from '../config/changes.ts';
 import type { SettingsFor } from '../config/schema.ts';
@@ -133,7 +132,6 @@ export async function openMirror(
   try {
     tellOpened(store, emit);
     const { state } = await openRecalledState(settings, store, false, emit);
-    const archiveMemory = new ArchiveMemory(archiveMemoryBytes(process.constrainedMemory()));
     let onPublished: PassContext['onPublished'] = () => {};
     const scheduler = new PullScheduler<PullEnd>(outlastsPasses, undefined, beginWork);
     const lasting = {
@@ -143,7 +141,6 @@ export async function openMirror(
       state,
       emit,
       ...atStart(),
-      archiveMemory,
       scheduler,
       monitor,
     };

@@ -10,7 +10,6 @@ import { describeAmount } from '../lib/text/amount.ts';
 import { archiveLimitsOf, policyOf } from '../app/open-mirror.ts';
 import { connect, recallInstallation } from '../app/installation.ts';
 import type { MirrorReader } from '../app/open-reader.ts';
-import { ArchiveMemory, archiveMemoryBytes } from '../mirror/archive/archive-memory.ts';
 import { type Inquiry, type PresentState, receivePresentState } from '../app/present-state.ts';
 import { PullMonitor } from '../mirror/pass/pull-monitor.ts';
 import { repositoryFacts } from '../mirror/pass/pulls.ts';
@@ -108,7 +107,6 @@ async function receiveNow(
   const context = {
     service: client,
     archiveLimits: archiveLimitsOf(settings),
-    archiveMemory: new ArchiveMemory(archiveMemoryBytes(process.constrainedMemory())),
     onProgress,
   };
   const about = repositoryFacts(listing, comparison.plan)(comparison.action);

@@ -19,7 +19,7 @@ const GROWTH_SHARE = 0.5;
 
 /**
  * Whether the heap is so much greater than what was in use after the last release that another one is worth its time.
- * @param heapBytes what the heap takes up, with garbage that lies beside it
+ * @param heapBytes what the heap takes up
  * @param usedBytes what was in use then; 0 if there was none
  */
 export function isWorthReleasing(heapBytes: number, usedBytes: number): boolean {
@@ -30,20 +30,16 @@ export function isWorthReleasing(heapBytes: number, usedBytes: number): boolean 
  * Gives memory back while the daemon rests. V8 collects by what is allocated and sizes its heap by the machine: without
  * this, a daemon that does nothing for minutes would keep hundreds of megabytes of garbage until the next pass.
  * @param isWorking whether a pass or a pull is under way
- * @param letGo lets go of memory beside the heap that is kept for the next work; gives its bytes
  */
-export function createMemoryRelease(isWorking: () => boolean, letGo: () => number): MemoryRelease {
+export function createMemoryRelease(isWorking: () => boolean): MemoryRelease {
   const trim = bindTrim();
   let timer: NodeJS.Timeout | undefined;
   let usedBytes = 0;
-  let garbageBytes = 0;
   const release = (): void => {
     timer = undefined;
     if (isWorking()) return;
-    garbageBytes += letGo();
-    if (isWorthReleasing(process.memoryUsage().heapTotal + garbageBytes, usedBytes)) {
+    if (isWorthReleasing(process.memoryUsage().heapTotal, usedBytes)) {
       collect();
-      garbageBytes = 0;
       usedBytes = process.memoryUsage().heapUsed;
     }
     // The collection gives back none of what lies beside the heap.

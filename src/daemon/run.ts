@@ -198,7 +198,7 @@ async function passUntilStopped(
   part({ close: () => hooks.close(settings.current().shutdownTimeout * SHARE_OF_HOOKS) });
   listeners.hooks = hooks.sink;
   const drift = part(await startDriftWatch(first.settings, mirror, emit));
-  const memory = part(createMemoryRelease(progress.isWorking, () => mirror.context.archiveMemory.dropIdle()));
+  const memory = part(createMemoryRelease(progress.isWorking));
 
   const loop = createPassLoop(daemon, mirror, settings, status, () => {
     drift.afterPass();

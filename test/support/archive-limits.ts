@@ -1,4 +1,4 @@
-import type { ArchiveLimits } from '../../src/mirror/archive/archive.ts';
+import type { ArchiveLimits } from '../../src/mirror/archive/limits.ts';
 
 /** The limits that the settings have by default. */
 export const DEFAULT_LIMITS: ArchiveLimits = {

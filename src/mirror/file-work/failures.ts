@@ -4,20 +4,6 @@ import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 /** Shared with a thread; a number other than 0 asks it to give its work up. */
 export type StopFlag = Int32Array<SharedArrayBuffer>;
 
-/** An entry of an archive is not what its directory says. */
-export class DamagedEntryError extends Error {
-  /** Its place among the entries of the request. */
-  readonly index: number;
-  /** Goes on where the entry's name ends. */
-  readonly fault: string;
-
-  constructor(index: number, fault: string) {
-    super(`entry ${index} ${fault}`);
-    this.index = index;
-    this.fault = fault;
-  }
-}
-
 /** A task was given up because it was asked to. */
 export class StoppedError extends Error {}
 
@@ -37,13 +23,11 @@ export class DoingError extends Error {
 /** A failure on its way between threads, where an error would lose its code. */
 export type WireFailure =
   | { readonly kind: 'stopped' }
-  | { readonly kind: 'damaged'; readonly index: number; readonly fault: string }
   | (Pick<MirrorError, 'code' | 'message' | 'hint'> & { readonly kind: 'failed'; readonly stack: string });
 
 /** Prepares a failure for its way. @param doing what failed, and `place` where, if the error does not say */
 export function toWire(error: unknown, doing: string, place?: string): WireFailure {
   if (error instanceof StoppedError) return { kind: 'stopped' };
-  if (error instanceof DamagedEntryError) return { kind: 'damaged', index: error.index, fault: error.fault };
   if (error instanceof DoingError) return toWire(error.cause, error.doing, error.place);
   const { code, message, hint } = toMirrorError(callError(error, doing, place));
   return {
@@ -58,7 +42,6 @@ export function toWire(error: unknown, doing: string, place?: string): WireFailu
 /** The error that a failure is, after its way. */
 export function fromWire(failure: WireFailure): Error {
   if (failure.kind === 'stopped') return new StoppedError('The work was given up.');
-  if (failure.kind === 'damaged') return new DamagedEntryError(failure.index, failure.fault);
   const { code, message, hint, stack } = failure;
   const cause = Object.assign(new Error(message), { stack });
   return new MirrorError(code, message, { ...(hint === undefined ? {} : { hint }), cause });

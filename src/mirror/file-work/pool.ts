@@ -1,10 +1,9 @@
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 
-import { MirrorError } from '../../lib/errors/errors.ts';
-import { fromWire } from './failures.ts';
+import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
+import { fromWire, type StopFlag } from './failures.ts';
 import type { Question, Tasks } from './tasks.ts';
-import type { StopFlag } from './failures.ts';
 import type { Answer } from './thread.ts';
 
 /** More threads than this get in each other's way in the file system. */
@@ -19,24 +18,93 @@ const IDLE_MS = 10_000;
 /** The program beside this file, as source or compiled. */
 const PROGRAM = new URL(import.meta.url.endsWith('.ts') ? './thread.ts' : './thread.js', import.meta.url);
 
+/** A task that a thread was given. */
 interface Job {
-  readonly question: Question;
   readonly onBytes: (bytes: number) => void;
   /** Takes the result of its own kind of task. */
   readonly resolve: (result: never) => void;
   readonly reject: (error: Error) => void;
 }
 
+/** A task that any thread may do. */
+interface WaitingJob extends Job {
+  readonly kind: keyof Tasks;
+  readonly request: Tasks[keyof Tasks]['request'];
+}
+
 /** One pool for the process, as its cores are: threads start with the first task, and keep no program from ending. */
-const waiting: Job[] = [];
-const idle: Worker[] = [];
-const threads = new Set<Worker>();
+const threads = new Set<Thread>();
+const waiting: WaitingJob[] = [];
+let lastNumber = 0;
 let whenIdle: NodeJS.Timeout | undefined;
+
+/** A thread, and the tasks that it has not ended. */
+class Thread {
+  /** How many callers have it for tasks in a row. */
+  claims = 0;
+  readonly #worker: Worker;
+  readonly #jobs = new Map<number, Job>();
+  /** Why it has ended; null while it has not. */
+  #end: Error | null = null;
+
+  constructor() {
+    // What was loaded into the program, such as an instrumentation, has nothing to do in them.
+    this.#worker = new Worker(PROGRAM, { execArgv: [] });
+    this.#worker.on('message', (answer: Answer) => this.#take(answer));
+    this.#worker.once('error', (cause: Error) => this.#fail(cause));
+    this.#worker.once('exit', () => this.#fail(new Error('it was stopped')));
+    this.#worker.unref();
+  }
+
+  get isFree(): boolean {
+    return this.#jobs.size === 0;
+  }
+
+  give({ kind, request }: Pick<WaitingJob, 'kind' | 'request'>, job: Job): void {
+    if (this.#end !== null) {
+      job.reject(threadError(this.#end));
+      return;
+    }
+    lastNumber += 1;
+    this.#jobs.set(lastNumber, job);
+    // A thread that works keeps the program from ending.
+    this.#worker.ref();
+    const question: Question = { number: lastNumber, kind, request };
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+    this.#worker.postMessage(question);
+  }
+
+  end(): void {
+    threads.delete(this);
+    void this.#worker.terminate();
+  }
+
+  #take(answer: Answer): void {
+    const job = this.#jobs.get(answer.number);
+    if (answer.kind === 'bytes') return job?.onBytes(answer.bytes);
+    this.#jobs.delete(answer.number);
+    if (this.isFree) this.#worker.unref();
+    whenIdle ??= setTimeout(endIdle, IDLE_MS).unref();
+    whenIdle.refresh();
+    if (answer.kind === 'done') job?.resolve(answer.result);
+    else job?.reject(fromWire(answer.failure));
+    assign();
+  }
+
+  /** A thread that ends with tasks fails them; one that ends without fails nothing. */
+  #fail(cause: Error): void {
+    threads.delete(this);
+    this.#end ??= cause;
+    for (const job of this.#jobs.values()) job.reject(threadError(cause));
+    this.#jobs.clear();
+    assign();
+  }
+}
 
 /**
  * Does a task in a thread, in turn with others.
  * @param onBytes receives the number of bytes as they are written
- * @throws MirrorError `disk.*`, `internal.defect`; DamagedEntryError, StoppedError
+ * @throws MirrorError `archive.*`, `disk.*`, `internal.defect`; StoppedError
  */
 export function doInThread<Kind extends keyof Tasks>(
   kind: Kind,
@@ -44,9 +112,39 @@ export function doInThread<Kind extends keyof Tasks>(
   onBytes: (bytes: number) => void = () => {},
 ): Promise<Tasks[Kind]['result']> {
   const { promise, resolve, reject } = Promise.withResolvers<Tasks[Kind]['result']>();
-  waiting.push({ question: { kind, request }, onBytes, resolve, reject });
+  waiting.push({ kind, request, onBytes, resolve, reject });
   assign();
   return promise;
+}
+
+/** A thread that is used for tasks in a row, which share what is kept in it. Others use it as well. */
+export interface ClaimedThread {
+  /** Does a task there, after those before. See `doInThread`. */
+  readonly run: <Kind extends keyof Tasks>(
+    kind: Kind,
+    request: Tasks[Kind]['request'],
+    onBytes?: (bytes: number) => void,
+  ) => Promise<Tasks[Kind]['result']>;
+  /** To be called once. */
+  readonly release: () => void;
+}
+
+/** Claims the thread that has the fewest claims. @throws MirrorError `internal.defect`, `program.replaced` */
+export function claimThread(): ClaimedThread {
+  const [least] = [...threads].sort((a, b) => a.claims - b.claims);
+  const mayStart = threads.size < BULK_THREADS;
+  const thread = least === undefined || (mayStart && least.claims > 0) ? startThread() : least;
+  thread.claims += 1;
+  return {
+    run: (kind, request, onBytes = () => {}) => {
+      const { promise, resolve, reject } = Promise.withResolvers<Tasks[typeof kind]['result']>();
+      thread.give({ kind, request }, { onBytes, resolve, reject });
+      return promise;
+    },
+    release: () => {
+      thread.claims -= 1;
+    },
+  };
 }
 
 /**
@@ -70,30 +168,27 @@ export async function withStopFlag<T>(signal: AbortSignal, work: (stop: StopFlag
 }
 
 function assign(): void {
-  while (waiting.length > 0 && (idle.length > 0 || threads.size < BULK_THREADS)) {
+  while (waiting.length > 0) {
+    const free = [...threads].find(({ isFree }) => isFree);
+    if (free === undefined && threads.size === BULK_THREADS) return;
     const job = waiting.shift();
     if (job === undefined) return;
     try {
-      give(idle.pop() ?? startThread(), job);
-    } catch (cause) {
-      job.reject(new MirrorError('internal.defect', 'A thread for file work cannot be started.', { cause }));
+      (free ?? startThread()).give(job, job);
+    } catch (error) {
+      job.reject(toMirrorError(error));
     }
   }
 }
 
-function startThread(): Worker {
-  // What was loaded into the program, such as an instrumentation, has nothing to do in them.
-  const worker = new Worker(PROGRAM, { execArgv: [] });
-  threads.add(worker);
-  // One that fails without a task fails nobody.
-  worker.on('error', () => {});
-  worker.once('exit', () => {
-    threads.delete(worker);
-    const place = idle.indexOf(worker);
-    if (place !== -1) idle.splice(place, 1);
-    assign();
-  });
-  return worker;
+function startThread(): Thread {
+  try {
+    const thread = new Thread();
+    threads.add(thread);
+    return thread;
+  } catch (cause) {
+    throw new MirrorError('internal.defect', 'A thread for file work cannot be started.', { cause });
+  }
 }
 
 /** A program that was upgraded or removed while it runs cannot start the threads that it ended while it had nothing to do. */
@@ -110,40 +205,7 @@ function threadError(cause: Error): MirrorError {
     : new MirrorError('internal.defect', `A thread for file work ended: ${cause.message}.`, { cause });
 }
 
-/** A thread that ends is none of the pool any more: a task that comes meanwhile gets another. */
+/** A thread that ends leaves the pool at once: a task that comes before it has ended gets another. */
 function endIdle(): void {
-  for (const worker of idle.splice(0)) {
-    threads.delete(worker);
-    void worker.terminate();
-  }
-}
-
-/** Gives a thread a task. While it works it keeps the program from ending; one that ends instead fails its task. */
-function give(worker: Worker, { question, onBytes, resolve, reject }: Job): void {
-  const finish = (): void => {
-    worker.off('message', onMessage).off('error', onError).off('exit', onExit);
-    worker.unref();
-  };
-  const onMessage = (answer: Answer<never>): void => {
-    if (answer.kind === 'bytes') {
-      onBytes(answer.bytes);
-      return;
-    }
-    finish();
-    idle.push(worker);
-    whenIdle ??= setTimeout(endIdle, IDLE_MS).unref();
-    whenIdle.refresh();
-    if (answer.kind === 'done') resolve(answer.result);
-    else reject(fromWire(answer.failure));
-    assign();
-  };
-  const onError = (cause: Error): void => {
-    finish();
-    reject(threadError(cause));
-  };
-  const onExit = (): void => onError(new Error('it was stopped'));
-  worker.ref();
-  worker.on('message', onMessage).once('error', onError).once('exit', onExit);
-  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
-  worker.postMessage(question);
+  for (const thread of threads) if (thread.isFree && thread.claims === 0) thread.end();
 }

@@ -1,91 +1,28 @@
+import type { FeedRequest, OpenRequest } from '../archive/arrivals.ts';
+import type { FinishedArchive } from '../archive/unpack.ts';
 import type { StopFlag } from './failures.ts';
+import type { PlaceRequest } from './place.ts';
 
 /**
  * Work on many files at a time. It is done in threads of its own by synchronous calls, which cost a fraction of asynchronous
  * ones where a file takes microseconds, and leave the main thread free where a disk hangs.
  */
 export interface Tasks {
-  readonly extract: { readonly request: ExtractRequest; readonly result: readonly Extracted[] };
+  readonly 'open-archive': { readonly request: OpenRequest; readonly result: void };
+  readonly 'feed-archive': { readonly request: FeedRequest; readonly result: void };
+  readonly 'finish-archive': { readonly request: { readonly id: number }; readonly result: FinishedArchive };
+  readonly 'abandon-archive': { readonly request: { readonly id: number }; readonly result: void };
+  readonly place: { readonly request: PlaceRequest; readonly result: void };
   readonly link: { readonly request: LinkRequest; readonly result: LinkResult };
   readonly walk: { readonly request: WalkRequest; readonly result: Walked };
 }
 
 /** A task on its way to a thread. */
 export interface Question<Kind extends keyof Tasks = keyof Tasks> {
+  readonly number: number;
   readonly kind: Kind;
   readonly request: Tasks[Kind]['request'];
 }
-
-/** The bytes of an archive: in shared memory, or in a file that is open for reading in this process. */
-export type PackedBytes = Uint8Array<SharedArrayBuffer> | number;
-
-/** Where the bytes of an archive's entry are, and what they must be. */
-export interface PackedEntry {
-  readonly dataOffset: number;
-  readonly compressedBytes: number;
-  readonly sizeBytes: number;
-  readonly crc32: number;
-  readonly isDeflated: boolean;
-}
-
-/** A published file of the same path and size. */
-export interface KnownFile {
-  /** Absolute path. */
-  readonly place: string;
-  /** SHA-256, in hexadecimal digits, of what it must hold. */
-  readonly sha256: string;
-  readonly mode: number;
-  /** Whole milliseconds since the epoch. */
-  readonly mtimeMs: number;
-  /** Whether it may stay where it has the same bytes. */
-  readonly mayStay: boolean;
-}
-
-/** A private file that holds the bytes of an entry, which were checked. */
-export interface EarlyFile {
-  /** Absolute path. */
-  readonly place: string;
-  /** In hexadecimal digits. */
-  readonly sha256: string;
-  /** Permission bits. */
-  readonly mode: number;
-}
-
-/** An entry and the file that it is to become. Times in whole milliseconds since the epoch. */
-export interface ExtractEntry {
-  readonly packed: PackedEntry;
-  /** The file that takes the place of the new one; null where the bytes are in the archive. */
-  readonly early: EarlyFile | null;
-  /** Absolute path of the file that is made, unless the known one is the same. */
-  readonly destination: string;
-  /** For a file with other bytes than the known one. */
-  readonly mtimeMs: number;
-  /** For a file with the bytes that the known one should have and has not. */
-  readonly keptTimeMs: number;
-  /** Null where no published file of this path can be the same. */
-  readonly known: KnownFile | null;
-}
-
-/** A part of an archive. */
-export interface ExtractRequest {
-  readonly packed: PackedBytes;
-  /** Whether large files are written past the page cache. */
-  readonly isPastCache: boolean;
-  readonly entries: readonly ExtractEntry[];
-  readonly stop: StopFlag;
-}
-
-/** The end of an entry: the known file holds it, or a file was made. */
-export type Extracted =
-  | { readonly kind: 'kept' }
-  | {
-      readonly kind: 'written';
-      readonly sha256: string;
-      /** Permission bits. */
-      readonly mode: number;
-      /** Whether its bytes are those that the known file should have and has not. */
-      readonly isRewritten: boolean;
-    };
 
 /** Gives files of one tree names in another one, by hard links. */
 export interface LinkRequest {

@@ -1,16 +1,18 @@
 import { parentPort } from 'node:worker_threads';
 
-import { extract } from './extract.ts';
+import { abandonArchive, feedArchive, finishArchive, openArchive } from '../archive/arrivals.ts';
 import { toWire, type WireFailure } from './failures.ts';
+import { placeFiles } from './place.ts';
 import { linkAll } from './link.ts';
 import type { Question, Tasks } from './tasks.ts';
 import { walk } from './walk.ts';
 
 /** A message of a thread at work; `bytes` tells that it moves on. */
-export type Answer<Result> =
+export type Answer<Result = never> = { readonly number: number } & (
   | { readonly kind: 'done'; readonly result: Result }
   | { readonly kind: 'failed'; readonly failure: WireFailure }
-  | { readonly kind: 'bytes'; readonly bytes: number };
+  | { readonly kind: 'bytes'; readonly bytes: number }
+);
 
 type OnBytes = (bytes: number) => void;
 
@@ -24,7 +26,11 @@ const TASKS: {
     ) => Tasks[Kind]['result'] | Promise<Tasks[Kind]['result']>;
   };
 } = {
-  extract: { doing: 'unpacking the archive', work: extract },
+  'open-archive': { doing: 'unpacking the archive', work: openArchive },
+  'feed-archive': { doing: 'unpacking the archive', work: feedArchive },
+  'finish-archive': { doing: 'unpacking the archive', work: finishArchive },
+  'abandon-archive': { doing: 'unpacking the archive', work: abandonArchive },
+  place: { doing: 'placing unpacked files', work: placeFiles },
   link: { doing: 'linking unchanged files', work: linkAll },
   walk: { doing: 'looking at a tree', work: walk },
 };
@@ -33,22 +39,23 @@ const TASKS: {
 const TOLD_BYTES = 16 * 1024 * 1024;
 
 async function answer<Kind extends keyof Tasks>(
-  { kind, request }: Question<Kind>,
+  { number, kind, request }: Question<Kind>,
   tell: (answer: Answer<Tasks[Kind]['result']>) => void,
 ): Promise<void> {
   let bytes = 0;
   const onBytes = (more: number): void => {
     bytes += more;
     if (bytes < TOLD_BYTES) return;
-    tell({ kind: 'bytes', bytes });
+    tell({ number, kind: 'bytes', bytes });
     bytes = 0;
   };
   try {
-    const result = await TASKS[kind].work(request, onBytes);
-    tell({ kind: 'bytes', bytes });
-    tell({ kind: 'done', result });
+    const done = TASKS[kind].work(request, onBytes);
+    const result = done instanceof Promise ? await done : done;
+    if (bytes > 0) tell({ number, kind: 'bytes', bytes });
+    tell({ number, kind: 'done', result });
   } catch (error) {
-    tell({ kind: 'failed', failure: toWire(error, TASKS[kind].doing) });
+    tell({ number, kind: 'failed', failure: toWire(error, TASKS[kind].doing) });
   }
 }
 

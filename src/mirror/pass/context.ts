@@ -1,5 +1,4 @@
-import type { ArchiveLimits } from '../archive/archive.ts';
-import type { ArchiveMemory } from '../archive/archive-memory.ts';
+import type { ArchiveLimits } from '../archive/limits.ts';
 import type { State } from '../state/state.ts';
 import type { Manifest } from '../store/manifest.ts';
 import type { MirrorStore } from '../store/store.ts';
@@ -32,7 +31,6 @@ export interface PassContext {
   readonly store: MirrorStore;
   readonly state: State;
   readonly archiveLimits: ArchiveLimits;
-  readonly archiveMemory: ArchiveMemory;
   /** Called with every new state before it is published; refuses it by throwing. Null where no such check is set. */
   readonly beforePublish: ((state: StagedState, signal: AbortSignal) => Promise<void>) | null;
   /** Called with every new state once it is durable and visible. */

@@ -63,7 +63,7 @@ export interface RepositoryFacts {
 
 /** Everything that receiving the contents of a target takes: nothing that publishes. */
 export interface Reception extends RepositoryFacts {
-  readonly context: Pick<PassContext, 'service' | 'archiveLimits' | 'archiveMemory' | 'onProgress'>;
+  readonly context: Pick<PassContext, 'service' | 'archiveLimits' | 'onProgress'>;
   readonly policy: Pick<ExecutePolicy, 'pageCache'>;
   readonly action: PullAction;
   /** Takes in how far it is. */

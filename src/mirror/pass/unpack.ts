@@ -5,8 +5,10 @@ import { byCodeUnits, type ManifestFile, type SkippedEntry } from '../store/mani
 import { isDeletion } from '../plan/contradictions.ts';
 import { rowsAtFiles } from '../plan/rows-at-files.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
-import type { ArchiveEntry, Archive, ExtractionOrder } from '../archive/archive.ts';
-import type { Extracted } from '../file-work/tasks.ts';
+import { type KnownColumns, knownColumns } from '../archive/known-files.ts';
+import type { UnpackedArchive, UnpackedEntry } from '../archive/unpack.ts';
+import type { KnownContent } from '../file-work/entry-file.ts';
+import { doInThread } from '../file-work/pool.ts';
 import type { PageCachePolicy, Reception } from './execution.ts';
 import type { PublishedState } from './published-state.ts';
 import type { Stage } from '../store/publish/stage.ts';
@@ -29,18 +31,62 @@ export function goesPastCache(policy: PageCachePolicy, isFirst: boolean): boolea
 }
 
 /**
- * Unpacks an archive into a stage, leaving out the files whose published copy already holds the same bytes. The same size and CRC-32
- * prove that, except for workbooks that have a new version, or another digest in the list; a thorough pull compares every byte.
+ * The facts that are known of the files of an archive before it comes: the times of listed ones, and the contents of published ones,
+ * which stay where they are the same. The same size and CRC-32 prove that, except for workbooks that have a new version, or another
+ * digest in the list; a thorough pull compares every byte.
+ * @param before null where nothing is to stay unread
+ */
+export function knownFiles(
+  { action, rows }: Reception,
+  stage: Stage,
+  before: PublishedState | null,
+): KnownColumns {
+  const published = before?.manifest?.files.filter(({ path }) => before.isTrusted(path)) ?? [];
+  const listed = (rows ?? []).filter((row) => row.branch === action.target.branch);
+  const named = rowsAtFiles(
+    listed,
+    published.map(({ path }) => path),
+  );
+  const rowOf = new Map(named.map((row) => [row.path, row]));
+  const fileOf = new Map(published.map((file) => [file.path, file]));
+  const isThorough = action.depth === 'bytes';
+  return knownColumns(
+    [...new Set([...rowOf.keys(), ...fileOf.keys()])].map((path) => {
+      const [row, file] = [rowOf.get(path), fileOf.get(path)];
+      const timeMs = timeOf(row);
+      return {
+        path,
+        timeMs: timeMs === null ? null : stage.timeFor(timeMs),
+        content: file === undefined ? null : knownContent(file, !isThorough && isUnchanged(file, row)),
+      };
+    }),
+  );
+}
+
+/** @param isProof whether size and checksum prove that a file is the same */
+function knownContent({ sizeBytes, sha256, crc32 }: ManifestFile, isProof: boolean): KnownContent {
+  return { sizeBytes, sha256, crc32: isProof ? (crc32 ?? null) : null };
+}
+
+/** Whether the list does not tell of another version of a published file. */
+function isUnchanged({ workbook, sha256 }: ManifestFile, row: WorkbookRow | undefined): boolean {
+  const isNewVersion = row !== undefined && row.versionId !== workbook?.versionId;
+  return !isNewVersion && (row?.sha256 ?? sha256) === sha256;
+}
+
+/**
+ * Makes the new state of an archive that was unpacked into a stage: files whose published copy holds the same bytes are left out of it.
  * @param hasFileTimes whether the archive's times are those that the files are to have, also where their bytes did not change
+ * @returns null where a file is not there that is needed
  */
 export async function unpack(
   reception: Reception,
-  archive: Archive,
+  archive: UnpackedArchive,
   stage: Stage,
   before: PublishedState,
   hasFileTimes: boolean,
-): Promise<Unpacked> {
-  const { context, policy, action, meter, signal } = reception;
+): Promise<Unpacked | null> {
+  const { action } = reception;
   const { branch } = action.target;
   const strip = await leadingFolder(reception, archive);
   const listed = (reception.rows ?? []).filter((row) => row.branch === branch);
@@ -50,42 +96,23 @@ export async function unpack(
     listed,
     archive.entries.map(({ path }) => path.slice(strip.length)),
   );
-  const { kept, orders } = ordersFor(archive, strip, {
+  const outcomes = outcomesOf(archive, strip, {
     rows: new Map(rows.map((row) => [row.path, row])),
     stage,
     before,
     hasFileTimes,
     isThorough: action.depth === 'bytes',
   });
-  meter.unpacks(orders.reduce((sum, { order }) => sum + order.entry.sizeBytes, 0));
-  const onBytes = (bytes: number): void => {
-    meter.unpacked(bytes);
-    context.onProgress();
-  };
-  const extracted = await archive.extract(
-    orders.map(({ order }) => order),
-    {
-      isPastCache: goesPastCache(policy.pageCache, before.manifest === null),
-      signal,
-      onBytes,
-    },
-  );
-  const files: ManifestFile[] = [...kept];
-  const rewritten: string[] = [];
-  for (const [index, { path, order, previous }] of orders.entries()) {
-    const outcome = extracted[index];
-    if (outcome === undefined) throw new MirrorError('internal.defect', `Nothing became of ${path}.`);
-    files.push(fileOf(path, order, outcome, previous));
-    if (outcome.kind === 'kept') continue;
-    stage.adopt(path);
-    if (outcome.isRewritten) rewritten.push(path);
-  }
+  if (outcomes === null) return null;
+  await placeAll(stage, archive, strip, outcomes);
+  const files = outcomes.map(({ file }) => file);
+  for (const { file, kind } of outcomes) if (kind !== 'kept') stage.adopt(file.path);
   const skipped = archive.skipped.map(({ path, reason }) => ({ path: path.slice(strip.length), reason }));
   return {
     files: files.sort((a, b) => byCodeUnits(a.path, b.path)),
     skipped: [...skipped, ...(await submodulesOf(stage, files, skipped))],
-    rewritten,
-    isThorough: kept.length === 0,
+    rewritten: outcomes.flatMap(({ file, kind }) => (kind === 'rewritten' ? [file.path] : [])),
+    isThorough: archive.entries.every(({ content }) => content.kind !== 'same' || content.by !== 'crc32'),
   };
 }
 
@@ -95,14 +122,6 @@ function emptyArchive(listed: number): MirrorError {
     `The service gives an archive without files, although it lists ${listed} workbooks there.`,
     { hint: 'Nothing was replaced.' },
   );
-}
-
-/** A file of the new tree, with the order to extract it. */
-interface FileOrder {
-  readonly path: string;
-  readonly order: ExtractionOrder;
-  /** The published file of this path; undefined where there is none. */
-  readonly previous: ManifestFile | undefined;
 }
 
 /** The facts by which files of the archive are compared with the published ones. */
@@ -115,96 +134,109 @@ interface Comparison {
   readonly isThorough: boolean;
 }
 
-/** The entries of an archive, as far as is known before any is read. */
-interface Orders {
-  /** The published files that stay, as the same size and CRC-32 prove. */
-  readonly kept: readonly ManifestFile[];
-  readonly orders: readonly FileOrder[];
+/** A file of the new tree. `rewritten`: its bytes are those that the published file should have and has not. */
+interface FileOutcome {
+  readonly kind: 'kept' | 'written' | 'rewritten';
+  readonly file: ManifestFile;
+  /** The time that the file in the stage has, in milliseconds since the epoch; null where there is none. */
+  readonly timeMs: number | null;
 }
 
-function ordersFor(archive: Archive, strip: string, comparison: Comparison): Orders {
+/** @returns null where a file is not there that is needed */
+function outcomesOf(
+  archive: UnpackedArchive,
+  strip: string,
+  comparison: Comparison,
+): readonly FileOutcome[] | null {
   const published = new Map(comparison.before.manifest?.files.map((file) => [file.path, file]));
-  const kept: ManifestFile[] = [];
-  const orders: FileOrder[] = [];
+  const outcomes: FileOutcome[] = [];
   for (const entry of archive.entries) {
     const path = entry.path.slice(strip.length);
-    const previous = published.get(path);
-    if (previous !== undefined && isSameByChecksum(comparison, entry, previous)) kept.push(previous);
-    else orders.push(orderFor(comparison, entry, path, previous));
+    const outcome = outcomeOf(comparison, entry, path, published.get(path));
+    if (outcome === null) return null;
+    outcomes.push(outcome);
   }
-  return { kept, orders };
+  return outcomes;
 }
 
-/** Whether the published file may stay unread. It was looked at when the pull began. */
-function isSameByChecksum(comparison: Comparison, entry: ArchiveEntry, previous: ManifestFile): boolean {
-  const { rows, isThorough } = comparison;
-  if (isThorough || previous.sizeBytes !== entry.sizeBytes || previous.crc32 !== entry.crc32) return false;
-  const row = rows.get(previous.path);
-  const isNewVersion = row !== undefined && row.versionId !== previous.workbook?.versionId;
-  const isOtherListed = (row?.sha256 ?? previous.sha256) !== previous.sha256;
-  return !isNewVersion && !isOtherListed && mayStay(comparison, previous, timeIn(comparison, entry, row));
-}
-
-function mayStay({ before, hasFileTimes }: Comparison, previous: ManifestFile, mtimeMs: number): boolean {
-  return before.isTrusted(previous.path) && keepsTime(hasFileTimes, previous, mtimeMs);
-}
-
-/** Whether a published file whose bytes stay has the right time. @param mtimeMs that of the archive or of the version */
-function keepsTime(hasFileTimes: boolean, previous: ManifestFile, mtimeMs: number): boolean {
-  return !hasFileTimes || isTimeFor(mtimeMs, previous.mtimeMs);
-}
-
-/** The time of an entry's file. Milliseconds since the epoch. */
-function timeIn(
-  { hasFileTimes, stage }: Comparison,
-  entry: ArchiveEntry,
-  row: WorkbookRow | undefined,
-): number {
-  return stage.timeFor(hasFileTimes ? entry.modifiedAtMs : (timeOf(row) ?? entry.modifiedAtMs));
-}
-
-function orderFor(
+/** @returns null where the file is not there that is needed */
+function outcomeOf(
   comparison: Comparison,
-  entry: ArchiveEntry,
+  entry: UnpackedEntry,
   path: string,
   previous: ManifestFile | undefined,
-): FileOrder {
-  const { rows, stage, hasFileTimes } = comparison;
-  const mtimeMs = timeIn(comparison, entry, rows.get(path));
-  const order: ExtractionOrder = {
-    entry,
-    destination: stage.placeOf(path),
-    mtimeMs: timeOfNewBytes(mtimeMs, entry.sizeBytes, previous),
-    keptTimeMs:
-      previous !== undefined && keepsTime(hasFileTimes, previous, mtimeMs)
-        ? stage.timeFor(previous.mtimeMs)
-        : mtimeMs,
-    known:
-      previous?.sizeBytes === entry.sizeBytes
-        ? {
-            place: stage.publishedPlaceOf(path),
-            sha256: previous.sha256,
-            mode: previous.mode,
-            mtimeMs: previous.mtimeMs,
-            mayStay: mayStay(comparison, previous, mtimeMs),
-          }
-        : null,
-  };
-  return { path, order, previous };
+): FileOutcome | null {
+  const { content, sizeBytes, crc32, modifiedAtMs } = entry;
+  const { rows, stage, before, hasFileTimes } = comparison;
+  const row = rows.get(path);
+  const ownTimeMs = stage.timeFor(hasFileTimes ? modifiedAtMs : (timeOf(row) ?? modifiedAtMs));
+  const keepsTime = previous !== undefined && (!hasFileTimes || isTimeFor(ownTimeMs, previous.mtimeMs));
+  const staying = keepsTime && before.isTrusted(path) ? previous : undefined;
+  if (content.kind === 'same')
+    return staying !== undefined && isSame(comparison, content, staying, row) ? kept(staying, crc32) : null;
+  const { sha256, mode, timeMs } = content;
+  const file = { path, sizeBytes, sha256, mode, crc32 };
+  if (previous?.sha256 !== sha256)
+    return {
+      kind: 'written',
+      file: { ...file, mtimeMs: timeOfNewBytes(ownTimeMs, sizeBytes, previous) },
+      timeMs,
+    };
+  if (staying !== undefined) return kept(staying, crc32);
+  const mtimeMs = keepsTime ? stage.timeFor(previous.mtimeMs) : ownTimeMs;
+  return { kind: 'rewritten', file: { ...file, mtimeMs }, timeMs };
 }
 
-function fileOf(
-  path: string,
-  { entry, mtimeMs, keptTimeMs }: ExtractionOrder,
-  outcome: Extracted,
-  previous: ManifestFile | undefined,
-): ManifestFile {
-  const { sizeBytes, crc32 } = entry;
-  if (outcome.kind === 'kept' && previous !== undefined)
-    return previous.crc32 === crc32 ? previous : { ...previous, crc32 };
-  if (outcome.kind === 'kept') throw new MirrorError('internal.defect', `${path} was kept and is not there.`);
-  const { sha256, mode, isRewritten } = outcome;
-  return { path, sizeBytes, sha256, mode, mtimeMs: isRewritten ? keptTimeMs : mtimeMs, crc32 };
+/** Whether a published file is the one that an entry was found to be the same as, by a proof that counts. */
+function isSame(
+  { isThorough }: Comparison,
+  { by, as }: Extract<UnpackedEntry['content'], { kind: 'same' }>,
+  previous: ManifestFile,
+  row: WorkbookRow | undefined,
+): boolean {
+  return as === previous.path && (by === 'sha256' || (!isThorough && isUnchanged(previous, row)));
+}
+
+function kept(previous: ManifestFile, crc32: number): FileOutcome {
+  return { kind: 'kept', file: previous.crc32 === crc32 ? previous : { ...previous, crc32 }, timeMs: null };
+}
+
+/** Files that are placed together by one thread. */
+const PLACED_TOGETHER = 2000;
+
+/** Brings the unpacked files to their places, and gives them their times. */
+async function placeAll(
+  stage: Stage,
+  archive: UnpackedArchive,
+  strip: string,
+  outcomes: readonly FileOutcome[],
+): Promise<void> {
+  const { tree } = stage;
+  const unneeded = archive.entries.filter(
+    ({ content }, index) => content.kind === 'written' && outcomes[index]?.kind === 'kept',
+  );
+  // The directory alone says that an entry is a link: the file with its text was made.
+  const dropped = [...unneeded, ...archive.skipped].map(({ path }) => path);
+  const unwrapped = strip === '' ? null : { folder: strip.slice(0, -1), aside: stage.asidePath };
+  if (dropped.length > 0 || unwrapped !== null)
+    await doInThread('place', { tree, dropped, unwrapped, paths: [], timesMs: new Float64Array() });
+  const made = outcomes.flatMap(({ kind, file, timeMs }) =>
+    kind === 'kept' || timeMs === file.mtimeMs ? [] : [file],
+  );
+  const parts = Array.from({ length: Math.ceil(made.length / PLACED_TOGETHER) }, (_, index) =>
+    made.slice(index * PLACED_TOGETHER, (index + 1) * PLACED_TOGETHER),
+  );
+  await Promise.all(
+    parts.map((part) =>
+      doInThread('place', {
+        tree,
+        dropped: [],
+        unwrapped: null,
+        paths: part.map(({ path }) => path),
+        timesMs: Float64Array.from(part, ({ mtimeMs }) => mtimeMs),
+      }),
+    ),
+  );
 }
 
 /**
@@ -213,7 +245,7 @@ function fileOf(
  */
 async function leadingFolder(
   { context, repository, action, rows, signal }: Reception,
-  archive: Archive,
+  archive: UnpackedArchive,
 ): Promise<string> {
   const { branch } = action.target;
   const exists = (path: string): Promise<boolean> =>

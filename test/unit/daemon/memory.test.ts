@@ -32,10 +32,7 @@ describe('createMemoryRelease', () => {
   }
 
   it('gives garbage back once nothing is at work', () => {
-    const memory = createMemoryRelease(
-      () => false,
-      () => 0,
-    );
+    const memory = createMemoryRelease(() => false);
     const before = litter();
     memory.atRest();
     expect(process.memoryUsage().heapTotal).toBeGreaterThan(before - 32 * MB);
@@ -44,22 +41,19 @@ describe('createMemoryRelease', () => {
   });
 
   it('gives it back where work ends again and again', () => {
-    const released = vi.fn(() => 0);
-    const memory = createMemoryRelease(() => false, released);
+    const isWorking = vi.fn(() => false);
+    const memory = createMemoryRelease(isWorking);
     for (let seconds = 0; seconds < 30; seconds += 5) {
       memory.atRest();
       vi.advanceTimersByTime(5_000);
     }
-    expect(released).toHaveBeenCalledTimes(2);
+    expect(isWorking).toHaveBeenCalledTimes(2);
     memory.close();
   });
 
   it('leaves it while something is, and after the end', () => {
     let isWorking = true;
-    const memory = createMemoryRelease(
-      () => isWorking,
-      () => 0,
-    );
+    const memory = createMemoryRelease(() => isWorking);
     const used = vi.spyOn(process, 'memoryUsage');
     memory.atRest();
     vi.advanceTimersByTime(12_000);

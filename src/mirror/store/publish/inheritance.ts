@@ -53,7 +53,7 @@ export async function makeFolderAs(native: AclCalls, wanted: Model, folder: stri
 }
 
 /** Whether a folder hands on anything that the process does not do anyway. */
-export function isSpecial({ gid, acl }: Inheritance): boolean {
+function isSpecial({ gid, acl }: Inheritance): boolean {
   return gid !== null || acl !== null;
 }
 

@@ -12,7 +12,7 @@ export const STAGED = {
   removed: 'removed',
   manifest: 'manifest.json',
   archive: 'archive.zip',
-  early: 'early',
+  aside: 'aside',
   /** Links to the published files that change or go, for the history. */
   kept: 'kept',
   keptManifest: 'kept.json',

@@ -9,7 +9,7 @@ import { makeFolders } from '../../../lib/disk/durable.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { hasJournal } from './journal.ts';
 import { STAGED } from './moves.ts';
-import { isSpecial, makeFolderAs, modelFor } from './inheritance.ts';
+import { makeFolderAs, modelFor } from './inheritance.ts';
 import { type DirectoryLayout, manifestPath, treePath } from '../layout.ts';
 import type { NativeCalls } from '../../../lib/native/file-calls.ts';
 import { refuseLinks } from '../links.ts';
@@ -29,10 +29,12 @@ export interface Stage {
   readonly published: string;
   /** Taken before anything was written to it. */
   readonly flushMark: FlushMark;
-  /** Where the archive is downloaded to that does not fit into memory. */
+  /** The folder of the new tree: an absolute path. */
+  readonly tree: string;
+  /** Where the part of an archive is kept that is not unpacked while it arrives. */
   readonly archivePath: string;
-  /** The folder for what is unpacked of it while it arrives. */
-  readonly earlyFolder: string;
+  /** A place beside the tree where nothing is. */
+  readonly asidePath: string;
   /** Writes a file of the new tree. */
   readonly write: (
     path: string,
@@ -122,7 +124,8 @@ export async function openStage(
     staged,
     flushMark,
     archivePath: join(folder, STAGED.archive),
-    earlyFolder: join(folder, STAGED.early, 'files'),
+    asidePath: join(folder, STAGED.aside),
+    tree,
     ...files,
     timeFor: (timeMs) => timeMs - (timeMs % timeStepMs),
     ...links,
@@ -171,7 +174,6 @@ async function makeStage(
   await makeFolderAs(native, modelFor(native, manifestPath(layout, path)), folder);
   const model = modelFor(native, treePath(layout, path), publishedTree(layout, path));
   await makeFolderAs(native, model, tree);
-  if (isSpecial(model)) await makeFolderAs(native, { ...model, around: tree }, join(folder, STAGED.early));
 }
 
 /** The files of a stage's new tree. */

@@ -21,9 +21,6 @@ import {
   type Transport,
   type TransportOptions,
 } from '../../../../src/mirror/upstream/transport.ts';
-import { ArchiveDestination } from '../../../../src/mirror/archive/archive-destination.ts';
-import type { EarlyPolicy } from '../../../../src/mirror/archive/early-unpacker.ts';
-import { ArchiveMemory } from '../../../../src/mirror/archive/archive-memory.ts';
 import { type Destination, FileDestination } from '../../../../src/mirror/upstream/destination.ts';
 import type { Repository } from '../../../../src/mirror/upstream/listing.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
@@ -52,8 +49,6 @@ let folder = '';
 let destination = '';
 /** What the last download goes to. */
 let into: Destination;
-/** Memory for archives, where they are not to go to a file at once. */
-let memory: ArchiveMemory | null = null;
 /** What the service has now. */
 let state: Buffer = Buffer.alloc(0);
 let moods: Mood[] = [];
@@ -164,7 +159,7 @@ function open(options: Partial<TransportOptions> = {}): ContentsContext {
 
 function download(context: ContentsContext, etag: string | null = null): Promise<ContentsAnswer> {
   const { signal } = new AbortController();
-  into = destinationOf();
+  into = new FileDestination(destination);
   return downloadContents(context, {
     repository: REPOSITORY,
     branch: 'main',
@@ -174,26 +169,9 @@ function download(context: ContentsContext, etag: string | null = null): Promise
   });
 }
 
-function destinationOf(): Destination {
-  return memory === null
-    ? new FileDestination(destination)
-    : new ArchiveDestination(destination, memory, EARLY);
-}
-
-const EARLY: EarlyPolicy = {
-  folder: '/nowhere',
-  isNew: () => false,
-  maxUnpackedBytes: 0,
-  isPastCache: false,
-};
-
 /** What a download left. */
-async function kept(): Promise<Buffer> {
-  if (!(into instanceof ArchiveDestination)) return readFile(destination);
-  const source = into.source();
-  const bytes = source.kind === 'file' ? await readFile(source.path) : Buffer.from(source.bytes);
-  await into.discard();
-  return bytes;
+function kept(): Promise<Buffer> {
+  return readFile(destination);
 }
 
 function downloadPath(
@@ -227,7 +205,7 @@ async function isThere(): Promise<boolean> {
 beforeEach(async () => {
   folder = await temporaryFolder();
   destination = join(folder, 'download');
-  [moods, asked, bodyBytes, retriedFrom, beforeAnswer, memory] = [[], [], 0, [], () => {}, null];
+  [moods, asked, bodyBytes, retriedFrom, beforeAnswer] = [[], [], 0, [], () => {}];
   server = createServer(answer).listen(0, '127.0.0.1');
   await once(server, 'listening');
 });
@@ -240,13 +218,9 @@ afterEach(async () => {
 
 describe('a download that breaks off', () => {
   it.each([
-    ['with a length', false, null],
-    ['in chunks', true, null],
-    ['in memory', false, 4 << 20],
-    ['in memory, in chunks', true, 4 << 20],
-    ['without memory', true, 0],
-  ])('goes on where it broke off: %s', async (_what, isChunked, memoryBytes) => {
-    memory = memoryBytes === null ? null : new ArchiveMemory(memoryBytes);
+    ['with a length', false],
+    ['in chunks', true],
+  ])('goes on where it broke off: %s', async (_what, isChunked) => {
     state = archive(1_000_000);
     moods = [{ cutAfter: 300_000, isChunked }, { cutAfter: 200_000 }, {}];
     const found = await download(open());
@@ -376,47 +350,38 @@ describe('a download that breaks off', () => {
       changes: fc.boolean(),
       isHurried: fc.boolean(),
     });
-    const kind = fc.constantFrom('file', 'memory', 'no memory left');
     const context = open({ retries: 4 });
     let kinds = 0;
     await fc.assert(
-      fc.asyncProperty(
-        fc.array(mood, { maxLength: 6 }),
-        fc.boolean(),
-        kind,
-        async (script, isFile, where) => {
-          await rm(destination, { force: true });
-          memory = where === 'file' ? null : new ArchiveMemory(where === 'memory' ? 1 << 20 : 0);
-          const states = [archive(200_000), archive(200_000), archive(250_000)];
-          state = states[0] ?? state;
-          moods = script.map(({ lie, cut, isHurried }) => ({
-            ...LIES[lie],
-            isHurried,
-            ...(cut === null ? {} : { cutAfter: cut }),
-          }));
-          const changes = script.map((each) => each.changes);
-          beforeAnswer = () => {
-            const next = states[states.indexOf(state) + 1];
-            if (changes.shift() === true && next !== undefined) state = next;
-          };
-          const wanted = states[1] ?? state;
-          const given = isFile
-            ? downloadPath(context, 'a.bin', { sha256: sha256(wanted) })
-            : download(context);
-          const found = await given.catch(() => null);
-          if (found?.kind === 'archive') {
-            const bytes = await kept();
-            // A whole that says it is another one is still a whole.
-            expect(states.some((each) => each.equals(bytes))).toBe(true);
-            expect(found.sizeBytes).toBe(bytes.length);
-            kinds += 1;
-          } else if (found?.kind === 'file') {
-            expect(wanted.equals(await kept())).toBe(true);
-          } else {
-            expect(await isThere()).toBe(false);
-          }
-        },
-      ),
+      fc.asyncProperty(fc.array(mood, { maxLength: 6 }), fc.boolean(), async (script, isFile) => {
+        await rm(destination, { force: true });
+        const states = [archive(200_000), archive(200_000), archive(250_000)];
+        state = states[0] ?? state;
+        moods = script.map(({ lie, cut, isHurried }) => ({
+          ...LIES[lie],
+          isHurried,
+          ...(cut === null ? {} : { cutAfter: cut }),
+        }));
+        const changes = script.map((each) => each.changes);
+        beforeAnswer = () => {
+          const next = states[states.indexOf(state) + 1];
+          if (changes.shift() === true && next !== undefined) state = next;
+        };
+        const wanted = states[1] ?? state;
+        const given = isFile ? downloadPath(context, 'a.bin', { sha256: sha256(wanted) }) : download(context);
+        const found = await given.catch(() => null);
+        if (found?.kind === 'archive') {
+          const bytes = await kept();
+          // A whole that says it is another one is still a whole.
+          expect(states.some((each) => each.equals(bytes))).toBe(true);
+          expect(found.sizeBytes).toBe(bytes.length);
+          kinds += 1;
+        } else if (found?.kind === 'file') {
+          expect(wanted.equals(await kept())).toBe(true);
+        } else {
+          expect(await isThere()).toBe(false);
+        }
+      }),
       { numRuns: 150 },
     );
     expect(kinds).toBeGreaterThan(10);

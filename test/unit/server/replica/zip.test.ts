@@ -1,12 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { fromBufferPromise } from 'yauzl';
 
-import { openArchive } from '../../../../src/mirror/archive/archive.ts';
 import { WHOLE_BYTES, zipOf, type ZipSource } from '../../../../src/server/replica/zip.ts';
 import {
   dataDescriptor,
@@ -17,9 +14,7 @@ import {
   needsZip64,
   type ZipEntryFacts,
 } from '../../../../src/server/replica/zip-records.ts';
-import { DEFAULT_LIMITS } from '../../../support/archive-limits.ts';
-import { temporaryFolder } from '../../../support/temporary.ts';
-import { bytesOfEntries, inFile } from '../../../support/unpacked.ts';
+import { unpackZip } from '../../../support/arrived.ts';
 
 function source(name: string, content: Uint8Array, more: Partial<ZipSource> = {}): ZipSource {
   return {
@@ -50,13 +45,11 @@ interface Unpacked {
 
 /** Opens an archive as the mirror does, under its whole policy. */
 async function unpack(archive: Buffer): Promise<Unpacked[]> {
-  const file = join(await temporaryFolder(), 'a.zip');
-  await writeFile(file, archive);
-  const opened = await openArchive(inFile(file), DEFAULT_LIMITS);
-  const contents = await bytesOfEntries(opened);
-  await opened.close();
-  return opened.entries.map(({ path, modifiedAtMs }, index) => {
-    return { path, modifiedAtMs, bytes: contents[index] ?? Buffer.alloc(0) };
+  const unpacked = await unpackZip(archive);
+  if (unpacked.kind === 'lost') throw new Error('it cannot be unpacked while it arrives');
+  const { entries, files } = unpacked;
+  return entries.map(({ path, modifiedAtMs }) => {
+    return { path, modifiedAtMs, bytes: files[path] ?? Buffer.alloc(0) };
   });
 }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
-import { type NewFile, newFile, newFilePastCache } from '../../../../src/mirror/file-work/new-file.ts';
+import { BUFFER_BYTES, createBuffer, NewFile } from '../../../../src/mirror/file-work/written-file.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 type Calls = Pick<typeof fs, 'openSync' | 'writeSync'>;
@@ -19,8 +19,13 @@ vi.mock('node:fs', async (original) => {
     ...real,
     openSync: (...args: Parameters<Calls['openSync']>) =>
       ((calls.open ?? real.openSync) as Calls['openSync'])(...args),
-    writeSync: (...args: Parameters<typeof real.writeSync>) =>
-      ((calls.write ?? real.writeSync) as Calls['writeSync'])(...args),
+    // As `promisify` gives it.
+    write: Object.assign(() => {}, {
+      [Symbol.for('nodejs.util.promisify.custom')]: async (...args: Parameters<Calls['writeSync']>) => {
+        await Promise.resolve();
+        return { bytesWritten: ((calls.write ?? real.writeSync) as Calls['writeSync'])(...args) };
+      },
+    }),
   };
 });
 
@@ -38,16 +43,19 @@ function failure(code: string): Error {
 const MTIME_MS = 1_700_000_000_123;
 
 async function made(
-  make: (path: string) => NewFile,
+  isPastCache: boolean,
   sizeBytes: number,
-  pieceBytes = 200_001,
 ): Promise<{ path: string; isRight: boolean; mode: number }> {
   const path = join(await temporaryFolder(), 'deep', 'file');
   const bytes = randomBytes(sizeBytes);
-  const file = make(path);
+  const file = new NewFile(path, isPastCache);
+  const buffer = createBuffer();
   let mode = 0;
   try {
-    for (let at = 0; at < sizeBytes; at += pieceBytes) file.write(bytes.subarray(at, at + pieceBytes));
+    for (let at = 0; at < sizeBytes; at += BUFFER_BYTES) {
+      const lengthBytes = bytes.copy(buffer, 0, at);
+      await file.write(buffer.subarray(0, lengthBytes));
+    }
     mode = file.finish(MTIME_MS);
   } finally {
     file.close();
@@ -59,17 +67,20 @@ async function made(
 const SIZES = [0, 1, 511, 4096, 65_536, 1_048_575, 1_048_576, 1_048_577, 3_000_001];
 
 describe.each([
-  ['through the page cache', newFile],
-  ['past the page cache', newFilePastCache],
-])('a new file %s', (_what, make) => {
+  ['through the page cache', false],
+  ['past the page cache', true],
+])('a new file %s', (_what, isPastCache) => {
   it.each(SIZES)('of %i bytes has its bytes, its time and its mode', async (sizeBytes) => {
-    expect(await made(make, sizeBytes)).toMatchObject({ isRight: true, mode: 0o644 & ~process.umask() });
+    expect(await made(isPastCache, sizeBytes)).toMatchObject({
+      isRight: true,
+      mode: 0o644 & ~process.umask(),
+    });
   });
 
   it('takes the place of nothing', async () => {
     const path = join(await temporaryFolder(), 'file');
     await writeFile(path, 'theirs');
-    expect(() => make(path)).toThrow(expect.objectContaining({ code: 'EEXIST' }));
+    expect(() => new NewFile(path, isPastCache)).toThrow(expect.objectContaining({ code: 'EEXIST' }));
     expect(await readFile(path, 'utf8')).toBe('theirs');
   });
 
@@ -77,7 +88,7 @@ describe.each([
     calls.write = () => {
       throw failure(code);
     };
-    await expect(made(make, 2_000_000)).rejects.toMatchObject({ code });
+    await expect(made(isPastCache, 2_000_000)).rejects.toMatchObject({ code });
   });
 
   it('is whole where the system writes less than it is given', async () => {
@@ -88,7 +99,7 @@ describe.each([
       length = bytes.length - from,
       position?: number,
     ) => real.writeSync(fd, bytes, from, Math.min(length, 65_536), position);
-    expect((await made(make, 2_500_000)).isRight).toBe(true);
+    expect((await made(isPastCache, 2_500_000)).isRight).toBe(true);
   });
 });
 
@@ -101,7 +112,7 @@ describe('a file system that writes nothing past the page cache', () => {
         if (isMade) real.closeSync(real.openSync(path, 'w'));
         throw failure(code);
       };
-      expect((await made(newFilePastCache, 2_500_001)).isRight).toBe(true);
+      expect((await made(true, 2_500_001)).isRight).toBe(true);
     }
   });
 
@@ -119,7 +130,7 @@ describe('a file system that writes nothing past the page cache', () => {
       if (direct.has(fd) && written > pieces) throw failure('EINVAL');
       return real.writeSync(fd, bytes, from, length, position);
     };
-    expect((await made(newFilePastCache, 2_500_001)).isRight).toBe(true);
+    expect((await made(true, 2_500_001)).isRight).toBe(true);
     expect(written).toBeGreaterThan(pieces);
   });
 
@@ -130,6 +141,6 @@ describe('a file system that writes nothing past the page cache', () => {
       isFirst = false;
       throw failure(code);
     };
-    await expect(made(newFilePastCache, 2_000_000)).rejects.toMatchObject({ code: 'ENOSPC' });
+    await expect(made(true, 2_000_000)).rejects.toMatchObject({ code: 'ENOSPC' });
   });
 });
