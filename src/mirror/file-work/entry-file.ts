@@ -3,8 +3,8 @@ import { rmSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
 
 import { DoingError } from './failures.ts';
-import { Inflater } from './raw-inflater.ts';
-import { BUFFER_BYTES, createBuffer, NewFile } from './written-file.ts';
+import { Inflater } from './inflater.ts';
+import { BUFFER_BYTES, createBuffer, NewFile } from './new-file.ts';
 
 /** The content of an entry, as its header or the directory says it is. */
 export interface ExpectedContent {

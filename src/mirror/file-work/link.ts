@@ -2,7 +2,7 @@ import { constants, copyFileSync, linkSync, lstatSync, type Stats, utimesSync } 
 import { join } from 'node:path';
 
 import { systemCode } from '../../lib/errors/disk-errors.ts';
-import { makingFolder } from './written-file.ts';
+import { makingFolder } from './new-file.ts';
 import type { FileFacts, LinkRequest, LinkResult } from './tasks.ts';
 
 /** Errors of a file system that has no hard links, or no more of them (link(2)). */

@@ -8,7 +8,7 @@ import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import type { KnownContent } from '../../../../src/mirror/file-work/entry-file.ts';
 import { knownColumns } from '../../../../src/mirror/archive/known-files.ts';
 import { DEFAULT_LIMITS } from '../../../support/archive-limits.ts';
-import { readZip, type UnpackOptions, unpackZip } from '../../../support/arrived.ts';
+import { readZip, type UnpackOptions, unpackZip } from '../../../support/unpacked.ts';
 import {
   buildZip,
   descriptor,

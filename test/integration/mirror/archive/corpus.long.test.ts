@@ -14,7 +14,7 @@ import {
   oddArchives,
 } from '../../../support/hostile-archives.ts';
 import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
-import { readZip } from '../../../support/arrived.ts';
+import { readZip } from '../../../support/unpacked.ts';
 
 const corpus = hostileArchives();
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { defaultKnobs, type RawZipEntry, rawZip, zipOf } from '../../../support/fake-service.ts';
-import { readZip } from '../../../support/arrived.ts';
+import { readZip } from '../../../support/unpacked.ts';
 
 async function readAll(zip: Uint8Array): Promise<Readonly<Record<string, Buffer>>> {
   return (await readZip(zip)).files;

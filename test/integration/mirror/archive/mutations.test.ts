@@ -6,7 +6,7 @@ import { expect, it } from 'vitest';
 
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { buildZip, descriptor, type ZipEntry } from '../../../support/zip-builder.ts';
-import { readZip } from '../../../support/arrived.ts';
+import { readZip } from '../../../support/unpacked.ts';
 
 /** More than what an entry of a small archive can need, whatever the archive claims. */
 const MEMORY_BYTES = 300e6;

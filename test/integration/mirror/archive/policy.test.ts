@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { type RawZipEntry, rawZip } from '../../../support/fake-service.ts';
-import { readZip } from '../../../support/arrived.ts';
+import { readZip } from '../../../support/unpacked.ts';
 
 const UTF8 = 0x800;
 

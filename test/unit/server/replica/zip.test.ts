@@ -14,7 +14,7 @@ import {
   needsZip64,
   type ZipEntryFacts,
 } from '../../../../src/server/replica/zip-records.ts';
-import { unpackZip } from '../../../support/arrived.ts';
+import { unpackZip } from '../../../support/unpacked.ts';
 
 function source(name: string, content: Uint8Array, more: Partial<ZipSource> = {}): ZipSource {
   return {

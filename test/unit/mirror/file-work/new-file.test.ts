@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
-import { BUFFER_BYTES, createBuffer, NewFile } from '../../../../src/mirror/file-work/written-file.ts';
+import { BUFFER_BYTES, createBuffer, NewFile } from '../../../../src/mirror/file-work/new-file.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 type Calls = Pick<typeof fs, 'openSync' | 'writeSync'>;

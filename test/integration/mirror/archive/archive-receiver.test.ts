@@ -1,0 +1,179 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import * as fc from 'fast-check';
+import { beforeEach, describe, expect, it } from 'vitest';
+
+import { ArchiveReceiver } from '../../../../src/mirror/archive/archive-receiver.ts';
+import { knownColumns } from '../../../../src/mirror/archive/known-files.ts';
+import { DEFAULT_LIMITS } from '../../../support/archive-limits.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+import { buildZip } from '../../../support/zip-builder.ts';
+
+const MIB = 1024 * 1024;
+
+const FILES = {
+  'a/large.xlsx': randomBytes(3 * MIB),
+  'a/small.txt': Buffer.from('small'),
+  b: randomBytes(MIB),
+};
+const OTHERS = { 'a/large.xlsx': randomBytes(3 * MIB), c: Buffer.from('other') };
+
+function zipOf(files: Readonly<Record<string, Buffer>>): Buffer {
+  return buildZip(
+    Object.entries(files).map(([name, data], index) => ({ name, data, method: index % 2 === 0 ? 8 : 0 })),
+  );
+}
+
+const [ZIP, OTHER] = [zipOf(FILES), zipOf(OTHERS)];
+
+let folder = '';
+let tree = '';
+
+beforeEach(async () => {
+  folder = await temporaryFolder();
+  tree = join(folder, 'tree');
+  await mkdir(tree);
+});
+
+function receiver(): ArchiveReceiver {
+  return new ArchiveReceiver({
+    tree,
+    tailPath: join(folder, 'tail'),
+    isSaved: false,
+    limits: DEFAULT_LIMITS,
+    isPastCache: true,
+    known: knownColumns([]),
+  });
+}
+
+async function send(into: ArchiveReceiver, bytes: Buffer, pieceBytes = 100_000): Promise<void> {
+  for (let at = 0; at < bytes.length; at += pieceBytes) {
+    const piece = Buffer.from(bytes.subarray(at, at + pieceBytes));
+    await into.write(piece);
+    piece.fill(0xee);
+  }
+}
+
+function finish(from: ArchiveReceiver): ReturnType<ArchiveReceiver['finish']> {
+  return from.finish(() => {}, new AbortController().signal);
+}
+
+async function filesIn(path: string): Promise<Record<string, Buffer>> {
+  const found = await readdir(path, { recursive: true, withFileTypes: true });
+  const files = found.filter((each) => each.isFile()).map((each) => join(each.parentPath, each.name));
+  return Object.fromEntries(
+    await Promise.all(
+      files.map(async (file) => [file.slice(path.length + 1), await readFile(file)] as const),
+    ),
+  );
+}
+
+async function expectFiles(expected: Readonly<Record<string, Buffer>>): Promise<void> {
+  const found = await filesIn(tree);
+  expect(Object.keys(found).sort()).toEqual(Object.keys(expected).sort());
+  for (const [path, bytes] of Object.entries(expected)) expect(found[path]?.equals(bytes), path).toBe(true);
+}
+
+describe('a download that breaks off', () => {
+  it('goes on where it ended, or begins again, and never mixes two answers', async () => {
+    const step = fc.record({
+      isAnew: fc.boolean(),
+      isOther: fc.boolean(),
+      share: fc.double({ min: 0, max: 1, noNaN: true }),
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(step, { maxLength: 4 }),
+        fc.integer({ min: 10_000, max: MIB }),
+        async (steps, pieceBytes) => {
+          tree = await mkdtemp(join(folder, 'tree-'));
+          const into = receiver();
+          try {
+            let zip = ZIP;
+            await into.begin();
+            for (const { isAnew, isOther, share } of steps) {
+              if (isAnew) {
+                zip = isOther ? OTHER : ZIP;
+                await into.begin();
+              }
+              await send(
+                into,
+                zip.subarray(into.sizeBytes, Math.max(into.sizeBytes, share * zip.length)),
+                pieceBytes,
+              );
+            }
+            await send(into, zip.subarray(into.sizeBytes), pieceBytes);
+            expect(into.sizeBytes).toBe(zip.length);
+            expect((await into.readStart(4)).toString()).toBe('PK\u0003\u0004');
+            await into.close(true);
+            expect(await finish(into)).toMatchObject({ kind: 'unpacked' });
+            await expectFiles(zip === ZIP ? FILES : OTHERS);
+          } finally {
+            await into.release();
+          }
+        },
+      ),
+      { numRuns: 30 },
+    );
+  });
+
+  it('and is given up, leaves nothing open', async () => {
+    const into = receiver();
+    await into.begin();
+    await send(into, ZIP.subarray(0, 2 * MIB));
+    await into.close(false);
+    await into.release();
+    expect(await readdir(folder)).toEqual(['tree']);
+  });
+});
+
+it('a file that cannot be made fails the download by the disk', async () => {
+  await writeFile(join(tree, 'a'), 'in the way');
+  const into = receiver();
+  await into.begin();
+  await send(into, ZIP).catch(() => {});
+  await expect(into.close(true)).rejects.toMatchObject({ code: 'disk.failed' });
+  await into.release();
+});
+
+it('several archives arrive at a time', async () => {
+  const trees = Array.from({ length: 5 }, (_, index) => join(folder, `tree ${index}`));
+  await Promise.all(
+    trees.map(async (path, index) => {
+      await mkdir(path);
+      tree = path;
+      const into = receiver();
+      await into.begin();
+      await send(into, index % 2 === 0 ? ZIP : OTHER, 50_000 + index);
+      await into.close(true);
+      expect(await finish(into)).toMatchObject({ kind: 'unpacked' });
+      await into.release();
+    }),
+  );
+  for (const [index, path] of trees.entries()) {
+    tree = path;
+    await expectFiles(index % 2 === 0 ? FILES : OTHERS);
+  }
+});
+
+it('an archive whose unpacking is called off ends at once', async () => {
+  const into = new ArchiveReceiver({
+    tree,
+    tailPath: join(folder, 'tail'),
+    isSaved: true,
+    limits: DEFAULT_LIMITS,
+    isPastCache: false,
+    known: knownColumns([]),
+  });
+  await into.begin();
+  await send(into, ZIP);
+  await into.close(true);
+  const control = new AbortController();
+  const finished = into.finish(() => {}, control.signal);
+  control.abort(new Error('called off'));
+  await expect(finished).rejects.toThrow('called off');
+  await into.release();
+  expect(await readdir(folder)).toEqual(['tree']);
+});
