@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Readable } from 'node:stream';
 
 import { WORKBOOKS_PATH } from '../../lib/api/requests.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
@@ -13,6 +14,54 @@ import type { Answer, AnswerLimits } from './transport.ts';
  * line is all right, however long it takes.
  */
 export const STALLS_IN_ALL = 10;
+
+/** The bounds of a body that is read. */
+export interface BodyBounds {
+  /** Most bytes, after decoding. */
+  readonly maxBytes: number;
+  /** In each such time that is spent waiting for the service, so many bytes must come, or the whole rest. */
+  readonly periodMs: number;
+  readonly leastBytes: number;
+  /** Called whenever bytes come. */
+  readonly onProgress?: (() => void) | undefined;
+  readonly tooLarge: () => MirrorError;
+  readonly tooSlow: (durationMs: number) => MirrorError;
+}
+
+/**
+ * Gives the pieces of a body as they come. Only waiting for them counts as slow: the service is not to blame for the time that their
+ * reader takes.
+ * @param beforeBytes what came in the tries before, which counts for the greatest size
+ * @throws MirrorError as the bounds say; errors of the stream
+ */
+export async function* readBody(
+  body: Readable,
+  { maxBytes, periodMs, leastBytes, onProgress, tooLarge, tooSlow }: BodyBounds,
+  beforeBytes = 0,
+): AsyncGenerator<Uint8Array, void, void> {
+  let sizeBytes = beforeBytes;
+  let [leftMs, missingBytes] = [periodMs, leastBytes];
+  const wait = (): NodeJS.Timeout => setTimeout(() => body.destroy(tooSlow(periodMs)), leftMs);
+  let [sinceMs, timer] = [performance.now(), wait()];
+  try {
+    const pieces: AsyncIterable<unknown> = body;
+    for await (const piece of pieces) {
+      clearTimeout(timer);
+      leftMs -= performance.now() - sinceMs;
+      if (piece instanceof Uint8Array) {
+        onProgress?.();
+        sizeBytes += piece.length;
+        missingBytes -= piece.length;
+        if (sizeBytes > maxBytes) throw tooLarge();
+        yield piece;
+      }
+      if (missingBytes <= 0) [leftMs, missingBytes] = [periodMs, leastBytes];
+      [sinceMs, timer] = [performance.now(), wait()];
+    }
+  } finally {
+    clearTimeout(timer);
+  }
+}
 
 /**
  * Reads a JSON answer.
@@ -36,7 +85,7 @@ export function parseJson(answer: Answer, pieces: readonly Uint8Array[]): unknow
 }
 
 /**
- * Reads the bytes of an answer as they come, of which the whole must be there within ten times the longest silence (see `body.ts`).
+ * Reads the bytes of an answer as they come, of which the whole must be there within ten times the longest silence.
  * @param use is given them, which are used for other answers once it has returned
  * @throws MirrorError `service.answer_too_large`; `service.timeout`; `service.unreachable` when it breaks off
  */
@@ -56,24 +105,20 @@ async function takeWhole(
   { maxAnswerBytes, stallTimeoutMs, onProgress }: AnswerLimits,
 ): Promise<readonly Uint8Array[]> {
   if ((announcedBytes(headers) ?? 0) > maxAnswerBytes) throw tooLarge(url, maxAnswerBytes);
-  const deadlineMs = stallTimeoutMs * STALLS_IN_ALL;
-  const timer = setTimeout(() => body.destroy(tooSlow(url, deadlineMs)), deadlineMs);
+  const bounds = {
+    maxBytes: maxAnswerBytes,
+    periodMs: stallTimeoutMs * STALLS_IN_ALL,
+    leastBytes: Number.POSITIVE_INFINITY,
+    onProgress,
+    tooLarge: () => tooLarge(url, maxAnswerBytes),
+    tooSlow: (durationMs: number) => tooSlow(url, durationMs),
+  };
+  const pieces: Uint8Array[] = [];
   try {
-    const chunks: Uint8Array[] = [];
-    let sizeBytes = 0;
-    const pieces: AsyncIterable<unknown> = body;
-    for await (const chunk of pieces) {
-      if (!(chunk instanceof Uint8Array)) continue;
-      onProgress?.();
-      sizeBytes += chunk.length;
-      if (sizeBytes > maxAnswerBytes) throw tooLarge(url, maxAnswerBytes);
-      chunks.push(chunk);
-    }
-    return chunks;
+    for await (const piece of readBody(body, bounds)) pieces.push(piece);
+    return pieces;
   } catch (error) {
     throw brokenOff(error, url);
-  } finally {
-    clearTimeout(timer);
   }
 }
 

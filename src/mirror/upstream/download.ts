@@ -1,12 +1,11 @@
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import type { Readable } from 'node:stream';
 
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { formatDuration, formatSize } from '../../lib/text/units.ts';
-import { STALLS_IN_ALL } from './answers.ts';
+import { type BodyBounds, readBody, STALLS_IN_ALL } from './answers.ts';
 import { type Cached, type AnswerHeaders, announcedBytes, strongTag } from './headers.ts';
-import type { Bandwidth, Continuation } from './pace.ts';
+import { type Bandwidth, type Continuation, LEAST_PROGRESS_BYTES } from './pace.ts';
 import type { Destination } from './destination.ts';
 import type { Answer, AnswerLimits } from './transport.ts';
 
@@ -21,7 +20,8 @@ export interface DownloadOptions {
   /** Receives the bytes that are there, and the bytes in all, null where the answer does not say. */
   readonly onArrived: ((doneBytes: number, totalBytes: number | null) => void) | undefined;
   readonly limits: AnswerLimits;
-  readonly bandwidth: Bandwidth;
+  /** Null where it is not limited. */
+  readonly bandwidth: Bandwidth | null;
   readonly signal: AbortSignal;
 }
 
@@ -29,7 +29,7 @@ export interface Downloaded {
   readonly sizeBytes: number;
   /** Whether the service said before how many bytes there are: otherwise the answer may have ended early. */
   readonly isCounted: boolean;
-  /** Headers of the answer that began it. */
+  /** Of the answer that began it. */
   readonly headers: Answer['headers'];
   /** Null where no cache gave that answer. */
   readonly cached: Cached | null;
@@ -46,32 +46,27 @@ export class Download implements Continuation {
   private readonly options: DownloadOptions;
   /** What the destination holds; null where that is of no use. */
   private part: Part | null = null;
-  /** Headers of the answer that began it. */
+  /** Of the answer that began it. */
   private first: Pick<Answer, 'headers' | 'cached'> = { headers: {}, cached: null };
-  /** The greatest part that there ever was. */
-  private furthestBytes = 0;
-  private furtherTries = 0;
   private hash = createHash('sha256');
   private checksum = 0;
-  /** Whether the last try asked for nothing unless it has changed. */
-  isConditional = false;
 
   constructor(options: DownloadOptions) {
     this.options = options;
   }
 
+  /** Whether nothing is asked for unless it has changed. */
+  get isConditional(): boolean {
+    return this.options.knownTag !== null && this.resumesAtBytes() === 0;
+  }
+
   headers(): Readonly<Record<string, string>> {
     const { knownTag } = this.options;
-    this.isConditional = knownTag !== null && this.resumesAtBytes() === 0;
     return knownTag !== null && this.isConditional ? { 'if-none-match': knownTag } : restHeaders(this.part);
   }
 
   resumesAtBytes(): number {
     return resumesAtBytes(this.part);
-  }
-
-  gains(): number {
-    return this.furtherTries;
   }
 
   /** Whether an answer with this status is about what was asked for: the whole, a part, or word that there is no such part. */
@@ -90,19 +85,18 @@ export class Download implements Continuation {
       this.part = null;
       throw interrupted(answer, `the service answered ${step.reason}`);
     }
-    const isContinued = step.kind === 'continues';
-    if (!isContinued) await this.begin(answer);
+    const { tag, totalBytes, endBytes } = step;
+    if (step.kind === 'begins') await this.begin(answer);
     try {
-      await this.takeBody(answer, step.origin.totalBytes);
+      await this.takeBody(answer, totalBytes);
     } finally {
-      this.note({ ...step.origin, sizeBytes: destination.sizeBytes }, isContinued);
+      this.part = { tag, totalBytes, sizeBytes: destination.sizeBytes };
     }
     const { sizeBytes } = destination;
-    if (sizeBytes > (endOf(step) ?? sizeBytes)) {
+    if (endBytes !== null && sizeBytes > endBytes) {
       this.part = null;
       throw interrupted(answer, 'more bytes came than the service said');
     }
-    const { totalBytes } = step.origin;
     if (totalBytes !== null && sizeBytes < totalBytes)
       throw interrupted(answer, `${sizeBytes} of ${totalBytes} bytes came`);
     return {
@@ -123,59 +117,39 @@ export class Download implements Continuation {
     this.checksum = 0;
   }
 
-  /**
-   * Notes what a try came to, and whether it got further. One that began anew did not, nor one that brought hardly anything:
-   * otherwise a service that breaks off again and again would keep us for ever.
-   */
-  private note(part: Part, isContinued: boolean): void {
-    this.part = part;
-    const mayGain = isContinued || this.furthestBytes === 0;
-    if (mayGain && resumesAtBytes(part) >= this.furthestBytes + LEAST_PROGRESS_BYTES) this.furtherTries += 1;
-    this.furthestBytes = Math.max(this.furthestBytes, part.sizeBytes);
-  }
-
   private async takeBody(answer: Answer, totalBytes: number | null): Promise<void> {
-    const { destination, what, maxBytes, limits, bandwidth, onArrived, signal } = this.options;
-    const meter = watchBody(
-      answer.body,
-      {
-        maxBytes,
-        stallTimeoutMs: limits.stallTimeoutMs,
-        onProgress: limits.onProgress,
-        tooLarge: () => tooLarge(this.options, answer),
-        tooSlow: (durationMs) => hardlyMoved(answer, durationMs),
-      },
-      destination.sizeBytes,
-    );
+    const { destination, what, bandwidth, onArrived, signal } = this.options;
     try {
-      const pieces: AsyncIterable<unknown> = answer.body;
-      for await (const piece of pieces) {
-        if (!(piece instanceof Uint8Array)) continue;
-        meter.came(piece.length);
+      for await (const piece of readBody(answer.body, this.bounds(answer), destination.sizeBytes)) {
         if (what === 'file') this.digest(piece);
         const written = destination.write(piece);
         onArrived?.(destination.sizeBytes, totalBytes);
-        if (written !== null) await meter.excuse(written);
+        if (written !== null) await written;
         answer.giveBack(piece);
-        if (bandwidth.isLimited) await meter.excuse(bandwidth.take(piece.length, signal));
+        if (bandwidth !== null) await bandwidth.take(piece.length, signal);
       }
     } catch (cause) {
       if (cause instanceof MirrorError) throw cause;
       throw interrupted(answer, cause instanceof Error ? cause.message : String(cause), cause);
-    } finally {
-      meter.stop();
     }
+  }
+
+  private bounds(answer: Answer): BodyBounds {
+    const { maxBytes, limits } = this.options;
+    return {
+      maxBytes,
+      periodMs: limits.stallTimeoutMs * STALLS_IN_ALL,
+      leastBytes: LEAST_PROGRESS_BYTES,
+      onProgress: limits.onProgress,
+      tooLarge: () => tooLarge(this.options, answer),
+      tooSlow: (durationMs) => hardlyMoved(answer, durationMs),
+    };
   }
 
   private digest(piece: Uint8Array): void {
     this.hash.update(piece);
     this.checksum = crc32(piece, this.checksum);
   }
-}
-
-/** How many bytes there may be after a step; null where nobody said. */
-function endOf(step: Exclude<Step, { kind: 'unfit' }>): number | null {
-  return step.kind === 'continues' ? step.endBytes : step.origin.totalBytes;
 }
 
 function interrupted(answer: Answer, reason: string, cause?: unknown): MirrorError {
@@ -203,80 +177,6 @@ function tooLarge({ what, maxBytes }: DownloadOptions, { url }: Answer): MirrorE
   );
 }
 
-/**
- * The share of such a period in which the receiver was not ready to take bytes, from which on a download's speed is not judged:
- * the little time that is left may be no more than the delay of timers.
- */
-const UNJUDGED_SHARE = 0.9;
-
-/**
- * The bytes that a download must bring in each period of `STALLS_IN_ALL` stall timeouts, about a hundred bytes a second with the
- * default settings, and the bytes that a try must bring to count as one that got further.
- */
-const LEAST_PROGRESS_BYTES = 64 * 1024;
-
-export interface BodyBounds {
-  /** Most bytes, after decoding. */
-  readonly maxBytes: number;
-  readonly stallTimeoutMs: number;
-  /** Called whenever bytes come. */
-  readonly onProgress?: (() => void) | undefined;
-  readonly tooLarge: () => MirrorError;
-  readonly tooSlow: (durationMs: number) => MirrorError;
-}
-
-/** Watches a download while it comes. */
-interface Meter {
-  /** To be called with the number of bytes that came. @throws MirrorError as the bounds say, when they are too many */
-  readonly came: (moreBytes: number) => void;
-  /** Waits for something of our own, such as a slow disk: the service is not to blame for that time. */
-  readonly excuse: (wait: Promise<unknown>) => Promise<void>;
-  readonly stop: () => void;
-}
-
-/**
- * Watches a body that is downloaded: one that is too great or hardly moves is stopped. What it must bring shrinks with the time in
- * which nobody was ready to take it, and is nothing where that was nearly all of it.
- * @param beforeBytes what came in the tries before, which counts for the greatest size
- */
-export function watchBody(body: Readable, bounds: BodyBounds, beforeBytes = 0): Meter {
-  const periodMs = bounds.stallTimeoutMs * STALLS_IN_ALL;
-  let sizeBytes = beforeBytes;
-  let sizeAtStartBytes = beforeBytes;
-  let excusedMs = 0;
-  let excusedSinceMs: number | null = null;
-  const settle = (nowMs: number): void => {
-    if (excusedSinceMs === null) return;
-    excusedMs += nowMs - excusedSinceMs;
-    excusedSinceMs = nowMs;
-  };
-  const timer = setInterval(() => {
-    settle(performance.now());
-    const excusedShare = excusedMs / periodMs;
-    const leastBytes = excusedShare >= UNJUDGED_SHARE ? 0 : LEAST_PROGRESS_BYTES * (1 - excusedShare);
-    if (sizeBytes - sizeAtStartBytes < leastBytes) body.destroy(bounds.tooSlow(periodMs));
-    sizeAtStartBytes = sizeBytes;
-    excusedMs = 0;
-  }, periodMs);
-  return {
-    came: (moreBytes) => {
-      bounds.onProgress?.();
-      sizeBytes += moreBytes;
-      if (sizeBytes > bounds.maxBytes) throw bounds.tooLarge();
-    },
-    excuse: async (wait) => {
-      excusedSinceMs = performance.now();
-      try {
-        await wait;
-      } finally {
-        settle(performance.now());
-        excusedSinceMs = null;
-      }
-    },
-    stop: () => clearInterval(timer),
-  };
-}
-
 /** Going on with a download where it broke off (RFC 9110, sections 13.1.5 and 14). All of it is plain decisions. */
 
 /** The identity and length of the bytes of a download. */
@@ -294,10 +194,11 @@ export interface Part extends Origin {
 
 /** An answer to the request for a download, or for the rest of it. */
 export type Step =
-  /** The bytes from the first one on: those on disk are not needed. */
-  | { readonly kind: 'begins'; readonly origin: Origin }
-  /** The bytes that follow those on disk. `endBytes`: how many there are then. */
-  | { readonly kind: 'continues'; readonly origin: Origin; readonly endBytes: number }
+  /**
+   * The bytes from the first one on (`begins`), so that those on disk are not needed, or those that follow them (`continues`).
+   * `endBytes`: how many there are then; null where that is not known.
+   */
+  | (Origin & { readonly kind: 'begins' | 'continues'; readonly endBytes: number | null })
   /** It is not what was asked for, and nothing of it may be used. */
   | { readonly kind: 'unfit'; readonly reason: string };
 
@@ -325,7 +226,7 @@ export function restHeaders(part: Part | null): Record<string, string> {
  */
 export function readStep(status: number, headers: AnswerHeaders, part: Part | null): Step {
   const atBytes = resumesAtBytes(part);
-  if (status === 200) return { kind: 'begins', origin: originOf(headers, part) };
+  if (status === 200) return beginning(headers, part);
   if (part === null || atBytes === 0) return unfit(`with status ${status} to a question for everything`);
   if (status === 416) return unfit(`that there is nothing from byte ${atBytes} on (status 416)`);
   if (isCoded(headers)) return unfit('with a part in a content coding');
@@ -349,15 +250,16 @@ function restOf(headers: AnswerHeaders, part: Part, atBytes: number): Step {
   const lengthBytes = announcedBytes(headers);
   if (lengthBytes !== null && lengthBytes !== endBytes - first)
     return unfit('with a part that has another length than it says (Content-Length)');
-  return { kind: 'continues', origin: { tag: part.tag, totalBytes }, endBytes };
+  return { kind: 'continues', tag: part.tag, totalBytes, endBytes };
 }
 
-function originOf(headers: AnswerHeaders, part: Part | null): Origin {
+function beginning(headers: AnswerHeaders, part: Part | null): Step {
   const tag = isCoded(headers) ? null : strongTag(headers['etag']);
   // A server that sends the same bytes from the beginning, although asked for the rest, does not know ranges.
   const isIgnored = resumesAtBytes(part) > 0 && tag === part?.tag;
   const isRefused = /(?:^|,)\s*none\s*(?:,|$)/i.test(headers['accept-ranges'] ?? '');
-  return { tag: isIgnored || isRefused ? null : tag, totalBytes: wholeBytes(headers) };
+  const totalBytes = wholeBytes(headers);
+  return { kind: 'begins', tag: isIgnored || isRefused ? null : tag, totalBytes, endBytes: totalBytes };
 }
 
 /** In a content coding, neither lengths nor places are those of the bytes on disk. */

@@ -18,9 +18,10 @@ export interface Continuation {
   readonly headers: () => Readonly<Record<string, string>>;
   /** Where the next try goes on, in bytes; 0 where it starts anew. */
   readonly resumesAtBytes: () => number;
-  /** How many tries have brought the request forward so far: they do not use up the retries. */
-  readonly gains: () => number;
 }
+
+/** The bytes that a try must bring to count as one that got further, and that a download must bring while it is waited for. */
+export const LEAST_PROGRESS_BYTES = 64 * 1024;
 
 const FIRST_RETRY_DELAY_MS = 500;
 
@@ -39,13 +40,13 @@ export interface NextTry {
   readonly fromBytes: number;
 }
 
-/** The tries of one request. */
+/** The tries of one request. One that gets further than all before it does not use up the retries. */
 export class Tries {
   private readonly policy: RetryPolicy;
   private readonly continuation: Continuation | undefined;
   /** In a row, without getting any further. */
   private failures = 0;
-  private gains = 0;
+  private furthestBytes = 0;
 
   constructor(policy: RetryPolicy, continuation?: Continuation) {
     this.policy = policy;
@@ -58,18 +59,15 @@ export class Tries {
    */
   next(error: unknown, random: number): NextTry | null {
     const { retries, maxRetryDelayMs } = this.policy;
-    const gains = this.continuation?.gains() ?? 0;
-    this.failures = gains > this.gains ? 0 : this.failures + 1;
-    this.gains = gains;
+    const fromBytes = this.continuation?.resumesAtBytes() ?? 0;
+    this.failures = fromBytes >= this.furthestBytes + LEAST_PROGRESS_BYTES ? 0 : this.failures + 1;
+    this.furthestBytes = Math.max(this.furthestBytes, fromBytes);
     if (!(error instanceof MirrorError) || !RETRYABLE.has(error.code)) return null;
     if (retries === 0 || this.failures > retries) return null;
     const wishMs = error.retryAfterMs ?? 0;
     if (wishMs > maxRetryDelayMs) return null;
     const policy = { firstDelayMs: FIRST_RETRY_DELAY_MS, maxDelayMs: maxRetryDelayMs };
-    return {
-      delayMs: backOffDelayMs(policy, Math.max(1, this.failures), random, wishMs),
-      fromBytes: this.continuation?.resumesAtBytes() ?? 0,
-    };
+    return { delayMs: backOffDelayMs(policy, Math.max(1, this.failures), random, wishMs), fromBytes };
   }
 }
 
@@ -139,107 +137,42 @@ function paused(url: URL, untilMs: number, leftMs: number): MirrorError {
   );
 }
 
-/** How many bytes downloads may take, all together. */
-export interface Bandwidth {
-  /** Whether there is a limit at all. */
-  readonly isLimited: boolean;
-  /**
-   * Waits until bytes that came are within the limit. Those who wait get equal shares, piece by piece, in turns.
-   * @throws MirrorError `pass.abandoned` when `signal` says so
-   */
-  readonly take: (sizeBytes: number, signal: AbortSignal) => Promise<void>;
-}
-
-/** How much may be saved up while nobody takes anything, as time. */
+/** How much may be saved up while no bytes come, as time. */
 const BURST_MS = 250;
-/** The share of each turn: no more than comes at once, or who gets little at a time would get less in all. */
-const PIECE_BYTES = 4 * 1024;
 
-/** A limit as a value: a bucket that fills steadily, and from which pieces are taken. Times in milliseconds. */
-export interface Bucket {
-  readonly bytesPerSecond: number;
-  readonly savedBytes: number;
-  readonly atMs: number;
-}
-
-/** A bucket that nobody has taken anything from yet. */
-export function fullBucket(bytesPerSecond: number, nowMs: number): Bucket {
-  return { bytesPerSecond, savedBytes: burstBytes(bytesPerSecond), atMs: nowMs };
-}
-
-/** The bucket at a later time. A clock that went backwards fills nothing. */
-export function refill(bucket: Bucket, nowMs: number): Bucket {
-  const cameBytes = (Math.max(0, nowMs - bucket.atMs) * bucket.bytesPerSecond) / 1000;
-  const savedBytes = Math.min(burstBytes(bucket.bytesPerSecond), bucket.savedBytes + cameBytes);
-  return { ...bucket, savedBytes, atMs: nowMs };
-}
-
-/** How many of the bytes that somebody wants are given in one turn. */
-export function pieceBytes({ bytesPerSecond }: Bucket, wantedBytes: number): number {
-  return Math.min(wantedBytes, PIECE_BYTES, burstBytes(bytesPerSecond));
-}
-
-function burstBytes(bytesPerSecond: number): number {
-  return Math.max(1, (bytesPerSecond * BURST_MS) / 1000);
-}
-
-interface Waiter {
-  leftBytes: number;
-  readonly admit: () => void;
+/**
+ * When bytes that came are within a limit. Times in milliseconds, on one clock.
+ * @param freeAtMs when all bytes before them are within it
+ */
+export function withinLimitAtMs(
+  freeAtMs: number,
+  bytesPerSecond: number,
+  sizeBytes: number,
+  nowMs: number,
+): number {
+  return Math.max(freeAtMs, nowMs - BURST_MS) + (sizeBytes * 1000) / bytesPerSecond;
 }
 
 /**
- * Makes the limit that downloads share.
- * @param bytesPerSecond null for none
+ * How many bytes downloads may take, all together. Each asks for one piece of the same greatest size after the other, so that they get
+ * equal shares.
  */
-export function createBandwidth(bytesPerSecond: number | null): Bandwidth {
-  if (bytesPerSecond === null) return { isLimited: false, take: () => Promise.resolve() };
-  const queue = new Set<Waiter>();
-  let bucket = fullBucket(bytesPerSecond, performance.now());
-  let timer: NodeJS.Timeout | undefined;
+export class Bandwidth {
+  readonly #bytesPerSecond: number;
+  #freeAtMs = 0;
 
-  const serve = (): void => {
-    clearTimeout(timer);
-    bucket = refill(bucket, performance.now());
-    for (let [next] = queue; next !== undefined; [next] = queue) {
-      const piece = pieceBytes(bucket, next.leftBytes);
-      if (piece > bucket.savedBytes) {
-        timer = setTimeout(serve, Math.ceil(((piece - bucket.savedBytes) * 1000) / bytesPerSecond));
-        return;
-      }
-      bucket = { ...bucket, savedBytes: bucket.savedBytes - piece };
-      next.leftBytes -= piece;
-      // To the end of the queue, or out of it.
-      queue.delete(next);
-      if (next.leftBytes > 0) queue.add(next);
-      else next.admit();
-    }
-  };
+  constructor(bytesPerSecond: number) {
+    this.#bytesPerSecond = bytesPerSecond;
+  }
 
-  return {
-    isLimited: true,
-    take: (sizeBytes, signal) =>
-      new Promise((resolve, reject) => {
-        if (signal.aborted) throw abandoned(signal);
-        const waiter: Waiter = {
-          leftBytes: sizeBytes,
-          admit: () => {
-            signal.removeEventListener('abort', leave);
-            resolve();
-          },
-        };
-        const leave = (): void => {
-          queue.delete(waiter);
-          if (queue.size === 0) clearTimeout(timer);
-          reject(abandoned(signal));
-        };
-        signal.addEventListener('abort', leave, { once: true });
-        queue.add(waiter);
-        serve();
-      }),
-  };
-}
-
-function abandoned({ reason }: AbortSignal): MirrorError {
-  return new MirrorError('pass.abandoned', 'The download was abandoned.', { cause: reason });
+  /**
+   * Waits until bytes that came are within the limit.
+   * @throws MirrorError `pass.abandoned` when `signal` says so
+   */
+  async take(sizeBytes: number, signal: AbortSignal): Promise<void> {
+    const nowMs = performance.now();
+    this.#freeAtMs = withinLimitAtMs(this.#freeAtMs, this.#bytesPerSecond, sizeBytes, nowMs);
+    const delayMs = this.#freeAtMs - nowMs;
+    if (delayMs > 0 || signal.aborted) await waitFor(Math.ceil(delayMs), signal);
+  }
 }

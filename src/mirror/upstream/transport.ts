@@ -2,8 +2,7 @@ import { type Generation, requestHeaders } from '../../lib/api/requests.ts';
 import { retryAfterMs } from '../../lib/time/back-off.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import {
-  type Bandwidth,
-  createBandwidth,
+  Bandwidth,
   type Continuation,
   extendPause,
   type PauseMemory,
@@ -106,8 +105,8 @@ export interface Transport {
    */
   readonly send: <T>(request: TransportRequest, read: (answer: Answer) => Promise<T>) => Promise<T>;
   readonly limits: AnswerLimits;
-  /** Asked for leave before more of any contents is read. */
-  readonly bandwidth: Bandwidth;
+  /** Asked for leave before more of any contents is read; null where that is not limited. */
+  readonly bandwidth: Bandwidth | null;
   readonly close: () => Promise<void>;
 }
 
@@ -156,7 +155,7 @@ function plainAddress(baseUrl: string): string {
 /** Makes single tries of requests. */
 class Asker {
   readonly keyring: Keyring;
-  readonly bandwidth: Bandwidth;
+  readonly bandwidth: Bandwidth | null;
   /** Whether anything ever answered: a service that restarts refuses connections for a moment, a wrong address always does. */
   hasAnswered = false;
   readonly #options: TransportOptions;
@@ -168,8 +167,8 @@ class Asker {
     this.#options = options;
     this.#base = new URL(options.baseUrl);
     this.keyring = new Keyring(options);
-    this.bandwidth = createBandwidth(options.maxBandwidth);
-    const bufferBytes = this.bandwidth.isLimited ? LIMITED_BUFFER_BYTES : BUFFER_BYTES;
+    this.bandwidth = options.maxBandwidth === null ? null : new Bandwidth(options.maxBandwidth);
+    const bufferBytes = this.bandwidth === null ? BUFFER_BYTES : LIMITED_BUFFER_BYTES;
     this.#contents = createConnections(this.#base.origin, { ...options, bufferBytes });
     this.#lists = createConnections(this.#base.origin, {
       ...options,

@@ -4,7 +4,6 @@ import { Readable } from 'node:stream';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { createBandwidth } from '../../../../src/mirror/upstream/pace.ts';
 import type { Answer, Transport, TransportRequest } from '../../../../src/mirror/upstream/transport.ts';
 import {
   doubtAbout,
@@ -67,7 +66,7 @@ function transportTo(placesNow: () => Places): { readonly transport: Transport; 
       return consume({ ...answer, body: Readable.from(answer.status === 304 ? [] : [Buffer.from(body)]) });
     },
     limits: { maxAnswerBytes: 1e9, stallTimeoutMs: 10_000 },
-    bandwidth: createBandwidth(null),
+    bandwidth: null,
     close: () => Promise.resolve(),
   };
   return { transport, asked };

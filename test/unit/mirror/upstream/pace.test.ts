@@ -1,12 +1,14 @@
 import { describe, expect, it } from 'vitest';
 
 import {
+  Bandwidth,
   type Continuation,
   extendPause,
   pauseLeftMs,
   type PauseMemory,
   Tries,
   waitOut,
+  withinLimitAtMs,
 } from '../../../../src/mirror/upstream/pace.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { HOUR_MS, NOW_MS } from '../../../support/builders.ts';
@@ -17,14 +19,10 @@ describe('the tries of a request', () => {
   const POLICY = { retries: 2, maxRetryDelayMs: 4000 };
   const broken = new MirrorError('contents.interrupted', 'It broke off.');
 
-  function progress(): Continuation & { come: number; at: number } {
+  function continuation(): Continuation & { at: number } {
     return {
-      come: 0,
       at: 0,
       headers: () => ({}),
-      gains() {
-        return this.come;
-      },
       resumesAtBytes() {
         return this.at;
       },
@@ -41,15 +39,26 @@ describe('the tries of a request', () => {
   });
 
   it('do not end as long as each gets further', () => {
-    const continuation = progress();
-    const tries = new Tries(POLICY, continuation);
+    const download = continuation();
+    const tries = new Tries(POLICY, download);
     for (let times = 1; times <= 100; times += 1) {
-      continuation.come = times;
-      continuation.at = times * 100_000;
-      expect(tries.next(broken, 0)).toStrictEqual({ delayMs: 250, fromBytes: times * 100_000 });
+      download.at = times * 65_536;
+      expect(tries.next(broken, 0)).toStrictEqual({ delayMs: 250, fromBytes: download.at });
     }
+    download.at += 65_535;
     expect(tries.next(broken, 0)).toMatchObject({ delayMs: 250 });
     expect(tries.next(broken, 0)).toMatchObject({ delayMs: 500 });
+    expect(tries.next(broken, 0)).toBeNull();
+  });
+
+  it('end where each begins anew, however far it gets', () => {
+    const download = continuation();
+    const tries = new Tries({ ...POLICY, retries: 4 }, download);
+    const found = Array.from({ length: 5 }, (_, index) => {
+      download.at = index % 2 === 0 ? 200_000 : 0;
+      return tries.next(broken, 0) !== null;
+    });
+    expect(found).toEqual([true, true, true, true, true]);
     expect(tries.next(broken, 0)).toBeNull();
   });
 
@@ -63,9 +72,9 @@ describe('the tries of a request', () => {
     ['the error stays', POLICY, new MirrorError('contents.too_large', '')],
     ['the error is a defect', POLICY, new Error('defect')],
   ])('are one when %s', (_when, policy, error) => {
-    const continuation = progress();
-    continuation.come = 1;
-    expect(new Tries(policy, continuation).next(error, 0)).toBeNull();
+    const download = continuation();
+    download.at = 65_536;
+    expect(new Tries(policy, download).next(error, 0)).toBeNull();
   });
 
   it('wait as long as the service wants', () => {
@@ -123,5 +132,32 @@ describe('a pause', () => {
     const waited = waitOut({ pausedUntilMs: Date.now() + 60_000 }, 90_000, URL_OF_LIST, abort.signal);
     abort.abort();
     await expect(waited).rejects.toMatchObject({ code: 'pass.abandoned' });
+  });
+});
+
+describe('a limit of the bandwidth', () => {
+  it('is kept to, but for what was saved up', () => {
+    let [freeAtMs, nowMs, takenBytes] = [0, 1_000_000, 0];
+    for (const pieceBytes of [65_536, 8192, 20_000, 1]) {
+      const endMs = nowMs + 10_000;
+      for (const startBytes = takenBytes; ; takenBytes += pieceBytes) {
+        freeAtMs = withinLimitAtMs(freeAtMs, 1_000_000, pieceBytes, nowMs);
+        nowMs = Math.max(nowMs, freeAtMs);
+        if (nowMs < endMs) continue;
+        expect(takenBytes - startBytes).toBeLessThanOrEqual(10_250_000);
+        expect(takenBytes - startBytes).toBeGreaterThan(9_900_000);
+        break;
+      }
+      nowMs += 60_000;
+    }
+  });
+
+  it('is left by those who are gone', async () => {
+    const gone = new AbortController();
+    const bandwidth = new Bandwidth(1);
+    const left = bandwidth.take(1e6, gone.signal);
+    gone.abort(new Error('the pass is over'));
+    await expect(left).rejects.toMatchObject({ code: 'pass.abandoned' });
+    await expect(bandwidth.take(1, gone.signal)).rejects.toMatchObject({ code: 'pass.abandoned' });
   });
 });
