@@ -6,9 +6,9 @@ import { beginningOf, oneLine, printable } from '../lib/text/humanize.ts';
 import { scrub } from '../lib/text/scrub.ts';
 import type { Repository } from '../mirror/upstream/listing.ts';
 import { addressHint, credentialRefused, statusError } from '../mirror/upstream/failures.ts';
-import { readJson, wrongKind } from '../mirror/upstream/answers.ts';
+import { type Answer, type AnswerLimits, readJson, wrongKind } from '../mirror/upstream/answers.ts';
 import { readRows } from '../mirror/upstream/repositories.ts';
-import type { Answer, AnswerLimits, Transport } from '../mirror/upstream/transport.ts';
+import type { Transport } from '../mirror/upstream/transport.ts';
 
 /** A repository to be created (service specification, section 4.1). */
 export type NewRepository =

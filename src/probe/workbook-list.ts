@@ -1,6 +1,6 @@
 import { type WorkbookStatusFilter, WORKBOOKS_PATH } from '../lib/api/requests.ts';
 import { pageSchema } from '../lib/api/schemas.ts';
-import { nextPageUrl } from '../mirror/upstream/pages.ts';
+import { nextPageUrl } from '../mirror/upstream/workbooks.ts';
 import type { Ask, ShortRequest } from './asker.ts';
 import type { ProbeAnswer } from './connection.ts';
 import { LIST_BYTES } from './repositories.ts';

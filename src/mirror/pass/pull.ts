@@ -3,7 +3,7 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import type { PassEvent, TargetPulled } from './events.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
 import { aboutTree } from '../plan/record.ts';
-import { cacheName } from '../upstream/headers.ts';
+import { cacheName } from '../upstream/answers.ts';
 import { type HeldDeletion, heldFiles, isApproved } from '../plan/guard.ts';
 import { isSame, type Manifest, treeChanges } from '../store/manifest.ts';
 import type { PullReason } from '../plan/actions.ts';

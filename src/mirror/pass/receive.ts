@@ -1,6 +1,6 @@
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { ArchiveReceiver } from '../archive/archive-receiver.ts';
-import type { Cached } from '../upstream/headers.ts';
+import type { Cached } from '../upstream/answers.ts';
 import type { ContentsAnswer } from '../upstream/download-contents.ts';
 import type { Reception } from './execution.ts';
 import type { Stage } from '../store/publish/stage.ts';

@@ -1,4 +1,4 @@
-import { type Cached, cachedSentence } from '../upstream/headers.ts';
+import { type Cached, cachedSentence } from '../upstream/answers.ts';
 import type { Listing } from '../upstream/listing.ts';
 import type { PassEventSink } from './events.ts';
 

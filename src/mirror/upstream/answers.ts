@@ -1,12 +1,30 @@
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 
-import { WORKBOOKS_PATH } from '../../lib/api/requests.ts';
+import { type Generation, WORKBOOKS_PATH } from '../../lib/api/requests.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
+import { roughDuration } from '../../lib/text/humanize.ts';
 import { formatDuration, formatSize } from '../../lib/text/units.ts';
-import { addressHint, brokenOff } from './failures.ts';
-import { announcedBytes } from './headers.ts';
-import type { Answer, AnswerLimits } from './transport.ts';
+import { addressHint, brokenOff, credentialRefused, type KeyPair, statusError } from './failures.ts';
+import type { WireAnswer } from './connections.ts';
+
+/** An answer of the service. */
+export interface Answer extends WireAnswer {
+  /** For the error where the key is refused by status 403. */
+  readonly keyPair: KeyPair;
+  /** Null where the service itself gave it, as far as its headers tell. */
+  readonly cached: Cached | null;
+}
+
+/** Limits of the bodies of answers. */
+export interface AnswerLimits {
+  /** Greatest answer in JSON, in bytes after decoding. */
+  readonly maxAnswerBytes: number;
+  /** An answer that gives no byte for so long is given up, in milliseconds. */
+  readonly stallTimeoutMs: number;
+  /** Called whenever bytes of an answer came. */
+  readonly onProgress?: () => void;
+}
 
 /**
  * How slowly a body may come. `stallTimeoutMs` alone lets one byte at a time keep a pass busy for ever; so JSON has this
@@ -65,17 +83,42 @@ export async function* readBody(
 
 /**
  * Reads a JSON answer.
- * @throws MirrorError `service.wrong_kind` when it is something else, such as a login page; and as {@link readWhole}
+ * @throws MirrorError `service.wrong_kind` when it is something else, such as a login page; `service.answer_too_large`;
+ *   `service.timeout`; `service.unreachable` when it breaks off
  */
 export async function readJson(answer: Answer, limits: AnswerLimits): Promise<unknown> {
-  return readWhole(answer, limits, (pieces) => parseJson(answer, pieces));
+  const pieces = await takeWhole(answer, limits);
+  const json = parseJson(answer, pieces);
+  giveBack(answer, pieces);
+  return json;
 }
 
+/** A list, or a page of one, with a digest of the bytes that it was understood from. */
+export type Understood<List> = List & { readonly digest: string };
+
 /**
- * Understands the bytes of a JSON answer.
- * @throws MirrorError `service.wrong_kind` when they are something else, such as a login page
+ * Reads the answer to the request for a list. Where its bytes are those that are known, they are not parsed again.
+ * @param known the list as it was the last time
+ * @throws MirrorError `credentials.refused`, and as {@link readJson}
  */
-export function parseJson(answer: Answer, pieces: readonly Uint8Array[]): unknown {
+export async function readList<List>(
+  generation: Generation,
+  answer: Answer,
+  limits: AnswerLimits,
+  known: Understood<List> | undefined,
+  understand: (json: unknown) => List,
+): Promise<Understood<List>> {
+  const { status, url, keyPair } = answer;
+  if (status === 403) throw credentialRefused(generation, 403, url, keyPair);
+  if (status !== 200) throw statusError(status, url, undefined);
+  const pieces = await takeWhole(answer, limits);
+  const digest = digestOf(pieces);
+  const list = digest === known?.digest ? known : understand(parseJson(answer, pieces));
+  giveBack(answer, pieces);
+  return { ...list, digest };
+}
+
+function parseJson(answer: Answer, pieces: readonly Uint8Array[]): unknown {
   const text = new TextDecoder().decode(Buffer.concat(pieces));
   try {
     return JSON.parse(text);
@@ -84,20 +127,14 @@ export function parseJson(answer: Answer, pieces: readonly Uint8Array[]): unknow
   }
 }
 
-/**
- * Reads the bytes of an answer as they come, of which the whole must be there within ten times the longest silence.
- * @param use is given them, which are used for other answers once it has returned
- * @throws MirrorError `service.answer_too_large`; `service.timeout`; `service.unreachable` when it breaks off
- */
-export async function readWhole<Result>(
-  answer: Answer,
-  limits: AnswerLimits,
-  use: (pieces: readonly Uint8Array[]) => Result,
-): Promise<Result> {
-  const pieces = await takeWhole(answer, limits);
-  const result = use(pieces);
+function digestOf(pieces: readonly Uint8Array[]): string {
+  const hash = createHash('sha256');
+  for (const piece of pieces) hash.update(piece);
+  return hash.digest('base64');
+}
+
+function giveBack(answer: Answer, pieces: readonly Uint8Array[]): void {
   for (const piece of pieces) answer.giveBack(piece);
-  return result;
 }
 
 async function takeWhole(
@@ -136,13 +173,6 @@ function tooSlow({ origin, pathname }: URL, durationMs: number): MirrorError {
     `The answer of ${origin}${pathname} was not whole after ${formatDuration(durationMs)}.`,
     { hint: 'If the connection is always slow, raise service.stallTimeout.' },
   );
-}
-
-/** A strong digest of the bytes of an answer. */
-export function digestOfBytes(pieces: readonly Uint8Array[]): string {
-  const hash = createHash('sha256');
-  for (const piece of pieces) hash.update(piece);
-  return hash.digest('base64');
 }
 
 /** The error for an answer that is not of the kind that the API gives there. */
@@ -246,4 +276,57 @@ export function malformedSentences(
     }),
     ...(more > 0 ? [`in the list of ${list}, ${more} more rows are malformed`] : []),
   ];
+}
+
+/** Headers of an answer, with names in lower case. */
+export type AnswerHeaders = Readonly<Record<string, string | undefined>>;
+
+/** Only a strong tag says that the bytes are the same (RFC 9110, section 8.8.1). */
+export function strongTag(etag: string | undefined): string | null {
+  return etag !== undefined && /^"[\u0021\u0023-\u007e]*"$/.test(etag) ? etag : null;
+}
+
+/** The length that an answer says its body has, before decoding; null where it says none. */
+export function announcedBytes(headers: AnswerHeaders): number | null {
+  const text = headers['content-length'];
+  return text !== undefined && /^\d+$/.test(text) ? Number(text) : null;
+}
+
+/** An answer that a cache between here and the service gave in place of the service (RFC 9111, section 5.1). */
+export interface Cached {
+  /** When the service gave it, in milliseconds since the epoch. */
+  readonly asOfMs: number;
+  /** The cache, as it names itself; null where it does not. */
+  readonly via: string | null;
+}
+
+/** Older than anything that counts as fresh. An age that is far beyond that would make times that no clock shows. */
+const MAX_AGE_MS = 365 * 24 * 3_600_000;
+
+const MAX_NAME_LENGTH = 100;
+
+/** Tells an answer that came from a cache, by `Age`. @param nowMs when it came, in milliseconds since the epoch */
+export function cachedAnswer(headers: AnswerHeaders, nowMs: number): Cached | null {
+  // Caches in a row may each have added a header: the first one counts (RFC 9111, section 5.1).
+  const seconds = /^(\d+)\s*(?:,|$)/.exec(headers['age']?.trim() ?? '')?.[1];
+  const ageMs = Math.min(Number(seconds ?? 0) * 1000, MAX_AGE_MS);
+  if (ageMs === 0) return null;
+  return { asOfMs: nowMs - ageMs, via: headers['via']?.slice(0, MAX_NAME_LENGTH) ?? null };
+}
+
+/** The older of two answers; null where neither came from a cache. */
+export function olderOf(one: Cached | null, other: Cached | null): Cached | null {
+  if (one === null || other === null) return one ?? other;
+  return one.asOfMs <= other.asOfMs ? one : other;
+}
+
+/** Names a cache, at the beginning of a sentence. */
+export function cacheName({ via }: Cached): string {
+  return via === null ? 'A cache on the way' : `The cache ${JSON.stringify(via)} on the way (Via)`;
+}
+
+/** Names the cache and the age of its answer, as a sentence without its end. @param nowMs milliseconds since the epoch */
+export function cachedSentence(cached: Cached, nowMs: number): string {
+  const age = roughDuration(nowMs - cached.asOfMs);
+  return `${cacheName(cached)} answered in place of the service, although it was asked not to: its answer was ${age} old, and so is all that follows from it. Let that cache keep nothing of the service`;
 }

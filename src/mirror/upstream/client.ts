@@ -20,7 +20,7 @@ import {
   type FileAnswer,
   type FileRequest,
 } from './download-contents.ts';
-import { olderOf } from './headers.ts';
+import { olderOf } from './answers.ts';
 import { ownRepositories, type Shard } from '../plan/shard.ts';
 import type { Transport } from './transport.ts';
 import { type ListMemory, readWorkbooks, type WorkbookList } from './workbooks.ts';

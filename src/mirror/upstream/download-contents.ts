@@ -1,8 +1,7 @@
 import { contentsPath, LAST_VERIFIED_HEADER } from '../../lib/api/requests.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { kindOf } from './answers.ts';
-import { type Cached, strongTag } from './headers.ts';
+import { type Answer, type Cached, kindOf, strongTag } from './answers.ts';
 import { isArchiveStart, provesItsEnd, START_BYTES, isCompoundStart } from '../../lib/zip/whole-file.ts';
 import type { Destination, FileDestination } from './destination.ts';
 import { HEAD_BRANCH, type Repository, serviceBranch } from './listing.ts';
@@ -17,7 +16,7 @@ import {
   type ReferenceForm,
   referencesFor,
 } from './repositories.ts';
-import type { Answer, Transport } from './transport.ts';
+import type { Transport } from './transport.ts';
 
 /** The contents of a branch, and where they go. */
 export interface ContentsRequest {

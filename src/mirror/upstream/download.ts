@@ -3,11 +3,19 @@ import { crc32 } from 'node:zlib';
 
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { formatDuration, formatSize } from '../../lib/text/units.ts';
-import { type BodyBounds, readBody, STALLS_IN_ALL } from './answers.ts';
-import { type Cached, type AnswerHeaders, announcedBytes, strongTag } from './headers.ts';
+import {
+  announcedBytes,
+  type Answer,
+  type AnswerHeaders,
+  type AnswerLimits,
+  type BodyBounds,
+  type Cached,
+  readBody,
+  STALLS_IN_ALL,
+  strongTag,
+} from './answers.ts';
 import { type Bandwidth, type Continuation, LEAST_PROGRESS_BYTES } from './pace.ts';
 import type { Destination } from './destination.ts';
-import type { Answer, AnswerLimits } from './transport.ts';
 
 export interface DownloadOptions {
   readonly destination: Destination;

@@ -1,5 +1,5 @@
 import { encodeSegment } from '../../lib/paths/safe-path.ts';
-import type { Cached } from './headers.ts';
+import type { Cached } from './answers.ts';
 
 /** A repository of the service, as far as mirroring needs it (service specification, section 2.1). */
 export interface Repository {

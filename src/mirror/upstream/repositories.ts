@@ -4,18 +4,18 @@ import { REPOSITORIES_PATH } from '../../lib/api/requests.ts';
 import { repositoriesSchema, repositorySchema } from '../../lib/api/schemas.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import {
-  digestOfBytes,
-  parseJson,
-  readWhole,
-  wrongKind,
-  type MalformedRow,
+  type Answer,
+  type Cached,
   malformedRow,
+  type MalformedRow,
   malformedSentences,
+  readList,
+  type Understood,
+  wrongKind,
 } from './answers.ts';
-import type { Cached } from './headers.ts';
 import type { Repository } from './listing.ts';
-import { addressHint, credentialRefused, statusError, ContentsRefusedError } from './failures.ts';
-import type { Answer, AnswerLimits, Transport } from './transport.ts';
+import { addressHint, ContentsRefusedError } from './failures.ts';
+import type { Transport } from './transport.ts';
 
 /** The repositories that the rows of the list name. */
 interface RepositoryRows {
@@ -36,7 +36,7 @@ export interface RepositoryList extends RepositoryRows {
 
 /** The list of repositories as it was read last: the same bytes are not parsed a second time. */
 export interface RepositoryMemory {
-  known?: { readonly digest: string; readonly rows: RepositoryRows };
+  known?: Understood<RepositoryRows>;
 }
 
 /**
@@ -50,38 +50,27 @@ export function readRepositories(
   memory: RepositoryMemory = {},
 ): Promise<RepositoryList> {
   const request = { generation: 'current', target: REPOSITORIES_PATH, signal } as const;
-  return transport.send(request, (answer) => readList(answer, transport.limits, memory));
-}
-
-async function readList(
-  answer: Answer,
-  limits: AnswerLimits,
-  memory: RepositoryMemory,
-): Promise<RepositoryList> {
-  const theirsMs = serviceTimeMs(answer.headers['date']);
-  const clock = clockProblem(theirsMs, Date.now());
-  if (answer.status === 403) throw credentialRefused('current', 403, answer.url, answer.keyPair);
-  if (answer.status === 404) {
-    throw new MirrorError(
-      'service.not_found',
-      `${answer.url.origin}${answer.url.pathname} does not exist (status 404).`,
-      {
-        hint: addressHint(answer.url),
-      },
-    );
-  }
-  if (answer.status !== 200) throw statusError(answer.status, answer.url, undefined);
-  memory.known = await readWhole(answer, limits, (pieces) => {
-    const digest = digestOfBytes(pieces);
-    return memory.known?.digest === digest ? memory.known : { digest, rows: understand(answer, pieces) };
+  return transport.send(request, async (answer) => {
+    const { status, headers, url, cached } = answer;
+    const theirsMs = serviceTimeMs(headers['date']);
+    const clock = clockProblem(theirsMs, Date.now());
+    if (status === 404) throw noRepositories(url);
+    const understand = (json: unknown): RepositoryRows => readAnswer(answer, json);
+    const rows = await readList('current', answer, transport.limits, memory.known, understand);
+    memory.known = rows;
+    const problems = clock === null ? rows.problems : [...rows.problems, clock];
+    return { ...rows, problems, serviceTimeMs: theirsMs, cached };
   });
-  const { rows } = memory.known;
-  const problems = clock === null ? rows.problems : [...rows.problems, clock];
-  return { ...rows, problems, serviceTimeMs: theirsMs, cached: answer.cached };
 }
 
-function understand(answer: Answer, pieces: readonly Uint8Array[]): RepositoryRows {
-  const rows = repositoriesSchema.safeParse(parseJson(answer, pieces));
+function noRepositories(url: URL): MirrorError {
+  return new MirrorError('service.not_found', `${url.origin}${url.pathname} does not exist (status 404).`, {
+    hint: addressHint(url),
+  });
+}
+
+function readAnswer(answer: Answer, json: unknown): RepositoryRows {
+  const rows = repositoriesSchema.safeParse(json);
   if (!rows.success) throw wrongKind(answer, 'JSON that is not a list of repositories', rows.error);
   return readRows(rows.data);
 }

@@ -12,7 +12,7 @@ import {
   waitFor,
   waitOut,
 } from './pace.ts';
-import { type Cached, cachedAnswer } from './headers.ts';
+import { type Answer, type AnswerLimits, cachedAnswer } from './answers.ts';
 import {
   type ConnectionOptions,
   type Connections,
@@ -29,29 +29,24 @@ import {
   unsure,
   UnsureError,
   withoutKeys,
-  type KeyPair,
 } from './failures.ts';
 import { Keyring, type KeyringOptions } from './keyring.ts';
 
 /** How requests are made. Durations in milliseconds. */
 export interface TransportOptions
-  extends KeyringOptions, RetryPolicy, Omit<ConnectionOptions, 'connections' | 'bufferBytes'> {
+  extends KeyringOptions, RetryPolicy, AnswerLimits, Omit<ConnectionOptions, 'connections' | 'bufferBytes'> {
   /** The application's address followed by `/api`, without a slash at the end. */
   readonly baseUrl: string;
   /** Most connections for contents; those for everything else are apart, so that a poll never waits for a download. */
   readonly connections: number;
   /** Limit of all downloads of contents together, in bytes a second; null for none. */
   readonly maxBandwidth: number | null;
-  /** Greatest answer in JSON, in bytes after decoding. */
-  readonly maxAnswerBytes: number;
   /** Until when the service asked to be left alone: read before each attempt, written to as the service asks. */
   readonly pause: PauseMemory;
   /** Called when a pause has begun or grown longer. */
   readonly onPause?: () => void;
   /** `fromBytes`: where a download goes on; 0 where it starts anew, and for what is no download. */
   readonly onRetry?: (error: MirrorError, delayMs: number, fromBytes: number) => void;
-  /** Called whenever bytes of an answer came. */
-  readonly onProgress?: () => void;
 }
 
 /** A request: GET, or POST where it has a body. */
@@ -71,17 +66,6 @@ export interface TransportRequest {
   readonly body?: string;
   readonly signal: AbortSignal;
 }
-
-/** An answer whose body is still to be read, once, decoded. */
-export interface Answer extends WireAnswer {
-  /** For the error where the key is refused by status 403. */
-  readonly keyPair: KeyPair;
-  /** Null where the service itself gave it, as far as its headers tell. */
-  readonly cached: Cached | null;
-}
-
-/** Limits of answers in JSON. */
-export type AnswerLimits = Pick<TransportOptions, 'maxAnswerBytes' | 'stallTimeoutMs' | 'onProgress'>;
 
 /** The way to the service: one origin, pooled connections, retries. */
 export interface Transport {

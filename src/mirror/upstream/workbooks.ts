@@ -1,9 +1,18 @@
-import { type WorkbookStatusFilter, workbooksPath } from '../../lib/api/requests.ts';
+import { type WorkbookStatusFilter, WORKBOOKS_PATH, workbooksPath } from '../../lib/api/requests.ts';
+import { pageSchema, type ApiWorkbook, workbookSchema } from '../../lib/api/schemas.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { type Cached, olderOf } from './headers.ts';
+import {
+  type Answer,
+  type Cached,
+  malformedRow,
+  type MalformedRow,
+  malformedSentences,
+  olderOf,
+  readList,
+  strongTag,
+  wrongKind,
+} from './answers.ts';
 import type { WorkbookRow } from './listing.ts';
-import { type MalformedRow, malformedSentences } from './answers.ts';
-import { type Page, readPage } from './pages.ts';
 import type { Transport } from './transport.ts';
 
 /** The list of workbooks, all pages of it. */
@@ -115,41 +124,34 @@ function keyOf({ id, branch, versionId }: WorkbookRow): string {
   return JSON.stringify([id, branch, versionId]);
 }
 
-/** Reads all pages once. @returns null where there is no such list; the last reading's values where all bytes are as they were */
+/** Reads all pages once. @returns null where there is no such list; the last reading's rows where all bytes are as they were */
 async function readAllPages(
   transport: Transport,
   signal: AbortSignal,
   path: string,
   last: Reading | null,
 ): Promise<Reading | null> {
-  const pages: Page[] = [];
+  const known = new Map(last?.pages.map((page) => [page.asked, page]));
   const visited = new Set<string>();
-  const watch = new PageWatch();
-  let isAsBefore = true;
+  const pages: Page[] = [];
+  let rowCount = 0;
   let target: string | URL | null = path;
   while (target !== null) {
-    const known = last === null ? undefined : knownAfter(pages, last.pages);
-    const page = await readPage(transport, signal, { target, known, visited });
+    const page = await readPage(transport, signal, target, known.get(String(target)), visited);
     if (page === null) break;
     pages.push(page);
     visited.add(page.url.href);
-    isAsBefore &&= page.rows === known?.rows;
-    // Pages that are as they were came to an end, and their rows were compared, the last time.
-    if (!isAsBefore) watch.follow(pages);
+    rowCount += page.rows.length;
+    if (rowCount > MAX_ROWS || pages.length > Math.min(page.count, rowCount) + SPARE_PAGES) throw endless();
     target = page.next;
   }
   if (pages.length === 0) return null;
   const isCut = target !== null;
-  if (last !== null && isAsBefore && !isCut) return { ...last, pages };
-  watch.follow(pages);
+  const isAsBefore =
+    last?.pages.length === pages.length && pages.every(({ rows }, at) => rows === last.pages[at]?.rows);
+  if (last !== null && isAsBefore) return { ...last, pages, isCut };
   const rows = pages.flatMap((page) => page.rows);
-  return { pages, rows, malformed: malformedIn(pages), repeats: watch.repeats, isCut };
-}
-
-/** The page that comes next, as it was in the last reading; undefined where the pages before it lead to another address now. */
-function knownAfter(pages: readonly Page[], last: readonly Page[]): Page | undefined {
-  const next = pages.at(-1)?.next?.href;
-  return last[pages.length - 1]?.next?.href === next ? last[pages.length] : undefined;
+  return { pages, rows, malformed: malformedIn(pages), repeats: hasRepeats(rows), isCut };
 }
 
 /** The rows of pages that could not be understood, with their positions in the whole list. */
@@ -166,53 +168,213 @@ function rowsOf({ rows, malformed }: Page): number {
   return rows.length + malformed.length;
 }
 
-/** Pages without a row that was not seen before: some services give a few empty ones. */
+/** Pages beyond those that the rows need, or the count announces: some services give a few empty ones. */
 const SPARE_PAGES = 1000;
 
 /** More workbooks than fit into memory; stops pages that are made up as they are asked for. */
 const MAX_ROWS = 2_000_000;
 
-/** Watches the pages of a reading: whether they end, and whether a row comes twice. */
-class PageWatch {
-  /** Whether a row came twice: the same version of the same workbook on the same branch. */
-  repeats = false;
-  private readonly firsts = new Map<string, WorkbookRow>();
-  /** Keys of the further rows of workbooks, which most workbooks have not. */
-  private readonly further = new Set<string>();
-  private pages = 0;
-  private rows = 0;
-  private idlePages = 0;
-  private greatestCount = 0;
-
-  /** Looks at the pages that it has not seen yet. @throws MirrorError `listing.malformed` when the pages do not end */
-  follow(pages: readonly Page[]): void {
-    for (const page of pages.slice(this.pages)) {
-      this.pages += 1;
-      this.rows += rowsOf(page);
-      this.greatestCount = Math.max(this.greatestCount, page.count);
-      const fresh = page.rows.filter((row) => this.isNew(row)).length;
-      if (fresh === 0) this.idlePages += 1;
-      if (fresh < page.rows.length) this.repeats = true;
-      const isIdle = this.idlePages > SPARE_PAGES || this.pages > this.greatestCount + SPARE_PAGES;
-      if (isIdle || this.rows > MAX_ROWS) throw endless();
-    }
-  }
-
-  private isNew(row: WorkbookRow): boolean {
-    const first = this.firsts.get(row.id);
-    if (first === undefined) {
-      this.firsts.set(row.id, row);
-      return true;
-    }
-    if (first.branch === row.branch && first.versionId === row.versionId) return false;
-    const before = this.further.size;
-    this.further.add(keyOf(row));
-    return this.further.size > before;
-  }
+/** Whether a row occurs twice: the same version of the same workbook on the same branch. Most workbooks have one row. */
+function hasRepeats(rows: readonly WorkbookRow[]): boolean {
+  const firsts = new Map<string, WorkbookRow>();
+  const further = new Set<string>();
+  return rows.some((row) => {
+    const first = firsts.get(row.id);
+    if (first === undefined) firsts.set(row.id, row);
+    if (first === undefined) return false;
+    const key = keyOf(row);
+    const isRepeat = key === keyOf(first) || further.has(key);
+    further.add(key);
+    return isRepeat;
+  });
 }
 
 function endless(): MirrorError {
   return new MirrorError('listing.malformed', 'The pages of the list of workbooks do not end.', {
     hint: 'Nothing was deleted. If it stays, report it to the vendor of the service.',
   });
+}
+
+/** A page of the list of workbooks. */
+interface Page extends PageContents {
+  /** The address that was asked for. */
+  readonly asked: string;
+  /** The address that it came from. */
+  readonly url: URL;
+  readonly next: URL | null;
+  /** SHA-256 of its bytes. */
+  readonly digest: string;
+  /** Strong entity tag, for conditional requests (RFC 9110, section 13.1.2); null where the service gives none. */
+  readonly etag: string | null;
+  /** Null where no cache gave it. */
+  readonly cached: Cached | null;
+}
+
+/** The contents of a page. */
+interface PageContents {
+  readonly count: number;
+  /** The reference to the next page, as the page gives it; null where there is none. */
+  readonly reference: string | null;
+  readonly rows: readonly WorkbookRow[];
+  /** Rows that could not be understood. */
+  readonly malformed: readonly MalformedRow[];
+}
+
+/**
+ * Reads a page of the list of workbooks. One with the same bytes as the last time is not parsed again: it has the very rows of that
+ * time.
+ * @param known the page that this address gave the last time; undefined where that is not known
+ * @param visited addresses of the pages before it
+ * @returns null where the service has no page there
+ * @throws MirrorError `service.*`, `listing.malformed`, `credentials.refused`
+ */
+async function readPage(
+  transport: Transport,
+  signal: AbortSignal,
+  target: string | URL,
+  known: Page | undefined,
+  visited: ReadonlySet<string>,
+): Promise<Page | null> {
+  const tag = known?.etag ?? null;
+  const headers = tag === null ? {} : { 'if-none-match': tag };
+  const request = { generation: 'v1', target, signal, headers } as const;
+  const page = await transport.send(request, async (answer) => {
+    const { status, url, cached } = answer;
+    if (visited.has(url.href)) throw circular(url);
+    if (status === 404) return null;
+    // A redirect may lead elsewhere than it did the last time, and the tag says nothing of that place.
+    if (status === 304 && known !== undefined)
+      return url.href === known.url.href ? { ...known, cached } : 'of-another-place';
+    const understand = (json: unknown): PageContents => readContents(answer, json);
+    const contents = await readList('v1', answer, transport.limits, known, understand);
+    const next = contents.reference === null ? null : nextPageUrl(contents.reference, url);
+    return { ...contents, asked: String(target), url, next, etag: strongTag(answer.headers['etag']), cached };
+  });
+  return page === 'of-another-place' ? readPage(transport, signal, target, undefined, visited) : page;
+}
+
+function circular({ search }: URL): MirrorError {
+  return new MirrorError(
+    'listing.malformed',
+    `The pages of the list of workbooks lead in a circle: ${search}.`,
+  );
+}
+
+function readContents(answer: Answer, json: unknown): PageContents {
+  const parsed = pageSchema.safeParse(json);
+  if (!parsed.success) throw wrongKind(answer, 'JSON that is not a page of workbooks', parsed.error);
+  const { count, next, results } = parsed.data;
+  return { count, reference: next === undefined || next === '' ? null : next, ...readRows(results) };
+}
+
+/**
+ * Where the next page is. `next` may be absolute, a path or a query, and behind a proxy it may name the service's inner
+ * host or lack the prefix of the base address: the token goes to this list only, so that of a `next` that leads elsewhere
+ * only the query counts (service specification, section 2.5: "Reference to the next page").
+ * @param next the reference as the page gives it
+ * @param current the address that the page came from
+ * @throws MirrorError `listing.malformed` when it is no reference to another page of this list
+ */
+export function nextPageUrl(next: string, current: URL): URL {
+  if (next.length > MAX_REFERENCE_LENGTH) throw malformed(next);
+  const resolved = URL.parse(next, current.href);
+  if (resolved === null) throw malformed(next);
+  const list = listPath(current);
+  const isBelow = resolved.origin === current.origin && resolved.pathname.startsWith(`${list}/`);
+  const target = new URL(isBelow ? resolved : current);
+  if (!isBelow) {
+    if (resolved.search === '') throw malformed(next);
+    if (current.pathname !== `${list}/`) target.pathname = list;
+    target.search = resolved.search;
+  }
+  target.username = '';
+  target.password = '';
+  const status = current.searchParams.get('status');
+  if (status !== null && !target.searchParams.has('status')) target.searchParams.set('status', status);
+  target.hash = '';
+  return target;
+}
+
+/** Servers need take no longer addresses (RFC 9110, section 4.1). */
+const MAX_REFERENCE_LENGTH = 8000;
+
+/** The path of the list itself, of which a page may be a part. */
+function listPath(current: URL): string {
+  const at = current.pathname.indexOf(WORKBOOKS_PATH);
+  return at === -1 ? current.pathname : current.pathname.slice(0, at + WORKBOOKS_PATH.length);
+}
+
+function malformed(next: string): MirrorError {
+  return new MirrorError(
+    'listing.malformed',
+    `The list of workbooks names a next page that cannot be followed: ${JSON.stringify(next.slice(0, 200))}.`,
+    {
+      hint: 'Nothing was deleted. If it stays, report it to the vendor of the service.',
+    },
+  );
+}
+
+/**
+ * Reads the rows of a page one by one, so that one bad row hides no other. Rows are kept for long: texts that several of
+ * them have, such as a repository's name or a commit's message, are kept once.
+ */
+function readRows(results: readonly unknown[]): Pick<PageContents, 'rows' | 'malformed'> {
+  const shared = shareTexts();
+  const rows: WorkbookRow[] = [];
+  const malformed: MalformedRow[] = [];
+  for (const [at, result] of results.entries()) {
+    const parsed = workbookSchema.safeParse(result);
+    if (parsed.success) rows.push(toRow(parsed.data, shared));
+    else malformed.push(malformedRow(result, parsed.error.issues, at));
+  }
+  return { rows, malformed };
+}
+
+/** Gives for a text the first one that was equal to it. */
+type SharedTexts = <Text extends string | null>(text: Text) => Text | string;
+
+function shareTexts(): SharedTexts {
+  const known = new Map<string, string>();
+  return (text) => {
+    if (text === null) return text;
+    const before = known.get(text);
+    if (before === undefined) known.set(text, text);
+    return before ?? text;
+  };
+}
+
+function toRow(workbook: ApiWorkbook, shared: SharedTexts): WorkbookRow {
+  const { version, status, id } = workbook;
+  const repository = shared(workbook.integration);
+  return {
+    id,
+    path: pathIn(id, repository, workbook.name.replace(/^\/+/, '')),
+    repository,
+    branch: shared(version.branch),
+    versionId: shared(version.id),
+    author: shared(version.author ?? null),
+    message: shared(version.message ?? null),
+    createdAt: shared(version.created_at ?? null),
+    action: shared(version.action ?? null),
+    parentId: shared(version.parent?.id ?? null),
+    versionStatus: shared(version.status ?? null),
+    processing: status?.processing ?? 0,
+    failure: status?.failure ?? 0,
+    ...fileFacts(workbook.file),
+  };
+}
+
+/** The path, as a part of the id where it is one: the engine keeps a part of a text without copying it. */
+function pathIn(id: string, repository: string, path: string): string {
+  const at = repository.length + 1;
+  const isPart =
+    id.length === at + path.length && id[at - 1] === '/' && id.startsWith(repository) && id.endsWith(path);
+  return isPart ? id.slice(at) : path;
+}
+
+function fileFacts(file: ApiWorkbook['file']): Pick<WorkbookRow, 'sizeBytes' | 'sha256'> {
+  return {
+    ...(typeof file?.size === 'number' ? { sizeBytes: file.size } : {}),
+    ...(typeof file?.digest === 'string' ? { sha256: file.digest.toLowerCase() } : {}),
+  };
 }

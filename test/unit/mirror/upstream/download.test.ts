@@ -7,7 +7,7 @@ import {
   restHeaders,
   resumesAtBytes,
 } from '../../../../src/mirror/upstream/download.ts';
-import { strongTag } from '../../../../src/mirror/upstream/headers.ts';
+import { strongTag } from '../../../../src/mirror/upstream/answers.ts';
 
 const PART: Part = { tag: '"a"', totalBytes: 1000, sizeBytes: 400 };
 const REST = { etag: '"a"', 'content-range': 'bytes 400-999/1000', 'content-length': '600' };
