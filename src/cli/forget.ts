@@ -12,7 +12,7 @@ import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts'
 import { owns } from '../mirror/plan/shard.ts';
 import type { Published } from '../mirror/plan/published.ts';
 import { branchSegment, type TargetId, targetKey } from '../mirror/upstream/listing.ts';
-import { writeApproval } from '../mirror/store/approvals.ts';
+import { writeApproval } from '../mirror/store/requests.ts';
 import { readTargetList } from '../mirror/store/target-list.ts';
 import type { MirrorStore } from '../mirror/store/store.ts';
 import { confirmed, shown } from './approve.ts';

@@ -21,7 +21,7 @@ import {
   type PollAnswer,
   pollAnswer,
   withdrawPoll,
-} from '../mirror/store/poll-requests.ts';
+} from '../mirror/store/requests.ts';
 import { otherInstances } from '../mirror/store/shards/other-instances.ts';
 import type { Outcome } from './output.ts';
 import { settingsOf } from './settings-flags.ts';

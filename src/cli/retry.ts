@@ -7,7 +7,7 @@ import { likely } from '../lib/text/nearest.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { statusOfTargets } from '../app/target-status.ts';
 import { readLockHolder } from '../lib/disk/lock.ts';
-import { requestRetry } from '../mirror/store/retries.ts';
+import { requestRetry } from '../mirror/store/requests.ts';
 import { type Outcome, printOutcome, tell } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
 import { progressOf, sync } from './sync.ts';

@@ -1,7 +1,7 @@
 import { EXIT_CODES, exitCodeOf, MirrorError } from '../../lib/errors/errors.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import type { PassReport } from '../../mirror/pass/pass.ts';
-import type { PollAnswer } from '../../mirror/store/poll-requests.ts';
+import type { PollAnswer } from '../../mirror/store/requests.ts';
 import type { MirrorStore } from '../../mirror/store/store.ts';
 
 /** How a pass ended: with its report, or with the reason why it failed as a whole. */

@@ -2,7 +2,6 @@ import { publishesWhole } from './publish/publishing.ts';
 import type { RetentionPolicy } from '../plan/retention.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { createActivity } from './publish/activity.ts';
-import { readApprovals, removeApprovals } from './approvals.ts';
 import { prepareDirectory, usable } from './directory.ts';
 import { examineFileSystem, type FileSystemWants, refuseMounts } from './probes.ts';
 import { refuseForeignDirectory } from './first-start.ts';
@@ -20,8 +19,14 @@ import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import { publishStage } from './publish/publish.ts';
 import { moveTree, retireTree } from './publish/relocate.ts';
 import { recover } from './publish/recover.ts';
-import { answerPolls, takePolls } from './poll-requests.ts';
-import { readRetries, removeRetries } from './retries.ts';
+import {
+  answerPolls,
+  readApprovals,
+  readRetries,
+  removeApprovals,
+  removeRetries,
+  takePolls,
+} from './requests.ts';
 import type { Shard } from '../plan/shard.ts';
 import { lockForWriting, withCommonLock } from './shards/directory-locks.ts';
 import { type IsOwn, ownTreesIn } from './shards/other-instances.ts';

@@ -1,5 +1,4 @@
 import { onDisk } from '../../lib/errors/disk-errors.ts';
-import { readApprovals } from './approvals.ts';
 import { knownDirectoryId } from './directory.ts';
 import { createInventory } from './inventory.ts';
 import { layoutOf, manifestPath } from './layout.ts';
@@ -7,7 +6,7 @@ import { readLeases } from './leases/lease-files.ts';
 import { readManifest } from './manifest-file.ts';
 import type { Shard } from '../plan/shard.ts';
 import { ownTreesIn } from './shards/other-instances.ts';
-import { readRetries } from './retries.ts';
+import { readApprovals, readRetries } from './requests.ts';
 import { readFormerAddress } from './target-list.ts';
 import type { MirrorStore } from './store.ts';
 

@@ -8,7 +8,7 @@ import type { DriftedTrees } from './verify/drifted-trees.ts';
 import type { ExamineDepth } from './verify/examine.ts';
 import type { Inventory, InventoryReading } from './inventory.ts';
 import type { DirectoryLayout } from './layout.ts';
-import type { PollAnswer, takePolls } from './poll-requests.ts';
+import type { PollAnswer, takePolls } from './requests.ts';
 import type { PublishResult, Repair } from './publish/publish.ts';
 import type { ShowStage } from './publish/show.ts';
 import type { Stage } from './publish/stage.ts';

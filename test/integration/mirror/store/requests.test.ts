@@ -12,7 +12,7 @@ import {
   pollAnswer,
   takePolls,
   withdrawPoll,
-} from '../../../../src/mirror/store/poll-requests.ts';
+} from '../../../../src/mirror/store/requests.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const FAILED: PollAnswer = {
