@@ -3,23 +3,10 @@ import { knownDirectoryId, makeDirectoryId, usable } from './directory.ts';
 import type { Inventory } from './inventory.ts';
 import type { DirectoryLayout } from './layout.ts';
 import type { PublishContext } from './publish/commit.ts';
-import { type IsOwn, otherInstances } from './shards/other-instances.ts';
+import { otherInstances } from './shards/other-instances.ts';
 import type { MirrorStore } from './store.ts';
-import { readTargetList, writeTargetList } from './target-list.ts';
 import { DriftedTrees, readDriftNote, writeDriftNote } from './verify/drifted-trees.ts';
 import { findAllDrifted } from './verify/find-drift.ts';
-
-/** Makes the inventory of a directory that has targets, but was filled before there were inventories. */
-export async function listTargetsOnce(
-  { layout, now }: PublishContext,
-  inventory: Inventory,
-  chooseOwn: () => Promise<IsOwn>,
-): Promise<void> {
-  if ((await readTargetList(layout)).kind !== 'missing') return;
-  const present = await inventory.read();
-  if (present.published.length + present.others.length > 0)
-    await writeTargetList(layout, present, await chooseOwn(), { awaited: [] }, now());
-}
 
 /**
  * Finds out which directory this is, and what in it is to be put right. A directory that was copied or restored is looked at as a

@@ -33,6 +33,8 @@ export interface Inventory {
 
 /** The targets that an inventory found. */
 export interface InventoryReading {
+  /** The paths of all manifests, sorted. */
+  readonly paths: readonly string[];
   readonly published: readonly Published[];
   /** The trees there that other instances mirror. */
   readonly others: readonly OtherTree[];
@@ -42,22 +44,18 @@ export interface InventoryReading {
   readonly trees: ReadonlyMap<string, RememberedTree>;
 }
 
-/** A manifest as it was last read, with the stamp of its file; neither where it cannot be understood. */
-interface KnownManifest {
-  readonly stamp: string;
-  readonly tree: RememberedTree | null;
-  readonly other: OtherTree | null;
-}
-
 /** The rules of an inventory. */
 interface InventoryOptions {
   /** Receives the targets of the trees that links lead to, by the names of these. */
   readonly linked?: Map<string, string>;
-  /**
-   * Asked at each reading for who tells whether a repository is this instance's; the same function for as long as it says the same.
-   * Left out where all that is there is.
-   */
+  /** Finds out, at each reading, which repositories are this instance's. Left out where all are. */
   readonly chooseOwn?: () => Promise<(repositoryId: string) => boolean>;
+}
+
+/** A manifest as it was last read; `tree` is null where it cannot be understood. */
+interface KnownManifest {
+  readonly stamp: string;
+  readonly tree: RememberedTree | null;
 }
 
 /** Makes an inventory that reads a manifest only when its file is not the one that was summarised before. */
@@ -69,41 +67,43 @@ export function createInventory(
   }: InventoryOptions = {},
 ): Inventory {
   let known = new Map<string, KnownManifest>();
-  /** By whom the known trees were judged. */
-  let judge: ((repositoryId: string) => boolean) | null = null;
+  let ofOthers: ReadonlySet<string> = new Set();
   return {
     recall: (trees) => {
-      judge = null;
       for (const tree of trees) {
         const { path } = tree.summary;
-        if (!known.has(path)) known.set(path, { stamp: tree.stamp, tree, other: null });
+        if (!known.has(path)) known.set(path, { stamp: tree.stamp, tree });
       }
     },
-    isOthers: (path) => (known.get(path)?.other ?? null) !== null,
+    isOthers: (path) => ofOthers.has(path),
     note: (path, manifest) =>
       onDisk('looking at a manifest', async () => {
         const stamp = await manifestStamp(layout, path);
         if (stamp === null) return null;
         const tree = rememberedTree(stamp, summaryOf(manifest, path));
-        known.set(path, { stamp, tree, other: null });
+        known.set(path, { stamp, tree });
         return tree;
       }),
     read: () =>
       onDisk('reading the manifests', async () => {
         const isOwn = await chooseOwn();
-        const isJudged = isOwn === judge;
+        const paths = await manifestPaths(layout);
         const present = new Map<string, KnownManifest>();
         const published: Published[] = [];
         const others: OtherTree[] = [];
         const unreadable: string[] = [];
         const trees = new Map<string, RememberedTree>();
-        await forEachInSlices(await manifestPaths(layout), (path) => {
+        await forEachInSlices(paths, (path) => {
           try {
-            const found = lookAt(layout, path, known.get(path), isOwn, isJudged);
+            const found = readUnlessKnown(layout, path, known.get(path));
             if (found === null) return;
             present.set(path, found);
-            if (found.other !== null) others.push(found.other);
             if (found.tree === null) return;
+            const { repository, branch } = found.tree.summary;
+            if (!isOwn(repository.id)) {
+              others.push({ path, repositoryId: repository.id, fullName: repository.fullName, branch });
+              return;
+            }
             trees.set(path, found.tree);
             const place = treeAt(layout, path);
             if (place.kind === 'link') linked.set(place.name, path);
@@ -113,42 +113,26 @@ export function createInventory(
           }
         });
         known = present;
-        judge = isOwn;
-        return { published, others, unreadable, trees };
+        ofOthers = new Set(others.map(({ path }) => path));
+        return { paths, published, others, unreadable, trees };
       }),
   };
 }
 
-/** The known summary of a target's manifest while its file is the same, else one newly read; null where there is no file. */
-function lookAt(
+/** What is known of a target's manifest while its file is the same, else what is read now; null where there is no file. */
+function readUnlessKnown(
   layout: DirectoryLayout,
   path: string,
   known: KnownManifest | undefined,
-  isOwn: (repositoryId: string) => boolean,
-  isJudged: boolean,
 ): KnownManifest | null {
   const file = manifestPath(layout, path);
   const stats = statsNow(file);
   if (stats === null) return null;
   const stamp = stampOf(stats);
-  if (known?.stamp === stamp && (isJudged || isStillSo(known, isOwn))) return known;
+  if (known?.stamp === stamp) return known;
   const text = unlessMissingNow(() => readNow(file));
   const manifest = text === null ? null : parseManifest(text);
-  if (manifest === null) return { stamp, tree: null, other: null };
-  const { repository, branch } = manifest;
-  return isOwn(repository.id)
-    ? { stamp, tree: rememberedTree(stamp, summaryOf(manifest, path)), other: null }
-    : {
-        stamp,
-        tree: null,
-        other: { path, repositoryId: repository.id, fullName: repository.fullName, branch },
-      };
-}
-
-/** Whether a tree belongs to who it belonged to when it was looked at last. */
-function isStillSo({ tree, other }: KnownManifest, isOwn: (repositoryId: string) => boolean): boolean {
-  if (tree !== null) return isOwn(tree.summary.repository.id);
-  return other === null || !isOwn(other.repositoryId);
+  return { stamp, tree: manifest === null ? null : rememberedTree(stamp, summaryOf(manifest, path)) };
 }
 
 function rememberedTree(stamp: string, summary: TreeSummary): RememberedTree {

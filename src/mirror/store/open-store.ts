@@ -35,7 +35,7 @@ import { showStage } from './publish/show.ts';
 import { openStage, type Stage } from './publish/stage.ts';
 import { sweep } from './publish/sweep.ts';
 import { findLost, readFormerAddress, readTargetList, writeTargetList } from './target-list.ts';
-import { identify, listTargetsOnce } from './identity.ts';
+import { identify } from './identity.ts';
 import type { MirrorStore } from './store.ts';
 
 /** How a store is opened. */
@@ -90,11 +90,9 @@ async function storeIn(
   const recovered = await recover(context);
   const chooseOwn = ownTreesIn(layout, options.shard ?? null);
   const inventory = createInventory(layout, { linked: context.linked, chooseOwn });
-  const { id, drifted } = await withCommonLock(layout, native, async () => {
-    const identity = await identify(context, inventory, options.onScanned);
-    await usable(layout.root, () => listTargetsOnce(context, inventory, chooseOwn));
-    return identity;
-  });
+  const { id, drifted } = await withCommonLock(layout, native, () =>
+    identify(context, inventory, options.onScanned),
+  );
   return {
     layout,
     shard: options.shard ?? null,

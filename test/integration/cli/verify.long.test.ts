@@ -439,11 +439,11 @@ describe('verify', () => {
   it('tells an inventory that is damaged, and says where there is none', async () => {
     const { mirror } = await mirrored();
     const file = join(mirror.directory, 'inventory.json');
-    await writeFile(file, (await readFile(file, 'utf8')).replace('Texts', 'Taxts'));
+    await writeFile(file, (await readFile(file, 'utf8')).replace('Texts/main', '../Texts'));
     const report = await verified(mirror.directory);
     expect(isClean(report)).toBe(false);
     expect(String(describeVerification(report))).toContain(
-      'inventory.json cannot be used, so that it cannot be told whether targets are lost: its checksum does not match.',
+      'inventory.json cannot be used, so that it cannot be told whether targets are lost: its field "targets.1.path" is not what an inventory has there.',
     );
     await rm(file);
     const without = await verified(mirror.directory);

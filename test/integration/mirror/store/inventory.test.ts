@@ -85,6 +85,7 @@ describe('an inventory', () => {
 
   it('is empty where nothing was ever published', async () => {
     expect(await createInventory(layoutOf(join(await temporaryFolder(), 'none'))).read()).toEqual({
+      paths: [],
       published: [],
       others: [],
       unreadable: [],
