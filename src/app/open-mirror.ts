@@ -7,7 +7,7 @@ import type { EventSink } from './events.ts';
 import type { State } from '../mirror/state/state.ts';
 import { openStore } from '../mirror/store/open-store.ts';
 import type { MirrorStore } from '../mirror/store/store.ts';
-import type { PullEnd } from '../mirror/pass/results.ts';
+import type { EndedResult } from '../mirror/pass/results.ts';
 import { type BeginWork, PullScheduler } from '../mirror/pass/pull-scheduler.ts';
 import { ReportedOnce } from '../mirror/pass/reported-once.ts';
 import type { PassPolicy } from '../mirror/pass/pass.ts';
@@ -133,7 +133,7 @@ export async function openMirror(
     tellOpened(store, emit);
     const { state } = await openRecalledState(settings, store, false, emit);
     let onPublished: PassContext['onPublished'] = () => {};
-    const scheduler = new PullScheduler<PullEnd>(outlastsPasses, undefined, beginWork);
+    const scheduler = new PullScheduler<EndedResult>(outlastsPasses, undefined, beginWork);
     const lasting = {
       onPublished: (...published: Parameters<typeof onPublished>) => onPublished(...published),
       onProgress,
@@ -199,7 +199,7 @@ interface Setups {
   readonly close: () => Promise<void>;
 }
 
-function createSetups(first: Setup, scheduler: PullScheduler<PullEnd>): Setups {
+function createSetups(first: Setup, scheduler: PullScheduler<EndedResult>): Setups {
   let current = first;
   let replaced: readonly Setup[] = [];
   const closeReplaced = async (): Promise<void> => {

@@ -13,7 +13,7 @@ import type { SettingsFor } from '../../src/config/schema.ts';
 import { MirrorError } from '../../src/lib/errors/errors.ts';
 import type { Trigger } from '../../src/mirror/pass/events.ts';
 import type { EventName, MirrorEvent } from '../../src/app/events.ts';
-import type { PullEnd } from '../../src/mirror/pass/results.ts';
+import type { EndedResult } from '../../src/mirror/pass/results.ts';
 import type { PullScheduler } from '../../src/mirror/pass/pull-scheduler.ts';
 import { type PassReport, runPass } from '../../src/mirror/pass/pass.ts';
 import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from './fake-service.ts';
@@ -48,7 +48,7 @@ export interface PassOptions {
   readonly aheadMs?: number;
   readonly signal?: AbortSignal;
   /** in place of the mirror's own scheduler. */
-  readonly scheduler?: PullScheduler<PullEnd>;
+  readonly scheduler?: PullScheduler<EndedResult>;
   /** In place of parts of the mirror's own context. */
   readonly parts?: Partial<Pick<Mirror['context'], 'store' | 'state' | 'emit'>>;
 }

@@ -7,7 +7,7 @@ import type { PassEventSink } from './events.ts';
 import type { ReportedOnce } from './reported-once.ts';
 import type { PullMonitor } from './pull-monitor.ts';
 import type { PullScheduler } from './pull-scheduler.ts';
-import type { PullEnd } from './results.ts';
+import type { EndedResult } from './results.ts';
 
 /** A new state of a target. */
 export interface NewState {
@@ -47,5 +47,5 @@ export interface PassContext {
   /** Knows how far the pulls are. */
   readonly monitor: PullMonitor;
   /** Where pulls wait for their slots, and run. */
-  readonly scheduler: PullScheduler<PullEnd>;
+  readonly scheduler: PullScheduler<EndedResult>;
 }

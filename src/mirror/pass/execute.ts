@@ -1,12 +1,13 @@
-import type { Action, HoldAction, PullAction } from '../plan/actions.ts';
+import type { Action, HoldAction, PullAction, RetireAction } from '../plan/actions.ts';
+import { isApproved } from '../plan/guard.ts';
 import type { Manifest } from '../store/manifest.ts';
 import type { Outcome } from '../plan/record.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
 import { type ExecutePolicy, type Execution, failed, leaseNoter, type PlannedPass } from './execution.ts';
 import { type ActionResult, type EndedResult, resultOf } from './results.ts';
-import { retireAll, type Retirement } from './gone.ts';
+import { isReachable, notFoundError } from './gone.ts';
 import type { PassContext } from './context.ts';
-import { pullAll, unfinishedResult } from './pulls.ts';
+import { pullAll, repositoryFacts, unfinishedResult } from './pulls.ts';
 import { forget, recordAll, withdraw } from './remember.ts';
 
 /**
@@ -25,14 +26,12 @@ export async function executePlan(
   const execution: Execution = { context, policy, listing, ...planned, signal, noteLease };
   await callOffUnwanted(execution);
   const { done, untouched, pulls } = await doWithoutContents(execution);
-  const { results: pulled, gone } = await pullAll(execution, pulls);
-  const retirements = [
-    ...dueRetirements(execution.plan, [...untouched, ...pulled]),
-    ...gone.map((action): Retirement => ({ action, target: action.target, reason: 'branch-gone' })),
-  ];
-  const retired = await retireAll(execution, retirements);
+  const pulled = await pullAll(execution, pulls);
+  const retired: EndedResult[] = [];
+  for (const action of dueRetirements(execution.plan, [...untouched, ...pulled]))
+    retired.push(await retire(execution, action));
   // Of a duplicate nothing is remembered: record and approval are those of the tree that counts.
-  const counting = retired.filter((_, index) => retirements[index]?.reason !== 'duplicate');
+  const counting = retired.filter(({ action }) => action.reason !== 'duplicate');
   await recordAll(execution, counting);
   const others = [...done, ...untouched, ...pulled];
   await forget(execution, [...others, ...retired]);
@@ -54,14 +53,10 @@ function isStillPulling({ reason }: Action): boolean {
  * The trees that are to leave the mirror now. That of a gone repository stays in its place until the new one's, which was to take
  * it, is there.
  */
-function dueRetirements(plan: readonly Action[], results: readonly ActionResult[]): Retirement[] {
+function dueRetirements(plan: readonly Action[], results: readonly ActionResult[]): RetireAction[] {
   const waiting = results.filter(({ outcome }) => KEEPS_PLACE.has(outcome.kind));
   const places = new Set(waiting.map(({ action }) => action.path));
-  return plan.flatMap((action) =>
-    action.kind === 'retire' && !places.has(action.path)
-      ? [{ action, target: action.target, reason: action.reason }]
-      : [],
-  );
+  return plan.filter((action) => action.kind === 'retire').filter(({ path }) => !places.has(path));
 }
 
 /** Outcomes of pulls after which what is published stays where it is. */
@@ -123,4 +118,40 @@ function renamed(manifest: Manifest, repository: Action['repository']): Manifest
       : file,
   );
   return { ...manifest, repository: { ...manifest.repository, id, name, fullName, url }, files };
+}
+
+/** Moves a tree out of the mirror, unless another repository's stands in its place by now, or its branch is back. */
+async function retire(execution: Execution, action: RetireAction): Promise<EndedResult> {
+  const { context, approvals, signal } = execution;
+  const { path, target, reason } = action;
+  try {
+    const manifest = await context.store.manifest(path);
+    const isStillThere = manifest?.repository.id === target.repositoryId && manifest.branch === target.branch;
+    if (isStillThere) {
+      if (reason === 'branch-gone' && (await isBack(execution, action)))
+        return resultOf(action, { kind: 'held' });
+      const subject = 'target';
+      if (isApproved(approvals, target, { subject, digest: null }))
+        context.emit({ name: 'deletion.approved', target: path, subject });
+      await context.store.retire(path, signal);
+      context.emit({ name: 'target.retired', target: path, reason });
+    }
+    return resultOf(action, { kind: 'retired' });
+  } catch (error) {
+    return failed(execution, action, error);
+  }
+}
+
+/**
+ * Whether the service has contents of a branch again, which no list may show: this is the last of the answers that must lack it.
+ * @throws MirrorError `contents.not_found` where nothing of its repository is found
+ */
+async function isBack(
+  { context: { service }, listing, plan, signal }: Execution,
+  action: RetireAction,
+): Promise<boolean> {
+  const facts = repositoryFacts(listing, plan)(action);
+  if (!(await isReachable(service, action, facts, signal))) throw notFoundError(action);
+  const { repository } = facts;
+  return service.exists({ repository, branch: action.target.branch, path: '', signal });
 }

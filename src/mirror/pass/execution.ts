@@ -22,7 +22,6 @@ export interface ExecutePolicy {
   /** A pull that takes longer is no prompt one: it gives its place to the next one. In milliseconds. */
   readonly slowAfterMs: number;
   readonly retry: RetryPolicy;
-  readonly retireAfterPasses: number;
   readonly guard: GuardPolicy;
   readonly pageCache: PageCachePolicy;
   /** See `PlanPolicy.verdictDigest`. */
@@ -80,7 +79,7 @@ export interface Pull extends Reception, Pick<Execution, 'approvals' | 'noteLeas
   readonly record: TargetRecord;
   /** The remembered summary of its published tree; null for none. */
   readonly tree: RememberedTree | null;
-  readonly turn: Pick<Turn, 'isAwaited' | 'toPublish'>;
+  readonly turn: Pick<Turn, 'toPublish'>;
 }
 
 /** Makes a function that reports each lease that something waits for, once. */

@@ -31,8 +31,7 @@ import { receiveWorkbooks, rowsNow } from './receive-workbooks.ts';
 
 /** The end of a pull: its result, and the events about it. */
 export interface Pulled {
-  /** Null when the service no longer has the target, and it is time to retire it. */
-  readonly result: EndedResult | null;
+  readonly result: EndedResult;
   /** Events to emit once the result is recorded. */
   readonly news: readonly PassEvent[];
 }
@@ -123,7 +122,7 @@ async function compareWithList(
 /** The end of a pull that published what is new, and that verified nothing. */
 function unverified(pull: Pull, { result, news }: Pulled, doubtful: ContradictedError): Pulled {
   const { outcome } = failed(pull, pull.action, doubtful);
-  if (result?.outcome.kind !== 'pulled' || outcome.kind !== 'failed') return { result, news };
+  if (result.outcome.kind !== 'pulled' || outcome.kind !== 'failed') return { result, news };
   const { publishedAtMs, tree } = result.outcome;
   const published = tree === null ? {} : { published: { publishedAtMs, tree } };
   // A failure is all that there is to tell where nothing was published.

@@ -6,33 +6,27 @@ import { emptyRecord, type TargetRecord } from '../plan/record.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
 import { slotsFor } from '../plan/fair-queue.ts';
 import type { Execution, Pull, RepositoryFacts } from './execution.ts';
-import { type ActionResult, type PullEnd, resultOf } from './results.ts';
+import type { ActionResult, EndedResult } from './results.ts';
 import type { BegunPull, QueuedPull } from './pull-scheduler.ts';
 import { pullTarget } from './pull.ts';
 import { recordPull, recordQueued } from './remember.ts';
 
-/** The results of the pulls of a pass. */
-export interface PulledAll {
-  /** One for each pull that is not among `gone`; what has ended is recorded. */
-  readonly results: readonly ActionResult[];
-  /** Pulls of targets that the service no longer has, and that it is time to retire. */
-  readonly gone: readonly PullAction[];
-}
-
 /**
  * Pulls targets in the order of the scheduler, and records what becomes of each, for as long as the scheduler makes the pass wait.
+ * @returns a result for each
  * @throws MirrorError `credentials.refused`, `pass.abandoned`, `internal.defect`
  */
-export async function pullAll(execution: Execution, actions: readonly PullAction[]): Promise<PulledAll> {
+export async function pullAll(
+  execution: Execution,
+  actions: readonly PullAction[],
+): Promise<readonly ActionResult[]> {
   const { concurrency, slowAfterMs } = execution.policy;
   await recordQueued(execution, actions);
   const pulls = queuePulls(execution, actions);
-  const ends = await execution.context.scheduler.run(pulls, { slots: slotsFor(concurrency), slowAfterMs });
-  const results = ends.flatMap((end) => (end.kind === 'recorded' ? [end.result] : []));
-  const gone = ends.flatMap((end) => (end.kind === 'gone' ? [end.action] : []));
-  const ended = new Set([...results.map(({ action }) => action), ...gone].map(keyOf));
-  const unfinished = actions.filter((action) => !ended.has(keyOf(action)));
-  return { results: [...results, ...unfinished.map((action) => unfinishedResult(execution, action))], gone };
+  const ended = await execution.context.scheduler.run(pulls, { slots: slotsFor(concurrency), slowAfterMs });
+  const keys = new Set(ended.map(({ action }) => keyOf(action)));
+  const unfinished = actions.filter((action) => !keys.has(keyOf(action)));
+  return [...ended, ...unfinished.map((action) => unfinishedResult(execution, action))];
 }
 
 function keyOf({ target }: Action): string {
@@ -49,10 +43,10 @@ export function unfinishedResult({ context }: Pick<Execution, 'context'>, action
 function queuePulls(
   { context, policy, listing, records, trees, approvals, plan, signal, noteLease }: Execution,
   actions: readonly PullAction[],
-): QueuedPull<PullEnd>[] {
+): QueuedPull<EndedResult>[] {
   if (actions.length === 0) return [];
   const factsFor = repositoryFacts(listing, plan);
-  return actions.map((action): QueuedPull<PullEnd> => {
+  return actions.map((action): QueuedPull<EndedResult> => {
     const facts = factsFor(action);
     const { repository } = facts;
     const record = records.get(keyOf(action)) ?? emptyRecord(action.target);
@@ -118,7 +112,7 @@ function waitingSinceMs({ verifiedAtMs, failure }: TargetRecord): number {
 }
 
 /** Begins a pull, and reports it where it takes long. */
-function beginPull(pull: Pull, leaveSignals: () => void): BegunPull<PullEnd> {
+function beginPull(pull: Pull, leaveSignals: () => void): BegunPull<EndedResult> {
   const { emit, now } = pull.context;
   const target = pull.action.path;
   const startedAtMs = now();
@@ -136,31 +130,24 @@ function beginPull(pull: Pull, leaveSignals: () => void): BegunPull<PullEnd> {
   };
 }
 
-/**
- * Pulls a target and records the outcome, except for a target that is gone: the waiting pass disposes of that one. Repairs known
- * differences in its tree at the same time.
- */
-async function pullAndRecord(pull: Pull, onEnd: (result: string) => void): Promise<PullEnd> {
-  const { action, context, turn } = pull;
+/** Pulls a target and records the outcome. Repairs known differences in its tree at the same time. */
+async function pullAndRecord(pull: Pull, onEnd: (result: string) => void): Promise<EndedResult> {
+  const { context } = pull;
   const endRepair = beginRepair(pull);
   let became = '';
   try {
     const { result, news } = await pullTarget(pull);
-    became = result?.outcome.kind ?? 'gone';
-    if (result === null && turn.isAwaited()) return { kind: 'gone', action };
-    // Trees leave the mirror within a pass, where the guard sees all of them: the next one finds that the time has come.
-    const ended = result ?? resultOf(action, { kind: 'missing' });
-    became = ended.outcome.kind;
-    await recordPull(pull, ended);
+    became = result.outcome.kind;
+    await recordPull(pull, result);
     // Emitted after recording: a listener that reads the records must find the news there.
     for (const event of news) context.emit(event);
-    return { kind: 'recorded', result: ended };
+    return result;
   } catch (error) {
     const { code } = toMirrorError(error);
     became = code === 'pass.abandoned' ? 'called off' : code;
     throw error;
   } finally {
-    endRepair(became === 'pulled' || became === 'gone');
+    endRepair(became === 'pulled');
     onEnd(became);
   }
 }

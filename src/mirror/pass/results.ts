@@ -1,4 +1,4 @@
-import type { Action, PullAction } from '../plan/actions.ts';
+import type { Action } from '../plan/actions.ts';
 import type { Outcome } from '../plan/record.ts';
 
 /** One action with its outcome, the bytes downloaded for it, and the number of files that it changed. */
@@ -19,11 +19,6 @@ export interface Unfinished {
 export interface EndedResult extends ActionResult {
   readonly outcome: Outcome;
 }
-
-/** The end of a pull: recorded, or of a target that the service has no longer, and whose time has come. */
-export type PullEnd =
-  | { readonly kind: 'recorded'; readonly result: EndedResult }
-  | { readonly kind: 'gone'; readonly action: PullAction };
 
 /** The result of an action that moved no bytes. */
 export function resultOf(action: Action, outcome: Outcome): EndedResult {

@@ -80,8 +80,6 @@ export function isApproved(
 export interface DeletionFacts {
   /** How many targets are mirrored, or were before. */
   readonly total: number;
-  /** Further deletions of the pass that are judged elsewhere, and count. */
-  readonly others: number;
   readonly limit: DeletionLimit;
   readonly approvals: Approvals;
   /** Holds of the pass before, by target key. */
@@ -96,9 +94,9 @@ export interface DeletionFacts {
 export function holdTogether<T extends { readonly target: TargetId }>(
   subject: 'target' | 'deselected',
   deletions: readonly T[],
-  { total, others, limit, approvals, records }: DeletionFacts,
+  { total, limit, approvals, records }: DeletionFacts,
 ): readonly T[] {
-  const isTooMuch = exceedsLimit(limit, deletions.length + others, total);
+  const isTooMuch = exceedsLimit(limit, deletions.length, total);
   return deletions.filter(({ target }) => {
     if (isApproved(approvals, target, { subject, digest: null })) return false;
     const before = records.get(targetKey(target))?.held;

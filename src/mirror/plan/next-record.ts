@@ -130,7 +130,7 @@ function afterOutcome(before: TargetRecord, step: RecordStep, policy: RetryPolic
     case 'guarded':
       return guardedRecord({ ...record, decisions }, outcome, nowMs, policy);
     case 'missing':
-      return { ...record, decisions, missingPasses: record.missingPasses + 1, failure: null, held: null };
+      return missingRecord({ ...record, decisions }, nowMs, policy);
     case 'absent':
       return {
         ...seen,
@@ -162,6 +162,14 @@ function failedRecord(
   };
 }
 
+/** One more answer without the target. A retirement that is held stays held, and the next look is due later. */
+function missingRecord(record: TargetRecord, nowMs: number, policy: RetryPolicy): TargetRecord {
+  const { held, missingPasses } = record;
+  const isHeldWhole = held?.subject === 'target' || held?.subject === 'restored';
+  const heldOn = isHeldWhole ? { ...held, nextLookAtMs: nowMs + policy.slowRetryMs } : null;
+  return { ...record, missingPasses: missingPasses + 1, failure: null, held: heldOn };
+}
+
 /** A target that is gone stays so while it is held, so that an approval need not wait for further answers. */
 function guardedRecord(
   record: TargetRecord,
@@ -191,7 +199,7 @@ function heldSince(
     ...(isSame && before.deletions > held.deletions ? { deletions: before.deletions, of: before.of } : {}),
     fingerprint,
     sinceMs: isSame ? before.sinceMs : nowMs,
-    nextLookAtMs: nowMs + policy.slowRetryMs,
+    nextLookAtMs: isSame && before.nextLookAtMs > nowMs ? before.nextLookAtMs : nowMs + policy.slowRetryMs,
     first: held.first ?? (isSame ? before.first : []),
   };
 }

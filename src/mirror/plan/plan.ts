@@ -58,16 +58,21 @@ function decide(candidate: Candidate, record: TargetRecord, input: PlanFacts): A
   }
   if (candidate.moved) return decideMoved(candidate, record, input);
   if (candidate.listed === null) return decideGone(candidate, record, input);
-  if (candidate.superseded !== 'no') {
-    return candidate.superseded === 'published' && input.listing.repositoriesComplete
-      ? { ...common(candidate), kind: 'retire', reason: 'branch-known' }
-      : hold(candidate, 'superseded');
-  }
+  if (candidate.superseded !== 'no') return decideSuperseded(candidate, record, input);
   const occupied = decideOccupied(candidate, input);
   if (occupied !== null) return occupied;
-  const action = decidePull(candidate, record, input);
-  if (action.kind === 'keep') return action;
+  const action = decideBranchGone(candidate, record, input) ?? decidePull(candidate, record, input);
+  if (action.kind === 'keep' || action.kind === 'retire') return action;
   return decideHeld(candidate, record, input) ?? decideFailed(candidate, record, input) ?? action;
+}
+
+/** The branch `HEAD` of a repository of which a named branch is known now. */
+function decideSuperseded(candidate: Candidate, record: TargetRecord, input: PlanInput): Action {
+  if (candidate.superseded === 'known' || !input.listing.repositoriesComplete)
+    return hold(candidate, 'superseded');
+  return isRestored(candidate.published, record, input.approvals)
+    ? holdRestored(candidate, input)
+    : { ...common(candidate), kind: 'retire', reason: 'branch-known' };
 }
 
 /** A tree that a person had forgotten, and that would not be mirrored again: deselected, another instance's, or gone from the service. */
@@ -106,6 +111,24 @@ function decideGone(candidate: Candidate, record: TargetRecord, input: PlanFacts
       reason: 'repository-gone',
     }
   );
+}
+
+/**
+ * A branch of which the service had no contents in all answers that it takes but the last one, for which the retirement itself asks.
+ * While the retirement is held, the contents are looked for from time to time: without a list of workbooks nothing else shows that the
+ * branch is back.
+ */
+function decideBranchGone(candidate: Candidate, record: TargetRecord, input: PlanInput): Action | null {
+  const { held, missingPasses } = record;
+  const { policy, approvals, nowMs } = input;
+  const isLast = missingPasses > 0 && missingPasses + 1 >= policy.retireAfterPasses;
+  const isDue = isLast && whenAbsent(candidate, input) === 'count-as-missing';
+  if (!isDue) return null;
+  const isApprovedNow = isApproved(approvals, candidate.target, { subject: 'target', digest: null });
+  if (held !== null && nowMs >= held.nextLookAtMs && !isApprovedNow) return null;
+  return isRestored(candidate.published, record, approvals)
+    ? holdRestored(candidate, input)
+    : { ...common(candidate), moveFrom: null, kind: 'retire', reason: 'branch-gone' };
 }
 
 /** On a disk of its own a tree that another instance mirrors stays until a person lets it go. */

@@ -1,4 +1,4 @@
-import type { Action } from './actions.ts';
+import type { Action, RetireReason } from './actions.ts';
 import { type Approvals, type HeldDeletion, holdTogether, isApproved } from './guard.ts';
 import type { PlanInput } from './plan-input.ts';
 import type { TargetRecord } from './record.ts';
@@ -7,31 +7,32 @@ import type { Candidate } from './targets.ts';
 import type { Published } from './published.ts';
 
 /** How many targets are mirrored of those that are selected: what a share of them refers to. */
-export function mirroredTargets(plan: readonly Action[]): number {
+function mirroredTargets(plan: readonly Action[]): number {
   return plan.filter((action) => action.published !== null && action.reason !== 'not-selected').length;
 }
+
+/**
+ * The retirements that the guard judges. The target stays where `HEAD` gives way to a named branch, a duplicate to its double, or a copy
+ * to that of another instance; a forgotten one goes because a person named it.
+ */
+const GUARDED: ReadonlySet<RetireReason> = new Set(['repository-gone', 'branch-gone']);
 
 /** Holds the retirements of a pass when they are too many, and what was to take the places of their trees. */
 export function guardRetirements(
   plan: readonly Action[],
   { policy, records, approvals }: PlanInput,
 ): Action[] {
-  const due = plan.filter((action) => action.kind === 'retire' && action.reason === 'repository-gone');
+  const due = plan.filter((action) => action.kind === 'retire' && GUARDED.has(action.reason));
   const total = mirroredTargets(plan);
-  const missingPasses = (action: Action): number => records.get(targetKey(action.target))?.missingPasses ?? 0;
-  // Branches that the service very likely has no longer: whether it has is asked in the same pass.
-  const others = plan.filter(
-    (action) => action.reason === 'confirm-gone' && missingPasses(action) + 1 >= policy.retireAfterPasses,
-  ).length;
   const held = new Set<Action>(
-    holdTogether('target', due, { total, others, limit: policy.guard.targets, approvals, records }),
+    holdTogether('target', due, { total, limit: policy.guard.targets, approvals, records }),
   );
   const heldPaths = new Set([...held].map((action) => action.path));
   return plan.map((action) => {
     const { target, repository, path, published, fingerprint, moveFrom } = action;
     const same = { target, repository, path, published, fingerprint };
     if (held.has(action)) {
-      const guarded = { subject: 'target', deletions: held.size + others, of: total, digest: null } as const;
+      const guarded = { subject: 'target', deletions: held.size, of: total, digest: null } as const;
       const reason = 'deletion-guard';
       return { ...same, moveFrom, kind: 'hold', reason, untilMs: null, missing: false, guarded };
     }
@@ -63,7 +64,7 @@ export function heldDeselections(
   if (deselected.length === 0) return new Map();
   const total = mirrored.filter(({ selected }) => selected).length + deselected.length;
   const limit = policy.guard.targets;
-  const held = holdTogether('deselected', deselected, { total, others: 0, limit, approvals, records });
+  const held = holdTogether('deselected', deselected, { total, limit, approvals, records });
   const deletion = { subject: 'deselected', deletions: held.length, of: total, digest: null } as const;
   return new Map(held.map((candidate) => [candidate, deletion]));
 }

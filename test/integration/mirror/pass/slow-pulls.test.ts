@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import type { PullEnd } from '../../../../src/mirror/pass/results.ts';
+import type { EndedResult } from '../../../../src/mirror/pass/results.ts';
 import { PullScheduler } from '../../../../src/mirror/pass/pull-scheduler.ts';
 import type { PassReport } from '../../../../src/mirror/pass/pass.ts';
 import { queuedSinceMs } from '../../../../src/mirror/plan/record.ts';
@@ -25,7 +25,7 @@ import {
 class SlowPair {
   readonly service: FakeService;
   readonly mirror: MirrorHarness;
-  readonly scheduler: PullScheduler<PullEnd>;
+  readonly scheduler: PullScheduler<EndedResult>;
   readonly slow: FakeRepository;
   readonly prompt: FakeRepository;
   /** What makes the pulls slow that go on, in the order of the scheduler. */

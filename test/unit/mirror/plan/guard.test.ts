@@ -119,7 +119,6 @@ describe('the targets of a pass', () => {
   const held = (limit: string, fields: Partial<DeletionFacts> = {}): readonly unknown[] =>
     holdTogether('target', due, {
       total: 10,
-      others: 0,
       limit: parseDeletionLimit(limit),
       approvals: new Map(),
       records: new Map(),
@@ -129,8 +128,7 @@ describe('the targets of a pass', () => {
   it('are held all together when they are too many', () => {
     expect(held('1')).toEqual(due);
     expect(held('3')).toEqual([]);
-    expect(held('3', { others: 1 })).toEqual(due);
-    expect(held('off', { others: 9 })).toEqual([]);
+    expect(held('off')).toEqual([]);
   });
 
   it('go through when they are approved, and let no other one through', () => {
