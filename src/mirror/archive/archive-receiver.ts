@@ -1,6 +1,6 @@
 import { toMirrorError, type MirrorError } from '../../lib/errors/errors.ts';
-import type { StopFlag } from '../file-work/failures.ts';
 import { type ClaimedThread, claimThread } from '../file-work/pool.ts';
+import type { StopFlag } from '../file-work/walk.ts';
 import type { Destination } from '../upstream/destination.ts';
 import type { FinishedArchive, FinishOptions } from './unpack.ts';
 
@@ -41,7 +41,7 @@ export class ArchiveReceiver implements Destination {
     this.sizeBytes = 0;
     this.#filledBytes = 0;
     this.#start = Buffer.alloc(0);
-    await this.#thread.run('open-archive', { id: this.#id, ...this.#options, stop: this.#stop });
+    await this.#thread.run('openArchive', { id: this.#id, ...this.#options, stop: this.#stop });
   }
 
   write(piece: Uint8Array): Promise<void> | null {
@@ -69,7 +69,7 @@ export class ArchiveReceiver implements Destination {
     const raise = (): void => void Atomics.store(this.#stop, 0, 1);
     signal.addEventListener('abort', raise);
     try {
-      return await this.#thread.run('finish-archive', { id: this.#id }, onBytes);
+      return await this.#thread.run('finishArchive', { id: this.#id }, onBytes);
     } catch (error) {
       signal.throwIfAborted();
       throw error;
@@ -81,8 +81,8 @@ export class ArchiveReceiver implements Destination {
   /** To be called once in any case: lets go of all but the unpacked files. */
   async release(): Promise<void> {
     // It fails only where the thread has ended, and with it all that was open.
-    await this.#thread.run('abandon-archive', { id: this.#id }).catch(() => {});
-    this.#thread.release();
+    await this.#thread.run('abandonArchive', { id: this.#id }).catch(() => {});
+    this.#thread.claims -= 1;
     if (this.#chunk !== null) giveBack(this.#chunk);
     this.#chunk = null;
   }
@@ -122,7 +122,7 @@ export class ArchiveReceiver implements Destination {
 
   async #feed(memory: SharedArrayBuffer, lengthBytes: number): Promise<void> {
     try {
-      await this.#thread.run('feed-archive', { id: this.#id, memory, lengthBytes });
+      await this.#thread.run('feedArchive', { id: this.#id, memory, lengthBytes });
     } catch (error) {
       this.#failure ??= toMirrorError(error);
     }

@@ -88,7 +88,7 @@ export class Arrival {
     if (options.isSaved) this._keepRest();
   }
 
-  /** Takes the next bytes, which must stay as they are until it has ended, as it must before the next ones. @throws DoingError */
+  /** Takes the next bytes, which must stay as they are until it has ended, as it must before the next ones. @throws MirrorError `disk.*` */
   async feed(piece: Buffer): Promise<void> {
     for (let at = 0; at < piece.length;) {
       at = this._take(piece, at);

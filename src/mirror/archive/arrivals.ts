@@ -37,7 +37,7 @@ export async function openArchive({ id, ...options }: OpenRequest): Promise<void
   arrivals.set(id, { arrival: new Arrival(options), options, last: Promise.resolve() });
 }
 
-/** @throws DoingError */
+/** @throws MirrorError `disk.*` */
 export function feedArchive({ id, memory, lengthBytes }: FeedRequest): Promise<void> {
   return after(id, ({ arrival }) => arrival.feed(Buffer.from(memory, 0, lengthBytes)));
 }

@@ -1,6 +1,6 @@
 import { closeSync, constants, openSync, readSync, rmSync, writeSync } from 'node:fs';
 
-import { DoingError } from '../file-work/failures.ts';
+import { callError } from '../../lib/errors/disk-errors.ts';
 import { bytesInMemory, FileWindow, type ZipBytes } from '../../lib/zip/zip-bytes.ts';
 
 /** Most archives have a directory of less. */
@@ -90,6 +90,6 @@ function reading<T>(path: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw new DoingError('keeping the downloaded archive', error, path);
+    throw callError(error, 'keeping the downloaded archive', path);
   }
 }

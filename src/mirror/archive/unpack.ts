@@ -3,7 +3,7 @@ import { setImmediate as pause } from 'node:timers/promises';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { METHODS, type ZipEntry } from '../../lib/zip/directory.ts';
 import { EntryFile, type EntryOutcome } from '../file-work/entry-file.ts';
-import { StoppedError, type StopFlag } from '../file-work/failures.ts';
+import type { StopFlag } from '../file-work/walk.ts';
 import type { SkippedEntry } from '../store/manifest.ts';
 import { type Arrival, type ArrivalOptions, type EntryResult, isAsKnown } from './arrival.ts';
 import { examine } from './directory.ts';
@@ -47,7 +47,7 @@ export interface FinishOptions extends ArrivalOptions {
  * Compares an archive that has come with its directory, and unpacks what was kept. Files may be there of entries that are no files: the
  * directory alone tells that an entry is a link.
  * @param onBytes receives the number of bytes that are unpacked, of what was kept
- * @throws MirrorError `archive.damaged`, `archive.refused`, `disk.failed`; DoingError, StoppedError
+ * @throws MirrorError `archive.damaged`, `archive.refused`, `disk.*`; Error where it is to stop
  */
 export async function finishArrival(
   arrival: Arrival,
@@ -132,7 +132,7 @@ async function unpackKept(
   try {
     const memory = Buffer.allocUnsafe(Math.min(PART_BYTES, compressedBytes));
     for (let at = 0; at < compressedBytes && !file.isDamaged; at += memory.length) {
-      if (Atomics.load(stop, 0) !== 0) throw new StoppedError('The archive is unpacked no further.');
+      if (Atomics.load(stop, 0) !== 0) throw new Error('The archive is unpacked no further.');
       const part = memory.subarray(0, Math.min(memory.length, compressedBytes - at));
       if (tail.read(part, dataOffset + at) < part.length) break;
       const isLast = at + part.length === compressedBytes;

@@ -2,7 +2,7 @@ import { createHash, type Hash, hash } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
 
-import { DoingError } from './failures.ts';
+import { callError } from '../../lib/errors/disk-errors.ts';
 import { Inflater } from './inflater.ts';
 import { BUFFER_BYTES, createBuffer, NewFile } from './new-file.ts';
 
@@ -113,7 +113,7 @@ export class EntryFile {
     return usedBytes;
   }
 
-  /** Begins to write the buffer, once the one before is written. @throws DoingError */
+  /** Begins to write the buffer, once the one before is written. @throws MirrorError `disk.*` */
   async spill(): Promise<void> {
     const full = this._buffer;
     this._count(full);
@@ -132,7 +132,7 @@ export class EntryFile {
    * Ends it, and writes what is left.
    * @param expected null where the content is all there is to go by
    * @returns at once for what fits into a buffer
-   * @throws DoingError
+   * @throws MirrorError `disk.*`
    */
   end(expected: ExpectedContent | null): EntryOutcome | Promise<EntryOutcome> {
     const rest = this._whole ?? this._buffer.subarray(0, this._filledBytes);
@@ -246,7 +246,7 @@ export class EntryFile {
       this._file ??= new NewFile(place, isPastCache);
       await this._file.write(bytes);
     } catch (error) {
-      throw new DoingError(`writing ${place}`, error, place);
+      throw callError(error, `writing ${place}`, place);
     }
   }
 }
@@ -255,6 +255,6 @@ function writing<T>(path: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw new DoingError(`writing ${path}`, error, path);
+    throw callError(error, `writing ${path}`, path);
   }
 }

@@ -1,10 +1,9 @@
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 
-import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
-import { fromWire, type StopFlag } from './failures.ts';
-import type { Question, Tasks } from './tasks.ts';
-import type { Answer } from './thread.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import type { Answer, Question, Tasks } from './thread.ts';
+import type { StopFlag } from './walk.ts';
 
 /** More threads than this get in each other's way in the file system. */
 const MOST_THREADS = 4;
@@ -26,19 +25,12 @@ interface Job {
   readonly reject: (error: Error) => void;
 }
 
-/** A task that any thread may do. */
-interface WaitingJob extends Job {
-  readonly kind: keyof Tasks;
-  readonly request: Tasks[keyof Tasks]['request'];
-}
-
 /** One pool for the process, as its cores are: threads start with the first task, and keep no program from ending. */
 const threads = new Set<Thread>();
-const waiting: WaitingJob[] = [];
 let lastNumber = 0;
 let whenIdle: NodeJS.Timeout | undefined;
 
-/** A thread, and the tasks that it has not ended. */
+/** A thread, and the tasks that it has not ended. It begins with them in their order. */
 class Thread {
   /** How many callers have it for tasks in a row. */
   claims = 0;
@@ -56,24 +48,30 @@ class Thread {
     this.#worker.unref();
   }
 
-  get isFree(): boolean {
-    return this.#jobs.size === 0;
+  /** How many tasks it has not ended. */
+  get load(): number {
+    return this.#jobs.size;
   }
 
-  give({ kind, request }: Pick<WaitingJob, 'kind' | 'request'>, job: Job): void {
-    if (this.#end !== null) {
-      job.reject(threadError(this.#end));
-      return;
-    }
+  /** See {@link doInThread}. */
+  run<Kind extends keyof Tasks>(
+    kind: Kind,
+    request: Tasks[Kind]['request'],
+    onBytes: (bytes: number) => void = () => {},
+  ): Promise<Tasks[Kind]['result']> {
+    const { promise, resolve, reject } = Promise.withResolvers<Tasks[Kind]['result']>();
+    if (this.#end !== null) return Promise.reject(threadError(this.#end));
     lastNumber += 1;
-    this.#jobs.set(lastNumber, job);
+    this.#jobs.set(lastNumber, { onBytes, resolve, reject });
     // A thread that works keeps the program from ending.
     this.#worker.ref();
     const question: Question = { number: lastNumber, kind, request };
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
     this.#worker.postMessage(question);
+    return promise;
   }
 
+  /** A thread that ends leaves the pool at once: a task that comes before it has ended gets another. */
   end(): void {
     threads.delete(this);
     void this.#worker.terminate();
@@ -83,12 +81,13 @@ class Thread {
     const job = this.#jobs.get(answer.number);
     if (answer.kind === 'bytes') return job?.onBytes(answer.bytes);
     this.#jobs.delete(answer.number);
-    if (this.isFree) this.#worker.unref();
+    if (this.load === 0) this.#worker.unref();
     whenIdle ??= setTimeout(endIdle, IDLE_MS).unref();
     whenIdle.refresh();
-    if (answer.kind === 'done') job?.resolve(answer.result);
-    else job?.reject(fromWire(answer.failure));
-    assign();
+    if (answer.kind === 'done') return job?.resolve(answer.result);
+    const { code, message, hint, stack } = answer;
+    const cause = Object.assign(new Error(message), { stack });
+    job?.reject(new MirrorError(code, message, { ...(hint === undefined ? {} : { hint }), cause }));
   }
 
   /** A thread that ends with tasks fails them; one that ends without fails nothing. */
@@ -97,54 +96,30 @@ class Thread {
     this.#end ??= cause;
     for (const job of this.#jobs.values()) job.reject(threadError(cause));
     this.#jobs.clear();
-    assign();
   }
 }
 
 /**
- * Does a task in a thread, in turn with others.
+ * Does a task in the thread that has the fewest.
  * @param onBytes receives the number of bytes as they are written
- * @throws MirrorError `archive.*`, `disk.*`, `internal.defect`; StoppedError
+ * @throws MirrorError `archive.*`, `disk.*`, `internal.defect`, `program.replaced`
  */
-export function doInThread<Kind extends keyof Tasks>(
+export async function doInThread<Kind extends keyof Tasks>(
   kind: Kind,
   request: Tasks[Kind]['request'],
-  onBytes: (bytes: number) => void = () => {},
+  onBytes?: (bytes: number) => void,
 ): Promise<Tasks[Kind]['result']> {
-  const { promise, resolve, reject } = Promise.withResolvers<Tasks[Kind]['result']>();
-  waiting.push({ kind, request, onBytes, resolve, reject });
-  assign();
-  return promise;
+  return threadOfLeast((thread) => thread.load).run(kind, request, onBytes);
 }
 
-/** A thread that is used for tasks in a row, which share what is kept in it. Others use it as well. */
-export interface ClaimedThread {
-  /** Does a task there, after those before. See `doInThread`. */
-  readonly run: <Kind extends keyof Tasks>(
-    kind: Kind,
-    request: Tasks[Kind]['request'],
-    onBytes?: (bytes: number) => void,
-  ) => Promise<Tasks[Kind]['result']>;
-  /** To be called once. */
-  readonly release: () => void;
-}
+/** A thread for tasks in a row, which share what is kept in it. Others use it as well. */
+export type ClaimedThread = Pick<Thread, 'run' | 'claims'>;
 
-/** Claims the thread that has the fewest claims. @throws MirrorError `internal.defect`, `program.replaced` */
+/** Claims the thread that has the fewest claims; `claims` is to be lowered in the end. @throws MirrorError `internal.defect` */
 export function claimThread(): ClaimedThread {
-  const [least] = [...threads].sort((a, b) => a.claims - b.claims);
-  const mayStart = threads.size < BULK_THREADS;
-  const thread = least === undefined || (mayStart && least.claims > 0) ? startThread() : least;
+  const thread = threadOfLeast(({ claims }) => claims);
   thread.claims += 1;
-  return {
-    run: (kind, request, onBytes = () => {}) => {
-      const { promise, resolve, reject } = Promise.withResolvers<Tasks[typeof kind]['result']>();
-      thread.give({ kind, request }, { onBytes, resolve, reject });
-      return promise;
-    },
-    release: () => {
-      thread.claims -= 1;
-    },
-  };
+  return thread;
 }
 
 /**
@@ -167,21 +142,10 @@ export async function withStopFlag<T>(signal: AbortSignal, work: (stop: StopFlag
   }
 }
 
-function assign(): void {
-  while (waiting.length > 0) {
-    const free = [...threads].find(({ isFree }) => isFree);
-    if (free === undefined && threads.size === BULK_THREADS) return;
-    const job = waiting.shift();
-    if (job === undefined) return;
-    try {
-      (free ?? startThread()).give(job, job);
-    } catch (error) {
-      job.reject(toMirrorError(error));
-    }
-  }
-}
-
-function startThread(): Thread {
+/** The thread with the least load, or another one where that has any and there may be more. */
+function threadOfLeast(loadOf: (thread: Thread) => number): Thread {
+  const [least] = [...threads].sort((a, b) => loadOf(a) - loadOf(b));
+  if (least !== undefined && (loadOf(least) === 0 || threads.size === BULK_THREADS)) return least;
   try {
     const thread = new Thread();
     threads.add(thread);
@@ -205,7 +169,6 @@ function threadError(cause: Error): MirrorError {
     : new MirrorError('internal.defect', `A thread for file work ended: ${cause.message}.`, { cause });
 }
 
-/** A thread that ends leaves the pool at once: a task that comes before it has ended gets another. */
 function endIdle(): void {
-  for (const thread of threads) if (thread.isFree && thread.claims === 0) thread.end();
+  for (const thread of threads) if (thread.load === 0 && thread.claims === 0) thread.end();
 }

@@ -2,20 +2,50 @@ import { lstatSync, readdirSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
 
 import { isMissing, systemCode } from '../../lib/errors/disk-errors.ts';
-import { StoppedError } from './failures.ts';
-import { WALKED_KINDS, type Walked, type WalkRequest } from './tasks.ts';
+
+/** Shared with a thread; a number other than 0 asks it to give its work up. */
+export type StopFlag = Int32Array<SharedArrayBuffer>;
+
+/** Facts of files, in columns: as objects it would take longer to hand them over than to compare them. */
+export interface FileFacts {
+  readonly sizesBytes: Float64Array;
+  /** Permission bits. */
+  readonly modes: Uint16Array;
+  /** Whole milliseconds since the epoch. */
+  readonly mtimesMs: Float64Array;
+}
+
+/** Looks at everything below a folder. */
+export interface WalkRequest {
+  readonly tree: string;
+  readonly stop: StopFlag;
+}
+
+/** The findings of a walk. */
+export interface Walked extends FileFacts {
+  /** Why there is nothing to tell of the folder itself; null where it is one. */
+  readonly root: { readonly kind: 'gone' } | { readonly kind: 'unreadable'; readonly problem: string } | null;
+  /** Below the folder, with slashes. */
+  readonly paths: readonly string[];
+  /** Places in {@link WALKED_KINDS}. */
+  readonly kinds: Uint8Array;
+  /** Paths that could not be looked at, with the system's reason. */
+  readonly problems: readonly { readonly path: string; readonly problem: string }[];
+}
+
+export const WALKED_KINDS = ['file', 'folder', 'link', 'special'] as const;
 
 /**
  * Looks at everything below a folder, without following a link. What vanishes meanwhile is not there; what cannot be looked at
  * is told and stops nothing.
- * @throws StoppedError
+ * @throws Error where it is to stop
  */
 export function walk({ tree, stop }: WalkRequest): Walked {
   const columns = new Columns();
   const root = rootOf(tree);
   const folders = root === null ? [''] : [];
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
-    if (Atomics.load(stop, 0) !== 0) throw new StoppedError('The tree is looked at no further.');
+    if (Atomics.load(stop, 0) !== 0) throw new Error('The tree is looked at no further.');
     const prefix = folder === '' ? '' : `${folder}/`;
     for (const name of namesIn(tree, folder, columns)) {
       const path = `${prefix}${name}`;

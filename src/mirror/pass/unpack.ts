@@ -201,9 +201,6 @@ function kept(previous: ManifestFile, crc32: number): FileOutcome {
   return { kind: 'kept', file: previous.crc32 === crc32 ? previous : { ...previous, crc32 }, timeMs: null };
 }
 
-/** Files that are placed together by one thread. */
-const PLACED_TOGETHER = 2000;
-
 /** Brings the unpacked files to their places, and gives them their times. */
 async function placeAll(
   stage: Stage,
@@ -218,25 +215,15 @@ async function placeAll(
   // The directory alone says that an entry is a link: the file with its text was made.
   const dropped = [...unneeded, ...archive.skipped].map(({ path }) => path);
   const unwrapped = strip === '' ? null : { folder: strip.slice(0, -1), aside: stage.asidePath };
-  if (dropped.length > 0 || unwrapped !== null)
-    await doInThread('place', { tree, dropped, unwrapped, paths: [], timesMs: new Float64Array() });
-  const made = outcomes.flatMap(({ kind, file, timeMs }) =>
-    kind === 'kept' || timeMs === file.mtimeMs ? [] : [file],
-  );
-  const parts = Array.from({ length: Math.ceil(made.length / PLACED_TOGETHER) }, (_, index) =>
-    made.slice(index * PLACED_TOGETHER, (index + 1) * PLACED_TOGETHER),
-  );
-  await Promise.all(
-    parts.map((part) =>
-      doInThread('place', {
-        tree,
-        dropped: [],
-        unwrapped: null,
-        paths: part.map(({ path }) => path),
-        timesMs: Float64Array.from(part, ({ mtimeMs }) => mtimeMs),
-      }),
-    ),
-  );
+  const late = outcomes.filter(({ kind, file, timeMs }) => kind !== 'kept' && timeMs !== file.mtimeMs);
+  if (dropped.length === 0 && unwrapped === null && late.length === 0) return;
+  await doInThread('place', {
+    tree,
+    dropped,
+    unwrapped,
+    paths: late.map(({ file }) => file.path),
+    timesMs: Float64Array.from(late, ({ file }) => file.mtimeMs),
+  });
 }
 
 /**

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { NO_LINKS } from '../file-work/link.ts';
+import { NO_LINKS } from '../file-work/trees.ts';
 import type { DirectoryLayout } from './layout.ts';
 import { treeAt } from './published-tree.ts';
 

@@ -4,7 +4,7 @@ import { dirname, join, relative } from 'node:path';
 import { BULK_THREADS, doInThread } from '../../file-work/pool.ts';
 import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
-import type { LinkRequest } from '../../file-work/tasks.ts';
+import type { LinkRequest } from '../../file-work/trees.ts';
 import type { ManifestFile } from '../manifest.ts';
 import { STAGED } from './moves.ts';
 import { linkOrCopy } from '../links.ts';

@@ -4,8 +4,7 @@ import { type FileHandle, lstat, open } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { doInThread, withStopFlag } from '../../file-work/pool.ts';
-import { WALKED_KINDS, type Walked } from '../../file-work/tasks.ts';
-import { kindOf, problemOf } from '../../file-work/walk.ts';
+import { kindOf, problemOf, WALKED_KINDS, type Walked } from '../../file-work/walk.ts';
 import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
 import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { type Difference, differencesOf, foldersOf, type FoundEntry, type FoundFile } from './drift.ts';
