@@ -8,7 +8,7 @@ import type { State } from '../mirror/state/state.ts';
 import { openStore } from '../mirror/store/open-store.ts';
 import type { MirrorStore } from '../mirror/store/store.ts';
 import type { EndedResult } from '../mirror/pass/results.ts';
-import { type BeginWork, PullScheduler } from '../mirror/pass/pull-scheduler.ts';
+import { type BeginWork, PullQueue } from '../mirror/pass/queue.ts';
 import { ReportedOnce } from '../mirror/pass/reported-once.ts';
 import type { PassPolicy } from '../mirror/pass/pass.ts';
 import type { PassContext } from '../mirror/pass/context.ts';
@@ -133,7 +133,7 @@ export async function openMirror(
     tellOpened(store, emit);
     const { state } = await openRecalledState(settings, store, false, emit);
     let onPublished: PassContext['onPublished'] = () => {};
-    const scheduler = new PullScheduler<EndedResult>(outlastsPasses, undefined, beginWork);
+    const queue = new PullQueue<EndedResult>(outlastsPasses, undefined, beginWork);
     const lasting = {
       onPublished: (...published: Parameters<typeof onPublished>) => onPublished(...published),
       onProgress,
@@ -141,10 +141,10 @@ export async function openMirror(
       state,
       emit,
       ...atStart(),
-      scheduler,
+      queue,
       monitor,
     };
-    const setups = createSetups(await setUp(settings, state, emit, options, null), scheduler);
+    const setups = createSetups(await setUp(settings, state, emit, options, null), queue);
     return {
       get context() {
         const { client: service, archiveLimits, beforePublish } = setups.current();
@@ -164,10 +164,10 @@ export async function openMirror(
       onPublished: (listener) => {
         onPublished = listener;
       },
-      pullsEnded: () => scheduler.drain(),
+      pullsEnded: () => queue.drain(),
       rememberInstallation: () => setups.current().rememberInstallation(),
       close: async () => {
-        await scheduler.drain();
+        await queue.drain();
         await setups.close();
         await state.close();
         await store.close();
@@ -199,14 +199,14 @@ interface Setups {
   readonly close: () => Promise<void>;
 }
 
-function createSetups(first: Setup, scheduler: PullScheduler<EndedResult>): Setups {
+function createSetups(first: Setup, queue: PullQueue<EndedResult>): Setups {
   let current = first;
   let replaced: readonly Setup[] = [];
   const closeReplaced = async (): Promise<void> => {
     // A pass that was under way when the settings changed may have begun more of the former service's since.
     for (const { baseUrl, client } of replaced)
-      if (baseUrl !== current.baseUrl) await scheduler.callOffOf(client);
-    const unused = replaced.filter(({ client }) => !scheduler.isUsing(client));
+      if (baseUrl !== current.baseUrl) await queue.callOffOf(client);
+    const unused = replaced.filter(({ client }) => !queue.isUsing(client));
     replaced = replaced.filter((setup) => !unused.includes(setup));
     for (const setup of unused) await setup.close();
   };
@@ -214,7 +214,7 @@ function createSetups(first: Setup, scheduler: PullScheduler<EndedResult>): Setu
     current: () => current,
     take: (next) => {
       // What another service gives is not to be published once the settings name this one.
-      if (next.baseUrl !== current.baseUrl) void scheduler.callOffAll();
+      if (next.baseUrl !== current.baseUrl) void queue.callOffAll();
       replaced = [...replaced, current];
       current = next;
     },

@@ -14,7 +14,7 @@ import { MirrorError } from '../../src/lib/errors/errors.ts';
 import type { Trigger } from '../../src/mirror/pass/events.ts';
 import type { EventName, MirrorEvent } from '../../src/app/events.ts';
 import type { EndedResult } from '../../src/mirror/pass/results.ts';
-import type { PullScheduler } from '../../src/mirror/pass/pull-scheduler.ts';
+import type { PullQueue } from '../../src/mirror/pass/queue.ts';
 import { type PassReport, runPass } from '../../src/mirror/pass/pass.ts';
 import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from './fake-service.ts';
 
@@ -47,8 +47,8 @@ export interface PassOptions {
   /** Moves the clock of the pass, in milliseconds. */
   readonly aheadMs?: number;
   readonly signal?: AbortSignal;
-  /** in place of the mirror's own scheduler. */
-  readonly scheduler?: PullScheduler<EndedResult>;
+  /** in place of the mirror's own queue. */
+  readonly queue?: PullQueue<EndedResult>;
   /** In place of parts of the mirror's own context. */
   readonly parts?: Partial<Pick<Mirror['context'], 'store' | 'state' | 'emit'>>;
 }
@@ -166,8 +166,8 @@ export class MirrorHarness {
   async pass(options: PassOptions = {}): Promise<PassReport> {
     const { context, policy, rememberInstallation } = this.opened;
     const { trigger = 'command', aheadMs = 0, signal = AbortSignal.timeout(50_000) } = options;
-    const { scheduler = context.scheduler, parts = {} } = options;
-    const moved = { ...context, ...parts, scheduler, now: () => Date.now() + aheadMs };
+    const { queue = context.queue, parts = {} } = options;
+    const moved = { ...context, ...parts, queue, now: () => Date.now() + aheadMs };
     const report = await runPass(moved, policy, trigger, signal);
     await rememberInstallation();
     return report;

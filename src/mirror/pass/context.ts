@@ -6,7 +6,7 @@ import type { PassService } from '../upstream/client.ts';
 import type { PassEventSink } from './events.ts';
 import type { ReportedOnce } from './reported-once.ts';
 import type { PullMonitor } from './pull-monitor.ts';
-import type { PullScheduler } from './pull-scheduler.ts';
+import type { PullQueue } from './queue.ts';
 import type { EndedResult } from './results.ts';
 
 /** A new state of a target. */
@@ -46,6 +46,6 @@ export interface PassContext {
   readonly reported: ReportedOnce;
   /** Knows how far the pulls are. */
   readonly monitor: PullMonitor;
-  /** Where pulls wait for their slots, and run. */
-  readonly scheduler: PullScheduler<EndedResult>;
+  /** Where pulls wait for their places, and run. */
+  readonly queue: PullQueue<EndedResult>;
 }

@@ -99,7 +99,7 @@ export interface PassFinished {
   changedFiles: number;
   /** Pulls that go on beside the passes that follow. */
   pulling: number;
-  /** Pulls that wait for a slot among those. */
+  /** Pulls that wait for a place among those. */
   waiting: number;
   /** Workbooks that the service is still processing. */
   processing: number;

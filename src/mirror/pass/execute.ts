@@ -42,7 +42,7 @@ export async function executePlan(
 /** Ends the pulls of earlier passes that the plan does not let go on, before it touches what they are about. */
 async function callOffUnwanted({ context, plan }: Execution): Promise<void> {
   const wanted = new Set(plan.filter(isStillPulling).map(({ target }) => targetKey(target)));
-  await context.scheduler.callOff([...context.scheduler.running().keys()].filter((key) => !wanted.has(key)));
+  await context.queue.callOff([...context.queue.running().keys()].filter((key) => !wanted.has(key)));
 }
 
 function isStillPulling({ reason }: Action): boolean {

@@ -10,7 +10,7 @@ import type { Listing, Repository, WorkbookRow } from '../upstream/listing.ts';
 import type { PassContext } from './context.ts';
 import { type EndedResult, resultOf } from './results.ts';
 import type { PullMeter } from './pull-monitor.ts';
-import type { Turn } from './pull-scheduler.ts';
+import type { Turn } from './queue.ts';
 
 /** Whether large new files go past the page cache: always, never, or when a target is mirrored for the first time. */
 export type PageCachePolicy = 'auto' | 'keep' | 'bypass';

@@ -91,9 +91,9 @@ export async function runPass(
  * Takes back the pulls that have not begun, to be decided about anew, and gives those that go on. To be called before anything else
  * is looked at that they change: what ends meanwhile is then left alone for this once.
  */
-function takeOver({ scheduler }: Pick<PassContext, 'scheduler'>): Map<string, PullAction> {
-  scheduler.clear();
-  return new Map([...scheduler.running()].map(([key, { action }]) => [key, action]));
+function takeOver({ queue }: Pick<PassContext, 'queue'>): Map<string, PullAction> {
+  queue.clear();
+  return new Map([...queue.running()].map(([key, { action }]) => [key, action]));
 }
 
 /** The wishes that this pass has fulfilled: of several instances each looks after its own targets. */

@@ -150,7 +150,7 @@ function guarded({ action }: Pull, held: HeldDeletion, downloadedBytes: number):
   return { action, outcome, downloadedBytes, changedFiles: 0 };
 }
 
-/** The most files of a tree that is published without a slot. */
+/** The most files of a tree that is published without a place. */
 const MOST_FILES_WITHOUT_SLOT = 1000;
 
 /** Publishes what differs from what is there, if anything does and nobody refuses it. @returns how */
@@ -167,7 +167,7 @@ async function publishChanges(
   const isNew = previous === null || !isSameTree(previous, manifest);
   const state = { target: path, manifest, previous };
   if (isNew) await askBefore(pull, stage, state);
-  // A large tree keeps its slot: its publish takes longer than the flushes, and its manifests take memory.
+  // A large tree keeps its place: its publish takes longer than the flushes, and its manifests take memory.
   if (manifest.files.length <= MOST_FILES_WITHOUT_SLOT) await turn.toPublish(signal);
   const { method } = await context.store.publish(stage, path, manifest, repair, signal);
   if (isNew) context.onPublished(state);

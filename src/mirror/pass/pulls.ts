@@ -4,15 +4,14 @@ import { joinSignals } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { emptyRecord, type TargetRecord } from '../plan/record.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
-import { slotsFor } from '../plan/fair-queue.ts';
 import type { Execution, Pull, RepositoryFacts } from './execution.ts';
 import type { ActionResult, EndedResult } from './results.ts';
-import type { BegunPull, QueuedPull } from './pull-scheduler.ts';
+import type { BegunPull, QueuedPull } from './queue.ts';
 import { pullTarget } from './pull.ts';
 import { recordPull, recordQueued } from './remember.ts';
 
 /**
- * Pulls targets in the order of the scheduler, and records what becomes of each, for as long as the scheduler makes the pass wait.
+ * Pulls targets in the order of the queue, and records what becomes of each, for as long as the queue makes the pass wait.
  * @returns a result for each
  * @throws MirrorError `credentials.refused`, `pass.abandoned`, `internal.defect`
  */
@@ -23,7 +22,7 @@ export async function pullAll(
   const { concurrency, slowAfterMs } = execution.policy;
   await recordQueued(execution, actions);
   const pulls = queuePulls(execution, actions);
-  const ended = await execution.context.scheduler.run(pulls, { slots: slotsFor(concurrency), slowAfterMs });
+  const ended = await execution.context.queue.run(pulls, { concurrency, slowAfterMs });
   const keys = new Set(ended.map(({ action }) => keyOf(action)));
   const unfinished = actions.filter((action) => !keys.has(keyOf(action)));
   return [...ended, ...unfinished.map((action) => unfinishedResult(execution, action))];
@@ -33,10 +32,10 @@ function keyOf({ target }: Action): string {
   return targetKey(target);
 }
 
-/** The result of a pull that goes on, or waits for a slot. */
+/** The result of a pull that goes on, or waits for a place. */
 export function unfinishedResult({ context }: Pick<Execution, 'context'>, action: Action): ActionResult {
   // One that went on when the plan was made may have ended meanwhile.
-  const hasBegun = action.reason === 'still-pulling' || context.scheduler.running().has(keyOf(action));
+  const hasBegun = action.reason === 'still-pulling' || context.queue.running().has(keyOf(action));
   return { action, outcome: { kind: 'unfinished', hasBegun }, downloadedBytes: 0, changedFiles: 0 };
 }
 

@@ -9,7 +9,7 @@ export interface ActionResult {
   readonly changedFiles: number;
 }
 
-/** A pull that goes on beside the passes, or waits for a slot. It is recorded when it ends, and counts for nothing until then. */
+/** A pull that goes on beside the passes, or waits for a place. It is recorded when it ends, and counts for nothing until then. */
 export interface Unfinished {
   readonly kind: 'unfinished';
   readonly hasBegun: boolean;

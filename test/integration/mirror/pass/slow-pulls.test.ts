@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import type { EndedResult } from '../../../../src/mirror/pass/results.ts';
-import { PullScheduler } from '../../../../src/mirror/pass/pull-scheduler.ts';
+import { PullQueue } from '../../../../src/mirror/pass/queue.ts';
 import type { PassReport } from '../../../../src/mirror/pass/pass.ts';
 import { queuedSinceMs } from '../../../../src/mirror/plan/record.ts';
 import type { MirrorEvent } from '../../../../src/app/events.ts';
@@ -25,10 +25,10 @@ import {
 class SlowPair {
   readonly service: FakeService;
   readonly mirror: MirrorHarness;
-  readonly scheduler: PullScheduler<EndedResult>;
+  readonly queue: PullQueue<EndedResult>;
   readonly slow: FakeRepository;
   readonly prompt: FakeRepository;
-  /** What makes the pulls slow that go on, in the order of the scheduler. */
+  /** What makes the pulls slow that go on, in the order of the queue. */
   private timers: (() => void)[] = [];
   private readonly stop = new AbortController();
   private gate = Promise.withResolvers<void>();
@@ -36,7 +36,7 @@ class SlowPair {
   private constructor(service: FakeService, mirror: MirrorHarness, outlastsPasses: boolean) {
     this.service = service;
     this.mirror = mirror;
-    this.scheduler = new PullScheduler(outlastsPasses, (onDue) => {
+    this.queue = new PullQueue(outlastsPasses, (onDue) => {
       this.timers.push(onDue);
       return () => {
         this.timers = this.timers.filter((each) => each !== onDue);
@@ -70,7 +70,7 @@ class SlowPair {
 
   /** Makes the pull of a branch of the slow repository slow, unless it is. */
   turnSlow(branch: string): void {
-    const running = [...this.scheduler.running().values()];
+    const running = [...this.queue.running().values()];
     const at = running.findIndex(
       ({ action: { target } }) => target.repositoryId === this.slow.id && target.branch === branch,
     );
@@ -92,18 +92,18 @@ class SlowPair {
   }
 
   async drained(): Promise<void> {
-    await expect.poll(() => this.scheduler.running().size, POLL).toBe(0);
+    await expect.poll(() => this.queue.running().size, POLL).toBe(0);
   }
 
   pass(options: PassOptions = {}): Promise<PassReport> {
-    const { scheduler, stop } = this;
-    return this.mirror.pass({ scheduler, trigger: 'schedule', signal: stop.signal, ...options });
+    const { queue, stop } = this;
+    return this.mirror.pass({ queue, trigger: 'schedule', signal: stop.signal, ...options });
   }
 
   /** As the daemon's end. */
   async abandon(): Promise<void> {
     this.stop.abort();
-    await this.scheduler.drain();
+    await this.queue.drain();
   }
 
   async end(): Promise<void> {
@@ -463,8 +463,8 @@ describe('more slow pulls than places', () => {
     const pair = await SlowPair.start();
     for (const branch of ['b', 'c', 'd', 'e', 'f']) pair.service.write(pair.slow, branch, 'a.xlsx', branch);
     const { summary } = await pair.pass();
-    expect(summary).toMatchObject({ pulled: 1, pulling: 3, waiting: 3 });
-    expect(pair.mirror.eventsOf('target.started')).toHaveLength(4);
+    expect(summary).toMatchObject({ pulled: 1, pulling: 4, waiting: 2 });
+    expect(pair.mirror.eventsOf('target.started')).toHaveLength(5);
     await pair.release();
     await pair.mirror.expectExact();
     expect(resultsOf(await pair.pass())).toMatchObject({ 'Slow/f': { outcome: 'kept' } });

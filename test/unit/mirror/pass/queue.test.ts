@@ -5,8 +5,7 @@ import type { PullAction } from '../../../../src/mirror/plan/actions.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
 import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
-import { slotsFor } from '../../../../src/mirror/plan/fair-queue.ts';
-import { PullScheduler, type QueuedPull } from '../../../../src/mirror/pass/pull-scheduler.ts';
+import { PullQueue, type QueuedPull } from '../../../../src/mirror/pass/queue.ts';
 import type { PassService } from '../../../../src/mirror/upstream/client.ts';
 import { listing, planInput, row } from '../../../support/builders.ts';
 
@@ -30,21 +29,19 @@ function actionOf(name: string): PullAction {
 
 /** Pulls that end when they are told to. */
 class Bench {
-  readonly scheduler: PullScheduler<string>;
+  readonly queue: PullQueue<string>;
   readonly begun: string[] = [];
   readonly slow: string[] = [];
   /** Pulls that keep the progress monitor from being idle. */
   working = 0;
   private readonly hands = new Map<string, PromiseWithResolvers<string>>();
-  /** Whether the passes of pulls still wait for them, by the names of the pulls. */
-  readonly awaited = new Map<string, () => boolean>();
   /** Have pulls publish, by their names. */
   readonly toPublish = new Map<string, () => void>();
   /** What passes were given, one after the other. */
   readonly results: (readonly string[])[] = [];
 
   constructor(outlastsPasses: boolean) {
-    this.scheduler = new PullScheduler(outlastsPasses, undefined, () => {
+    this.queue = new PullQueue(outlastsPasses, undefined, () => {
       this.working += 1;
       return () => {
         this.working -= 1;
@@ -60,9 +57,8 @@ class Bench {
       service,
       waitingSinceMs: 0,
       sizeBytes: null,
-      begin: ({ signal, isAwaited, toPublish }) => {
+      begin: ({ signal, toPublish }) => {
         const hand = Promise.withResolvers<string>();
-        this.awaited.set(name, isAwaited);
         this.toPublish.set(name, () => void toPublish(signal));
         this.begun.push(name);
         this.hands.set(name, hand);
@@ -75,10 +71,10 @@ class Bench {
   /** Runs pulls, and says when the pass that waits for them goes on. */
   run(names: readonly string[], concurrency = 2, service = SERVICE): { readonly state: () => string } {
     let state = 'waits';
-    void this.scheduler
+    void this.queue
       .run(
         names.map((name) => this.pull(name, service)),
-        { slots: slotsFor(concurrency), slowAfterMs: SLOW_AFTER_MS },
+        { concurrency, slowAfterMs: SLOW_AFTER_MS },
       )
       .then(
         (results) => {
@@ -98,7 +94,7 @@ class Bench {
   }
 
   get running(): string[] {
-    return [...this.scheduler.running().values()].map(
+    return [...this.queue.running().values()].map(
       ({ action, isSlow }) => `${action.path}${isSlow ? ' slowly' : ''}`,
     );
   }
@@ -124,19 +120,16 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-describe('a scheduler', () => {
+describe('the queue of pulls', () => {
   it('gives a pass what became of its own pulls while it waited, and of no other', async () => {
     const bench = new Bench(true);
     const first = bench.run(['a/1', 'b/1']);
     await bench.end('b/1');
-    expect(bench.awaited.get('a/1')?.()).toBe(true);
     await timePasses();
     expect(first.state()).toBe('goes on');
     expect(bench.results).toEqual([['b/1']]);
-    expect(bench.awaited.get('a/1')?.()).toBe(false);
     bench.run(['c/1']);
     await settled();
-    expect([bench.awaited.get('a/1')?.(), bench.awaited.get('c/1')?.()]).toEqual([false, true]);
     await bench.end('a/1');
     await bench.end('c/1');
     expect(bench.results).toEqual([['b/1'], ['c/1']]);
@@ -175,7 +168,7 @@ describe('a scheduler', () => {
     expect(state()).toBe('goes on');
   });
 
-  it('gives the slot of a pull that publishes to the next one, and waits for it all the same', async () => {
+  it('gives the place of a pull that publishes to the next one, and waits for it all the same', async () => {
     const bench = new Bench(true);
     const { state } = bench.run(['a/1', 'b/1', 'c/1', 'd/1']);
     bench.toPublish.get('a/1')?.();
@@ -189,7 +182,7 @@ describe('a scheduler', () => {
     expect(bench.results[0]?.toSorted()).toEqual(['a/1', 'b/1', 'c/1', 'd/1']);
   });
 
-  it('lets so many publish at once, and has the next one keep its slot until one of them has ended', async () => {
+  it('lets so many publish at once, and has the next one keep its place until one of them has ended', async () => {
     const bench = new Bench(false);
     const names = Array.from({ length: 40 }, (_, index) => `r${index}/1`);
     bench.run(names, 1);
@@ -204,7 +197,7 @@ describe('a scheduler', () => {
     expect(bench.begun).toEqual(names);
   });
 
-  it('takes no slot from who publishes slowly, and none for it', async () => {
+  it('takes no place from a pull that publishes slowly, and none for it', async () => {
     const bench = new Bench(true);
     const { state } = bench.run(['a/1', 'b/1'], 1);
     bench.toPublish.get('a/1')?.();
@@ -273,7 +266,7 @@ describe('a scheduler', () => {
   });
 });
 
-describe('a scheduler that outlasts the passes', () => {
+describe('the queue that outlasts the passes', () => {
   it('makes a pass wait only for what is prompt', async () => {
     const bench = new Bench(true);
     const { state } = bench.run(['a/1', 'b/1']);
@@ -303,25 +296,10 @@ describe('a scheduler that outlasts the passes', () => {
     await Promise.all(['a/1', 'c/1', 'd/1', 'e/1'].map((name) => bench.end(name)));
   });
 
-  it('keeps the last slots for other repositories', async () => {
-    const bench = new Bench(true);
-    const { state } = bench.run(['a/1', 'a/2', 'a/3', 'a/4', 'a/5'], 1);
-    for (let times = 0; times < 5; times += 1) await timePasses();
-    expect([state(), bench.running.length]).toEqual(['goes on', 3]);
-    const next = bench.run(['b/1', 'a/4', 'a/5'], 1);
-    expect(bench.running.at(-1)).toBe('b/1');
-    await bench.end('b/1');
-    expect([next.state(), bench.begun]).toEqual(['goes on', ['a/1', 'a/2', 'a/3', 'b/1']]);
-    await bench.end('a/1');
-    expect(bench.begun.at(-1)).toBe('a/4');
-    await bench.end('a/4');
-    await Promise.all(['a/2', 'a/3', 'a/5'].map((name) => bench.end(name)));
-  });
-
   it('forgets what waits when that is taken back, or other pulls come in its place', async () => {
     const bench = new Bench(true);
     bench.run(['a/1', 'b/1', 'c/1'], 1);
-    bench.scheduler.clear();
+    bench.queue.clear();
     await bench.end('a/1');
     expect(bench.begun).toEqual(['a/1']);
     bench.run(['d/1', 'e/1'], 1);
@@ -375,10 +353,10 @@ describe('a scheduler that outlasts the passes', () => {
     const former = aService();
     bench.run(['a/1', 'b/1', 'c/1', 'd/1', 'e/1'], 1, former);
     for (let times = 0; times < 4; times += 1) await timePasses();
-    await bench.scheduler.callOffOf(aService());
-    expect([bench.running.length, bench.scheduler.isUsing(former)]).toEqual([4, true]);
-    await bench.scheduler.callOffOf(former);
-    expect([bench.begun.length, bench.running, bench.scheduler.isUsing(former)]).toEqual([4, [], false]);
+    await bench.queue.callOffOf(aService());
+    expect([bench.running.length, bench.queue.isUsing(former)]).toEqual([4, true]);
+    await bench.queue.callOffOf(former);
+    expect([bench.begun.length, bench.running, bench.queue.isUsing(former)]).toEqual([4, [], false]);
   });
 
   it('leaves what asks the present service alone when what asks a former one is called off', async () => {
@@ -387,7 +365,7 @@ describe('a scheduler that outlasts the passes', () => {
     bench.run(['a/1'], 1, former);
     await timePasses();
     bench.run(['b/1', 'c/1'], 1);
-    await bench.scheduler.callOffOf(former);
+    await bench.queue.callOffOf(former);
     expect(bench.running).toEqual(['b/1']);
     await bench.end('b/1');
     expect(bench.running).toEqual(['c/1']);
@@ -402,7 +380,7 @@ describe('a scheduler that outlasts the passes', () => {
     await bench.end('c/1');
     expect([state(), bench.working]).toEqual(['goes on', 2]);
     await bench.end('a/1', new MirrorError('pass.abandoned', 'Stopped.'));
-    await bench.scheduler.callOffAll();
+    await bench.queue.callOffAll();
     expect(bench.working).toBe(0);
   });
 
@@ -424,9 +402,9 @@ describe('a scheduler that outlasts the passes', () => {
     const { state } = bench.run(['a/1', 'b/1']);
     await timePasses();
     expect(state()).toBe('goes on');
-    await bench.scheduler.callOff([targetKey(actionOf('a/1').target), 'unknown']);
+    await bench.queue.callOff([targetKey(actionOf('a/1').target), 'unknown']);
     expect(bench.running).toEqual(['b/1 slowly']);
-    await bench.scheduler.callOffAll();
+    await bench.queue.callOffAll();
     expect(bench.running).toEqual([]);
     const next = bench.run([]);
     await settled();
@@ -436,26 +414,22 @@ describe('a scheduler that outlasts the passes', () => {
   it('knows which service is asked by what waits and by what goes on', async () => {
     const bench = new Bench(true);
     const [one, other, none] = [aService(), aService(), aService()];
-    void bench.scheduler.run([bench.pull('a/1', one), bench.pull('b/1', other)], {
-      slots: slotsFor(1),
+    void bench.queue.run([bench.pull('a/1', one), bench.pull('b/1', other)], {
+      concurrency: 1,
       slowAfterMs: SLOW_AFTER_MS,
     });
-    expect([one, other, none].map((service) => bench.scheduler.isUsing(service))).toEqual([
-      true,
-      true,
-      false,
-    ]);
+    expect([one, other, none].map((service) => bench.queue.isUsing(service))).toEqual([true, true, false]);
     await bench.end('a/1');
-    expect([one, other].map((service) => bench.scheduler.isUsing(service))).toEqual([false, true]);
+    expect([one, other].map((service) => bench.queue.isUsing(service))).toEqual([false, true]);
     await bench.end('b/1');
-    expect(bench.scheduler.isUsing(other)).toBe(false);
+    expect(bench.queue.isUsing(other)).toBe(false);
   });
 
   it('is drained when all has ended, and begins nothing more', async () => {
     const bench = new Bench(true);
     bench.run(['a/1', 'b/1'], 1);
     let isDrained = false;
-    void bench.scheduler.drain().then(() => (isDrained = true));
+    void bench.queue.drain().then(() => (isDrained = true));
     await settled();
     expect(isDrained).toBe(false);
     await bench.end('a/1', new MirrorError('pass.abandoned', 'Stopped.'));
@@ -464,7 +438,7 @@ describe('a scheduler that outlasts the passes', () => {
 
   it('takes a time that no timer takes for a very long one', async () => {
     const bench = new Bench(true);
-    void bench.scheduler.run([bench.pull('a/1')], { slots: slotsFor(1), slowAfterMs: 2 ** 40 });
+    void bench.queue.run([bench.pull('a/1')], { concurrency: 1, slowAfterMs: 2 ** 40 });
     await timePasses(10_000);
     expect(bench.slow).toEqual([]);
     await bench.end('a/1');

@@ -3,10 +3,10 @@ import type { PullAction } from '../plan/actions.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { Places } from '../../lib/concurrency/places.ts';
 import { targetKey } from '../upstream/listing.ts';
-import { createFairQueue, type Slots, type RunningPulls, type Waiting } from '../plan/fair-queue.ts';
+import { inFairOrder, type Waiting } from '../plan/pull-order.ts';
 import type { PassService } from '../upstream/client.ts';
 
-/** A pull that waits for a slot. No two that wait, or go on, are of the same target. */
+/** A pull that waits for its turn. No two that wait, or go on, are of the same target. */
 export interface QueuedPull<Result> extends Waiting {
   readonly action: PullAction;
   /** The service that it asks, which must stay open until the pull has ended. */
@@ -19,11 +19,9 @@ export interface QueuedPull<Result> extends Waiting {
 export interface Turn {
   /** Calls it off. */
   readonly signal: AbortSignal;
-  /** Whether its pass still waits for it. */
-  readonly isAwaited: () => boolean;
   /**
-   * Waits for a place among the pulls that publish, and gives the slot to the next one: a publish waits for the disk, and many can
-   * share a flush. To be called at most once.
+   * Waits for a place among the pulls that publish, and gives the place among the downloads to the next one: a publish waits for the
+   * disk, and many can share a flush. To be called at most once.
    * @throws the reason of `signal`
    */
   readonly toPublish: (signal: AbortSignal) => Promise<void>;
@@ -39,30 +37,40 @@ export interface BegunPull<Result> {
 
 /** A pull that goes on. */
 export interface RunningPull extends Pick<QueuedPull<unknown>, 'action' | 'service'> {
-  /** Whether it has taken long, and counts as a prompt one no more. */
+  /** Whether it has taken long, so that passes do not wait for it. */
   readonly isSlow: boolean;
 }
 
-/** The limits of the scheduler. */
-export interface SchedulerPolicy {
-  readonly slots: Slots;
-  /** A pull that takes longer gives its slot to the next one, in milliseconds. */
+/** The limits of the queue. */
+export interface QueueLimits {
+  /** Downloads at once; one more while one is slow, up to {@link TIMES_WITH_SLOW} times as many. */
+  readonly concurrency: number;
+  /** A pull that takes longer is slow, in milliseconds. */
   readonly slowAfterMs: number;
 }
 
-/** Codes of errors that end every pull alike; the next pass finds out by itself whether they still hold. */
-const FOUND_OUT_ANYWAY: ReadonlySet<string> = new Set(['pass.abandoned', 'credentials.refused']);
+/** How many times as many downloads go on as there are prompt ones, slow ones included. */
+const TIMES_WITH_SLOW = 4;
 
-/** How many pulls without a slot publish at once. More of them share a flush, and hold more memory. */
+/** How many pulls publish at once. More of them share a flush, and hold more memory. */
 const PUBLISHES_AT_ONCE = 32;
 
-interface Entry extends RunningPull {
+/** Codes of errors that end every pull alike; the next pass finds out whether they still hold. */
+const FOUND_OUT_ANYWAY: ReadonlySet<string> = new Set(['pass.abandoned', 'credentials.refused']);
+
+interface Running extends RunningPull {
   isSlow: boolean;
-  /** Gives the place among those that publish back; null for a pull that has a slot. */
+  /** Gives back the place among those that publish; null for a download. */
   leave: (() => void) | null;
   readonly callOff: () => void;
   /** Never rejected. */
   readonly ended: Promise<void>;
+}
+
+/** A pass that waits for its pulls. */
+interface WaitingPass<Result> {
+  readonly results: Result[];
+  readonly goOn: () => void;
 }
 
 /** Calls back once, after a time in milliseconds; returns a function that prevents the call. */
@@ -77,24 +85,23 @@ const startTimeout: StartTimer = (onDue, afterMs) => {
 };
 
 /**
- * Schedules the pulls. Where it outlasts the passes, a pass waits only until nothing prompt is left to do; slow pulls go on beside
- * the passes that follow, and what has found no slot yet gets one as it becomes free, until the next plan decides about it anew.
+ * The queue of pulls, with one limit for downloads and one for publishes. Where it outlasts the passes, a pass waits only for prompt
+ * pulls. Slow ones go on beside the passes that follow, and what still waits begins as places become free, until the next plan
+ * decides about it.
  */
-export class PullScheduler<Result> {
+export class PullQueue<Result> {
   readonly #outlastsPasses: boolean;
   readonly #startTimer: StartTimer;
   readonly #beginWork: BeginWork;
-  readonly #entries = new Map<string, Entry>();
+  readonly #running = new Map<string, Running>();
   readonly #publishing = new Places(PUBLISHES_AT_ONCE);
   readonly #failures: unknown[] = [];
-  #queue = createFairQueue<QueuedPull<Result>>([]);
-  /** The results so far of the pulls of the waiting pass; null while no pass waits. */
-  #results: Result[] | null = null;
+  /** The next one is the last. */
+  #waiting: QueuedPull<Result>[] = [];
+  #pass: WaitingPass<Result> | null = null;
   /** The service that the latest pulls ask; null where there were none. */
   #service: PassService | null = null;
-  #policy: SchedulerPolicy = { slots: { prompt: 0, all: 0, shared: 0 }, slowAfterMs: 0 };
-  /** Lets the waiting pass go on; null while no pass waits. */
-  #onIdle: (() => void) | null = null;
+  #limits: QueueLimits = { concurrency: 0, slowAfterMs: 0 };
 
   /** @param outlastsPasses whether slow pulls go on beside the passes */
   constructor(
@@ -109,46 +116,44 @@ export class PullScheduler<Result> {
 
   /** Running pulls, by the keys of their targets. */
   running(): ReadonlyMap<string, RunningPull> {
-    return this.#entries;
+    return this.#running;
   }
 
   /** Whether pulls that wait or go on ask this service. */
   isUsing(service: PassService): boolean {
-    return [...this.#entries.values(), ...this.#queue.waiting()].some((pull) => pull.service === service);
+    return [...this.#running.values(), ...this.#waiting].some((pull) => pull.service === service);
   }
 
   /**
-   * Begins pulls, which all ask the same service, in a fair order, in place of all that waited before. Returns when
-   * all have ended or, where the scheduler outlasts the passes, when only slow ones are left and what waits for their slots.
-   * @returns the results of the pulls that ended meanwhile
-   * @throws the error by which a pull was rejected: nothing more is begun then, and pulls that are waited for end before
+   * Begins pulls, which all ask the same service, in a fair order, in place of all that waited before. Returns when all have ended or,
+   * where the queue outlasts the passes, when only slow ones are left and what waits for their places.
+   * @returns the results of those of these pulls that have ended
+   * @throws the error by which a pull was rejected: then nothing more begins, and pulls that are waited for end before
    */
-  async run(pulls: readonly QueuedPull<Result>[], policy: SchedulerPolicy): Promise<readonly Result[]> {
-    this.#policy = policy;
+  async run(pulls: readonly QueuedPull<Result>[], limits: QueueLimits): Promise<readonly Result[]> {
+    this.#limits = limits;
     this.#service = pulls[0]?.service ?? null;
-    // After a defect between two passes nothing more is begun.
-    this.#queue = createFairQueue(this.#failures.length > 0 ? [] : pulls);
+    // After a defect between two passes nothing more begins.
+    this.#waiting = this.#failures.length > 0 ? [] : inFairOrder(pulls).toReversed();
     const { promise: idle, resolve } = Promise.withResolvers<void>();
-    const results: Result[] = [];
-    this.#results = results;
-    this.#onIdle = resolve;
+    const pass: WaitingPass<Result> = { results: [], goOn: resolve };
+    this.#pass = pass;
     this.#advance();
     await idle;
-    this.#onIdle = null;
-    // Pulls that go on keep nothing of the pass in memory.
-    this.#results = null;
+    this.#pass = null;
     if (this.#failures.length > 0) throw this.#failures.splice(0)[0];
-    return results;
+    // A slow pull that outlasts the pass keeps none of its results in memory.
+    return pass.results.splice(0);
   }
 
   /** Takes back what waits. */
   clear(): void {
-    this.#queue = createFairQueue<QueuedPull<Result>>([]);
+    this.#waiting = [];
   }
 
   /** Ends pulls, by the keys of their targets, and waits for that; the errors by which they are rejected are not reported. */
   async callOff(keys: Iterable<string>): Promise<void> {
-    const called = [...keys].flatMap((key) => this.#entries.get(key) ?? []);
+    const called = [...keys].flatMap((key) => this.#running.get(key) ?? []);
     for (const { callOff } of called) callOff();
     await Promise.all(called.map(({ ended }) => ended));
   }
@@ -156,65 +161,69 @@ export class PullScheduler<Result> {
   /** As `callOff` those that go on and ask this service, and takes back what waits to ask it. */
   async callOffOf(service: PassService): Promise<void> {
     if (service === this.#service) this.clear();
-    const asking = [...this.#entries].filter(([, entry]) => entry.service === service);
+    const asking = [...this.#running].filter(([, pull]) => pull.service === service);
     await this.callOff(asking.map(([key]) => key));
   }
 
   /** As `callOff` all that go on, and takes back what waits. */
   async callOffAll(): Promise<void> {
     this.clear();
-    await this.callOff(this.#entries.keys());
+    await this.callOff(this.#running.keys());
   }
 
   /** Takes back what waits, and waits for what goes on. */
   async drain(): Promise<void> {
     this.clear();
-    await Promise.all([...this.#entries.values()].map(({ ended }) => ended));
+    await Promise.all([...this.#running.values()].map(({ ended }) => ended));
   }
 
   /** Begins all that may, and lets the pass go on when nothing is left that it waits for. */
   #advance(): void {
-    for (;;) {
-      const next = this.#queue.take(withSlots(this.#entries), this.#policy.slots);
-      if (next === null) break;
+    while (this.#isPlaceFree()) {
+      const next = this.#waiting.pop();
+      if (next === undefined) break;
       this.#begin(next);
     }
-    // What was begun may go on for hours, and its pass is not to stay in memory for that.
-    if (this.#queue.isEmpty()) this.clear();
-    const awaited = [...this.#entries.values()].filter(({ isSlow }) => !(isSlow && this.#outlastsPasses));
-    if (awaited.length === 0) this.#onIdle?.();
+    const awaited = [...this.#running.values()].filter(({ isSlow }) => !(isSlow && this.#outlastsPasses));
+    if (awaited.length === 0) this.#pass?.goOn();
+  }
+
+  #isPlaceFree(): boolean {
+    const { concurrency } = this.#limits;
+    const downloads = [...this.#running.values()].filter(({ leave }) => leave === null);
+    const prompt = downloads.filter(({ isSlow }) => !isSlow).length;
+    return prompt < concurrency && downloads.length < concurrency * TIMES_WITH_SLOW;
   }
 
   #begin({ action, service, begin }: QueuedPull<Result>): void {
     const key = targetKey(action.target);
     const control = new AbortController();
     const endWork = this.#beginWork();
-    const results = this.#results;
-    const isAwaited = (): boolean => results !== null && this.#results === results;
+    const pass = this.#pass;
     const toPublish = async (signal: AbortSignal): Promise<void> => {
-      entry.leave = await this.#publishing.take(signal);
+      running.leave = await this.#publishing.take(signal);
       this.#advance();
     };
-    const { ended, onSlow } = begin({ signal: control.signal, isAwaited, toPublish });
+    const { ended, onSlow } = begin({ signal: control.signal, toPublish });
     const stopTimer = this.#startTimer(() => {
-      entry.isSlow = true;
+      running.isSlow = true;
       onSlow();
       this.#advance();
-    }, this.#policy.slowAfterMs);
+    }, this.#limits.slowAfterMs);
     const end = async (): Promise<void> => {
       try {
         const result = await ended;
-        if (isAwaited()) results?.push(result);
+        if (pass !== null && pass === this.#pass) pass.results.push(result);
       } catch (error) {
         if (!control.signal.aborted) this.#fail(error, service);
       }
       stopTimer();
       endWork();
-      entry.leave?.();
-      this.#entries.delete(key);
+      running.leave?.();
+      this.#running.delete(key);
       this.#advance();
     };
-    const entry: Entry = {
+    const running: Running = {
       action,
       service,
       isSlow: false,
@@ -222,7 +231,7 @@ export class PullScheduler<Result> {
       callOff: () => control.abort(),
       ended: end(),
     };
-    this.#entries.set(key, entry);
+    this.#running.set(key, running);
   }
 
   #fail(error: unknown, service: PassService): void {
@@ -230,17 +239,7 @@ export class PullScheduler<Result> {
     // What a replaced client is refused says nothing about the pulls of the present one.
     if (isFoundOut && service !== this.#service) return;
     this.clear();
-    // Between two passes there is nobody to be told at once.
-    if (this.#onIdle !== null || !isFoundOut) this.#failures.push(error);
+    // Between two passes no caller waits for an error that the next pass meets as well.
+    if (this.#pass !== null || !isFoundOut) this.#failures.push(error);
   }
-}
-
-/** The pulls that have slots. */
-function withSlots(entries: ReadonlyMap<string, Entry>): RunningPulls {
-  const all = [...entries.values()].filter(({ leave }) => leave === null);
-  return {
-    all: all.length,
-    prompt: all.filter(({ isSlow }) => !isSlow).length,
-    isOf: (repositoryId) => all.some(({ action }) => action.target.repositoryId === repositoryId),
-  };
 }
