@@ -10,7 +10,7 @@ import { manifestOfEntry } from '../mirror/store/history/restore.ts';
 import { manifestPaths } from '../mirror/store/inventory.ts';
 import type { DirectoryLayout } from '../mirror/store/layout.ts';
 import type { Manifest } from '../mirror/store/manifest.ts';
-import { readStampedManifest } from '../mirror/store/verify/strays.ts';
+import { readStampedManifest } from '../mirror/store/manifest-file.ts';
 import { notKept } from './restore-tree.ts';
 
 /** Where a state of a target is: in the mirror, in the history, in the service, or nowhere, as it has no files. */

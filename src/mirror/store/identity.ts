@@ -6,7 +6,7 @@ import type { PublishContext } from './publish/commit.ts';
 import { otherInstances } from './shards/other-instances.ts';
 import type { MirrorStore } from './store.ts';
 import { DriftedTrees, readDriftNote, writeDriftNote } from './verify/drifted-trees.ts';
-import { findAllDrifted } from './verify/find-drift.ts';
+import { findAllDrifted } from './verify/examine.ts';
 
 /**
  * Finds out which directory this is, and what in it is to be put right. A directory that was copied or restored is looked at as a

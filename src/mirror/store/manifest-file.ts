@@ -3,7 +3,9 @@ import type { FileHandle } from 'node:fs/promises';
 
 import { withOpen } from '../../lib/disk/read.ts';
 import { againWhileStale } from '../../lib/disk/stale.ts';
-import { unlessMissing } from '../../lib/errors/disk-errors.ts';
+import { systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
+import { manifestStamp } from './inventory.ts';
+import { type DirectoryLayout, manifestPath } from './layout.ts';
 import type { Manifest } from './manifest.ts';
 import { parseManifest, understandManifest } from './manifest-text.ts';
 
@@ -19,6 +21,36 @@ const MOST_RECENT = 64;
 
 /** The manifests that were read last, by their paths: while one is still in use, nobody else has to read it again. */
 const recent = new Map<string, Recent>();
+
+/** A manifest as it is on disk now. */
+export interface ManifestOnDisk {
+  /** Changes with every replacement of the file. */
+  readonly stamp: string;
+  /** Null where it cannot be understood or read; then `problem` says why. */
+  readonly manifest: Manifest | null;
+  readonly problem: string | null;
+}
+
+/** Reads a target's manifest; null where there is none. The stamp is never younger than what was read. */
+export async function readStampedManifest(
+  layout: DirectoryLayout,
+  path: string,
+): Promise<ManifestOnDisk | null> {
+  const file = manifestPath(layout, path);
+  const stamp = await manifestStamp(layout, path);
+  if (stamp === null) return null;
+  try {
+    const manifest = await readManifest(file);
+    if (manifest !== null) return { stamp, manifest, problem: null };
+    const problem = await manifestProblem(file);
+    const isSame = (await manifestStamp(layout, path)) === stamp;
+    if (problem !== null && isSame) return { stamp, manifest, problem };
+  } catch (error) {
+    return { stamp, manifest: null, problem: systemCode(error) ?? 'unknown error' };
+  }
+  // It was replaced or removed just now.
+  return readStampedManifest(layout, path);
+}
 
 /** The problem with a manifest on disk, as a sentence without its end; null where there is none. */
 export async function manifestProblem(path: string): Promise<string | null> {

@@ -5,7 +5,7 @@ import { createActivity } from './publish/activity.ts';
 import { prepareDirectory, usable } from './directory.ts';
 import { examineFileSystem, type FileSystemWants, refuseMounts } from './probes.ts';
 import { refuseForeignDirectory } from './first-start.ts';
-import { examineAgainst, findDrift, targetOf } from './verify/find-drift.ts';
+import { examinePublished, findDrift, targetOf } from './verify/examine.ts';
 import { createGate, removeLinked } from './publish/gate.ts';
 import { createInventory, type Inventory, type InventoryReading } from './inventory.ts';
 import { readLeases, surelyInForce } from './leases/lease-files.ts';
@@ -108,8 +108,10 @@ async function storeIn(
     recall: inventory.recall,
     treeToRemember: inventory.note,
     manifest: (path) => onDisk('reading a manifest', () => readManifest(manifestPath(layout, path))),
-    examine: (path, manifest, depth, signal) =>
-      examineAgainst(layout, path, manifest, { depth, signal, onBytes }),
+    examine: async (path, { files }, depth, signal) => {
+      const { isGone, differences } = await examinePublished(layout, path, files, { depth, signal, onBytes });
+      return isGone ? null : differences;
+    },
     ...driftOf(context, inventory),
     stage: (currentPath) => stageFor(context, currentPath, onBytes),
     show: (...args) => showStage(context.gate, ...args),

@@ -10,7 +10,7 @@ import { keptAt } from '../../plan/retention.ts';
 import type { DirectoryLayout } from '../layout.ts';
 import type { Manifest, ManifestFile } from '../manifest.ts';
 import { publishedTree } from '../published-tree.ts';
-import { readStampedManifest } from '../verify/strays.ts';
+import { readStampedManifest } from '../manifest-file.ts';
 import { digestOf, findCopies, type FindCopy } from './copies.ts';
 import type { HistoryEntry } from './history.ts';
 import {

@@ -1,15 +1,18 @@
 import { createHash } from 'node:crypto';
 import type { Stats } from 'node:fs';
 import { type FileHandle, lstat, open } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 import { doInThread, withStopFlag } from '../../file-work/pool.ts';
 import { kindOf, problemOf, WALKED_KINDS, type Walked } from '../../file-work/walk.ts';
 import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
-import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { type Difference, differencesOf, foldersOf, type FoundEntry, type FoundFile } from './drift.ts';
 import type { ManifestFile } from '../manifest.ts';
-import type { DirectoryLayout } from '../layout.ts';
+import { type DirectoryLayout, manifestPath } from '../layout.ts';
+import { readManifest } from '../manifest-file.ts';
+import type { Published } from '../../plan/published.ts';
+import type { PublishContext } from '../publish/commit.ts';
 import { publishedTree } from '../published-tree.ts';
 import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
 
@@ -81,24 +84,63 @@ export async function examinePublished(
   return examineTree(publishedTree(layout, path), files, options);
 }
 
-function* foundIn(walked: Walked): Generator<FoundEntry> {
-  for (const [index, path] of walked.paths.entries()) {
-    const kind = WALKED_KINDS[walked.kinds[index] ?? 0] ?? 'special';
-    if (kind !== 'file') yield { kind, path };
-    else yield { kind, path, ...factsAt(walked, index), sha256: null };
-  }
-  for (const { path, problem } of walked.problems) yield { kind: 'unreadable', path, problem };
+/** How a published tree differs from its manifest by `lstat`; `changing` when the target is published at the same time. */
+export async function findDrift(
+  { layout, activity }: PublishContext,
+  path: string,
+  signal: AbortSignal,
+): Promise<readonly Difference[] | 'changing'> {
+  const before = activity.stateOf(path);
+  if (before === null) return 'changing';
+  const manifest = await onDisk('reading a manifest', () => readManifest(manifestPath(layout, path)));
+  if (manifest === null) return [];
+  const found = await examinePublished(layout, path, manifest.files, { depth: 'facts', signal });
+  if (activity.stateOf(path) !== before) return 'changing';
+  return found.isGone ? [{ path: '.', kind: 'missing' }] : found.differences;
 }
 
-function factsAt(
-  { sizesBytes, modes, mtimesMs }: Walked,
-  index: number,
-): Pick<FoundFile, 'sizeBytes' | 'mode' | 'mtimeMs'> {
-  return {
-    sizeBytes: sizesBytes[index] ?? 0,
-    mode: modes[index] ?? 0,
-    mtimeMs: mtimesMs[index] ?? 0,
-  };
+/** The target that a path below the directory belongs to; null for none. */
+export async function targetOf(
+  { layout, linked }: Pick<PublishContext, 'layout' | 'linked'>,
+  path: string,
+): Promise<string | null> {
+  const [top, ...names] = path.split('/');
+  if (top === 'trees') return linked.get(names[1] ?? '') ?? null;
+  for (let folder = names.join('/'); folder !== '.' && folder !== ''; folder = dirname(folder)) {
+    // What cannot even be asked about, as its name is too long with the manifest's ending, is no target.
+    const found = await lstat(manifestPath(layout, folder)).catch(() => null);
+    if (found !== null) return folder;
+  }
+  return null;
+}
+
+/** The paths of all trees that differ from their manifests, or of which that cannot be said. */
+export async function findAllDrifted(
+  context: PublishContext,
+  published: readonly Published[],
+  onScanned: (doneTargets: number, targets: number) => void = () => {},
+): Promise<string[]> {
+  const drifted: string[] = [];
+  for (const [index, { path }] of published.entries()) {
+    onScanned(index, published.length);
+    const found = await findDrift(context, path, new AbortController().signal).catch(
+      () => 'unknown' as const,
+    );
+    if (typeof found === 'string' || found.length > 0) drifted.push(path);
+  }
+  onScanned(published.length, published.length);
+  return drifted;
+}
+
+function* foundIn(walked: Walked): Generator<FoundEntry> {
+  const { sizesBytes, modes, mtimesMs } = walked;
+  for (const [index, path] of walked.paths.entries()) {
+    const kind = WALKED_KINDS[walked.kinds[index] ?? 0] ?? 'special';
+    const [sizeBytes = 0, mode = 0, mtimeMs = 0] = [sizesBytes[index], modes[index], mtimesMs[index]];
+    if (kind === 'file') yield { kind, path, sizeBytes, mode, mtimeMs, sha256: null };
+    else yield { kind, path };
+  }
+  for (const { path, problem } of walked.problems) yield { kind: 'unreadable', path, problem };
 }
 
 function factsOf(stats: Stats): Pick<FoundFile, 'sizeBytes' | 'mode' | 'mtimeMs'> {

@@ -1,20 +1,20 @@
+import { lstat, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { readLockHolder } from '../../../lib/disk/lock.ts';
 import type { ListedTarget } from '../../plan/published.ts';
 import { createInventory, type Inventory, manifestPaths, manifestStamp } from '../inventory.ts';
+import { kindOf } from '../../file-work/walk.ts';
+import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import type { DirectoryLayout } from '../layout.ts';
+import { byCodeUnits, foldersWith } from '../manifest.ts';
+import { readStampedManifest } from '../manifest-file.ts';
+import { readJournal } from '../publish/journal.ts';
+import { otherInstances } from '../shards/other-instances.ts';
 import { findLost, readTargetList } from '../target-list.ts';
-import type { Difference } from './drift.ts';
+import type { Difference, EntryKind } from './drift.ts';
 import { examinePublished } from './examine.ts';
-import {
-  pathsInChange,
-  PUBLISH_PATIENCE_MS,
-  PUBLISH_POLL_MS,
-  readStampedManifest,
-  settledStrays,
-  type Stray,
-} from './strays.ts';
 
 /** How a target stands to its manifest. */
 export interface VerifiedTarget {
@@ -26,6 +26,13 @@ export interface VerifiedTarget {
   /** Files and bytes that the manifest lists. */
   readonly files: number;
   readonly sizeBytes: number;
+}
+
+/** Something below `mirror/` that belongs to no manifest; where it is a folder, with everything in it. */
+export interface Stray {
+  /** Below `mirror/`. */
+  readonly path: string;
+  readonly entry: EntryKind | 'unreadable';
 }
 
 /** A manifest of which nothing can be verified. */
@@ -113,7 +120,7 @@ export async function verifyTrees(
       else if (target !== null) targets.push(target);
       onEvent({ kind: 'examined', target });
     }
-    strays = isEverything ? await settledStrays(layout, signal) : [];
+    strays = isEverything ? await findStrays(layout) : [];
     inventory = await readInventory(layout, manifests);
   } catch (error) {
     if (!signal.aborted) throw error;
@@ -180,57 +187,48 @@ interface VerifyContext {
   readonly onBytes: (bytes: number) => void;
 }
 
-/** How often a target is looked at anew because it was published meanwhile; every time only what changed is read. */
+/** How long a publish of a target is waited for, and how often it is looked at, in milliseconds. */
+const PUBLISH_PATIENCE_MS = 10_000;
+const PUBLISH_POLL_MS = 50;
+
+/** How often a target is examined again because it was replaced in between; each time only what changed is read. */
 const MAX_REPLACEMENTS = 100;
 
 /**
- * Verifies one target beside a daemon that may be publishing it: what differs counts only if no publish was on its way when
- * it was seen. A publish writes its intent, takes its step, replaces the manifest and removes the intent, in this order; so a
- * difference that it makes is seen with the intent still there, or else with another manifest afterwards.
+ * Verifies one target beside a daemon that may be publishing it: a difference counts only if no publish was under way when it was seen.
+ * A publish writes its journal, makes its moves, the manifest among them, and removes the journal. So a difference that it makes is seen
+ * while the journal is there, or else with another manifest afterwards.
  * @returns null when the target has no manifest any more
  */
 async function verifyTarget(
-  context: VerifyContext,
-  path: string,
-): Promise<VerifiedTarget | UnreadableManifest | null> {
-  const { layout } = context;
-  const known = new Map<string, string>();
-  let replacements = 0;
-  let patientUntilMs: number | null = null;
-  for (;;) {
-    context.signal.throwIfAborted();
-    const { stamp, target } = await lookAt(context, path, known);
-    if (target !== null && ('problem' in target || target.state === 'ok')) return target;
-    const isInChange = (await pathsInChange(layout)).has(path);
-    const isReplaced = (await manifestStamp(layout, path)) !== stamp;
-    if (isReplaced && replacements < MAX_REPLACEMENTS) {
-      replacements += 1;
-      patientUntilMs = null;
-    } else if (isInChange) {
-      patientUntilMs ??= performance.now() + PUBLISH_PATIENCE_MS;
-      if (performance.now() >= patientUntilMs) return target;
-      await pause(PUBLISH_POLL_MS);
-    } else {
-      return target;
-    }
-  }
-}
-
-/** How a target looks at this moment, and the stamp of the manifest that it was held against. */
-async function lookAt(
   { layout, signal, onBytes }: VerifyContext,
   path: string,
-  known: Map<string, string>,
-): Promise<{ readonly stamp: string | null; readonly target: VerifiedTarget | UnreadableManifest | null }> {
-  const stamped = await readStampedManifest(layout, path);
-  if (stamped === null) return { stamp: null, target: null };
-  const { stamp, manifest } = stamped;
-  if (manifest === null) return { stamp, target: { path, problem: stamped.problem ?? 'unknown' } };
-  const depth = 'bytes';
-  const found = await examinePublished(layout, path, manifest.files, { depth, signal, onBytes, known });
-  const state = found.isGone ? 'gone' : found.differences.length > 0 ? 'differs' : 'ok';
-  const { differences } = found;
-  return { stamp, target: { path, state, differences, ...totalsOf(manifest.files) } };
+): Promise<VerifiedTarget | UnreadableManifest | null> {
+  const known = new Map<string, string>();
+  let replacements = 0;
+  let patientUntilMs = Number.POSITIVE_INFINITY;
+  for (;;) {
+    signal.throwIfAborted();
+    const found = await readStampedManifest(layout, path);
+    if (found === null) return null;
+    const { stamp, manifest, problem } = found;
+    if (manifest === null) return { path, problem: problem ?? 'unknown' };
+    const options = { depth: 'bytes', signal, onBytes, known } as const;
+    const { isGone, differences } = await examinePublished(layout, path, manifest.files, options);
+    const state = isGone ? 'gone' : differences.length > 0 ? 'differs' : 'ok';
+    const target: VerifiedTarget = { path, state, differences, ...totalsOf(manifest.files) };
+    if (state === 'ok') return target;
+    const isInChange = (await pathsInChange(layout)).has(path);
+    const isReplaced = (await manifestStamp(layout, path)) !== stamp;
+    if (isReplaced && (replacements += 1) <= MAX_REPLACEMENTS) {
+      patientUntilMs = Number.POSITIVE_INFINITY;
+      continue;
+    }
+    const nowMs = performance.now();
+    patientUntilMs = Math.min(patientUntilMs, nowMs + PUBLISH_PATIENCE_MS);
+    if (!isInChange || nowMs >= patientUntilMs) return target;
+    await pause(PUBLISH_POLL_MS);
+  }
 }
 
 function totalsOf(files: readonly { readonly sizeBytes: number }[]): { files: number; sizeBytes: number } {
@@ -250,4 +248,61 @@ export async function readInventory(layout: DirectoryLayout, manifests: Inventor
   const isOwn = (): boolean => true;
   const lost = await findLost(layout, found.list, isOwn, () => manifests.read(), Date.now());
   return { inventory: 'ok', inventoryProblem: null, lost };
+}
+
+/** Finds the entries below `mirror/` that belong to no manifest, and to no publish that is under way: the topmost ones, sorted. */
+async function findStrays(layout: DirectoryLayout): Promise<readonly Stray[]> {
+  const strays = await entriesBeside(layout, await manifestPaths(layout));
+  if (strays.length === 0) return [];
+  // A tree is shown before its manifest, and taken away before it.
+  const targets = [...(await pathsInChange(layout)), ...(await manifestPaths(layout))];
+  const meets = (one: string, other: string): boolean =>
+    one === other || one.startsWith(`${other}/`) || other.startsWith(`${one}/`);
+  return strays.filter(({ path }) => !targets.some((target) => meets(path, target)));
+}
+
+/**
+ * Finds entries below `mirror/` beside the trees of some targets and the folders that lead there: only the topmost ones, sorted. Trees are
+ * not looked into.
+ */
+async function entriesBeside(layout: DirectoryLayout, targets: readonly string[]): Promise<Stray[]> {
+  const trees = new Set(targets);
+  const leading = foldersWith(targets);
+  const strays: Stray[] = [];
+  const folders = [''];
+  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+    for (const name of await namesIn(layout, folder, strays)) {
+      const path = folder === '' ? name : `${folder}/${name}`;
+      const stats = await unlessMissing(lstat(join(layout.mirror, path))).catch(() => undefined);
+      if (stats === null) continue;
+      const entry = stats === undefined ? 'unreadable' : kindOf(stats);
+      if (entry === 'folder' && leading.has(path) && !trees.has(path)) folders.push(path);
+      else if (!trees.has(path)) strays.push({ path, entry });
+    }
+  }
+  return strays.sort((a, b) => byCodeUnits(a.path, b.path));
+}
+
+async function namesIn(layout: DirectoryLayout, folder: string, strays: Stray[]): Promise<string[]> {
+  try {
+    return (await unlessMissing(readdir(join(layout.mirror, folder)))) ?? [];
+  } catch {
+    strays.push({ path: folder === '' ? '.' : folder, entry: 'unreadable' });
+    return [];
+  }
+}
+
+/**
+ * The paths below `mirror/` that a publish has begun to change and not yet brought to its end: between its step and the
+ * removal of its journal a tree and its manifest may disagree.
+ */
+async function pathsInChange(layout: DirectoryLayout): Promise<ReadonlySet<string>> {
+  const paths = new Set<string>();
+  for (const { staging } of [layout, ...(await otherInstances(layout))]) {
+    for (const name of await readdir(staging).catch(() => [])) {
+      const journal = await readJournal(join(staging, name)).catch(() => null);
+      for (const path of journal?.targets ?? []) paths.add(path);
+    }
+  }
+  return paths;
 }
