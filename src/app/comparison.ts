@@ -1,4 +1,5 @@
-import type { Action, HoldReason, PullAction } from '../mirror/plan/actions.ts';
+import type { Action, PullAction } from '../mirror/plan/actions.ts';
+import type { HoldReason } from '../mirror/plan/reasons.ts';
 import { makePlan } from '../mirror/plan/plan.ts';
 import type { PlanInput } from '../mirror/plan/plan-input.ts';
 

@@ -1,13 +1,8 @@
+import { holdRule } from '../mirror/plan/reasons.ts';
 import type { PassFinished, TargetPulled } from '../mirror/pass/events.ts';
 import type { EventFields, EventName } from './events.ts';
 import { counted, roughDuration, roughSize, utcTime, withHint } from '../lib/text/humanize.ts';
-import {
-  driftSentence,
-  heldFilesSentence,
-  heldSentence,
-  holdSentence,
-  unmatchedSentence,
-} from './sentences.ts';
+import { driftSentence, heldFilesSentence, heldSentence, unmatchedSentence } from './sentences.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { escaped, type TerminalText } from '../lib/text/terminal-text.ts';
 
@@ -42,7 +37,7 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
   'target.retired': (event) =>
     `${event.target}: gone from the service (${event.reason}); its tree went to history/`,
   'target.held': (event) =>
-    `${event.target}: ${holdSentence(event.reason)}${event.untilMs === null ? '' : ` (until ${utcTime(event.untilMs)})`}`,
+    `${event.target}: ${holdRule(event.reason).says}${event.untilMs === null ? '' : ` (until ${utcTime(event.untilMs)})`}`,
   'deletion.held': describeHeldDeletion,
   'deletion.approved': (event) =>
     `${event.target}: the deletion of ${event.subject === 'files' ? 'its files' : 'the target'} that was approved goes through`,

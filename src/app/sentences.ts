@@ -1,5 +1,4 @@
 import type { DriftSummary } from '../mirror/store/verify/drift.ts';
-import type { HoldReason } from '../mirror/plan/actions.ts';
 import type { HeldDeletion } from '../mirror/plan/guard.ts';
 import { describeAmount } from '../lib/text/amount.ts';
 import type { PullProgress } from '../mirror/pass/pull-progress.ts';
@@ -36,32 +35,6 @@ export function heldFilesSentence({ first }: { readonly first: readonly string[]
 export function unmatchedSentence({ setting, pattern, nearest }: UnmatchedPattern): string {
   const meant = nearest === null ? '' : `; the nearest name is ${JSON.stringify(nearest)}`;
   return `${setting}: ${JSON.stringify(pattern)} matches nothing that the service lists${meant}`;
-}
-
-/** Why a target is on purpose not touched, as a clause about it. */
-const HOLD_SENTENCES: Readonly<Record<HoldReason, string>> = {
-  'not-selected': 'the settings no longer select it; its tree stays as it is',
-  'backing-off': 'waits to be tried again',
-  quarantined: 'waits in quarantine, as this version was refused',
-  'service-processing': 'waits until the service has processed it',
-  'path-occupied': 'waits for its place, where the tree of another repository stands',
-  'deletion-guard': 'waits for approval, as too much would be deleted',
-  restored: 'stays, as it was restored from the history',
-  'manifest-unreadable': 'waits, as its manifest cannot be read',
-  superseded: 'waits for a named branch to take its place',
-  lease: 'waits for the end of a lease',
-  'still-pulling': 'is still being pulled',
-  'repository-missing': 'stays for now, although the service no longer lists its repository',
-  'no-repositories-listed': 'stays, as the service lists no repositories at all',
-  'listing-incomplete': 'stays, as the list of repositories is not whole, or came from a cache',
-  'row-unreadable':
-    'is not verified, as it may be what a row is about that cannot be read, in the list of workbooks',
-  'listing-contradicts-itself': 'stays, as the lists of the service contradict each other',
-};
-
-/** Why a target is on purpose not touched, as a clause about it. @param reason a reason of a hold */
-export function holdSentence(reason: string): string {
-  return Object.entries(HOLD_SENTENCES).find(([name]) => name === reason)?.[1] ?? `waits (${reason})`;
 }
 
 /** How a tree differs from its manifest, as a clause. */

@@ -14,7 +14,7 @@ import { type Inquiry, type PresentState, receivePresentState } from '../app/pre
 import { PullMonitor } from '../mirror/pass/pull-monitor.ts';
 import { repositoryFacts } from '../mirror/pass/pulls.ts';
 import { planComparison } from '../app/comparison.ts';
-import { holdSentence } from '../app/sentences.ts';
+import { HOLD_REASONS } from '../mirror/plan/reasons.ts';
 import { readStore } from '../mirror/store/read-store.ts';
 import type { ServiceClient } from '../mirror/upstream/client.ts';
 import type { Listing } from '../mirror/upstream/listing.ts';
@@ -99,7 +99,7 @@ async function receiveNow(
   if (comparison.kind === 'untold') {
     throw new MirrorError(
       'listing.inconsistent',
-      `The service's lists do not tell what is at ${path} now: it ${holdSentence(comparison.reason)}.`,
+      `The service's lists do not tell what is at ${path} now: it ${HOLD_REASONS[comparison.reason].says}.`,
       { hint: `Try again when they do; \`${ownCommand('plan')}\` shows what a pass makes of them.` },
     );
   }

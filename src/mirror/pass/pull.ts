@@ -6,7 +6,7 @@ import { aboutTree } from '../plan/record.ts';
 import { cacheName } from '../upstream/answers.ts';
 import { type HeldDeletion, heldFiles, isApproved } from '../plan/guard.ts';
 import { isSame, type Manifest, treeChanges } from '../store/manifest.ts';
-import type { PullReason } from '../plan/actions.ts';
+import { PULL_REASONS } from '../plan/reasons.ts';
 import {
   findContradictions,
   isBelieved,
@@ -36,15 +36,15 @@ export interface Pulled {
   readonly news: readonly PassEvent[];
 }
 
-/** Pulls that most often find nothing to publish; the others are not downloaded while a lease keeps them from being published. */
-const WORTH_A_LOOK: ReadonlySet<PullReason> = new Set(['full-check', 'no-version-list', 'confirm-gone']);
-
 /** Pulls a target, unless a lease holds. @throws MirrorError what ends the whole pass; what is published is as it was */
 export async function pullTarget(pull: Pull): Promise<Pulled> {
   const { context, action, signal, meter } = pull;
   try {
     signal.throwIfAborted();
-    const lease = WORTH_A_LOOK.has(action.reason) ? null : lastLease(await context.store.leases());
+    // What a lease would keep from being published is not downloaded.
+    const lease = PULL_REASONS[action.reason].mayChangeNothing
+      ? null
+      : lastLease(await context.store.leases());
     if (lease !== null) return { result: heldByLease(pull, action, lease), news: [] };
     context.emit({ name: 'target.started', target: action.path, reason: action.reason });
     return await pullContents(pull);

@@ -1,5 +1,6 @@
 import type { Action, HoldAction } from '../plan/actions.ts';
 import { PATHS_SHOWN, type Approval } from '../plan/guard.ts';
+import { holdRule } from '../plan/reasons.ts';
 import { nextRecord } from '../plan/next-record.ts';
 import { emptyRecord, type Held, queuedRecord, type Outcome, type TargetRecord } from '../plan/record.ts';
 import { owns } from '../plan/shard.ts';
@@ -146,9 +147,6 @@ async function withFiles(
   return { ...record, held: { ...held, first } };
 }
 
-/** Holds that an event of their own tells of. */
-const TOLD_ELSEWHERE: ReadonlySet<string> = new Set(['deletion-guard', 'lease', 'row-unreadable']);
-
 function report(
   context: PassContext,
   action: Action,
@@ -176,7 +174,7 @@ function report(
 
 /** Whether a hold is another one than the last decision was, and no other event tells of it. */
 function isNewHold({ reason }: HoldAction, { decisions: [last] }: TargetRecord): boolean {
-  return !TOLD_ELSEWHERE.has(reason) && (last?.kind !== 'hold' || last.reason !== reason);
+  return holdRule(reason).isToldElsewhere !== true && (last?.kind !== 'hold' || last.reason !== reason);
 }
 
 /** A deletion that is still the same was reported when it was first held. */

@@ -1,5 +1,5 @@
 import { type ErrorCode, EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
-import { type HoldReason, isHarmlessHold } from '../plan/actions.ts';
+import { holdRule } from '../plan/reasons.ts';
 import { type SelectionCheck, selectsNothing } from '../plan/selection-check.ts';
 import type { Listing } from '../upstream/listing.ts';
 import type { PassFinished, Trigger } from './events.ts';
@@ -34,7 +34,9 @@ export function summarise(
 /** Whether a pass left a target as it is on purpose, although the operator wants it. */
 function isHeld({ action, outcome }: Pick<ActionResult, 'action' | 'outcome'>): boolean {
   if (action.deselection !== undefined) return true;
-  return (outcome.kind === 'guarded' || outcome.kind === 'held') && !isHarmlessHold(action.reason);
+  return (
+    (outcome.kind === 'guarded' || outcome.kind === 'held') && holdRule(action.reason).isHarmless !== true
+  );
 }
 
 /**
@@ -65,13 +67,6 @@ const SHARED_FAILURES: ReadonlySet<string> = new Set<ErrorCode>([
   'directory.replaced',
 ]);
 
-/** Holds that end when somebody else is done, or that doubt the whole listing. */
-const SHARED_HOLDS: ReadonlySet<string> = new Set<HoldReason>([
-  'lease',
-  'still-pulling',
-  'no-repositories-listed',
-]);
-
 /**
  * Whether a pass that came to its end mirrored everything that can be mirrored (manual, "Exit codes"): every selected target is
  * verified, or failed, is held or in quarantine for a reason that is its own.
@@ -82,7 +77,7 @@ export function isAllThatCanBe(
 ): boolean {
   const isShared = ({ action, outcome }: Pick<ActionResult, 'action' | 'outcome'>): boolean =>
     outcome.kind === 'unfinished' ||
-    (outcome.kind === 'held' && SHARED_HOLDS.has(action.reason)) ||
+    (outcome.kind === 'held' && holdRule(action.reason).isShared === true) ||
     (outcome.kind === 'failed' && SHARED_FAILURES.has(outcome.code));
   return !results.some(isShared) && !selectsNothing(selection);
 }

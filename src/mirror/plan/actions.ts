@@ -1,42 +1,8 @@
+import { type HoldReason, holdRule, type PullReason, type RetireReason } from './reasons.ts';
 import type { HeldDeletion } from './guard.ts';
 import type { TargetId } from '../upstream/listing.ts';
 import type { Candidate } from './targets.ts';
 import type { Published } from './published.ts';
-
-/** Why a target is pulled. */
-export type PullReason =
-  | 'never-mirrored'
-  | 'tree-missing'
-  | 'drift'
-  | 'versions-changed'
-  | 'processing-finished'
-  | 'confirm-gone'
-  | 'no-version-list'
-  | 'full-check';
-
-/** Why a target is on purpose not touched in this pass, although it may not be what the service has. */
-export type HoldReason =
-  | 'not-selected'
-  | 'backing-off'
-  | 'quarantined'
-  | 'service-processing'
-  | 'path-occupied'
-  | 'deletion-guard'
-  | 'restored'
-  | 'manifest-unreadable'
-  | 'superseded'
-  | 'lease'
-  | 'still-pulling'
-  | 'repository-missing'
-  | 'no-repositories-listed'
-  | 'listing-incomplete'
-  | 'listing-contradicts-itself'
-  | 'row-unreadable';
-
-/** Whether a hold says nothing about a target that the operator wants. */
-export function isHarmlessHold(reason: string): boolean {
-  return reason === 'not-selected' || reason === 'superseded';
-}
 
 /**
  * Whether a plan holds a target: on purpose does not do all of what the service and the settings say. One that is only missing from the
@@ -44,17 +10,8 @@ export function isHarmlessHold(reason: string): boolean {
  */
 export function isPlannedHold(action: Action): boolean {
   if (action.deselection !== undefined) return true;
-  return action.kind === 'hold' && !action.missing && !isHarmlessHold(action.reason);
+  return action.kind === 'hold' && !action.missing && holdRule(action.reason).isHarmless !== true;
 }
-
-/** Why a tree leaves the mirror for the history. */
-export type RetireReason =
-  | 'repository-gone'
-  | 'branch-gone'
-  | 'branch-known'
-  | 'duplicate'
-  | 'moved'
-  | 'forgotten';
 
 /** The common part of all actions. */
 export interface ActionOf<Kind extends string, Reason extends string> {

@@ -1,8 +1,6 @@
-import type { Action, HoldAction, HoldReason, PullAction } from './actions.ts';
+import type { Action, HoldAction, PullAction } from './actions.ts';
+import { holdRule } from './reasons.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
-
-/** Holds by which the place of a target, or the wish for it, is another one now. */
-const AGAINST_IT: ReadonlySet<HoldReason> = new Set(['not-selected', 'superseded', 'path-occupied']);
 
 /**
  * Has a plan leave alone the targets of which a pull of an earlier pass still goes on. Whatever a plan judges as a whole, such as
@@ -42,7 +40,7 @@ function goesOn(pull: PullAction, action: Action): boolean {
     case 'keep':
       return true;
     case 'hold':
-      return action.guarded === null && !AGAINST_IT.has(action.reason);
+      return action.guarded === null && holdRule(action.reason).endsPull !== true;
     case 'retire':
       return false;
   }

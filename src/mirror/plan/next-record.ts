@@ -1,6 +1,7 @@
 import { counted } from '../../lib/text/humanize.ts';
 import { backOffDelayMs } from '../../lib/time/back-off.ts';
 import type { HeldDeletion } from './guard.ts';
+import { holdRule } from './reasons.ts';
 import {
   aboutTree,
   type Decision,
@@ -204,18 +205,10 @@ function heldSince(
   };
 }
 
-/** Holds because an answer proves nothing, or has had no effect; the others know that the target is, or may be, there. */
-const NO_EVIDENCE: ReadonlySet<string> = new Set([
-  'listing-incomplete',
-  'row-unreadable',
-  'no-repositories-listed',
-  'lease',
-]);
-
 function heldRecord(record: TargetRecord, { reason, nowMs }: RecordStep): TargetRecord {
   return {
     ...record,
-    missingPasses: NO_EVIDENCE.has(reason) ? record.missingPasses : 0,
+    missingPasses: holdRule(reason).isNoEvidence === true ? record.missingPasses : 0,
     processingSinceMs:
       reason === 'service-processing' ? (record.processingSinceMs ?? nowMs) : record.processingSinceMs,
   };

@@ -1,12 +1,5 @@
-import type {
-  Action,
-  ActionOf,
-  HoldAction,
-  HoldReason,
-  KeepAction,
-  PullAction,
-  PullReason,
-} from './actions.ts';
+import type { HoldReason, PullReason } from './reasons.ts';
+import type { Action, ActionOf, HoldAction, KeepAction, PullAction } from './actions.ts';
 import { fullCheckDueMs, isCheckDue, isMissingDue } from './full-check.ts';
 import { exceedsLimit, isApproved } from './guard.ts';
 import type { PlanInput } from './plan-input.ts';

@@ -1,4 +1,5 @@
-import type { Action, RetireReason } from './actions.ts';
+import type { Action } from './actions.ts';
+import { RETIRE_REASONS } from './reasons.ts';
 import { type Approvals, type HeldDeletion, holdTogether, isApproved } from './guard.ts';
 import type { PlanInput } from './plan-input.ts';
 import type { TargetRecord } from './record.ts';
@@ -11,18 +12,12 @@ function mirroredTargets(plan: readonly Action[]): number {
   return plan.filter((action) => action.published !== null && action.reason !== 'not-selected').length;
 }
 
-/**
- * The retirements that the guard judges. The target stays where `HEAD` gives way to a named branch, a duplicate to its double, or a copy
- * to that of another instance; a forgotten one goes because a person named it.
- */
-const GUARDED: ReadonlySet<RetireReason> = new Set(['repository-gone', 'branch-gone']);
-
 /** Holds the retirements of a pass when they are too many, and what was to take the places of their trees. */
 export function guardRetirements(
   plan: readonly Action[],
   { policy, records, approvals }: PlanInput,
 ): Action[] {
-  const due = plan.filter((action) => action.kind === 'retire' && GUARDED.has(action.reason));
+  const due = plan.filter((action) => action.kind === 'retire' && RETIRE_REASONS[action.reason].isGuarded);
   const total = mirroredTargets(plan);
   const held = new Set<Action>(
     holdTogether('target', due, { total, limit: policy.guard.targets, approvals, records }),
