@@ -1,7 +1,7 @@
 import { toMirrorError, type MirrorError } from '../../lib/errors/errors.ts';
 import { type ClaimedThread, claimThread } from '../file-work/pool.ts';
 import type { StopFlag } from '../file-work/walk.ts';
-import type { Destination } from '../upstream/destination.ts';
+import type { Destination } from '../upstream/download.ts';
 import type { FinishedArchive, FinishOptions } from './unpack.ts';
 
 /** Bytes that are handed to a thread together. */
@@ -9,9 +9,6 @@ const CHUNK_BYTES = 512 * 1024;
 
 /** Chunks of one archive that its thread has. */
 const MOST_CHUNKS = 3;
-
-/** The bytes of the start that are kept, to tell what something is that is no archive. */
-const START_BYTES = 512;
 
 /** Memory that waits for its next use: the system would have to clear fresh memory first, and V8 does not know how much is in it. */
 const free: SharedArrayBuffer[] = [];
@@ -28,7 +25,6 @@ export class ArchiveReceiver implements Destination {
   readonly #stop: StopFlag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   /** The chunks that the thread has, in their order. */
   #fed: readonly Promise<void>[] = [];
-  #start = Buffer.alloc(0);
   #chunk: SharedArrayBuffer | null = null;
   #filledBytes = 0;
   #failure: MirrorError | null = null;
@@ -40,18 +36,11 @@ export class ArchiveReceiver implements Destination {
   async begin(): Promise<void> {
     this.sizeBytes = 0;
     this.#filledBytes = 0;
-    this.#start = Buffer.alloc(0);
     await this.#thread.run('openArchive', { id: this.#id, ...this.#options, stop: this.#stop });
   }
 
   write(piece: Uint8Array): Promise<void> | null {
-    if (this.#start.length < START_BYTES)
-      this.#start = Buffer.concat([this.#start, piece.subarray(0, START_BYTES - this.#start.length)]);
     return this.#put(piece, 0);
-  }
-
-  readStart(mostBytes: number): Promise<Uint8Array> {
-    return Promise.resolve(this.#start.subarray(0, mostBytes));
   }
 
   async close(isKept: boolean): Promise<void> {

@@ -1,7 +1,7 @@
 import { byCodeUnits, type Manifest, type ManifestFile } from '../store/manifest.ts';
 import { changesByPath, type WorkbookChanges } from '../plan/workbook-changes.ts';
 import { RepositoryRows } from '../plan/fingerprint.ts';
-import { FileDestination } from '../upstream/destination.ts';
+import { FileDestination } from '../upstream/download.ts';
 import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Reception } from './execution.ts';

@@ -2,10 +2,16 @@ import { contentsPath, LAST_VERIFIED_HEADER } from '../../lib/api/requests.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { type Answer, type Cached, kindOf, strongTag } from './answers.ts';
-import { isArchiveStart, provesItsEnd, START_BYTES, isCompoundStart } from '../../lib/zip/whole-file.ts';
-import type { Destination, FileDestination } from './destination.ts';
+import { isArchiveStart, isCompoundStart, provesItsEnd } from '../../lib/zip/whole-file.ts';
 import { HEAD_BRANCH, type Repository, serviceBranch } from './listing.ts';
-import { Download, type DownloadOptions, wholeBytes, type Downloaded } from './download.ts';
+import {
+  type Destination,
+  Download,
+  type Downloaded,
+  type DownloadOptions,
+  type FileDestination,
+  wholeBytes,
+} from './download.ts';
 import { contentsForbidden, statusError } from './failures.ts';
 import {
   bestReference,
@@ -119,7 +125,7 @@ async function downloadArchive(
     signal,
   } as const;
   const target = contentsPath(reference.text, undefined, branchParameter(branch));
-  return receive(transport, target, wanted, (answer, download) => readArchive(answer, download, destination));
+  return receive(transport, target, wanted, readArchive);
 }
 
 /** Downloads what a path gives. Its destination stays only where `read` finds there what was asked for. */
@@ -142,17 +148,13 @@ async function receive<Found extends { readonly kind: string }>(
   }
 }
 
-async function readArchive(
-  answer: Answer,
-  download: Download,
-  destination: Destination,
-): Promise<ContentsAnswer | Absent> {
+async function readArchive(answer: Answer, download: Download): Promise<ContentsAnswer | Absent> {
   const { status } = answer;
   if (isAbsent(status)) return { kind: 'absent', status: answer.cached === null ? status : 0 };
   if (status === 304 && download.isConditional) return { kind: 'unchanged', cached: answer.cached };
   if (!download.isAbout(status)) return unexpected(answer);
-  const { sizeBytes, headers, cached } = await download.receive(answer);
-  await checkIsArchive(answer, destination);
+  const { sizeBytes, start, headers, cached } = await download.receive(answer);
+  if (!isArchiveStart(start)) throw noArchive(answer, start);
   const hasFileTimes = headers[LAST_VERIFIED_HEADER] !== undefined;
   return { kind: 'archive', sizeBytes, etag: strongTag(headers['etag']), hasFileTimes, cached };
 }
@@ -202,8 +204,8 @@ async function readFileAnswer(
   if (!isAnnounced(answer, expected)) return { kind: 'different' };
   // A cache may give the version before; only a digest tells.
   if (answer.cached !== null && expected.sha256 === undefined) return { kind: 'different' };
-  const { sizeBytes, isCounted, headers, sha256, crc32 } = await download.receive(answer);
-  const start = await destination.readStart(START_BYTES);
+  const { sizeBytes, isCounted, headers, start } = await download.receive(answer);
+  const { sha256, crc32 } = destination;
   const isRight = isExpectedFile({ path, sizeBytes, sha256, headers, start }, expected);
   const isCertain = isCounted || expected.sizeBytes !== undefined || expected.sha256 !== undefined;
   const isWhole =
@@ -266,18 +268,14 @@ function unexpected(answer: Answer): never {
   throw statusError(answer.status, answer.url, undefined);
 }
 
-/** Recognises an answer that is no archive, such as an error in JSON or a login page with status 200. */
-async function checkIsArchive(answer: Answer, destination: Destination): Promise<void> {
-  const bytes = await destination.readStart(START_BYTES);
-  if (isArchiveStart(bytes)) return;
+/** The error for an answer that is no archive, such as an error in JSON or a login page with status 200. */
+function noArchive({ url, status, headers }: Answer, bytes: Uint8Array): MirrorError {
   const start = Buffer.from(bytes).toString('latin1');
-  const kind = start.startsWith('PK') ? 'a damaged archive' : kindOf(start, answer.headers['content-type']);
-  throw new MirrorError(
+  const kind = start.startsWith('PK') ? 'a damaged archive' : kindOf(start, headers['content-type']);
+  return new MirrorError(
     'contents.wrong_kind',
-    `${answer.url.pathname} answered with ${kind} where the API gives a zip archive (status ${answer.status}).`,
-    {
-      hint: 'Nothing was replaced. If it stays, look at the address in a browser.',
-    },
+    `${url.pathname} answered with ${kind} where the API gives a zip archive (status ${status}).`,
+    { hint: 'Nothing was replaced. If it stays, look at the address in a browser.' },
   );
 }
 
@@ -294,8 +292,7 @@ export interface ReceivedFile {
   readonly sizeBytes: number;
   readonly sha256: string;
   readonly headers: Downloaded['headers'];
-  /** Its first bytes, which tell its kind (`START_BYTES`), or all of it where it has fewer. */
-  readonly start: Uint8Array;
+  readonly start: Downloaded['start'];
 }
 
 const LOCAL_HEADER = 'PK\u0003\u0004';

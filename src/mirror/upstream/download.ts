@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
+import { type FileHandle, open, rm } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 
+import { diskError, onDisk } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { formatDuration, formatSize } from '../../lib/text/units.ts';
 import {
@@ -15,13 +17,94 @@ import {
   strongTag,
 } from './answers.ts';
 import { type Bandwidth, type Continuation, LEAST_PROGRESS_BYTES } from './pace.ts';
-import type { Destination } from './destination.ts';
+import { START_BYTES } from '../../lib/zip/whole-file.ts';
+import { FileWindow, type ZipBytes } from '../../lib/zip/zip-bytes.ts';
+
+/** Where a download goes, piece by piece. Nothing is made there before it begins. */
+export interface Destination {
+  /** How many bytes it holds. */
+  readonly sizeBytes: number;
+  /** Makes it, or empties it. @throws MirrorError `disk.*` */
+  readonly begin: () => Promise<void>;
+  /**
+   * Adds a piece, whole.
+   * @returns what is to be waited for before the next one; null when the piece is there already
+   * @throws MirrorError `disk.*`
+   */
+  readonly write: (piece: Uint8Array) => Promise<void> | null;
+  /** Ends the writing. @param isKept whether it stays */
+  readonly close: (isKept: boolean) => Promise<void>;
+}
+
+/** A file that a download goes to, and that is digested while it comes; one that is there before is removed. */
+export class FileDestination implements Destination {
+  sizeBytes = 0;
+  /** Of the bytes that came. */
+  crc32 = 0;
+  readonly #path: string;
+  #hash = createHash('sha256');
+  #file: FileHandle | null = null;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  async begin(): Promise<void> {
+    this.sizeBytes = 0;
+    this.crc32 = 0;
+    this.#hash = createHash('sha256');
+    await onDisk('writing the download', async () => {
+      if (this.#file !== null) return this.#file.truncate(0);
+      await rm(this.#path, { force: true });
+      this.#file = await open(this.#path, 'wx+');
+    });
+  }
+
+  async write(piece: Uint8Array): Promise<void> {
+    this.#hash.update(piece);
+    this.crc32 = crc32(piece, this.crc32);
+    try {
+      for (let written = 0; written < piece.length;) {
+        const { bytesWritten } = await this.#opened.write(piece, written, undefined, this.sizeBytes);
+        written += bytesWritten;
+        this.sizeBytes += bytesWritten;
+      }
+    } catch (cause) {
+      throw diskError(cause, 'writing the download', this.#path);
+    }
+  }
+
+  /** The bytes that came, to be read before it is closed. */
+  get bytes(): ZipBytes {
+    return new FileWindow(this.#opened.fd, this.sizeBytes);
+  }
+
+  /** SHA-256 of the bytes that came, in hexadecimal digits. */
+  get sha256(): string {
+    return this.#hash.copy().digest('hex');
+  }
+
+  async close(isKept: boolean): Promise<void> {
+    const file = this.#file;
+    if (file === null) return;
+    this.#file = null;
+    try {
+      await onDisk('writing the download', () => file.close());
+    } finally {
+      if (!isKept) await onDisk('removing the download', () => rm(this.#path, { force: true }));
+    }
+  }
+
+  get #opened(): FileHandle {
+    if (this.#file === null) throw new TypeError('the download was not begun');
+    return this.#file;
+  }
+}
 
 export interface DownloadOptions {
   readonly destination: Destination;
   /** Entity tag of what is there already: the service may say that it has not changed. */
   readonly knownTag: string | null;
-  /** The bytes of a file are digested while they come. */
   readonly what: 'archive' | 'file';
   /** Greatest size, after decoding. */
   readonly maxBytes: number;
@@ -41,9 +124,8 @@ export interface Downloaded {
   readonly headers: Answer['headers'];
   /** Null where no cache gave that answer. */
   readonly cached: Cached | null;
-  /** SHA-256 in hexadecimal digits, and CRC-32; of an archive those of nothing. */
-  readonly sha256: string;
-  readonly crc32: number;
+  /** Its first bytes, which tell its kind (`START_BYTES`), or all of it where it has fewer. */
+  readonly start: Uint8Array;
 }
 
 /**
@@ -56,8 +138,8 @@ export class Download implements Continuation {
   private part: Part | null = null;
   /** Of the answer that began it. */
   private first: Pick<Answer, 'headers' | 'cached'> = { headers: {}, cached: null };
-  private hash = createHash('sha256');
-  private checksum = 0;
+  /** Its first bytes, see `START_BYTES`. */
+  private start = Buffer.alloc(0);
 
   constructor(options: DownloadOptions) {
     this.options = options;
@@ -107,29 +189,23 @@ export class Download implements Continuation {
     }
     if (totalBytes !== null && sizeBytes < totalBytes)
       throw interrupted(answer, `${sizeBytes} of ${totalBytes} bytes came`);
-    return {
-      sizeBytes,
-      isCounted: totalBytes !== null,
-      ...this.first,
-      sha256: this.hash.copy().digest('hex'),
-      crc32: this.checksum,
-    };
+    return { sizeBytes, isCounted: totalBytes !== null, start: this.start, ...this.first };
   }
 
   private async begin(answer: Answer): Promise<void> {
     this.part = null;
     if ((announcedBytes(answer.headers) ?? 0) > this.options.maxBytes) throw tooLarge(this.options, answer);
-    await this.options.destination.begin(wholeBytes(answer.headers));
+    await this.options.destination.begin();
     this.first = { headers: answer.headers, cached: answer.cached };
-    this.hash = createHash('sha256');
-    this.checksum = 0;
+    this.start = Buffer.alloc(0);
   }
 
   private async takeBody(answer: Answer, totalBytes: number | null): Promise<void> {
-    const { destination, what, bandwidth, onArrived, signal } = this.options;
+    const { destination, bandwidth, onArrived, signal } = this.options;
     try {
       for await (const piece of readBody(answer.body, this.bounds(answer), destination.sizeBytes)) {
-        if (what === 'file') this.digest(piece);
+        const missingBytes = START_BYTES - this.start.length;
+        if (missingBytes > 0) this.start = Buffer.concat([this.start, piece.subarray(0, missingBytes)]);
         const written = destination.write(piece);
         onArrived?.(destination.sizeBytes, totalBytes);
         if (written !== null) await written;
@@ -152,11 +228,6 @@ export class Download implements Continuation {
       tooLarge: () => tooLarge(this.options, answer),
       tooSlow: (durationMs) => hardlyMoved(answer, durationMs),
     };
-  }
-
-  private digest(piece: Uint8Array): void {
-    this.hash.update(piece);
-    this.checksum = crc32(piece, this.checksum);
   }
 }
 

@@ -106,7 +106,6 @@ describe('a download that breaks off', () => {
             }
             await send(into, zip.subarray(into.sizeBytes), pieceBytes);
             expect(into.sizeBytes).toBe(zip.length);
-            expect((await into.readStart(4)).toString()).toBe('PK\u0003\u0004');
             await into.close(true);
             expect(await finish(into)).toMatchObject({ kind: 'unpacked' });
             await expectFiles(zip === ZIP ? FILES : OTHERS);

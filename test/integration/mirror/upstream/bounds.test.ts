@@ -6,7 +6,7 @@ import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import type { Fault, FakeService } from '../../../support/fake-service.ts';
-import { FileDestination } from '../../../../src/mirror/upstream/destination.ts';
+import { FileDestination } from '../../../../src/mirror/upstream/download.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 
 /** A mirror of two targets, both of which have a new version that is yet to be pulled. */

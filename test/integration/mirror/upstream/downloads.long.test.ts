@@ -21,7 +21,7 @@ import {
   type Transport,
   type TransportOptions,
 } from '../../../../src/mirror/upstream/transport.ts';
-import { type Destination, FileDestination } from '../../../../src/mirror/upstream/destination.ts';
+import { type Destination, FileDestination } from '../../../../src/mirror/upstream/download.ts';
 import type { Repository } from '../../../../src/mirror/upstream/listing.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
