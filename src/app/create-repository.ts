@@ -5,7 +5,7 @@ import { MirrorError } from '../lib/errors/errors.ts';
 import { beginningOf, oneLine, printable } from '../lib/text/humanize.ts';
 import { scrub } from '../lib/text/scrub.ts';
 import type { Repository } from '../mirror/upstream/listing.ts';
-import { addressHint, credentialRefused, statusError } from '../mirror/upstream/failures.ts';
+import { addressHint, credentialRefused, mayBeDone, statusError } from '../mirror/upstream/failures.ts';
 import { type Answer, type AnswerLimits, readJson, wrongKind } from '../mirror/upstream/answers.ts';
 import { readRows } from '../mirror/upstream/repositories.ts';
 import type { Transport } from '../mirror/upstream/transport.ts';
@@ -23,9 +23,9 @@ const errorSchema = z.looseObject({
 /**
  * Creates a repository: `POST /repos`. It is sent again only where the service has certainly not taken it.
  * @throws MirrorError `usage.invalid` when the service does not want it, `credentials.refused`, `service.*`, `pass.abandoned`;
- *   its hint says so where nobody knows whether the repository was created
+ *   its hint says so where the repository may have been created
  */
-export function createRepository(
+export async function createRepository(
   transport: Transport,
   repository: NewRepository,
   signal: AbortSignal,
@@ -38,7 +38,16 @@ export function createRepository(
   } as const;
   const password = 'password' in repository ? [repository.password ?? ''] : [];
   const hints = hintsFor(repository);
-  return transport.send(request, (answer) => readCreated(answer, transport.limits, password, hints));
+  try {
+    return await transport.send(request, (answer) => readCreated(answer, transport.limits, password, hints));
+  } catch (error) {
+    if (!(error instanceof MirrorError) || !mayBeDone(error)) throw error;
+    const { code, message, cause } = error;
+    throw new MirrorError(code, message, {
+      cause,
+      hint: 'The repository may or may not have been created: look at `repos list` before you try again.',
+    });
+  }
 }
 
 /** Hints beside the service's own message, by the code of its refusal. */

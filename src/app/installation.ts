@@ -5,7 +5,7 @@ import { createClient, type ServiceClient } from '../mirror/upstream/client.ts';
 import type { KeyChange, KeyMemory } from '../mirror/upstream/keyring.ts';
 import type { PauseMemory } from '../mirror/upstream/pace.ts';
 import type { ReferenceMemory } from '../mirror/upstream/repositories.ts';
-import { createTransport, type Transport } from '../mirror/upstream/transport.ts';
+import { Transport } from '../mirror/upstream/transport.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { eventFailure } from '../mirror/pass/events.ts';
 import type { EventSink, MirrorEvent } from './events.ts';
@@ -51,7 +51,7 @@ export function openTransport(
   { onWarning, onProgress, reportFirstAccept = false }: ConnectionListeners = {},
 ): Transport {
   const { service } = settings;
-  return createTransport({
+  return new Transport({
     baseUrl: service.baseUrl,
     keys: (generation) => (generation === 'current' ? service.apiKey : service.apiToken)?.revealAll() ?? [],
     keyMemory: memory,

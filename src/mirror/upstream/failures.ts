@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 
 import { CREDENTIAL_PLACES, type Generation } from '../../lib/api/requests.ts';
-import { type ErrorAction, MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
+import { type ErrorAction, type ErrorCode, MirrorError } from '../../lib/errors/errors.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
 import { scrub } from '../../lib/text/scrub.ts';
 import { explainProxy, explainTls, isCertificateCode, proxyRefusal } from './connection-failures.ts';
@@ -245,32 +245,19 @@ const BEFORE_SENDING = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-/** Says whether a request that failed without an answer certainly did not reach the service. */
-export function neverArrived(error: unknown): boolean {
-  // Where it was led elsewhere, the answer says that it was not done.
-  if (error instanceof MirrorError && error.code === 'service.redirected') return true;
-  return proxyRefusal(error) !== null || BEFORE_SENDING.has(codeOf(error) ?? '');
-}
+/** Errors that say that a request was not done: the service did not want it, or it was led elsewhere. */
+const NOT_DONE: ReadonlySet<ErrorCode> = new Set([
+  'credentials.refused',
+  'service.busy',
+  'service.not_found',
+  'service.redirected',
+  'usage.invalid',
+]);
 
-/**
- * Says whether an answer with this status means that nothing was created: the client's mistakes, and what a service says before it
- * has looked at a request (RFC 9110, 15.6.4; RFC 6585, section 4). 408 is not among them: some proxies give it for a service that
- * thinks for too long.
- */
-export function createsNothing(status: number): boolean {
-  return (status >= 400 && status < 500 && status !== 408) || status === 503;
-}
-
-/** A request failed that must not be sent twice, and nobody knows whether it was done. */
-export class UnsureError extends MirrorError {}
-
-/** Makes the error for that. */
-export function unsure(error: unknown): UnsureError {
-  const { code, message, cause } = toMirrorError(error);
-  return new UnsureError(code, message, {
-    cause,
-    hint: 'The repository may or may not have been created: look at `repos list` before you try again.',
-  });
+/** Whether a request that failed may have been done all the same: otherwise it may be sent again, even if it is a POST. */
+export function mayBeDone(error: unknown): boolean {
+  if (error instanceof MirrorError && NOT_DONE.has(error.code)) return false;
+  return proxyRefusal(error) === null && !BEFORE_SENDING.has(codeOf(error) ?? '');
 }
 
 /** An error that names no key: an address that the service redirects to may hold one. The cause goes with it. */

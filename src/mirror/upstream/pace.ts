@@ -86,11 +86,6 @@ export function pauseLeftMs({ pausedUntilMs }: PauseMemory, nowMs: number): numb
   return leftMs > 0 && leftMs <= MAX_RETRY_AFTER_MS ? leftMs : 0;
 }
 
-/** Statuses whose Retry-After is about the service and not about one request (RFC 9110, 15.6.4; RFC 6585, section 4). */
-export function pausesOrigin(status: number): boolean {
-  return status === 429 || status === 503;
-}
-
 /** Makes a pause last at least so long from now; gives whether it lasts longer than before. */
 export function extendPause(memory: PauseMemory, waitMs: number, nowMs: number): boolean {
   if (waitMs <= pauseLeftMs(memory, nowMs)) return false;

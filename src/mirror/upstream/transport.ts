@@ -6,7 +6,6 @@ import {
   type Continuation,
   extendPause,
   type PauseMemory,
-  pausesOrigin,
   type RetryPolicy,
   Tries,
   waitFor,
@@ -21,13 +20,10 @@ import {
 } from './connections.ts';
 import {
   contentsRefused,
-  createsNothing,
   isLasting,
-  neverArrived,
+  mayBeDone,
   statusError,
   transportError,
-  unsure,
-  UnsureError,
   withoutKeys,
 } from './failures.ts';
 import { Keyring, type KeyringOptions } from './keyring.ts';
@@ -67,33 +63,6 @@ export interface TransportRequest {
   readonly signal: AbortSignal;
 }
 
-/** The way to the service: one origin, pooled connections, retries. */
-export interface Transport {
-  /** The base address, without anything secret. */
-  readonly address: string;
-  readonly hasCredential: (generation: Generation) => boolean;
-  /**
-   * To be asked before a poll, so that no request at all is sent while the keys of either generation all wait.
-   * @param isUrgent a person waits: keys that wait are tried once more
-   * @throws MirrorError `credentials.refused` while all keys of a generation wait
-   */
-  readonly admit: (isUrgent: boolean) => void;
-  /**
-   * Sends a request and reads the answer; what fails in either and may be retried is retried, from the beginning or as the
-   * request's `continuation` says; an address at which nothing ever answered is not tried again. While the service has asked for
-   * no requests (Retry-After, RFC 9110, section 10.2.3) none is sent: a short pause is waited for, a longer one fails at once. With
-   * status 401 the next key is tried.
-   * @param read is never given status 401, 408, 425, 429 and 5xx
-   * @throws MirrorError `service.*`, `credentials.refused`, `contents.forbidden`, `pass.abandoned`, and what `read` throws: none
-   *   of them names a key, even if the service did; where a POST may have been done, the hint says so
-   */
-  readonly send: <T>(request: TransportRequest, read: (answer: Answer) => Promise<T>) => Promise<T>;
-  readonly limits: AnswerLimits;
-  /** Asked for leave before more of any contents is read; null where that is not limited. */
-  readonly bandwidth: Bandwidth | null;
-  readonly close: () => Promise<void>;
-}
-
 /** A poll reads one page after the other; there may be two for a moment, as when the settings change. */
 const LIST_CONNECTIONS = 2;
 
@@ -101,71 +70,82 @@ const LIST_CONNECTIONS = 2;
 const BUFFER_BYTES = 1024 * 1024;
 const LIMITED_BUFFER_BYTES = 64 * 1024;
 
-/** Opens the way to a service. */
-export function createTransport(options: TransportOptions): Transport {
-  const asker = new Asker(options);
-  const { keyring } = asker;
-  return {
-    address: plainAddress(options.baseUrl),
-    hasCredential: (generation) => keyring.hasKey(generation),
-    admit: (isUrgent) => keyring.admit(isUrgent),
-    send: async (sent, read) => {
-      const tries = new Tries(options, sent.continuation);
-      for (;;) {
-        try {
-          return await asker.tryOnce(sent, read);
-        } catch (thrown) {
-          const error = withoutKeys(thrown, keyring.values());
-          if (sent.signal.aborted) throw abandoned(error, thrown);
-          const isLast = thrown instanceof UnsureError || (!asker.hasAnswered && isLasting(thrown));
-          const next = isLast ? null : tries.next(error, Math.random());
-          if (next === null) throw error;
-          if (error instanceof MirrorError) options.onRetry?.(error, next.delayMs, next.fromBytes);
-          await waitFor(next.delayMs, sent.signal);
-        }
-      }
-    },
-    limits: options,
-    bandwidth: asker.bandwidth,
-    close: () => asker.close(),
-  };
-}
-
-function plainAddress(baseUrl: string): string {
-  const { origin, pathname } = new URL(baseUrl);
-  return origin + pathname;
-}
-
-/** Makes single tries of requests. */
-class Asker {
-  readonly keyring: Keyring;
+/** The way to the service: one origin, pooled connections, retries. */
+export class Transport {
+  /** The base address, without anything secret. */
+  readonly address: string;
+  readonly limits: AnswerLimits;
+  /** Asked for leave before more of any contents is read; null where that is not limited. */
   readonly bandwidth: Bandwidth | null;
-  /** Whether anything ever answered: a service that restarts refuses connections for a moment, a wrong address always does. */
-  hasAnswered = false;
   readonly #options: TransportOptions;
   readonly #base: URL;
+  readonly #keyring: Keyring;
   readonly #contents: Connections;
   readonly #lists: Connections;
+  /** Whether anything ever answered: a service that restarts refuses connections for a moment, a wrong address always does. */
+  #hasAnswered = false;
 
   constructor(options: TransportOptions) {
+    const { maxBandwidth, ...connections } = options;
     this.#options = options;
     this.#base = new URL(options.baseUrl);
-    this.keyring = new Keyring(options);
-    this.bandwidth = options.maxBandwidth === null ? null : new Bandwidth(options.maxBandwidth);
-    const bufferBytes = this.bandwidth === null ? BUFFER_BYTES : LIMITED_BUFFER_BYTES;
-    this.#contents = createConnections(this.#base.origin, { ...options, bufferBytes });
-    this.#lists = createConnections(this.#base.origin, {
-      ...options,
-      connections: LIST_CONNECTIONS,
-      bufferBytes: BUFFER_BYTES,
-    });
+    this.address = this.#base.origin + this.#base.pathname;
+    this.limits = options;
+    this.bandwidth = maxBandwidth === null ? null : new Bandwidth(maxBandwidth);
+    this.#keyring = new Keyring(options);
+    const { origin } = this.#base;
+    const lists = { ...connections, connections: LIST_CONNECTIONS, bufferBytes: BUFFER_BYTES };
+    const bufferBytes = maxBandwidth === null ? BUFFER_BYTES : LIMITED_BUFFER_BYTES;
+    this.#contents = createConnections(origin, { ...connections, bufferBytes });
+    this.#lists = createConnections(origin, lists);
+  }
+
+  hasCredential(generation: Generation): boolean {
+    return this.#keyring.hasKey(generation);
+  }
+
+  /** See {@link Keyring.admit}. */
+  admit(isUrgent: boolean): void {
+    this.#keyring.admit(isUrgent);
+  }
+
+  /**
+   * Sends a request and reads the answer; what fails in either and may be retried is retried, from the beginning or as the
+   * request's `continuation` says; an address at which nothing ever answered is not tried again. While the service has asked for
+   * no requests (Retry-After, RFC 9110, section 10.2.3) none is sent: a short pause is waited for, a longer one fails at once. With
+   * status 401 the next key is tried. A POST is sent again only where it certainly was not done.
+   * @param read is never given status 401, 408, 425, 429 and 5xx
+   * @throws MirrorError `service.*`, `credentials.refused`, `contents.forbidden`, `pass.abandoned`, and what `read` throws: none
+   *   of them names a key, even if the service did
+   */
+  async send<T>(request: TransportRequest, read: (answer: Answer) => Promise<T>): Promise<T> {
+    const { signal, continuation, body } = request;
+    const tries = new Tries(this.#options, continuation);
+    for (;;) {
+      try {
+        return await this.#tryOnce(request, read);
+      } catch (thrown) {
+        const error = withoutKeys(thrown, this.#keyring.values());
+        if (signal.aborted)
+          throw new MirrorError('pass.abandoned', 'The request was abandoned.', { cause: error });
+        const isLast = (body !== undefined && mayBeDone(thrown)) || (!this.#hasAnswered && isLasting(thrown));
+        const next = isLast ? null : tries.next(error, Math.random());
+        if (next === null) throw error;
+        if (error instanceof MirrorError) this.#options.onRetry?.(error, next.delayMs, next.fromBytes);
+        await waitFor(next.delayMs, signal);
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#contents.close(), this.#lists.close()]);
   }
 
   /** Asks with the keys one after the other, until one is not refused; reads the answer. */
-  async tryOnce<T>(sent: TransportRequest, read: (answer: Answer) => Promise<T>): Promise<T> {
+  async #tryOnce<T>(sent: TransportRequest, read: (answer: Answer) => Promise<T>): Promise<T> {
     const { generation, target, isContents = false } = sent;
     const url = target instanceof URL ? target : new URL(this.#options.baseUrl + target);
-    const keys = this.keyring.inOrder(generation);
+    const keys = this.#keyring.inOrder(generation);
     let wishedMs = 0;
     for (const [index, key] of keys.entries()) {
       const answer = await this.#ask(sent, url, key);
@@ -173,39 +153,32 @@ class Asker {
         if (answer.status !== 401) {
           const value = await read(answer);
           if (!isContents && isWelcome(answer.status))
-            this.keyring.accept(generation, key, keys.slice(0, index));
+            this.#keyring.accept(generation, key, keys.slice(0, index));
           return value;
         }
         wishedMs = wishMs(answer) ?? 0;
       } catch (error) {
-        throw unlessUndone(sent, createsNothing(answer.status), transportError(error, url));
+        throw transportError(error, url);
       } finally {
         answer.body.destroy();
       }
     }
-    throw isContents ? contentsRefused(url) : this.keyring.refuse(generation, keys, url, wishedMs);
+    throw isContents ? contentsRefused(url) : this.#keyring.refuse(generation, keys, url, wishedMs);
   }
 
   /** Sends a request with a key. @throws MirrorError also for statuses that say nothing of what was asked for */
   async #ask(sent: TransportRequest, url: URL, key: string): Promise<Answer> {
-    const { pause, maxRetryDelayMs } = this.#options;
+    const { pause, maxRetryDelayMs, onPause } = this.#options;
     await waitOut(pause, maxRetryDelayMs, url, sent.signal);
-    const answer = await this.#sendFollowing(sent, url, key).catch((error: unknown) => {
-      throw unlessUndone(sent, neverArrived(error), error);
-    });
-    this.#heedWish(answer);
-    if (!isPassing(answer.status)) return answer;
-    answer.body.destroy();
-    const error = statusError(answer.status, url, wishMs(answer));
-    throw unlessUndone(sent, createsNothing(answer.status), error);
-  }
-
-  /** Keeps to it if the service wants to be left alone. */
-  #heedWish(answer: Answer): void {
-    const { pause, onPause } = this.#options;
+    const answer = await this.#sendFollowing(sent, url, key);
+    const { status } = answer;
     const waitMs = wishMs(answer);
-    const isHeeded = waitMs !== undefined && pausesOrigin(answer.status);
-    if (isHeeded && extendPause(pause, waitMs, Date.now())) onPause?.();
+    // With these it is about the service, and not about one request (RFC 9110, 15.6.4; RFC 6585, section 4).
+    const isForAll = status === 429 || status === 503;
+    if (isForAll && waitMs !== undefined && extendPause(pause, waitMs, Date.now())) onPause?.();
+    if (!isPassing(status)) return answer;
+    answer.body.destroy();
+    throw statusError(status, url, waitMs);
   }
 
   /** Sends a request and follows redirects inside the service's origin; credentials never go to another one. */
@@ -220,20 +193,16 @@ class Asker {
         ...continuation?.headers(),
       };
       const answer = await connections.send(url, { headers, body, signal });
-      this.hasAnswered = true;
+      this.#hasAnswered = true;
       const { status } = answer;
       if (status < 300 || status >= 400 || status === 304) {
-        const keyPair = status === 403 ? this.keyring.pair() : 'single';
+        const keyPair = status === 403 ? this.#keyring.pair() : 'single';
         return { ...answer, keyPair, cached: cachedAnswer(answer.headers, Date.now()) };
       }
       answer.body.destroy();
       const isPost = body !== undefined;
       url = redirectTarget(answer, { redirects, isPost, base: this.#base, generation });
     }
-  }
-
-  async close(): Promise<void> {
-    await Promise.all([this.#contents.close(), this.#lists.close()]);
   }
 }
 
@@ -250,16 +219,6 @@ function isWelcome(status: number): boolean {
 /** Statuses that say nothing of what was asked for: another try may do better. */
 function isPassing(status: number): boolean {
   return status === 408 || status === 425 || status === 429 || status >= 500;
-}
-
-/** The error of a request that failed: of a POST that may have been done all the same it says so. */
-function unlessUndone(sent: TransportRequest, isUndone: boolean, error: unknown): unknown {
-  return sent.body === undefined || isUndone ? error : unsure(error);
-}
-
-function abandoned(cause: unknown, thrown: unknown): MirrorError {
-  const hint = thrown instanceof UnsureError && thrown.hint !== undefined ? { hint: thrown.hint } : {};
-  return new MirrorError('pass.abandoned', 'The request was abandoned.', { cause, ...hint });
 }
 
 const MAX_REDIRECTS = 5;

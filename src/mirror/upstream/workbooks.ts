@@ -45,6 +45,9 @@ export interface ListMemory {
   last?: Reading;
 }
 
+/** The way to the service, as far as lists need it. */
+export type ListTransport = Pick<Transport, 'hasCredential' | 'send' | 'limits'>;
+
 const MAX_READINGS = 4;
 
 /**
@@ -55,7 +58,7 @@ const MAX_READINGS = 4;
  * @throws MirrorError `listing.inconsistent`, `listing.malformed`, `service.*`, `credentials.refused`
  */
 export async function readWorkbooks(
-  transport: Transport,
+  transport: ListTransport,
   signal: AbortSignal,
   status?: WorkbookStatusFilter,
   memory: ListMemory = {},
@@ -126,7 +129,7 @@ function keyOf({ id, branch, versionId }: WorkbookRow): string {
 
 /** Reads all pages once. @returns null where there is no such list; the last reading's rows where all bytes are as they were */
 async function readAllPages(
-  transport: Transport,
+  transport: ListTransport,
   signal: AbortSignal,
   path: string,
   last: Reading | null,
@@ -229,7 +232,7 @@ interface PageContents {
  * @throws MirrorError `service.*`, `listing.malformed`, `credentials.refused`
  */
 async function readPage(
-  transport: Transport,
+  transport: ListTransport,
   signal: AbortSignal,
   target: string | URL,
   known: Page | undefined,

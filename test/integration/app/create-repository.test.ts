@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { createRepository } from '../../../src/app/create-repository.ts';
-import { createTransport, type Transport } from '../../../src/mirror/upstream/transport.ts';
+import { Transport } from '../../../src/mirror/upstream/transport.ts';
 
 const ROW = { id: 'i', name: 'A', full_name: 'A', url: null, created_at: '2026-01-02T03:04:05.000000+00:00' };
 const MAYBE = /may or may not have been created/;
@@ -23,7 +23,7 @@ function json(status: number, body: unknown, headers: Record<string, string> = {
 }
 
 function connect(baseUrl: string): Transport {
-  return createTransport({
+  return new Transport({
     baseUrl,
     keys: (generation) => (generation === 'current' ? ['first-key', 'second-key'] : []),
     keyMemory: {},
@@ -91,13 +91,14 @@ describe('a repository that is created through the client', () => {
   });
 
   it('is asked for again where it certainly was not created', async () => {
-    answers = [json(429, {}), json(503, {}), json(401, {}), json(201, ROW)];
+    answers = [json(429, {}), json(429, {}), json(401, {}), json(201, ROW)];
     expect(await create()).toMatchObject({ id: 'i' });
     expect(requests.map(({ key }) => key)).toEqual(['first-key', 'first-key', 'first-key', 'second-key']);
   });
 
   it.each<[string, Answer]>([
     ['fails', json(500, {})],
+    ['is not available', json(503, {})],
     ['is behind a gateway that gives up', json(504, {})],
     ['takes too long for a proxy', json(408, {})],
     ['hangs up', (response) => response.destroy()],

@@ -16,11 +16,7 @@ import {
   type FileAnswer,
   type FileRequest,
 } from '../../../../src/mirror/upstream/download-contents.ts';
-import {
-  createTransport,
-  type Transport,
-  type TransportOptions,
-} from '../../../../src/mirror/upstream/transport.ts';
+import { Transport, type TransportOptions } from '../../../../src/mirror/upstream/transport.ts';
 import { type Destination, FileDestination } from '../../../../src/mirror/upstream/download.ts';
 import type { Repository } from '../../../../src/mirror/upstream/listing.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
@@ -132,7 +128,7 @@ function cut(response: ServerResponse, sizeBytes: number): void {
 function open(options: Partial<TransportOptions> = {}): ContentsContext {
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('the server does not listen');
-  transport = createTransport({
+  transport = new Transport({
     baseUrl: `http://127.0.0.1:${address.port}/api`,
     keys: (generation) => (generation === 'current' ? ['key'] : []),
     keyMemory: {},

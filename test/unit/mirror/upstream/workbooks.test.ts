@@ -4,11 +4,12 @@ import { Readable } from 'node:stream';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import type { Transport, TransportRequest } from '../../../../src/mirror/upstream/transport.ts';
+import type { TransportRequest } from '../../../../src/mirror/upstream/transport.ts';
 import type { Answer } from '../../../../src/mirror/upstream/answers.ts';
 import {
   doubtAbout,
   type ListMemory,
+  type ListTransport,
   nextPageUrl,
   type Reading,
   readWorkbooks,
@@ -34,7 +35,10 @@ interface Asked {
 }
 
 /** A way to a service that is nothing but texts at addresses. */
-function transportTo(placesNow: () => Places): { readonly transport: Transport; readonly asked: Asked[] } {
+function transportTo(placesNow: () => Places): {
+  readonly transport: ListTransport;
+  readonly asked: Asked[];
+} {
   const asked: Asked[] = [];
   const answerOf = (href: string, headers: TransportRequest['headers']): Omit<Answer, 'body'> & Place => {
     const place = placesNow().get(href);
@@ -55,10 +59,8 @@ function transportTo(placesNow: () => Places): { readonly transport: Transport; 
     }
     return { ...common, status: 200, headers: tag, body: place.body };
   };
-  const transport: Transport = {
-    address: LIST,
+  const transport: ListTransport = {
     hasCredential: () => true,
-    admit: () => {},
     send: async (request, consume) => {
       await Promise.resolve();
       const href =
@@ -68,8 +70,6 @@ function transportTo(placesNow: () => Places): { readonly transport: Transport; 
       return consume({ ...answer, body: Readable.from(answer.status === 304 ? [] : [Buffer.from(body)]) });
     },
     limits: { maxAnswerBytes: 1e9, stallTimeoutMs: 10_000 },
-    bandwidth: null,
-    close: () => Promise.resolve(),
   };
   return { transport, asked };
 }
@@ -117,7 +117,7 @@ function wholeList(workbooks: number, version = 1, etags = false): Places {
   );
 }
 
-function read(transport: Transport, memory?: ListMemory): Promise<WorkbookList | null> {
+function read(transport: ListTransport, memory?: ListMemory): Promise<WorkbookList | null> {
   return readWorkbooks(transport, new AbortController().signal, undefined, memory);
 }
 
