@@ -6,7 +6,7 @@ import { createSelection } from '../config/selection.ts';
 import type { EventSink } from './events.ts';
 import type { State } from '../mirror/state/state.ts';
 import { openStore } from '../mirror/store/open-store.ts';
-import type { MirrorStore } from '../mirror/store/store.ts';
+import type { MirrorStore } from '../mirror/store/disk.ts';
 import type { EndedResult } from '../mirror/pass/results.ts';
 import { type BeginWork, PullQueue } from '../mirror/pass/queue.ts';
 import { ReportedOnce } from '../mirror/pass/reported-once.ts';
@@ -170,11 +170,11 @@ export async function openMirror(
         await queue.drain();
         await setups.close();
         await state.close();
-        await store.close();
+        await store.lock.release();
       },
     };
   } catch (error) {
-    await store.close();
+    await store.lock.release();
     throw error;
   }
 }

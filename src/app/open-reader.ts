@@ -85,13 +85,13 @@ interface RecalledState {
 /** Opens the state cache, and has the store know what that remembers of trees: without it, the store reads all manifests once. */
 export async function openRecalledState(
   settings: SettingsFor<'directory'>,
-  store: Pick<StoreReader, 'layout' | 'id' | 'recall'>,
+  store: Pick<StoreReader, 'layout' | 'id' | 'inventory'>,
   readOnly: boolean,
   emit: EventSink,
 ): Promise<RecalledState> {
   const state = await openStateOf(settings, store, readOnly, emit);
   const records = await tolerateStateFailure(state.records, new Map<string, TargetRecord>());
-  store.recall([...records.values()].flatMap(({ tree }) => tree ?? []));
+  store.inventory.recall([...records.values()].flatMap(({ tree }) => tree ?? []));
   return { state, records };
 }
 

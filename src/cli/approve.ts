@@ -1,3 +1,4 @@
+import { publishedManifest } from '../mirror/store/manifest-file.ts';
 import { createInterface } from 'node:readline/promises';
 
 import type { Command } from 'commander';
@@ -120,7 +121,7 @@ export async function approve(
   return withReader(settings, async ({ store, state }) => {
     const records = await state.records();
     const paths = new Map(
-      (await store.published()).map((tree) => [
+      (await store.inventory.read()).published.map((tree) => [
         targetKey({ repositoryId: tree.repository.id, branch: tree.branch }),
         tree.path,
       ]),
@@ -137,7 +138,7 @@ export async function approve(
     const isOther = found.length > 0;
     for (const { name, record } of chosen) {
       const { subject, deletions, of, first: files } = record.held;
-      const manifest = files.length === 0 ? null : await store.manifest(name);
+      const manifest = files.length === 0 ? null : await publishedManifest(store.layout, name);
       const differences = removedAt(manifest?.files ?? [], files);
       const fileCount = subject === 'files' ? deletions : (manifest?.files.length ?? 0);
       found.push({ target: name, subject, deletions, of, fileCount, files, differences });

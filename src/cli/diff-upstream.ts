@@ -84,10 +84,9 @@ async function receiveNow(
   path: string,
   { client, listing, meter, onProgress, signal }: ServiceWork,
 ): Promise<TargetInService> {
-  const { layout, inventory, recall } =
-    settings.shard === undefined ? store : await readStore(settings.directory);
-  recall([...records.values()].flatMap(({ tree }) => tree ?? []));
-  const { published, unreadable } = await inventory();
+  const { layout, inventory } = settings.shard === undefined ? store : await readStore(settings.directory);
+  inventory.recall([...records.values()].flatMap(({ tree }) => tree ?? []));
+  const { published, unreadable } = await inventory.read();
   const policy = policyOf(settings);
   const nowMs = Date.now();
   const facts = { listing, published, unreadable: new Set(unreadable), policy, nowMs };

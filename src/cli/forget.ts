@@ -1,3 +1,5 @@
+import { publishedManifest } from '../mirror/store/manifest-file.ts';
+import { retireTree } from '../mirror/store/publish/relocate.ts';
 import type { Command } from 'commander';
 
 import type { SettingsFor } from '../config/schema.ts';
@@ -13,8 +15,8 @@ import { owns } from '../mirror/plan/shard.ts';
 import type { Published } from '../mirror/plan/published.ts';
 import { branchSegment, type TargetId, targetKey } from '../mirror/upstream/listing.ts';
 import { writeApproval } from '../mirror/store/requests.ts';
-import { readTargetList } from '../mirror/store/target-list.ts';
-import type { MirrorStore } from '../mirror/store/store.ts';
+import { lostTargets, readTargetList, saveTargets } from '../mirror/store/target-list.ts';
+import type { MirrorStore } from '../mirror/store/disk.ts';
 import { confirmed, shown } from './approve.ts';
 import { type Outcome, tellEvent } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
@@ -86,7 +88,7 @@ export async function forget(
   try {
     await forgetNow(settings, store, chosen.entries);
   } finally {
-    await store.close();
+    await store.lock.release();
   }
   return { targets, isDone: true };
 }
@@ -167,13 +169,16 @@ async function forgetNow(
 ): Promise<void> {
   const keys = new Set(entries.map(({ id }) => targetKey(id)));
   for (const { target, id } of entries) {
-    const manifest = await store.manifest(target);
-    if (manifest !== null && targetKey(idOf(manifest)) === targetKey(id)) await store.retire(target);
+    const manifest = await publishedManifest(store.layout, target);
+    if (manifest !== null && targetKey(idOf(manifest)) === targetKey(id)) await retireTree(store, target);
     store.drifted.delete(target);
   }
   await store.drifted.save();
-  const { lost } = await store.lostTargets();
-  await store.saveTargets(lost.filter((target) => !keys.has(targetKey(target))));
+  const { lost } = await lostTargets(store);
+  await saveTargets(
+    store,
+    lost.filter((target) => !keys.has(targetKey(target))),
+  );
   const state = await openStateOf(settings, store, false, tellEvent);
   try {
     const records = await state.records();

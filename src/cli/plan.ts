@@ -1,3 +1,4 @@
+import { publishedManifest } from '../mirror/store/manifest-file.ts';
 import type { Command } from 'commander';
 
 import type { SettingsFor } from '../config/schema.ts';
@@ -67,7 +68,7 @@ async function plan(settings: SettingsFor<'service' | 'directory'>, withFiles: b
 
 /** Foresees the changes of files of actions that bring any. */
 async function foreseeAll(
-  store: Pick<StoreReader, 'manifest'>,
+  store: Pick<StoreReader, 'layout'>,
   actions: readonly Action[],
   rowsFor: (action: Action) => readonly WorkbookRow[] | null,
 ): Promise<ReadonlyMap<Action, ForeseenChanges>> {
@@ -76,7 +77,7 @@ async function foreseeAll(
   for (const action of actions) {
     const { kind, published } = action;
     if (kind === 'keep' || kind === 'hold') continue;
-    const manifest = published === null ? null : await store.manifest(published.path);
+    const manifest = published === null ? null : await publishedManifest(store.layout, published.path);
     changes.set(action, foreseeChanges(action, manifest, kind === 'pull' ? rowsFor(action) : null));
   }
   return changes;

@@ -1,3 +1,5 @@
+import { blockingLeases } from '../mirror/store/leases/lease-files.ts';
+import { lostTargets, saveTargets } from '../mirror/store/target-list.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import type { EventSink } from '../app/events.ts';
@@ -6,7 +8,7 @@ import { lastLease, LeasedError } from '../mirror/store/leases/lease.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import { layoutOf } from '../mirror/store/layout.ts';
 import { repairFromDisk } from '../mirror/store/verify/repair.ts';
-import type { MirrorStore } from '../mirror/store/store.ts';
+import type { MirrorStore } from '../mirror/store/disk.ts';
 import { manifestPaths } from '../mirror/store/inventory.ts';
 import { runPass } from '../mirror/pass/pass.ts';
 import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
@@ -52,10 +54,10 @@ export async function repair(
       if (isRepaired) fromDisk.push(path);
     }
     await forgetDrift(settings, store, fromDisk, progress.sink);
-    inventoryWritten = (await store.lostTargets()).problem !== null;
-    if (inventoryWritten) await store.saveTargets([]);
+    inventoryWritten = (await lostTargets(store)).problem !== null;
+    if (inventoryWritten) await saveTargets(store, []);
   } finally {
-    await store.close();
+    await store.lock.release();
   }
   const rest = damaged.filter((path) => !fromDisk.includes(path));
   if (rest.length > 0) await pull(needService(), rest, progress, signal);
@@ -72,7 +74,7 @@ export async function refuseRepair(settings: SettingsFor<'directory'>): Promise<
   try {
     await refuseLeased(store);
   } finally {
-    await store.close();
+    await store.lock.release();
   }
 }
 
@@ -87,7 +89,7 @@ async function leftToDaemon(settings: SettingsFor<'directory'>, error: unknown):
 }
 
 async function refuseLeased(store: MirrorStore): Promise<void> {
-  const lease = lastLease(await store.leases());
+  const lease = lastLease(await blockingLeases(store.layout, store.now()));
   if (lease !== null) throw new LeasedError(lease);
 }
 

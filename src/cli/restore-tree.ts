@@ -60,7 +60,7 @@ export async function restoreHistory(
       try {
         await restoreToMirror(store, whole, Date.now());
       } finally {
-        await store.close();
+        await store.lock.release();
       }
     } else await restoreInto(folder, whole, signal, (...args) => onBytes('copying', ...args));
     return {

@@ -62,7 +62,8 @@ export async function retry(
     const records = await state.records();
     const drift = await state.drift();
     const policy = statusPolicyOf(settings);
-    const statuses = statusOfTargets(await store.published(), records, drift, policy, Date.now());
+    const { published } = await store.inventory.read();
+    const statuses = statusOfTargets(published, records, drift, policy, Date.now());
     const waiting = statuses.filter(({ failure }) => failure !== null).map(({ target }) => target);
     const { mirror, lockFile } = store.layout;
     const known = statuses.map(({ target }) => target);

@@ -56,7 +56,7 @@ async function unattendedIn(directory: string, { count, shares }: WholeStatus): 
   );
   if (left.size === 0) return [];
   // Read as by one that has all of it: nobody remembers the trees of all.
-  const { published } = await (await readStore(directory)).inventory();
+  const { published } = await (await readStore(directory)).inventory.read();
   return published.flatMap(({ path, repository }) => (left.has(ownerOf(repository.id, count)) ? [path] : []));
 }
 

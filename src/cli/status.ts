@@ -1,3 +1,4 @@
+import { visibleLeases } from '../mirror/store/leases/lease-files.ts';
 import type { Command } from 'commander';
 
 import type { SettingsFor } from '../config/schema.ts';
@@ -67,7 +68,7 @@ function status(settings: SettingsFor<'directory'>): Promise<StatusReport> {
       lastPass: await tolerantly(() => state.lastPass(), null),
       holder,
       isLockHidden: await isLockHidden(store.layout.lockFile),
-      leases: await store.leases(),
+      leases: await visibleLeases(store.layout),
       hooksDue: settings.hooks.afterPublish === undefined ? null : await countHooksDue(reader),
       targets: statuses,
     };
@@ -77,7 +78,7 @@ function status(settings: SettingsFor<'directory'>): Promise<StatusReport> {
 async function countHooksDue({ store, state }: MirrorReader): Promise<number | null> {
   const told = await tolerantly(() => state.toldTrees(), null);
   if (told === null) return null;
-  return dueHooks(await store.inventory(), told).length;
+  return dueHooks(await store.inventory.read(), told).length;
 }
 
 /** Whether everything is as it should be, as `/readyz` says it beside a daemon. */

@@ -46,7 +46,7 @@ export async function readTargets(
   const nowMs = Date.now();
   const drift = await tolerantly(() => state.drift(), {});
   // After the records, which were read when the state was opened: of what is published meanwhile there would be none, and it would seem to wait.
-  const published = await store.published();
+  const { published } = await store.inventory.read();
   const statuses = statusOfTargets(published, records, drift, policy, nowMs);
   return { nowMs, maxStalenessMs: policy.maxStalenessMs, published, records, statuses };
 }

@@ -1,3 +1,4 @@
+import { publishedManifest } from '../mirror/store/manifest-file.ts';
 import { counted, utcTime } from '../lib/text/humanize.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
@@ -35,7 +36,7 @@ const TOLD_PLACES = 20;
 
 /** Finds the published files whose path is a name, or ends with it after a slash. Reads every manifest. */
 export async function placesOf(
-  store: Pick<MirrorReader['store'], 'manifest'>,
+  store: Pick<MirrorReader['store'], 'layout'>,
   published: readonly Published[],
   name: string,
 ): Promise<FilePlace[]> {
@@ -43,7 +44,7 @@ export async function placesOf(
   if (name === '') return places;
   // One after the other: a manifest may be great.
   for (const { path: target } of published) {
-    const manifest = await store.manifest(target);
+    const manifest = await publishedManifest(store.layout, target);
     for (const { path } of manifest?.files ?? [])
       if (path === name || path.endsWith(`/${name}`)) places.push({ target, path });
   }

@@ -1,3 +1,4 @@
+import { publishedManifest } from '../mirror/store/manifest-file.ts';
 import type { Command } from 'commander';
 
 import type { SettingsFor } from '../config/schema.ts';
@@ -135,7 +136,7 @@ async function explain(
     ) ??
     emptyRecord(id);
   const inner = path === target.target ? null : path.slice(target.target.length + 1);
-  const manifest = inner === null ? null : await store.manifest(target.target);
+  const manifest = inner === null ? null : await publishedManifest(store.layout, target.target);
   const file = manifest?.files.find((each) => each.path === inner) ?? null;
   const heldFiles = record.held?.first ?? [];
   const { nextPassAtMs, isAttended } = when;

@@ -1,3 +1,6 @@
+import type { DirectoryLayout } from '../mirror/store/layout.ts';
+import { readRetries, takePolls } from '../mirror/store/requests.ts';
+import { blockingLeases } from '../mirror/store/leases/lease-files.ts';
 import { lstat, stat } from 'node:fs/promises';
 
 import { unlessMissing } from '../lib/errors/disk-errors.ts';
@@ -212,17 +215,17 @@ async function passUntilStopped(
   });
 
   // All that causes a pass.
+  const requests = requestsIn(mirror.store.layout);
   const ticker = await startTicker(
     first.settings,
     () => loop.trigger('schedule'),
     (nextPassAtMs) => emit({ name: 'daemon.scheduled', nextPassAtMs }),
   );
   part({ close: ticker.stop });
-  const leases = part(watchLeases(mirror.store.leases, () => loop.trigger('lease')));
-  listeners.leases = leases.sink;
-  part(watchRetries(mirror.store.retries, () => loop.trigger('retry')));
+  listeners.leases = part(watchLeases(requests.leases, () => loop.trigger('lease'))).sink;
+  part(watchRetries(requests.retries, () => loop.trigger('retry')));
   polls.onDue(() => loop.trigger('poll'));
-  part(watchPolls(mirror.store.takePolls, polls.ask));
+  part(watchPolls(requests.polls, polls.ask));
   drift.onRepair(() => loop.trigger('drift'));
   await settings.begin([secrets, mirror, level, ticker], () => loop.trigger('settings'));
   control.onHangUp = async () => {
@@ -275,6 +278,15 @@ function createPassLoop(
       control.stop(exitCodeOf(error));
     },
   );
+}
+
+/** Reads what people asked for in the directory. */
+function requestsIn(layout: DirectoryLayout) {
+  return {
+    leases: () => blockingLeases(layout, Date.now()),
+    retries: () => readRetries(layout),
+    polls: () => takePolls(layout),
+  };
 }
 
 /**

@@ -1,14 +1,15 @@
+import { findDrift, targetOf } from '../../mirror/store/verify/examine.ts';
 import { createHash } from 'node:crypto';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { createBackgroundWork } from '../../lib/concurrency/background-work.ts';
-import type { MirrorStore } from '../../mirror/store/store.ts';
+import type { MirrorStore } from '../../mirror/store/disk.ts';
 import type { Difference } from '../../mirror/store/verify/drift.ts';
 
 /** The store to look at, and the listeners for what is found in it. */
 export interface DriftOptions {
-  readonly store: Pick<MirrorStore, 'targetOf' | 'published' | 'findDrift'>;
+  readonly store: Pick<MirrorStore, 'layout' | 'linked' | 'activity' | 'inventory'>;
   /** A tree was found to differ; called again only when it differs otherwise. */
   readonly onDrift: (target: string, differences: readonly Difference[]) => Promise<void>;
   /** A tree that differed is whole again. */
@@ -46,7 +47,7 @@ export function createDriftMonitor(options: DriftOptions): DriftMonitor {
   /** Looks at a tree; true if its differences are not those of the last look. A tree that cannot be read stops no other. */
   const lookAt = async (target: string, stop: AbortSignal): Promise<boolean> => {
     try {
-      const found = await store.findDrift(target, stop);
+      const found = await findDrift(store, target, stop);
       if (found !== 'changing') return await tell(target, found, known, options);
       waiting.targets.add(target);
     } catch (error) {
@@ -107,11 +108,11 @@ async function takeTargets(
   for (const path of paths) {
     // A tree that was replaced as a whole hints at every file of the new one.
     if (isBelowOne(targets, path)) continue;
-    const target = await store.targetOf(path);
+    const target = await targetOf(store, path);
     if (target !== null) targets.add(target);
   }
   if (isAll) {
-    for (const { path } of await store.published()) targets.add(path);
+    for (const { path } of (await store.inventory.read()).published) targets.add(path);
     // One that differed and is published no longer differs no longer.
     for (const target of known.keys()) targets.add(target);
   }

@@ -1,3 +1,4 @@
+import { publishedManifest } from '../../mirror/store/manifest-file.ts';
 import { hostname } from 'node:os';
 
 import type { SettingsFor } from '../../config/schema.ts';
@@ -56,8 +57,8 @@ export function createHooks(
   const afterPublish = new AfterPublish({
     ...surroundings,
     command: () => commandOf(current(), 'afterPublish'),
-    inventory: store.inventory,
-    manifest: store.manifest,
+    inventory: store.inventory.read,
+    manifest: (target) => publishedManifest(store.layout, target),
     recall: () => tolerateStateFailure(state.toldTrees, null),
     remember: (target, tree) => tolerateStateFailure(() => state.saveToldTree(target, tree), undefined),
     emit,

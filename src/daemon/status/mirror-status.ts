@@ -5,7 +5,7 @@ import type { EventSink } from '../../app/events.ts';
 import { type StatusPolicy, statusOfTargets, type TargetStatus } from '../../app/target-status.ts';
 import type { Published } from '../../mirror/plan/published.ts';
 import type { State } from '../../mirror/state/state.ts';
-import type { MirrorStore } from '../../mirror/store/store.ts';
+import type { MirrorStore } from '../../mirror/store/disk.ts';
 import { statusPolicyOf } from '../../app/open-reader.ts';
 import { NOT_LISTED, nextListed, type Readiness, readinessOf } from './readiness.ts';
 
@@ -61,7 +61,7 @@ interface Reading extends Pick<MirrorStatus, 'stateFailure'> {
 
 /** The parts of a mirror that are read. */
 interface MirrorParts {
-  readonly store: Pick<MirrorStore, 'published'>;
+  readonly store: Pick<MirrorStore, 'inventory'>;
   readonly state: Pick<State, 'records' | 'drift'>;
 }
 
@@ -122,7 +122,7 @@ export function createMirrorStatusReader(
 
 async function readMirror({ store, state }: MirrorParts, before: Reading): Promise<Reading> {
   const startMs = performance.now();
-  const published = await store.published();
+  const { published } = await store.inventory.read();
   const failures: MirrorError[] = [];
   const keep = <Known>(known: Known): ((error: unknown) => Known) => {
     return (error) => {

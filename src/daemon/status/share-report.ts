@@ -1,3 +1,4 @@
+import { writeShareReport } from '../../mirror/store/shards/share-reports.ts';
 import { hostname } from 'node:os';
 
 import type { SettingsFor } from '../../config/schema.ts';
@@ -22,7 +23,7 @@ export async function tellShare(
   const { shard } = store;
   if (shard === null) return;
   try {
-    const published = await store.published();
+    const { published } = await store.inventory.read();
     const records = await tolerateStateFailure(state.records, new Map());
     const drift = await tolerateStateFailure(state.drift, {});
     const policy = statusPolicyOf(settings);
@@ -35,7 +36,7 @@ export async function tellShare(
       failure: failure === null ? null : eventFailure(failure).message,
       maxStalenessMs: policy.maxStalenessMs,
     });
-    await store.saveShareReport(report);
+    await writeShareReport(store, report);
     await tolerateStateFailure(() => state.saveShare(report), undefined);
   } catch (error) {
     if (!(error instanceof MirrorError)) throw error;

@@ -1,3 +1,5 @@
+import { blockingLeases } from '../../mirror/store/leases/lease-files.ts';
+import { publishesWhole } from '../../mirror/store/publish/publishing.ts';
 import type { StatsFs } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 
@@ -84,13 +86,13 @@ export function createStatusService(
       nowMs,
       maxStalenessMs: policy.maxStalenessMs,
       canExchange: mirror.store.canExchange,
-      publishesWhole: mirror.store.publishesWhole,
+      publishesWhole: publishesWhole(mirror.store),
       readiness,
       liveness: liveness(),
       live,
       pulls: mirror.monitor.pulls(),
       scan: mirror.monitor.scan(),
-      leases: await mirror.store.leases().catch(() => []),
+      leases: await blockingLeases(mirror.store.layout, Date.now()).catch(() => []),
       disk: await roomOf(directory),
       targets,
       notices: [...notices],

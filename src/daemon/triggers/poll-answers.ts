@@ -1,8 +1,8 @@
 import { EXIT_CODES, exitCodeOf, MirrorError } from '../../lib/errors/errors.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import type { PassReport } from '../../mirror/pass/pass.ts';
-import type { PollAnswer } from '../../mirror/store/requests.ts';
-import type { MirrorStore } from '../../mirror/store/store.ts';
+import { answerPolls as writeAnswers, type PollAnswer, takePolls } from '../../mirror/store/requests.ts';
+import type { MirrorStore } from '../../mirror/store/disk.ts';
 
 /** How a pass ended: with its report, or with the reason why it failed as a whole. */
 export type PassEnd =
@@ -21,24 +21,24 @@ export function pollAnswerOf({ report, failure }: PassEnd, isReady: boolean): Po
   return { exitCode: isIncomplete ? EXIT_CODES.incomplete : exitCode, summary, failure: null };
 }
 
-/** The part of a store that knows of requests. */
-type PollStore = Pick<MirrorStore, 'takePolls' | 'answerPolls'>;
+/** The part of a store that requests take. */
+type PollStore = Pick<MirrorStore, 'layout' | 'lock'>;
 
 /**
  * Takes the requests that the pass which begins now is to answer. One that cannot be read is looked for again.
  * @returns their ids
  */
-export async function pollsToAnswer({ takePolls }: PollStore): Promise<readonly string[]> {
-  return (await unlessFailed(takePolls()))?.ids ?? [];
+export async function pollsToAnswer({ layout }: PollStore): Promise<readonly string[]> {
+  return (await unlessFailed(takePolls(layout)))?.ids ?? [];
 }
 
 /** Answers requests; what cannot be written stays to be answered after a later pass. */
 export async function answerPolls(
-  { answerPolls: answer }: PollStore,
+  { layout, lock }: PollStore,
   ids: readonly string[],
   ended: PollAnswer,
 ): Promise<void> {
-  await unlessFailed(answer(ids, ended));
+  await unlessFailed(lock.check().then(() => writeAnswers(layout, ids, ended)));
 }
 
 /** What stands on a disk that fails is told of by the pass itself. */

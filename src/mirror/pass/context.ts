@@ -1,7 +1,7 @@
 import type { ArchiveLimits } from '../archive/limits.ts';
 import type { State } from '../state/state.ts';
 import type { Manifest } from '../store/manifest.ts';
-import type { MirrorStore } from '../store/store.ts';
+import type { MirrorStore } from '../store/disk.ts';
 import type { PassService } from '../upstream/client.ts';
 import type { PassEventSink } from './events.ts';
 import type { ReportedOnce } from './reported-once.ts';

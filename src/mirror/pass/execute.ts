@@ -1,3 +1,5 @@
+import { publishedManifest } from '../store/manifest-file.ts';
+import { moveTree, retireTree } from '../store/publish/relocate.ts';
 import type { Action, HoldAction, PullAction, RetireAction } from '../plan/actions.ts';
 import { isApproved } from '../plan/guard.ts';
 import type { Manifest } from '../store/manifest.ts';
@@ -73,7 +75,7 @@ async function doWithoutContents(execution: Execution): Promise<{
   const untouched: ActionResult[] = [];
   const pulls: PullAction[] = [];
   for (const action of execution.plan) {
-    const obstacle = action.moveFrom === null ? null : await moveTree(execution, action, action.moveFrom);
+    const obstacle = action.moveFrom === null ? null : await moveTarget(execution, action, action.moveFrom);
     if (obstacle !== null) done.push(obstacle);
     else if (action.kind === 'keep') done.push(resultOf(action, { kind: 'kept' }));
     else if (isStillPulling(action)) untouched.push(unfinishedResult(execution, action));
@@ -90,12 +92,12 @@ function outcomeOfHold({ guarded, missing, fingerprint }: HoldAction): Outcome {
 }
 
 /** Moves the tree of a renamed repository. Gives the result of the action if the move fails. */
-async function moveTree(execution: Execution, action: Action, from: string): Promise<EndedResult | null> {
+async function moveTarget(execution: Execution, action: Action, from: string): Promise<EndedResult | null> {
   const { context } = execution;
   try {
-    const manifest = await context.store.manifest(from);
+    const manifest = await publishedManifest(context.store.layout, from);
     if (manifest === null) return null;
-    await context.store.move(from, action.path, renamed(manifest, action.repository), execution.signal);
+    await moveTree(context.store, from, action.path, renamed(manifest, action.repository), execution.signal);
     // What is to be put right stands elsewhere now.
     context.store.drifted.move(from, action.path);
     context.emit({ name: 'target.moved', from, target: action.path });
@@ -125,7 +127,7 @@ async function retire(execution: Execution, action: RetireAction): Promise<Ended
   const { context, approvals, signal } = execution;
   const { path, target, reason } = action;
   try {
-    const manifest = await context.store.manifest(path);
+    const manifest = await publishedManifest(context.store.layout, path);
     const isStillThere = manifest?.repository.id === target.repositoryId && manifest.branch === target.branch;
     if (isStillThere) {
       if (reason === 'branch-gone' && (await isBack(execution, action)))
@@ -133,7 +135,7 @@ async function retire(execution: Execution, action: RetireAction): Promise<Ended
       const subject = 'target';
       if (isApproved(approvals, target, { subject, digest: null }))
         context.emit({ name: 'deletion.approved', target: path, subject });
-      await context.store.retire(path, signal);
+      await retireTree(context.store, path, signal);
       context.emit({ name: 'target.retired', target: path, reason });
     }
     return resultOf(action, { kind: 'retired' });

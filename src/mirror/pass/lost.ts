@@ -2,7 +2,7 @@ import { type Listing, targetKey } from '../upstream/listing.ts';
 import type { ListedTarget } from '../plan/published.ts';
 import type { ActionResult } from './results.ts';
 import type { PassContext } from './context.ts';
-import type { MirrorStore } from '../store/store.ts';
+import { lostTargets } from '../store/target-list.ts';
 
 /**
  * Reports the targets that are gone with their manifests, each once for as long as it stays so: nothing else on the disk tells of
@@ -13,9 +13,9 @@ export async function reportLost({
   emit,
   reported,
 }: Pick<PassContext, 'emit' | 'reported'> & {
-  readonly store: Pick<MirrorStore, 'lostTargets'>;
+  readonly store: Parameters<typeof lostTargets>[0];
 }): Promise<readonly ListedTarget[]> {
-  const { lost, problem } = await store.lostTargets();
+  const { lost, problem } = await lostTargets(store);
   if (problem !== null) emit({ name: 'inventory.damaged', problem });
   const paths = lost.map(({ path }) => path);
   for (const target of reported.news('lost', paths)) emit({ name: 'target.lost', target });

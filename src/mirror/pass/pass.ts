@@ -21,7 +21,12 @@ import { exitCodeOfPass, isAllThatCanBe, summarise } from './summary.ts';
 import { tolerateStateFailure } from './state-failures.ts';
 import type { PassContext } from './context.ts';
 import type { KeptTargets, State, StoredPass } from '../state/state.ts';
-import type { MirrorStore } from '../store/store.ts';
+import { publishesWhole } from '../store/publish/publishing.ts';
+import { recover } from '../store/publish/recover.ts';
+import { sweep } from '../store/publish/sweep.ts';
+import type { StoreReader } from '../store/read-store.ts';
+import { readApprovals, readRetries, removeRetries } from '../store/requests.ts';
+import { readFormerAddress, saveTargets } from '../store/target-list.ts';
 
 /** The rules that passes follow, for planning and for carrying out the plan. */
 export type PassPolicy = PlanPolicy & ExecutePolicy;
@@ -52,7 +57,7 @@ export async function runPass(
   const startedAtMs = context.now();
   context.emit({ name: 'pass.started', trigger });
   try {
-    for (const target of await context.store.recover(signal))
+    for (const target of await recover(context.store, signal))
       context.emit({ name: 'publish.recovered', target });
     const lost = await reportLost(context);
     const listing = await context.service.poll(signal, URGENT.has(trigger));
@@ -60,14 +65,16 @@ export async function runPass(
     const problems = await reportUpstream(context, listing);
     // A repair that goes on and is called off by the plan is still to be done, wherever its tree stands then.
     const planContext = { ...context, drifted: new Set(context.store.drifted.paths()) };
+    await context.store.lock.check();
     const planned = await planPass(planContext, policy, listing, takeOver(context), URGENT.has(trigger));
     const { selection } = planned;
     reportSelection(context, selection);
     const results = await executePlan(context, policy, listing, planned, signal);
-    await context.store.withdrawRetries(ownRetries(context, planned));
+    await context.store.lock.check();
+    await removeRetries(context.store.layout, ownRetries(context, planned));
     await context.store.drifted.save();
     // Before the history loses anything: what left the mirror since the inventory was written counts as lost without it.
-    await context.store.saveTargets(stillAwaited(lost, listing, results), listing.address);
+    await saveTargets(context.store, stillAwaited(lost, listing, results), listing.address);
     await sweepTrees(context, listing, signal);
     const summary = summarise(trigger, listing, results, context.now() - startedAtMs);
     const isWhole = listing.repositoriesComplete;
@@ -106,7 +113,7 @@ function ownRetries(
 
 /** The part of a pass's context that planning needs: nothing that writes. */
 export interface PlanContext extends Pick<PassContext, 'emit' | 'now'> {
-  readonly store: Pick<MirrorStore, 'shard' | 'inventory' | 'formerAddress' | 'approvals' | 'retries'>;
+  readonly store: StoreReader;
   readonly state: Pick<State, 'records'>;
   /** Paths of the trees that are to be put right. */
   readonly drifted: ReadonlySet<string>;
@@ -130,10 +137,10 @@ export async function planPass(
     readonly retries: ReadonlySet<string>;
   }
 > {
-  const { published, others, unreadable, trees } = await context.store.inventory();
-  const approvals = await context.store.approvals();
+  const { published, others, unreadable, trees } = await context.store.inventory.read();
+  const approvals = await readApprovals(context.store.layout);
   const isOtherService = await isOfOtherService(context, listing, { published, others, approvals });
-  const retries = await context.store.retries();
+  const retries = await readRetries(context.store.layout);
   // Without its records a pass still works from the disk: it only asks more.
   const remembered = await tolerateStateFailure(() => context.state.records(), new Map());
   const nowMs = context.now();
@@ -181,7 +188,7 @@ async function isOfOtherService(
   ];
   const mirrored = new Set(ids);
   if (!listsNoneOf(mirrored, listing)) return false;
-  const formerAddress = await store.formerAddress();
+  const formerAddress = await readFormerAddress(store.layout);
   const isSameAddress = formerAddress === listing.address;
   // A single repository may well have been deleted and made anew.
   if (isSameAddress && mirrored.size === 1) return false;
@@ -227,13 +234,13 @@ function reportSelection({ emit, reported }: PassContext, selection: SelectionCh
 
 /** Replaced trees that cannot be removed now are removed later: no reason to fail a pass whose work is done. */
 async function sweepTrees(
-  { store, emit, now }: Pick<PassContext, 'emit' | 'now'> & { readonly store: Pick<MirrorStore, 'sweep'> },
+  { store, emit, now }: Pick<PassContext, 'store' | 'emit' | 'now'>,
   { serviceTimeMs }: Listing,
   signal: AbortSignal,
 ): Promise<void> {
   try {
     // Of two clocks that disagree one is wrong, and the one that is ahead would prune too much.
-    const pruned = await store.sweep(Math.min(now(), serviceTimeMs ?? Number.POSITIVE_INFINITY), signal);
+    const pruned = await sweep(store, Math.min(now(), serviceTimeMs ?? Number.POSITIVE_INFINITY), signal);
     for (const entry of pruned) emit({ name: 'history.pruned', entry });
   } catch (error) {
     // A stop does not wait for this: the next pass removes the rest.
@@ -273,8 +280,10 @@ async function rememberPass(
   pass: Omit<StoredPass, 'listedAtMs' | 'finishedAtMs' | 'publishesWhole'>,
   kept: KeptTargets | null,
 ): Promise<void> {
-  const { publishesWhole } = context.store;
   const save = (): Promise<void> =>
-    context.state.savePass({ ...pass, publishesWhole, finishedAtMs: context.now() }, kept);
+    context.state.savePass(
+      { ...pass, publishesWhole: publishesWhole(context.store), finishedAtMs: context.now() },
+      kept,
+    );
   await tolerateStateFailure(save, undefined);
 }

@@ -1,3 +1,5 @@
+import { publishedManifest } from '../store/manifest-file.ts';
+import { examinePublished } from '../store/verify/examine.ts';
 import { trustOf } from '../store/verify/drift.ts';
 import type { Manifest } from '../store/manifest.ts';
 import type { Pull } from './execution.ts';
@@ -14,12 +16,16 @@ export interface PublishedState {
 
 /** Compares what stands in a target's place with its manifest: the plan may not have known of it. @throws MirrorError `disk.*` */
 export async function lookAtPublished({ context, action, signal }: Pull): Promise<PublishedState> {
-  const { store } = context;
+  const { layout, onProgress: onBytes } = context.store;
   const { path, target, depth } = action;
-  const manifest = await store.manifest(path);
+  const manifest = await publishedManifest(layout, path);
   const isOurs = manifest?.repository.id === target.repositoryId && manifest.branch === target.branch;
   if (!isOurs) return { manifest: null, isDamaged: false, isTrusted: () => false };
-  const differences = await store.examine(path, manifest, depth, signal);
-  if (differences === null) return { manifest, isDamaged: true, isTrusted: () => false };
+  const { isGone, differences } = await examinePublished(layout, path, manifest.files, {
+    depth,
+    signal,
+    onBytes,
+  });
+  if (isGone) return { manifest, isDamaged: true, isTrusted: () => false };
   return { manifest, isDamaged: differences.length > 0, isTrusted: trustOf(differences) };
 }

@@ -1,3 +1,6 @@
+import { blockingLeases } from '../store/leases/lease-files.ts';
+import { showStage } from '../store/publish/show.ts';
+import { examinePublished } from '../store/verify/examine.ts';
 import { summariseDrift } from '../store/verify/drift.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { PassEvent, TargetPulled } from './events.ts';
@@ -24,8 +27,8 @@ import { lastLease } from '../store/leases/lease.ts';
 import { isSameTree, needsPublishing, newManifest, rowsAbout } from './new-manifest.ts';
 import { reportCached } from './reported-once.ts';
 import { lookAtPublished, type PublishedState } from './published-state.ts';
-import type { Stage } from '../store/publish/stage.ts';
-import type { Repair } from '../store/publish/publish.ts';
+import { type Stage, stageOn } from '../store/publish/stage.ts';
+import { publishStage, type Repair } from '../store/publish/publish.ts';
 import { type Received, receiveWhole } from './receive.ts';
 import { receiveWorkbooks, rowsNow } from './receive-workbooks.ts';
 
@@ -44,7 +47,7 @@ export async function pullTarget(pull: Pull): Promise<Pulled> {
     // What a lease would keep from being published is not downloaded.
     const lease = PULL_REASONS[action.reason].mayChangeNothing
       ? null
-      : lastLease(await context.store.leases());
+      : lastLease(await blockingLeases(context.store.layout, context.now()));
     if (lease !== null) return { result: heldByLease(pull, action, lease), news: [] };
     context.emit({ name: 'target.started', target: action.path, reason: action.reason });
     return await pullContents(pull);
@@ -60,7 +63,7 @@ async function pullContents(pull: Pull): Promise<Pulled> {
   const { context, action, policy, meter } = pull;
   const startedAtMs = context.now();
   const before = await lookAtPublished(pull);
-  const stage = await context.store.stage(action.path);
+  const stage = await stageOn(context.store, action.path);
   try {
     const received =
       (await receiveWorkbooks(pull, stage, before)) ?? (await receiveWhole(pull, stage, before));
@@ -169,7 +172,7 @@ async function publishChanges(
   if (isNew) await askBefore(pull, stage, state);
   // A large tree keeps its place: its publish takes longer than the flushes, and its manifests take memory.
   if (manifest.files.length <= MOST_FILES_WITHOUT_SLOT) await turn.toPublish(signal);
-  const { method } = await context.store.publish(stage, path, manifest, repair, signal);
+  const { method } = await publishStage(context.store, stage, path, manifest, repair, signal);
   if (isNew) context.onPublished(state);
   return method;
 }
@@ -188,10 +191,11 @@ async function askBefore(
       signal.throwIfAborted();
       refusals.push(error);
     });
-  const isAsItWas = await store.show(stage, state.manifest, look, signal);
+  const isAsItWas = await showStage(store, stage, state.manifest, look, signal);
   if (!isAsItWas && state.previous !== null) {
     const { target, previous } = state;
-    const differences = (await store.examine(target, previous, 'facts', signal)) ?? [];
+    const options = { depth: 'facts', signal } as const;
+    const { differences } = await examinePublished(store.layout, target, previous.files, options);
     if (differences.length > 0) {
       store.drifted.add(target);
       emit({ name: 'target.drifted', target, ...summariseDrift(differences) });
@@ -241,7 +245,7 @@ async function pulled(
     news.push({ name: 'listing.problem', problem: `${target}: ${missingSentence(missing)}` });
   news.push({ name: 'target.pulled', ...facts });
   const isExamined = isWhole && (before.manifest === null || action.depth === 'bytes');
-  const tree = method === 'none' ? null : await context.store.treeToRemember(target, manifest);
+  const tree = method === 'none' ? null : await context.store.inventory.note(target, manifest);
   const outcome = {
     kind: 'pulled',
     changedFiles: count,

@@ -1,3 +1,5 @@
+import { publishedManifest } from '../store/manifest-file.ts';
+import { removeApprovals } from '../store/requests.ts';
 import type { Action, HoldAction } from '../plan/actions.ts';
 import { PATHS_SHOWN, type Approval } from '../plan/guard.ts';
 import { holdRule } from '../plan/reasons.ts';
@@ -44,7 +46,10 @@ export async function withdraw(
     if (!isOurs && !owns(shard, approval.target.repositoryId)) return [];
     return result !== undefined && isStillToBeDone(approval, result) ? [] : [approval];
   });
-  if (used.length > 0) await context.store.withdrawApprovals(used);
+  if (used.length > 0) {
+    await context.store.lock.check();
+    await removeApprovals(context.store.layout, used);
+  }
 }
 
 /** Outcomes that leave an approval what it was. */
@@ -142,7 +147,9 @@ async function withFiles(
   const isTree = held?.subject === 'target' || held?.subject === 'restored' || held?.subject === 'moved';
   if (!isTree || held.first.length > 0) return record;
   // What cannot be read now is looked for again with the next pass.
-  const manifest = await store.manifest(action.published?.path ?? action.path).catch(() => null);
+  const manifest = await publishedManifest(store.layout, action.published?.path ?? action.path).catch(
+    () => null,
+  );
   const first = manifest?.files.slice(0, PATHS_SHOWN).map(({ path }) => path) ?? [];
   return { ...record, held: { ...held, first } };
 }

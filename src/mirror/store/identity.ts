@@ -2,9 +2,8 @@ import type { Published } from '../plan/published.ts';
 import { knownDirectoryId, makeDirectoryId, usable } from './directory.ts';
 import type { Inventory } from './inventory.ts';
 import type { DirectoryLayout } from './layout.ts';
-import type { PublishContext } from './publish/commit.ts';
+import type { Disk, MirrorStore } from './disk.ts';
 import { otherInstances } from './shards/other-instances.ts';
-import type { MirrorStore } from './store.ts';
 import { DriftedTrees, readDriftNote, writeDriftNote } from './verify/drifted-trees.ts';
 import { findAllDrifted } from './verify/examine.ts';
 
@@ -13,17 +12,17 @@ import { findAllDrifted } from './verify/examine.ts';
  * whole: a backup taken while something was published may hold a tree and a manifest that do not belong together.
  */
 export async function identify(
-  context: PublishContext,
+  disk: Disk,
   inventory: Inventory,
   onScanned: ((doneTargets: number, targets: number) => void) | undefined,
 ): Promise<Pick<MirrorStore, 'id' | 'drifted'>> {
-  const { layout } = context;
+  const { layout } = disk;
   const knownId = await usable(layout.root, () => knownDirectoryId(layout));
   const noted = await usable(layout.root, () => readDriftNote(layout));
   const suspects =
     knownId === null ? (await inventory.read()).published : await notedElsewhere(layout, inventory);
-  const found = suspects.length === 0 ? [] : await findAllDrifted(context, suspects, onScanned);
-  const drifted = new DriftedTrees(layout, context.checkDirectory, [...noted, ...found]);
+  const found = suspects.length === 0 ? [] : await findAllDrifted(disk, suspects, onScanned);
+  const drifted = new DriftedTrees(layout, disk.lock.check, [...noted, ...found]);
   await usable(layout.root, () => writeDriftNote(layout, drifted.paths()));
   return { id: knownId ?? (await usable(layout.root, () => makeDirectoryId(layout))), drifted };
 }

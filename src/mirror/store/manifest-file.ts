@@ -3,7 +3,7 @@ import type { FileHandle } from 'node:fs/promises';
 
 import { withOpen } from '../../lib/disk/read.ts';
 import { againWhileStale } from '../../lib/disk/stale.ts';
-import { systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
+import { onDisk, systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { manifestStamp } from './inventory.ts';
 import { type DirectoryLayout, manifestPath } from './layout.ts';
 import type { Manifest } from './manifest.ts';
@@ -59,6 +59,11 @@ export async function manifestProblem(path: string): Promise<string | null> {
   if (text === null) return 'it is not there';
   const understood = understandManifest(text);
   return typeof understood === 'string' ? understood : null;
+}
+
+/** The manifest of a published tree; null where there is none, or none that can be understood. @throws MirrorError `disk.*` */
+export function publishedManifest(layout: DirectoryLayout, target: string): Promise<Manifest | null> {
+  return onDisk('reading a manifest', () => readManifest(manifestPath(layout, target)));
 }
 
 /** Reads a manifest from disk; null where there is none, or none that can be understood. */

@@ -10,10 +10,12 @@ import { latestUntil } from '../../lib/time/wrong-clock.ts';
 import type { ListedTarget, Published } from '../plan/published.ts';
 import { targetKey } from '../upstream/listing.ts';
 import { readHistory } from './history/history.ts';
+import type { MirrorStore } from './disk.ts';
 import { type InventoryReading, manifestPaths } from './inventory.ts';
 import type { DirectoryLayout } from './layout.ts';
 import { byCodeUnits } from './manifest.ts';
-import type { IsOwn } from './shards/other-instances.ts';
+import { withCommonLock } from './shards/directory-locks.ts';
+import { type IsOwn, ownTreesIn } from './shards/other-instances.ts';
 
 /**
  * The list of a directory's targets, `inventory.json` (manual, "On disk"). It shows that a target is missing when neither its tree nor its
@@ -119,7 +121,7 @@ function targetsToList(
  * @param nowMs milliseconds since the epoch
  * @throws system errors
  */
-export async function writeTargetList(
+async function writeTargetList(
   layout: DirectoryLayout,
   reading: InventoryReading,
   isOwn: IsOwn,
@@ -177,4 +179,45 @@ export async function findLost(
 
 function listedTarget({ path, repository, branch }: Published): ListedTarget {
   return { path, repositoryId: repository.id, branch };
+}
+
+/**
+ * Finds the targets of the list that are gone with their manifests, and the problem with the list; null for none.
+ * @throws MirrorError `disk.failed`
+ */
+export function lostTargets({
+  layout,
+  shard,
+  inventory,
+  now,
+}: Pick<MirrorStore, 'layout' | 'shard' | 'inventory' | 'now'>): Promise<{
+  readonly lost: readonly ListedTarget[];
+  readonly problem: string | null;
+}> {
+  return onDisk('reading the inventory', async () => {
+    const found = await readTargetList(layout);
+    if (found.kind !== 'list') return { lost: [], problem: found.kind === 'damaged' ? found.problem : null };
+    const isOwn = await ownTreesIn(layout, shard)();
+    return { lost: await findLost(layout, found.list, isOwn, inventory.read, now()), problem: null };
+  });
+}
+
+/**
+ * Makes the list name the published targets.
+ * @param awaited lost targets that are to stay in it
+ * @param address of the service that they come from; left out, what is on record stays
+ * @throws MirrorError `directory.*`, `disk.failed`
+ */
+export async function saveTargets(
+  { layout, native, lock, shard, inventory, now }: MirrorStore,
+  awaited: readonly ListedTarget[],
+  address?: string,
+): Promise<void> {
+  await lock.check();
+  await onDisk('writing the inventory', () =>
+    withCommonLock(layout, native, async () => {
+      const isOwn = await ownTreesIn(layout, shard)();
+      return writeTargetList(layout, await inventory.read(), isOwn, { awaited, address }, now());
+    }),
+  );
 }

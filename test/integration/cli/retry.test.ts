@@ -1,3 +1,4 @@
+import { readRetries } from '../../../src/mirror/store/requests.ts';
 import { describe, expect, it } from 'vitest';
 
 import { retry } from '../../../src/cli/retry.ts';
@@ -31,7 +32,7 @@ describe('retry', () => {
       'B/main': { reason: 'quarantined' },
       'Well/main': { action: 'keep' },
     });
-    expect(await mirror.context.store.retries()).toEqual(new Set());
+    expect(await readRetries(mirror.context.store.layout)).toEqual(new Set());
     expect(await retry(mirror.diskSettings, null)).toMatchObject({ targets: ['B/main'] });
     expect((await mirror.pass({ trigger: 'schedule' })).exitCode).toBe(0);
     await mirror.expectExact();
@@ -43,7 +44,7 @@ describe('retry', () => {
     await retry(mirror.diskSettings, ['A/main']);
     service.fault = () => ({ kind: 'status', status: 500 });
     await mirror.failure({ trigger: 'retry' });
-    expect(await mirror.context.store.retries()).toEqual(new Set(['A/main']));
+    expect(await readRetries(mirror.context.store.layout)).toEqual(new Set(['A/main']));
     service.fault = null;
     expect(await mirror.results({ trigger: 'schedule' })).toMatchObject({ 'A/main': { outcome: 'pulled' } });
   });
@@ -54,6 +55,6 @@ describe('retry', () => {
     await expect(retry(mirror.diskSettings, ['a/main'])).rejects.toMatchObject({
       hint: 'The nearest that waits is A/main. `workbook-mirror status` lists all of them.',
     });
-    expect(await mirror.context.store.retries()).toEqual(new Set());
+    expect(await readRetries(mirror.context.store.layout)).toEqual(new Set());
   });
 });

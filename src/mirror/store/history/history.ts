@@ -4,9 +4,9 @@ import { basename, dirname, join, relative } from 'node:path';
 
 import { diskError, onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { LeasedError } from '../leases/lease.ts';
-import { type Kept, prunable, type RetentionPolicy } from '../../plan/retention.ts';
+import { type Kept, prunable } from '../../plan/retention.ts';
 import { removeEmptyFolders } from '../../../lib/disk/durable.ts';
-import type { PublishContext } from '../publish/commit.ts';
+import type { Disk } from '../disk.ts';
 import { GateBlockedError } from '../publish/gate.ts';
 import { refuseLinks } from '../links.ts';
 import { type DirectoryLayout, parseHistoryName } from '../layout.ts';
@@ -62,16 +62,21 @@ async function collect(root: string, folder: string, entries: HistoryEntry[]): P
  * @returns what was removed
  */
 export async function pruneHistory(
-  { layout, gate, exclusively, now }: Pick<PublishContext, 'layout' | 'gate' | 'exclusively' | 'now'>,
-  policy: RetentionPolicy,
+  {
+    layout,
+    gate,
+    serially,
+    now,
+    retention,
+  }: Pick<Disk, 'layout' | 'gate' | 'serially' | 'now' | 'retention'>,
   nowMs: number,
   signal?: AbortSignal,
 ): Promise<HistoryEntry[]> {
   const removed: HistoryEntry[] = [];
   let failure: unknown = null;
-  for (const entry of prunable(await readHistory(layout), policy, nowMs, now())) {
+  for (const entry of prunable(await readHistory(layout), retention, nowMs, now())) {
     try {
-      await gate.pass(() => remove({ layout, exclusively }, entry), signal);
+      await gate.pass(() => remove({ layout, serially }, entry), signal);
       removed.push(entry);
     } catch (error) {
       if (error instanceof LeasedError) break;
@@ -85,12 +90,12 @@ export async function pruneHistory(
 }
 
 async function remove(
-  { layout, exclusively }: Pick<PublishContext, 'layout' | 'exclusively'>,
+  { layout, serially }: Pick<Disk, 'layout' | 'serially'>,
   { tree, manifest }: HistoryEntry,
 ): Promise<void> {
   await refuseLinks(layout, [relative(layout.root, dirname(tree))]);
   const trash = join(layout.trash, `0-${randomUUID()}-${basename(tree)}`);
-  const isMoved = await exclusively(async () => {
+  const isMoved = await serially(async () => {
     const isThere = (await unlessMissing(rename(tree, trash).then(() => true))) ?? false;
     await rm(manifest, { force: true });
     await removeEmptyFolders(dirname(tree), layout.history);

@@ -17,7 +17,9 @@ import type { DirectoryLayout } from '../layout.ts';
 import { manifestProblem, readManifest } from '../manifest-file.ts';
 import { foldName } from '../../../lib/paths/safe-path.ts';
 import { bindNativeCalls } from '../../../lib/native/file-calls.ts';
-import type { MirrorStore } from '../store.ts';
+import type { MirrorStore } from '../disk.ts';
+import { publishStage } from '../publish/publish.ts';
+import { stageOn } from '../publish/stage.ts';
 
 /** Files of a kept state that can be copied, as their bytes were found. */
 export interface FoundFiles {
@@ -213,7 +215,8 @@ export async function restoreToMirror(
   { entry, manifest, sources }: WholeEntry,
   nowMs: number,
 ): Promise<void> {
-  const { published, others } = await store.inventory();
+  await store.lock.check();
+  const { published, others } = await store.inventory.read();
   const occupant =
     published.find((tree) => isInTheWay(tree, tree.repository.id, entry.path, manifest)) ??
     others.find((tree) => isInTheWay(tree, tree.repositoryId, entry.path, manifest));
@@ -224,7 +227,7 @@ export async function restoreToMirror(
       { hint: 'Restore into another folder: --to FOLDER.' },
     );
   }
-  const stage = await store.stage(entry.path);
+  const stage = await stageOn(store, entry.path);
   try {
     const files: ManifestFile[] = [];
     const linked: string[] = [];
@@ -239,7 +242,7 @@ export async function restoreToMirror(
     }
     await stage.linkFrom(entry.tree, linked);
     const restored = { ...manifest, files, restoredAtMs: nowMs, publishedAtMs: nowMs };
-    await store.publish(stage, entry.path, restored, { rewritten: [], isDamaged: false });
+    await publishStage(store, stage, entry.path, restored, { rewritten: [], isDamaged: false });
   } finally {
     await stage.discard();
   }

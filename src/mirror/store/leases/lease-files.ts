@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { z } from 'zod';
 
-import { systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { onDisk, systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { type Lease, leasesInForce, LONGEST_LEASE_MS } from './lease.ts';
 import { syncDirectory, writeNewFile } from '../../../lib/disk/durable.ts';
 import type { DirectoryLayout } from '../layout.ts';
@@ -67,8 +67,18 @@ export async function readLeases(layout: DirectoryLayout, nowMs: number): Promis
   return { inForce, expired, unreadable, unknown };
 }
 
+/** The leases that hold, as far as this user may see. @throws MirrorError `disk.failed` */
+export async function visibleLeases(layout: DirectoryLayout): Promise<readonly Lease[]> {
+  return (await onDisk('reading the leases', () => readLeases(layout, Date.now()))).inForce;
+}
+
+/** The leases that publishing waits for. @param nowMs milliseconds since the epoch @throws MirrorError `disk.failed` */
+export function blockingLeases(layout: DirectoryLayout, nowMs: number): Promise<readonly Lease[]> {
+  return onDisk('reading the leases', async () => surelyInForce(await readLeases(layout, nowMs)));
+}
+
 /** The leases in force. @throws what keeps a file from being looked at that may be one, where none is known to hold */
-export function surelyInForce({ inForce, unknown: [first] }: LeaseFiles): readonly Lease[] {
+function surelyInForce({ inForce, unknown: [first] }: LeaseFiles): readonly Lease[] {
   if (inForce.length === 0 && first !== undefined) throw first.error;
   return inForce;
 }

@@ -2,12 +2,12 @@ import { constants, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { closeAnyway } from '../../../lib/disk/read.ts';
-import { diskError, onDisk } from '../../../lib/errors/disk-errors.ts';
+import { diskError } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
 import { lastLease, LeasedError } from '../leases/lease.ts';
 import type { NativeCalls } from '../../../lib/native/file-calls.ts';
 import type { DirectoryLayout } from '../layout.ts';
-import { readLeases, surelyInForce } from '../leases/lease-files.ts';
+import { blockingLeases } from '../leases/lease-files.ts';
 
 /**
  * The gate for every step that readers of the mirror may notice, or that removes files that they may still read: no step begins
@@ -56,9 +56,7 @@ export function createGate(
 ): PublishGate {
   let patienceMs = firstPatienceMs;
   const refuseLeased = async (): Promise<void> => {
-    const lease = lastLease(
-      await onDisk('reading the leases', async () => surelyInForce(await readLeases(layout, now()))),
-    );
+    const lease = lastLease(await blockingLeases(layout, now()));
     if (lease !== null) throw new LeasedError(lease);
   };
   return {

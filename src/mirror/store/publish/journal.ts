@@ -7,8 +7,8 @@ import { z } from 'zod';
 import { removeEmptyFolders } from '../../../lib/disk/durable.ts';
 import { readOwnFile } from '../../../lib/disk/own-file.ts';
 import { systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
-import type { NativeCalls } from '../../../lib/native/file-calls.ts';
 import { isTargetPath, leadsBelow } from '../../../lib/paths/file-name.ts';
+import type { Disk } from '../disk.ts';
 import { refuseLinks } from '../links.ts';
 import { renameInto } from './renames.ts';
 import type { DirectoryLayout } from '../layout.ts';
@@ -35,12 +35,6 @@ export interface Journal {
   /** The targets that change, as below `mirror/`. */
   readonly targets: readonly string[];
   readonly moves: readonly Move[];
-}
-
-/** The parts of the store that carrying out a journal takes. */
-export interface JournalContext {
-  readonly layout: DirectoryLayout;
-  readonly native: NativeCalls;
 }
 
 const JOURNAL_FILE = 'journal.json';
@@ -112,7 +106,7 @@ export function refuseLinksOf(layout: DirectoryLayout, stage: string, { moves }:
  * @param stage absolute; receives folders that stand where a file goes
  */
 export async function makeMoves(
-  { layout, native }: JournalContext,
+  { layout, native }: Pick<Disk, 'layout' | 'native'>,
   stage: string,
   { targets, moves }: Journal,
 ): Promise<void> {
@@ -155,7 +149,7 @@ async function removeLeftFolders(
 
 /** Whether any move of a journal was made: then all of it must be. */
 export async function isAnyMade(
-  { layout }: Pick<JournalContext, 'layout'>,
+  { layout }: Pick<Disk, 'layout'>,
   stage: string,
   { moves }: Journal,
 ): Promise<boolean> {

@@ -6,7 +6,8 @@ import { onDisk } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
 import { type Manifest, type TreeChanges, treeChanges } from '../manifest.ts';
 import { choosePublishMethod, type PublishMethod } from './publishing.ts';
-import { commit, freeHistoryPath, type PublishContext, refuseUnrecovered } from './commit.ts';
+import { commit, freeHistoryPath, refuseUnfinished, throughGate } from './commit.ts';
+import type { Disk } from '../disk.ts';
 import { examinePublished } from '../verify/examine.ts';
 import { readHistory } from '../history/history.ts';
 import { inodeAt } from './journal.ts';
@@ -40,22 +41,34 @@ export interface PublishResult {
  * the manifest follows. Readers see the state before or the state after, never anything between (manual, "On disk").
  * @param path where the tree belongs, `<repository>/<branch>`
  * @param repair what of the published tree is to be replaced although the inventory did not change
+ * @param signal ends the wait for the lock on publishing; a publish that was begun goes on
  */
-export async function publishStage(
-  context: PublishContext,
+export function publishStage(
+  disk: Disk,
+  stage: Stage,
+  path: string,
+  manifest: Manifest,
+  repair: Repair,
+  signal?: AbortSignal,
+): Promise<PublishResult> {
+  return throughGate(disk, () => publishBehindGate(disk, stage, path, manifest, repair), signal);
+}
+
+async function publishBehindGate(
+  disk: Disk,
   stage: Stage,
   path: string,
   manifest: Manifest,
   repair: Repair,
 ): Promise<PublishResult> {
   return onDisk(`publishing ${path}`, async () => {
-    refuseUnrecovered(context, path);
-    await refuseLinks(context.layout, [join('mirror', path)], path);
-    const step = await planStep(context, stage, path, manifest, repair);
-    await stageManifest(context, stage, path, manifest);
+    refuseUnfinished(disk, path);
+    await refuseLinks(disk.layout, [join('mirror', path)], path);
+    const step = await planStep(disk, stage, path, manifest, repair);
+    await stageManifest(disk, stage, path, manifest);
     await linkUnchanged(stage, path, manifest, step);
-    const history = await stageHistory(context, stage, path, step);
-    const { layout, canExchange } = context;
+    const history = await stageHistory(disk, stage, path, step);
+    const { layout, canExchange } = disk;
     const { method, removed } = step;
     const moves = publishMoves({
       target: path,
@@ -68,8 +81,8 @@ export async function publishStage(
       occupant: await occupantAt(layout, path),
       history,
     });
-    await commit(context, stage, { targets: [path], moves });
-    if (method.kind === 'link') context.linked.set(treeNameOf(stage.folder), path);
+    await commit(disk, stage, { targets: [path], moves });
+    if (method.kind === 'link') disk.linked.set(treeNameOf(stage.folder), path);
     return { method: method.kind };
   });
 }
@@ -92,21 +105,21 @@ interface Kept {
 
 /** Decides how a new state is published. @throws MirrorError `disk.changed`, `internal.defect` */
 async function planStep(
-  context: PublishContext,
+  disk: Disk,
   stage: Stage,
   path: string,
   manifest: Manifest,
   { rewritten, isDamaged, isApprovedDeletion = false }: Repair,
 ): Promise<Step> {
-  const { place, isOurs, treePresent, before } = await lookAtPlace(context, path, manifest);
-  refuseOtherTree(context.layout, stage, path, place);
+  const { place, isOurs, treePresent, before } = await lookAtPlace(disk, path, manifest);
+  refuseOtherTree(disk.layout, stage, path, place);
   const differences = treeChanges(before, manifest.files);
   const changes = { ...differences, changed: [...new Set([...differences.changed, ...rewritten])] };
   refuseIncomplete(stage, path, changes);
-  if (treePresent && !isOurs) await refuseNested(context.layout, path);
+  if (treePresent && !isOurs) await refuseNested(disk.layout, path);
   const method = choosePublishMethod({
-    mode: context.mode,
-    canExchange: context.canExchange,
+    mode: disk.mode,
+    canExchange: disk.canExchange,
     isPublished: isOurs && treePresent,
     isOccupied: treePresent && !isOurs,
     isLinked: place.kind === 'link',
@@ -114,13 +127,13 @@ async function planStep(
     isDamaged,
     files: manifest.files,
   });
-  const foreign = isDamaged && method.kind === 'rename' ? await foreignPaths(context, path, manifest) : [];
+  const foreign = isDamaged && method.kind === 'rename' ? await foreignPaths(disk, path, manifest) : [];
   const isByFile = method.kind === 'in-place' || method.kind === 'rename';
   const removed = isByFile ? [...changes.removed, ...foreign] : [];
   if (!treePresent) return { method, changes, removed, kept: null };
   const files = place.kind === 'link' ? 'all' : null;
   const kept: Kept | null = isOurs
-    ? await keptOf(context, path, differences, isApprovedDeletion || manifest.files.length === 0)
+    ? await keptOf(disk, path, differences, isApprovedDeletion || manifest.files.length === 0)
     : { kind: 'retired', files };
   return { method, changes, removed, kept };
 }
@@ -131,7 +144,7 @@ async function planStep(
  * @param isDeletion whether it is kept as what is gone from the service is
  */
 async function keptOf(
-  context: PublishContext,
+  disk: Disk,
   path: string,
   { added, changed, removed }: TreeChanges,
   isDeletion: boolean,
@@ -139,18 +152,18 @@ async function keptOf(
   const files = [...changed, ...removed];
   if (files.length + added.length === 0) return null;
   if (isDeletion) return { kind: 'retired', files };
-  const isKept = context.keepsReplaced || (await isNeededByHistory(context, path));
+  const isKept = disk.retention.replaced.kind !== 'off' || (await isNeededByHistory(disk, path));
   return isKept ? { kind: 'replaced', files } : null;
 }
 
 /** Whether the history keeps an older state of a target, whose unchanged files are those of the published tree. */
-async function isNeededByHistory({ layout }: PublishContext, path: string): Promise<boolean> {
+async function isNeededByHistory({ layout }: Disk, path: string): Promise<boolean> {
   return (await readHistory(layout, path)).some((entry) => entry.path === path);
 }
 
 /** Looks at the place where a tree is to be published: its manifest, its tree, and whose they are. */
 async function lookAtPlace(
-  { layout }: PublishContext,
+  { layout }: Disk,
   path: string,
   { repository, branch }: Manifest,
 ): Promise<{
@@ -169,11 +182,7 @@ async function lookAtPlace(
 }
 
 /** Paths that someone else added to a published tree. @throws MirrorError `disk.failed` where a part of it cannot be read */
-async function foreignPaths(
-  { layout }: PublishContext,
-  path: string,
-  { files }: Manifest,
-): Promise<readonly string[]> {
+async function foreignPaths({ layout }: Disk, path: string, { files }: Manifest): Promise<readonly string[]> {
   const { signal } = new AbortController();
   const { differences } = await examinePublished(layout, path, files, { depth: 'facts', signal });
   const unreadable = differences.find((each) => each.kind === 'unreadable');
@@ -188,7 +197,7 @@ async function foreignPaths(
 
 /** Writes the new manifest into the stage. */
 async function stageManifest(
-  { layout }: PublishContext,
+  { layout }: Disk,
   stage: Stage,
   path: string,
   manifest: Manifest,
@@ -213,20 +222,20 @@ async function linkUnchanged(
 
 /** Links into the stage what the history takes. @returns null for nothing */
 async function stageHistory(
-  context: PublishContext,
+  disk: Disk,
   stage: Stage,
   path: string,
   { kept }: Step,
 ): Promise<HistoryFacts | null> {
   if (kept === null) return null;
-  const { layout } = context;
+  const { layout } = disk;
   if (kept.files !== null) await stage.keepPublished(kept.files);
   const keptManifest = join(stage.folder, STAGED.keptManifest);
   // The manifest before stays where it is until the new one takes its place: it is never absent.
   if ((await inodeAt(manifestPath(layout, path))) !== null)
     await linkOrCopy(manifestPath(layout, path), keptManifest);
   return {
-    place: await freeHistoryPath(context, path, kept.kind),
+    place: await freeHistoryPath(disk, path, kept.kind),
     keptInode: await inodeAt(join(stage.folder, STAGED.kept)),
     manifestInode: await inodeAt(keptManifest),
   };

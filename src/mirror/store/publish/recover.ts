@@ -5,7 +5,8 @@ import type { FlushMark } from '../../../lib/disk/shared-flush.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
 import { readOwnText } from '../../../lib/disk/own-file.ts';
-import { type PublishContext, removeStage, restartAges } from './commit.ts';
+import { removeStage, restartAges } from './commit.ts';
+import type { Disk } from '../disk.ts';
 import { layoutOf } from '../layout.ts';
 import { withCommonLock } from '../shards/directory-locks.ts';
 import { namesIn } from '../shards/other-instances.ts';
@@ -17,16 +18,16 @@ import { removeUnpublished } from './stage.ts';
  * Brings to its end what was interrupted; gives the targets that it completed. While a lease holds, or another process has the lock on
  * publishing, it waits, and so does whatever else is to be published there.
  */
-export function recover(context: PublishContext, signal?: AbortSignal): Promise<readonly string[]> {
+export function recover(disk: Disk, signal?: AbortSignal): Promise<readonly string[]> {
   return onDisk('recovering interrupted work', async () => {
-    await context.checkDirectory();
+    await disk.lock.check();
     // What a publish that goes on beside this leaves behind meanwhile stays as it says.
-    const known = [...context.unrecovered.keys()];
-    const own = await recoverBehindGate(context, signal);
-    const gathered = await recoverGathered(context, signal);
-    for (const path of known) context.unrecovered.delete(path);
-    for (const { unrecovered } of [own, gathered])
-      for (const [path, error] of unrecovered) context.unrecovered.set(path, error);
+    const known = [...disk.unfinished.keys()];
+    const own = await recoverBehindGate(disk, signal);
+    const gathered = await recoverGathered(disk, signal);
+    for (const path of known) disk.unfinished.delete(path);
+    for (const { unfinished } of [own, gathered])
+      for (const [path, error] of unfinished) disk.unfinished.set(path, error);
     return [...own.completed, ...gathered.completed];
   });
 }
@@ -35,20 +36,20 @@ export function recover(context: PublishContext, signal?: AbortSignal): Promise<
  * Does the same with what earlier instances left, which the first one gathered: for instances that share the directory, one at a time.
  * Whatever of it stays unfinished, each of them publishes nothing at its place.
  */
-async function recoverGathered(context: PublishContext, signal?: AbortSignal): Promise<Recovered> {
-  const { layout, native } = context;
+async function recoverGathered(disk: Disk, signal?: AbortSignal): Promise<Recovered> {
+  const { layout, native } = disk;
   const whole = layoutOf(layout.root);
   if (layout.shardIndex === null || (await namesIn(whole.staging)).length === 0) return NOTHING_RECOVERED;
-  const theirs = { ...context, layout: whole, inUse: new Set<string>() };
+  const theirs = { ...disk, layout: whole, inUse: new Set<string>() };
   return withCommonLock(layout, native, () => recoverBehindGate(theirs, signal));
 }
 
-async function recoverBehindGate(context: PublishContext, signal?: AbortSignal): Promise<Recovered> {
-  if ((await stagesLeft(context)).length === 0) return NOTHING_RECOVERED;
-  const recovered = await tryToPass(context.gate, () => recoverStages(context), signal);
+async function recoverBehindGate(disk: Disk, signal?: AbortSignal): Promise<Recovered> {
+  if ((await stagesLeft(disk)).length === 0) return NOTHING_RECOVERED;
+  const recovered = await tryToPass(disk.gate, () => recoverStages(disk), signal);
   if ('done' in recovered) return recovered.done;
-  const paths = await interruptedPublishes(context);
-  return { completed: [], unrecovered: new Map(paths.map((path) => [path, recovered.obstacle])) };
+  const paths = await interruptedPublishes(disk);
+  return { completed: [], unfinished: new Map(paths.map((path) => [path, recovered.obstacle])) };
 }
 
 /** The outcome of recovery, for stages that were left behind. */
@@ -56,56 +57,51 @@ interface Recovered {
   /** Paths of the targets whose interrupted publish was completed. */
   readonly completed: readonly string[];
   /** Paths of the targets whose interrupted publish cannot be completed yet, with why. */
-  readonly unrecovered: ReadonlyMap<string, unknown>;
+  readonly unfinished: ReadonlyMap<string, unknown>;
 }
 
-const NOTHING_RECOVERED: Recovered = { completed: [], unrecovered: new Map() };
+const NOTHING_RECOVERED: Recovered = { completed: [], unfinished: new Map() };
 
 /**
  * Brings to its end, or takes back, whatever a crash or an error interrupted. What cannot be finished now stays for the
  * next time, and stops nothing else.
  */
-async function recoverStages(context: PublishContext): Promise<Recovered> {
-  const mark = context.flush.mark();
+async function recoverStages(disk: Disk): Promise<Recovered> {
+  const mark = disk.flush.mark();
   const completed: string[] = [];
-  const unrecovered = new Map<string, unknown>();
-  const left = (await stagesLeft(context)).map(async (name) => {
-    const stage = join(context.layout.staging, name);
+  const unfinished = new Map<string, unknown>();
+  const left = (await stagesLeft(disk)).map(async (name) => {
+    const stage = join(disk.layout.staging, name);
     await refuseIntent(stage);
     const journal = await readJournal(stage);
     try {
-      if (journal !== null && (await isAnyMade(context, stage, journal))) {
-        await complete(context, stage, journal, mark);
+      if (journal !== null && (await isAnyMade(disk, stage, journal))) {
+        await complete(disk, stage, journal, mark);
         completed.push(...journal.targets.slice(0, 1));
       } else {
-        await removeUnpublished(context.layout, stage);
+        await removeUnpublished(disk.layout, stage);
       }
     } catch (error) {
-      for (const path of journal?.targets ?? [name]) unrecovered.set(path, error);
+      for (const path of journal?.targets ?? [name]) unfinished.set(path, error);
     }
   });
   // They share the flushes.
   await Promise.all(left);
-  return { completed, unrecovered };
+  return { completed, unfinished };
 }
 
 /** Makes the moves of a stage that a crash cut off. */
-async function complete(
-  context: PublishContext,
-  stage: string,
-  journal: Journal,
-  mark: FlushMark,
-): Promise<void> {
-  const { layout, flush, exclusively } = context;
+async function complete(disk: Disk, stage: string, journal: Journal, mark: FlushMark): Promise<void> {
+  const { layout, flush, serially } = disk;
   // After a kill the journal may not be on the disk yet, where the next start must find it if the power fails between two moves.
   await flush.since(mark);
-  await restartAges(context, journal);
-  await exclusively(async () => {
+  await restartAges(disk, journal);
+  await serially(async () => {
     await refuseLinksOf(layout, stage, journal);
-    await makeMoves(context, stage, journal);
+    await makeMoves(disk, stage, journal);
   });
   await flush.since(mark);
-  await removeStage(context, stage, journal);
+  await removeStage(disk, stage, journal);
 }
 
 /** Room for what an earlier version wrote down. */
@@ -133,7 +129,7 @@ function isWholeJson(text: string): boolean {
 }
 
 /** The names of the stages that were left behind. */
-async function stagesLeft({ layout, inUse }: Pick<PublishContext, 'layout' | 'inUse'>): Promise<string[]> {
+async function stagesLeft({ layout, inUse }: Pick<Disk, 'layout' | 'inUse'>): Promise<string[]> {
   const names = (await unlessMissing(readdir(layout.staging))) ?? [];
   return names.filter((name) => !inUse.has(name));
 }
@@ -142,12 +138,10 @@ async function stagesLeft({ layout, inUse }: Pick<PublishContext, 'layout' | 'in
  * The targets that a publish touches which was begun and not completed: by a program that was killed, or that a disk failed. To be
  * called only where no publish is going on but those of the stages that are in use.
  */
-export async function interruptedPublishes(
-  context: Pick<PublishContext, 'layout' | 'inUse'>,
-): Promise<string[]> {
+export async function interruptedPublishes(disk: Pick<Disk, 'layout' | 'inUse'>): Promise<string[]> {
   const paths: string[] = [];
-  for (const name of await stagesLeft(context)) {
-    const journal = await readJournal(join(context.layout.staging, name));
+  for (const name of await stagesLeft(disk)) {
+    const journal = await readJournal(join(disk.layout.staging, name));
     paths.push(...(journal?.targets ?? []));
   }
   return paths;

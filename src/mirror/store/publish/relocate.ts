@@ -3,7 +3,8 @@ import { join } from 'node:path';
 
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import type { Manifest } from '../manifest.ts';
-import { commit, freeHistoryPath, type PublishContext, refuseUnrecovered } from './commit.ts';
+import { commit, freeHistoryPath, refuseUnfinished, throughGate } from './commit.ts';
+import type { Disk } from '../disk.ts';
 import { inodeAt, type Move } from './journal.ts';
 import { type LeavingFacts, renameMoves, retireMoves, STAGED } from './moves.ts';
 import { manifestPath, treePath } from '../layout.ts';
@@ -13,57 +14,61 @@ import { occupantAt } from './occupant.ts';
 import { openStage, type Stage } from './stage.ts';
 
 /** Moves a tree and its manifest, if it has one, from the mirror to the dated history. */
-export async function retireTree(context: PublishContext, path: string): Promise<void> {
-  refuseUnrecovered(context, path);
-  await inStage(context, path, [path], async (stage) => {
-    const place = await freeHistoryPath(context, path, 'retired');
-    if ('name' in treeAt(context.layout, path)) await stage.keepPublished('all');
+export function retireTree(disk: Disk, path: string, signal?: AbortSignal): Promise<void> {
+  return throughGate(disk, () => retireBehindGate(disk, path), signal);
+}
+
+async function retireBehindGate(disk: Disk, path: string): Promise<void> {
+  refuseUnfinished(disk, path);
+  await inStage(disk, path, [path], async (stage) => {
+    const place = await freeHistoryPath(disk, path, 'retired');
+    if ('name' in treeAt(disk.layout, path)) await stage.keepPublished('all');
     const keptInode = await inodeAt(join(stage.folder, STAGED.kept));
-    return retireMoves(await leavingFacts(context, path), place, keptInode);
+    return retireMoves(await leavingFacts(disk, path), place, keptInode);
   });
 }
 
 /** Moves a tree to the path of its renamed repository, and makes its manifest say so. */
-export async function moveTree(
-  context: PublishContext,
+export function moveTree(
+  disk: Disk,
   from: string,
   to: string,
   manifest: Manifest,
+  signal?: AbortSignal,
 ): Promise<void> {
-  const { layout } = context;
-  for (const path of [from, to]) refuseUnrecovered(context, path);
+  return throughGate(disk, () => moveBehindGate(disk, from, to, manifest), signal);
+}
+
+async function moveBehindGate(disk: Disk, from: string, to: string, manifest: Manifest): Promise<void> {
+  const { layout } = disk;
+  for (const path of [from, to]) refuseUnfinished(disk, path);
   if (from !== to && (await unlessMissing(lstat(treePath(layout, to)))) !== null)
-    await retireTree(context, to);
-  await inStage(context, from, [...new Set([from, to])], async (stage) => {
+    await retireBehindGate(disk, to);
+  await inStage(disk, from, [...new Set([from, to])], async (stage) => {
     const staged = join(stage.folder, STAGED.manifest);
     await writeFile(staged, formatManifest(manifest), { flag: 'wx' });
-    const facts = await leavingFacts(context, from);
+    const facts = await leavingFacts(disk, from);
     const { ino } = await lstat(staged);
     if (from === to)
       return renameMoves({ ...facts, occupant: null }, to, { manifestInode: ino, linkInode: null });
     return renameMoves(facts, to, {
       manifestInode: ino,
-      linkInode: await stageLink(context, stage, from, to),
+      linkInode: await stageLink(disk, stage, from, to),
     });
   });
 }
 
 /** Makes another link to the tree that a link leads to. @returns its inode; null where the tree itself is at its place */
-async function stageLink(
-  context: PublishContext,
-  stage: Stage,
-  from: string,
-  to: string,
-): Promise<number | null> {
-  const place = treeAt(context.layout, from);
+async function stageLink(disk: Disk, stage: Stage, from: string, to: string): Promise<number | null> {
+  const place = treeAt(disk.layout, from);
   if (!('name' in place)) return null;
   const link = join(stage.folder, STAGED.link);
-  context.linked.set(place.name, to);
+  disk.linked.set(place.name, to);
   await symlink(linkText(to, place.name), link);
   return inodeAt(link);
 }
 
-async function leavingFacts({ layout }: PublishContext, path: string): Promise<LeavingFacts> {
+async function leavingFacts({ layout }: Disk, path: string): Promise<LeavingFacts> {
   return {
     target: path,
     occupant: await occupantAt(layout, path),
@@ -73,17 +78,17 @@ async function leavingFacts({ layout }: PublishContext, path: string): Promise<L
 
 /** Carries out moves that need a stage only for what they replace. @param planned gives the moves, once the stage is there */
 async function inStage(
-  context: PublishContext,
+  disk: Disk,
   path: string,
   targets: readonly string[],
   planned: (stage: Stage) => Promise<Move[]>,
 ): Promise<void> {
-  await context.checkDirectory();
+  await disk.lock.check();
   await onDisk(`moving ${path}`, async () => {
-    const { layout, inUse, flush, native } = context;
+    const { layout, inUse, flush, native } = disk;
     const stage = await openStage(layout, path, { inUse, flushMark: flush.mark(), native });
     try {
-      await commit(context, stage, { targets, moves: await planned(stage) });
+      await commit(disk, stage, { targets, moves: await planned(stage) });
     } finally {
       await stage.discard();
     }

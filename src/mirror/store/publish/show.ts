@@ -3,7 +3,8 @@ import { rm } from 'node:fs/promises';
 import { onDisk } from '../../../lib/errors/disk-errors.ts';
 import type { Manifest } from '../manifest.ts';
 import { examineTree } from '../verify/examine.ts';
-import { type PublishGate, removeLinked } from './gate.ts';
+import type { Disk } from '../disk.ts';
+import { removeLinked } from './gate.ts';
 import type { Stage } from './stage.ts';
 
 /**
@@ -14,17 +15,12 @@ import type { Stage } from './stage.ts';
  * @returns whether the tree still is what its manifest says, as far as `lstat` tells; if not, the stage is of no use any more
  * @throws whatever `look` throws; MirrorError `publish.leased`, `disk.*`
  */
-export type ShowStage = (
+export async function showStage(
+  { gate }: Pick<Disk, 'gate'>,
   stage: Stage,
-  manifest: Manifest,
+  { files }: Manifest,
   look: (folder: string) => Promise<void>,
   signal: AbortSignal,
-) => Promise<boolean>;
-
-/** Makes the tree of hard links, has it looked at and removes it again, as {@link ShowStage} says. */
-export async function showStage(
-  gate: PublishGate,
-  ...[stage, { files }, look, signal]: Parameters<ShowStage>
 ): Promise<boolean> {
   const folder = await gate.pass(() => stage.makeView(files.map((file) => file.path)), signal);
   try {

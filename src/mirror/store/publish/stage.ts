@@ -7,6 +7,8 @@ import type { FlushMark } from '../../../lib/disk/shared-flush.ts';
 import { type ManifestFile, PERMISSION_BITS } from '../manifest.ts';
 import { makeFolders } from '../../../lib/disk/durable.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import type { Disk } from '../disk.ts';
+import { removeLinked } from './gate.ts';
 import { hasJournal } from './journal.ts';
 import { STAGED } from './moves.ts';
 import { makeFolderAs, modelFor } from './inheritance.ts';
@@ -89,6 +91,20 @@ export interface StageSurroundings {
   readonly timeStepMs?: number;
   /** Without, what is made gets the permissions of the staging area. */
   readonly native?: NativeCalls;
+}
+
+/** Opens a stage for a target in a directory that is still the one that was locked. @throws MirrorError `directory.*`, `disk.*` */
+export async function stageOn(disk: Disk, currentPath: string): Promise<Stage> {
+  await disk.lock.check();
+  const { layout, inUse, flush, native, onProgress, timeStepMs } = disk;
+  return openStage(layout, currentPath, {
+    onProgress,
+    removeLinked: (remove) => removeLinked(disk.gate, remove),
+    inUse,
+    flushMark: flush.mark(),
+    native,
+    timeStepMs,
+  });
 }
 
 /**

@@ -3,8 +3,7 @@ import { join } from 'node:path';
 
 import { onDisk } from '../../../lib/errors/disk-errors.ts';
 import { LeasedError } from '../leases/lease.ts';
-import type { RetentionPolicy } from '../../plan/retention.ts';
-import type { PublishContext } from './commit.ts';
+import type { Disk } from '../disk.ts';
 import { pruneHistory } from '../history/history.ts';
 import type { PublishGate } from './gate.ts';
 import { layoutOf } from '../layout.ts';
@@ -13,55 +12,36 @@ import { withCommonLock } from '../shards/directory-locks.ts';
 import { namesIn } from '../shards/other-instances.ts';
 import { sweepLeases } from '../leases/lease-files.ts';
 
-/** The rules for removing replaced trees and history. Times in milliseconds. */
-export interface SweepOptions {
-  readonly readerGraceMs: number;
-  readonly retention: RetentionPolicy;
-}
-
 /**
  * Removes leases that are over, replaced trees that no reader needs any more, and trees that the history no longer keeps.
  * @param historyNowMs the time by which the history is judged, in milliseconds since the epoch
  * @returns what the history lost, as `<target>/<name>`
  */
 export async function sweep(
-  context: PublishContext,
-  { readerGraceMs, retention }: SweepOptions,
+  disk: Disk,
   historyNowMs: number,
   signal?: AbortSignal,
 ): Promise<readonly string[]> {
-  const { layout, now } = context;
-  await context.checkDirectory();
+  const { layout, native, now } = disk;
+  await disk.lock.check();
   await onDisk('removing leases that are over', () => sweepLeases(layout, now()));
-  await onDisk('removing replaced trees', () => sweepAllTrash(context, readerGraceMs, signal));
-  await onDisk('removing trees that no link leads to', () => removeOldTrees(context, readerGraceMs, signal));
-  const pruned = await withCommonLock(layout, context.native, () =>
-    pruneHistory(context, retention, historyNowMs, signal),
-  );
+  await onDisk('removing replaced trees', () => sweepAllTrash(disk, signal));
+  await onDisk('removing trees that no link leads to', () => removeOldTrees(disk, signal));
+  const pruned = await withCommonLock(layout, native, () => pruneHistory(disk, historyNowMs, signal));
   return pruned.map(({ path, name }) => `${path}/${name}`);
 }
 
 /** Also what earlier instances left, where several share the directory. */
-async function sweepAllTrash(
-  context: PublishContext,
-  readerGraceMs: number,
-  signal?: AbortSignal,
-): Promise<void> {
-  const { layout, native } = context;
-  await sweepTrash(context, readerGraceMs, signal);
+async function sweepAllTrash(disk: Disk, signal?: AbortSignal): Promise<void> {
+  const { layout, native } = disk;
+  await sweepTrash(disk, signal);
   const whole = layoutOf(layout.root);
   if (layout.shardIndex === null || (await namesIn(whole.trash)).length === 0) return;
-  await withCommonLock(layout, native, () =>
-    sweepTrash({ ...context, layout: whole }, readerGraceMs, signal),
-  );
+  await withCommonLock(layout, native, () => sweepTrash({ ...disk, layout: whole }, signal));
 }
 
 /** Removes trees that are due, and trees that a clock which was ahead would keep for ever; stops once a lease holds. */
-async function sweepTrash(
-  { layout, gate, now }: PublishContext,
-  readerGraceMs: number,
-  signal?: AbortSignal,
-): Promise<void> {
+async function sweepTrash({ layout, gate, now, readerGraceMs }: Disk, signal?: AbortSignal): Promise<void> {
   const nowMs = now();
   const due = (await readdir(layout.trash)).filter((name) => {
     const untilMs = Number(name.slice(0, name.indexOf('-')));
@@ -97,14 +77,13 @@ const LEAST_AGE_MS = 24 * 3_600_000;
  * (github.com/kubernetes/git-sync, `removeStaleWorktrees`).
  */
 async function removeOldTrees(
-  { layout, gate, now, searched, unrecovered }: PublishContext,
-  readerGraceMs: number,
+  { layout, gate, now, readerGraceMs, searched, unfinished }: Disk,
   signal?: AbortSignal,
 ): Promise<void> {
   const nowMs = now();
   if (searched.atMs !== null && Math.abs(nowMs - searched.atMs) < SEARCH_EVERY_MS) return;
   // A publish that was cut off may still put its link in place.
-  if (unrecovered.size > 0) return;
+  if (unfinished.size > 0) return;
   const names = await findOldTrees(layout, Math.max(readerGraceMs, LEAST_AGE_MS), nowMs);
   searched.atMs = nowMs;
   await removeUnlessLeased(gate, names, signal, (name) => removeTree(layout, name));

@@ -3,14 +3,19 @@ import { replaceFile } from '../../../lib/disk/durable.ts';
 import { readOwnText } from '../../../lib/disk/own-file.ts';
 import type { ShareReport } from '../../plan/shard.ts';
 import { shareReportSchema } from '../../state/schemas.ts';
+import type { Disk } from '../disk.ts';
 import type { DirectoryLayout } from '../layout.ts';
 import { otherInstances } from './other-instances.ts';
 
 const MAX_REPORT_BYTES = 64 * 1024;
 
-/** Writes how this instance's share stands, for all who ask in the directory. @throws MirrorError `disk.*` */
-export function writeShareReport(layout: DirectoryLayout, report: ShareReport): Promise<void> {
-  return onDisk('writing how the share stands', () =>
+/** Writes how this instance's share stands, for all who ask in the directory. @throws MirrorError `directory.*`, `disk.*` */
+export async function writeShareReport(
+  { layout, lock }: Pick<Disk, 'layout' | 'lock'>,
+  report: ShareReport,
+): Promise<void> {
+  await lock.check();
+  await onDisk('writing how the share stands', () =>
     replaceFile(layout.shareReport, `${JSON.stringify(report)}\n`, layout.staging),
   );
 }

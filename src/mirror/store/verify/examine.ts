@@ -6,13 +6,13 @@ import { dirname, join } from 'node:path';
 import { doInThread, withStopFlag } from '../../file-work/pool.ts';
 import { kindOf, problemOf, WALKED_KINDS, type Walked } from '../../file-work/walk.ts';
 import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
-import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { type Difference, differencesOf, foldersOf, type FoundEntry, type FoundFile } from './drift.ts';
 import type { ManifestFile } from '../manifest.ts';
 import { type DirectoryLayout, manifestPath } from '../layout.ts';
-import { readManifest } from '../manifest-file.ts';
+import { publishedManifest } from '../manifest-file.ts';
 import type { Published } from '../../plan/published.ts';
-import type { PublishContext } from '../publish/commit.ts';
+import type { Disk, MirrorStore } from '../disk.ts';
 import { publishedTree } from '../published-tree.ts';
 import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
 
@@ -86,22 +86,30 @@ export async function examinePublished(
 
 /** How a published tree differs from its manifest by `lstat`; `changing` when the target is published at the same time. */
 export async function findDrift(
-  { layout, activity }: PublishContext,
+  { layout, activity }: Pick<Disk, 'layout' | 'activity'>,
   path: string,
   signal: AbortSignal,
 ): Promise<readonly Difference[] | 'changing'> {
   const before = activity.stateOf(path);
   if (before === null) return 'changing';
-  const manifest = await onDisk('reading a manifest', () => readManifest(manifestPath(layout, path)));
+  const manifest = await publishedManifest(layout, path);
   if (manifest === null) return [];
   const found = await examinePublished(layout, path, manifest.files, { depth: 'facts', signal });
   if (activity.stateOf(path) !== before) return 'changing';
   return found.isGone ? [{ path: '.', kind: 'missing' }] : found.differences;
 }
 
-/** The target that a path below the directory belongs to; null for none. */
+/** The target of this instance that a path below the directory belongs to; null for none. */
 export async function targetOf(
-  { layout, linked }: Pick<PublishContext, 'layout' | 'linked'>,
+  { layout, linked, inventory }: Pick<MirrorStore, 'layout' | 'linked' | 'inventory'>,
+  path: string,
+): Promise<string | null> {
+  const target = await targetAt({ layout, linked }, path);
+  return target === null || inventory.isOthers(target) ? null : target;
+}
+
+async function targetAt(
+  { layout, linked }: Pick<Disk, 'layout' | 'linked'>,
   path: string,
 ): Promise<string | null> {
   const [top, ...names] = path.split('/');
@@ -116,16 +124,14 @@ export async function targetOf(
 
 /** The paths of all trees that differ from their manifests, or of which that cannot be said. */
 export async function findAllDrifted(
-  context: PublishContext,
+  disk: Pick<Disk, 'layout' | 'activity'>,
   published: readonly Published[],
   onScanned: (doneTargets: number, targets: number) => void = () => {},
 ): Promise<string[]> {
   const drifted: string[] = [];
   for (const [index, { path }] of published.entries()) {
     onScanned(index, published.length);
-    const found = await findDrift(context, path, new AbortController().signal).catch(
-      () => 'unknown' as const,
-    );
+    const found = await findDrift(disk, path, new AbortController().signal).catch(() => 'unknown' as const);
     if (typeof found === 'string' || found.length > 0) drifted.push(path);
   }
   onScanned(published.length, published.length);

@@ -3,7 +3,11 @@ import { createReadStream } from 'node:fs';
 import { type Difference, trustOf } from './drift.ts';
 import type { Manifest, ManifestFile } from '../manifest.ts';
 import { findCopies } from '../history/copies.ts';
-import type { MirrorStore } from '../store.ts';
+import { publishedManifest } from '../manifest-file.ts';
+import { examinePublished } from './examine.ts';
+import type { MirrorStore } from '../disk.ts';
+import { publishStage } from '../publish/publish.ts';
+import { stageOn } from '../publish/stage.ts';
 
 /**
  * Puts a published tree right without the service: from what of it is intact, and from the history.
@@ -15,11 +19,15 @@ export async function repairFromDisk(
   path: string,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const manifest = await store.manifest(path);
+  const manifest = await publishedManifest(store.layout, path);
   if (manifest === null) return false;
-  const differences = await store.examine(path, manifest, 'bytes', signal);
-  if (differences?.length === 0) return true;
-  const suspects = suspectsOf(manifest, differences);
+  const { isGone, differences } = await examinePublished(store.layout, path, manifest.files, {
+    depth: 'bytes',
+    signal,
+    onBytes: store.onProgress,
+  });
+  if (!isGone && differences.length === 0) return true;
+  const suspects = isGone ? manifest.files : suspectsOf(manifest, differences);
   const findCopy = await findCopies(store.layout, path);
   const copies = new Map<string, string>();
   for (const { sha256 } of suspects) {
@@ -27,7 +35,7 @@ export async function repairFromDisk(
     if (copy === null) return false;
     copies.set(sha256, copy);
   }
-  const stage = await store.stage(path);
+  const stage = await stageOn(store, path);
   try {
     const written = new Map<string, ManifestFile>();
     for (const { workbook, ...file } of suspects) {
@@ -38,16 +46,15 @@ export async function repairFromDisk(
     }
     const files = manifest.files.map((file) => written.get(file.path) ?? file);
     const rewritten = [...written.keys()];
-    await store.publish(stage, path, { ...manifest, files }, { rewritten, isDamaged: true });
+    await publishStage(store, stage, path, { ...manifest, files }, { rewritten, isDamaged: true });
     return true;
   } finally {
     await stage.discard();
   }
 }
 
-/** The files whose published copy is not what the manifest says; all of them where the tree is gone. */
-function suspectsOf({ files }: Manifest, differences: readonly Difference[] | null): readonly ManifestFile[] {
-  if (differences === null) return files;
+/** The files whose published copy is not what the manifest says. */
+function suspectsOf({ files }: Manifest, differences: readonly Difference[]): readonly ManifestFile[] {
   const isTrusted = trustOf(differences);
   return files.filter(({ path }) => !isTrusted(path));
 }

@@ -14,7 +14,7 @@ it('counts a call that failed in a pull as a failed disk, which is tried again s
   const { service, mirror } = await startPair();
   service.addRepository('team/book', { 'a.txt': 'a' });
   const { store } = mirror.context;
-  const parts = { store: { ...store, stage: away } };
+  const parts = { store: { ...store, gate: { pass: away } } };
   expect(Object.values(await mirror.results({ parts }))).toMatchObject([
     { outcome: 'failed', code: 'disk.failed', errorAction: 'retry' },
   ]);
@@ -24,7 +24,9 @@ it('counts a call that failed in a pull as a failed disk, which is tried again s
 it('counts a call that failed beside the pulls as a failed disk, which ends the pass and not the daemon', async () => {
   const { mirror } = await startPair();
   const { store } = mirror.context;
-  const { code, action } = await mirror.failure({ parts: { store: { ...store, recover: away } } });
+  const { code, action } = await mirror.failure({
+    parts: { store: { ...store, inventory: { ...store.inventory, read: away } } },
+  });
   expect({ code, action }).toEqual({ code: 'disk.failed', action: 'retry' });
   expect(mirror.eventsOf('pass.failed')).toMatchObject([{ code: 'disk.failed' }]);
   expect((await mirror.pass()).exitCode).toBe(0);

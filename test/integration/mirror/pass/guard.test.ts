@@ -1,3 +1,4 @@
+import { readApprovals } from '../../../../src/mirror/store/requests.ts';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -53,7 +54,7 @@ describe('a pass in which too many targets are gone', () => {
     expect((await mirror.pass()).exitCode).toBe(0);
     expect(mirror.eventsOf('target.retired').map(({ target }) => target)).toEqual(['A/main', 'B/main']);
     await mirror.expectExact();
-    expect(await mirror.context.store.approvals()).toEqual(new Map());
+    expect(await readApprovals(mirror.context.store.layout)).toEqual(new Map());
   });
 
   it('counts branches that are gone together with repositories', async () => {
@@ -118,7 +119,7 @@ describe('a version that lacks too many files', () => {
     expect((await mirror.pass()).exitCode).toBe(0);
     await mirror.expectExact();
     expect(mirror.eventsOf('deletion.approved')).toMatchObject([{ target: 'Accounting/main' }]);
-    expect(await mirror.context.store.approvals()).toEqual(new Map());
+    expect(await readApprovals(mirror.context.store.layout)).toEqual(new Map());
     expect(await heldNow()).toBeUndefined();
   });
 

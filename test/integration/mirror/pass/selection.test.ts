@@ -1,3 +1,4 @@
+import { readApprovals } from '../../../../src/mirror/store/requests.ts';
 import { describe, expect, it } from 'vitest';
 
 import { approve } from '../../../../src/cli/approve.ts';
@@ -48,7 +49,7 @@ describe('a filter with a slip in it', () => {
       'Travel/main': { action: 'hold', reason: 'not-selected' },
       'Budget/main': { action: 'keep' },
     });
-    expect(await mirror.context.store.approvals()).toEqual(new Map());
+    expect(await readApprovals(mirror.context.store.layout)).toEqual(new Map());
     await approve(mirror.diskSettings, null);
     const { exitCode } = await mirror.pass();
     expect(mirror.eventsOf('selection.empty')).toMatchObject([{ name: 'selection.empty', repositories: 6 }]);
@@ -63,7 +64,7 @@ describe('a filter with a slip in it', () => {
     await approve(mirror.diskSettings, ['Travel/main']);
     await mirror.restart({ REPOSITORIES_INCLUDE: '**' });
     expect((await mirror.pass()).exitCode).toBe(0);
-    expect(await mirror.context.store.approvals()).toEqual(new Map());
+    expect(await readApprovals(mirror.context.store.layout)).toEqual(new Map());
     const records = [...(await mirror.context.state.records()).values()];
     expect(records.every(({ held }) => held === null)).toBe(true);
     // An approval that was never used is none for the next slip.

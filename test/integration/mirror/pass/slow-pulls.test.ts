@@ -292,11 +292,13 @@ describe('a slow pull', () => {
     const pair = await SlowPair.start();
     await pair.pass();
     const { store } = pair.mirror.context;
-    const approvals = async (): ReturnType<typeof store.approvals> => {
+    const read = async (): ReturnType<typeof store.inventory.read> => {
+      const reading = await store.inventory.read();
       await pair.release();
-      return store.approvals();
+      return reading;
     };
-    const { summary } = await pair.pass({ parts: { store: { ...store, approvals } } });
+    const inventory = { ...store.inventory, read };
+    const { summary } = await pair.pass({ parts: { store: { ...store, inventory } } });
     expect(summary).toMatchObject({ pulling: 1, waiting: 0 });
   });
 

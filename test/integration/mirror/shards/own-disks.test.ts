@@ -1,3 +1,4 @@
+import { readApprovals } from '../../../../src/mirror/store/requests.ts';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { approve } from '../../../../src/cli/approve.ts';
@@ -42,7 +43,7 @@ describe('instances with disks of their own', () => {
     expect(await first.targets()).toHaveLength(11);
     const kept = [...(await first.files('history')).keys()].filter((path) => path.startsWith(target));
     expect(kept).not.toEqual([]);
-    expect(await first.context.store.approvals()).toEqual(new Map());
+    expect(await readApprovals(first.context.store.layout)).toEqual(new Map());
   });
 
   it('take up what comes back to them, without a download where nothing changed', async () => {

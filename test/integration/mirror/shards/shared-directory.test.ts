@@ -96,7 +96,7 @@ describe('instances that share a directory', () => {
       const share = service.repositories.filter(({ id }) => ownerOf(id, 3) === at + 1);
       expect(exitCode).toBe(0);
       expect(summary).toMatchObject({ targets: share.length, pulled: 0, failed: 0, held: 0 });
-      const { published, others } = await mirror.context.store.inventory();
+      const { published, others } = await mirror.context.store.inventory.read();
       expect(published.map(({ repository }) => repository.id).sort()).toEqual(
         share.map(({ id }) => id).sort(),
       );

@@ -17,7 +17,7 @@ async function open(directory: string, adopt = false): Promise<void> {
     retention: { retired: { kind: 'forever' }, replaced: { kind: 'off' } },
     now: Date.now,
   });
-  await store.close();
+  await store.lock.release();
 }
 
 describe('a first start', () => {

@@ -184,7 +184,7 @@ describe('a directory that somebody else has written into', () => {
         if (staged === 'link') await symlink(join(root, 'outside'), join(stage, 'tree'));
         const before = await beside(world);
         const store = await openMirrorStore(settings).catch(onlyRefusal);
-        await store?.close();
+        await store?.lock.release();
         expect(await beside(world)).toStrictEqual(before);
       }),
       { numRuns: 150 },
@@ -203,7 +203,7 @@ describe('a directory that somebody else has written into', () => {
           await store?.drifted.save();
           const state = store === undefined ? undefined : await openStateOf(settings, store, false, () => {});
           await state?.close();
-          await store?.close();
+          await store?.lock.release();
           expect(await beside(world)).toStrictEqual(before);
         });
     }
@@ -218,7 +218,7 @@ describe('a directory that somebody else has written into', () => {
       if (name !== '.') await mkdir(join(directory, '.workbook-mirror'));
       await symlink(join(root, 'outside'), join(directory, '.workbook-mirror', name));
       const store = await openMirrorStore(settings).catch(onlyRefusal);
-      await store?.close();
+      await store?.lock.release();
       const approval = {
         target: { repositoryId: 'id-1', branch: 'main' },
         subject: 'files',

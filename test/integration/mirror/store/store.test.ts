@@ -1,3 +1,9 @@
+import { publishedManifest } from '../../../../src/mirror/store/manifest-file.ts';
+import { publishStage } from '../../../../src/mirror/store/publish/publish.ts';
+import { recover } from '../../../../src/mirror/store/publish/recover.ts';
+import { moveTree, retireTree } from '../../../../src/mirror/store/publish/relocate.ts';
+import { stageOn } from '../../../../src/mirror/store/publish/stage.ts';
+import { sweep } from '../../../../src/mirror/store/publish/sweep.ts';
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
@@ -11,7 +17,7 @@ import type { Shard } from '../../../../src/mirror/plan/shard.ts';
 import type { Manifest, ManifestFile } from '../../../../src/mirror/store/manifest.ts';
 import type { PublishMode } from '../../../../src/mirror/store/publish/publishing.ts';
 import { openStore } from '../../../../src/mirror/store/open-store.ts';
-import type { MirrorStore } from '../../../../src/mirror/store/store.ts';
+import type { MirrorStore } from '../../../../src/mirror/store/disk.ts';
 import { manifestWith } from '../../../support/builders.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
@@ -43,7 +49,7 @@ async function opened(
     retention: { retired: { kind: 'forever' }, replaced: { kind: 'off' } },
     now,
   });
-  onTestFinished(() => store.close().catch(() => {}));
+  onTestFinished(() => store.lock.release().catch(() => {}));
   return store;
 }
 
@@ -73,15 +79,17 @@ async function publish(
   path = PATH,
   repositoryId?: string,
 ): Promise<string> {
-  const previous = new Map((await store.manifest(path))?.files.map((file) => [file.path, file]));
-  const stage = await store.stage(path);
+  const previous = new Map(
+    (await publishedManifest(store.layout, path))?.files.map((file) => [file.path, file]),
+  );
+  const stage = await stageOn(store, path);
   const inventory: ManifestFile[] = [];
   for (const [name, text] of Object.entries(files).sort(([a], [b]) => (a < b ? -1 : 1))) {
     const before = previous.get(name);
     const same = before?.sha256 === createHash('sha256').update(text).digest('hex');
     inventory.push(same ? before : await stage.write(name, TIME_MS, [Buffer.from(text)]));
   }
-  const { method } = await store.publish(stage, path, manifestOf(inventory, repositoryId), {
+  const { method } = await publishStage(store, stage, path, manifestOf(inventory, repositoryId), {
     rewritten: [],
     isDamaged: false,
   });
@@ -122,7 +130,9 @@ describe('publishing', () => {
     expect(await publish(store, first)).toBe('first');
     expect(await publish(store, next)).toBe(method);
     expect(await treeOf(directory)).toEqual(next);
-    expect((await store.manifest(PATH))?.files.map((file) => file.path)).toEqual(Object.keys(next).sort());
+    expect((await publishedManifest(store.layout, PATH))?.files.map((file) => file.path)).toEqual(
+      Object.keys(next).sort(),
+    );
     expect(await readdir(store.layout.staging)).toEqual([]);
   });
 
@@ -157,10 +167,10 @@ describe('publishing', () => {
     await publish(store, { 'a.txt': 'ONE' });
     const entered = `/proc/self/fd/${reader.fd}`;
     expect(await readFile(join(entered, 'b/c.txt'), 'utf8')).toBe('two');
-    await store.sweep(nowMs);
+    await sweep(store, nowMs);
     expect(await readFile(join(entered, 'a.txt'), 'utf8')).toBe('one');
     nowMs += 60_001;
-    await store.sweep(nowMs);
+    await sweep(store, nowMs);
     expect(await readdir(store.layout.trash)).toEqual([]);
     expect(await treeOf(directory)).toEqual({ 'a.txt': 'ONE' });
   });
@@ -185,20 +195,20 @@ describe('publishing', () => {
     const store = await opened(directory);
     await publish(store, first);
     const before = await inode(directory, 'a.txt');
-    const manifest = await store.manifest(PATH);
+    const manifest = await publishedManifest(store.layout, PATH);
     if (manifest === null) throw new Error('no manifest');
-    await store.move(PATH, 'Renamed/main', {
+    await moveTree(store, PATH, 'Renamed/main', {
       ...manifest,
       repository: { ...manifest.repository, fullName: 'Renamed' },
     });
     expect(await treeOf(directory, 'Renamed/main')).toEqual(first);
     expect((await lstat(join(directory, 'mirror/Renamed/main/a.txt'))).ino).toBe(before);
     expect(await readdir(join(directory, 'mirror'))).toEqual(['Renamed']);
-    expect((await store.published()).map((tree) => [tree.path, tree.repository.fullName])).toEqual([
-      ['Renamed/main', 'Renamed'],
-    ]);
-    await store.retire('Renamed/main');
-    expect(await store.published()).toEqual([]);
+    expect(
+      (await store.inventory.read()).published.map((tree) => [tree.path, tree.repository.fullName]),
+    ).toEqual([['Renamed/main', 'Renamed']]);
+    await retireTree(store, 'Renamed/main');
+    expect((await store.inventory.read()).published).toEqual([]);
     expect(await readdir(join(directory, 'mirror'))).toEqual([]);
     const [stamp = ''] = await readdir(join(directory, 'history/Renamed/main'));
     expect(await readFile(join(directory, 'history/Renamed/main', stamp, 'a.txt'), 'utf8')).toBe('one');
@@ -211,12 +221,12 @@ describe('publishing', () => {
       const directory = await temporaryFolder();
       const store = await opened(directory, mode);
       await publish(store, first);
-      const [, ...kept] = (await store.manifest(PATH))?.files ?? [];
-      const stage = await store.stage(PATH);
+      const [, ...kept] = (await publishedManifest(store.layout, PATH))?.files ?? [];
+      const stage = await stageOn(store, PATH);
       const file = await stage.write('a.txt', TIME_MS, [Buffer.from('new')]);
       await rm(join(directory, 'mirror', PATH), { recursive: true });
       await expect(
-        store.publish(stage, PATH, manifestOf([file, ...kept]), { rewritten: [], isDamaged: false }),
+        publishStage(store, stage, PATH, manifestOf([file, ...kept]), { rewritten: [], isDamaged: false }),
       ).rejects.toMatchObject({ code: 'disk.changed' });
       await stage.discard();
       expect(await readdir(join(directory, 'mirror/Accounting'))).toEqual([]);
@@ -254,10 +264,10 @@ describe('recovery', () => {
     const directory = await temporaryFolder();
     const store = await opened(directory);
     await publish(store, { 'a.txt': 'one' });
-    const stage = await store.stage(PATH);
+    const stage = await stageOn(store, PATH);
     await stage.write('a.txt', TIME_MS, [Buffer.from('two')]);
     await writeFile(join(stage.folder, 'journal.json'), '{"targets":["Acc');
-    await store.close();
+    await store.lock.release();
     const again = await opened(directory);
     expect(again.recovered).toEqual([]);
     expect(await treeOf(directory)).toEqual({ 'a.txt': 'one' });
@@ -268,7 +278,7 @@ describe('recovery', () => {
     const directory = await temporaryFolder();
     const store = await opened(directory);
     await publish(store, { 'a.txt': 'one' });
-    await store.close();
+    await store.lock.release();
     const stage = join(directory, '.workbook-mirror/staging/left');
     await mkdir(stage);
     const intent = join(stage, 'intent.json');
@@ -288,7 +298,7 @@ describe('recovery', () => {
     const store = await opened(directory);
     await publish(store, { 'a.txt': 'one' });
     await rm(join(directory, 'manifests', `${PATH}.json`));
-    expect(await store.published()).toEqual([]);
+    expect((await store.inventory.read()).published).toEqual([]);
     expect(await publish(store, { 'a.txt': 'one' })).toBe('exchange');
     expect(await treeOf(directory)).toEqual({ 'a.txt': 'one' });
   });
@@ -308,18 +318,18 @@ describe('an error in the middle of a publish', () => {
     const directory = await temporaryFolder();
     const store = await opened(directory, mode);
     await publish(store, { 'a.txt': 'one', 'b.txt': 'two' });
-    const stage = await store.stage(PATH);
+    const stage = await stageOn(store, PATH);
     const inventory = [await stage.write('a.txt', TIME_MS, [Buffer.from('ONE')])];
     const thaw = freeze(join(directory, 'manifests/Accounting'));
     const repair = { rewritten: [], isDamaged: false };
-    await expect(store.publish(stage, PATH, manifestOf(inventory), repair)).rejects.toThrow();
+    await expect(publishStage(store, stage, PATH, manifestOf(inventory), repair)).rejects.toThrow();
     await stage.discard();
-    expect(await store.recover()).toEqual([]);
-    await expect(store.retire(PATH)).rejects.toMatchObject({ code: 'disk.failed' });
+    expect(await recover(store)).toEqual([]);
+    await expect(retireTree(store, PATH)).rejects.toMatchObject({ code: 'disk.failed' });
     thaw();
-    expect(await store.recover()).toEqual([PATH]);
+    expect(await recover(store)).toEqual([PATH]);
     expect(await treeOf(directory)).toEqual({ 'a.txt': 'ONE' });
-    expect((await store.manifest(PATH))?.files).toEqual(inventory);
+    expect((await publishedManifest(store.layout, PATH))?.files).toEqual(inventory);
     expect(await readdir(store.layout.staging)).toEqual([]);
     expect(await publish(store, { 'a.txt': 'three', 'b.txt': 'four' })).not.toBe('manifest');
   });
@@ -332,12 +342,12 @@ describe('an error in the middle of a publish', () => {
     await writeFile(join(directory, 'history/Accounting/blocked'), '');
     await rm(join(directory, 'history', PATH), { recursive: true });
     await writeFile(join(directory, 'history', PATH), 'a file where a folder belongs');
-    await expect(store.retire(PATH)).rejects.toThrow();
+    await expect(retireTree(store, PATH)).rejects.toThrow();
     await rename(join(directory, 'mirror', PATH), join(directory, 'old'));
     await mkdir(join(directory, 'mirror', PATH));
     await writeFile(join(directory, 'mirror', PATH, 'a.txt'), 'new');
     await rm(join(directory, 'history', PATH));
-    await store.close();
+    await store.lock.release();
     await opened(directory);
     expect(await treeOf(directory)).toEqual({ 'a.txt': 'new' });
   });
@@ -348,12 +358,12 @@ describe('an error in the middle of a publish', () => {
       const directory = await temporaryFolder();
       const store = await opened(directory, 'exchange');
       await publish(store, { 'a.txt': 'one' });
-      const stage = await store.stage(PATH);
+      const stage = await stageOn(store, PATH);
       const inventory = [await stage.write('a.txt', TIME_MS, [Buffer.from('two')])];
       freeze(join(directory, 'manifests/Accounting'));
       const repair = { rewritten: [], isDamaged: false };
-      await expect(store.publish(stage, PATH, manifestOf(inventory), repair)).rejects.toThrow();
-      await store.close();
+      await expect(publishStage(store, stage, PATH, manifestOf(inventory), repair)).rejects.toThrow();
+      await store.lock.release();
       const again = await opened(directory, 'exchange');
       expect(again.recovered).toEqual([]);
       await expect(publish(again, { 'a.txt': 'three' })).rejects.toMatchObject({ code: 'disk.failed' });
@@ -367,14 +377,14 @@ describe('the directory', () => {
     const directory = await temporaryFolder();
     const store = await opened(directory);
     await expect(opened(directory)).rejects.toMatchObject({ code: 'directory.locked' });
-    await store.close();
-    await (await opened(directory)).close();
+    await store.lock.release();
+    await (await opened(directory)).lock.release();
   });
 
   it('leaves no file of a shared directory open where it cannot be opened', async () => {
     const directory = await temporaryFolder();
     const open = (): Promise<MirrorStore> => opened(directory, 'auto', Date.now, { index: 1, count: 2 });
-    await (await open()).close();
+    await (await open()).lock.release();
     const commonLock = join(directory, '.workbook-mirror/common.lock');
     await rm(commonLock);
     await mkdir(commonLock);
@@ -387,9 +397,9 @@ describe('the directory', () => {
     const store = await opened(directory);
     await publish(store, { 'a.txt': 'one' });
     await rename(join(directory, 'mirror', PATH), join(directory, 'elsewhere'));
-    expect((await store.published()).map((tree) => tree.treePresent)).toEqual([false]);
+    expect((await store.inventory.read()).published.map((tree) => tree.treePresent)).toEqual([false]);
     await writeFile(join(directory, 'manifests', `${PATH}.json`), '{"format":99}');
-    expect(await store.published()).toEqual([]);
+    expect((await store.inventory.read()).published).toEqual([]);
   });
 
   it('says which setting is at fault when it cannot be written', async () => {

@@ -46,7 +46,7 @@ async function lostOf(mirror: MirrorHarness, before: string): Promise<string[]> 
   const found = await readTargetList(layout);
   if (found.kind !== 'list') throw new Error(`the inventory is ${found.kind}`);
   const isOwn = (): boolean => true;
-  const lost = await findLost(layout, found.list, isOwn, mirror.context.store.inventory, Date.now());
+  const lost = await findLost(layout, found.list, isOwn, mirror.context.store.inventory.read, Date.now());
   return lost.map(({ path }) => path);
 }
 

@@ -1,3 +1,4 @@
+import { layoutOf } from '../../../../src/mirror/store/layout.ts';
 import { describe, expect, it } from 'vitest';
 
 import { createStatusService, roomOn } from '../../../../src/daemon/status/status-service.ts';
@@ -52,11 +53,13 @@ function boardOn(parts: { disk: boolean; state: boolean }) {
     monitor: new PullMonitor(),
     store: {
       canExchange: true,
-      publishesWhole: true,
-      leases: () => Promise.resolve([]),
-      published: async () => {
-        fails(parts.disk);
-        return Promise.resolve([tree]);
+      mode: 'auto',
+      layout: layoutOf('/nowhere'),
+      inventory: {
+        read: async () => {
+          fails(parts.disk);
+          return Promise.resolve({ published: [tree] });
+        },
       },
     },
     state: {

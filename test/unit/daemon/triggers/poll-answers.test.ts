@@ -3,7 +3,8 @@ import { describe, expect, it, vi } from 'vitest';
 import { answerPolls, pollAnswerOf, pollsToAnswer } from '../../../../src/daemon/triggers/poll-answers.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import type { PassReport } from '../../../../src/mirror/pass/pass.ts';
-import type { MirrorStore } from '../../../../src/mirror/store/store.ts';
+import { layoutOf } from '../../../../src/mirror/store/layout.ts';
+import type { MirrorStore } from '../../../../src/mirror/store/disk.ts';
 
 function reportOf(exitCode: PassReport['exitCode'], pulling: number, waiting: number): PassReport {
   const summary = {
@@ -26,8 +27,9 @@ function reportOf(exitCode: PassReport['exitCode'], pulling: number, waiting: nu
 }
 
 /** A store of which nothing can be had. */
-function failing(error: Error): Pick<MirrorStore, 'takePolls' | 'answerPolls'> {
-  return { takePolls: vi.fn().mockRejectedValue(error), answerPolls: vi.fn().mockRejectedValue(error) };
+function failing(error: Error): Pick<MirrorStore, 'layout' | 'lock'> {
+  const check = vi.fn().mockRejectedValue(error);
+  return { layout: layoutOf('/dev/null'), lock: { fd: -1, check, release: vi.fn() } };
 }
 
 describe('the answer', () => {
@@ -61,6 +63,6 @@ describe('the answer', () => {
     const answer = pollAnswerOf({ report: reportOf(0, 0, 0), failure: null }, true);
     expect(await pollsToAnswer(disk)).toEqual([]);
     await answerPolls(disk, ['id'], answer);
-    await expect(pollsToAnswer(failing(new Error('a defect')))).rejects.toThrow('a defect');
+    await expect(answerPolls(failing(new Error('a defect')), ['id'], answer)).rejects.toThrow('a defect');
   });
 });

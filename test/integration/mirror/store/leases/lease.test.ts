@@ -1,3 +1,5 @@
+import { retireTree } from '../../../../../src/mirror/store/publish/relocate.ts';
+import { stageOn } from '../../../../../src/mirror/store/publish/stage.ts';
 import { open, readdir, readFile, rename, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,7 +16,13 @@ import { bindNativeCalls } from '../../../../../src/lib/native/file-calls.ts';
 import { readHistory } from '../../../../../src/mirror/store/history/history.ts';
 import { layoutOf } from '../../../../../src/mirror/store/layout.ts';
 import { acquireLease, releaseLease, watchLease } from '../../../../../src/mirror/store/leases/acquire.ts';
-import { readLeases, sweepLeases, writeLease } from '../../../../../src/mirror/store/leases/lease-files.ts';
+import {
+  readLeases,
+  sweepLeases,
+  writeLease,
+  blockingLeases,
+  visibleLeases,
+} from '../../../../../src/mirror/store/leases/lease-files.ts';
 import { checkEntry, restoreToMirror } from '../../../../../src/mirror/store/history/restore.ts';
 import { readStore } from '../../../../../src/mirror/store/read-store.ts';
 import { openStore } from '../../../../../src/mirror/store/open-store.ts';
@@ -36,7 +44,7 @@ function end({ directory }: { directory: string }, { id }: Lease): Promise<void>
 }
 
 function leasesOf({ directory }: MirrorHarness): Promise<readonly Lease[]> {
-  return readStore(directory).then((store) => store.leases());
+  return readStore(directory).then(({ layout }) => visibleLeases(layout));
 }
 
 describe('a pass while a lease holds', () => {
@@ -210,7 +218,9 @@ describe('a lease that is taken while publishing is going on', () => {
     const [lease] = await leasesOf(mirror);
     if (lease === undefined) throw new Error('no lease');
     await end(mirror, lease);
-    await expect(mirror.context.store.retire('Accounting/main', NEVER)).rejects.toBeInstanceOf(LeasedError);
+    await expect(retireTree(mirror.context.store, 'Accounting/main', NEVER)).rejects.toBeInstanceOf(
+      LeasedError,
+    );
     await mirror.pass();
     expect(mirror.eventsOf('publish.recovered')).toEqual([
       { name: 'publish.recovered', target: 'Accounting/main' },
@@ -229,13 +239,13 @@ async function leaveHalfDone(layout: ReturnType<typeof layoutOf>, path: string):
     retention: { retired: { kind: 'off' }, replaced: { kind: 'off' } },
     now: Date.now,
   });
-  const stage = await store.stage(path);
+  const stage = await stageOn(store, path);
   const names = ['a.xlsx', 'b.xlsx'];
   for (const name of names) await stage.write(name, 1000, [Buffer.from('half')]);
   const moves = names.map((name) => [`stage/tree/${name}`, `mirror/${path}/${name}`] as const);
   await leaveJournal(layout.root, stage.folder, [path], moves);
   await rename(stage.placeOf('a.xlsx'), join(layout.mirror, path, 'a.xlsx'));
-  await store.close();
+  await store.lock.release();
 }
 
 describe('the commands that publish', () => {
@@ -264,7 +274,7 @@ describe('the commands that publish', () => {
       });
       await end(mirror, lease);
       await restoreToMirror(store, whole, Date.now());
-      await store.close();
+      await store.lock.release();
     });
     expect(await mirror.targets()).toContain('Gone/main');
   });
@@ -294,7 +304,7 @@ describe('leases on disk', () => {
     const { inForce, unreadable } = await readLeases(layout, nowMs);
     expect(inForce).toEqual([]);
     expect([...unreadable].sort()).toEqual(['0.json', '1.json', '2.json', '3.json', '4.json']);
-    expect(await mirror.context.store.leases()).toEqual([]);
+    expect(await blockingLeases(mirror.context.store.layout, Date.now())).toEqual([]);
     await sweepLeases(layout, nowMs);
     expect(await readdir(layout.leases)).toHaveLength(texts.length);
     const old = new Date(nowMs - LONGEST_LEASE_MS - 1000);

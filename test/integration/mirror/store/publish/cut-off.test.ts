@@ -1,3 +1,7 @@
+import { publishedManifest } from '../../../../../src/mirror/store/manifest-file.ts';
+import { publishStage } from '../../../../../src/mirror/store/publish/publish.ts';
+import { moveTree, retireTree } from '../../../../../src/mirror/store/publish/relocate.ts';
+import { stageOn } from '../../../../../src/mirror/store/publish/stage.ts';
 import { lstat, mkdir, readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -8,7 +12,7 @@ import type { Manifest, ManifestFile } from '../../../../../src/mirror/store/man
 import { openStore } from '../../../../../src/mirror/store/open-store.ts';
 import type { PublishMode } from '../../../../../src/mirror/store/publish/publishing.ts';
 import type * as Renames from '../../../../../src/mirror/store/publish/renames.ts';
-import type { MirrorStore } from '../../../../../src/mirror/store/store.ts';
+import type { MirrorStore } from '../../../../../src/mirror/store/disk.ts';
 import { manifestWith } from '../../../../support/builders.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
 
@@ -56,9 +60,9 @@ function manifestOf(files: readonly ManifestFile[], fingerprint: string, id = 'i
 
 /** Publishes a state as a pull does: only what differs is staged. */
 async function publish(store: MirrorStore, path: string, files: Files, id = 'id-1'): Promise<void> {
-  const before = await store.manifest(path);
+  const before = await publishedManifest(store.layout, path);
   const known = before?.repository.id === id ? before.files : [];
-  const stage = await store.stage(path);
+  const stage = await stageOn(store, path);
   try {
     const inventory: ManifestFile[] = [];
     for (const [name, text] of Object.entries(files).toSorted(byName)) {
@@ -68,7 +72,7 @@ async function publish(store: MirrorStore, path: string, files: Files, id = 'id-
       if (same !== undefined) await stage.drop(name);
       inventory.push(same ?? written);
     }
-    await store.publish(stage, path, manifestOf(inventory, JSON.stringify(files), id), {
+    await publishStage(store, stage, path, manifestOf(inventory, JSON.stringify(files), id), {
       rewritten: [],
       isDamaged: false,
     });
@@ -110,10 +114,10 @@ const OTHER = 'Accounts/main';
 const CHANGES: Readonly<Record<string, (store: MirrorStore, next: Files) => Promise<void>>> = {
   publish: (store, next) => publish(store, PATH, next),
   'publish of another repository': (store, next) => publish(store, PATH, next, 'id-2'),
-  retire: (store) => store.retire(PATH),
+  retire: (store) => retireTree(store, PATH),
   rename: async (store) => {
-    const manifest = await store.manifest(PATH);
-    if (manifest !== null) await store.move(PATH, OTHER, { ...manifest, fingerprint: 'renamed' });
+    const manifest = await publishedManifest(store.layout, PATH);
+    if (manifest !== null) await moveTree(store, PATH, OTHER, { ...manifest, fingerprint: 'renamed' });
   },
 };
 
@@ -146,22 +150,22 @@ describe('a change that is cut off', () => {
             const directory = await temporaryFolder();
             const first = await opened(directory, from, keeps);
             await publish(first, PATH, before);
-            await first.close();
+            await first.lock.release();
             return directory;
           };
           const [whole, directory] = [await made(), await made()];
           const state = await stateOf(directory);
           const store = await opened(whole, mode, keeps);
           await CHANGES[change]?.(store, next);
-          await store.close();
+          await store.lock.release();
 
           const cut = await opened(directory, mode, keeps);
           renames.left = after;
           const error = await CHANGES[change]?.(cut, next).catch((thrown: unknown) => thrown);
           renames.left = Number.POSITIVE_INFINITY;
-          await cut.close();
+          await cut.lock.release();
           const again = await opened(directory, mode, keeps);
-          await again.close();
+          await again.lock.release();
           const found = await stateOf(directory);
           expect(await readdir(again.layout.staging)).toEqual([]);
           const expected = await stateOf(whole);
@@ -180,11 +184,11 @@ describe('a change that is cut off', () => {
     renames.left = 1;
     await expect(publish(store, PATH, { a: '2', b: '2' })).rejects.toThrow('cut off');
     renames.left = Number.POSITIVE_INFINITY;
-    await store.close();
+    await store.lock.release();
     const place = join(directory, 'mirror', PATH, 'c');
     await mkdir(place);
     const again = await opened(directory, 'rename', false);
-    await again.close();
+    await again.lock.release();
     expect(await allIn(join(directory, 'mirror', PATH))).toEqual({ a: '2', b: '2', c: '/' });
     expect((await lstat(place)).isDirectory()).toBe(true);
   });

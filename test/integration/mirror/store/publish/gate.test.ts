@@ -1,3 +1,8 @@
+import { publishedManifest } from '../../../../../src/mirror/store/manifest-file.ts';
+import { publishStage } from '../../../../../src/mirror/store/publish/publish.ts';
+import { recover } from '../../../../../src/mirror/store/publish/recover.ts';
+import { moveTree, retireTree } from '../../../../../src/mirror/store/publish/relocate.ts';
+import { stageOn } from '../../../../../src/mirror/store/publish/stage.ts';
 import {
   chmod,
   chown,
@@ -72,13 +77,13 @@ describe('a move that was interrupted', () => {
     service.renameRepository(plan, 'New');
     await leaveHalfMove(mirror, 'Old', 'New');
     const lease = await take(mirror);
-    expect(await mirror.context.store.recover(NEVER)).toEqual([]);
+    expect(await recover(mirror.context.store, NEVER)).toEqual([]);
     await releaseLease(layoutOf(mirror.directory), lease.id);
-    const manifest = await mirror.context.store.manifest('Old/main');
+    const manifest = await publishedManifest(mirror.context.store.layout, 'Old/main');
     if (manifest === null) throw new Error('no manifest');
-    const moved = mirror.context.store.move('Old/main', 'New/main', manifest, NEVER);
+    const moved = moveTree(mirror.context.store, 'Old/main', 'New/main', manifest, NEVER);
     await expect(moved).rejects.toMatchObject({ code: 'publish.leased' });
-    await expect(mirror.context.store.retire('New/main', NEVER)).rejects.toMatchObject({
+    await expect(retireTree(mirror.context.store, 'New/main', NEVER)).rejects.toMatchObject({
       code: 'publish.leased',
     });
     await mirror.pass();
@@ -151,8 +156,8 @@ it('every file of a view counts as progress', async () => {
       progress += 1;
     },
   });
-  onTestFinished(() => store.close());
-  const stage = await store.stage('Plan/main');
+  onTestFinished(() => store.lock.release());
+  const stage = await stageOn(store, 'Plan/main');
   const names = Array.from({ length: 200 }, (_, index) => `folder ${index % 7}/${index}.xlsx`);
   for (const name of names) await stage.write(name, 1000, [Buffer.from('x')]);
   const before = progress;
@@ -243,12 +248,12 @@ describe('the lock on publishing', () => {
     const ends: number[] = [];
     const publishAgain = async ({ path }: { path: string }): Promise<unknown> => {
       for (;;) {
-        const manifest = await store.manifest(path);
+        const manifest = await publishedManifest(store.layout, path);
         if (manifest === null) throw new Error(`${path} is not there`);
-        const stage = await store.stage(path);
+        const stage = await stageOn(store, path);
         try {
           const next = { ...manifest, publishedAtMs: manifest.publishedAtMs + 1 };
-          await store.publish(stage, path, next, { rewritten: [], isDamaged: false });
+          await publishStage(store, stage, path, next, { rewritten: [], isDamaged: false });
           ends.push(performance.now());
         } catch (error) {
           return error;
@@ -257,7 +262,7 @@ describe('the lock on publishing', () => {
         }
       }
     };
-    const publishing = (await store.published()).map(publishAgain);
+    const publishing = (await store.inventory.read()).published.map(publishAgain);
     await expect.poll(() => ends.length).toBeGreaterThan(8);
     await take(mirror);
     const grantedAtMs = performance.now();
@@ -288,12 +293,12 @@ describe('the lock on publishing', () => {
         gatePatienceMs: 20,
       });
       expect(store.recovered).toEqual([]);
-      expect(await store.recover()).toEqual([]);
-      await expect(store.retire('Plan/main')).rejects.toBeInstanceOf(GateBlockedError);
+      expect(await recover(store)).toEqual([]);
+      await expect(retireTree(store, 'Plan/main')).rejects.toBeInstanceOf(GateBlockedError);
       native.unlock(blocker.fd);
-      await expect(store.retire('Plan/main')).rejects.toMatchObject({ code: 'disk.failed' });
-      expect(await store.recover()).toEqual(['Plan/main']);
-      await store.close();
+      await expect(retireTree(store, 'Plan/main')).rejects.toMatchObject({ code: 'disk.failed' });
+      expect(await recover(store)).toEqual(['Plan/main']);
+      await store.lock.release();
     });
     expect([...(await mirror.tree('Plan/main')).keys()]).toEqual(['a.xlsx', 'b.xlsx']);
   });
@@ -348,11 +353,10 @@ describe('the lock on publishing', () => {
         return gate.pass(step, signal);
       },
     };
-    const policy = { retired: { kind: 'off' }, replaced: { kind: 'count', count: 1 } } as const;
+    const retention = { retired: { kind: 'off' }, replaced: { kind: 'count', count: 1 } } as const;
     const prune = (): ReturnType<typeof pruneHistory> =>
       pruneHistory(
-        { layout, gate: counting, exclusively: createSerialQueue().run, now: Date.now },
-        policy,
+        { layout, gate: counting, serially: createSerialQueue().run, now: Date.now, retention },
         Date.now(),
       );
     await expect(prune()).rejects.toMatchObject({ code: 'disk.failed' });

@@ -1,3 +1,9 @@
+import { publishedManifest } from '../../../../../src/mirror/store/manifest-file.ts';
+import { publishStage } from '../../../../../src/mirror/store/publish/publish.ts';
+import { moveTree, retireTree } from '../../../../../src/mirror/store/publish/relocate.ts';
+import { stageOn } from '../../../../../src/mirror/store/publish/stage.ts';
+import { sweep } from '../../../../../src/mirror/store/publish/sweep.ts';
+import { findDrift, targetOf } from '../../../../../src/mirror/store/verify/examine.ts';
 import { createHash } from 'node:crypto';
 import {
   cp,
@@ -22,7 +28,7 @@ import { readHistory } from '../../../../../src/mirror/store/history/history.ts'
 import type { Manifest, ManifestFile } from '../../../../../src/mirror/store/manifest.ts';
 import { openStore } from '../../../../../src/mirror/store/open-store.ts';
 import type { PublishMode } from '../../../../../src/mirror/store/publish/publishing.ts';
-import type { MirrorStore } from '../../../../../src/mirror/store/store.ts';
+import type { MirrorStore } from '../../../../../src/mirror/store/disk.ts';
 import { findOldTrees } from '../../../../../src/mirror/store/unlinked-trees.ts';
 import { manifestWith } from '../../../../support/builders.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
@@ -57,13 +63,13 @@ async function opened(
     retention,
     now: () => nowMs,
   });
-  onTestFinished(() => store.close().catch(() => {}));
+  onTestFinished(() => store.lock.release().catch(() => {}));
   return {
     directory,
     store,
     sweepLater: async (afterMs = readerGraceMs + DAY_MS) => {
       nowMs += afterMs;
-      await store.sweep(nowMs);
+      await sweep(store, nowMs);
     },
   };
 }
@@ -75,9 +81,9 @@ function manifestOf(files: readonly ManifestFile[], repositoryId = 'id-1'): Mani
 }
 
 async function publish({ store }: Opened, files: Files, repositoryId?: string): Promise<string> {
-  const published = repositoryId === undefined ? await store.manifest(PATH) : null;
+  const published = repositoryId === undefined ? await publishedManifest(store.layout, PATH) : null;
   const previous = new Map(published?.files.map((file) => [file.path, file]));
-  const stage = await store.stage(PATH);
+  const stage = await stageOn(store, PATH);
   try {
     const inventory: ManifestFile[] = [];
     for (const [name, text] of Object.entries(files)) {
@@ -86,7 +92,7 @@ async function publish({ store }: Opened, files: Files, repositoryId?: string): 
       inventory.push(isSame ? before : await stage.write(name, TIME_MS, [Buffer.from(text)]));
     }
     const manifest = manifestOf(inventory, repositoryId);
-    return (await store.publish(stage, PATH, manifest, { rewritten: [], isDamaged: false })).method;
+    return (await publishStage(store, stage, PATH, manifest, { rewritten: [], isDamaged: false })).method;
   } finally {
     await stage.discard();
   }
@@ -114,7 +120,7 @@ async function treesIn(directory: string): Promise<string[]> {
 }
 
 async function isWhole({ store }: Opened, path = PATH): Promise<boolean> {
-  const drift = await store.findDrift(path, new AbortController().signal);
+  const drift = await findDrift(store, path, new AbortController().signal);
   return Array.isArray(drift) && drift.length === 0;
 }
 
@@ -128,9 +134,9 @@ describe('publish: link', () => {
     const { directory, store } = mirror;
     expect(await readlink(placeIn(directory))).toMatch(/^\.\.\/\.\.\/trees\/[0-9a-f]{2}\/[0-9a-f-]{36}$/);
     expect(await filesIn(placeIn(directory))).toEqual(FIRST);
-    expect((await store.published()).map(({ path, treePresent }) => [path, treePresent])).toEqual([
-      [PATH, true],
-    ]);
+    expect(
+      (await store.inventory.read()).published.map(({ path, treePresent }) => [path, treePresent]),
+    ).toEqual([[PATH, true]]);
     expect(await isWhole(mirror)).toBe(true);
     expect(await readdir(store.layout.staging)).toEqual([]);
     expect(await readdir(store.layout.trash)).toEqual([]);
@@ -154,7 +160,7 @@ describe('publish: link', () => {
       expect(await filesIn(after)).toEqual(next);
       expect(await filesIn(before)).toEqual(FIRST);
       if ('b/c.txt' in next) expect((await lstat(join(after, 'b/c.txt'))).ino).toBe(inode);
-      await mirror.store.sweep(Date.now());
+      await sweep(mirror.store, Date.now());
       expect(await filesIn(before)).toEqual(FIRST);
       await mirror.sweepLater();
       expect(await treesIn(mirror.directory)).toHaveLength(1);
@@ -181,7 +187,7 @@ describe('publish: link', () => {
     const before = await opened(directory, from);
     await publish(before, FIRST);
     const inode = (await lstat(join(placeIn(directory), 'b/c.txt'))).ino;
-    await before.store.close();
+    await before.store.lock.release();
     const after = await opened(directory, to);
     expect(await isWhole(after)).toBe(true);
     expect(await publish(after, NEXT)).toBe(method);
@@ -199,7 +205,7 @@ describe('publish: link', () => {
     await publish(mirror, FIRST);
     const resolved = await realpath(placeIn(directory));
     await writeFile(join(resolved, 'stray.txt'), 'stray');
-    await store.retire(PATH);
+    await retireTree(store, PATH);
     expect(await lstat(placeIn(directory)).catch(() => null)).toBeNull();
     const [entry] = await readHistory(store.layout);
     expect(entry?.kind).toBe('retired');
@@ -227,14 +233,14 @@ describe('publish: link', () => {
     const { directory, store } = mirror;
     await publish(mirror, FIRST);
     const resolved = await realpath(placeIn(directory));
-    const manifest = await store.manifest(PATH);
+    const manifest = await publishedManifest(store.layout, PATH);
     const to = 'example.org/team/Finance/main';
-    await store.move(PATH, to, manifest as Manifest);
+    await moveTree(store, PATH, to, manifest as Manifest);
     expect(await realpath(placeIn(directory, to))).toBe(resolved);
     expect(await lstat(placeIn(directory, 'Accounting')).catch(() => null)).toBeNull();
     expect(await isWhole(mirror, to)).toBe(true);
     const name = resolved.split('/').at(-1) ?? '';
-    expect(await store.targetOf(`trees/${name.slice(0, 2)}/${name}/a.txt`)).toBe(to);
+    expect(await targetOf(store, `trees/${name.slice(0, 2)}/${name}/a.txt`)).toBe(to);
     await mirror.sweepLater();
     expect(await filesIn(placeIn(directory, to))).toEqual(FIRST);
   });
@@ -254,14 +260,14 @@ describe('publish: link', () => {
     await publish(mirror, FIRST);
     const [name = ''] = await treesIn(directory);
     const hint = `trees/${name.slice(0, 2)}/${name}/b/c.txt`;
-    expect(await mirror.store.targetOf(hint)).toBe(PATH);
-    await mirror.store.close();
+    expect(await targetOf(mirror.store, hint)).toBe(PATH);
+    await mirror.store.lock.release();
     const { store } = await opened(directory);
-    await store.inventory();
-    expect(await store.targetOf(hint)).toBe(PATH);
-    expect(await store.targetOf('mirror/Accounting/main/b')).toBe(PATH);
-    expect(await store.targetOf('trees/00')).toBeNull();
-    expect(await store.targetOf('mirror/Accounting')).toBeNull();
+    await store.inventory.read();
+    expect(await targetOf(store, hint)).toBe(PATH);
+    expect(await targetOf(store, 'mirror/Accounting/main/b')).toBe(PATH);
+    expect(await targetOf(store, 'trees/00')).toBeNull();
+    expect(await targetOf(store, 'mirror/Accounting')).toBeNull();
   });
 
   it('puts a tree in the place of a link that leads nowhere any more', async () => {
@@ -269,13 +275,15 @@ describe('publish: link', () => {
       const directory = await temporaryFolder();
       const before = await opened(directory);
       await publish(before, FIRST);
-      await before.store.close();
+      await before.store.lock.release();
       await rm(join(directory, 'trees'), { recursive: true });
       const mirror = await opened(directory, mode);
-      expect((await mirror.store.published()).map(({ treePresent }) => treePresent)).toEqual([false]);
-      const stage = await mirror.store.stage(PATH);
+      expect((await mirror.store.inventory.read()).published.map(({ treePresent }) => treePresent)).toEqual([
+        false,
+      ]);
+      const stage = await stageOn(mirror.store, PATH);
       const file = await stage.write('a.txt', TIME_MS, [Buffer.from('again')]);
-      await mirror.store.publish(stage, PATH, manifestOf([file]), { rewritten: [], isDamaged: false });
+      await publishStage(mirror.store, stage, PATH, manifestOf([file]), { rewritten: [], isDamaged: false });
       await stage.discard();
       expect(await filesIn(placeIn(directory))).toEqual({ 'a.txt': 'again' });
     }
@@ -303,14 +311,15 @@ describe('publish: link', () => {
     const mirror = await opened(await temporaryFolder());
     const { directory, store } = mirror;
     await publish(mirror, FIRST);
-    const kept = (await store.manifest(PATH))?.files.filter(({ path }) => path !== 'a.txt') ?? [];
-    const stage = await store.stage(PATH);
+    const kept =
+      (await publishedManifest(store.layout, PATH))?.files.filter(({ path }) => path !== 'a.txt') ?? [];
+    const stage = await stageOn(store, PATH);
     const file = await stage.write('a.txt', TIME_MS, [Buffer.from('new')]);
     const place = placeIn(directory);
     await act(await realpath(place), place);
     const before = [await lstat(place).catch(() => null), await readFile(manifestIn(directory), 'utf8')];
     await expect(
-      store.publish(stage, PATH, manifestOf([file, ...kept]), { rewritten: [], isDamaged: false }),
+      publishStage(store, stage, PATH, manifestOf([file, ...kept]), { rewritten: [], isDamaged: false }),
     ).rejects.toMatchObject({ code: 'disk.changed' });
     expect([await lstat(place).catch(() => null), await readFile(manifestIn(directory), 'utf8')]).toEqual(
       before,
@@ -321,12 +330,12 @@ describe('publish: link', () => {
 
   it('publishes a stage as nothing but the target that it was opened for', async () => {
     const mirror = await opened(await temporaryFolder());
-    const stage = await mirror.store.stage(PATH);
+    const stage = await stageOn(mirror.store, PATH);
     const file = await stage.write('a.txt', TIME_MS, [Buffer.from('one')]);
     const repair = { rewritten: [], isDamaged: false };
-    await expect(mirror.store.publish(stage, 'Other/main', manifestOf([file]), repair)).rejects.toMatchObject(
-      { code: 'internal.defect' },
-    );
+    await expect(
+      publishStage(mirror.store, stage, 'Other/main', manifestOf([file]), repair),
+    ).rejects.toMatchObject({ code: 'internal.defect' });
     await stage.discard();
   });
 
@@ -404,9 +413,14 @@ describe('publish: link', () => {
     for (let round = 0; round < 20; round += 1) {
       const [from = '', to = ''] = [places[round % 3], places[(round + 1) % 3]];
       await utimes(tree, 0, 0);
-      await lookDuring(store.move(from, to, (await store.manifest(from)) as Manifest));
+      await lookDuring(moveTree(store, from, to, (await publishedManifest(store.layout, from)) as Manifest));
     }
-    await store.move(places[20 % 3] ?? '', PATH, (await store.manifest(places[20 % 3] ?? '')) as Manifest);
+    await moveTree(
+      store,
+      places[20 % 3] ?? '',
+      PATH,
+      (await publishedManifest(store.layout, places[20 % 3] ?? '')) as Manifest,
+    );
     for (let round = 0; round < 10; round += 1)
       await lookDuring(publish(mirror, { 'a.txt': `round ${round}` }, 'id-1'));
     expect(found).toEqual([]);
@@ -418,7 +432,7 @@ describe('publish: link', () => {
     await publish(mirror, FIRST);
     await publish(mirror, NEXT);
     expect(await treesIn(directory)).toHaveLength(2);
-    await mirror.store.close();
+    await mirror.store.lock.release();
     await rm(join(directory, '.workbook-mirror'), { recursive: true });
     const again = await opened(directory);
     await again.sweepLater();
@@ -458,7 +472,7 @@ describe('publish: link', () => {
     const tree = await realpath(placeIn(directory));
     await rm(tree, { recursive: true });
     await symlink(elsewhere, tree);
-    await mirror.store.retire(PATH);
+    await retireTree(mirror.store, PATH);
     const [entry] = await readHistory(mirror.store.layout);
     expect(entry === undefined ? {} : await filesIn(entry.tree)).toEqual({});
   });
@@ -472,10 +486,10 @@ describe('publish: link', () => {
         recursive: true,
         verbatimSymlinks: true,
       });
-    await mirror.store.retire('Copy/main');
+    await retireTree(mirror.store, 'Copy/main');
     await mirror.sweepLater();
     expect(await filesIn(placeIn(directory))).toEqual(FIRST);
-    await mirror.store.retire(PATH);
+    await retireTree(mirror.store, PATH);
     await mirror.sweepLater();
     expect(await treesIn(directory)).toEqual([]);
   });
@@ -512,7 +526,7 @@ describe('publish: link', () => {
     const mirror = await opened(directory);
     await publish(mirror, FIRST);
     const [name = ''] = await treesIn(directory);
-    await mirror.store.close();
+    await mirror.store.lock.release();
     const stage = join(directory, '.workbook-mirror/staging', name);
     await mkdir(stage);
     await writeFile(join(stage, 'journal.json'), '{');
@@ -523,7 +537,7 @@ describe('publish: link', () => {
 
   it('refuses to be made where `trees` is a link', async () => {
     const directory = await temporaryFolder();
-    await (await opened(directory)).store.close();
+    await (await opened(directory)).store.lock.release();
     await rm(join(directory, 'trees'), { recursive: true });
     await symlink('/tmp', join(directory, 'trees'));
     await expect(opened(directory)).rejects.toMatchObject({ code: 'disk.changed' });

@@ -1,0 +1,90 @@
+import type { DirectoryLock } from '../../lib/disk/lock.ts';
+import type { SharedFlush } from '../../lib/disk/shared-flush.ts';
+import type { NativeCalls } from '../../lib/native/file-calls.ts';
+import type { RetentionPolicy } from '../plan/retention.ts';
+import type { Shard } from '../plan/shard.ts';
+import type { Inventory } from './inventory.ts';
+import type { DirectoryLayout } from './layout.ts';
+import type { PublishGate } from './publish/gate.ts';
+import type { PublishMode } from './publish/publishing.ts';
+import type { DriftedTrees } from './verify/drifted-trees.ts';
+
+/** The mirror directory as the process that locked it works with it. Functions that change what is published take it. */
+export interface Disk {
+  readonly layout: DirectoryLayout;
+  readonly native: NativeCalls;
+  /** Says by its `check` that the directory still is the one that was locked. */
+  readonly lock: DirectoryLock;
+  readonly mode: PublishMode;
+  /** Whether the file system exchanges two names in one step. */
+  readonly canExchange: boolean;
+  /** Times of files are kept in multiples of this, in milliseconds. */
+  readonly timeStepMs: number;
+  /** What the file system cannot do, and what comes of that; each goes on where "the file system of X " ends. */
+  readonly limits: readonly string[];
+  /** Flushes the file system of the directory. */
+  readonly flush: SharedFlush;
+  /** How long a replaced tree stays whole, in milliseconds. */
+  readonly readerGraceMs: number;
+  readonly retention: RetentionPolicy;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  /** Called whenever bytes were read or written, or a link was made. */
+  readonly onProgress: () => void;
+  /** Every change that readers may notice passes it. */
+  readonly gate: PublishGate;
+  /** Runs work that makes or removes folders shared by several targets, one at a time. */
+  readonly serially: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Targets whose last publish could not be completed, with why. */
+  readonly unfinished: Map<string, unknown>;
+  /** The names of the stages that are in use, which recovery leaves alone. */
+  readonly inUse: Set<string>;
+  /** The targets of the trees that links lead to, by the names of these. */
+  readonly linked: Map<string, string>;
+  /** When trees that no link leads to were last looked for; null for not yet. Milliseconds since the epoch. */
+  readonly searched: { atMs: number | null };
+  readonly activity: PublishActivity;
+}
+
+/** The mirror directory, locked by this process and writable, and the targets in it. */
+export interface MirrorStore extends Disk {
+  /** The share of this instance; null where it has all. */
+  readonly shard: Shard | null;
+  /** Tells this directory apart from others, for stores that several share. */
+  readonly id: string;
+  /** Knows the published trees. */
+  readonly inventory: Inventory;
+  /** The trees that are to be put right. */
+  readonly drifted: DriftedTrees;
+  /** The targets whose publish a crash had interrupted and that was completed at opening. */
+  readonly recovered: readonly string[];
+}
+
+/**
+ * Notes which targets are being published. A comparison of a tree with its manifest sees by it whether either changed since it began,
+ * as a publish changes the one a moment before the other.
+ */
+export class PublishActivity {
+  readonly #changes = new Map<string, number>();
+  readonly #active = new Map<string, number>();
+
+  /** Notes that targets are about to change. @returns to be called when they have changed */
+  begin(targets: readonly string[]): () => void {
+    for (const target of targets) {
+      add(this.#changes, target, 1);
+      add(this.#active, target, 1);
+    }
+    return () => {
+      for (const target of targets) add(this.#active, target, -1);
+    };
+  }
+
+  /** A number that changes with every change of a target; null while one is going on. */
+  stateOf(target: string): number | null {
+    return (this.#active.get(target) ?? 0) > 0 ? null : (this.#changes.get(target) ?? 0);
+  }
+}
+
+function add(counts: Map<string, number>, key: string, by: number): void {
+  counts.set(key, (counts.get(key) ?? 0) + by);
+}
