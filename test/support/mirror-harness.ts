@@ -152,6 +152,11 @@ export class MirrorHarness {
     return this.opened.context;
   }
 
+  /** The rules that the opened mirror's passes follow. */
+  get policy(): Mirror['policy'] {
+    return this.opened.policy;
+  }
+
   /** The settings of a command that needs nothing but the directory. */
   get diskSettings(): SettingsFor<'directory'> {
     return loadSettings({
