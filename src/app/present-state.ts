@@ -42,7 +42,9 @@ export async function receivePresentState(
   const { action } = comparison;
   const reception = { ...inquiry, action };
   const before = { manifest: published, isDamaged: false, isTrusted: () => true };
-  const stage = await openStage(layoutOf(folder), action.path, { flushMark: 0, inUse: new Set() });
+  const flush = { mark: () => 0 };
+  const disk = { layout: layoutOf(folder), inUse: new Set<string>(), flush, native: null, timeStepMs: 1 };
+  const stage = await openStage(disk, action.path);
   const received =
     (await receiveWorkbooks(reception, stage, before)) ?? (await receiveWhole(reception, stage, before));
   if (received.kind === 'not-found') {

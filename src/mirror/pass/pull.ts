@@ -1,5 +1,5 @@
 import { blockingLeases } from '../store/leases/lease-files.ts';
-import { showStage } from '../store/publish/show.ts';
+import { showStage } from '../store/publish/stage-links.ts';
 import { examinePublished } from '../store/verify/examine.ts';
 import { summariseDrift } from '../store/verify/drift.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
@@ -27,7 +27,7 @@ import { lastLease } from '../store/leases/lease.ts';
 import { isSameTree, needsPublishing, newManifest, rowsAbout } from './new-manifest.ts';
 import { reportCached } from './reported-once.ts';
 import { lookAtPublished, type PublishedState } from './published-state.ts';
-import { type Stage, stageOn } from '../store/publish/stage.ts';
+import { discardStage, type Stage, stageOn } from '../store/publish/stage.ts';
 import { publishStage, type Repair } from '../store/publish/publish.ts';
 import { type Received, receiveWhole } from './receive.ts';
 import { receiveWorkbooks, rowsNow } from './receive-workbooks.ts';
@@ -85,7 +85,7 @@ async function pullContents(pull: Pull): Promise<Pulled> {
     const done = await pulled(pull, { before, received, manifest, method, startedAtMs });
     return doubtful === null ? done : unverified(pull, done, doubtful);
   } finally {
-    await stage.discard();
+    await discardStage(context.store, stage);
   }
 }
 

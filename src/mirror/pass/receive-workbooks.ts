@@ -1,3 +1,5 @@
+import { join } from 'node:path';
+
 import { byCodeUnits, type Manifest, type ManifestFile } from '../store/manifest.ts';
 import { changesByPath, type WorkbookChanges } from '../plan/workbook-changes.ts';
 import { RepositoryRows } from '../plan/fingerprint.ts';
@@ -5,7 +7,7 @@ import { FileDestination } from '../upstream/download.ts';
 import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Reception } from './execution.ts';
-import type { Stage } from '../store/publish/stage.ts';
+import { dropFile, emptyStage, keptTime, makeParents, setTime, type Stage } from '../store/publish/stage.ts';
 import type { PublishedState } from './published-state.ts';
 import type { Received } from './receive.ts';
 import { timeOf, timeOfNewBytes } from './unpack.ts';
@@ -32,7 +34,7 @@ export async function receiveWorkbooks(
   const known = new Map(previous.files.map((file) => [file.path, file]));
   const received = await unlessOfOne(reception, () => receiveChanges(reception, stage, changes, known));
   if (received === null) {
-    await stage.startAnew();
+    await emptyStage(stage);
     return null;
   }
   return stateWith(previous, received, changes.gone);
@@ -158,7 +160,7 @@ async function receiveFile(
   const { path } = row;
   const versionTimeMs = timeOf(row);
   if (versionTimeMs === null) return null;
-  await stage.makeRoom(path);
+  await makeParents(stage, path);
   let arrivedBytes = 0;
   const answer = await service.downloadFile({
     repository,
@@ -168,7 +170,7 @@ async function receiveFile(
       ...(row.sizeBytes === undefined ? {} : { sizeBytes: row.sizeBytes }),
       ...(row.sha256 === undefined ? {} : { sha256: row.sha256 }),
     },
-    destination: new FileDestination(stage.placeOf(path)),
+    destination: new FileDestination(join(stage.tree, path)),
     onArrived: (doneBytes) => {
       meter.arrivedMore(doneBytes - arrivedBytes);
       arrivedBytes = doneBytes;
@@ -178,10 +180,10 @@ async function receiveFile(
   if (answer.kind !== 'file') return null;
   const { sizeBytes, sha256, crc32 } = answer;
   if (known?.sha256 === sha256 && known.sizeBytes === sizeBytes) {
-    await stage.drop(path);
+    await dropFile(stage, path);
     return { ...known, crc32 };
   }
-  stage.adopt(path);
-  const mtimeMs = timeOfNewBytes(stage.timeFor(versionTimeMs), sizeBytes, known);
-  return { path, sizeBytes, sha256, mtimeMs, mode: await stage.setTime(path, mtimeMs), crc32 };
+  stage.staged.add(path);
+  const mtimeMs = timeOfNewBytes(keptTime(stage, versionTimeMs), sizeBytes, known);
+  return { path, sizeBytes, sha256, mtimeMs, mode: await setTime(stage, path, mtimeMs), crc32 };
 }

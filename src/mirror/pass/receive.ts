@@ -1,9 +1,12 @@
+import { join } from 'node:path';
+
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { ArchiveReceiver } from '../archive/archive-receiver.ts';
 import type { Cached } from '../upstream/answers.ts';
 import type { ContentsAnswer } from '../upstream/download-contents.ts';
 import type { Reception } from './execution.ts';
-import type { Stage } from '../store/publish/stage.ts';
+import { STAGED } from '../store/publish/moves.ts';
+import { emptyStage, type Stage } from '../store/publish/stage.ts';
 import type { PublishedState } from './published-state.ts';
 import { goesPastCache, knownFiles, type Unpacked, unpack } from './unpack.ts';
 
@@ -74,7 +77,7 @@ async function receiveArchive(
 ): Promise<UnpackedAnswer | WithoutArchive> {
   const answer = await tryToReceive(reception, stage, before, false);
   if (answer !== null) return answer;
-  await stage.startAnew();
+  await emptyStage(stage);
   const again = await tryToReceive(reception, stage, before, true);
   if (again === null) throw new MirrorError('internal.defect', 'A saved archive was not judged.');
   return again;
@@ -91,7 +94,7 @@ async function tryToReceive(
   meter.downloads();
   const archive = new ArchiveReceiver({
     tree: stage.tree,
-    tailPath: stage.archivePath,
+    tailPath: join(stage.folder, STAGED.archive),
     isSaved,
     limits: context.archiveLimits,
     isPastCache: goesPastCache(policy.pageCache, before.manifest === null),

@@ -1,3 +1,5 @@
+import { join } from 'node:path';
+
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { readOwnText } from '../../lib/disk/own-file.ts';
 import { nameFault } from '../../lib/paths/file-name.ts';
@@ -22,7 +24,7 @@ export async function submodulesOf(
 ): Promise<SkippedEntry[]> {
   if (!files.some(({ path }) => path === GITMODULES)) return [];
   const isStaged = stage.staged.has(GITMODULES);
-  const place = isStaged ? stage.placeOf(GITMODULES) : stage.publishedPlaceOf(GITMODULES);
+  const place = join(isStaged ? stage.tree : stage.published, GITMODULES);
   const text = await onDisk(`reading ${GITMODULES}`, () => readOwnText(place, MOST_BYTES));
   const paths = [...files, ...skipped].map(({ path }) => path);
   const taken = new Set([...paths, ...foldersWith(paths)]);

@@ -1,3 +1,5 @@
+import { join } from 'node:path';
+
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { isTimeFor, storableTimeMs, timeApartMs } from '../../lib/time/file-time.ts';
 import { findLeadingFolder } from '../archive/leading-folder.ts';
@@ -11,7 +13,8 @@ import type { KnownContent } from '../file-work/entry-file.ts';
 import { doInThread } from '../file-work/pool.ts';
 import type { PageCachePolicy, Reception } from './execution.ts';
 import type { PublishedState } from './published-state.ts';
-import type { Stage } from '../store/publish/stage.ts';
+import { STAGED } from '../store/publish/moves.ts';
+import { keptTime, type Stage } from '../store/publish/stage.ts';
 import { submodulesOf } from './submodules.ts';
 
 /** The new state of a target: staged where it differs from what is published. */
@@ -56,7 +59,7 @@ export function knownFiles(
       const timeMs = timeOf(row);
       return {
         path,
-        timeMs: timeMs === null ? null : stage.timeFor(timeMs),
+        timeMs: timeMs === null ? null : keptTime(stage, timeMs),
         content: file === undefined ? null : knownContent(file, !isThorough && isUnchanged(file, row)),
       };
     }),
@@ -106,7 +109,7 @@ export async function unpack(
   if (outcomes === null) return null;
   await placeAll(stage, archive, strip, outcomes);
   const files = outcomes.map(({ file }) => file);
-  for (const { file, kind } of outcomes) if (kind !== 'kept') stage.adopt(file.path);
+  for (const { file, kind } of outcomes) if (kind !== 'kept') stage.staged.add(file.path);
   const skipped = archive.skipped.map(({ path, reason }) => ({ path: path.slice(strip.length), reason }));
   return {
     files: files.sort((a, b) => byCodeUnits(a.path, b.path)),
@@ -169,7 +172,7 @@ function outcomeOf(
   const { content, sizeBytes, crc32, modifiedAtMs } = entry;
   const { rows, stage, before, hasFileTimes } = comparison;
   const row = rows.get(path);
-  const ownTimeMs = stage.timeFor(hasFileTimes ? modifiedAtMs : (timeOf(row) ?? modifiedAtMs));
+  const ownTimeMs = keptTime(stage, hasFileTimes ? modifiedAtMs : (timeOf(row) ?? modifiedAtMs));
   const keepsTime = previous !== undefined && (!hasFileTimes || isTimeFor(ownTimeMs, previous.mtimeMs));
   const staying = keepsTime && before.isTrusted(path) ? previous : undefined;
   if (content.kind === 'same')
@@ -183,7 +186,7 @@ function outcomeOf(
       timeMs,
     };
   if (staying !== undefined) return kept(staying, crc32);
-  const mtimeMs = keepsTime ? stage.timeFor(previous.mtimeMs) : ownTimeMs;
+  const mtimeMs = keepsTime ? keptTime(stage, previous.mtimeMs) : ownTimeMs;
   return { kind: 'rewritten', file: { ...file, mtimeMs }, timeMs };
 }
 
@@ -214,7 +217,8 @@ async function placeAll(
   );
   // The directory alone says that an entry is a link: the file with its text was made.
   const dropped = [...unneeded, ...archive.skipped].map(({ path }) => path);
-  const unwrapped = strip === '' ? null : { folder: strip.slice(0, -1), aside: stage.asidePath };
+  const unwrapped =
+    strip === '' ? null : { folder: strip.slice(0, -1), aside: join(stage.folder, STAGED.aside) };
   const late = outcomes.filter(({ kind, file, timeMs }) => kind !== 'kept' && timeMs !== file.mtimeMs);
   if (dropped.length === 0 && unwrapped === null && late.length === 0) return;
   await doInThread('place', {

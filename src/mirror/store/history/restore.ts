@@ -19,7 +19,8 @@ import { foldName } from '../../../lib/paths/safe-path.ts';
 import { bindNativeCalls } from '../../../lib/native/file-calls.ts';
 import type { MirrorStore } from '../disk.ts';
 import { publishStage } from '../publish/publish.ts';
-import { stageOn } from '../publish/stage.ts';
+import { linkFrom } from '../publish/stage-links.ts';
+import { discardStage, stageFile, stageOn } from '../publish/stage.ts';
 
 /** Files of a kept state that can be copied, as their bytes were found. */
 export interface FoundFiles {
@@ -237,13 +238,19 @@ export async function restoreToMirror(
       const here =
         source?.isLinkable === true
           ? file
-          : await stage.write(file.path, file.mtimeMs, createReadStream(source?.file ?? ''));
+          : await stageFile(
+              stage,
+              file.path,
+              file.mtimeMs,
+              createReadStream(source?.file ?? ''),
+              store.onProgress,
+            );
       files.push({ ...here, ...(workbook === undefined ? {} : { workbook }) });
     }
-    await stage.linkFrom(entry.tree, linked);
+    await linkFrom(stage, entry.tree, linked, store.onProgress);
     const restored = { ...manifest, files, restoredAtMs: nowMs, publishedAtMs: nowMs };
     await publishStage(store, stage, entry.path, restored, { rewritten: [], isDamaged: false });
   } finally {
-    await stage.discard();
+    await discardStage(store, stage);
   }
 }

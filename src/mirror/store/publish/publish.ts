@@ -19,7 +19,8 @@ import { linkOrCopy, refuseLinks } from '../links.ts';
 import { type TreePlace, treeAt, treeNameOf } from '../published-tree.ts';
 import { occupantAt } from './occupant.ts';
 import { changedMeanwhile, refuseIncomplete, refuseNested, refuseOtherTree } from './refusals.ts';
-import type { Stage } from './stage.ts';
+import { keepPublished, linkPublished } from './stage-links.ts';
+import { makeTreeLink, type Stage } from './stage.ts';
 
 /** How the step from what is published to a new state is special. */
 export interface Repair {
@@ -66,7 +67,7 @@ async function publishBehindGate(
     await refuseLinks(disk.layout, [join('mirror', path)], path);
     const step = await planStep(disk, stage, path, manifest, repair);
     await stageManifest(disk, stage, path, manifest);
-    await linkUnchanged(stage, path, manifest, step);
+    await linkUnchanged(disk, stage, path, manifest, step);
     const history = await stageHistory(disk, stage, path, step);
     const { layout, canExchange } = disk;
     const { method, removed } = step;
@@ -75,8 +76,8 @@ async function publishBehindGate(
       method: method.kind,
       canExchange,
       manifestInode: await inodeOf(join(stage.folder, STAGED.manifest)),
-      sourceInode: await stageSource(stage, path, method),
-      files: await inodesOf(join(stage.folder, STAGED.tree), movedFiles(step)),
+      sourceInode: await stageSource(disk, stage, path, method),
+      files: await inodesOf(stage.tree, movedFiles(step)),
       removed: await inodesOf(stage.published, removed),
       occupant: await occupantAt(layout, path),
       history,
@@ -209,6 +210,7 @@ async function stageManifest(
 
 /** Completes a new tree with links to what did not change. @throws MirrorError `disk.changed` where someone changed what is linked */
 async function linkUnchanged(
+  { onProgress }: Disk,
   stage: Stage,
   path: string,
   manifest: Manifest,
@@ -216,7 +218,8 @@ async function linkUnchanged(
 ): Promise<void> {
   if (method.kind !== 'exchange' && method.kind !== 'link') return;
   const staged = new Set([...changes.added, ...changes.changed]);
-  const modified = await stage.linkPublished(manifest.files.filter((file) => !staged.has(file.path)));
+  const unchanged = manifest.files.filter((file) => !staged.has(file.path));
+  const modified = await linkPublished(stage, unchanged, onProgress);
   if (modified !== null) throw changedMeanwhile(modified, path);
 }
 
@@ -229,7 +232,7 @@ async function stageHistory(
 ): Promise<HistoryFacts | null> {
   if (kept === null) return null;
   const { layout } = disk;
-  if (kept.files !== null) await stage.keepPublished(kept.files);
+  if (kept.files !== null) await keepPublished(stage, kept.files, disk.onProgress);
   const keptManifest = join(stage.folder, STAGED.keptManifest);
   // The manifest before stays where it is until the new one takes its place: it is never absent.
   if ((await inodeAt(manifestPath(layout, path))) !== null)
@@ -242,9 +245,14 @@ async function stageHistory(
 }
 
 /** Makes the tree or link ready that takes the place of the tree. @returns its inode; null where neither does */
-async function stageSource(stage: Stage, path: string, { kind }: PublishMethod): Promise<number | null> {
+async function stageSource(
+  { layout }: Disk,
+  stage: Stage,
+  path: string,
+  { kind }: PublishMethod,
+): Promise<number | null> {
   if (kind === 'link') {
-    await stage.link(path);
+    await makeTreeLink(layout, stage, path);
     return inodeOf(join(stage.folder, STAGED.link));
   }
   return kind === 'first' || kind === 'exchange' ? inodeOf(join(stage.folder, STAGED.tree)) : null;

@@ -11,7 +11,8 @@ import { manifestPath, treePath } from '../layout.ts';
 import { formatManifest } from '../manifest-text.ts';
 import { linkText, treeAt } from '../published-tree.ts';
 import { occupantAt } from './occupant.ts';
-import { openStage, type Stage } from './stage.ts';
+import { keepPublished } from './stage-links.ts';
+import { discardBehindGate, openStage, type Stage } from './stage.ts';
 
 /** Moves a tree and its manifest, if it has one, from the mirror to the dated history. */
 export function retireTree(disk: Disk, path: string, signal?: AbortSignal): Promise<void> {
@@ -22,7 +23,7 @@ async function retireBehindGate(disk: Disk, path: string): Promise<void> {
   refuseUnfinished(disk, path);
   await inStage(disk, path, [path], async (stage) => {
     const place = await freeHistoryPath(disk, path, 'retired');
-    if ('name' in treeAt(disk.layout, path)) await stage.keepPublished('all');
+    if ('name' in treeAt(disk.layout, path)) await keepPublished(stage, 'all', disk.onProgress);
     const keptInode = await inodeAt(join(stage.folder, STAGED.kept));
     return retireMoves(await leavingFacts(disk, path), place, keptInode);
   });
@@ -85,12 +86,11 @@ async function inStage(
 ): Promise<void> {
   await disk.lock.check();
   await onDisk(`moving ${path}`, async () => {
-    const { layout, inUse, flush, native } = disk;
-    const stage = await openStage(layout, path, { inUse, flushMark: flush.mark(), native });
+    const stage = await openStage(disk, path);
     try {
       await commit(disk, stage, { targets, moves: await planned(stage) });
     } finally {
-      await stage.discard();
+      await discardBehindGate(disk, stage);
     }
   });
 }

@@ -2,174 +2,78 @@ import { createHash, randomUUID } from 'node:crypto';
 import { lstat, mkdir, open, readdir, rename, rm, symlink, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-import { linkNow } from '../../../lib/disk/read.ts';
-import type { FlushMark } from '../../../lib/disk/shared-flush.ts';
-import { type ManifestFile, PERMISSION_BITS } from '../manifest.ts';
 import { makeFolders } from '../../../lib/disk/durable.ts';
+import { linkNow } from '../../../lib/disk/read.ts';
+import type { FlushMark, SharedFlush } from '../../../lib/disk/shared-flush.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
-import type { Disk } from '../disk.ts';
-import { removeLinked } from './gate.ts';
-import { hasJournal } from './journal.ts';
-import { STAGED } from './moves.ts';
-import { makeFolderAs, modelFor } from './inheritance.ts';
-import { type DirectoryLayout, manifestPath, treePath } from '../layout.ts';
 import type { NativeCalls } from '../../../lib/native/file-calls.ts';
+import type { Disk } from '../disk.ts';
+import { type DirectoryLayout, manifestPath, treePath } from '../layout.ts';
 import { refuseLinks } from '../links.ts';
+import { type ManifestFile, PERMISSION_BITS } from '../manifest.ts';
 import { linkedTree, linkText, placeBelowRoot, publishedTree, treeNameOf } from '../published-tree.ts';
 import { removeTree } from '../unlinked-trees.ts';
-import { linkedTrees, parentMaker, type StagePlaces } from './stage-links.ts';
+import { removeLinked } from './gate.ts';
+import { makeFolderAs, modelFor } from './inheritance.ts';
+import { hasJournal } from './journal.ts';
+import { STAGED } from './moves.ts';
 
 /** A file that was staged. */
 export type StagedFile = Pick<ManifestFile, 'path' | 'sizeBytes' | 'sha256' | 'mode' | 'mtimeMs'>;
 
-/** A private place on the mirror's file system in which a target's new state is made ready. */
+/** A private folder on the mirror's file system in which a target's new state is made ready. Places are absolute. */
 export interface Stage {
   readonly folder: string;
   /** The path of its target, below `mirror/`. */
   readonly target: string;
-  /** The folder of its target's published files when the stage was opened: an absolute path, whether it is there or not. */
+  /** The folder of its target's published files when the stage was opened, whether it is there or not. */
   readonly published: string;
   /** Taken before anything was written to it. */
   readonly flushMark: FlushMark;
-  /** The folder of the new tree: an absolute path. */
+  /** The folder of the new tree. */
   readonly tree: string;
-  /** Where the part of an archive is kept that is not unpacked while it arrives. */
-  readonly archivePath: string;
-  /** A place beside the tree where nothing is. */
-  readonly asidePath: string;
-  /** Writes a file of the new tree. */
-  readonly write: (
-    path: string,
-    mtimeMs: number,
-    chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  ) => Promise<StagedFile>;
-  /** Where a file of the new tree is to be made: an absolute path. */
-  readonly placeOf: (path: string) => string;
-  /** Where the published file of a path stands: an absolute path. */
-  readonly publishedPlaceOf: (path: string) => string;
-  /** Makes the folders around the place of a file. */
-  readonly makeRoom: (path: string) => Promise<void>;
-  /** Removes the entry that was made at the place of a file, if there is one. */
-  readonly drop: (path: string) => Promise<void>;
-  /** Removes all that was made for the new tree. */
-  readonly startAnew: () => Promise<void>;
-  /** Takes a file into the new tree that was made at its place. */
-  readonly adopt: (path: string) => void;
+  /** Times of files are kept in multiples of this, in milliseconds. */
+  readonly timeStepMs: number;
   /** Paths of the files that were made for the new tree. */
-  readonly staged: ReadonlySet<string>;
-  /** The time that the file system keeps when a file gets this one; both in milliseconds since the epoch. */
-  readonly timeFor: (timeMs: number) => number;
-  /** Gives an adopted file its time. @returns its permission bits */
-  readonly setTime: (path: string, mtimeMs: number) => Promise<number>;
-  /**
-   * Hard-links the published copies of files into the new tree.
-   * @returns the path of one that is not as its manifest says, by `lstat`; null for none
-   */
-  readonly linkPublished: (files: readonly ManifestFile[]) => Promise<string | null>;
-  /** Hard-links the files of a tree elsewhere into the new tree. */
-  readonly linkFrom: (tree: string, paths: readonly string[]) => Promise<void>;
-  /** Makes a tree of hard links to published files beside the new tree: to some, or to `all` in the tree, also to what others put there. */
-  readonly keepPublished: (paths: readonly string[] | 'all') => Promise<void>;
-  /** Makes the whole new tree of hard links beside it, to be looked at: staged files, and published ones where none is staged. */
-  readonly makeView: (paths: readonly string[]) => Promise<string>;
-  /** Puts the whole new tree where a link is to lead to it, and makes that link. @param path the target @returns the tree's name */
-  readonly link: (path: string) => Promise<string>;
-  /** Removes everything, unless its publishing was begun: then the store brings it to its end. */
-  readonly discard: () => Promise<void>;
+  readonly staged: Set<string>;
+  /** Folders of the new tree that are known to be there. */
+  readonly folders: Set<string>;
+  /** Whether it holds hard links to published files: these leave through the gate alone. */
+  hasLinks: boolean;
 }
 
-/** The parts of the store that a stage uses. */
-export interface StageSurroundings {
-  readonly flushMark: FlushMark;
-  /** Called whenever bytes were written, or a link was made. */
-  readonly onProgress?: () => void;
-  /** Runs the removal of links to published files when that is allowed; a removal that it does not run is left for recovery. */
-  readonly removeLinked?: (remove: () => Promise<void>) => Promise<void>;
-  /** The names of the stages that are in use: it is among them until it is discarded. */
-  readonly inUse: Set<string>;
-  /** See `FileSystemFacts`; 1 unless told. */
-  readonly timeStepMs?: number;
+/** The parts of a disk that a stage can be opened on. */
+interface StageDisk extends Pick<Disk, 'layout' | 'inUse' | 'timeStepMs'> {
+  readonly flush: Pick<SharedFlush, 'mark'>;
   /** Without, what is made gets the permissions of the staging area. */
-  readonly native?: NativeCalls;
+  readonly native: NativeCalls | null;
 }
 
-/** Opens a stage for a target in a directory that is still the one that was locked. @throws MirrorError `directory.*`, `disk.*` */
-export async function stageOn(disk: Disk, currentPath: string): Promise<Stage> {
+/** Opens a stage for a target in a directory that still is the one that was locked. @throws MirrorError `directory.*`, `disk.*` */
+export async function stageOn(disk: Disk, target: string): Promise<Stage> {
   await disk.lock.check();
-  const { layout, inUse, flush, native, onProgress, timeStepMs } = disk;
-  return openStage(layout, currentPath, {
-    onProgress,
-    removeLinked: (remove) => removeLinked(disk.gate, remove),
-    inUse,
-    flushMark: flush.mark(),
-    native,
-    timeStepMs,
-  });
+  return openStage(disk, target);
 }
 
 /**
  * Opens a stage for a target.
- * @param currentPath where the target's published tree stands, below `mirror/`
+ * @param target where the target's published tree stands, below `mirror/`
+ * @throws MirrorError `disk.*`
  */
 export async function openStage(
-  layout: DirectoryLayout,
-  currentPath: string,
-  {
-    flushMark,
-    inUse,
-    onProgress = () => {},
-    removeLinked = (remove) => remove(),
-    timeStepMs = 1,
-    native,
-  }: StageSurroundings,
+  { layout, inUse, flush, native, timeStepMs }: StageDisk,
+  target: string,
 ): Promise<Stage> {
   const name = randomUUID();
   const folder = join(layout.staging, name);
-  const tree = join(folder, STAGED.tree);
-  const published = publishedTree(layout, currentPath);
+  const published = publishedTree(layout, target);
+  const flushMark = flush.mark();
   // Before it is there: a recovery may look at any time.
   inUse.add(name);
-  await onDisk('making a stage', () => makeStage(layout, native, folder, currentPath));
-  const staged = new Set<string>();
-  const files = stagedFiles({ folder, published, staged, onProgress });
-  const { exist, ...links } = linkedTrees({ folder, published, staged, onProgress });
-  return {
-    folder,
-    target: currentPath,
-    published,
-    staged,
-    flushMark,
-    archivePath: join(folder, STAGED.archive),
-    asidePath: join(folder, STAGED.aside),
-    tree,
-    ...files,
-    timeFor: (timeMs) => timeMs - (timeMs % timeStepMs),
-    ...links,
-    link: (path) =>
-      onDisk('making a link to a tree', async () => {
-        const treeName = treeNameOf(folder);
-        const place = linkedTree(layout, treeName);
-        await refuseLinks(layout, [dirname(placeBelowRoot(treeName))]);
-        await makeFolders(dirname(place));
-        await symlink(linkText(path, treeName), join(folder, STAGED.link));
-        // Making it may have taken days, and no link leads to it yet: see `restartAge`.
-        await utimes(tree, new Date(), new Date());
-        await rename(tree, place);
-        return treeName;
-      }),
-    discard: async () => {
-      try {
-        await onDisk('removing a stage', async () => {
-          // A stage that was published is gone.
-          if ((await unlessMissing(lstat(folder))) === null || (await hasJournal(folder))) return;
-          const remove = (): Promise<void> => removeUnpublished(layout, folder);
-          await (exist() ? removeLinked(remove) : remove());
-        });
-      } finally {
-        inUse.delete(name);
-      }
-    },
-  };
+  await onDisk('making a stage', () => makeStage(layout, native, folder, target));
+  const tree = join(folder, STAGED.tree);
+  const state = { staged: new Set<string>(), folders: new Set([tree]), hasLinks: false };
+  return { folder, target, published, flushMark, tree, timeStepMs, ...state };
 }
 
 /**
@@ -178,12 +82,12 @@ export async function openStage(
  */
 async function makeStage(
   layout: DirectoryLayout,
-  native: NativeCalls | undefined,
+  native: NativeCalls | null,
   folder: string,
   path: string,
 ): Promise<void> {
   const tree = join(folder, STAGED.tree);
-  if (native === undefined) {
+  if (native === null) {
     await mkdir(tree, { recursive: true });
     return;
   }
@@ -192,53 +96,60 @@ async function makeStage(
   await makeFolderAs(native, model, tree);
 }
 
-/** The files of a stage's new tree. */
-function stagedFiles({
-  folder,
-  published,
-  staged,
-  onProgress,
-}: StagePlaces): Pick<
-  Stage,
-  'write' | 'placeOf' | 'publishedPlaceOf' | 'makeRoom' | 'drop' | 'startAnew' | 'adopt' | 'setTime'
-> {
-  const tree = join(folder, STAGED.tree);
-  let ensureParent = parentMaker(tree);
-  return {
-    startAnew: () =>
-      onDisk('starting a stage anew', async () => {
-        // The folder itself stays, as it has the permissions of its place.
-        for (const name of await readdir(tree)) await rm(join(tree, name), { recursive: true, force: true });
-        ensureParent = parentMaker(tree);
-        staged.clear();
-      }),
-    write: (path, mtimeMs, chunks) =>
-      onDisk(
-        `writing ${path}`,
-        async () => {
-          const written = await writeFile(await ensureParent(path), mtimeMs, chunks, onProgress);
-          staged.add(path);
-          return { path, mtimeMs, ...written };
-        },
-        tree,
-      ),
-    // Paths of a tree have nothing that `join` would change, and there are very many of them.
-    placeOf: (path) => `${tree}/${path}`,
-    publishedPlaceOf: (path) => `${published}/${path}`,
-    makeRoom: (path) => onDisk(`making room for ${path}`, async () => void (await ensureParent(path))),
-    drop: (path) =>
-      onDisk(`dropping ${path}`, async () => {
-        await rm(join(tree, path), { force: true });
-        staged.delete(path);
-      }),
-    adopt: (path) => void staged.add(path),
-    setTime: (path, mtimeMs) =>
-      onDisk(`writing ${path}`, async () => {
-        const mtime = new Date(mtimeMs);
-        await utimes(join(tree, path), mtime, mtime);
-        return (await lstat(join(tree, path))).mode & PERMISSION_BITS;
-      }),
+/** Writes a file of the new tree. @param onBytes called whenever bytes were written */
+export function stageFile(
+  stage: Stage,
+  path: string,
+  mtimeMs: number,
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  onBytes: () => void,
+): Promise<StagedFile> {
+  const write = async (): Promise<StagedFile> => {
+    await makeParents(stage, path);
+    const written = await writeFile(join(stage.tree, path), mtimeMs, chunks, onBytes);
+    stage.staged.add(path);
+    return { path, mtimeMs, ...written };
   };
+  return onDisk(`writing ${path}`, write, stage.tree);
+}
+
+/** Makes the folders around the place of a file of the new tree, each once. */
+export async function makeParents({ tree, folders }: Stage, path: string): Promise<void> {
+  const parent = dirname(join(tree, path));
+  if (folders.has(parent)) return;
+  await onDisk(`making room for ${path}`, () => mkdir(parent, { recursive: true }));
+  folders.add(parent);
+}
+
+/** Removes the file that was made at a path of the new tree, if there is one. */
+export async function dropFile({ tree, staged }: Stage, path: string): Promise<void> {
+  await onDisk(`dropping ${path}`, () => rm(join(tree, path), { force: true }));
+  staged.delete(path);
+}
+
+/** Removes all that was made for the new tree. */
+export async function emptyStage({ tree, staged, folders }: Stage): Promise<void> {
+  await onDisk('emptying a stage', async () => {
+    // The folder itself stays, as it has the permissions of its place.
+    for (const name of await readdir(tree)) await rm(join(tree, name), { recursive: true, force: true });
+  });
+  folders.clear();
+  folders.add(tree);
+  staged.clear();
+}
+
+/** The time that the file system keeps when a file of a stage gets this one; both in milliseconds since the epoch. */
+export function keptTime({ timeStepMs }: Pick<Stage, 'timeStepMs'>, timeMs: number): number {
+  return timeMs - (timeMs % timeStepMs);
+}
+
+/** Gives a file that was made in the new tree its time. @returns its permission bits */
+export function setTime({ tree }: Stage, path: string, mtimeMs: number): Promise<number> {
+  return onDisk(`writing ${path}`, async () => {
+    const mtime = new Date(mtimeMs);
+    await utimes(join(tree, path), mtime, mtime);
+    return (await lstat(join(tree, path))).mode & PERMISSION_BITS;
+  });
 }
 
 async function writeFile(
@@ -270,6 +181,57 @@ async function writeAll(handle: Awaited<ReturnType<typeof open>>, chunk: Uint8Ar
   for (let offset = 0; offset < chunk.byteLength;) {
     offset += (await handle.write(chunk, offset)).bytesWritten;
   }
+}
+
+/** Puts the whole new tree where a link is to lead to it, and makes that link. @param path the target */
+export async function makeTreeLink(
+  layout: DirectoryLayout,
+  { folder, tree }: Stage,
+  path: string,
+): Promise<void> {
+  await onDisk('making a link to a tree', async () => {
+    const treeName = treeNameOf(folder);
+    const place = linkedTree(layout, treeName);
+    await refuseLinks(layout, [dirname(placeBelowRoot(treeName))]);
+    await makeFolders(dirname(place));
+    await symlink(linkText(path, treeName), join(folder, STAGED.link));
+    // Making it may have taken days, and no link leads to it yet: see `restartAge`.
+    await utimes(tree, new Date(), new Date());
+    await rename(tree, place);
+  });
+}
+
+/** Removes a stage, unless its publishing was begun: then recovery brings it to its end. Links wait for the end of a lease. */
+export async function discardStage(
+  { layout, inUse, gate }: Pick<Disk, 'layout' | 'inUse' | 'gate'>,
+  stage: Stage,
+): Promise<void> {
+  const discard = (): Promise<void> => discardBehindGate({ layout, inUse }, stage);
+  try {
+    if (stage.hasLinks && (await isLeft(stage))) await removeLinked(gate, discard);
+    else await discard();
+  } finally {
+    inUse.delete(treeNameOf(stage.folder));
+  }
+}
+
+/** As {@link discardStage}, for those who have passed the gate. */
+export async function discardBehindGate(
+  { layout, inUse }: Pick<Disk, 'layout' | 'inUse'>,
+  stage: Stage,
+): Promise<void> {
+  try {
+    await onDisk('removing a stage', async () => {
+      if (await isLeft(stage)) await removeUnpublished(layout, stage.folder);
+    });
+  } finally {
+    inUse.delete(treeNameOf(stage.folder));
+  }
+}
+
+/** Whether a stage is there and nothing of it was published. */
+async function isLeft({ folder }: Stage): Promise<boolean> {
+  return (await unlessMissing(lstat(folder))) !== null && !(await hasJournal(folder));
 }
 
 /** Removes a stage of which nothing was published, and the tree that was to be linked to. */

@@ -7,7 +7,7 @@ import { publishedManifest } from '../manifest-file.ts';
 import { examinePublished } from './examine.ts';
 import type { MirrorStore } from '../disk.ts';
 import { publishStage } from '../publish/publish.ts';
-import { stageOn } from '../publish/stage.ts';
+import { discardStage, stageFile, stageOn } from '../publish/stage.ts';
 
 /**
  * Puts a published tree right without the service: from what of it is intact, and from the history.
@@ -40,7 +40,7 @@ export async function repairFromDisk(
     const written = new Map<string, ManifestFile>();
     for (const { workbook, ...file } of suspects) {
       const source = createReadStream(copies.get(file.sha256) ?? '');
-      const copy = await stage.write(file.path, file.mtimeMs, source);
+      const copy = await stageFile(stage, file.path, file.mtimeMs, source, store.onProgress);
       if (copy.sha256 !== file.sha256) return false;
       written.set(file.path, { ...copy, ...(workbook === undefined ? {} : { workbook }) });
     }
@@ -49,7 +49,7 @@ export async function repairFromDisk(
     await publishStage(store, stage, path, { ...manifest, files }, { rewritten, isDamaged: true });
     return true;
   } finally {
-    await stage.discard();
+    await discardStage(store, stage);
   }
 }
 

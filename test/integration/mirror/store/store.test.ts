@@ -2,7 +2,7 @@ import { publishedManifest } from '../../../../src/mirror/store/manifest-file.ts
 import { publishStage } from '../../../../src/mirror/store/publish/publish.ts';
 import { recover } from '../../../../src/mirror/store/publish/recover.ts';
 import { moveTree, retireTree } from '../../../../src/mirror/store/publish/relocate.ts';
-import { stageOn } from '../../../../src/mirror/store/publish/stage.ts';
+import { discardStage, stageFile, stageOn } from '../../../../src/mirror/store/publish/stage.ts';
 import { sweep } from '../../../../src/mirror/store/publish/sweep.ts';
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -87,13 +87,13 @@ async function publish(
   for (const [name, text] of Object.entries(files).sort(([a], [b]) => (a < b ? -1 : 1))) {
     const before = previous.get(name);
     const same = before?.sha256 === createHash('sha256').update(text).digest('hex');
-    inventory.push(same ? before : await stage.write(name, TIME_MS, [Buffer.from(text)]));
+    inventory.push(same ? before : await stageFile(stage, name, TIME_MS, [Buffer.from(text)], () => {}));
   }
   const { method } = await publishStage(store, stage, path, manifestOf(inventory, repositoryId), {
     rewritten: [],
     isDamaged: false,
   });
-  await stage.discard();
+  await discardStage(store, stage);
   return method;
 }
 
@@ -223,12 +223,12 @@ describe('publishing', () => {
       await publish(store, first);
       const [, ...kept] = (await publishedManifest(store.layout, PATH))?.files ?? [];
       const stage = await stageOn(store, PATH);
-      const file = await stage.write('a.txt', TIME_MS, [Buffer.from('new')]);
+      const file = await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('new')], () => {});
       await rm(join(directory, 'mirror', PATH), { recursive: true });
       await expect(
         publishStage(store, stage, PATH, manifestOf([file, ...kept]), { rewritten: [], isDamaged: false }),
       ).rejects.toMatchObject({ code: 'disk.changed' });
-      await stage.discard();
+      await discardStage(store, stage);
       expect(await readdir(join(directory, 'mirror/Accounting'))).toEqual([]);
     },
   );
@@ -265,7 +265,7 @@ describe('recovery', () => {
     const store = await opened(directory);
     await publish(store, { 'a.txt': 'one' });
     const stage = await stageOn(store, PATH);
-    await stage.write('a.txt', TIME_MS, [Buffer.from('two')]);
+    await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('two')], () => {});
     await writeFile(join(stage.folder, 'journal.json'), '{"targets":["Acc');
     await store.lock.release();
     const again = await opened(directory);
@@ -319,11 +319,11 @@ describe('an error in the middle of a publish', () => {
     const store = await opened(directory, mode);
     await publish(store, { 'a.txt': 'one', 'b.txt': 'two' });
     const stage = await stageOn(store, PATH);
-    const inventory = [await stage.write('a.txt', TIME_MS, [Buffer.from('ONE')])];
+    const inventory = [await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('ONE')], () => {})];
     const thaw = freeze(join(directory, 'manifests/Accounting'));
     const repair = { rewritten: [], isDamaged: false };
     await expect(publishStage(store, stage, PATH, manifestOf(inventory), repair)).rejects.toThrow();
-    await stage.discard();
+    await discardStage(store, stage);
     expect(await recover(store)).toEqual([]);
     await expect(retireTree(store, PATH)).rejects.toMatchObject({ code: 'disk.failed' });
     thaw();
@@ -359,7 +359,7 @@ describe('an error in the middle of a publish', () => {
       const store = await opened(directory, 'exchange');
       await publish(store, { 'a.txt': 'one' });
       const stage = await stageOn(store, PATH);
-      const inventory = [await stage.write('a.txt', TIME_MS, [Buffer.from('two')])];
+      const inventory = [await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('two')], () => {})];
       freeze(join(directory, 'manifests/Accounting'));
       const repair = { rewritten: [], isDamaged: false };
       await expect(publishStage(store, stage, PATH, manifestOf(inventory), repair)).rejects.toThrow();

@@ -1,5 +1,5 @@
 import { retireTree } from '../../../../../src/mirror/store/publish/relocate.ts';
-import { stageOn } from '../../../../../src/mirror/store/publish/stage.ts';
+import { stageFile, stageOn } from '../../../../../src/mirror/store/publish/stage.ts';
 import { open, readdir, readFile, rename, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -241,10 +241,10 @@ async function leaveHalfDone(layout: ReturnType<typeof layoutOf>, path: string):
   });
   const stage = await stageOn(store, path);
   const names = ['a.xlsx', 'b.xlsx'];
-  for (const name of names) await stage.write(name, 1000, [Buffer.from('half')]);
+  for (const name of names) await stageFile(stage, name, 1000, [Buffer.from('half')], () => {});
   const moves = names.map((name) => [`stage/tree/${name}`, `mirror/${path}/${name}`] as const);
   await leaveJournal(layout.root, stage.folder, [path], moves);
-  await rename(stage.placeOf('a.xlsx'), join(layout.mirror, path, 'a.xlsx'));
+  await rename(join(stage.tree, 'a.xlsx'), join(layout.mirror, path, 'a.xlsx'));
   await store.lock.release();
 }
 

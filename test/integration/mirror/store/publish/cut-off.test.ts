@@ -1,7 +1,7 @@
 import { publishedManifest } from '../../../../../src/mirror/store/manifest-file.ts';
 import { publishStage } from '../../../../../src/mirror/store/publish/publish.ts';
 import { moveTree, retireTree } from '../../../../../src/mirror/store/publish/relocate.ts';
-import { stageOn } from '../../../../../src/mirror/store/publish/stage.ts';
+import { discardStage, dropFile, stageFile, stageOn } from '../../../../../src/mirror/store/publish/stage.ts';
 import { lstat, mkdir, readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -67,9 +67,9 @@ async function publish(store: MirrorStore, path: string, files: Files, id = 'id-
     const inventory: ManifestFile[] = [];
     for (const [name, text] of Object.entries(files).toSorted(byName)) {
       const bytes = Buffer.from(text);
-      const written = await stage.write(name, TIME_MS, [bytes]);
+      const written = await stageFile(stage, name, TIME_MS, [bytes], () => {});
       const same = known.find((file) => file.path === name && file.sha256 === written.sha256);
-      if (same !== undefined) await stage.drop(name);
+      if (same !== undefined) await dropFile(stage, name);
       inventory.push(same ?? written);
     }
     await publishStage(store, stage, path, manifestOf(inventory, JSON.stringify(files), id), {
@@ -77,7 +77,7 @@ async function publish(store: MirrorStore, path: string, files: Files, id = 'id-
       isDamaged: false,
     });
   } finally {
-    await stage.discard();
+    await discardStage(store, stage);
   }
 }
 

@@ -2,7 +2,13 @@ import { publishedManifest } from '../../../../../src/mirror/store/manifest-file
 import { publishStage } from '../../../../../src/mirror/store/publish/publish.ts';
 import { recover } from '../../../../../src/mirror/store/publish/recover.ts';
 import { moveTree, retireTree } from '../../../../../src/mirror/store/publish/relocate.ts';
-import { stageOn } from '../../../../../src/mirror/store/publish/stage.ts';
+import { showStage } from '../../../../../src/mirror/store/publish/stage-links.ts';
+import {
+  discardStage,
+  type StagedFile,
+  stageFile,
+  stageOn,
+} from '../../../../../src/mirror/store/publish/stage.ts';
 import {
   chmod,
   chown,
@@ -159,13 +165,16 @@ it('every file of a view counts as progress', async () => {
   onTestFinished(() => store.lock.release());
   const stage = await stageOn(store, 'Plan/main');
   const names = Array.from({ length: 200 }, (_, index) => `folder ${index % 7}/${index}.xlsx`);
-  for (const name of names) await stage.write(name, 1000, [Buffer.from('x')]);
-  const before = progress;
-  const view = await stage.makeView(names);
-  expect(progress - before).toBe(names.length);
-  const found = await readdir(view, { recursive: true });
+  const files: StagedFile[] = [];
+  for (const name of names) files.push(await stageFile(stage, name, 1000, [Buffer.from('x')], () => {}));
+  let found: string[] = [];
+  const look = async (view: string): Promise<void> => {
+    expect(progress).toBe(names.length);
+    found = await readdir(view, { recursive: true });
+  };
+  expect(await showStage(store, stage, { files }, look, NEVER)).toBe(true);
   expect(found.filter((name) => name.endsWith('.xlsx')).sort()).toEqual([...names].sort());
-  await stage.discard();
+  await discardStage(store, stage);
 });
 
 async function modeOf(file: string): Promise<number> {
@@ -258,7 +267,7 @@ describe('the lock on publishing', () => {
         } catch (error) {
           return error;
         } finally {
-          await stage.discard();
+          await discardStage(store, stage);
         }
       }
     };

@@ -1,7 +1,7 @@
 import { publishedManifest } from '../../../../../src/mirror/store/manifest-file.ts';
 import { publishStage } from '../../../../../src/mirror/store/publish/publish.ts';
 import { moveTree, retireTree } from '../../../../../src/mirror/store/publish/relocate.ts';
-import { stageOn } from '../../../../../src/mirror/store/publish/stage.ts';
+import { discardStage, stageFile, stageOn } from '../../../../../src/mirror/store/publish/stage.ts';
 import { sweep } from '../../../../../src/mirror/store/publish/sweep.ts';
 import { findDrift, targetOf } from '../../../../../src/mirror/store/verify/examine.ts';
 import { createHash } from 'node:crypto';
@@ -89,12 +89,12 @@ async function publish({ store }: Opened, files: Files, repositoryId?: string): 
     for (const [name, text] of Object.entries(files)) {
       const before = previous.get(name);
       const isSame = before?.sha256 === createHash('sha256').update(text).digest('hex');
-      inventory.push(isSame ? before : await stage.write(name, TIME_MS, [Buffer.from(text)]));
+      inventory.push(isSame ? before : await stageFile(stage, name, TIME_MS, [Buffer.from(text)], () => {}));
     }
     const manifest = manifestOf(inventory, repositoryId);
     return (await publishStage(store, stage, PATH, manifest, { rewritten: [], isDamaged: false })).method;
   } finally {
-    await stage.discard();
+    await discardStage(store, stage);
   }
 }
 
@@ -282,9 +282,9 @@ describe('publish: link', () => {
         false,
       ]);
       const stage = await stageOn(mirror.store, PATH);
-      const file = await stage.write('a.txt', TIME_MS, [Buffer.from('again')]);
+      const file = await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('again')], () => {});
       await publishStage(mirror.store, stage, PATH, manifestOf([file]), { rewritten: [], isDamaged: false });
-      await stage.discard();
+      await discardStage(mirror.store, stage);
       expect(await filesIn(placeIn(directory))).toEqual({ 'a.txt': 'again' });
     }
   });
@@ -314,7 +314,7 @@ describe('publish: link', () => {
     const kept =
       (await publishedManifest(store.layout, PATH))?.files.filter(({ path }) => path !== 'a.txt') ?? [];
     const stage = await stageOn(store, PATH);
-    const file = await stage.write('a.txt', TIME_MS, [Buffer.from('new')]);
+    const file = await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('new')], () => {});
     const place = placeIn(directory);
     await act(await realpath(place), place);
     const before = [await lstat(place).catch(() => null), await readFile(manifestIn(directory), 'utf8')];
@@ -324,19 +324,19 @@ describe('publish: link', () => {
     expect([await lstat(place).catch(() => null), await readFile(manifestIn(directory), 'utf8')]).toEqual(
       before,
     );
-    await stage.discard();
+    await discardStage(store, stage);
     expect(await readdir(store.layout.staging)).toEqual([]);
   });
 
   it('publishes a stage as nothing but the target that it was opened for', async () => {
     const mirror = await opened(await temporaryFolder());
     const stage = await stageOn(mirror.store, PATH);
-    const file = await stage.write('a.txt', TIME_MS, [Buffer.from('one')]);
+    const file = await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('one')], () => {});
     const repair = { rewritten: [], isDamaged: false };
     await expect(
       publishStage(mirror.store, stage, 'Other/main', manifestOf([file]), repair),
     ).rejects.toMatchObject({ code: 'internal.defect' });
-    await stage.discard();
+    await discardStage(mirror.store, stage);
   });
 
   it.each([
