@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import { createSerialQueue } from '../lib/concurrency/serial-queue.ts';
-import { createClient, type ServiceClient } from '../mirror/upstream/client.ts';
+import { ServiceClient } from '../mirror/upstream/client.ts';
+import { Contents } from '../mirror/upstream/contents.ts';
 import type { KeyChange, KeyMemory } from '../mirror/upstream/keyring.ts';
 import type { PauseMemory } from '../mirror/upstream/pace.ts';
 import type { ReferenceMemory } from '../mirror/upstream/repositories.ts';
@@ -39,8 +40,8 @@ export function connect(
   listeners: ConnectionListeners = {},
 ): ServiceClient {
   const transport = openTransport(settings, memory, emit, listeners);
-  const limits = { maxArchiveBytes: settings.archive.maxSize };
-  return createClient(transport, memory, limits, settings.shard ?? null);
+  const contents = new Contents(transport, memory, settings.archive.maxSize);
+  return new ServiceClient(transport, contents, settings.shard ?? null);
 }
 
 /** Opens the way to the service. */

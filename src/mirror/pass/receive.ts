@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { ArchiveReceiver } from '../archive/archive-receiver.ts';
 import type { Cached } from '../upstream/answers.ts';
-import type { ContentsAnswer } from '../upstream/download-contents.ts';
+import type { ContentsAnswer } from '../upstream/contents.ts';
 import type { Reception } from './execution.ts';
 import { STAGED } from '../store/publish/moves.ts';
 import { emptyStage, type Stage } from '../store/publish/stage.ts';

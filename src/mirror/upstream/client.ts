@@ -2,105 +2,111 @@ import type { WorkbookStatusFilter } from '../../lib/api/requests.ts';
 import { unlessAborted } from '../../lib/concurrency/concurrency.ts';
 import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import {
-  countNames,
-  type ReferenceMemory,
-  readRepositories,
-  type RepositoryList,
-  type RepositoryMemory,
-} from './repositories.ts';
+import { countNames, readRepositories, type RepositoryList, type RepositoryMemory } from './repositories.ts';
 import { knownBranch, type Listing, type Repository, type UnreadRows, type WorkbookRow } from './listing.ts';
 import {
+  type Contents,
   type ContentsAnswer,
-  type ContentsContext,
   type ContentsRequest,
-  contentsExist,
-  downloadContents,
-  downloadFile,
   type FileAnswer,
   type FileRequest,
-} from './download-contents.ts';
+  type PathRequest,
+} from './contents.ts';
 import { olderOf } from './answers.ts';
 import { ownRepositories, type Shard } from '../plan/shard.ts';
 import type { Transport } from './transport.ts';
 import { type ListMemory, readWorkbooks, type WorkbookList } from './workbooks.ts';
 
 /** The service, as this program uses it. Every call may throw a MirrorError `service.*` or `credentials.refused`. */
-export interface ServiceClient {
-  readonly repositories: (signal: AbortSignal) => Promise<RepositoryList>;
+export class ServiceClient {
+  readonly #transport: Transport;
+  readonly #contents: Contents;
+  readonly #shard: Shard | null;
+  readonly #repositories: RepositoryMemory = {};
+  readonly #workbooks: ListMemory = {};
+  #joined: JoinedRows | null = null;
+  #hasV1 = false;
+  #v1Absences = 0;
+  // One caller that leaves must not end the reading that others wait for.
+  readonly #closing = new AbortController();
+  readonly #nextPoll = shareWork(() => this.poll(this.#closing.signal));
+
+  /**
+   * @param contents over the same transport
+   * @param shard the share of this instance: its listings leave out the workbooks of other repositories; null where it mirrors all
+   */
+  constructor(transport: Transport, contents: Contents, shard: Shard | null = null) {
+    this.#transport = transport;
+    this.#contents = contents;
+    this.#shard = shard;
+  }
+
+  repositories(signal: AbortSignal): Promise<RepositoryList> {
+    return readRepositories(this.#transport, signal);
+  }
+
   /** Null where the service has no v1. */
-  readonly workbooks: (signal: AbortSignal, status?: WorkbookStatusFilter) => Promise<WorkbookList | null>;
+  workbooks(signal: AbortSignal, status?: WorkbookStatusFilter): Promise<WorkbookList | null> {
+    return readWorkbooks(this.#transport, signal, status);
+  }
+
   /**
    * The complete answer of a poll.
    * @param isUrgent a person waits: keys that the service refused, and that therefore wait, are tried once more
    */
-  readonly poll: (signal: AbortSignal, isUrgent?: boolean) => Promise<Listing>;
+  async poll(signal: AbortSignal, isUrgent = false): Promise<Listing> {
+    const transport = this.#transport;
+    transport.admit(isUrgent);
+    const beganAtMs = Date.now();
+    const list = await readRepositories(transport, signal, this.#repositories);
+    const workbooks = await readWorkbooks(transport, signal, undefined, this.#workbooks);
+    this.#believeAbsence(workbooks);
+    const { repositories } = list;
+    this.#contents.nameCounts = countNames(repositories);
+    const joined =
+      workbooks === null ? null : joinRows(this.#shard, repositories, workbooks.rows, this.#joined);
+    this.#joined = joined;
+    return { address: transport.address, ...combine(beganAtMs, list, workbooks, joined) };
+  }
+
   /**
    * A listing that was begun after the call, to learn what changed at the service since a poll. Calls that come while one is read
    * share the next one.
    */
-  readonly pollAgain: (signal: AbortSignal) => Promise<Listing>;
-  readonly download: (request: ContentsRequest) => Promise<ContentsAnswer>;
-  readonly downloadFile: (request: FileRequest) => Promise<FileAnswer>;
-  readonly exists: (
-    request: Pick<ContentsRequest, 'repository' | 'branch' | 'signal'> & { readonly path: string },
-  ) => Promise<boolean>;
-  readonly close: () => Promise<void>;
+  pollAgain(signal: AbortSignal): Promise<Listing> {
+    return unlessAborted(this.#nextPoll(), signal);
+  }
+
+  /** See {@link Contents.download}. */
+  download(request: ContentsRequest): Promise<ContentsAnswer> {
+    return this.#contents.download(request);
+  }
+
+  /** See {@link Contents.downloadFile}. */
+  downloadFile(request: FileRequest): Promise<FileAnswer> {
+    return this.#contents.downloadFile(request);
+  }
+
+  /** See {@link Contents.exists}. */
+  exists(request: PathRequest): Promise<boolean> {
+    return this.#contents.exists(request);
+  }
+
+  close(): Promise<void> {
+    this.#closing.abort();
+    return this.#transport.close();
+  }
+
+  /** @throws MirrorError where a list of workbooks that was there before is gone too shortly to be believed */
+  #believeAbsence(workbooks: WorkbookList | null): void {
+    this.#hasV1 ||= workbooks !== null;
+    this.#v1Absences = workbooks === null ? this.#v1Absences + 1 : 0;
+    if (this.#hasV1 && this.#v1Absences > 0 && this.#v1Absences < ABSENCES_OF_V1) throw v1Vanished();
+  }
 }
 
 /** The service, as far as passes ask it. */
 export type PassService = Pick<ServiceClient, 'poll' | 'pollAgain' | 'download' | 'downloadFile' | 'exists'>;
-
-/**
- * Makes a client over a transport.
- * @param memory what is known of this installation; written to as it is found out
- * @param shard the share of this instance: its listings leave out the workbooks of other repositories; null where it mirrors all
- */
-export function createClient(
-  transport: Transport,
-  memory: ReferenceMemory,
-  limits: Pick<ContentsContext, 'maxArchiveBytes'>,
-  shard: Shard | null = null,
-): ServiceClient {
-  let nameCounts: ReadonlyMap<string, number> = new Map();
-  let v1Absences = 0;
-  let hasV1 = false;
-  const believeAbsence = (workbooks: WorkbookList | null): void => {
-    hasV1 ||= workbooks !== null;
-    v1Absences = workbooks === null ? v1Absences + 1 : 0;
-    if (hasV1 && v1Absences > 0 && v1Absences < ABSENCES_OF_V1) throw v1Vanished();
-  };
-  const repositoryMemory: RepositoryMemory = {};
-  const workbookMemory: ListMemory = {};
-  let joined: JoinedRows | null = null;
-  const context = { transport, memory, ...limits, proven: new Map(), nameCounts: () => nameCounts };
-  const poll = async (signal: AbortSignal, isUrgent = false): Promise<Listing> => {
-    transport.admit(isUrgent);
-    const beganAtMs = Date.now();
-    const repositories = await readRepositories(transport, signal, repositoryMemory);
-    const workbooks = await readWorkbooks(transport, signal, undefined, workbookMemory);
-    believeAbsence(workbooks);
-    nameCounts = countNames(repositories.repositories);
-    joined = workbooks === null ? null : joinRows(shard, repositories.repositories, workbooks.rows, joined);
-    return { address: transport.address, ...combine(beganAtMs, repositories, workbooks, joined) };
-  };
-  // One caller that leaves must not end the reading that others wait for.
-  const closing = new AbortController();
-  const pollOnce = shareWork(() => poll(closing.signal));
-  return {
-    repositories: (signal) => readRepositories(transport, signal),
-    workbooks: (signal, status) => readWorkbooks(transport, signal, status),
-    poll,
-    pollAgain: (signal) => unlessAborted(pollOnce(), signal),
-    download: (request) => downloadContents(context, request),
-    downloadFile: (request) => downloadFile(context, request),
-    exists: (request) => contentsExist(context, request),
-    close: () => {
-      closing.abort();
-      return transport.close();
-    },
-  };
-}
 
 /** An installation that had v1 a moment ago must be without it so many polls in a row before that is believed. */
 const ABSENCES_OF_V1 = 2;

@@ -109,7 +109,7 @@ export interface DownloadOptions {
   /** Greatest size, after decoding. */
   readonly maxBytes: number;
   /** Receives the bytes that are there, and the bytes in all, null where the answer does not say. */
-  readonly onArrived: ((doneBytes: number, totalBytes: number | null) => void) | undefined;
+  readonly onArrived?: (doneBytes: number, totalBytes: number | null) => void;
   readonly limits: AnswerLimits;
   /** Null where it is not limited. */
   readonly bandwidth: Bandwidth | null;

@@ -238,21 +238,6 @@ export interface ReferenceMemory {
   form: ReferenceForm | null;
 }
 
-export interface ReferenceContext {
-  /** The form that worked last, for any repository; outlives the process. */
-  readonly memory: ReferenceMemory;
-  /** The form that last gave a repository's contents, by id: installations may take several, for other repositories. */
-  readonly proven: Map<string, ReferenceForm>;
-  /** From {@link countNames}, over all repositories of the last list. */
-  readonly nameCounts: () => ReadonlyMap<string, number>;
-}
-
-/** The reference that is the likeliest to be understood; null when there is none that names the repository alone. */
-export function bestReference(context: ReferenceContext, repository: Repository): Reference | null {
-  const form = context.proven.get(repository.id) ?? context.memory.form;
-  return referencesFor(repository, context.nameCounts(), form)[0] ?? null;
-}
-
 /** Errors with which an installation may answer a form of reference that it does not take. */
 const ERRORS_OF_FORMS: ReadonlySet<string> = new Set([
   'contents.wrong_kind',

@@ -9,13 +9,11 @@ import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import {
+  Contents,
   type ContentsAnswer,
-  type ContentsContext,
-  downloadContents,
-  downloadFile,
   type FileAnswer,
   type FileRequest,
-} from '../../../../src/mirror/upstream/download-contents.ts';
+} from '../../../../src/mirror/upstream/contents.ts';
 import { Transport, type TransportOptions } from '../../../../src/mirror/upstream/transport.ts';
 import { type Destination, FileDestination } from '../../../../src/mirror/upstream/download.ts';
 import type { Repository } from '../../../../src/mirror/upstream/listing.ts';
@@ -125,7 +123,7 @@ function cut(response: ServerResponse, sizeBytes: number): void {
   }, 1);
 }
 
-function open(options: Partial<TransportOptions> = {}): ContentsContext {
+function open(options: Partial<TransportOptions> = {}, maxArchiveBytes = 10_000_000): Contents {
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('the server does not listen');
   transport = new Transport({
@@ -144,19 +142,13 @@ function open(options: Partial<TransportOptions> = {}): ContentsContext {
     onRetry: (_error, _delayMs, fromBytes) => retriedFrom.push(fromBytes),
     ...options,
   });
-  return {
-    transport,
-    memory: { form: 'id' },
-    proven: new Map(),
-    nameCounts: () => new Map(),
-    maxArchiveBytes: 10_000_000,
-  };
+  return new Contents(transport, { form: 'id' }, maxArchiveBytes);
 }
 
-function download(context: ContentsContext, etag: string | null = null): Promise<ContentsAnswer> {
+function download(context: Contents, etag: string | null = null): Promise<ContentsAnswer> {
   const { signal } = new AbortController();
   into = new FileDestination(destination);
-  return downloadContents(context, {
+  return context.download({
     repository: REPOSITORY,
     branch: 'main',
     etag,
@@ -171,7 +163,7 @@ function kept(): Promise<Buffer> {
 }
 
 function downloadPath(
-  context: ContentsContext,
+  context: Contents,
   path: string,
   expected: FileRequest['expected'] = {},
   maxBytes?: number,
@@ -180,7 +172,7 @@ function downloadPath(
   const limit = maxBytes === undefined ? {} : { maxBytes };
   const file = new FileDestination(destination);
   into = file;
-  return downloadFile(context, {
+  return context.downloadFile({
     repository: REPOSITORY,
     branch: 'main',
     path,
@@ -317,7 +309,7 @@ describe('a download that breaks off', () => {
   it('is bounded in all its tries together', async () => {
     state = archive(1_000_000);
     moods = [{ cutAfter: 300_000, isChunked: true }, { isChunked: true }];
-    const context = { ...open(), maxArchiveBytes: 900_000 };
+    const context = open({}, 900_000);
     await expect(download(context)).rejects.toMatchObject({ code: 'contents.too_large' });
     expect(await isThere()).toBe(false);
   });
@@ -455,7 +447,7 @@ describe('a single file', () => {
       destination: (into = new FileDestination(destination)),
       signal,
     };
-    const left = downloadFile(open({ onProgress: () => abort.abort() }), request);
+    const left = open({ onProgress: () => abort.abort() }).downloadFile(request);
     await expect(left).rejects.toMatchObject({ code: 'pass.abandoned' });
     expect(await isThere()).toBe(false);
   });
@@ -492,7 +484,7 @@ describe('a limited download', () => {
     const context = open({ maxBandwidth: 1000, onProgress: () => setImmediate(() => abort.abort()) });
     into = new FileDestination(destination);
     const request = { repository: REPOSITORY, branch: 'main', etag: null, destination: into, signal };
-    await expect(downloadContents(context, request)).rejects.toMatchObject({ code: 'pass.abandoned' });
+    await expect(context.download(request)).rejects.toMatchObject({ code: 'pass.abandoned' });
     expect(await isThere()).toBe(false);
   });
 });
@@ -508,10 +500,12 @@ describe('connections', () => {
     const context = open({ connections: 1 });
     const request = { repository: REPOSITORY, branch: 'main', etag: null, signal: abort.signal };
     const left = ['a', 'b'].map((name) =>
-      downloadContents(context, {
-        ...request,
-        destination: (into = new FileDestination(join(folder, name))),
-      }).catch((error: unknown) => error),
+      context
+        .download({
+          ...request,
+          destination: (into = new FileDestination(join(folder, name))),
+        })
+        .catch((error: unknown) => error),
     );
     await expect.poll(() => asked.length).toBe(1);
     const listed = await transport.send(

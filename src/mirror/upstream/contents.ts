@@ -14,12 +14,11 @@ import {
 } from './download.ts';
 import { contentsForbidden, statusError } from './failures.ts';
 import {
-  bestReference,
   failureOfForm,
   onlyAmbiguous,
   type Reference,
-  type ReferenceContext,
   type ReferenceForm,
+  type ReferenceMemory,
   referencesFor,
 } from './repositories.ts';
 import type { Transport } from './transport.ts';
@@ -50,117 +49,6 @@ export type ContentsAnswer =
   /** No form of reference finds contents. `isCertain`: the service itself said so plainly, by status 404 or 410. */
   | { readonly kind: 'not-found'; readonly isCertain: boolean };
 
-export interface ContentsContext extends ReferenceContext {
-  readonly transport: Transport;
-  /** Greatest archive that is downloaded, in bytes after decoding. */
-  readonly maxArchiveBytes: number;
-}
-
-/** Nothing at a reference. */
-interface Absent {
-  readonly kind: 'absent';
-  /** 0 where a cache says so: it proves nothing. */
-  readonly status: number;
-}
-
-/**
- * Downloads the contents of a branch as an archive: tries the forms of reference until one finds something. Where none does, a
- * plain absence by the form that worked before counts more than what the others met: a router may take their addresses for pages.
- * @throws MirrorError `contents.*`, `service.*`
- */
-export async function downloadContents(
-  context: ContentsContext,
-  request: ContentsRequest,
-): Promise<ContentsAnswer> {
-  const { memory, proven, nameCounts } = context;
-  const { repository } = request;
-  const provenForm = proven.get(repository.id) ?? null;
-  const trustedForm = provenForm ?? memory.form;
-  const absences = new Map<ReferenceForm | null, number>();
-  let failure: MirrorError | null = null;
-  for (const reference of referencesFor(repository, nameCounts(), trustedForm)) {
-    const { form } = reference;
-    const answer = await downloadArchive(context, request, reference).catch(failureOfForm);
-    if (answer.kind === 'absent') {
-      absences.set(form, answer.status);
-    } else if (answer.kind === 'failed') {
-      if (form === provenForm && answer.error.code !== 'contents.wrong_kind') throw answer.error;
-      failure ??= answer.error;
-    } else {
-      memory.form = form;
-      proven.set(repository.id, form);
-      return answer;
-    }
-  }
-  if (failure !== null && !absences.has(provenForm)) throw failure;
-  return notFound(context, repository, trustedForm, absences);
-}
-
-/** @param absences statuses with which nothing was found, by form of reference */
-function notFound(
-  context: ContentsContext,
-  repository: Repository,
-  trustedForm: ReferenceForm | null,
-  absences: ReadonlyMap<ReferenceForm | null, number>,
-): ContentsAnswer {
-  const isShared = (context.nameCounts().get(repository.name.toLowerCase()) ?? 0) > 1;
-  if (isShared && !absences.has(trustedForm)) throw onlyAmbiguous(repository);
-  const status = absences.get(bestReference(context, repository)?.form ?? null);
-  return { kind: 'not-found', isCertain: status === 404 || status === 410 };
-}
-
-async function downloadArchive(
-  { transport, maxArchiveBytes }: ContentsContext,
-  request: ContentsRequest,
-  reference: Reference,
-): Promise<ContentsAnswer | Absent> {
-  const { branch, destination } = request;
-  const { etag: knownTag, onArrived, signal } = request;
-  const wanted = {
-    destination,
-    knownTag,
-    what: 'archive',
-    maxBytes: maxArchiveBytes,
-    onArrived,
-    signal,
-  } as const;
-  const target = contentsPath(reference.text, undefined, branchParameter(branch));
-  return receive(transport, target, wanted, readArchive);
-}
-
-/** Downloads what a path gives. Its destination stays only where `read` finds there what was asked for. */
-async function receive<Found extends { readonly kind: string }>(
-  transport: Transport,
-  target: string,
-  wanted: Omit<DownloadOptions, 'limits' | 'bandwidth'>,
-  read: (answer: Answer, download: Download) => Promise<Found>,
-): Promise<Found> {
-  const { limits, bandwidth } = transport;
-  const download = new Download({ ...wanted, limits, bandwidth });
-  let isKept = false;
-  try {
-    const request = { ...CONTENTS, target, continuation: download, signal: wanted.signal };
-    const found = await transport.send(request, (answer) => read(answer, download));
-    isKept = found.kind === wanted.what;
-    return found;
-  } finally {
-    await wanted.destination.close(isKept);
-  }
-}
-
-async function readArchive(answer: Answer, download: Download): Promise<ContentsAnswer | Absent> {
-  const { status } = answer;
-  if (isAbsent(status)) return { kind: 'absent', status: answer.cached === null ? status : 0 };
-  if (status === 304 && download.isConditional) return { kind: 'unchanged', cached: answer.cached };
-  if (!download.isAbout(status)) return unexpected(answer);
-  const { sizeBytes, start, headers, cached } = await download.receive(answer);
-  if (!isArchiveStart(start)) throw noArchive(answer, start);
-  const hasFileTimes = headers[LAST_VERIFIED_HEADER] !== undefined;
-  return { kind: 'archive', sizeBytes, etag: strongTag(headers['etag']), hasFileTimes, cached };
-}
-
-const CONTENTS = { generation: 'current', isContents: true } as const;
-
 /** A single file, and where it goes. */
 export interface FileRequest extends Omit<ContentsRequest, 'etag'> {
   readonly path: string;
@@ -177,21 +65,156 @@ export type FileAnswer =
   /** Not the file that was expected, or nothing that can be told to be all of it. */
   | { readonly kind: 'different' };
 
-/**
- * Downloads a single file by its path. As with {@link contentsExist}, only the form of reference is asked that worked last. Where it
- * gives anything but a file, no file is left at the destination.
- * @throws MirrorError `contents.*`, `service.*`, `disk.*`
- */
-export async function downloadFile(context: ContentsContext, request: FileRequest): Promise<FileAnswer> {
-  const { repository, branch, path, destination, onArrived, signal } = request;
-  const { maxBytes = context.maxArchiveBytes } = request;
-  const reference = bestReference(context, repository);
-  if (reference === null) return { kind: 'not-found' };
-  const target = contentsPath(reference.text, path, branchParameter(branch));
-  const wanted = { destination, knownTag: null, what: 'file', maxBytes, onArrived, signal } as const;
-  return receive(context.transport, target, wanted, (answer, download) =>
-    readFileAnswer(answer, download, request),
-  );
+/** A path of a branch. */
+export type PathRequest = Pick<ContentsRequest, 'repository' | 'branch' | 'signal'> & {
+  readonly path: string;
+};
+
+/** Nothing at a reference. */
+interface Absent {
+  readonly kind: 'absent';
+  /** 0 where a cache says so: it proves nothing. */
+  readonly status: number;
+}
+
+const CONTENTS = { generation: 'current', isContents: true } as const;
+
+/** The contents of repositories, and the forms of reference by which they are found. */
+export class Contents {
+  /** From {@link countNames}, over all repositories of the last list. */
+  nameCounts: ReadonlyMap<string, number> = new Map();
+  readonly #transport: Transport;
+  readonly #memory: ReferenceMemory;
+  readonly #maxArchiveBytes: number;
+  /** The form that last gave a repository's contents, by id: installations may take several, for other repositories. */
+  readonly #proven = new Map<string, ReferenceForm>();
+
+  /**
+   * @param memory the form that worked last, for any repository; written to
+   * @param maxArchiveBytes greatest archive that is downloaded, in bytes after decoding
+   */
+  constructor(transport: Transport, memory: ReferenceMemory, maxArchiveBytes: number) {
+    this.#transport = transport;
+    this.#memory = memory;
+    this.#maxArchiveBytes = maxArchiveBytes;
+  }
+
+  /**
+   * Downloads the contents of a branch as an archive: tries the forms of reference until one finds something. Where none does, a
+   * plain absence by the form that worked before counts more than what the others met: a router may take their addresses for pages.
+   * @throws MirrorError `contents.*`, `service.*`
+   */
+  async download(request: ContentsRequest): Promise<ContentsAnswer> {
+    const { repository } = request;
+    const provenForm = this.#proven.get(repository.id) ?? null;
+    const trustedForm = provenForm ?? this.#memory.form;
+    const absences = new Map<ReferenceForm | null, number>();
+    let failure: MirrorError | null = null;
+    for (const { form, text } of referencesFor(repository, this.nameCounts, trustedForm)) {
+      const answer = await this.#downloadArchive(request, text).catch(failureOfForm);
+      if (answer.kind === 'absent') {
+        absences.set(form, answer.status);
+      } else if (answer.kind === 'failed') {
+        if (form === provenForm && answer.error.code !== 'contents.wrong_kind') throw answer.error;
+        failure ??= answer.error;
+      } else {
+        this.#memory.form = form;
+        this.#proven.set(repository.id, form);
+        return answer;
+      }
+    }
+    if (failure !== null && !absences.has(provenForm)) throw failure;
+    return this.#notFound(repository, trustedForm, absences);
+  }
+
+  /**
+   * Downloads a single file by its path. As with {@link exists}, only the form of reference is asked that worked last. Where it
+   * gives anything but a file, no file is left at the destination.
+   * @throws MirrorError `contents.*`, `service.*`, `disk.*`
+   */
+  async downloadFile(request: FileRequest): Promise<FileAnswer> {
+    const { path, maxBytes = this.#maxArchiveBytes } = request;
+    const target = this.#targetOf(request, path);
+    if (target === null) return { kind: 'not-found' };
+    const wanted = { ...request, knownTag: null, what: 'file', maxBytes } as const;
+    return this.#receive(target, wanted, (answer, download) => readFileAnswer(answer, download, request));
+  }
+
+  /**
+   * Whether a path of a branch exists: asks for it and does not read the answer. Only the form is asked that last gave the
+   * repository's contents, because a router may have a page for every other address.
+   */
+  async exists(request: PathRequest): Promise<boolean> {
+    const { path, signal } = request;
+    const target = this.#targetOf(request, path);
+    if (target === null) return false;
+    const asked = { ...CONTENTS, target, signal };
+    return this.#transport.send(asked, (answer) => Promise.resolve(isThere(answer, path)));
+  }
+
+  /** @param absences statuses with which nothing was found, by form of reference */
+  #notFound(
+    repository: Repository,
+    trustedForm: ReferenceForm | null,
+    absences: ReadonlyMap<ReferenceForm | null, number>,
+  ): ContentsAnswer {
+    const isShared = (this.nameCounts.get(repository.name.toLowerCase()) ?? 0) > 1;
+    if (isShared && !absences.has(trustedForm)) throw onlyAmbiguous(repository);
+    const status = absences.get(this.#likeliest(repository)?.form ?? null);
+    return { kind: 'not-found', isCertain: status === 404 || status === 410 };
+  }
+
+  /** Where a path is asked for; null where no reference names its repository alone. */
+  #targetOf(
+    { repository, branch }: Pick<ContentsRequest, 'repository' | 'branch'>,
+    path: string,
+  ): string | null {
+    const reference = this.#likeliest(repository);
+    return reference === null ? null : contentsPath(reference.text, path, branchParameter(branch));
+  }
+
+  /** The reference that is the likeliest to be understood. */
+  #likeliest(repository: Repository): Reference | null {
+    const form = this.#proven.get(repository.id) ?? this.#memory.form;
+    return referencesFor(repository, this.nameCounts, form)[0] ?? null;
+  }
+
+  #downloadArchive(request: ContentsRequest, reference: string): Promise<ContentsAnswer | Absent> {
+    const maxBytes = this.#maxArchiveBytes;
+    const target = contentsPath(reference, undefined, branchParameter(request.branch));
+    const wanted = { ...request, knownTag: request.etag, what: 'archive', maxBytes } as const;
+    return this.#receive(target, wanted, readArchive);
+  }
+
+  /** Downloads what a path gives. Its destination stays only where `read` finds there what was asked for. */
+  async #receive<Found extends { readonly kind: string }>(
+    target: string,
+    wanted: Omit<DownloadOptions, 'limits' | 'bandwidth'>,
+    read: (answer: Answer, download: Download) => Promise<Found>,
+  ): Promise<Found> {
+    const { limits, bandwidth } = this.#transport;
+    const download = new Download({ ...wanted, limits, bandwidth });
+    let isKept = false;
+    try {
+      const request = { ...CONTENTS, target, continuation: download, signal: wanted.signal };
+      const found = await this.#transport.send(request, (answer) => read(answer, download));
+      isKept = found.kind === wanted.what;
+      return found;
+    } finally {
+      await wanted.destination.close(isKept);
+    }
+  }
+}
+
+async function readArchive(answer: Answer, download: Download): Promise<ContentsAnswer | Absent> {
+  const { status } = answer;
+  if (isAbsent(status)) return { kind: 'absent', status: answer.cached === null ? status : 0 };
+  if (status === 304 && download.isConditional) return { kind: 'unchanged', cached: answer.cached };
+  if (!download.isAbout(status)) return unexpected(answer);
+  const { sizeBytes, start, headers, cached } = await download.receive(answer);
+  if (!isArchiveStart(start)) throw noArchive(answer, start);
+  const hasFileTimes = headers[LAST_VERIFIED_HEADER] !== undefined;
+  return { kind: 'archive', sizeBytes, etag: strongTag(headers['etag']), hasFileTimes, cached };
 }
 
 async function readFileAnswer(
@@ -217,23 +240,6 @@ async function readFileAnswer(
 function isAnnounced({ status, headers }: Answer, { sizeBytes }: ExpectedFile): boolean {
   const totalBytes = status === 200 ? wholeBytes(headers) : null;
   return sizeBytes === undefined || totalBytes === null || totalBytes === sizeBytes;
-}
-
-/**
- * Whether a path of a branch exists: asks for it and does not read the answer. Only the form is asked that last gave the
- * repository's contents, because a router may have a page for every other address.
- */
-export async function contentsExist(
-  context: ContentsContext,
-  request: Pick<ContentsRequest, 'repository' | 'branch' | 'signal'> & { readonly path: string },
-): Promise<boolean> {
-  const { repository, branch, path, signal } = request;
-  const reference = bestReference(context, repository);
-  if (reference === null) return false;
-  const target = contentsPath(reference.text, path, branchParameter(branch));
-  return context.transport.send({ ...CONTENTS, target, signal }, (answer) =>
-    Promise.resolve(isThere(answer, path)),
-  );
 }
 
 /** @throws MirrorError `contents.wrong_kind` for a web page in the place of a file: it says nothing about the file */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { isExpectedFile, type ReceivedFile } from '../../../../src/mirror/upstream/download-contents.ts';
+import { isExpectedFile, type ReceivedFile } from '../../../../src/mirror/upstream/contents.ts';
 
 /** The beginning of an archive whose first entry has this name. */
 function zipOf(name: string): Buffer {
