@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-
 import { createSerialQueue } from '../lib/concurrency/serial-queue.ts';
 import { ServiceClient } from '../mirror/upstream/client.ts';
 import { Contents } from '../mirror/upstream/contents.ts';
@@ -11,7 +10,7 @@ import type { SettingsFor } from '../config/schema.ts';
 import { eventFailure } from '../mirror/pass/events.ts';
 import type { EventSink, MirrorEvent } from './events.ts';
 import type { State } from '../mirror/state/state.ts';
-import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
+import { tolerateStateFailure } from '../mirror/pass/record.ts';
 
 /** The memory of one installation of the service; outlives the process where there is a state to keep it in. */
 export type InstallationMemory = ReferenceMemory & PauseMemory & KeyMemory;

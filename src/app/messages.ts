@@ -1,4 +1,4 @@
-import { holdRule } from '../mirror/plan/reasons.ts';
+import { holdRule } from '../mirror/plan/actions.ts';
 import type { PassFinished, TargetPulled } from '../mirror/pass/events.ts';
 import type { EventFields, EventName } from './events.ts';
 import { counted, roughDuration, roughSize, utcTime, withHint } from '../lib/text/humanize.ts';

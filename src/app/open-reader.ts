@@ -1,5 +1,4 @@
 import { readdir } from 'node:fs/promises';
-
 import type { SettingsFor } from '../config/schema.ts';
 import { createSelection } from '../config/selection.ts';
 import { longestPeriodMs } from './schedule.ts';
@@ -9,7 +8,7 @@ import { eventFailure } from '../mirror/pass/events.ts';
 import type { EventSink } from './events.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import type { StatusPolicy } from './target-status.ts';
-import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
+import { tolerateStateFailure } from '../mirror/pass/record.ts';
 import type { TargetRecord } from '../mirror/plan/record.ts';
 import { stateIdOf } from '../mirror/state/shares.ts';
 import { openState, type State } from '../mirror/state/state.ts';

@@ -1,9 +1,9 @@
 import type { DriftSummary } from '../mirror/store/verify/drift.ts';
 import type { HeldDeletion } from '../mirror/plan/guard.ts';
 import { describeAmount } from '../lib/text/amount.ts';
-import type { PullProgress } from '../mirror/pass/pull-progress.ts';
+import type { PullProgress } from '../mirror/pass/progress.ts';
 import { counted } from '../lib/text/humanize.ts';
-import type { UnmatchedPattern } from '../mirror/plan/selection-check.ts';
+import type { UnmatchedPattern } from '../mirror/plan/listing-checks.ts';
 
 /** Why a deletion is held, as a clause about its target. */
 export function heldSentence({ subject, deletions, of }: HeldDeletion): string {

@@ -12,7 +12,7 @@ import {
 } from '../mirror/plan/record.ts';
 import { targetKey, branchSegment } from '../mirror/upstream/listing.ts';
 import type { DriftNotes } from '../mirror/state/state.ts';
-import type { Selection } from '../mirror/plan/plan-input.ts';
+import type { Selection } from '../mirror/plan/input.ts';
 import type { Published } from '../mirror/plan/published.ts';
 
 /**

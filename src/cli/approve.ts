@@ -1,8 +1,6 @@
 import { publishedManifest } from '../mirror/store/manifest-file.ts';
 import { createInterface } from 'node:readline/promises';
-
 import type { Command } from 'commander';
-
 import type { SettingsFor } from '../config/schema.ts';
 import { EXIT_CODES, MirrorError } from '../lib/errors/errors.ts';
 import type { HeldDeletion } from '../mirror/plan/guard.ts';
@@ -16,7 +14,7 @@ import type { Held, TargetRecord } from '../mirror/plan/record.ts';
 import { targetKey, branchSegment } from '../mirror/upstream/listing.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { StoredPass } from '../mirror/state/state.ts';
-import { WHOLE_DIRECTORY } from '../mirror/plan/other-service.ts';
+import { WHOLE_DIRECTORY } from '../mirror/plan/listing-checks.ts';
 import { writeApproval } from '../mirror/store/requests.ts';
 import { refuseMissing } from '../app/open-reader.ts';
 import { loudness } from './loudness.ts';

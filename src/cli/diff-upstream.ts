@@ -1,5 +1,4 @@
 import { tmpdir } from 'node:os';
-
 import type { SettingsFor } from '../config/schema.ts';
 import { onDisk } from '../lib/errors/disk-errors.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
@@ -11,10 +10,10 @@ import { archiveLimitsOf, policyOf } from '../app/open-mirror.ts';
 import { connect, recallInstallation } from '../app/installation.ts';
 import type { MirrorReader } from '../app/open-reader.ts';
 import { type Inquiry, type PresentState, receivePresentState } from '../app/present-state.ts';
-import { PullMonitor } from '../mirror/pass/pull-monitor.ts';
+import { PullMonitor } from '../mirror/pass/progress.ts';
 import { repositoryFacts } from '../mirror/pass/pulls.ts';
 import { planComparison } from '../app/comparison.ts';
-import { HOLD_REASONS } from '../mirror/plan/reasons.ts';
+import { HOLD_REASONS } from '../mirror/plan/actions.ts';
 import { readStore } from '../mirror/store/read-store.ts';
 import type { ServiceClient } from '../mirror/upstream/client.ts';
 import type { Listing } from '../mirror/upstream/listing.ts';

@@ -1,7 +1,6 @@
 import { publishedManifest } from '../mirror/store/manifest-file.ts';
 import { retireTree } from '../mirror/store/publish/relocate.ts';
 import type { Command } from 'commander';
-
 import type { SettingsFor } from '../config/schema.ts';
 import { openMirrorStore } from '../app/open-mirror.ts';
 import { type MirrorReader, openStateOf, refuseMissing, statusPolicyOf } from '../app/open-reader.ts';

@@ -1,19 +1,18 @@
 import { publishedManifest } from '../mirror/store/manifest-file.ts';
 import type { Command } from 'commander';
-
 import type { SettingsFor } from '../config/schema.ts';
 import { counted, roughSize } from '../lib/text/humanize.ts';
 import { unmatchedSentence } from '../app/sentences.ts';
 import { type Action, isPlannedHold } from '../mirror/plan/actions.ts';
 import { type ForeseenChanges, foreseeChanges } from '../app/foreseen-changes.ts';
 import { repositoryFacts } from '../mirror/pass/pulls.ts';
-import { problemsOf } from '../mirror/pass/reported-once.ts';
+import { problemsOf } from '../mirror/pass/reports.ts';
 import type { StoreReader } from '../mirror/store/read-store.ts';
 import type { WorkbookRow } from '../mirror/upstream/listing.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { describeDifferences } from './differences.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
-import type { SelectionCheck } from '../mirror/plan/selection-check.ts';
+import type { SelectionCheck } from '../mirror/plan/listing-checks.ts';
 import { onDisk } from '../lib/errors/disk-errors.ts';
 import { readDriftNote } from '../mirror/store/verify/drifted-trees.ts';
 import { planPass } from '../mirror/pass/pass.ts';

@@ -11,7 +11,7 @@ import { repairFromDisk } from '../mirror/store/verify/repair.ts';
 import type { MirrorStore } from '../mirror/store/disk.ts';
 import { manifestPaths } from '../mirror/store/inventory.ts';
 import { runPass } from '../mirror/pass/pass.ts';
-import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
+import { tolerateStateFailure } from '../mirror/pass/record.ts';
 import { openMirror, openMirrorStore } from '../app/open-mirror.ts';
 import { openStateOf, refuseMissing } from '../app/open-reader.ts';
 import { linesOf } from './output.ts';

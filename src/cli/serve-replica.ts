@@ -1,5 +1,4 @@
 import { realpath } from 'node:fs/promises';
-
 import { formatListen } from '../config/addresses.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
@@ -22,7 +21,7 @@ import { knownDirectoryId } from '../mirror/store/directory.ts';
 import { type DirectoryLayout, layoutOf } from '../mirror/store/layout.ts';
 import { wayToTree } from '../mirror/store/published-tree.ts';
 import { parseManifest } from '../mirror/store/manifest-text.ts';
-import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
+import { tolerateStateFailure } from '../mirror/pass/record.ts';
 import { openStateOf, refuseMissing, statusPolicyOf } from '../app/open-reader.ts';
 import { printData, tellEvent } from './output.ts';
 import { refuseMissingServeDirectory, refuseNoMirror } from '../server/start/directory.ts';

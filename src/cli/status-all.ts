@@ -1,12 +1,11 @@
 import type { Command } from 'commander';
-
 import type { SettingsFor } from '../config/schema.ts';
 import { openReader, refuseMissing } from '../app/open-reader.ts';
 import { EXIT_CODES } from '../lib/errors/errors.ts';
 import { agoText, counted } from '../lib/text/humanize.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
-import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
+import { tolerateStateFailure } from '../mirror/pass/record.ts';
 import { ownerOf } from '../mirror/plan/shard.ts';
 import { judgeWhole, type ShareStatus, type WholeStatus } from './whole.ts';
 import { readStore } from '../mirror/store/read-store.ts';

@@ -1,6 +1,5 @@
 import { visibleLeases } from '../mirror/store/leases/lease-files.ts';
 import type { Command } from 'commander';
-
 import type { SettingsFor } from '../config/schema.ts';
 import { EXIT_CODES } from '../lib/errors/errors.ts';
 import { agoText, counted, oneLine, roughSize, utcTime, withHint } from '../lib/text/humanize.ts';
@@ -9,7 +8,7 @@ import { driftSentence, heldSentence, unmatchedSentence } from '../app/sentences
 import { dueHooks } from '../daemon/hooks/due-hooks.ts';
 import { type Lease, leaseSentence } from '../mirror/store/leases/lease.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
-import { selectsNothing } from '../mirror/plan/selection-check.ts';
+import { selectsNothing } from '../mirror/plan/listing-checks.ts';
 import type { Shard } from '../mirror/plan/shard.ts';
 import { hasOtherShards } from '../mirror/store/shards/other-instances.ts';
 import { isLeftAlone, isMirrored, type TargetStatus } from '../app/target-status.ts';

@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-
 import type { SettingsFor } from '../config/schema.ts';
 import { EXIT_CODES, type ExitCode } from '../lib/errors/errors.ts';
 import { counted } from '../lib/text/humanize.ts';
@@ -7,7 +6,7 @@ import { say } from '../lib/text/terminal-text.ts';
 import { createProgress, type Progress } from './progress.ts';
 import { tellShare } from '../daemon/status/share-report.ts';
 import { type PassReport, runPass } from '../mirror/pass/pass.ts';
-import { PullMonitor } from '../mirror/pass/pull-monitor.ts';
+import { PullMonitor } from '../mirror/pass/progress.ts';
 import { openMirror } from '../app/open-mirror.ts';
 import { createMirrorStatusReader } from '../daemon/status/mirror-status.ts';
 import { isReady } from '../daemon/status/status-service.ts';

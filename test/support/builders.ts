@@ -1,6 +1,7 @@
 import type { Manifest, ManifestFile } from '../../src/mirror/store/manifest.ts';
 import { fingerprintOfTree } from '../../src/mirror/plan/fingerprint.ts';
-import type { PlanInput, PlanPolicy, ConfiguredBranch, Selection } from '../../src/mirror/plan/plan-input.ts';
+import type { PlanInput, PlanPolicy, ConfiguredBranch, Selection } from '../../src/mirror/plan/input.ts';
+import type { Published } from '../../src/mirror/plan/published.ts';
 import {
   emptyRecord,
   type Failure,
@@ -15,7 +16,6 @@ import {
   targetKey,
   type WorkbookRow,
 } from '../../src/mirror/upstream/listing.ts';
-import type { Published } from '../../src/mirror/plan/published.ts';
 
 /** A moment that the tests call now: 2025-06-02T10:00:00Z, in milliseconds since the epoch. */
 export const NOW_MS = Date.UTC(2025, 5, 2, 10);

@@ -3,17 +3,15 @@ import { createHash } from 'node:crypto';
 import { lstat, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
-
 import { expect, onTestFinished } from 'vitest';
 import { z } from 'zod';
-
 import { type Mirror, openMirror } from '../../src/app/open-mirror.ts';
 import { loadSettings } from '../../src/config/load.ts';
 import type { SettingsFor } from '../../src/config/schema.ts';
 import { MirrorError } from '../../src/lib/errors/errors.ts';
 import type { Trigger } from '../../src/mirror/pass/events.ts';
 import type { EventName, MirrorEvent } from '../../src/app/events.ts';
-import type { EndedResult } from '../../src/mirror/pass/results.ts';
+import type { EndedResult } from '../../src/mirror/pass/execution.ts';
 import type { PullQueue } from '../../src/mirror/pass/queue.ts';
 import { type PassReport, runPass } from '../../src/mirror/pass/pass.ts';
 import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from './fake-service.ts';

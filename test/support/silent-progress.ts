@@ -1,5 +1,5 @@
 import type { CommandProgress } from '../../src/cli/sync.ts';
-import { PullMonitor } from '../../src/mirror/pass/pull-monitor.ts';
+import { PullMonitor } from '../../src/mirror/pass/progress.ts';
 
 /** The progress of a command that nobody looks at. */
 export function silentProgress(): CommandProgress {

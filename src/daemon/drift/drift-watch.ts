@@ -1,10 +1,9 @@
 import { relative } from 'node:path';
-
 import type { SettingsFor } from '../../config/schema.ts';
 import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import type { EventSink } from '../../app/events.ts';
-import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
+import { tolerateStateFailure } from '../../mirror/pass/record.ts';
 import type { DriftNote } from '../../app/target-status.ts';
 import type { DirectoryLayout } from '../../mirror/store/layout.ts';
 import { summariseDrift } from '../../mirror/store/verify/drift.ts';

@@ -2,7 +2,7 @@ import type { SettingsFor } from '../../config/schema.ts';
 import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import type { EventSink } from '../../app/events.ts';
-import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
+import { tolerateStateFailure } from '../../mirror/pass/record.ts';
 import type { State } from '../../mirror/state/state.ts';
 import type { MirrorStatusReader } from '../status/mirror-status.ts';
 import { type Notification, tellOfEvent, tellOfTargets, type Troubles } from './notifications.ts';

@@ -1,9 +1,8 @@
 import { publishedManifest } from '../../mirror/store/manifest-file.ts';
 import { hostname } from 'node:os';
-
 import type { SettingsFor } from '../../config/schema.ts';
 import type { EventSink } from '../../app/events.ts';
-import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
+import { tolerateStateFailure } from '../../mirror/pass/record.ts';
 import { createPoster } from './post.ts';
 import type { Mirror } from '../../app/open-mirror.ts';
 import type { StatusService } from '../status/status-service.ts';

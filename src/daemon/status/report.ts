@@ -3,7 +3,7 @@ import type { Liveness, Readiness } from './readiness.ts';
 import type { Lease } from '../../mirror/store/leases/lease.ts';
 import type { Live } from './live.ts';
 import type { Shard } from '../../mirror/plan/shard.ts';
-import type { PullProgress, ScanProgress } from '../../mirror/pass/pull-progress.ts';
+import type { PullProgress, ScanProgress } from '../../mirror/pass/progress.ts';
 import type { TargetStatus } from '../../app/target-status.ts';
 
 /** A warning or an error of the log, kept for who looks at the daemon later. */

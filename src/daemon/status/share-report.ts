@@ -1,12 +1,11 @@
 import { writeShareReport } from '../../mirror/store/shards/share-reports.ts';
 import { hostname } from 'node:os';
-
 import type { SettingsFor } from '../../config/schema.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Shard, ShareReport } from '../../mirror/plan/shard.ts';
 import { isLeftAlone, isWell, statusOfTargets, type TargetStatus } from '../../app/target-status.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
-import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
+import { tolerateStateFailure } from '../../mirror/pass/record.ts';
 import type { Mirror } from '../../app/open-mirror.ts';
 import { statusPolicyOf } from '../../app/open-reader.ts';
 

@@ -5,12 +5,20 @@ import { isApproved } from '../plan/guard.ts';
 import type { Manifest } from '../store/manifest.ts';
 import type { Outcome } from '../plan/record.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
-import { type ExecutePolicy, type Execution, failed, leaseNoter, type PlannedPass } from './execution.ts';
-import { type ActionResult, type EndedResult, resultOf } from './results.ts';
+import {
+  type ExecutePolicy,
+  type Execution,
+  failed,
+  leaseNoter,
+  type PlannedPass,
+  type ActionResult,
+  type EndedResult,
+  resultOf,
+  type PassContext,
+} from './execution.ts';
 import { isReachable, notFoundError } from './gone.ts';
-import type { PassContext } from './context.ts';
 import { pullAll, repositoryFacts, unfinishedResult } from './pulls.ts';
-import { forget, recordAll, withdraw } from './remember.ts';
+import { forget, recordAll, withdraw } from './record.ts';
 
 /**
  * Carries a plan out: what needs no contents first, then the pulls, last what leaves the mirror. One target's failure is

@@ -1,16 +1,86 @@
+import type { ArchiveLimits } from '../archive/limits.ts';
+import type { State } from '../state/state.ts';
+import type { Manifest } from '../store/manifest.ts';
+import type { MirrorStore } from '../store/disk.ts';
+import type { PassService } from '../upstream/client.ts';
+import type { PassEventSink } from './events.ts';
+import type { ReportedOnce } from './reports.ts';
+import type { PullMonitor, PullMeter } from './progress.ts';
+import type { PullQueue, Turn } from './queue.ts';
+import type { Action, HoldAction, PullAction } from '../plan/actions.ts';
+import type { Outcome, RetryPolicy, TargetRecord } from '../plan/record.ts';
 import { callError } from '../../lib/errors/disk-errors.ts';
 import { type ErrorCode, MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import type { Approvals, GuardPolicy } from '../plan/guard.ts';
-import type { Action, HoldAction, PullAction } from '../plan/actions.ts';
 import { type Contradiction, describeDoubt, type Doubt } from '../plan/contradictions.ts';
 import { type Lease, LeasedError } from '../store/leases/lease.ts';
-import type { RetryPolicy, TargetRecord } from '../plan/record.ts';
 import type { RememberedTree } from '../plan/published.ts';
 import type { Listing, Repository, WorkbookRow } from '../upstream/listing.ts';
-import type { PassContext } from './context.ts';
-import { type EndedResult, resultOf } from './results.ts';
-import type { PullMeter } from './pull-monitor.ts';
-import type { Turn } from './queue.ts';
+
+/** A new state of a target. */
+export interface NewState {
+  /** `<repository>/<branch>`, below `mirror/`. */
+  readonly target: string;
+  /** The new inventory. */
+  readonly manifest: Manifest;
+  /** The inventory of the tree before; null where nothing was published. */
+  readonly previous: Manifest | null;
+}
+
+/** A new state of a target that waits for being published. */
+export interface StagedState extends NewState {
+  /** Where the whole new tree can be read, absolute. */
+  readonly folder: string;
+}
+
+/** Everything that a pass uses. */
+export interface PassContext {
+  readonly service: PassService;
+  readonly store: MirrorStore;
+  readonly state: State;
+  readonly archiveLimits: ArchiveLimits;
+  /** Called with every new state before it is published; refuses it by throwing. Null where no such check is set. */
+  readonly beforePublish: ((state: StagedState, signal: AbortSignal) => Promise<void>) | null;
+  /** Called with every new state once it is durable and visible. */
+  readonly onPublished: (state: NewState) => void;
+  readonly emit: PassEventSink;
+  /** Called whenever bytes were written for the pass. */
+  readonly onProgress: () => void;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  /** From 0 up to 1. */
+  readonly random: () => number;
+  /** Remembers reported findings, so that each is reported once for as long as it lasts. */
+  readonly reported: ReportedOnce;
+  /** Knows how far the pulls are. */
+  readonly monitor: PullMonitor;
+  /** Where pulls wait for their places, and run. */
+  readonly queue: PullQueue<EndedResult>;
+}
+
+/** One action with its outcome, the bytes downloaded for it, and the number of files that it changed. */
+export interface ActionResult {
+  readonly action: Action;
+  readonly outcome: Outcome | Unfinished;
+  readonly downloadedBytes: number;
+  readonly changedFiles: number;
+}
+
+/** A pull that goes on beside the passes, or waits for a place. It is recorded when it ends, and counts for nothing until then. */
+export interface Unfinished {
+  readonly kind: 'unfinished';
+  readonly hasBegun: boolean;
+}
+
+/** An action that came to its end. */
+export interface EndedResult extends ActionResult {
+  readonly outcome: Outcome;
+}
+
+/** The result of an action that moved no bytes. */
+export function resultOf(action: Action, outcome: Outcome): EndedResult {
+  return { action, outcome, downloadedBytes: 0, changedFiles: 0 };
+}
 
 /** Whether large new files go past the page cache: always, never, or when a target is mirrored for the first time. */
 export type PageCachePolicy = 'auto' | 'keep' | 'bypass';

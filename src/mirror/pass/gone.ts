@@ -2,8 +2,7 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import type { PullAction } from '../plan/actions.ts';
 import { HEAD_BRANCH } from '../upstream/listing.ts';
 import type { PassService } from '../upstream/client.ts';
-import type { Reception, RepositoryFacts } from './execution.ts';
-import { type EndedResult, resultOf } from './results.ts';
+import { type Reception, type RepositoryFacts, type EndedResult, resultOf } from './execution.ts';
 
 /** The end of a pull of a target of which the service has no contents. @throws MirrorError as {@link refuseDoubtful} */
 export async function notFound(reception: Reception, isCertain: boolean): Promise<EndedResult> {

@@ -1,8 +1,7 @@
 import { isAhead } from '../../lib/time/wrong-clock.ts';
-import { fingerprintOfTree } from '../plan/fingerprint.ts';
+import { fingerprintOfTree, rowsAtFiles } from '../plan/fingerprint.ts';
 import { missingWorkbooks } from '../plan/contradictions.ts';
 import { workbookOf } from '../plan/workbook-changes.ts';
-import { rowsAtFiles } from '../plan/rows-at-files.ts';
 import { isSame, type Manifest, type ManifestFile, sameManifest, treeChanges } from '../store/manifest.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
 import type { PullAction } from '../plan/actions.ts';

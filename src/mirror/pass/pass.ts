@@ -1,25 +1,26 @@
 import { isDeepStrictEqual } from 'node:util';
-
 import { callError } from '../../lib/errors/disk-errors.ts';
 import { type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
 import { eventFailure, type PassEvent, type PassFinished, type Trigger } from './events.ts';
 import { type Action, isPlannedHold, type PullAction } from '../plan/actions.ts';
 import { keepRunningPulls } from '../plan/carried.ts';
-import { listsNoneOf, otherService, WHOLE_DIRECTORY } from '../plan/other-service.ts';
+import {
+  listsNoneOf,
+  otherService,
+  WHOLE_DIRECTORY,
+  checkSelection,
+  type SelectionCheck,
+  selectsNothing,
+} from '../plan/listing-checks.ts';
 import { makePlan } from '../plan/plan.ts';
 import { recordsUpToNow } from '../plan/record.ts';
-import type { PlanInput, PlanPolicy } from '../plan/plan-input.ts';
-import { checkSelection, type SelectionCheck, selectsNothing } from '../plan/selection-check.ts';
+import type { PlanInput, PlanPolicy } from '../plan/input.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
-import { flaggedIn, reportFailures } from './reported-failures.ts';
+import { flaggedIn, reportFailures, problemsOf, reportCached, reportLost } from './reports.ts';
 import { executePlan } from './execute.ts';
-import { problemsOf, reportCached } from './reported-once.ts';
-import { reportLost, stillAwaited } from './lost.ts';
-import type { ExecutePolicy, PlannedPass } from './execution.ts';
-import type { ActionResult } from './results.ts';
-import { exitCodeOfPass, isAllThatCanBe, summarise } from './summary.ts';
-import { tolerateStateFailure } from './state-failures.ts';
-import type { PassContext } from './context.ts';
+import type { ExecutePolicy, PlannedPass, ActionResult, PassContext } from './execution.ts';
+import { stillAwaited, exitCodeOfPass, isAllThatCanBe, summarise } from './summary.ts';
+import { tolerateStateFailure } from './record.ts';
 import type { KeptTargets, State, StoredPass } from '../state/state.ts';
 import { publishesWhole } from '../store/publish/publishing.ts';
 import { recover } from '../store/publish/recover.ts';

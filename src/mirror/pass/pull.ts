@@ -9,7 +9,7 @@ import { aboutTree } from '../plan/record.ts';
 import { cacheName } from '../upstream/answers.ts';
 import { type HeldDeletion, heldFiles, isApproved } from '../plan/guard.ts';
 import { isSame, type Manifest, treeChanges } from '../store/manifest.ts';
-import { PULL_REASONS } from '../plan/reasons.ts';
+import { PULL_REASONS } from '../plan/actions.ts';
 import {
   findContradictions,
   isBelieved,
@@ -19,13 +19,18 @@ import {
   stillContradicted,
   withoutChanged,
 } from '../plan/contradictions.ts';
-import type { NewState } from './context.ts';
-import { ContradictedError, failed, heldByLease, type Pull } from './execution.ts';
-import type { EndedResult } from './results.ts';
+import {
+  type NewState,
+  ContradictedError,
+  failed,
+  heldByLease,
+  type Pull,
+  type EndedResult,
+} from './execution.ts';
 import { notFound } from './gone.ts';
 import { lastLease } from '../store/leases/lease.ts';
 import { isSameTree, needsPublishing, newManifest, rowsAbout } from './new-manifest.ts';
-import { reportCached } from './reported-once.ts';
+import { reportCached } from './reports.ts';
 import { lookAtPublished, type PublishedState } from './published-state.ts';
 import { discardStage, type Stage, stageOn } from '../store/publish/stage.ts';
 import { publishStage, type Repair } from '../store/publish/publish.ts';

@@ -4,11 +4,10 @@ import { joinSignals } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { emptyRecord, type TargetRecord } from '../plan/record.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
-import type { Execution, Pull, RepositoryFacts } from './execution.ts';
-import type { ActionResult, EndedResult } from './results.ts';
+import type { Execution, Pull, RepositoryFacts, ActionResult, EndedResult } from './execution.ts';
 import type { BegunPull, QueuedPull } from './queue.ts';
 import { pullTarget } from './pull.ts';
-import { recordPull, recordQueued } from './remember.ts';
+import { recordPull, recordQueued } from './record.ts';
 
 /**
  * Pulls targets in the order of the queue, and records what becomes of each, for as long as the queue makes the pass wait.

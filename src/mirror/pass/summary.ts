@@ -1,9 +1,10 @@
+import type { ListedTarget } from '../plan/published.ts';
 import { type ErrorCode, EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
-import { holdRule } from '../plan/reasons.ts';
-import { type SelectionCheck, selectsNothing } from '../plan/selection-check.ts';
-import type { Listing } from '../upstream/listing.ts';
+import { holdRule } from '../plan/actions.ts';
+import { type SelectionCheck, selectsNothing } from '../plan/listing-checks.ts';
+import { type Listing, targetKey } from '../upstream/listing.ts';
 import type { PassFinished, Trigger } from './events.ts';
-import type { ActionResult } from './results.ts';
+import type { ActionResult } from './execution.ts';
 
 /** The numbers of a pass, for its last event. @param durationMs milliseconds */
 export function summarise(
@@ -80,4 +81,23 @@ export function isAllThatCanBe(
     (outcome.kind === 'held' && holdRule(action.reason).isShared === true) ||
     (outcome.kind === 'failed' && SHARED_FAILURES.has(outcome.code));
   return !results.some(isShared) && !selectsNothing(selection);
+}
+
+/**
+ * The lost targets that a later pass is still to bring back: all but those that a complete listing lacks, that the settings do not
+ * select, or of which the service has no contents.
+ */
+export function stillAwaited(
+  lost: readonly ListedTarget[],
+  { repositoriesComplete }: Listing,
+  results: readonly ActionResult[],
+): readonly ListedTarget[] {
+  if (!repositoriesComplete) return lost;
+  const outcomes = new Map(
+    results.map(({ action, outcome }) => [targetKey(action.target), outcome.kind] as const),
+  );
+  return lost.filter((target) => {
+    const outcome = outcomes.get(targetKey(target));
+    return outcome !== undefined && outcome !== 'absent' && outcome !== 'retired';
+  });
 }

@@ -5,7 +5,7 @@ import { isTimeFor, storableTimeMs, timeApartMs } from '../../lib/time/file-time
 import { findLeadingFolder } from '../archive/leading-folder.ts';
 import { byCodeUnits, type ManifestFile, type SkippedEntry } from '../store/manifest.ts';
 import { isDeletion } from '../plan/contradictions.ts';
-import { rowsAtFiles } from '../plan/rows-at-files.ts';
+import { rowsAtFiles } from '../plan/fingerprint.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
 import { type KnownColumns, knownColumns } from '../archive/known-files.ts';
 import type { UnpackedArchive, UnpackedEntry } from '../archive/unpack.ts';

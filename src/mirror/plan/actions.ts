@@ -1,8 +1,102 @@
-import { type HoldReason, holdRule, type PullReason, type RetireReason } from './reasons.ts';
 import type { HeldDeletion } from './guard.ts';
 import type { TargetId } from '../upstream/listing.ts';
 import type { Candidate } from './targets.ts';
 import type { Published } from './published.ts';
+
+/** The meaning of a hold to everything that asks about it. What is left out is false. */
+export interface HoldRule {
+  /** Why the target is not touched, as a clause about it. */
+  readonly says: string;
+  /** It says nothing about a target that the operator wants: neither counts nor exit codes mention it. */
+  readonly isHarmless?: boolean;
+  /** Its answer proves nothing: the answers that lack the target are neither counted on nor forgotten. */
+  readonly isNoEvidence?: boolean;
+  /** It ends when somebody else is done, or doubts the whole listing: not all that can be mirrored is mirrored. */
+  readonly isShared?: boolean;
+  /** A pull that still goes on is called off: the place of the target, or the wish for it, is another one now. */
+  readonly endsPull?: boolean;
+  /** Another event tells of it. */
+  readonly isToldElsewhere?: boolean;
+}
+
+/** Why a target is on purpose not touched in a pass, although it may not be what the service has. */
+export const HOLD_REASONS = {
+  'not-selected': {
+    says: 'the settings no longer select it; its tree stays as it is',
+    isHarmless: true,
+    endsPull: true,
+  },
+  superseded: { says: 'waits for a named branch to take its place', isHarmless: true, endsPull: true },
+  'path-occupied': {
+    says: 'waits for its place, where the tree of another repository stands',
+    endsPull: true,
+  },
+  'backing-off': { says: 'waits to be tried again' },
+  quarantined: { says: 'waits in quarantine, as this version was refused' },
+  'service-processing': { says: 'waits until the service has processed it' },
+  'deletion-guard': { says: 'waits for approval, as too much would be deleted', isToldElsewhere: true },
+  restored: { says: 'stays, as it was restored from the history' },
+  'manifest-unreadable': { says: 'waits, as its manifest cannot be read' },
+  lease: {
+    says: 'waits for the end of a lease',
+    isNoEvidence: true,
+    isShared: true,
+    isToldElsewhere: true,
+  },
+  'still-pulling': { says: 'is still being pulled', isShared: true },
+  'repository-missing': { says: 'stays for now, although the service no longer lists its repository' },
+  'no-repositories-listed': {
+    says: 'stays, as the service lists no repositories at all',
+    isNoEvidence: true,
+    isShared: true,
+  },
+  'listing-incomplete': {
+    says: 'stays, as the list of repositories is not whole, or came from a cache',
+    isNoEvidence: true,
+  },
+  'row-unreadable': {
+    says: 'is not verified, as it may be what a row is about that cannot be read, in the list of workbooks',
+    isNoEvidence: true,
+    isToldElsewhere: true,
+  },
+  'listing-contradicts-itself': { says: 'stays, as the lists of the service contradict each other' },
+} as const satisfies Readonly<Record<string, HoldRule>>;
+export type HoldReason = keyof typeof HOLD_REASONS;
+
+/** Why a target is pulled, and whether that is worth a download while a lease keeps new states from being published. */
+export const PULL_REASONS = {
+  'never-mirrored': { mayChangeNothing: false },
+  'tree-missing': { mayChangeNothing: false },
+  drift: { mayChangeNothing: false },
+  'versions-changed': { mayChangeNothing: false },
+  'processing-finished': { mayChangeNothing: false },
+  'confirm-gone': { mayChangeNothing: true },
+  'no-version-list': { mayChangeNothing: true },
+  'full-check': { mayChangeNothing: true },
+} as const;
+export type PullReason = keyof typeof PULL_REASONS;
+
+/**
+ * Why a tree leaves the mirror for the history, and whether the guard judges it. The target stays where `HEAD` gives way to a named
+ * branch, a duplicate to its double, or a copy to that of another instance; a forgotten one goes because a person named it.
+ */
+export const RETIRE_REASONS = {
+  'repository-gone': { isGuarded: true },
+  'branch-gone': { isGuarded: true },
+  'branch-known': { isGuarded: false },
+  duplicate: { isGuarded: false },
+  moved: { isGuarded: false },
+  forgotten: { isGuarded: false },
+} as const;
+export type RetireReason = keyof typeof RETIRE_REASONS;
+
+/** The rule of a hold. @param reason one that a record may remember from another version */
+export function holdRule(reason: string): HoldRule {
+  const rules: Readonly<Record<string, HoldRule>> = HOLD_REASONS;
+  return Object.hasOwn(rules, reason) ? (rules[reason] ?? UNKNOWN) : UNKNOWN;
+}
+
+const UNKNOWN: HoldRule = { says: 'waits' };
 
 /**
  * Whether a plan holds a target: on purpose does not do all of what the service and the settings say. One that is only missing from the

@@ -1,5 +1,4 @@
-import type { Action, HoldAction, PullAction } from './actions.ts';
-import { holdRule } from './reasons.ts';
+import { type Action, type HoldAction, type PullAction, holdRule } from './actions.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
 
 /**

@@ -1,10 +1,8 @@
 import { hash } from 'node:crypto';
-
 import { counted } from '../../lib/text/humanize.ts';
-import type { Manifest, ManifestFile, SkippedEntry } from '../store/manifest.ts';
-import { byCodeUnits } from '../store/manifest.ts';
+import { type Manifest, type ManifestFile, type SkippedEntry, byCodeUnits } from '../store/manifest.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
-import { rowsAtFiles } from './rows-at-files.ts';
+import { rowsAtFiles } from './fingerprint.ts';
 
 /**
  * A workbook of which the list and the contents do not say the same.

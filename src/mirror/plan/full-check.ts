@@ -1,7 +1,7 @@
 import { isAhead } from '../../lib/time/wrong-clock.ts';
-import type { PlanInput } from './plan-input.ts';
-import type { TargetRecord } from './record.ts';
+import type { PlanInput } from './input.ts';
 import type { Published } from './published.ts';
+import type { TargetRecord } from './record.ts';
 import { targetKey, type TargetId } from '../upstream/listing.ts';
 
 /**

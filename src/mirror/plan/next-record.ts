@@ -1,7 +1,7 @@
 import { counted } from '../../lib/text/humanize.ts';
 import { backOffDelayMs } from '../../lib/time/back-off.ts';
 import type { HeldDeletion } from './guard.ts';
-import { holdRule } from './reasons.ts';
+import { holdRule } from './actions.ts';
 import {
   aboutTree,
   type Decision,

@@ -1,13 +1,20 @@
-import type { HoldReason, PullReason } from './reasons.ts';
-import type { Action, ActionOf, HoldAction, KeepAction, PullAction } from './actions.ts';
+import type {
+  HoldReason,
+  PullReason,
+  Action,
+  ActionOf,
+  HoldAction,
+  KeepAction,
+  PullAction,
+} from './actions.ts';
 import { fullCheckDueMs, isCheckDue, isMissingDue } from './full-check.ts';
 import { exceedsLimit, isApproved } from './guard.ts';
-import type { PlanInput } from './plan-input.ts';
 import { guardRetirements, heldDeselections, isRestored } from './retirements.ts';
+import type { PlanInput } from './input.ts';
+import type { Published } from './published.ts';
 import { HEAD_BRANCH, targetKey } from '../upstream/listing.ts';
 import { aboutTree, emptyRecord, type TargetRecord } from './record.ts';
 import { findCandidates, type Candidate } from './targets.ts';
-import type { Published } from './published.ts';
 
 /**
  * Decides what a pass does about every target, and why. Pure: the same facts give the same plan.

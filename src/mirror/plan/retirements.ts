@@ -1,7 +1,7 @@
 import type { Action } from './actions.ts';
-import { RETIRE_REASONS } from './reasons.ts';
+import { RETIRE_REASONS } from './actions.ts';
 import { type Approvals, type HeldDeletion, holdTogether, isApproved } from './guard.ts';
-import type { PlanInput } from './plan-input.ts';
+import type { PlanInput } from './input.ts';
 import type { TargetRecord } from './record.ts';
 import { targetKey } from '../upstream/listing.ts';
 import type { Candidate } from './targets.ts';

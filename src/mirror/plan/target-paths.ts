@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-
 import { encodeSegment, foldName, markSegment, repositoryPath } from '../../lib/paths/safe-path.ts';
 import { byCodeUnits } from '../store/manifest.ts';
 import { branchSegment, type Repository } from '../upstream/listing.ts';

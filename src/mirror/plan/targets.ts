@@ -1,6 +1,6 @@
 import { latestFirst } from '../../lib/time/wrong-clock.ts';
 import { RepositoryRows, rowsByRepository } from './fingerprint.ts';
-import type { ConfiguredBranch, PlanInput, Selection } from './plan-input.ts';
+import type { ConfiguredBranch, PlanInput, Selection } from './input.ts';
 import type { OtherTree, Published } from './published.ts';
 import { ownRepositories, owns } from './shard.ts';
 import { assignRepositoryPaths, BranchSegments, lastSegment, parentPath, placesOf } from './target-paths.ts';

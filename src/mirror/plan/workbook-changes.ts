@@ -1,11 +1,10 @@
 import { nameFault } from '../../lib/paths/file-name.ts';
-import { foldersWith } from '../store/manifest.ts';
-import type { Manifest, ManifestFile, ManifestWorkbook } from '../store/manifest.ts';
+import { foldersWith, type Manifest, type ManifestFile, type ManifestWorkbook } from '../store/manifest.ts';
 import { foldName } from '../../lib/paths/safe-path.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
 import type { PullAction } from './actions.ts';
 import { isDeletion } from './contradictions.ts';
-import { rowsAtFiles } from './rows-at-files.ts';
+import { rowsAtFiles } from './fingerprint.ts';
 
 /** About what a request for one workbook costs beside its bytes: headers, and the time in which other bytes could come. In bytes. */
 const REQUEST_BYTES = 8 * 1024;

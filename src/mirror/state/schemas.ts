@@ -1,5 +1,4 @@
 import { z } from 'zod';
-
 import { ERROR_RULES, type ErrorCode } from '../../lib/errors/errors.ts';
 import { isTargetPath } from '../../lib/paths/file-name.ts';
 import type { Doubt } from '../plan/contradictions.ts';

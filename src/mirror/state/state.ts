@@ -1,11 +1,9 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-
 import { Keyv } from 'keyv';
 import type { z } from 'zod';
-
 import type { TargetRecord } from '../plan/record.ts';
-import type { ReportedFailures } from '../pass/reported-failures.ts';
+import type { ReportedFailures } from '../pass/reports.ts';
 import type { Backend } from './adapter.ts';
 import { createAttempt, inTime, type StoreListener } from './attempt.ts';
 import { type KeptTargets, RecordStore, type StoredPass } from './record-store.ts';

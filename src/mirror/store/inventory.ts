@@ -1,6 +1,5 @@
 import { readdirSync, type Stats } from 'node:fs';
 import { lstat } from 'node:fs/promises';
-
 import { byCodeUnits, type Manifest } from './manifest.ts';
 import {
   checkOf,

@@ -1,7 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-
 import { z } from 'zod';
-
 import { replaceFile } from '../../lib/disk/durable.ts';
 import { readOwnFile } from '../../lib/disk/own-file.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';

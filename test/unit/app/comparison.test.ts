@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-
 import { planComparison } from '../../../src/app/comparison.ts';
-import type { PlanInput } from '../../../src/mirror/plan/plan-input.ts';
+import type { PlanInput } from '../../../src/mirror/plan/input.ts';
 import {
   listing,
   NOW_MS,

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-
 import { fullCheckDueMs } from '../../../src/mirror/plan/full-check.ts';
 import type { TargetRecord } from '../../../src/mirror/plan/record.ts';
 import {

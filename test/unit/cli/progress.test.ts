@@ -1,7 +1,6 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-
 import type { EventSink, MirrorEvent } from '../../../src/app/events.ts';
-import type { PullProgress } from '../../../src/mirror/pass/pull-progress.ts';
+import type { PullProgress } from '../../../src/mirror/pass/progress.ts';
 import { createProgress, type ProgressOptions } from '../../../src/cli/progress.ts';
 import { NOW_MS } from '../../support/builders.ts';
 

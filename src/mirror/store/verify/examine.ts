@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import type { Stats } from 'node:fs';
 import { type FileHandle, lstat, open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-
 import { doInThread, withStopFlag } from '../../file-work/pool.ts';
 import { kindOf, problemOf, WALKED_KINDS, type Walked } from '../../file-work/walk.ts';
 import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';

@@ -1,9 +1,7 @@
 import { readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-
 import { describe, expect, it, onTestFinished } from 'vitest';
-
-import type { EndedResult } from '../../../../src/mirror/pass/results.ts';
+import type { EndedResult } from '../../../../src/mirror/pass/execution.ts';
 import { PullQueue } from '../../../../src/mirror/pass/queue.ts';
 import type { PassReport } from '../../../../src/mirror/pass/pass.ts';
 import { queuedSinceMs } from '../../../../src/mirror/plan/record.ts';

@@ -1,8 +1,6 @@
 import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-
 import { describe, expect, it } from 'vitest';
-
 import type { Manifest } from '../../../../src/mirror/store/manifest.ts';
 import { emptyRecord } from '../../../../src/mirror/plan/record.ts';
 import type { RememberedTree } from '../../../../src/mirror/plan/published.ts';

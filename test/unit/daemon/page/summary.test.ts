@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-
 import { describePhase } from '../../../../src/app/sentences.ts';
-import type { PullProgress } from '../../../../src/mirror/pass/pull-progress.ts';
+import type { PullProgress } from '../../../../src/mirror/pass/progress.ts';
 import { pullText } from '../../../../src/daemon/page/summary.js';
 
 const PULL: PullProgress = {

@@ -1,11 +1,10 @@
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
 import { describe, expect, it } from 'vitest';
-
 import { createStatusService, roomOn } from '../../../../src/daemon/status/status-service.ts';
 import type { Mirror } from '../../../../src/app/open-mirror.ts';
 import { loadSettings } from '../../../../src/config/load.ts';
 import { createProgressMonitor } from '../../../../src/daemon/supervision/progress-monitor.ts';
-import { PullMonitor } from '../../../../src/mirror/pass/pull-monitor.ts';
+import { PullMonitor } from '../../../../src/mirror/pass/progress.ts';
 import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { published } from '../../../support/builders.ts';
 

@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest';
-
-import type { Action } from '../../../../src/mirror/plan/actions.ts';
-import type { HoldReason } from '../../../../src/mirror/plan/reasons.ts';
+import type { Action, HoldReason } from '../../../../src/mirror/plan/actions.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
 import type { Outcome } from '../../../../src/mirror/plan/record.ts';
 import { exitCodeOfPass } from '../../../../src/mirror/pass/summary.ts';

@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest';
-
-import type { Action, HoldAction, PullAction } from '../../../../src/mirror/plan/actions.ts';
-import type { HoldReason } from '../../../../src/mirror/plan/reasons.ts';
+import type { Action, HoldAction, PullAction, HoldReason } from '../../../../src/mirror/plan/actions.ts';
 import { keepRunningPulls } from '../../../../src/mirror/plan/carried.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
 import { targetKey } from '../../../../src/mirror/upstream/listing.ts';

@@ -1,10 +1,10 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-
 import { fingerprintOfTree } from '../../../../src/mirror/plan/fingerprint.ts';
 import type { Action } from '../../../../src/mirror/plan/actions.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
-import type { PlanInput } from '../../../../src/mirror/plan/plan-input.ts';
+import type { PlanInput } from '../../../../src/mirror/plan/input.ts';
+import type { Published } from '../../../../src/mirror/plan/published.ts';
 import { nextRecord } from '../../../../src/mirror/plan/next-record.ts';
 import { emptyRecord, type Outcome, type TargetRecord } from '../../../../src/mirror/plan/record.ts';
 import {
@@ -14,7 +14,6 @@ import {
   targetKey,
   type WorkbookRow,
 } from '../../../../src/mirror/upstream/listing.ts';
-import type { Published } from '../../../../src/mirror/plan/published.ts';
 import {
   HOUR_MS,
   listing,
@@ -347,7 +346,7 @@ class Execution {
     this.records.set(key, nextRecord(this.records.get(key) ?? emptyRecord(action.target), step, RETRY));
   }
 
-  /** As src/mirror/pass/remember.ts does it. */
+  /** As src/mirror/pass/record.ts does it. */
   private forget(plan: readonly Action[]): void {
     if (!this.polled.repositoriesComplete || this.polled.repositories.length === 0) return;
     const alive = new Set(plan.map(({ target }) => targetKey(target)));

@@ -1,8 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-
 import type { WorkbookRow } from '../../../../src/mirror/upstream/listing.ts';
-import { type ReportedFailures, reportFailures } from '../../../../src/mirror/pass/reported-failures.ts';
+import { type ReportedFailures, reportFailures } from '../../../../src/mirror/pass/reports.ts';
 import { row } from '../../../support/builders.ts';
 
 const FAILED = row({ failure: 2 });

@@ -1,17 +1,13 @@
 import { publishedManifest } from '../store/manifest-file.ts';
 import { removeApprovals } from '../store/requests.ts';
-import type { Action, HoldAction } from '../plan/actions.ts';
+import { type Action, type HoldAction, holdRule } from '../plan/actions.ts';
 import { PATHS_SHOWN, type Approval } from '../plan/guard.ts';
-import { holdRule } from '../plan/reasons.ts';
 import { nextRecord } from '../plan/next-record.ts';
 import { emptyRecord, type Held, queuedRecord, type Outcome, type TargetRecord } from '../plan/record.ts';
 import { owns } from '../plan/shard.ts';
 import { targetKey } from '../upstream/listing.ts';
 import type { RememberedTree } from '../plan/published.ts';
-import type { Execution, Pull } from './execution.ts';
-import type { ActionResult, EndedResult } from './results.ts';
-import type { PassContext } from './context.ts';
-import { tolerateStateFailure } from './state-failures.ts';
+import type { Execution, Pull, ActionResult, EndedResult, PassContext } from './execution.ts';
 
 /** Forgets what is remembered of targets that are no more: retired, or neither listed nor mirrored any longer. */
 export async function forget(
@@ -192,4 +188,16 @@ function isSameHeld(before: Held | null, after: Held | null): boolean {
     before.digest === after.digest &&
     before.deletions === after.deletions
   );
+}
+
+/**
+ * Calls the state store, whose failures cost requests later and do not fail the pass: the store reports them.
+ * @returns the fallback when it failed
+ */
+export async function tolerateStateFailure<T>(call: () => Promise<T>, fallback: T): Promise<T> {
+  try {
+    return await call();
+  } catch {
+    return fallback;
+  }
 }

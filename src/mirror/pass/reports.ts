@@ -1,5 +1,44 @@
-import type { PassEventFields, FlaggedWorkbooks, PassEvent } from './events.ts';
+import { type Cached, cachedSentence } from '../upstream/answers.ts';
 import type { Listing, WorkbookRow } from '../upstream/listing.ts';
+import type { PassEventSink, PassEventFields, FlaggedWorkbooks, PassEvent } from './events.ts';
+import type { ListedTarget } from '../plan/published.ts';
+import { lostTargets } from '../store/target-list.ts';
+
+/** The kinds of findings: wrong answers, caches that gave answers, settings that select nothing, targets that are lost. */
+type Subject = 'problems' | 'cached lists' | 'cached contents' | 'unmatched' | 'lost';
+
+/** Remembers the findings of the pass before, so that nothing is reported again while it lasts. */
+export class ReportedOnce {
+  readonly #known = new Map<Subject, ReadonlySet<string>>();
+
+  /** Takes the findings of a pass. @returns those that the pass before did not have */
+  news(subject: Subject, found: Iterable<string>): string[] {
+    const before = this.#known.get(subject);
+    const now = new Set(found);
+    this.#known.set(subject, now);
+    return [...now].filter((each) => before?.has(each) !== true);
+  }
+}
+
+/** Reports a cache that gave an answer in place of the service: once, and not again because its answer has another age. */
+export function reportCached(
+  {
+    reported,
+    emit,
+    now,
+  }: { readonly reported: ReportedOnce; readonly emit: PassEventSink; readonly now: () => number },
+  subject: 'cached lists' | 'cached contents',
+  cached: Cached | null,
+): void {
+  if (reported.news(subject, cached === null ? [] : [cached.via ?? '']).length === 0 || cached === null)
+    return;
+  emit({ name: 'listing.problem', problem: cachedSentence(cached, now()) });
+}
+
+/** The faults of the service's lists, a cache that gave them among these; a sentence each. @param nowMs milliseconds since the epoch */
+export function problemsOf({ problems, cached }: Listing, nowMs: number): readonly string[] {
+  return cached === null ? problems : [...problems, cachedSentence(cached, nowMs)];
+}
 
 /** A failure of a workbook that was reported: at which version and count. */
 export interface ReportedFailure {
@@ -80,4 +119,24 @@ function named(rows: readonly WorkbookRow[]): FlaggedWorkbooks {
     count: rows.length,
     first: first.map(({ id, versionId, branch }) => ({ workbookId: id, versionId, branch })),
   };
+}
+
+/**
+ * Reports the targets that are gone with their manifests, each once for as long as it stays so: nothing else on the disk tells of
+ * them, and the plan takes them for new ones.
+ */
+export async function reportLost({
+  store,
+  emit,
+  reported,
+}: {
+  readonly store: Parameters<typeof lostTargets>[0];
+  readonly emit: PassEventSink;
+  readonly reported: ReportedOnce;
+}): Promise<readonly ListedTarget[]> {
+  const { lost, problem } = await lostTargets(store);
+  if (problem !== null) emit({ name: 'inventory.damaged', problem });
+  const paths = lost.map(({ path }) => path);
+  for (const target of reported.news('lost', paths)) emit({ name: 'target.lost', target });
+  return lost;
 }
