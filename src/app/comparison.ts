@@ -63,7 +63,6 @@ function planWithout(
     unreadable,
     records: new Map(),
     approvals: new Map(),
-    drifted: new Set(),
     policy: {
       ...policy,
       selection: { ...policy.selection, selects: () => true },

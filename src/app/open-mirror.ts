@@ -14,6 +14,7 @@ import type { PassPolicy } from '../mirror/pass/pass.ts';
 import { PullMonitor } from '../mirror/pass/progress.ts';
 import { connect, type InstallationMemory, recallInstallation, rememberer } from './installation.ts';
 import { checkCommands, publishGateOf } from './command-hooks.ts';
+import { noteRestored } from './drift-notes.ts';
 import { openRecalledState } from './open-reader.ts';
 
 type MirrorSettings = SettingsFor<'service' | 'directory'>;
@@ -81,16 +82,11 @@ export interface PreparedSettings {
 /** Opens the directory for writing, and locks it. @throws MirrorError `directory.*` */
 export function openMirrorStore(
   settings: SettingsFor<'directory'>,
-  {
-    onProgress = () => {},
-    adopt = false,
-    monitor,
-  }: Pick<MirrorOptions, 'onProgress' | 'adopt' | 'monitor'> = {},
+  { onProgress = () => {}, adopt = false }: Pick<MirrorOptions, 'onProgress' | 'adopt'> = {},
 ): Promise<MirrorStore> {
   return openStore({
     onProgress,
     adopt,
-    onScanned: (done, total) => monitor?.scanned(done, total),
     directory: settings.directory,
     ...(settings.shard === undefined ? {} : { shard: settings.shard }),
     publish: settings.publish,
@@ -127,10 +123,11 @@ export async function openMirror(
   options: MirrorOptions = {},
 ): Promise<Mirror> {
   const { monitor = new PullMonitor(), outlastsPasses = false, beginWork, onProgress = () => {} } = options;
-  const store = await openMirrorStore(settings, { ...options, monitor });
+  const store = await openMirrorStore(settings, options);
   try {
     tellOpened(store, emit);
     const { state } = await openRecalledState(settings, store, false, emit);
+    await noteRestored({ store, state }, Date.now(), (done, total) => monitor.scanned(done, total));
     let onPublished: PassContext['onPublished'] = () => {};
     const queue = new PullQueue<EndedResult>(outlastsPasses, undefined, beginWork);
     const lasting = {

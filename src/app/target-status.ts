@@ -1,8 +1,8 @@
-import type { DriftSummary } from '../mirror/store/verify/drift.ts';
 import { isAhead, latestKnown, latestUntil } from '../lib/time/wrong-clock.ts';
 import { comparisonPeriodMs, fullCheckDueMs } from '../mirror/plan/full-check.ts';
 import {
   aboutTree,
+  type DriftNote,
   emptyRecord,
   type Failure,
   type Held,
@@ -11,7 +11,6 @@ import {
   type TargetRecord,
 } from '../mirror/plan/record.ts';
 import { targetKey, branchSegment } from '../mirror/upstream/listing.ts';
-import type { DriftNotes } from '../mirror/state/state.ts';
 import type { Selection } from '../mirror/plan/input.ts';
 import type { Published } from '../mirror/plan/published.ts';
 
@@ -60,18 +59,15 @@ export interface TargetStatus {
   readonly sizeBytes: number;
   readonly failure: Failure | null;
   readonly held: Held | null;
-  readonly drift: DriftNote | null;
+  readonly drift: Drift | null;
   /** When a person brought the tree back from the history, if the service has not had it since. */
   readonly restoredAtMs: number | null;
   /** Workbooks that the list shows and that the contents lack, see `Manifest.missing`. */
   readonly missingWorkbooks: readonly string[];
 }
 
-/** A tree that was found to differ from its manifest. */
-export interface DriftNote extends DriftSummary {
-  /** Milliseconds since the epoch. */
-  readonly sinceMs: number;
-}
+/** How a tree differs from its manifest, and since when that is known. */
+type Drift = Omit<DriftNote, 'needsRepair'>;
 
 /** The settings by which states are judged. Durations in milliseconds. */
 export interface StatusPolicy {
@@ -84,7 +80,6 @@ export interface StatusPolicy {
 export function statusOfTargets(
   published: readonly Published[],
   remembered: ReadonlyMap<string, TargetRecord>,
-  drift: DriftNotes,
   policy: StatusPolicy,
   nowMs: number,
 ): TargetStatus[] {
@@ -93,7 +88,7 @@ export function statusOfTargets(
   const statuses = published.map((tree) => {
     const target = { repositoryId: tree.repository.id, branch: tree.branch };
     seen.add(targetKey(target));
-    return publishedStatus(tree, records.get(targetKey(target)) ?? null, drift[tree.path], policy, nowMs);
+    return publishedStatus(tree, records.get(targetKey(target)) ?? null, policy, nowMs);
   });
   for (const [key, record] of records) {
     if (!seen.has(key)) statuses.push(unpublishedStatus(record, policy, nowMs));
@@ -104,7 +99,6 @@ export function statusOfTargets(
 function publishedStatus(
   tree: Published,
   remembered: TargetRecord | null,
-  note: DriftNote | undefined,
   policy: StatusPolicy,
   nowMs: number,
 ): TargetStatus {
@@ -117,7 +111,7 @@ function publishedStatus(
   const isRestored = tree.restoredAtMs !== null && (record.verifiedAtMs ?? 0) <= tree.restoredAtMs;
   const isUnproven = isRestored || record.decisions[0]?.reason === 'row-unreadable';
   const isStale = isOlder(verifiedAtMs, policy.maxStalenessMs, nowMs) || !tree.treePresent || isUnproven;
-  const drift = note !== undefined && !isComparedSince(note, record, nowMs) ? note : null;
+  const drift = driftOf(record, nowMs);
   return {
     target: tree.path,
     repository: tree.repository.fullName,
@@ -140,9 +134,15 @@ function publishedStatus(
   };
 }
 
-/** Whether the whole tree was compared after it was found to differ: that has put it right. Of a time in the future nothing is known. */
-function isComparedSince({ sinceMs }: DriftNote, { checkedAtMs }: TargetRecord, nowMs: number): boolean {
-  return checkedAtMs !== null && (isAhead(nowMs, sinceMs) || sinceMs <= checkedAtMs);
+/**
+ * How the tree of a target differs; null where it was compared whole after that was found, which has repaired it. A time in the future
+ * proves nothing.
+ */
+function driftOf({ drift, checkedAtMs }: TargetRecord, nowMs: number): Drift | null {
+  if (drift === null) return null;
+  const { needsRepair: _needsRepair, ...shown } = drift;
+  const isRepaired = checkedAtMs !== null && (isAhead(nowMs, drift.sinceMs) || drift.sinceMs <= checkedAtMs);
+  return isRepaired ? null : shown;
 }
 
 function unpublishedStatus(record: TargetRecord, policy: StatusPolicy, nowMs: number): TargetStatus {
@@ -234,7 +234,7 @@ function publishedState(
   return treePresent || (state !== 'fresh' && state !== 'stale') ? state : 'damaged';
 }
 
-function stateOf(record: TargetRecord, isStale: boolean, drift: DriftNote | null): TargetState {
+function stateOf(record: TargetRecord, isStale: boolean, drift: Drift | null): TargetState {
   const { failure } = record;
   if (failure !== null) {
     if (failure.action === 'quarantine') return 'quarantined';

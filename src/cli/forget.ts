@@ -170,9 +170,7 @@ async function forgetNow(
   for (const { target, id } of entries) {
     const manifest = await publishedManifest(store.layout, target);
     if (manifest !== null && targetKey(idOf(manifest)) === targetKey(id)) await retireTree(store, target);
-    store.drifted.delete(target);
   }
-  await store.drifted.save();
   const { lost } = await lostTargets(store);
   await saveTargets(
     store,

@@ -13,8 +13,6 @@ import { ownCommand } from '../lib/text/own-command.ts';
 import { describeDifferences } from './differences.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { SelectionCheck } from '../mirror/plan/listing-checks.ts';
-import { onDisk } from '../lib/errors/disk-errors.ts';
-import { readDriftNote } from '../mirror/store/verify/drifted-trees.ts';
 import { planPass } from '../mirror/pass/pass.ts';
 import { policyOf } from '../app/open-mirror.ts';
 import { openReader } from '../app/open-reader.ts';
@@ -51,8 +49,7 @@ async function plan(settings: SettingsFor<'service' | 'directory'>, withFiles: b
   const { signal, stopListening } = abortOnSignal();
   try {
     const listing = await client.poll(signal, true);
-    const drifted = new Set(await onDisk('reading what differs', () => readDriftNote(store.layout)));
-    const context = { store, state, emit: tellEvent, now: Date.now, drifted };
+    const context = { store, state, emit: tellEvent, now: Date.now };
     const planned = await planPass(context, policyOf(settings), listing, new Map(), true);
     const { plan: actions, selection } = planned;
     const factsFor = repositoryFacts(listing, actions);

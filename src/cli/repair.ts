@@ -9,10 +9,10 @@ import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import { layoutOf } from '../mirror/store/layout.ts';
 import { repairFromDisk } from '../mirror/store/verify/repair.ts';
 import type { MirrorStore } from '../mirror/store/disk.ts';
-import { manifestPaths } from '../mirror/store/inventory.ts';
 import { runPass } from '../mirror/pass/pass.ts';
 import { tolerateStateFailure } from '../mirror/pass/record.ts';
 import { openMirror, openMirrorStore } from '../app/open-mirror.ts';
+import { noteDrift, noteForRepair } from '../app/drift-notes.ts';
 import { openStateOf, refuseMissing } from '../app/open-reader.ts';
 import { linesOf } from './output.ts';
 import type { CommandProgress } from './sync.ts';
@@ -53,7 +53,7 @@ export async function repair(
       signal.throwIfAborted();
       if (isRepaired) fromDisk.push(path);
     }
-    await forgetDrift(settings, store, fromDisk, progress.sink);
+    await noteRepaired(settings, store, fromDisk, progress.sink);
     inventoryWritten = (await lostTargets(store)).problem !== null;
     if (inventoryWritten) await saveTargets(store, []);
   } finally {
@@ -98,25 +98,27 @@ function unlessLeased(error: unknown): false {
   return false;
 }
 
-/** `status` no longer calls them changed: nobody else would take that back while no daemon runs. */
-async function forgetDrift(
+/** Notes that trees are right again: a daemon would find that, but none runs. */
+async function noteRepaired(
   settings: SettingsFor<'directory'>,
   store: MirrorStore,
   paths: readonly string[],
   emit: EventSink,
 ): Promise<void> {
   if (paths.length === 0) return;
-  const forget = async (): Promise<void> => {
+  const note = async (): Promise<void> => {
     const state = await openStateOf(settings, store, false, emit);
     try {
-      const left = Object.entries(await state.drift()).filter(([path]) => !paths.includes(path));
-      await state.saveDrift(Object.fromEntries(left));
+      for (const path of paths) await noteDrift({ store, state }, path, null);
     } finally {
       await state.close();
     }
   };
-  await tolerateStateFailure(forget, undefined);
+  await tolerateStateFailure(note, undefined);
 }
+
+/** The differences of a tree that was verified, byte by byte. */
+const BYTES = [{ path: '.', kind: 'modified', what: ['bytes'] }] as const;
 
 async function pull(
   settings: SettingsFor<'service' | 'directory'>,
@@ -126,9 +128,8 @@ async function pull(
 ): Promise<void> {
   const mirror = await openMirror(settings, sink, { monitor });
   try {
-    // What is lost with its manifest is new to the plan, and need not be noted as changed.
-    const present = new Set(await manifestPaths(mirror.store.layout));
-    for (const path of paths) if (present.has(path)) mirror.store.drifted.add(path);
+    // A target that is lost with its manifest is new to the plan, and has nothing to note.
+    for (const path of paths) await noteForRepair(mirror, path, BYTES, Date.now());
     await runPass(mirror.context, mirror.policy, 'command', signal);
     await mirror.rememberInstallation();
   } finally {

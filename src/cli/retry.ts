@@ -60,10 +60,9 @@ export async function retry(
   await becomeOwnerOf(settings.directory);
   return withReader(settings, async ({ store, state }) => {
     const records = await state.records();
-    const drift = await state.drift();
     const policy = statusPolicyOf(settings);
     const { published } = await store.inventory.read();
-    const statuses = statusOfTargets(published, records, drift, policy, Date.now());
+    const statuses = statusOfTargets(published, records, policy, Date.now());
     const waiting = statuses.filter(({ failure }) => failure !== null).map(({ target }) => target);
     const { mirror, lockFile } = store.layout;
     const known = statuses.map(({ target }) => target);

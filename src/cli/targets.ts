@@ -40,13 +40,12 @@ export interface KnownTargets {
 /** Reads the status of all targets, also where the state cache cannot be read. */
 export async function readTargets(
   settings: SettingsFor<'directory'>,
-  { store, state, records }: MirrorReader,
+  { store, records }: MirrorReader,
 ): Promise<KnownTargets> {
   const policy = statusPolicyOf(settings);
   const nowMs = Date.now();
-  const drift = await tolerantly(() => state.drift(), {});
   // After the records, which were read when the state was opened: of what is published meanwhile there would be none, and it would seem to wait.
   const { published } = await store.inventory.read();
-  const statuses = statusOfTargets(published, records, drift, policy, nowMs);
+  const statuses = statusOfTargets(published, records, policy, nowMs);
   return { nowMs, maxStalenessMs: policy.maxStalenessMs, published, records, statuses };
 }

@@ -231,7 +231,7 @@ async function passUntilStopped(
   control.onHangUp = async () => {
     void http.tryAgain();
     await supervision.whileReloading(settings.check);
-    drift.repairAll();
+    await drift.repairAll();
     loop.trigger('signal');
   };
   daemon.output.report();

@@ -120,13 +120,6 @@ describe('the commands that look', () => {
     expect((await run(['plan'], embedded.settings)).stdout).toContain('Nothing would be pulled.');
   });
 
-  it('plan names the trees that a pass before left to be put right', async () => {
-    const embedded = await startEmbedded();
-    await run(['sync'], embedded.settings);
-    await writeFile(join(embedded.directory, '.workbook-mirror/drifted.json'), '["Accounting/main"]');
-    expect((await run(['plan'], embedded.settings)).stdout).toMatch(/pull\s+drift .*Accounting\/main/);
-  });
-
   it('status and why tell how things stand and why', async () => {
     const embedded = await startEmbedded();
     const before = await run(['status'], embedded.settings);

@@ -202,7 +202,6 @@ export function planInput(fields: Partial<PlanInput> = {}): PlanInput {
     records: new Map(),
     approvals: new Map(),
     unreadable: new Set(),
-    drifted: new Set(),
     policy: planPolicy(),
     nowMs: NOW_MS,
     urgent: false,

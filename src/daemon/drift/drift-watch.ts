@@ -1,10 +1,10 @@
 import { relative } from 'node:path';
 import type { SettingsFor } from '../../config/schema.ts';
-import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import type { EventSink } from '../../app/events.ts';
 import { tolerateStateFailure } from '../../mirror/pass/record.ts';
-import type { DriftNote } from '../../app/target-status.ts';
+import { driftNotesIn, noteDrift } from '../../app/drift-notes.ts';
+import type { DriftNote } from '../../mirror/plan/record.ts';
 import type { DirectoryLayout } from '../../mirror/store/layout.ts';
 import { summariseDrift } from '../../mirror/store/verify/drift.ts';
 import type { Mirror } from '../../app/open-mirror.ts';
@@ -16,7 +16,7 @@ export interface DriftWatch {
   /** Sets the listener that is called, from now on, when a tree is to be repaired at once. */
   readonly onRepair: (repairNow: () => void) => void;
   /** Has everything that is known to differ put right with the next pass. */
-  readonly repairAll: () => void;
+  readonly repairAll: () => Promise<void>;
   /** To be called after every pass. */
   readonly afterPass: () => void;
   readonly close: () => Promise<void>;
@@ -36,17 +36,17 @@ export async function startDriftWatch(
 ): Promise<DriftWatch> {
   const nothing = (): void => {};
   if (drift === 'off')
-    return { onRepair: nothing, repairAll: nothing, afterPass: nothing, close: () => Promise.resolve() };
+    return {
+      onRepair: nothing,
+      repairAll: () => Promise.resolve(),
+      afterPass: nothing,
+      close: () => Promise.resolve(),
+    };
   const { store, state } = mirror;
-  const notes = new Map(Object.entries(await tolerateStateFailure(state.drift, {})));
+  const notes = driftNotesIn(await tolerateStateFailure(state.records, new Map()));
   const onUnseen = (error: unknown): void => emit({ name: 'drift.unwatched', ...eventFailure(error) });
   let repairNow = nothing;
-  const { saved, ...reporter } = createReporter(
-    drift === 'repair' ? () => repairNow() : null,
-    notes,
-    mirror,
-    emit,
-  );
+  const reporter = createReporter(drift === 'repair' ? () => repairNow() : null, notes, mirror, emit);
   const monitor = createDriftMonitor({
     store,
     ...reporter,
@@ -60,8 +60,8 @@ export async function startDriftWatch(
     onRepair: (listener) => {
       repairNow = listener;
     },
-    repairAll: () => {
-      for (const target of notes.keys()) store.drifted.add(target);
+    repairAll: async () => {
+      for (const [target, note] of notes) await noteDrift(mirror, target, { ...note, needsRepair: true });
     },
     afterPass: () => {
       const isComplete = trees.isComplete();
@@ -71,7 +71,6 @@ export async function startDriftWatch(
     },
     close: async () => {
       await monitor.close();
-      await saved();
       await trees.close();
     },
   };
@@ -99,22 +98,18 @@ function startWatching(
 function createReporter(
   repairNow: (() => void) | null,
   notes: Map<string, DriftNote>,
-  { store, state, context }: Mirror,
+  mirror: Mirror,
   emit: EventSink,
-): Pick<DriftOptions, 'onDrift' | 'onWhole'> & { readonly saved: () => Promise<void> } {
+): Pick<DriftOptions, 'onDrift' | 'onWhole'> {
   const repairedAtMs = new Map<string, number>();
-  const saves = createSerialQueue();
-  const write = (): Promise<void> => state.saveDrift(Object.fromEntries(notes));
-  const save = (): Promise<void> => saves.run(() => tolerateStateFailure(write, undefined));
   return {
-    saved: saves.done,
     onDrift: async (target, differences) => {
       const summary = summariseDrift(differences);
       emit({ name: 'target.drifted', target, ...summary });
-      notes.set(target, { ...summary, sinceMs: context.now() });
-      await save();
+      const note = { ...summary, sinceMs: mirror.context.now(), needsRepair: repairNow !== null };
+      notes.set(target, note);
+      await noteDrift(mirror, target, note);
       if (repairNow === null) return;
-      store.drifted.add(target);
       const lastMs = repairedAtMs.get(target);
       repairedAtMs.set(target, performance.now());
       if (lastMs === undefined || performance.now() - lastMs > REPAIR_PAUSE_MS) repairNow();
@@ -122,8 +117,7 @@ function createReporter(
     onWhole: async (target) => {
       emit({ name: 'target.whole', target });
       notes.delete(target);
-      store.drifted.delete(target);
-      await save();
+      await noteDrift(mirror, target, null);
     },
   };
 }

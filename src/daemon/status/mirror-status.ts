@@ -53,7 +53,6 @@ type News = 'none' | 'some' | 'much';
 interface Reading extends Pick<MirrorStatus, 'stateFailure'> {
   readonly published: readonly Published[];
   readonly records: Awaited<ReturnType<State['records']>>;
-  readonly drift: Awaited<ReturnType<State['drift']>>;
   /** On the clock that never jumps, in milliseconds. */
   readonly readAtMs: number;
   readonly tookMs: number;
@@ -62,13 +61,12 @@ interface Reading extends Pick<MirrorStatus, 'stateFailure'> {
 /** The parts of a mirror that are read. */
 interface MirrorParts {
   readonly store: Pick<MirrorStore, 'inventory'>;
-  readonly state: Pick<State, 'records' | 'drift'>;
+  readonly state: Pick<State, 'records'>;
 }
 
 const NOTHING_READ: Reading = {
   published: [],
   records: new Map(),
-  drift: {},
   stateFailure: null,
   readAtMs: Number.NEGATIVE_INFINITY,
   tookMs: 0,
@@ -102,10 +100,10 @@ export function createMirrorStatusReader(
   };
   const read = async (isAnew: boolean): Promise<MirrorStatus> => {
     if (isAnew || isDue(reading)) await refresh();
-    const { published, records, drift, stateFailure } = reading;
+    const { published, records, stateFailure } = reading;
     const policy = policyFor(current());
     const nowMs = Date.now();
-    const targets = statusOfTargets(published, records, drift, policy, nowMs);
+    const targets = statusOfTargets(published, records, policy, nowMs);
     const isListed = stateFailure === null && wasListed && listed.isListed;
     const readiness = readinessOf(targets, { isListed, selectsNothing: listed.selectsNothing });
     return { policy, nowMs, targets, readiness, stateFailure };
@@ -123,18 +121,13 @@ export function createMirrorStatusReader(
 async function readMirror({ store, state }: MirrorParts, before: Reading): Promise<Reading> {
   const startMs = performance.now();
   const { published } = await store.inventory.read();
-  const failures: MirrorError[] = [];
-  const keep = <Known>(known: Known): ((error: unknown) => Known) => {
-    return (error) => {
-      failures.push(toMirrorError(error));
-      return known;
-    };
-  };
-  const records = await state.records().catch(keep(before.records));
-  const drift = await state.drift().catch(keep(before.drift));
-  const [stateFailure = null] = failures;
+  let stateFailure: MirrorError | null = null;
+  const records = await state.records().catch((error: unknown) => {
+    stateFailure = toMirrorError(error);
+    return before.records;
+  });
   const readAtMs = performance.now();
-  return { published, records, drift, stateFailure, readAtMs, tookMs: readAtMs - startMs };
+  return { published, records, stateFailure, readAtMs, tookMs: readAtMs - startMs };
 }
 
 /** Remembers what a function gave for the last argument: how long a schedule pauses at most is much to reckon. */

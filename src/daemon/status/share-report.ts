@@ -24,10 +24,9 @@ export async function tellShare(
   try {
     const { published } = await store.inventory.read();
     const records = await tolerateStateFailure(state.records, new Map());
-    const drift = await tolerateStateFailure(state.drift, {});
     const policy = statusPolicyOf(settings);
     const nowMs = Date.now();
-    const targets = statusOfTargets(published, records, drift, policy, nowMs);
+    const targets = statusOfTargets(published, records, policy, nowMs);
     const report = reportOf(shard, targets, {
       directoryId: store.id,
       host: hostname(),

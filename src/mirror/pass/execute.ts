@@ -106,8 +106,6 @@ async function moveTarget(execution: Execution, action: Action, from: string): P
     const manifest = await publishedManifest(context.store.layout, from);
     if (manifest === null) return null;
     await moveTree(context.store, from, action.path, renamed(manifest, action.repository), execution.signal);
-    // What is to be put right stands elsewhere now.
-    context.store.drifted.move(from, action.path);
     context.emit({ name: 'target.moved', from, target: action.path });
     return null;
   } catch (error) {

@@ -64,16 +64,13 @@ export async function runPass(
     const listing = await context.service.poll(signal, URGENT.has(trigger));
     context.emit({ name: 'listing.read', ...flaggedIn(listing) });
     const problems = await reportUpstream(context, listing);
-    // A repair that goes on and is called off by the plan is still to be done, wherever its tree stands then.
-    const planContext = { ...context, drifted: new Set(context.store.drifted.paths()) };
     await context.store.lock.check();
-    const planned = await planPass(planContext, policy, listing, takeOver(context), URGENT.has(trigger));
+    const planned = await planPass(context, policy, listing, takeOver(context), URGENT.has(trigger));
     const { selection } = planned;
     reportSelection(context, selection);
     const results = await executePlan(context, policy, listing, planned, signal);
     await context.store.lock.check();
     await removeRetries(context.store.layout, ownRetries(context, planned));
-    await context.store.drifted.save();
     // Before the history loses anything: what left the mirror since the inventory was written counts as lost without it.
     await saveTargets(context.store, stillAwaited(lost, listing, results), listing.address);
     await sweepTrees(context, listing, signal);
@@ -116,8 +113,6 @@ function ownRetries(
 export interface PlanContext extends Pick<PassContext, 'emit' | 'now'> {
   readonly store: StoreReader;
   readonly state: Pick<State, 'records'>;
-  /** Paths of the trees that are to be put right. */
-  readonly drifted: ReadonlySet<string>;
 }
 
 /**
@@ -154,7 +149,6 @@ export async function planPass(
     unreadable: new Set(unreadable),
     records,
     approvals,
-    drifted: context.drifted,
     policy,
     nowMs,
     urgent,

@@ -31,6 +31,7 @@ import { notFound } from './gone.ts';
 import { lastLease } from '../store/leases/lease.ts';
 import { isSameTree, needsPublishing, newManifest, rowsAbout } from './new-manifest.ts';
 import { reportCached } from './reports.ts';
+import { tolerateStateFailure } from './record.ts';
 import { lookAtPublished, type PublishedState } from './published-state.ts';
 import { discardStage, type Stage, stageOn } from '../store/publish/stage.ts';
 import { publishStage, type Repair } from '../store/publish/publish.ts';
@@ -184,7 +185,7 @@ async function publishChanges(
 
 /** Passes a new state to `beforePublish`, which may refuse it. A tree that it changed is put right by the next pass. */
 async function askBefore(
-  { context: { beforePublish, store, emit }, signal }: Pull,
+  { context: { beforePublish, store, state: memory, emit, now }, action, signal }: Pull,
   stage: Stage,
   state: NewState,
 ): Promise<void> {
@@ -202,8 +203,10 @@ async function askBefore(
     const options = { depth: 'facts', signal } as const;
     const { differences } = await examinePublished(store.layout, target, previous.files, options);
     if (differences.length > 0) {
-      store.drifted.add(target);
-      emit({ name: 'target.drifted', target, ...summariseDrift(differences) });
+      const summary = summariseDrift(differences);
+      const note = { ...summary, sinceMs: now(), needsRepair: true };
+      await tolerateStateFailure(() => memory.saveDrift(action.target, target, note), undefined);
+      emit({ name: 'target.drifted', target, ...summary });
     }
   }
   if (refusals.length > 0) throw refusals[0];

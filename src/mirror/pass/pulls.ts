@@ -7,7 +7,7 @@ import { type Listing, targetKey } from '../upstream/listing.ts';
 import type { Execution, Pull, RepositoryFacts, ActionResult, EndedResult } from './execution.ts';
 import type { BegunPull, QueuedPull } from './queue.ts';
 import { pullTarget } from './pull.ts';
-import { recordPull, recordQueued } from './record.ts';
+import { recordPull, recordQueued, tolerateStateFailure } from './record.ts';
 
 /**
  * Pulls targets in the order of the queue, and records what becomes of each, for as long as the queue makes the pass wait.
@@ -131,12 +131,12 @@ function beginPull(pull: Pull, leaveSignals: () => void): BegunPull<EndedResult>
 /** Pulls a target and records the outcome. Repairs known differences in its tree at the same time. */
 async function pullAndRecord(pull: Pull, onEnd: (result: string) => void): Promise<EndedResult> {
   const { context } = pull;
-  const endRepair = beginRepair(pull);
   let became = '';
   try {
     const { result, news } = await pullTarget(pull);
     became = result.outcome.kind;
     await recordPull(pull, result);
+    if (became === 'pulled') await endRepair(pull);
     // Emitted after recording: a listener that reads the records must find the news there.
     for (const event of news) context.emit(event);
     return result;
@@ -145,17 +145,17 @@ async function pullAndRecord(pull: Pull, onEnd: (result: string) => void): Promi
     became = code === 'pass.abandoned' ? 'called off' : code;
     throw error;
   } finally {
-    endRepair(became === 'pulled');
     onEnd(became);
   }
 }
 
 /**
- * Begins the repair of a drifted tree if the pull is thorough enough; returns a function to call with whether the tree is right.
- * A shallow pull does not find every difference: one found after the plan was made waits for the next pass.
+ * Notes that a thorough pull has repaired a tree. A shallow pull does not find every difference, and one that was found since the pull
+ * began waits for the next pass.
  */
-function beginRepair({ context: { store }, action }: Pull): (isRight: boolean) => void {
+async function endRepair({ context: { state }, action, record: { drift } }: Pull): Promise<void> {
   const isThorough = action.depth === 'bytes' || action.published === null;
-  const path = action.moveFrom === null ? (action.published?.path ?? action.path) : action.path;
-  return isThorough ? store.drifted.beginRepair(path) : () => {};
+  if (!isThorough || drift === null) return;
+  const { target, path } = action;
+  await tolerateStateFailure(() => state.saveDrift(target, path, null, drift), undefined);
 }

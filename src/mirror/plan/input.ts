@@ -62,8 +62,6 @@ export interface PlanInput {
   /** By {@link targetKey}; none of their times lies in the future. */
   readonly records: ReadonlyMap<string, TargetRecord>;
   readonly approvals: Approvals;
-  /** Paths of trees that were found to differ from their manifests. */
-  readonly drifted: ReadonlySet<string>;
   readonly policy: PlanPolicy;
   /** Milliseconds since the epoch. */
   readonly nowMs: number;

@@ -194,7 +194,7 @@ function decidePull(candidate: Candidate, record: TargetRecord, input: PlanInput
   const reason = pullReason(candidate, published, record, input, settled);
   if (reason === null) return keep(candidate, 'unchanged', input);
   const isExaminationDue = isCheckDue(candidate.target, record, published, input);
-  const depth = isExaminationDue || input.drifted.has(published.path) ? 'bytes' : 'facts';
+  const depth = isExaminationDue || record.drift?.needsRepair === true ? 'bytes' : 'facts';
   const byWorkbook = depth === 'facts' ? answersByWorkbook(candidate, reason, input) : 'no';
   return { ...pull(candidate, reason, input, settled), depth, byWorkbook };
 }
@@ -226,7 +226,7 @@ function pullReason(
   settled: boolean,
 ): PullReason | null {
   if (!published.treePresent) return 'tree-missing';
-  if (input.drifted.has(published.path)) return 'drift';
+  if (record.drift?.needsRepair === true) return 'drift';
   if (candidate.rows !== null && published.fingerprint !== digestOf(candidate)) return 'versions-changed';
   if (record.missingPasses > 0) return 'confirm-gone';
   if (!published.settled && settled) return 'processing-finished';

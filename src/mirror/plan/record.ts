@@ -5,6 +5,7 @@ import type { Doubt } from './contradictions.ts';
 import type { HeldDeletion } from './guard.ts';
 import type { RememberedTree } from './published.ts';
 import type { TargetId } from '../upstream/listing.ts';
+import type { DriftSummary } from '../store/verify/drift.ts';
 
 /** Why the last attempt at a target failed, and when the next one is due. Times in milliseconds since the epoch. */
 export interface Failure {
@@ -43,6 +44,14 @@ export interface Decision {
   readonly firstAtMs: number;
 }
 
+/** How a published tree was found to differ from its manifest. */
+export interface DriftNote extends DriftSummary {
+  /** When it was found to differ in this way, in milliseconds since the epoch. */
+  readonly sinceMs: number;
+  /** Whether the next pass is to repair it; otherwise the next full check does. */
+  readonly needsRepair: boolean;
+}
+
 /** The memory of a target beside its manifest. Losing it costs requests, never data. */
 export interface TargetRecord {
   readonly target: TargetId;
@@ -69,6 +78,8 @@ export interface TargetRecord {
   readonly doubt: Doubt | null;
   /** The deletion that waits for `approve`. */
   readonly held: Held | null;
+  /** Null for a tree that is what its manifest says, as far as is known. */
+  readonly drift: DriftNote | null;
   /** The latest first. */
   readonly decisions: readonly Decision[];
 }
@@ -92,6 +103,7 @@ export function emptyRecord(target: TargetId, repository = ''): TargetRecord {
     failure: null,
     doubt: null,
     held: null,
+    drift: null,
     decisions: [],
   };
 }

@@ -5,7 +5,7 @@ import type { Keyv } from 'keyv';
 import type { z } from 'zod';
 
 import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
-import type { TargetRecord } from '../plan/record.ts';
+import { type DriftNote, emptyRecord, type TargetRecord } from '../plan/record.ts';
 import { type TargetId, targetKey } from '../upstream/listing.ts';
 import type { Attempt } from './attempt.ts';
 import { type lastPassSchema, storedRecordSchema } from './schemas.ts';
@@ -67,17 +67,42 @@ export class RecordStore {
     });
   }
 
-  /** Saves the records that say something new. */
+  /** Saves the records that say something new. What is noted of drift stays: {@link saveDrift} changes it. */
   async save(records: readonly TargetRecord[]): Promise<void> {
     if (records.length === 0) return;
     await this.#inTurn(async () => {
       const { listedAtMs } = this.#contents ?? { listedAtMs: Number.POSITIVE_INFINITY };
-      const wanted = new Map(
-        records.map((record) => [targetKey(record.target), storedRecord(record, listedAtMs)]),
-      );
       const known = this.#contents?.records;
+      const withDrift = (record: TargetRecord): TargetRecord =>
+        known === undefined
+          ? record
+          : { ...record, drift: known.get(targetKey(record.target))?.drift ?? null };
+      const wanted = new Map(
+        records.map((record) => [targetKey(record.target), storedRecord(withDrift(record), listedAtMs)]),
+      );
       const news = [...wanted].filter(([key, record]) => !isKnown(record, known?.get(key)));
       await this.#write(news.map(([, record]) => record));
+    });
+  }
+
+  /**
+   * Notes that a published tree differs from its manifest, or that it does not. A pass that began before does not undo it.
+   * @param path of the target, as below `mirror/`
+   * @param note null where the tree is right
+   * @param replaced the note that this one replaces, a later one stays; left out for any
+   */
+  async saveDrift(
+    target: TargetId,
+    path: string,
+    note: DriftNote | null,
+    replaced?: DriftNote,
+  ): Promise<void> {
+    await this.#inTurn(async () => {
+      const { records } = (this.#contents ??= await this.#readContents());
+      const repository = path.slice(0, path.lastIndexOf('/'));
+      const stored = records.get(targetKey(target)) ?? standing(emptyRecord(target, repository));
+      if (replaced !== undefined && stored.drift?.sinceMs !== replaced.sinceMs) return;
+      if (!isDeepStrictEqual(stored.drift, note)) await this.#write([{ ...stored, drift: note }]);
     });
   }
 

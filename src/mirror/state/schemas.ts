@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { ERROR_RULES, type ErrorCode } from '../../lib/errors/errors.ts';
 import { isTargetPath } from '../../lib/paths/file-name.ts';
 import type { Doubt } from '../plan/contradictions.ts';
+import type { DriftNote } from '../plan/record.ts';
 import { checkOf, type TreeSummary } from '../plan/published.ts';
 import { TRIGGERS } from '../pass/events.ts';
 
@@ -89,6 +90,15 @@ export const shareReportSchema = z.object({
   oldestVerifiedAtMs: z.number().nullable(),
 });
 
+const driftSchema = z.object({
+  sinceMs: time,
+  needsRepair: z.boolean(),
+  added: count,
+  missing: count,
+  modified: count,
+  first: z.string(),
+}) satisfies z.ZodType<DriftNote>;
+
 /** A record as it is kept, see `StoredRecord`; anything else counts as none. Compiled, as there are many. */
 export const storedRecordSchema = z.compile(
   z.object({
@@ -105,6 +115,7 @@ export const storedRecordSchema = z.compile(
     failure: failureSchema.nullable(),
     doubt: doubtSchema.nullable().default(null).catch(null),
     held: heldSchema.nullable().default(null),
+    drift: driftSchema.nullable().default(null).catch(null),
     decisions: z.array(
       z.object({
         kind: z.string(),
@@ -124,18 +135,6 @@ export const reportedFailuresSchema = z.record(
 );
 
 const trigger = z.enum(TRIGGERS);
-
-/** Trees that were found to differ from their manifests, by target. */
-export const driftSchema = z.record(
-  target,
-  z.object({
-    sinceMs: time,
-    added: z.number(),
-    missing: z.number(),
-    modified: z.number(),
-    first: z.string(),
-  }),
-);
 
 /** The numbers of a pass. */
 export const passSummarySchema = z.object({

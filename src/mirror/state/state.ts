@@ -11,7 +11,6 @@ import { openRemote } from './remote.ts';
 import { createShares } from './shares.ts';
 import type { ShareReport } from '../plan/shard.ts';
 import {
-  driftSchema,
   installationSchema,
   lastPassSchema,
   reportedFailuresSchema,
@@ -25,9 +24,6 @@ export type Installation = z.infer<typeof installationSchema>;
 
 /** A tree in the form in which the command after publishing receives it. `publishedAtMs` tells one state of it from the next. */
 export type ToldTree = Readonly<Omit<z.infer<typeof toldTreeSchema>, 'target'>>;
-
-/** Notes of drift, by target as below `mirror/`. */
-export type DriftNotes = Readonly<z.infer<typeof driftSchema>>;
 
 /** The memory beside the manifests. Every call may throw a MirrorError `state.unavailable`. */
 export type State = Awaited<ReturnType<typeof openState>>;
@@ -66,7 +62,6 @@ export async function openState(options: StateOptions) {
   const passes = plainDocument(service, 'last-pass', lastPassSchema.nullable().catch(null));
   const records = new RecordStore(open('targets'), passes, attempt);
   const failures = document('reported-failures', reportedFailuresSchema.catch({}));
-  const drift = document('drift', driftSchema.catch({}));
   const troubles = document('troubles', troublesSchema.catch({}));
   const installation = document('installation', installationSchema.nullable().catch(null));
   return {
@@ -75,9 +70,8 @@ export async function openState(options: StateOptions) {
     forgetRecords: (gone: readonly TargetRecord[]) => records.forget(gone),
     reportedFailures: failures.read,
     saveReportedFailures: (reported: ReportedFailures) => failures.write(reported),
-    /** Trees that were found to differ from their manifests, by target. */
-    drift: drift.read,
-    saveDrift: (notes: DriftNotes) => drift.write(notes),
+    /** See {@link RecordStore.saveDrift}. */
+    saveDrift: (...args: Parameters<typeof records.saveDrift>) => records.saveDrift(...args),
     /** The trees that the command after publishing was told of, by the path of their target. */
     toldTrees: () => attempt(() => readToldTrees(told)),
     /** Notes the tree that the command was last told of for a target; null for none any more. */

@@ -1,22 +1,23 @@
-import { randomUUID } from 'node:crypto';
 import { access, constants, lstat, rm } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 
 import { z } from 'zod';
 
 import { causeOf, diskError, systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { ensureFolder, replaceFile } from '../../lib/disk/durable.ts';
+import type { MirrorStore } from './disk.ts';
 import { type DirectoryLayout, layoutOf } from './layout.ts';
 import { refuseLinks } from './links.ts';
+import { withCommonLock } from './shards/directory-locks.ts';
 import { openOwnFile, readOwnText, restrict } from '../../lib/disk/own-file.ts';
 
 /** The standard mark of a folder that backups may leave out (https://bford.info/cachedir/). */
 const CACHEDIR_TAG =
   'Signature: 8a477f597d28d172789f06886806bc55\n# Made by workbook-mirror; nothing here needs a backup.\n';
 
-/** Caches of version 0.1.0 in the private folder: each says what the manifests and the records say, too. */
-const OBSOLETE = ['verification.json', 'held'];
+/** Caches that version 0.1.0 kept in its private folders: the manifests and the records say the same. */
+const OBSOLETE = ['verification.json', 'held', 'drifted.json'];
 
 /**
  * Makes the folders of a directory.
@@ -39,7 +40,8 @@ export async function prepareDirectory(layout: DirectoryLayout, isLinking: boole
       await ensureFolder(folder);
       await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
     }
-    for (const name of OBSOLETE) await rm(join(layout.internal, name), { force: true, recursive: true });
+    for (const folder of new Set([layout.internal, dirname(layout.stateFile)]))
+      for (const name of OBSOLETE) await rm(join(folder, name), { force: true, recursive: true });
     await prepareGate(layout);
     await prepareTag(layout);
   } catch (error) {
@@ -122,9 +124,12 @@ export async function knownDirectoryId(layout: DirectoryLayout): Promise<string 
   return z.uuid().safeParse(id).success ? id : null;
 }
 
-/** Gives a directory a new id, which tells it apart from others. */
-export async function makeDirectoryId(layout: DirectoryLayout): Promise<string> {
-  const id = randomUUID();
-  await replaceFile(join(layout.internal, ID_FILE), `${id}\n`, layout.staging);
-  return id;
+/** Writes the new id of a directory, unless it has one, which another instance gave it. @throws MirrorError `directory.*` */
+export async function keepDirectoryId({ layout, native, lock, id }: MirrorStore): Promise<void> {
+  await lock.check();
+  const keep = async (): Promise<void> => {
+    if ((await knownDirectoryId(layout)) !== null) return;
+    await replaceFile(join(layout.internal, ID_FILE), `${id}\n`, layout.staging);
+  };
+  await usable(layout.root, () => withCommonLock(layout, native, keep));
 }

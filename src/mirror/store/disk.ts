@@ -7,7 +7,6 @@ import type { Inventory } from './inventory.ts';
 import type { DirectoryLayout } from './layout.ts';
 import type { PublishGate } from './publish/gate.ts';
 import type { PublishMode } from './publish/publishing.ts';
-import type { DriftedTrees } from './verify/drifted-trees.ts';
 
 /** The mirror directory as the process that locked it works with it. Functions that change what is published take it. */
 export interface Disk {
@@ -52,10 +51,10 @@ export interface MirrorStore extends Disk {
   readonly shard: Shard | null;
   /** Tells this directory apart from others, for stores that several share. */
   readonly id: string;
+  /** Whether the id is new and on no disk yet: the directory is empty, or a copy, or was restored from a backup. */
+  readonly isNew: boolean;
   /** Knows the published trees. */
   readonly inventory: Inventory;
-  /** The trees that are to be put right. */
-  readonly drifted: DriftedTrees;
   /** The targets whose publish a crash had interrupted and that was completed at opening. */
   readonly recovered: readonly string[];
 }

@@ -31,8 +31,6 @@ export interface DirectoryLayout {
   readonly retries: string;
   /** Wishes for a pass now, a file each, and the answers to them. */
   readonly polls: string;
-  /** Names the trees that are to be put right. */
-  readonly driftNote: string;
   /** Promises that nothing is published for a while, one file each. */
   readonly leases: string;
   /** Locked while a process publishes, and while one takes a lease. */
@@ -69,7 +67,6 @@ export function layoutOf(root: string, shard?: Pick<Shard, 'index'>): DirectoryL
     approvals: join(internal, 'approvals'),
     retries: join(internal, 'retries'),
     polls: join(own, 'polls'),
-    driftNote: join(own, 'drifted.json'),
     leases: join(internal, 'leases'),
     gate: join(internal, 'publish.lock'),
     lockFile: join(own, 'lock'),

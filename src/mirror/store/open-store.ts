@@ -1,19 +1,20 @@
+import { randomUUID } from 'node:crypto';
+
 import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import type { DirectoryLock } from '../../lib/disk/lock.ts';
 import { SharedFlush } from '../../lib/disk/shared-flush.ts';
 import { bindNativeCalls, type NativeCalls } from '../../lib/native/file-calls.ts';
 import type { RetentionPolicy } from '../plan/retention.ts';
 import type { Shard } from '../plan/shard.ts';
-import { prepareDirectory, usable } from './directory.ts';
+import { knownDirectoryId, prepareDirectory, usable } from './directory.ts';
 import { type Disk, type MirrorStore, PublishActivity } from './disk.ts';
 import { refuseForeignDirectory } from './first-start.ts';
-import { identify } from './identity.ts';
 import { createInventory } from './inventory.ts';
 import { type DirectoryLayout, layoutOf } from './layout.ts';
 import { examineFileSystem, type FileSystemWants, refuseMounts } from './probes.ts';
 import { createGate } from './publish/gate.ts';
 import { recover } from './publish/recover.ts';
-import { lockForWriting, withCommonLock } from './shards/directory-locks.ts';
+import { lockForWriting } from './shards/directory-locks.ts';
 import { ownTreesIn } from './shards/other-instances.ts';
 
 /** How a store is opened. */
@@ -31,8 +32,6 @@ export interface StoreOptions
   readonly now: () => number;
   /** How long the lock on publishing is waited for, in milliseconds; a minute unless told. */
   readonly gatePatienceMs?: number;
-  /** Receives the progress of a look at all trees, which a directory that was copied or restored needs. */
-  readonly onScanned?: (doneTargets: number, targets: number) => void;
   /** Called whenever bytes were read or written for a pass. */
   readonly onProgress?: () => void;
 }
@@ -58,11 +57,12 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
 }
 
 /** Recovers from what a crash left in a directory that is locked, and finds out which directory it is. */
-async function storeOn(disk: Disk, { shard, onScanned }: StoreOptions): Promise<MirrorStore> {
-  const { layout, native, linked } = disk;
+async function storeOn(disk: Disk, { shard }: StoreOptions): Promise<MirrorStore> {
+  const { layout, linked } = disk;
   const recovered = await recover(disk);
   const inventory = createInventory(layout, { linked, chooseOwn: ownTreesIn(layout, shard ?? null) });
-  const identity = await withCommonLock(layout, native, () => identify(disk, inventory, onScanned));
+  const knownId = await usable(layout.root, () => knownDirectoryId(layout));
+  const identity = { id: knownId ?? randomUUID(), isNew: knownId === null };
   return { ...disk, ...identity, shard: shard ?? null, inventory, recovered };
 }
 

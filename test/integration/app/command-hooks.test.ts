@@ -3,6 +3,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
+import { driftNotesIn, noteForRepair } from '../../../src/app/drift-notes.ts';
 import { startPair } from '../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
@@ -140,7 +141,7 @@ describe('the command before publishing', () => {
     await mirror.pass();
     service.write(plan, 'main', 'a.xlsx', 'a2');
     expect(await mirror.results()).toMatchObject({ 'Plan/main': { outcome: 'failed', code } });
-    expect(mirror.context.store.drifted.paths()).toEqual(['Plan/main']);
+    expect([...driftNotesIn(await mirror.context.state.records()).keys()]).toEqual(['Plan/main']);
     expect(mirror.eventsOf('target.drifted')).toMatchObject([
       { target: 'Plan/main', modified: 1, first: 'b.xlsx' },
     ]);
@@ -156,7 +157,7 @@ describe('the command before publishing', () => {
     await mirror.pass();
     service.write(plan, 'main', 'a.xlsx', 'a2');
     expect(await mirror.results()).toMatchObject({ 'Plan/main': { code: 'hook.failed' } });
-    expect(mirror.context.store.drifted.paths()).toEqual([]);
+    expect(driftNotesIn(await mirror.context.state.records()).size).toBe(0);
   });
 
   it('is stopped when the pass is abandoned, and leaves nothing behind', async () => {
@@ -174,7 +175,7 @@ describe('the command before publishing', () => {
     service.addRepository('Plan', { 'a.xlsx': 'a1' });
     await mirror.pass();
     await writeFile(join(mirror.directory, 'mirror', 'Plan', 'main', 'a.xlsx'), 'someone wrote this');
-    mirror.context.store.drifted.add('Plan/main');
+    await noteForRepair(mirror.context, 'Plan/main', [], 0);
     await mirror.pass();
     await mirror.expectExact();
     expect(await seen()).toBe('asked\n');

@@ -32,7 +32,7 @@ const OLD_MS = NOW_MS - HOUR_MS;
 function statusOf(tree: Partial<Published> | null, remembered: Partial<TargetRecord> | null): TargetStatus {
   const trees = tree === null ? [] : [published(repository(), tree)];
   const records = remembered === null ? recordMap() : recordMap(record(remembered));
-  const [status, ...more] = statusOfTargets(trees, records, {}, POLICY, NOW_MS);
+  const [status, ...more] = statusOfTargets(trees, records, POLICY, NOW_MS);
   expect(more).toEqual([]);
   if (status === undefined) throw new Error('no target');
   return status;
@@ -117,7 +117,6 @@ describe('the state of a target', () => {
     const [status] = statusOfTargets(
       [published()],
       recordMap(record({ failure: failure() })),
-      {},
       policy,
       NOW_MS,
     );
@@ -126,12 +125,12 @@ describe('the state of a target', () => {
 });
 
 describe('a target whose tree someone changed', () => {
-  const note = { sinceMs: NOW_MS - MINUTE_MS, added: 0, missing: 0, modified: 1, first: 'plan.xlsx' };
+  const note = { added: 0, missing: 0, modified: 1, first: 'plan.xlsx' };
+  const drift = { ...note, sinceMs: NOW_MS - MINUTE_MS, needsRepair: false };
   const stateWith = (checkedAtMs: number): string | undefined =>
     statusOfTargets(
       [published(repository(), { path: 'Accounting/main' })],
-      recordMap(record({ verifiedAtMs: NOW_MS, checkedAtMs })),
-      { 'Accounting/main': note, 'Another/main': note },
+      recordMap(record({ verifiedAtMs: NOW_MS, checkedAtMs, drift })),
       POLICY,
       NOW_MS,
     )[0]?.state;
@@ -203,7 +202,7 @@ describe('what is said of a target', () => {
       record({ target: target('old'), repository: 'Accounting' }),
       record({ target: target('main', repository({ fullName: 'A' })), repository: 'A' }),
     );
-    const statuses = statusOfTargets(trees, records, {}, POLICY, NOW_MS);
+    const statuses = statusOfTargets(trees, records, POLICY, NOW_MS);
     expect(statuses.map((status) => status.target)).toEqual([
       'A/main',
       'Accounting/dev',

@@ -10,7 +10,6 @@ import { type Difference, differencesOf, foldersOf, type FoundEntry, type FoundF
 import type { ManifestFile } from '../manifest.ts';
 import { type DirectoryLayout, manifestPath } from '../layout.ts';
 import { publishedManifest } from '../manifest-file.ts';
-import type { Published } from '../../plan/published.ts';
 import type { Disk, MirrorStore } from '../disk.ts';
 import { publishedTree } from '../published-tree.ts';
 import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
@@ -119,22 +118,6 @@ async function targetAt(
     if (found !== null) return folder;
   }
   return null;
-}
-
-/** The paths of all trees that differ from their manifests, or of which that cannot be said. */
-export async function findAllDrifted(
-  disk: Pick<Disk, 'layout' | 'activity'>,
-  published: readonly Published[],
-  onScanned: (doneTargets: number, targets: number) => void = () => {},
-): Promise<string[]> {
-  const drifted: string[] = [];
-  for (const [index, { path }] of published.entries()) {
-    onScanned(index, published.length);
-    const found = await findDrift(disk, path, new AbortController().signal).catch(() => 'unknown' as const);
-    if (typeof found === 'string' || found.length > 0) drifted.push(path);
-  }
-  onScanned(published.length, published.length);
-  return drifted;
 }
 
 function* foundIn(walked: Walked): Generator<FoundEntry> {

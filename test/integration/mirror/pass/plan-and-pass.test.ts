@@ -65,8 +65,7 @@ async function planned(mirror: MirrorHarness): Promise<readonly string[]> {
 
 async function plan({ context, policy }: MirrorHarness): Promise<readonly string[]> {
   const listing = await context.service.poll(AbortSignal.timeout(50_000), true);
-  const drifted = new Set(context.store.drifted.paths());
-  const { plan: actions } = await planPass({ ...context, drifted }, policy, listing, new Map(), true);
+  const { plan: actions } = await planPass(context, policy, listing, new Map(), true);
   return actions.map(described).sort();
 }
 

@@ -10,6 +10,7 @@ import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
 import { bindNativeCalls } from '../../../../src/lib/native/file-calls.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
 import { acquireLease, releaseLease } from '../../../../src/mirror/store/leases/acquire.ts';
+import { driftNotesIn, noteForRepair } from '../../../../src/app/drift-notes.ts';
 import type { FakeRepository, FakeService } from '../../../support/fake-service.ts';
 import {
   type MirrorHarness,
@@ -271,19 +272,16 @@ describe('a slow pull', () => {
     const pair = await SlowPair.start();
     await pair.release();
     await pair.pass();
-    const noted = async (): Promise<string[]> => {
-      const note = await pair.mirror.files('.workbook-mirror');
-      return [...note].filter(([name]) => name.includes('drift')).map(([, bytes]) => bytes.toString());
-    };
-    const before = await noted();
-    pair.mirror.context.store.drifted.add('Slow/main');
+    const noted = async (): Promise<string[]> => [
+      ...driftNotesIn(await pair.mirror.context.state.records()).keys(),
+    ];
+    await noteForRepair(pair.mirror.context, 'Slow/main', [], 0);
     pair.hold();
     await pair.pass();
-    expect(String(await noted())).toContain('Slow/main');
+    expect(await noted()).toEqual(['Slow/main']);
     await pair.release();
     await pair.pass();
-    expect(await noted()).toEqual(before);
-    expect(pair.mirror.context.store.drifted.paths()).toEqual([]);
+    expect(await noted()).toEqual([]);
   });
 
   it('that ends while the plan is made is still told as one that goes on', async () => {
@@ -389,14 +387,14 @@ describe('a slow pull whose target', () => {
       join(pair.mirror.directory, 'mirror', repository, 'main', 'huge.xlsx');
     await rm(file('Slow'));
     await writeFile(file('Slow'), 'edited by someone');
-    pair.mirror.context.store.drifted.add('Slow/main');
+    await noteForRepair(pair.mirror.context, 'Slow/main', [], 0);
     pair.hold();
     await pair.pass();
     pair.service.renameRepository(pair.slow, 'Renamed');
     expect(resultsOf(await pair.pass())).toMatchObject({ 'Renamed/main': { reason: 'drift' } });
     await pair.release();
     await pair.mirror.expectExact();
-    expect(pair.mirror.context.store.drifted.paths()).toEqual([]);
+    expect(driftNotesIn(await pair.mirror.context.state.records()).size).toBe(0);
   });
 
   it('is seen by the guard with all others', async () => {

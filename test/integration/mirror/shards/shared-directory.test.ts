@@ -233,25 +233,6 @@ describe('instances that share a directory', () => {
     expect(await instances.listed()).toHaveLength(12);
   });
 
-  it('hand on what is to be put right', async () => {
-    const instances = await Instances.start(['1/1'], 12);
-    await instances.pass();
-    const [mirror] = instances.all;
-    const changed = instances.repositoryOf(2, 2);
-    const target = `${changed.fullName}/main`;
-    await writeFile(join(instances.directory, 'mirror', target, 'plan.xlsx'), 'someone else');
-    await mirror?.stop();
-    const layout = layoutOf(instances.directory, { index: 1 });
-    await writeFile(
-      layout.driftNote,
-      JSON.stringify([target, `${instances.repositoryOf(1, 2).fullName}/main`]),
-    );
-    const second = await instances.open('2/2');
-    expect(second.context.store.drifted.paths()).toEqual([target]);
-    await second.pass();
-    await instances.expectExact();
-  });
-
   it('speak of the whole, which is no better than its worst share', async () => {
     const instances = await Instances.start(THREE, 12);
     const whole = async (aheadMs = 0): Promise<string> => {

@@ -213,6 +213,7 @@ describe('the record after an action', () => {
       failure: null,
       doubt: null,
       held: null,
+      drift: null,
       decisions: [],
     });
   });

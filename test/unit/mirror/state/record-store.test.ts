@@ -287,6 +287,40 @@ class Comparison {
   }
 }
 
+describe('a note that a tree differs from its manifest', () => {
+  const note = { added: 0, missing: 1, modified: 0, first: 'a.xlsx', sinceMs: NOW_MS, needsRepair: true };
+  const noteIn = async (store: RecordStore): Promise<unknown> =>
+    (await store.read()).get(targetKey(target()))?.drift;
+
+  it('is kept for a target of which nothing else is remembered', async () => {
+    const disk = new Disk();
+    await disk.open().saveDrift(target(), 'Accounting/main', note);
+    expect(await noteIn(disk.open())).toEqual(note);
+    expect((await disk.open().read()).get(targetKey(target()))?.repository).toBe('Accounting');
+    await disk.open().saveDrift(target(), 'Accounting/main', null);
+    expect(await noteIn(disk.open())).toBeNull();
+  });
+
+  it('is not undone by a pass that began before', async () => {
+    const store = new Disk().open();
+    const before = emptyRecord(target(), 'Accounting');
+    await store.read();
+    await store.saveDrift(target(), 'Accounting/main', note);
+    await store.save([before]);
+    expect(await noteIn(store)).toEqual(note);
+  });
+
+  it('goes with the repair of what it says, and stays where the tree has changed again since', async () => {
+    const store = new Disk().open();
+    const later = { ...note, sinceMs: NOW_MS + 1 };
+    await store.saveDrift(target(), 'Accounting/main', later);
+    await store.saveDrift(target(), 'Accounting/main', null, note);
+    expect(await noteIn(store)).toEqual(later);
+    await store.saveDrift(target(), 'Accounting/main', null, later);
+    expect(await noteIn(store)).toBeNull();
+  });
+});
+
 describe('over all sequences of passes', () => {
   it('the shown times are those of a model that writes every record, and never later than true', async () => {
     await fc.assert(

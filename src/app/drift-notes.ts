@@ -1,0 +1,88 @@
+import { toMirrorError } from '../lib/errors/errors.ts';
+import { tolerateStateFailure } from '../mirror/pass/record.ts';
+import type { DriftNote, TargetRecord } from '../mirror/plan/record.ts';
+import type { State } from '../mirror/state/state.ts';
+import { keepDirectoryId } from '../mirror/store/directory.ts';
+import type { MirrorStore } from '../mirror/store/disk.ts';
+import { publishedManifest } from '../mirror/store/manifest-file.ts';
+import { type Difference, summariseDrift } from '../mirror/store/verify/drift.ts';
+import { findDrift } from '../mirror/store/verify/examine.ts';
+import { branchSegment } from '../mirror/upstream/listing.ts';
+
+/** Where trees are looked at, and where notes about them are kept. */
+interface DriftParts {
+  readonly store: Pick<MirrorStore, 'layout'>;
+  readonly state: Pick<State, 'saveDrift'>;
+}
+
+/**
+ * Notes in the record of a published tree that it differs from its manifest, or that it does not. A target without a manifest has no such
+ * note, and one that cannot be saved is lost: the next look at the tree finds again that it differs.
+ * @param path of the target, as below `mirror/`
+ * @param note null where the tree is right
+ * @throws MirrorError `disk.failed`
+ */
+export async function noteDrift(
+  { store, state }: DriftParts,
+  path: string,
+  note: DriftNote | null,
+): Promise<void> {
+  const manifest = await publishedManifest(store.layout, path);
+  if (manifest === null) return;
+  const { repository, branch } = manifest;
+  const target = { repositoryId: repository.id, branch };
+  await tolerateStateFailure(() => state.saveDrift(target, path, note), undefined);
+}
+
+/**
+ * Compares all trees of a directory that was copied or restored with their manifests, notes those that differ for the next pass to repair,
+ * and only then gives the directory its id: a backup that was taken while something was published may hold a tree and a manifest that do not
+ * belong together.
+ * @param onScanned receives the progress
+ * @throws MirrorError `directory.*`, `disk.*`
+ */
+export async function noteRestored(
+  parts: { readonly store: MirrorStore; readonly state: Pick<State, 'saveDrift'> },
+  nowMs: number,
+  onScanned: (doneTargets: number, targets: number) => void,
+): Promise<void> {
+  const { store } = parts;
+  if (!store.isNew) return;
+  const { published } = await store.inventory.read();
+  for (const [index, { path }] of published.entries()) {
+    onScanned(index, published.length);
+    const differences = await differencesAt(store, path);
+    if (differences.length > 0) await noteForRepair(parts, path, differences, nowMs);
+  }
+  if (published.length > 0) onScanned(published.length, published.length);
+  await keepDirectoryId(store);
+}
+
+/** Notes that the next pass is to repair a tree. @throws MirrorError `disk.failed` */
+export function noteForRepair(
+  parts: DriftParts,
+  path: string,
+  differences: readonly Difference[],
+  nowMs: number,
+): Promise<void> {
+  return noteDrift(parts, path, { ...summariseDrift(differences), sinceMs: nowMs, needsRepair: true });
+}
+
+/** How a tree differs; one that cannot be examined differs, too. */
+async function differencesAt(store: MirrorStore, path: string): Promise<readonly Difference[]> {
+  const unknown = (problem: string): Difference[] => [{ path: '.', kind: 'unreadable', problem }];
+  try {
+    const found = await findDrift(store, path, new AbortController().signal);
+    return found === 'changing' ? unknown(found) : found;
+  } catch (error) {
+    return unknown(toMirrorError(error).message);
+  }
+}
+
+/** The notes in records, by the path of their target. */
+export function driftNotesIn(records: ReadonlyMap<string, TargetRecord>): Map<string, DriftNote> {
+  const notes = new Map<string, DriftNote>();
+  for (const { target, repository, drift } of records.values())
+    if (drift !== null) notes.set(`${repository}/${branchSegment(target.branch)}`, drift);
+  return notes;
+}
