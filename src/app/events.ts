@@ -1,5 +1,5 @@
 import type { EventFailure, PassEventFields } from '../mirror/pass/events.ts';
-import type { CredentialKind } from '../mirror/upstream/failures.ts';
+import type { CredentialKind } from '../mirror/upstream/keyring.ts';
 
 /**
  * Everything that the program reports while it works: the events of passes, and those of what is around them. The set is closed, and

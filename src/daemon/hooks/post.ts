@@ -2,8 +2,7 @@ import { request } from 'undici';
 
 import { retryAfterMs } from '../../lib/time/back-off.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { codeOf, transportError } from '../../mirror/upstream/failures.ts';
-import { isCertificateCode } from '../../mirror/upstream/connection-failures.ts';
+import { codeOf, isCertificateCode, transportError } from '../../mirror/upstream/failures.ts';
 import { createWays, type NamedProxy } from '../../lib/net/ways.ts';
 
 /** A request to an address that may be a credential by itself. */

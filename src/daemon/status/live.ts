@@ -1,5 +1,5 @@
 import type { EventFailure, FlaggedWorkbooks, PassFinished, Trigger } from '../../mirror/pass/events.ts';
-import type { CredentialKind } from '../../mirror/upstream/failures.ts';
+import type { CredentialKind } from '../../mirror/upstream/keyring.ts';
 import type { MirrorEvent } from '../../app/events.ts';
 import type { SelectionCheck } from '../../mirror/plan/listing-checks.ts';
 

@@ -5,7 +5,8 @@ import { type Generation, WORKBOOKS_PATH } from '../../lib/api/requests.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { roughDuration } from '../../lib/text/humanize.ts';
 import { formatDuration, formatSize } from '../../lib/text/units.ts';
-import { addressHint, brokenOff, credentialRefused, type KeyPair, statusError } from './failures.ts';
+import { addressHint, brokenOff, statusError } from './failures.ts';
+import { credentialRefused, type KeyPair } from './keyring.ts';
 import type { WireAnswer } from './connections.ts';
 
 /** An answer of the service. */

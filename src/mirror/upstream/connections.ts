@@ -66,7 +66,13 @@ export function createConnections(origin: string, options: ConnectionOptions): C
         const { status, headers, body } = await exchange(dispatcher, url, request, buffers, mostPieces);
         const single = singleHeaders(headers);
         const giveBack = (piece: Uint8Array): void => buffers.giveBack(piece);
-        return { status, headers: single, url, body: decodedBody(body, single, url), giveBack };
+        return {
+          status,
+          headers: single,
+          url,
+          body: decoded(body, single['content-encoding'], url),
+          giveBack,
+        };
       } catch (error) {
         throw transportError(error, url, proxy);
       }
@@ -81,16 +87,6 @@ function singleHeaders(
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]),
   );
-}
-
-function decodedBody(body: Readable, headers: WireAnswer['headers'], url: URL): Readable {
-  try {
-    // A decoder can fail as a body can.
-    return decoded(body, headers['content-encoding'], url).on('error', () => {});
-  } catch (error) {
-    body.destroy();
-    throw error;
-  }
 }
 
 /** A request as it goes over the wire. */
@@ -184,6 +180,15 @@ function reasonOf({ reason }: AbortSignal): Error {
   return reason instanceof Error ? reason : new errors.RequestAbortedError();
 }
 
+/** Makes the decoders of content codings, by name. */
+const DECODERS: ReadonlyMap<string, () => Transform> = new Map<string, () => Transform>([
+  ['gzip', createGunzip],
+  ['x-gzip', createGunzip],
+  ['deflate', createInflate],
+  ['br', createBrotliDecompress],
+  ['zstd', createZstdDecompress],
+]);
+
 /**
  * Undoes a content coding that some proxy applied without being asked (RFC 9110, section 8.4).
  * @throws MirrorError `service.wrong_kind` for a coding that is not known, or several: the bytes would be garbage
@@ -191,27 +196,15 @@ function reasonOf({ reason }: AbortSignal): Error {
 export function decoded(body: Readable, encoding: string | undefined, url: URL): Readable {
   const coding = (encoding ?? '').trim().toLowerCase();
   if (coding === '' || coding === 'identity') return body;
-  const decoder = decoderFor(coding);
-  if (decoder === null) throw unknownCoding(coding, url);
+  const decoder = DECODERS.get(coding)?.();
+  if (decoder === undefined) {
+    body.destroy();
+    throw unknownCoding(coding, url);
+  }
   body.on('error', (error) => decoder.destroy(error));
   decoder.on('close', () => body.destroy());
-  return body.pipe(decoder);
-}
-
-function decoderFor(coding: string): Transform | null {
-  switch (coding) {
-    case 'gzip':
-    case 'x-gzip':
-      return createGunzip();
-    case 'deflate':
-      return createInflate();
-    case 'br':
-      return createBrotliDecompress();
-    case 'zstd':
-      return createZstdDecompress();
-    default:
-      return null;
-  }
+  // A decoder can fail before its reader has come, as a body can.
+  return body.pipe(decoder).on('error', () => {});
 }
 
 function unknownCoding(coding: string, url: URL): MirrorError {

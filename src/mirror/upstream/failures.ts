@@ -1,10 +1,7 @@
 import { inspect } from 'node:util';
 
-import { CREDENTIAL_PLACES, type Generation } from '../../lib/api/requests.ts';
 import { type ErrorAction, type ErrorCode, MirrorError } from '../../lib/errors/errors.ts';
-import { utcTime } from '../../lib/text/humanize.ts';
 import { scrub } from '../../lib/text/scrub.ts';
-import { explainProxy, explainTls, isCertificateCode, proxyRefusal } from './connection-failures.ts';
 import type { NamedProxy } from '../../lib/net/ways.ts';
 
 const TIMEOUTS = new Set([
@@ -26,21 +23,16 @@ const HINTS: Readonly<Record<string, string>> = {
 /** Codes of a plain HTTP connection that ends without an answer, often because TLS is spoken there. */
 const MAYBE_TLS: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET']);
 
-/** An error that has a code. */
-interface Coded {
-  readonly error: Error;
-  readonly code: string;
-}
-
 /** The innermost error that has a code; a failed connection to several addresses wraps one error an address. */
-function innermost(error: unknown): Coded | undefined {
+function innermost(error: unknown): { readonly error: Error; readonly code: string } | undefined {
   if (!(error instanceof Error)) return undefined;
   const inner =
     innermost(error.cause) ?? (error instanceof AggregateError ? innermost(error.errors[0]) : undefined);
   if (inner !== undefined) return inner;
   const { code } = error as NodeJS.ErrnoException;
-  const known = typeof code === 'string' ? code : codeByName(error);
-  return known === undefined ? undefined : { error, code: known };
+  if (typeof code === 'string') return { error, code };
+  // The HTTP library gives an answer that is no HTTP (RFC 9112) a name, and only sometimes a code.
+  return error.name === 'HTTPParserError' ? { error, code: 'HPE_INVALID' } : undefined;
 }
 
 /** The innermost code of an error. */
@@ -55,11 +47,6 @@ const LASTING: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EPRO
 export function isLasting(error: unknown): boolean {
   const code = codeOf(error) ?? '';
   return LASTING.has(code) || isCertificateCode(code) || code.startsWith('ERR_SSL_');
-}
-
-/** The HTTP library gives an answer that is no HTTP (RFC 9112) a name, and only sometimes a code. */
-function codeByName(error: Error): string | undefined {
-  return error.name === 'HTTPParserError' ? 'HPE_INVALID' : undefined;
 }
 
 /**
@@ -117,73 +104,131 @@ export function brokenOff(error: unknown, url: URL): unknown {
   );
 }
 
-/** The two generations of the service's API, each with its own credential. */
-export type CredentialKind = 'apiKey' | 'apiToken';
+/** A failure in plain words, and what helps. */
+interface Explained {
+  readonly message: string;
+  readonly hint: string;
+}
 
-const CREDENTIALS = {
-  current: { kind: 'apiKey', name: 'personal API key of the current API' },
-  v1: { kind: 'apiToken', name: 'personal API token of v1' },
-} as const satisfies Record<Generation, { readonly kind: CredentialKind; readonly name: string }>;
+type Problem = readonly [problem: string, hint: string];
 
-/** The two generations' keys beside each other: one is set alone, both are set, or both are set to the same value. */
-export type KeyPair = 'single' | 'different' | 'equal';
+const UNKNOWN_AUTHORITY: Problem = [
+  'is not from an authority that this program trusts',
+  'Name a file with the certificate of the authority (PEM) in the variable NODE_EXTRA_CA_CERTS, or let those count that this machine trusts: NODE_USE_SYSTEM_CA=1.',
+];
 
-const PAIR_HINTS: Readonly<Record<KeyPair, string>> = {
-  single: '',
-  different:
-    ' Perhaps service.apiKey and service.apiToken are swapped: then give each the value of the other.',
-  equal:
-    ' service.apiKey and service.apiToken have the same value, but the key and the token are two secrets: one of the two is in the wrong place.',
-};
+/** Problems of certificates, and what helps, by the code of the error (OpenSSL, X509_STORE_CTX_get_error(3)). */
+const CERTIFICATES: ReadonlyMap<string, Problem> = new Map<string, Problem>([
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', UNKNOWN_AUTHORITY],
+  ['SELF_SIGNED_CERT_IN_CHAIN', UNKNOWN_AUTHORITY],
+  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', UNKNOWN_AUTHORITY],
+  ['UNABLE_TO_GET_ISSUER_CERT', UNKNOWN_AUTHORITY],
+  ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', UNKNOWN_AUTHORITY],
+  ['CERT_UNTRUSTED', UNKNOWN_AUTHORITY],
+  ['CERT_HAS_EXPIRED', ['has expired', 'Have it renewed there; if it was, check the clock of this machine.']],
+  ['CERT_NOT_YET_VALID', ['is not valid yet', 'Check the clock of this machine.']],
+  [
+    'ERR_TLS_CERT_ALTNAME_INVALID',
+    ['is for other names', 'Give the setting service.baseUrl a name that the certificate has.'],
+  ],
+]);
 
-/**
- * The error for keys that the service refuses (service specification, section 5).
- * @param count how many keys were tried
- */
-export function credentialRefused(
-  generation: Generation,
-  status: number,
-  { origin, pathname }: URL,
-  pair: KeyPair,
-  count = 1,
-): MirrorError {
-  const { name } = CREDENTIALS[generation];
-  const what = `${origin}${pathname} refuses the ${name} (status ${status})`;
-  return credentialError(what, generation, pair, count);
+/** A certificate may have names without end. */
+const NAMES_SHOWN = 200;
+
+/** Whether an error says that a certificate is refused. */
+export function isCertificateCode(code: string): boolean {
+  return CERTIFICATES.has(code);
 }
 
 /**
- * The error while keys that were refused wait: nothing was sent.
- * @param untilMs when they are tried again, in milliseconds since the epoch
+ * Explains why there is no TLS connection, or why there should be one.
+ * @param error the innermost one, which has the code
+ * @returns null where it is about something else
  */
-export function credentialStalled(
-  generation: Generation,
-  untilMs: number,
-  pair: KeyPair,
-  count: number,
-): MirrorError {
-  const { name } = CREDENTIALS[generation];
-  const what = `The service refused the ${name}, which is tried again at ${utcTime(untilMs)}`;
-  const next = ' `run` uses a changed file at once; SIGHUP and `sync` try the same key again.';
-  return credentialError(what, generation, pair, count, next);
+function explainTls(error: Error, code: string, { protocol, origin, host }: URL): Explained | null {
+  if (protocol === 'http:') {
+    const hint = `Try https://${host} in the setting service.baseUrl.`;
+    return isTlsAlert(error) ? { message: `${origin} speaks TLS, not plain HTTP.`, hint } : null;
+  }
+  const [problem, hint] = CERTIFICATES.get(code) ?? [];
+  if (problem !== undefined && hint !== undefined) {
+    return { message: `The certificate of ${origin} ${problem}${namesOf(error)} (${code}).`, hint };
+  }
+  if (code !== 'EPROTO' && !code.startsWith('ERR_SSL_')) return null;
+  // Its message is that of OpenSSL, with file and line of its source.
+  const reason = 'reason' in error && typeof error.reason === 'string' ? error.reason : 'it breaks off';
+  if (/wrong.version.number|packet.length.too.long/i.test(`${code} ${reason}`)) {
+    return {
+      message: `${origin} does not speak TLS, but most likely plain HTTP (${code}).`,
+      hint: `Try http://${host} in the setting service.baseUrl; keys then travel unencrypted.`,
+    };
+  }
+  return {
+    message: `There is no TLS connection to ${origin}: ${reason} (${code}).`,
+    hint: 'Check the setting service.baseUrl, and the versions of TLS that are offered there.',
+  };
 }
 
-/** @param next a sentence about what happens next, with a space before it; left out where nothing waits yet */
-function credentialError(
-  what: string,
-  generation: Generation,
-  pair: KeyPair,
-  count: number,
-  next = '',
-): MirrorError {
-  const setting = `service.${CREDENTIALS[generation].kind}`;
-  const which = count > 1 ? `all ${count} keys of the setting` : 'setting';
-  const renewal =
-    `Make a new one in the service under ${CREDENTIAL_PLACES[generation]} and put it where ${setting} comes from:` +
-    ' the setting, its file, variable or credential. A group key will not do.';
-  return new MirrorError('credentials.refused', `${what}: ${which} ${setting}.`, {
-    hint: renewal + PAIR_HINTS[pair] + next,
-  });
+/** Whether an answer that is no HTTP begins as an alert of TLS (RFC 8446, section 5.1). */
+function isTlsAlert(error: Error): boolean {
+  return 'data' in error && typeof error.data === 'string' && error.data.startsWith('\u0015\u0003');
+}
+
+function namesOf(error: Error): string {
+  if (!('cert' in error) || typeof error.cert !== 'object' || error.cert === null) return '';
+  const { subjectaltname } = error.cert as { subjectaltname?: unknown };
+  return typeof subjectaltname === 'string' ? `: ${subjectaltname.slice(0, NAMES_SHOWN)}` : '';
+}
+
+/** Failures of a connection that was to lead to the proxy, where there is one. */
+const NO_CONNECTION: ReadonlyMap<string, string> = new Map([
+  ['ECONNREFUSED', 'nothing listens there'],
+  ['ENOTFOUND', 'its name has no address'],
+  ['EAI_AGAIN', 'its name cannot be resolved now'],
+  ['EHOSTUNREACH', 'there is no way to it'],
+  ['ENETUNREACH', 'there is no way to it'],
+  ['ETIMEDOUT', 'nothing answers there'],
+  ['UND_ERR_CONNECT_TIMEOUT', 'no connection in time'],
+]);
+
+/** How a proxy refuses (undici, lib/dispatcher/proxy-agent.js): to CONNECT by any status, to others by 407. */
+const REFUSAL = /^Proxy response \((\d+)\)|^Proxy Authentication Required \((407)\)/;
+
+/** The status with which a proxy refused to pass a request on; null where it is another failure. */
+function proxyRefusal(error: unknown): number | null {
+  if (!(error instanceof Error)) return null;
+  const [, ofTunnel, ofRequest] = REFUSAL.exec(error.message) ?? [];
+  const status = ofTunnel ?? ofRequest;
+  return status === undefined ? proxyRefusal(error.cause) : Number(status);
+}
+
+/** Explains a failure that is the proxy's; null where it is not. */
+function explainProxy(
+  error: Error,
+  code: string,
+  { origin }: URL,
+  proxy: NamedProxy | null,
+): Explained | null {
+  if (proxy === null) return null;
+  const who = `The proxy ${proxy.origin} (${proxy.variable})`;
+  const status = proxyRefusal(error);
+  if (status !== null) {
+    return {
+      message: `${who} does not lead to ${origin} (status ${status}).`,
+      hint:
+        status === 407
+          ? `It asks for a user name and a password: put user:password@ before its host in ${proxy.variable}, special characters percent-encoded.`
+          : `Have ${origin} allowed there, or name its host in NO_PROXY to ask it directly.`,
+    };
+  }
+  const reason = NO_CONNECTION.get(code);
+  return reason === undefined
+    ? null
+    : {
+        message: `${who} does not answer: ${reason} (${code}).`,
+        hint: `Check the proxy and the variable ${proxy.variable}, or name the host of the service in NO_PROXY to ask it directly.`,
+      };
 }
 
 /** The error for contents that this person may not have, where the key is let in elsewhere. */

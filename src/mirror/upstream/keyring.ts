@@ -1,9 +1,78 @@
 import { createHash } from 'node:crypto';
 
-import type { Generation } from '../../lib/api/requests.ts';
+import { CREDENTIAL_PLACES, type Generation } from '../../lib/api/requests.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { type BackOffPolicy, backOffDelayMs, MAX_RETRY_AFTER_MS } from '../../lib/time/back-off.ts';
-import { credentialRefused, credentialStalled, type KeyPair } from './failures.ts';
+import { utcTime } from '../../lib/text/humanize.ts';
+
+/** The two generations of the service's API, each with its own credential. */
+export type CredentialKind = 'apiKey' | 'apiToken';
+
+const CREDENTIALS = {
+  current: { kind: 'apiKey', name: 'personal API key of the current API' },
+  v1: { kind: 'apiToken', name: 'personal API token of v1' },
+} as const satisfies Record<Generation, { readonly kind: CredentialKind; readonly name: string }>;
+
+/** The two generations' keys beside each other: one is set alone, both are set, or both are set to the same value. */
+export type KeyPair = 'single' | 'different' | 'equal';
+
+const PAIR_HINTS: Readonly<Record<KeyPair, string>> = {
+  single: '',
+  different:
+    ' Perhaps service.apiKey and service.apiToken are swapped: then give each the value of the other.',
+  equal:
+    ' service.apiKey and service.apiToken have the same value, but the key and the token are two secrets: one of the two is in the wrong place.',
+};
+
+/**
+ * The error for keys that the service refuses (service specification, section 5).
+ * @param count how many keys were tried
+ */
+export function credentialRefused(
+  generation: Generation,
+  status: number,
+  { origin, pathname }: URL,
+  pair: KeyPair,
+  count = 1,
+): MirrorError {
+  const { name } = CREDENTIALS[generation];
+  const what = `${origin}${pathname} refuses the ${name} (status ${status})`;
+  return credentialError(what, generation, pair, count);
+}
+
+/**
+ * The error while keys that were refused wait: nothing was sent.
+ * @param untilMs when they are tried again, in milliseconds since the epoch
+ */
+function credentialStalled(
+  generation: Generation,
+  untilMs: number,
+  pair: KeyPair,
+  count: number,
+): MirrorError {
+  const { name } = CREDENTIALS[generation];
+  const what = `The service refused the ${name}, which is tried again at ${utcTime(untilMs)}`;
+  const next = ' `run` uses a changed file at once; SIGHUP and `sync` try the same key again.';
+  return credentialError(what, generation, pair, count, next);
+}
+
+/** @param next a sentence about what happens next, with a space before it; left out where nothing waits yet */
+function credentialError(
+  what: string,
+  generation: Generation,
+  pair: KeyPair,
+  count: number,
+  next = '',
+): MirrorError {
+  const setting = `service.${CREDENTIALS[generation].kind}`;
+  const which = count > 1 ? `all ${count} keys of the setting` : 'setting';
+  const renewal =
+    `Make a new one in the service under ${CREDENTIAL_PLACES[generation]} and put it where ${setting} comes from:` +
+    ' the setting, its file, variable or credential. A group key will not do.';
+  return new MirrorError('credentials.refused', `${what}: ${which} ${setting}.`, {
+    hint: renewal + PAIR_HINTS[pair] + next,
+  });
+}
 
 /** The keys of a generation of the API that the service refused, all of them. */
 export interface RefusedKeys {

@@ -124,18 +124,13 @@ function facts(repository: Repository): string {
   return JSON.stringify([repository.url, repository.createdAt]);
 }
 
-/** The three forms of a date in HTTP (RFC 9110, section 5.6.7): IMF-fixdate, RFC 850 and asctime; all of them in UTC. */
-const DATE_FORMS: readonly RegExp[] = [
-  /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/,
-  /^[A-Z][a-z]{5,8}, \d{2}-[A-Z][a-z]{2}-\d{2} \d{2}:\d{2}:\d{2} GMT$/,
-  /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/,
-];
+/** A date in HTTP: IMF-fixdate, RFC 850 or asctime (RFC 9110, section 5.6.7); all of them are in UTC. */
+const HTTP_DATE = /^[A-Z][a-z]{2,8},? [\w -]+ \d{2}:\d{2}:\d{2} (?:GMT|\d{4})$/;
 
 /** The time that a Date header gives (RFC 9110, section 6.6.1), in milliseconds since the epoch; null if it is none. */
 export function serviceTimeMs(header: string | undefined): number | null {
   const text = header?.trim() ?? '';
-  if (!DATE_FORMS.some((form) => form.test(text))) return null;
-  const timeMs = Date.parse(text.endsWith('GMT') ? text : `${text} GMT`);
+  const timeMs = HTTP_DATE.test(text) ? Date.parse(text.endsWith('GMT') ? text : `${text} GMT`) : Number.NaN;
   return Number.isNaN(timeMs) ? null : timeMs;
 }
 
