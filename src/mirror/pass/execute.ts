@@ -38,10 +38,13 @@ export async function executePlan(
   const { done, untouched, pulls } = await doWithoutContents(execution);
   const pulled = await pullAll(execution, pulls);
   const retired: EndedResult[] = [];
-  for (const action of dueRetirements(execution.plan, [...untouched, ...pulled]))
-    retired.push(await retire(execution, action));
-  // Of a duplicate nothing is remembered: record and approval are those of the tree that counts.
-  const counting = retired.filter(({ action }) => action.reason !== 'duplicate');
+  const counting: EndedResult[] = [];
+  for (const action of dueRetirements(execution.plan, [...untouched, ...pulled])) {
+    const result = await retire(execution, action);
+    retired.push(result);
+    // A duplicate shares its record and approval with the tree that counts, so nothing is remembered of it, also where a lease holds it.
+    if (action.reason !== 'duplicate') counting.push(result);
+  }
   await recordAll(execution, counting);
   const others = [...done, ...untouched, ...pulled];
   await forget(execution, [...others, ...retired]);
