@@ -4,7 +4,7 @@ import type { DriftNote, TargetRecord } from '../mirror/plan/record.ts';
 import type { State } from '../mirror/state/state.ts';
 import { keepDirectoryId } from '../mirror/store/directory.ts';
 import type { MirrorStore } from '../mirror/store/disk.ts';
-import { publishedManifest } from '../mirror/store/manifest-file.ts';
+import { publishedManifest } from '../mirror/store/inventory.ts';
 import { type Difference, summariseDrift } from '../mirror/store/verify/drift.ts';
 import { findDrift } from '../mirror/store/verify/examine.ts';
 import { branchSegment } from '../mirror/upstream/listing.ts';

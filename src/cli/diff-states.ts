@@ -7,10 +7,9 @@ import { type HistoryKind, keptAt } from '../mirror/plan/retention.ts';
 import { type HistoryEntry, readHistory } from '../mirror/store/history/history.ts';
 import type { PresentState } from '../app/present-state.ts';
 import { manifestOfEntry } from '../mirror/store/history/restore.ts';
-import { manifestPaths } from '../mirror/store/inventory.ts';
+import { manifestPaths, readStampedManifest } from '../mirror/store/inventory.ts';
 import type { DirectoryLayout } from '../mirror/store/layout.ts';
 import type { Manifest } from '../mirror/store/manifest.ts';
-import { readStampedManifest } from '../mirror/store/manifest-file.ts';
 import { notKept } from './restore-tree.ts';
 
 /** Where a state of a target is: in the mirror, in the history, in the service, or nowhere, as it has no files. */

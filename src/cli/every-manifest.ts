@@ -1,7 +1,6 @@
-import { manifestPaths, createInventory } from '../mirror/store/inventory.ts';
+import { createInventory, manifestPaths, readStampedManifest } from '../mirror/store/inventory.ts';
 import type { DirectoryLayout } from '../mirror/store/layout.ts';
 import type { Manifest } from '../mirror/store/manifest.ts';
-import { readStampedManifest } from '../mirror/store/manifest-file.ts';
 import { readInventory } from '../mirror/store/verify/verify.ts';
 
 /** A target with its manifest. */

@@ -9,7 +9,7 @@ import type { HistoryKind } from '../mirror/plan/retention.ts';
 import { say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { type HistoryEntry, readHistory } from '../mirror/store/history/history.ts';
 import { layoutOf } from '../mirror/store/layout.ts';
-import { readManifest } from '../mirror/store/manifest-file.ts';
+import { readManifest } from '../mirror/store/inventory.ts';
 import { refuseMissing } from '../app/open-reader.ts';
 import { type Outcome, table } from './output.ts';
 import { settingsOf } from './settings-flags.ts';

@@ -1,4 +1,4 @@
-import { publishedManifest } from '../mirror/store/manifest-file.ts';
+import { publishedManifest } from '../mirror/store/inventory.ts';
 import type { Command } from 'commander';
 import type { SettingsFor } from '../config/schema.ts';
 import { counted, roughSize } from '../lib/text/humanize.ts';

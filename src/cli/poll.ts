@@ -22,7 +22,7 @@ import {
   pollAnswer,
   withdrawPoll,
 } from '../mirror/store/requests.ts';
-import { otherInstances } from '../mirror/store/shards/other-instances.ts';
+import { otherInstances } from '../mirror/store/shards.ts';
 import type { Outcome } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
 

@@ -1,10 +1,9 @@
-import { blockingLeases } from '../mirror/store/leases/lease-files.ts';
+import { blockingLeases, lastLease, LeasedError } from '../mirror/store/leases/lease.ts';
 import { lostTargets, saveTargets } from '../mirror/store/target-list.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import type { EventSink } from '../app/events.ts';
 import { counted } from '../lib/text/humanize.ts';
-import { lastLease, LeasedError } from '../mirror/store/leases/lease.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import { layoutOf } from '../mirror/store/layout.ts';
 import { repairFromDisk } from '../mirror/store/verify/repair.ts';

@@ -1,20 +1,20 @@
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { likely } from '../lib/text/nearest.ts';
-import { type Chosen, chooseFiles } from '../mirror/store/history/file-choice.ts';
-import { type HistoryEntry, readHistory } from '../mirror/store/history/history.ts';
 import {
+  chooseFiles,
+  type Chosen,
   findFiles,
   publishedState,
   stateAt,
   type TargetState,
   writeFound,
 } from '../mirror/store/history/kept-files.ts';
+import { type HistoryEntry, readHistory } from '../mirror/store/history/history.ts';
 import { restoreInto, sizeOf } from '../mirror/store/history/restore.ts';
-import { manifestPaths } from '../mirror/store/inventory.ts';
+import { manifestPaths, readManifest } from '../mirror/store/inventory.ts';
 import { type DirectoryLayout, layoutOf } from '../mirror/store/layout.ts';
 import { foldersWith, type Manifest, type ManifestFile } from '../mirror/store/manifest.ts';
-import { readManifest } from '../mirror/store/manifest-file.ts';
 import { entriesOf } from './history.ts';
 import { folderOutside, interruptible, notKept, type Restored, type RestoreWork } from './restore-tree.ts';
 import { namedPath, targetNamed } from './target-names.ts';

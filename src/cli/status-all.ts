@@ -9,7 +9,7 @@ import { tolerateStateFailure } from '../mirror/pass/record.ts';
 import { ownerOf } from '../mirror/plan/shard.ts';
 import { judgeWhole, type ShareStatus, type WholeStatus } from './whole.ts';
 import { readStore } from '../mirror/store/read-store.ts';
-import { readShareReports } from '../mirror/store/shards/share-reports.ts';
+import { readShareReports } from '../mirror/store/shards.ts';
 import { linesOf, type Outcome, table, tellEvent } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
 

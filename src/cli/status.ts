@@ -1,4 +1,4 @@
-import { visibleLeases } from '../mirror/store/leases/lease-files.ts';
+import { type Lease, leaseSentence, visibleLeases } from '../mirror/store/leases/lease.ts';
 import type { Command } from 'commander';
 import type { SettingsFor } from '../config/schema.ts';
 import { EXIT_CODES } from '../lib/errors/errors.ts';
@@ -6,11 +6,10 @@ import { agoText, counted, oneLine, roughSize, utcTime, withHint } from '../lib/
 import { missingSentence } from '../mirror/plan/contradictions.ts';
 import { driftSentence, heldSentence, unmatchedSentence } from '../app/sentences.ts';
 import { dueHooks } from '../daemon/hooks/due-hooks.ts';
-import { type Lease, leaseSentence } from '../mirror/store/leases/lease.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { selectsNothing } from '../mirror/plan/listing-checks.ts';
 import type { Shard } from '../mirror/plan/shard.ts';
-import { hasOtherShards } from '../mirror/store/shards/other-instances.ts';
+import { hasOtherShards } from '../mirror/store/shards.ts';
 import { isLeftAlone, isMirrored, type TargetStatus } from '../app/target-status.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { StoredPass } from '../mirror/state/state.ts';

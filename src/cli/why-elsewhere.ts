@@ -1,4 +1,4 @@
-import { publishedManifest } from '../mirror/store/manifest-file.ts';
+import { publishedManifest } from '../mirror/store/inventory.ts';
 import { counted, utcTime } from '../lib/text/humanize.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';

@@ -1,6 +1,6 @@
 import type { DirectoryLayout } from '../mirror/store/layout.ts';
 import { readRetries, takePolls } from '../mirror/store/requests.ts';
-import { blockingLeases } from '../mirror/store/leases/lease-files.ts';
+import { blockingLeases } from '../mirror/store/leases/lease.ts';
 import { lstat, stat } from 'node:fs/promises';
 
 import { unlessMissing } from '../lib/errors/disk-errors.ts';

@@ -13,7 +13,7 @@ import { eventFailure } from '../mirror/pass/events.ts';
 import type { EventSink } from '../app/events.ts';
 import { knownDirectoryId } from '../mirror/store/directory.ts';
 import { layoutOf } from '../mirror/store/layout.ts';
-import { obstacleToWriting, OtherCountError } from '../mirror/store/shards/directory-locks.ts';
+import { obstacleToWriting, OtherCountError } from '../mirror/store/shards.ts';
 import { failureIn, type LoadSettings, ownChanges } from './settings/live-settings.ts';
 import type { Notifier } from './supervision/notify.ts';
 import { startWatchdog } from './supervision/supervise.ts';

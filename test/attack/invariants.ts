@@ -3,7 +3,7 @@ import { join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { type DirectoryLayout, layoutOf } from '../../src/mirror/store/layout.ts';
-import { otherInstances } from '../../src/mirror/store/shards/other-instances.ts';
+import { otherInstances } from '../../src/mirror/store/shards.ts';
 import { readTargetList } from '../../src/mirror/store/target-list.ts';
 import type { Place } from './program.ts';
 import {

@@ -1,4 +1,4 @@
-import { publishedManifest } from '../../mirror/store/manifest-file.ts';
+import { publishedManifest } from '../../mirror/store/inventory.ts';
 import { hostname } from 'node:os';
 import type { SettingsFor } from '../../config/schema.ts';
 import type { EventSink } from '../../app/events.ts';

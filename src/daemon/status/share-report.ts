@@ -1,4 +1,4 @@
-import { writeShareReport } from '../../mirror/store/shards/share-reports.ts';
+import { writeShareReport } from '../../mirror/store/shards.ts';
 import { hostname } from 'node:os';
 import type { SettingsFor } from '../../config/schema.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';

@@ -1,5 +1,5 @@
-import { blockingLeases } from '../../mirror/store/leases/lease-files.ts';
-import { publishesWhole } from '../../mirror/store/publish/publishing.ts';
+import { blockingLeases } from '../../mirror/store/leases/lease.ts';
+import { publishesWhole } from '../../mirror/store/publish/moves.ts';
 import type { StatsFs } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 

@@ -1,4 +1,4 @@
-import { publishedManifest } from '../store/manifest-file.ts';
+import { publishedManifest } from '../store/inventory.ts';
 import { moveTree, retireTree } from '../store/publish/relocate.ts';
 import type { Action, HoldAction, PullAction, RetireAction } from '../plan/actions.ts';
 import { isApproved } from '../plan/guard.ts';

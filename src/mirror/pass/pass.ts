@@ -22,7 +22,7 @@ import type { ExecutePolicy, PlannedPass, ActionResult, PassContext } from './ex
 import { stillAwaited, exitCodeOfPass, isAllThatCanBe, summarise } from './summary.ts';
 import { tolerateStateFailure } from './record.ts';
 import type { KeptTargets, State, StoredPass } from '../state/state.ts';
-import { publishesWhole } from '../store/publish/publishing.ts';
+import { publishesWhole } from '../store/publish/moves.ts';
 import { recover } from '../store/publish/recover.ts';
 import { sweep } from '../store/publish/sweep.ts';
 import type { StoreReader } from '../store/read-store.ts';

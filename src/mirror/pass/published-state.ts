@@ -1,4 +1,4 @@
-import { publishedManifest } from '../store/manifest-file.ts';
+import { publishedManifest } from '../store/inventory.ts';
 import { examinePublished } from '../store/verify/examine.ts';
 import { trustOf } from '../store/verify/drift.ts';
 import type { Manifest } from '../store/manifest.ts';

@@ -1,4 +1,4 @@
-import { blockingLeases } from '../store/leases/lease-files.ts';
+import { blockingLeases, lastLease } from '../store/leases/lease.ts';
 import { showStage } from '../store/publish/stage-links.ts';
 import { examinePublished } from '../store/verify/examine.ts';
 import { summariseDrift } from '../store/verify/drift.ts';
@@ -28,7 +28,6 @@ import {
   type EndedResult,
 } from './execution.ts';
 import { notFound } from './gone.ts';
-import { lastLease } from '../store/leases/lease.ts';
 import { isSameTree, needsPublishing, newManifest, rowsAbout } from './new-manifest.ts';
 import { reportCached } from './reports.ts';
 import { tolerateStateFailure } from './record.ts';

@@ -1,4 +1,4 @@
-import { publishedManifest } from '../store/manifest-file.ts';
+import { publishedManifest } from '../store/inventory.ts';
 import { removeApprovals } from '../store/requests.ts';
 import { type Action, type HoldAction, holdRule } from '../plan/actions.ts';
 import { PATHS_SHOWN, type Approval } from '../plan/guard.ts';

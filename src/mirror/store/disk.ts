@@ -6,7 +6,7 @@ import type { Shard } from '../plan/shard.ts';
 import type { Inventory } from './inventory.ts';
 import type { DirectoryLayout } from './layout.ts';
 import type { PublishGate } from './publish/gate.ts';
-import type { PublishMode } from './publish/publishing.ts';
+import type { PublishMode } from './publish/moves.ts';
 
 /** The mirror directory as the process that locked it works with it. Functions that change what is published take it. */
 export interface Disk {

@@ -6,16 +6,14 @@ import { SharedFlush } from '../../lib/disk/shared-flush.ts';
 import { bindNativeCalls, type NativeCalls } from '../../lib/native/file-calls.ts';
 import type { RetentionPolicy } from '../plan/retention.ts';
 import type { Shard } from '../plan/shard.ts';
-import { knownDirectoryId, prepareDirectory, usable } from './directory.ts';
+import { knownDirectoryId, prepareDirectory, refuseForeignDirectory, usable } from './directory.ts';
 import { type Disk, type MirrorStore, PublishActivity } from './disk.ts';
-import { refuseForeignDirectory } from './first-start.ts';
 import { createInventory } from './inventory.ts';
 import { type DirectoryLayout, layoutOf } from './layout.ts';
 import { examineFileSystem, type FileSystemWants, refuseMounts } from './probes.ts';
 import { createGate } from './publish/gate.ts';
 import { recover } from './publish/recover.ts';
-import { lockForWriting } from './shards/directory-locks.ts';
-import { ownTreesIn } from './shards/other-instances.ts';
+import { lockForWriting, ownTreesIn } from './shards.ts';
 
 /** How a store is opened. */
 export interface StoreOptions

@@ -27,7 +27,7 @@ import { bindNativeCalls, type NativeCalls } from '../../lib/native/file-calls.t
 import { formatDuration } from '../../lib/text/units.ts';
 import type { ArchiveLimits } from '../archive/limits.ts';
 import { type DirectoryLayout, layoutOf } from './layout.ts';
-import type { PublishMode } from './publish/publishing.ts';
+import type { PublishMode } from './publish/moves.ts';
 
 /** The properties of the file system of a directory that publishing depends on, as they were found by trying. */
 export interface FileSystemFacts {

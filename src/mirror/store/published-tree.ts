@@ -1,6 +1,11 @@
+import { constants, lstatSync } from 'node:fs';
+import { copyFile, link, lstat, rm, utimes } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
 import { linkNow, statsNow } from '../../lib/disk/read.ts';
+import { systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { NO_LINKS } from '../file-work/trees.ts';
 import { type DirectoryLayout, treePath } from './layout.ts';
 
 /** What stands where readers look for a target's tree. */
@@ -65,7 +70,7 @@ export function treeAt(layout: DirectoryLayout, path: string): TreePlace {
 }
 
 /** Whether a tree that a link may lead to is there, and is reached through no other link. @throws as {@link treeAt} */
-export function isLinkedTreeThere(layout: DirectoryLayout, name: string): boolean {
+function isLinkedTreeThere(layout: DirectoryLayout, name: string): boolean {
   const tree = linkedTree(layout, name);
   return [layout.trees, dirname(tree), tree].every(isFolder);
 }
@@ -92,4 +97,82 @@ export function wayToTree(layout: DirectoryLayout, path: string): readonly strin
 
 function isFolder(path: string): boolean {
   return statsNow(path)?.isDirectory() === true;
+}
+
+/**
+ * Refuses to work through symbolic links: someone put them there, and they may lead out of the directory.
+ * @param paths folders below the directory; those around them are looked at, too
+ * @param target the one at whose place a link of the program's own may stand, as that is replaced and not worked through
+ * @throws MirrorError `disk.changed`
+ */
+export async function refuseLinks(
+  layout: DirectoryLayout,
+  paths: readonly string[],
+  target: string | null = null,
+): Promise<void> {
+  const folders = new Set<string>();
+  for (const path of paths) {
+    for (let folder = path; folder !== '.' && !folders.has(folder); folder = dirname(folder))
+      folders.add(folder);
+  }
+  for (const folder of folders) {
+    // A call that waits for a thread costs many times what the look itself does, and this is asked often.
+    if (!isLink(join(layout.root, folder))) continue;
+    if (target !== null && folder === `mirror/${target}` && isOwnLink(layout, target)) continue;
+    throw new MirrorError('disk.changed', `${folder} is a symbolic link, where a folder belongs.`, {
+      hint: 'Remove the link: the mirror is made of real folders, and nothing is written through links.',
+    });
+  }
+}
+
+function isOwnLink(layout: DirectoryLayout, target: string): boolean {
+  const { kind } = treeAt(layout, target);
+  return kind === 'link' || kind === 'dangling';
+}
+
+function isLink(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+  } catch (error) {
+    if (systemCode(error) === 'ENOTDIR') return false;
+    throw error;
+  }
+}
+
+/** Gives a file another name by a hard link, or, where there are none, a copy with its time and mode. */
+export async function linkOrCopy(from: string, to: string): Promise<void> {
+  try {
+    await link(from, to);
+  } catch (error) {
+    if (!NO_LINKS.has(systemCode(error))) throw error;
+    const stats = await lstat(from);
+    if (!stats.isFile()) throw error;
+    await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+    await utimes(to, stats.atime, stats.mtime);
+  }
+}
+
+/**
+ * Removes a tree that no link leads to any more, if it is there.
+ * @throws MirrorError `disk.changed` where it can only be reached through a link, and system errors
+ */
+export async function removeTree(layout: DirectoryLayout, name: string): Promise<void> {
+  await refuseLinks(layout, [dirname(placeBelowRoot(name))]);
+  await rm(linkedTree(layout, name), { recursive: true, force: true });
+}
+
+/**
+ * Makes the age of a tree start now, if the tree is there. Its age says how long no link can have led to it, so this comes before
+ * each change of its link.
+ * @param nowMs milliseconds since the epoch
+ * @throws system errors
+ */
+export async function restartAge(layout: DirectoryLayout, name: string, nowMs: number): Promise<void> {
+  if (!isLinkedTreeThere(layout, name)) return;
+  try {
+    await unlessMissing(utimes(linkedTree(layout, name), nowMs / 1000, nowMs / 1000));
+  } catch (error) {
+    // Only its owner may set a time (utimensat(2)): a tree that somebody else restored keeps the one that it has.
+    if (systemCode(error) !== 'EPERM') throw error;
+  }
 }

@@ -3,7 +3,7 @@ import { knownDirectoryId } from './directory.ts';
 import type { MirrorStore } from './disk.ts';
 import { createInventory } from './inventory.ts';
 import { layoutOf } from './layout.ts';
-import { ownTreesIn } from './shards/other-instances.ts';
+import { ownTreesIn } from './shards.ts';
 
 /** The parts of the store that can be read beside the process that writes the mirror directory. */
 export type StoreReader = Pick<MirrorStore, 'layout' | 'shard' | 'id' | 'inventory'>;

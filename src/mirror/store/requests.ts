@@ -13,7 +13,7 @@ import type { Approval, Approvals } from '../plan/guard.ts';
 import { passFailureSchema, passSummarySchema } from '../state/schemas.ts';
 import { targetKey } from '../upstream/listing.ts';
 import type { DirectoryLayout } from './layout.ts';
-import { refuseLinks } from './links.ts';
+import { refuseLinks } from './published-tree.ts';
 
 /**
  * Requests of people to the process that works in a directory, a small file each: approvals of held deletions, targets to retry now, and

@@ -12,8 +12,7 @@ import type { MirrorStore } from './disk.ts';
 import { type InventoryReading, manifestPaths } from './inventory.ts';
 import type { DirectoryLayout } from './layout.ts';
 import { byCodeUnits } from './manifest.ts';
-import { withCommonLock } from './shards/directory-locks.ts';
-import { type IsOwn, ownTreesIn } from './shards/other-instances.ts';
+import { type IsOwn, ownTreesIn, withCommonLock } from './shards.ts';
 
 /**
  * The list of a directory's targets, `inventory.json` (manual, "On disk"). It shows that a target is missing when neither its tree nor its

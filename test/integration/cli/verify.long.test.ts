@@ -31,7 +31,7 @@ import {
 } from '../../../src/mirror/store/verify/verify.ts';
 import { examinePublished } from '../../../src/mirror/store/verify/examine.ts';
 import { layoutOf } from '../../../src/mirror/store/layout.ts';
-import { readStampedManifest } from '../../../src/mirror/store/manifest-file.ts';
+import { readStampedManifest } from '../../../src/mirror/store/inventory.ts';
 import type { FakeService } from '../../support/fake-service.ts';
 import { leaveJournal } from '../../support/journals.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../support/mirror-harness.ts';

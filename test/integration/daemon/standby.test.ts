@@ -14,7 +14,7 @@ import type { MirrorEvent } from '../../../src/app/events.ts';
 import type { Shard } from '../../../src/mirror/plan/shard.ts';
 import { prepareDirectory } from '../../../src/mirror/store/directory.ts';
 import { layoutOf } from '../../../src/mirror/store/layout.ts';
-import { lockForWriting } from '../../../src/mirror/store/shards/directory-locks.ts';
+import { lockForWriting } from '../../../src/mirror/store/shards.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const native = bindNativeCalls();

@@ -1,18 +1,17 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 
-import { withOpen } from '../../../lib/disk/read.ts';
 import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
+import { withOpen } from '../../../lib/disk/read.ts';
 import { onDisk } from '../../../lib/errors/disk-errors.ts';
 import { isTargetPath } from '../../../lib/paths/file-name.ts';
 import { latestFirst } from '../../../lib/time/wrong-clock.ts';
 import { keptAt } from '../../plan/retention.ts';
+import { readStampedManifest } from '../inventory.ts';
 import type { DirectoryLayout } from '../layout.ts';
 import type { Manifest, ManifestFile } from '../manifest.ts';
 import { publishedTree } from '../published-tree.ts';
-import { readStampedManifest } from '../manifest-file.ts';
-import { digestOf, findCopies, type FindCopy } from './copies.ts';
-import type { HistoryEntry } from './history.ts';
+import { digestOf, findCopies, type FindCopy, type HistoryEntry } from './history.ts';
 import {
   changedMeanwhile,
   type FoundFiles,
@@ -151,4 +150,31 @@ export async function writeFound(
     );
     if (hash.digest('hex') !== sha256) throw changedMeanwhile(place, path);
   }
+}
+
+/** The files of a tree that a path means. */
+export type Chosen =
+  | { readonly kind: 'file'; readonly files: readonly ManifestFile[] }
+  /** All below a folder. */
+  | { readonly kind: 'folder'; readonly files: readonly ManifestFile[] };
+
+/**
+ * The files of a tree that a person means by a path: a file or, else, all below a folder. A file is also found by the same path in
+ * another Unicode form, which nobody sees it by, where there is but one.
+ * @param paths the ways in which the path can be read, below the tree; the first that leads to something counts
+ * @returns null where none does
+ */
+export function chooseFiles(files: readonly ManifestFile[], paths: readonly string[]): Chosen | null {
+  for (const path of paths) {
+    const exact = files.filter((file) => file.path === path);
+    if (exact.length > 0) return { kind: 'file', files: exact };
+    const below = path === '' ? [] : files.filter((file) => file.path.startsWith(`${path}/`));
+    if (below.length > 0) return { kind: 'folder', files: below };
+  }
+  for (const path of paths) {
+    const form = path.normalize('NFC');
+    const same = files.filter((file) => file.path.normalize('NFC') === form);
+    if (same.length === 1) return { kind: 'file', files: same };
+  }
+  return null;
 }

@@ -5,13 +5,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { isMissing, onDisk, systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
-import { type Lease, LONGEST_LEASE_MS } from './lease.ts';
+import { type Lease, LONGEST_LEASE_MS, readLeases, removeLease, writeLease } from './lease.ts';
 import { ownCommand } from '../../../lib/text/own-command.ts';
 import type { NativeCalls } from '../../../lib/native/file-calls.ts';
 import { lockWithin } from '../publish/gate.ts';
-import { readLeases, removeLease, writeLease } from './lease-files.ts';
 import type { DirectoryLayout } from '../layout.ts';
-import { refuseLinks } from '../links.ts';
+import { refuseLinks } from '../published-tree.ts';
 import { interruptedPublishes } from '../publish/recover.ts';
 
 /** How long a publish that is going on may take before no lease is given, in milliseconds. */

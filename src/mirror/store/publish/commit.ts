@@ -3,15 +3,14 @@ import { basename, join, relative } from 'node:path';
 
 import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
-import { LeasedError } from '../leases/lease.ts';
 import type { HistoryKind } from '../../plan/retention.ts';
 import type { Disk } from '../disk.ts';
-import { historyName } from '../layout.ts';
+import { type DirectoryLayout, historyName, treePath } from '../layout.ts';
+import { LeasedError } from '../leases/lease.ts';
+import { restartAge, treeAt } from '../published-tree.ts';
 import { isAnyMade, type Journal, makeMoves, refuseLinksOf, removeJournal, writeJournal } from './journal.ts';
-import { STAGED } from './moves.ts';
-import { treeAt } from '../published-tree.ts';
+import { type Occupant, STAGED } from './moves.ts';
 import type { Stage } from './stage.ts';
-import { restartAge } from '../unlinked-trees.ts';
 
 /** Changes what is published, in the directory that was locked. @param signal ends the wait for the lock on publishing */
 export async function throughGate<T>(
@@ -100,4 +99,10 @@ export async function freeHistoryPath(disk: Disk, path: string, kind: HistoryKin
     const taken = await Promise.all([place, `${place}.json`].map((each) => unlessMissing(lstat(each))));
     if (taken.every((each) => each === null)) return relative(layout.root, place);
   }
+}
+
+/** Looks at what stands at the place of a target's tree; null for nothing. @throws system errors */
+export async function occupantAt(layout: DirectoryLayout, path: string): Promise<Occupant | null> {
+  const stats = await unlessMissing(lstat(treePath(layout, path)));
+  return stats === null ? null : { inode: stats.ino, isLink: 'name' in treeAt(layout, path) };
 }

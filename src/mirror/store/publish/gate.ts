@@ -4,10 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { closeAnyway } from '../../../lib/disk/read.ts';
 import { diskError } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
-import { lastLease, LeasedError } from '../leases/lease.ts';
+import { blockingLeases, lastLease, LeasedError } from '../leases/lease.ts';
 import type { NativeCalls } from '../../../lib/native/file-calls.ts';
 import type { DirectoryLayout } from '../layout.ts';
-import { blockingLeases } from '../leases/lease-files.ts';
 
 /**
  * The gate for every step that readers of the mirror may notice, or that removes files that they may still read: no step begins

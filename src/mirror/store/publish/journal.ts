@@ -9,22 +9,10 @@ import { readOwnFile } from '../../../lib/disk/own-file.ts';
 import { systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { isTargetPath, leadsBelow } from '../../../lib/paths/file-name.ts';
 import type { Disk } from '../disk.ts';
-import { refuseLinks } from '../links.ts';
-import { renameInto } from './renames.ts';
 import type { DirectoryLayout } from '../layout.ts';
-
-/**
- * One rename. Places are below the directory, or, where they begin with `stage/`, in the stage of the journal. Whatever has another
- * inode at `from` stays there: either the move was made already, or someone put something else there.
- */
-export interface Move {
-  readonly from: string;
-  readonly to: string;
-  /** Of what is to be moved. */
-  readonly inode: number;
-  /** Whether what stands at `to` goes to `from` in the same step (renameat2(2)). */
-  readonly swaps?: true | undefined;
-}
+import { refuseLinks } from '../published-tree.ts';
+import type { Move } from './moves.ts';
+import { renameInto } from './renames.ts';
 
 /**
  * The list of moves that bring targets from one state to the next. It is written into the stage and flushed together with all that it

@@ -1,24 +1,21 @@
-import { lstat, writeFile } from 'node:fs/promises';
+import { lstat, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { setTimeApart } from '../../../lib/disk/durable.ts';
-import { onDisk } from '../../../lib/errors/disk-errors.ts';
+import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
-import { type Manifest, type TreeChanges, treeChanges } from '../manifest.ts';
-import { choosePublishMethod, type PublishMethod } from './publishing.ts';
-import { commit, freeHistoryPath, refuseUnfinished, throughGate } from './commit.ts';
+import { ownCommand } from '../../../lib/text/own-command.ts';
 import type { Disk } from '../disk.ts';
-import { examinePublished } from '../verify/examine.ts';
 import { readHistory } from '../history/history.ts';
-import { inodeAt } from './journal.ts';
-import { type HistoryFacts, publishMoves, STAGED } from './moves.ts';
-import { manifestPath } from '../layout.ts';
-import { readManifest } from '../manifest-file.ts';
+import { readManifest } from '../inventory.ts';
+import { type DirectoryLayout, manifestPath } from '../layout.ts';
+import { folderAt, linkOrCopy, refuseLinks, treeAt, treeNameOf, type TreePlace } from '../published-tree.ts';
 import { formatManifest } from '../manifest-text.ts';
-import { linkOrCopy, refuseLinks } from '../links.ts';
-import { type TreePlace, treeAt, treeNameOf } from '../published-tree.ts';
-import { occupantAt } from './occupant.ts';
-import { changedMeanwhile, refuseIncomplete, refuseNested, refuseOtherTree } from './refusals.ts';
+import { type Manifest, type TreeChanges, treeChanges } from '../manifest.ts';
+import { examinePublished } from '../verify/examine.ts';
+import { commit, freeHistoryPath, occupantAt, refuseUnfinished, throughGate } from './commit.ts';
+import { inodeAt } from './journal.ts';
+import { choosePublishMethod, type HistoryFacts, type PublishMethod, publishMoves, STAGED } from './moves.ts';
 import { keepPublished, linkPublished } from './stage-links.ts';
 import { makeTreeLink, type Stage } from './stage.ts';
 
@@ -275,4 +272,64 @@ async function inodesOf(folder: string, paths: readonly string[]): Promise<Reado
 
 async function inodeOf(staged: string): Promise<number> {
   return (await lstat(staged)).ino;
+}
+
+/**
+ * Makes sure that what stands at a path is the tree that a stage was compared with: the files that the stage lacks are taken from it.
+ * @throws MirrorError `disk.changed` where someone put something else there meanwhile; `internal.defect` for another path
+ */
+function refuseOtherTree(
+  layout: DirectoryLayout,
+  { target, published }: Pick<Stage, 'target' | 'published'>,
+  path: string,
+  place: TreePlace,
+): void {
+  if (target !== path)
+    throw new MirrorError('internal.defect', `A stage of ${target} was to be published as ${path}.`);
+  if (folderAt(layout, path, place) !== published) throw replacedMeanwhile(path);
+}
+
+/**
+ * Makes sure that a stage holds all files that the published tree does not, and no others: with links to the rest, of which each is
+ * made or fails, it is exactly the new tree. It is not where the published tree is gone since the stage was compared with it.
+ * @throws MirrorError `disk.changed`
+ */
+function refuseIncomplete(
+  { staged }: Pick<Stage, 'staged'>,
+  path: string,
+  { added, changed }: TreeChanges,
+): void {
+  const wanted = new Set([...added, ...changed]);
+  if (wanted.size === staged.size && [...wanted].every((file) => staged.has(file))) return;
+  throw replacedMeanwhile(path);
+}
+
+/** Refuses to take the place of a folder in which other targets are published. */
+async function refuseNested(layout: DirectoryLayout, path: string): Promise<void> {
+  const below = (await unlessMissing(readdir(join(layout.manifests, path), { recursive: true }))) ?? [];
+  const nested = below.find((name) => name.endsWith('.json'));
+  if (nested === undefined) return;
+  throw new MirrorError(
+    'disk.changed',
+    `mirror/${path} holds another target, ${path}/${nested.slice(0, -5)}.`,
+    {
+      hint: `Move one of them away; \`${ownCommand('status')}\` lists all targets.`,
+    },
+  );
+}
+
+function changedMeanwhile(file: string, path: string): MirrorError {
+  return new MirrorError(
+    'disk.changed',
+    `Someone changed ${JSON.stringify(file)} of ${path} while the new tree was made ready.`,
+    { hint: 'Nothing was published.' },
+  );
+}
+
+function replacedMeanwhile(path: string): MirrorError {
+  return new MirrorError(
+    'disk.changed',
+    `Someone removed or replaced mirror/${path} while the new tree was made ready.`,
+    { hint: 'Nothing was published.' },
+  );
 }

@@ -2,15 +2,14 @@ import { lstat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
-import type { Manifest } from '../manifest.ts';
-import { commit, freeHistoryPath, refuseUnfinished, throughGate } from './commit.ts';
 import type { Disk } from '../disk.ts';
-import { inodeAt, type Move } from './journal.ts';
-import { type LeavingFacts, renameMoves, retireMoves, STAGED } from './moves.ts';
 import { manifestPath, treePath } from '../layout.ts';
 import { formatManifest } from '../manifest-text.ts';
+import type { Manifest } from '../manifest.ts';
 import { linkText, treeAt } from '../published-tree.ts';
-import { occupantAt } from './occupant.ts';
+import { commit, freeHistoryPath, occupantAt, refuseUnfinished, throughGate } from './commit.ts';
+import { inodeAt } from './journal.ts';
+import { type LeavingFacts, type Move, renameMoves, retireMoves, STAGED } from './moves.ts';
 import { keepPublished } from './stage-links.ts';
 import { discardBehindGate, openStage, type Stage } from './stage.ts';
 

@@ -1,8 +1,8 @@
-import { lstat, rename, rm } from 'node:fs/promises';
+import { lstat, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 import { makeFolders } from '../../../lib/disk/durable.ts';
-import { isMissing, systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { isMissing, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 
 /** So often it is tried to rename something into a folder that other instances make, and remove while it is empty. */
 const RENAME_TRIES = 10;
@@ -31,18 +31,7 @@ export async function renameInto(from: string, to: string): Promise<void> {
   if (!(await renameIfThere(from, to))) await rename(from, to);
 }
 
-/** Renames a file to where someone may have put a folder. */
-export async function takePlace(from: string, to: string): Promise<void> {
-  try {
-    await rename(from, to);
-  } catch (error) {
-    if (systemCode(error) !== 'EISDIR') throw error;
-    await rm(to, { recursive: true });
-    await rename(from, to);
-  }
-}
-
 /** Whether anything stands at a path, be it a link that leads nowhere. @throws system errors */
-export async function exists(path: string): Promise<boolean> {
+async function exists(path: string): Promise<boolean> {
   return (await unlessMissing(lstat(path))) !== null;
 }

@@ -6,7 +6,7 @@ import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { BULK_THREADS, doInThread } from '../../file-work/pool.ts';
 import type { LinkRequest } from '../../file-work/trees.ts';
 import type { Disk } from '../disk.ts';
-import { linkOrCopy } from '../links.ts';
+import { linkOrCopy } from '../published-tree.ts';
 import type { Manifest, ManifestFile } from '../manifest.ts';
 import { examineTree } from '../verify/examine.ts';
 import { removeLinked } from './gate.ts';

@@ -9,10 +9,16 @@ import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import type { NativeCalls } from '../../../lib/native/file-calls.ts';
 import type { Disk } from '../disk.ts';
 import { type DirectoryLayout, manifestPath, treePath } from '../layout.ts';
-import { refuseLinks } from '../links.ts';
 import { type ManifestFile, PERMISSION_BITS } from '../manifest.ts';
-import { linkedTree, linkText, placeBelowRoot, publishedTree, treeNameOf } from '../published-tree.ts';
-import { removeTree } from '../unlinked-trees.ts';
+import {
+  linkedTree,
+  linkText,
+  placeBelowRoot,
+  publishedTree,
+  refuseLinks,
+  removeTree,
+  treeNameOf,
+} from '../published-tree.ts';
 import { removeLinked } from './gate.ts';
 import { makeFolderAs, modelFor } from './inheritance.ts';
 import { hasJournal } from './journal.ts';

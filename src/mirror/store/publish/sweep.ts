@@ -1,16 +1,16 @@
-import { readdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { lstat, readdir, rm } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 
-import { onDisk } from '../../../lib/errors/disk-errors.ts';
-import { LeasedError } from '../leases/lease.ts';
+import { linkNow } from '../../../lib/disk/read.ts';
+import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import type { Disk } from '../disk.ts';
 import { pruneHistory } from '../history/history.ts';
+import { manifestPaths } from '../inventory.ts';
+import { type DirectoryLayout, layoutOf } from '../layout.ts';
+import { LeasedError, sweepLeases } from '../leases/lease.ts';
+import { isTreeName, linkedTree, removeTree, treeAt } from '../published-tree.ts';
+import { namesIn, withCommonLock } from '../shards.ts';
 import type { PublishGate } from './gate.ts';
-import { layoutOf } from '../layout.ts';
-import { findOldTrees, removeTree } from '../unlinked-trees.ts';
-import { withCommonLock } from '../shards/directory-locks.ts';
-import { namesIn } from '../shards/other-instances.ts';
-import { sweepLeases } from '../leases/lease-files.ts';
 
 /**
  * Removes leases that are over, replaced trees that no reader needs any more, and trees that the history no longer keeps.
@@ -87,4 +87,56 @@ async function removeOldTrees(
   const names = await findOldTrees(layout, Math.max(readerGraceMs, LEAST_AGE_MS), nowMs);
   searched.atMs = nowMs;
   await removeUnlessLeased(gate, names, signal, (name) => removeTree(layout, name));
+}
+
+/**
+ * Finds the trees to which no link below `mirror/` leads and that are older than an age. Publishes may go on meanwhile. While a
+ * target has no tree it finds none: one of them may be all that is left of that target.
+ * @param ageMs see {@link restartAge}; an age below zero, of a clock that was ahead, counts by its amount. Milliseconds
+ * @param nowMs milliseconds since the epoch
+ * @returns their names
+ * @throws system errors
+ */
+export async function findOldTrees(
+  layout: DirectoryLayout,
+  ageMs: number,
+  nowMs: number,
+): Promise<readonly string[]> {
+  const names = await treeNames(layout);
+  if (names.length === 0) return [];
+  const linked = await linkedNames(layout);
+  const old: string[] = [];
+  for (const name of names.filter((each) => !linked.has(each))) {
+    // Looked at after the links: a tree whose link was moved meanwhile, and seen at neither place, is young.
+    const stats = await unlessMissing(lstat(linkedTree(layout, name)));
+    if (stats !== null && Math.abs(nowMs - stats.mtimeMs) > ageMs) old.push(name);
+  }
+  return old.length > 0 && (await haveAllTrees(layout)) ? old : [];
+}
+
+async function treeNames({ trees }: DirectoryLayout): Promise<string[]> {
+  const folders = (await unlessMissing(readdir(trees, { withFileTypes: true }))) ?? [];
+  const names: string[] = [];
+  for (const folder of folders.filter((each) => each.isDirectory()))
+    names.push(...(await readdir(join(trees, folder.name))).filter((name) => name.startsWith(folder.name)));
+  return names.filter(isTreeName);
+}
+
+/** The last part of the text of every link below `mirror/`: of the program's own, the name of the tree that it leads to. */
+async function linkedNames({ mirror }: DirectoryLayout): Promise<ReadonlySet<string>> {
+  const names = new Set<string>();
+  const folders = [mirror];
+  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+    for (const entry of (await unlessMissing(readdir(folder, { withFileTypes: true }))) ?? []) {
+      const place = join(folder, entry.name);
+      if (entry.isDirectory()) folders.push(place);
+      else if (entry.isSymbolicLink()) names.add(basename(linkNow(place) ?? ''));
+    }
+  }
+  return names;
+}
+
+async function haveAllTrees(layout: DirectoryLayout): Promise<boolean> {
+  const kinds = (await manifestPaths(layout)).map((path) => treeAt(layout, path).kind);
+  return kinds.every((kind) => kind === 'link' || kind === 'folder');
 }

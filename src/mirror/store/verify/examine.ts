@@ -9,7 +9,7 @@ import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { type Difference, differencesOf, foldersOf, type FoundEntry, type FoundFile } from './drift.ts';
 import type { ManifestFile } from '../manifest.ts';
 import { type DirectoryLayout, manifestPath } from '../layout.ts';
-import { publishedManifest } from '../manifest-file.ts';
+import { publishedManifest } from '../inventory.ts';
 import type { Disk, MirrorStore } from '../disk.ts';
 import { publishedTree } from '../published-tree.ts';
 import { READ_FLAGS } from '../../../lib/disk/own-file.ts';

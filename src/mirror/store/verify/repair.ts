@@ -2,8 +2,8 @@ import { createReadStream } from 'node:fs';
 
 import { type Difference, trustOf } from './drift.ts';
 import type { Manifest, ManifestFile } from '../manifest.ts';
-import { findCopies } from '../history/copies.ts';
-import { publishedManifest } from '../manifest-file.ts';
+import { findCopies } from '../history/history.ts';
+import { publishedManifest } from '../inventory.ts';
 import { examinePublished } from './examine.ts';
 import type { MirrorStore } from '../disk.ts';
 import { publishStage } from '../publish/publish.ts';

@@ -3,14 +3,19 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { readLockHolder } from '../../../lib/disk/lock.ts';
 import type { ListedTarget } from '../../plan/published.ts';
-import { createInventory, type Inventory, manifestPaths, manifestStamp } from '../inventory.ts';
+import {
+  createInventory,
+  type Inventory,
+  manifestPaths,
+  manifestStamp,
+  readStampedManifest,
+} from '../inventory.ts';
 import { kindOf } from '../../file-work/walk.ts';
 import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import type { DirectoryLayout } from '../layout.ts';
 import { byCodeUnits, foldersWith } from '../manifest.ts';
-import { readStampedManifest } from '../manifest-file.ts';
 import { readJournal } from '../publish/journal.ts';
-import { otherInstances } from '../shards/other-instances.ts';
+import { otherInstances } from '../shards.ts';
 import { findLost, readTargetList } from '../target-list.ts';
 import type { Difference, EntryKind } from './drift.ts';
 import { examinePublished } from './examine.ts';

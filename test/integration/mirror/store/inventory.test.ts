@@ -5,14 +5,13 @@ import type { Manifest } from '../../../../src/mirror/store/manifest.ts';
 import { emptyRecord } from '../../../../src/mirror/plan/record.ts';
 import type { RememberedTree } from '../../../../src/mirror/plan/published.ts';
 import { storedRecordSchema } from '../../../../src/mirror/state/schemas.ts';
-import { createInventory } from '../../../../src/mirror/store/inventory.ts';
+import { createInventory, readManifest } from '../../../../src/mirror/store/inventory.ts';
 import {
   type DirectoryLayout,
   layoutOf,
   manifestPath,
   treePath,
 } from '../../../../src/mirror/store/layout.ts';
-import { readManifest } from '../../../../src/mirror/store/manifest-file.ts';
 import { formatManifest } from '../../../../src/mirror/store/manifest-text.ts';
 import { manifestFile, manifestWith, repository, target } from '../../../support/builders.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';

@@ -1,4 +1,4 @@
-import { publishedManifest } from '../../../../src/mirror/store/manifest-file.ts';
+import { publishedManifest } from '../../../../src/mirror/store/inventory.ts';
 import { publishStage } from '../../../../src/mirror/store/publish/publish.ts';
 import { recover } from '../../../../src/mirror/store/publish/recover.ts';
 import { moveTree, retireTree } from '../../../../src/mirror/store/publish/relocate.ts';
@@ -15,7 +15,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 
 import type { Shard } from '../../../../src/mirror/plan/shard.ts';
 import type { Manifest, ManifestFile } from '../../../../src/mirror/store/manifest.ts';
-import type { PublishMode } from '../../../../src/mirror/store/publish/publishing.ts';
+import type { PublishMode } from '../../../../src/mirror/store/publish/moves.ts';
 import { openStore } from '../../../../src/mirror/store/open-store.ts';
 import type { MirrorStore } from '../../../../src/mirror/store/disk.ts';
 import { manifestWith } from '../../../support/builders.ts';

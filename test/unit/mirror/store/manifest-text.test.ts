@@ -4,8 +4,12 @@ import { z } from 'zod';
 
 import { treeFault } from '../../../../src/lib/paths/file-name.ts';
 import type { Manifest, ManifestFile } from '../../../../src/mirror/store/manifest.ts';
-import { fileFromDisk, instantFormatter } from '../../../../src/mirror/store/manifest-entry.ts';
-import { formatManifest, parseManifest } from '../../../../src/mirror/store/manifest-text.ts';
+import {
+  fileFromDisk,
+  formatManifest,
+  instantFormatter,
+  parseManifest,
+} from '../../../../src/mirror/store/manifest-text.ts';
 import { manifestWith } from '../../../support/builders.ts';
 import { manifestFiles, manifests } from '../../../support/manifests.ts';
 

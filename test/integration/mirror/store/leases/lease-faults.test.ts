@@ -7,12 +7,11 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { ended } from '../../../../../src/cli/lease-holder.ts';
-import { LONGEST_LEASE_MS } from '../../../../../src/mirror/store/leases/lease.ts';
+import { LONGEST_LEASE_MS, readLeases, sweepLeases } from '../../../../../src/mirror/store/leases/lease.ts';
 import { bindNativeCalls } from '../../../../../src/lib/native/file-calls.ts';
 import { writeNewFile } from '../../../../../src/lib/disk/durable.ts';
 import { layoutOf } from '../../../../../src/mirror/store/layout.ts';
 import { acquireLease, type TakenLease } from '../../../../../src/mirror/store/leases/acquire.ts';
-import { readLeases, sweepLeases } from '../../../../../src/mirror/store/leases/lease-files.ts';
 import { startPair } from '../../../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
 

@@ -7,22 +7,20 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import {
+  blockingLeases,
   type Lease,
   LeasedError,
   leasesInForce,
   LONGEST_LEASE_MS,
+  readLeases,
+  sweepLeases,
+  visibleLeases,
+  writeLease,
 } from '../../../../../src/mirror/store/leases/lease.ts';
 import { bindNativeCalls } from '../../../../../src/lib/native/file-calls.ts';
 import { readHistory } from '../../../../../src/mirror/store/history/history.ts';
 import { layoutOf } from '../../../../../src/mirror/store/layout.ts';
 import { acquireLease, releaseLease, watchLease } from '../../../../../src/mirror/store/leases/acquire.ts';
-import {
-  readLeases,
-  sweepLeases,
-  writeLease,
-  blockingLeases,
-  visibleLeases,
-} from '../../../../../src/mirror/store/leases/lease-files.ts';
 import { checkEntry, restoreToMirror } from '../../../../../src/mirror/store/history/restore.ts';
 import { readStore } from '../../../../../src/mirror/store/read-store.ts';
 import { openStore } from '../../../../../src/mirror/store/open-store.ts';

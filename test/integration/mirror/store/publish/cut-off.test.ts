@@ -1,4 +1,4 @@
-import { publishedManifest } from '../../../../../src/mirror/store/manifest-file.ts';
+import { publishedManifest } from '../../../../../src/mirror/store/inventory.ts';
 import { publishStage } from '../../../../../src/mirror/store/publish/publish.ts';
 import { moveTree, retireTree } from '../../../../../src/mirror/store/publish/relocate.ts';
 import { discardStage, dropFile, stageFile, stageOn } from '../../../../../src/mirror/store/publish/stage.ts';
@@ -10,7 +10,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type { Manifest, ManifestFile } from '../../../../../src/mirror/store/manifest.ts';
 import { openStore } from '../../../../../src/mirror/store/open-store.ts';
-import type { PublishMode } from '../../../../../src/mirror/store/publish/publishing.ts';
+import type { PublishMode } from '../../../../../src/mirror/store/publish/moves.ts';
 import type * as Renames from '../../../../../src/mirror/store/publish/renames.ts';
 import type { MirrorStore } from '../../../../../src/mirror/store/disk.ts';
 import { manifestWith } from '../../../../support/builders.ts';

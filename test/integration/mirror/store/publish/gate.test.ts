@@ -1,4 +1,4 @@
-import { publishedManifest } from '../../../../../src/mirror/store/manifest-file.ts';
+import { publishedManifest } from '../../../../../src/mirror/store/inventory.ts';
 import { publishStage } from '../../../../../src/mirror/store/publish/publish.ts';
 import { recover } from '../../../../../src/mirror/store/publish/recover.ts';
 import { moveTree, retireTree } from '../../../../../src/mirror/store/publish/relocate.ts';

@@ -1,9 +1,3 @@
-import { publishedManifest } from '../../../../../src/mirror/store/manifest-file.ts';
-import { publishStage } from '../../../../../src/mirror/store/publish/publish.ts';
-import { moveTree, retireTree } from '../../../../../src/mirror/store/publish/relocate.ts';
-import { discardStage, stageFile, stageOn } from '../../../../../src/mirror/store/publish/stage.ts';
-import { sweep } from '../../../../../src/mirror/store/publish/sweep.ts';
-import { findDrift, targetOf } from '../../../../../src/mirror/store/verify/examine.ts';
 import { createHash } from 'node:crypto';
 import {
   cp,
@@ -24,12 +18,17 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import type { RetentionPolicy } from '../../../../../src/mirror/plan/retention.ts';
+import type { MirrorStore } from '../../../../../src/mirror/store/disk.ts';
 import { readHistory } from '../../../../../src/mirror/store/history/history.ts';
+import { publishedManifest } from '../../../../../src/mirror/store/inventory.ts';
 import type { Manifest, ManifestFile } from '../../../../../src/mirror/store/manifest.ts';
 import { openStore } from '../../../../../src/mirror/store/open-store.ts';
-import type { PublishMode } from '../../../../../src/mirror/store/publish/publishing.ts';
-import type { MirrorStore } from '../../../../../src/mirror/store/disk.ts';
-import { findOldTrees } from '../../../../../src/mirror/store/unlinked-trees.ts';
+import type { PublishMode } from '../../../../../src/mirror/store/publish/moves.ts';
+import { publishStage } from '../../../../../src/mirror/store/publish/publish.ts';
+import { moveTree, retireTree } from '../../../../../src/mirror/store/publish/relocate.ts';
+import { discardStage, stageFile, stageOn } from '../../../../../src/mirror/store/publish/stage.ts';
+import { findOldTrees, sweep } from '../../../../../src/mirror/store/publish/sweep.ts';
+import { findDrift, targetOf } from '../../../../../src/mirror/store/verify/examine.ts';
 import { manifestWith } from '../../../../support/builders.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
 

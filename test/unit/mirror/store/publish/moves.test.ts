@@ -1,13 +1,18 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import type { Move } from '../../../../../src/mirror/store/publish/journal.ts';
+import { type ManifestFile, treeChanges } from '../../../../../src/mirror/store/manifest.ts';
 import {
+  choosePublishMethod,
+  type Move,
   type Occupant,
+  type PublishMode,
   publishMoves,
+  type PublishSituation,
   renameMoves,
   retireMoves,
 } from '../../../../../src/mirror/store/publish/moves.ts';
+import { changes, manifestFile } from '../../../../support/builders.ts';
 
 const TARGET = 'Sales/main';
 const HISTORY = `history/${TARGET}/TIME`;
@@ -92,12 +97,12 @@ const leavings = fc
     return { moves, disk: before(moves, occupant, manifest) };
   });
 
-const changes = fc.oneof(publishes, leavings);
+const movements = fc.oneof(publishes, leavings);
 
 describe('the moves of a change', () => {
   it('are proven by each of them that was made, and lead to one end wherever they were cut off', () => {
     fc.assert(
-      fc.property(changes, fc.nat(12), ({ moves, disk }, made) => {
+      fc.property(movements, fc.nat(12), ({ moves, disk }, made) => {
         const cut = make(disk, moves.slice(0, made));
         expect(isAnyMade(disk, moves)).toBe(false);
         expect(isAnyMade(cut, moves)).toBe(made > 0 && moves.length > 0);
@@ -108,7 +113,7 @@ describe('the moves of a change', () => {
 
   it('lose nothing: everything that was there is somewhere still, or gave way to a file of its name', () => {
     fc.assert(
-      fc.property(changes, ({ moves, disk }) => {
+      fc.property(movements, ({ moves, disk }) => {
         const after = make(disk, moves);
         const left = [...disk.values()].filter((inode) => ![...after.values()].includes(inode));
         // The manifest before, which is kept by another link, and a link in place of which another one is put.
@@ -126,5 +131,219 @@ describe('the moves of a change', () => {
         expect(make(disk, moves).get(manifest)).toBe(300);
       }),
     );
+  });
+});
+
+function chosen(fields: Partial<PublishSituation>): string {
+  const method = choosePublishMethod({
+    mode: 'auto',
+    canExchange: true,
+    isPublished: true,
+    isOccupied: false,
+    isLinked: false,
+    isDamaged: false,
+    changes: changes(),
+    files: [],
+    ...fields,
+  });
+  if (method.kind !== 'in-place') return method.kind;
+  return `${method.isRemoval ? 'remove' : 'rename'} ${method.file} in place`;
+}
+
+const files = (...paths: readonly string[]): ManifestFile[] => paths.map((path) => manifestFile(path));
+const two = changes({ changed: ['a', 'b'] });
+const one = changes({ changed: ['a'] });
+
+describe('how a change is published', () => {
+  it.each<[string, Partial<PublishSituation>, string]>([
+    ['the first time', { isPublished: false, changes: two }, 'first'],
+    ['over a tree that someone changed', { isDamaged: true }, 'exchange'],
+    ['of one file over a tree that someone changed', { isDamaged: true, changes: one }, 'exchange'],
+    ['an empty tree the first time', { isPublished: false }, 'first'],
+    ['over something else', { isPublished: false, isOccupied: true, changes: two }, 'exchange'],
+    [
+      'over something else where directories cannot be swapped',
+      { isPublished: false, isOccupied: true, canExchange: false, changes: two },
+      'first',
+    ],
+    ['over something else with publish: rename', { isOccupied: true, mode: 'rename' }, 'first'],
+    ['nothing but facts', {}, 'manifest'],
+    ['nothing but facts with publish: exchange', { mode: 'exchange' }, 'manifest'],
+    ['nothing but facts with publish: rename', { mode: 'rename' }, 'manifest'],
+    ['one changed file', { changes: one, files: files('a') }, 'rename a in place'],
+    [
+      'one changed file, no swapping',
+      { changes: one, files: files('a'), canExchange: false },
+      'rename a in place',
+    ],
+    ['one changed file with publish: exchange', { changes: one, mode: 'exchange' }, 'exchange'],
+    ['one changed file with publish: rename', { changes: one, mode: 'rename' }, 'rename'],
+    ['two changed files', { changes: two }, 'exchange'],
+    ['the first time with publish: link', { isPublished: false, changes: two, mode: 'link' }, 'link'],
+    ['one changed file with publish: link', { changes: one, mode: 'link', isLinked: true }, 'link'],
+    ['nothing but facts with publish: link', { mode: 'link', isLinked: true }, 'manifest'],
+    ['nothing but facts of a folder with publish: link', { mode: 'link' }, 'link'],
+    ['one changed file where a link is', { changes: one, isLinked: true }, 'exchange'],
+    [
+      'two changed files where a link is, no swapping',
+      { changes: two, isLinked: true, canExchange: false },
+      'exchange',
+    ],
+    ['nothing but facts where a link is', { isLinked: true }, 'manifest'],
+    ['two changed files, no swapping', { changes: two, canExchange: false }, 'rename'],
+    ['two changed files with publish: rename', { changes: two, mode: 'rename' }, 'rename'],
+    ['a file that was renamed', { changes: changes({ added: ['b'], removed: ['a'] }) }, 'exchange'],
+    [
+      'one file more at the top',
+      { changes: changes({ added: ['a'] }), files: files('a') },
+      'rename a in place',
+    ],
+    [
+      'one file more in a folder that is there',
+      { changes: changes({ added: ['f/a'] }), files: files('f/a', 'f/b') },
+      'rename f/a in place',
+    ],
+    [
+      'one file more in a folder that holds only folders',
+      { changes: changes({ added: ['f/a'] }), files: files('f/a', 'f/g/b') },
+      'rename f/a in place',
+    ],
+    [
+      'one file more in a new folder',
+      { changes: changes({ added: ['f/a'] }), files: files('b', 'f/a') },
+      'exchange',
+    ],
+    [
+      'one file more in a new folder, no swapping',
+      { changes: changes({ added: ['f/a'] }), files: files('f/a'), canExchange: false },
+      'rename',
+    ],
+    [
+      'one file more in a new folder that another begins like',
+      { changes: changes({ added: ['f/a'] }), files: files('f/a', 'ff/b') },
+      'exchange',
+    ],
+    [
+      'one file less at the top',
+      { changes: changes({ removed: ['a'] }), files: files('b') },
+      'remove a in place',
+    ],
+    ['the last file less', { changes: changes({ removed: ['a'] }) }, 'remove a in place'],
+    [
+      'one file less in a folder that stays',
+      { changes: changes({ removed: ['f/a'] }), files: files('f/b') },
+      'remove f/a in place',
+    ],
+    ['one file less in a folder that goes', { changes: changes({ removed: ['f/a'] }) }, 'exchange'],
+  ])('%s', (_what, fields, method) => {
+    expect(chosen(fields)).toBe(method);
+  });
+
+  it('touches a tree in place only where one system call makes the whole change, and only with publish: auto', () => {
+    const path = fc.constantFrom('a', 'b', 'f/a', 'f/b', 'f/g/a', 'h/a');
+    const tree = fc
+      .uniqueArray(fc.tuple(path, fc.constantFrom('1', '2')), { selector: ([each]) => each })
+      .map((pairs) => pairs.map(([each, sha256]) => manifestFile(each, { sha256 })));
+    const folders = (of: readonly ManifestFile[]): string[] =>
+      [
+        ...new Set(
+          of.flatMap(({ path: each }) =>
+            each.split('/').map((_part, end, all) => all.slice(0, end).join('/')),
+          ),
+        ),
+      ].sort();
+    const mode = fc.constantFrom<PublishMode>('auto', 'exchange', 'rename', 'link');
+    fc.assert(
+      fc.property(
+        tree,
+        tree,
+        mode,
+        fc.boolean(),
+        fc.boolean(),
+        (before, after, publish, canExchange, isLinked) => {
+          const found = treeChanges(before, after);
+          const method = choosePublishMethod({
+            mode: publish,
+            canExchange,
+            isPublished: true,
+            isOccupied: false,
+            isLinked,
+            isDamaged: false,
+            changes: found,
+            files: after,
+          });
+          const all = [...found.added, ...found.changed, ...found.removed];
+          expect(method.kind === 'manifest').toBe(all.length === 0 && (publish !== 'link' || isLinked));
+          expect(method.kind === 'link').toBe(publish === 'link' && method.kind !== 'manifest');
+          if (method.kind === 'exchange')
+            expect((canExchange && publish !== 'rename') || isLinked).toBe(true);
+          if (isLinked) expect(['manifest', 'link', 'exchange']).toContain(method.kind);
+          if (publish !== 'auto' || all.length !== 1) expect(method.kind).not.toBe('in-place');
+          if (method.kind !== 'in-place') return;
+          expect(all).toEqual([method.file]);
+          expect(method.isRemoval).toBe(found.removed.length === 1);
+          const stay = folders([...before, manifestFile('x')]);
+          expect(folders([...after, manifestFile('x')])).toEqual(stay);
+        },
+      ),
+      { numRuns: 1000 },
+    );
+  });
+});
+
+describe('what distinguishes two trees', () => {
+  const someTree = fc
+    .uniqueArray(
+      fc.record({
+        path: fc.constantFrom('a', 'b', 'f/a', 'f/b', '__proto__'),
+        sha256: fc.constantFrom('1', '2'),
+        sizeBytes: fc.constantFrom(1, 2),
+      }),
+      { selector: ({ path }) => path },
+    )
+    .map((fields) => fields.map((each) => manifestFile(each.path, each)));
+  const sorted = (of: ReturnType<typeof treeChanges>): string[][] =>
+    [of.added, of.changed, of.removed].map((paths) => [...paths].sort());
+
+  it('is nothing for a tree and itself', () => {
+    fc.assert(
+      fc.property(someTree, (tree) => {
+        expect(treeChanges(tree, [...tree].reverse())).toEqual(changes());
+      }),
+    );
+  });
+
+  it('is turned round when the trees are', () => {
+    fc.assert(
+      fc.property(someTree, someTree, (one, other) => {
+        const [added, changed, removed] = sorted(treeChanges(one, other));
+        expect(sorted(treeChanges(other, one))).toEqual([removed, changed, added]);
+      }),
+    );
+  });
+
+  it('makes the one tree from the other', () => {
+    fc.assert(
+      fc.property(someTree, someTree, (before, after) => {
+        const { added, changed, removed } = treeChanges(before, after);
+        const staged = new Set([...added, ...changed]);
+        const made = [
+          ...before.filter(({ path }) => !removed.includes(path) && !staged.has(path)),
+          ...after.filter(({ path }) => staged.has(path)),
+        ];
+        const bytes = (of: readonly ManifestFile[]): string[] =>
+          of.map(({ path, sha256, sizeBytes }) => `${path} ${sha256} ${sizeBytes}`).sort();
+        expect(bytes(made)).toEqual(bytes(after));
+        expect(new Set([...added, ...changed, ...removed]).size).toBe(
+          added.length + changed.length + removed.length,
+        );
+      }),
+    );
+  });
+
+  it('is neither mode nor time nor version', () => {
+    const workbook = { id: 'x', versionId: 'v', author: null, message: null, createdAt: null };
+    const other = manifestFile('a', { mode: 0o600, mtimeMs: 1, workbook });
+    expect(treeChanges([manifestFile('a')], [other])).toEqual(changes());
   });
 });

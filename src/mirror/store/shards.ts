@@ -1,20 +1,24 @@
-import { constants, open } from 'node:fs/promises';
+import { constants, open, readdir, rename } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { replaceFile } from '../../lib/disk/durable.ts';
 import {
   type DirectoryLock,
   lockDirectory,
   lockDirectoryShared,
   LockedError,
   probeLock,
-} from '../../../lib/disk/lock.ts';
-import { onDisk } from '../../../lib/errors/disk-errors.ts';
-import { MirrorError } from '../../../lib/errors/errors.ts';
-import type { NativeCalls } from '../../../lib/native/file-calls.ts';
-import type { Shard } from '../../plan/shard.ts';
-import type { DirectoryLayout } from '../layout.ts';
-import { lockWithin } from '../publish/gate.ts';
-import { gatherStages } from './other-instances.ts';
+} from '../../lib/disk/lock.ts';
+import { readOwnText } from '../../lib/disk/own-file.ts';
+import { onDisk, unlessMissing } from '../../lib/errors/disk-errors.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import type { NativeCalls } from '../../lib/native/file-calls.ts';
+import { owns, type Shard, type ShareReport } from '../plan/shard.ts';
+import { shareReportSchema } from '../state/schemas.ts';
+import type { Disk } from './disk.ts';
+import { type DirectoryLayout, layoutOf } from './layout.ts';
+import { lockWithin } from './publish/gate.ts';
 
 /** For so long a lock is tried for that a program may have just to look at it, in milliseconds. */
 const LOOK_PATIENCE_MS = 500;
@@ -166,5 +170,98 @@ export async function withCommonLock<T>(
     return await work();
   } finally {
     await handle.close().catch(() => {});
+  }
+}
+
+/**
+ * The layouts of all other instances that work, or once worked, in a directory: of each share, and of one that had all.
+ * @throws MirrorError `disk.*`
+ */
+export async function otherInstances(layout: DirectoryLayout): Promise<DirectoryLayout[]> {
+  const entries = await onDisk('looking for other instances', async () => {
+    return (await unlessMissing(readdir(layout.shards, { withFileTypes: true }))) ?? [];
+  });
+  const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+  const indexes = folders.filter((name) => /^[1-9]\d{0,4}$/.test(name)).map(Number);
+  const others = indexes
+    .filter((index) => index !== layout.shardIndex)
+    .map((index) => layoutOf(layout.root, { index }));
+  return layout.shardIndex === null ? others : [...others, layoutOf(layout.root)];
+}
+
+/** Tells whether a repository is this instance's to mirror. */
+export type IsOwn = (repositoryId: string) => boolean;
+
+/**
+ * Finds out which of the trees in a directory are this instance's: all, unless other instances share the directory. Where they have
+ * disks of their own, what is there and has another owner now still is this one's to keep.
+ * @returns asks the disk, and gives the same function for as long as it says the same
+ */
+export function ownTreesIn(layout: DirectoryLayout, shard: Shard | null): () => Promise<IsOwn> {
+  const ownsAll: IsOwn = () => true;
+  const ownsShare: IsOwn = (repositoryId) => owns(shard, repositoryId);
+  return async () => ((await isShared(layout)) ? ownsShare : ownsAll);
+}
+
+/** Whether instances with other shares work in a directory, or did. */
+async function isShared(layout: DirectoryLayout): Promise<boolean> {
+  return layout.shardIndex !== null && (await hasOtherShards(layout));
+}
+
+/** Whether there is anything in a directory of an instance with a share, other than that of a layout. @throws MirrorError `disk.*` */
+export async function hasOtherShards(layout: DirectoryLayout): Promise<boolean> {
+  return (await otherInstances(layout)).some(({ shardIndex }) => shardIndex !== null);
+}
+
+/** The names of what lies in another instance's folder; none where it has none. @throws MirrorError `disk.*` */
+export function namesIn(folder: string): Promise<string[]> {
+  return onDisk('looking for other instances', async () => (await unlessMissing(readdir(folder))) ?? []);
+}
+
+/**
+ * Moves what all other instances have in staging and trash to where the whole directory has its own, to be finished or removed there.
+ * To be called while no instance works in the directory.
+ * @throws system errors
+ */
+export async function gatherStages(layout: DirectoryLayout): Promise<void> {
+  const whole = layoutOf(layout.root);
+  for (const other of await otherInstances(layout)) {
+    if (other.shardIndex === null) continue;
+    for (const name of await namesIn(other.staging))
+      await rename(join(other.staging, name), join(whole.staging, name));
+    for (const name of await namesIn(other.trash))
+      await rename(join(other.trash, name), join(whole.trash, name));
+  }
+}
+
+const MAX_REPORT_BYTES = 64 * 1024;
+
+/** Writes how this instance's share stands, for all who ask in the directory. @throws MirrorError `directory.*`, `disk.*` */
+export async function writeShareReport(
+  { layout, lock }: Pick<Disk, 'layout' | 'lock'>,
+  report: ShareReport,
+): Promise<void> {
+  await lock.check();
+  await onDisk('writing how the share stands', () =>
+    replaceFile(layout.shareReport, `${JSON.stringify(report)}\n`, layout.staging),
+  );
+}
+
+/** Reads what the instances that share a directory said of their shares. What cannot be understood counts as nothing. */
+export async function readShareReports(layout: DirectoryLayout): Promise<ShareReport[]> {
+  const reports: ShareReport[] = [];
+  for (const { shareReport } of [layout, ...(await otherInstances(layout))]) {
+    const text = await readOwnText(shareReport, MAX_REPORT_BYTES).catch(() => null);
+    const { data } = shareReportSchema.safeParse(jsonOf(text ?? ''));
+    if (data !== undefined) reports.push(data);
+  }
+  return reports;
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
   }
 }

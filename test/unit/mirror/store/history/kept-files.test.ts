@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { chooseFiles } from '../../../../../src/mirror/store/history/file-choice.ts';
+import { chooseFiles } from '../../../../../src/mirror/store/history/kept-files.ts';
 import type { ManifestFile } from '../../../../../src/mirror/store/manifest.ts';
 
 function tree(...paths: readonly string[]): ManifestFile[] {

@@ -4,10 +4,9 @@ import { join } from 'node:path';
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { bindNativeCalls } from '../../../../../src/lib/native/file-calls.ts';
-import { type DirectoryLayout, layoutOf } from '../../../../../src/mirror/store/layout.ts';
-import { withCommonLock } from '../../../../../src/mirror/store/shards/directory-locks.ts';
-import { gatherStages, otherInstances } from '../../../../../src/mirror/store/shards/other-instances.ts';
+import { bindNativeCalls } from '../../../../src/lib/native/file-calls.ts';
+import { type DirectoryLayout, layoutOf } from '../../../../src/mirror/store/layout.ts';
+import { gatherStages, otherInstances, withCommonLock } from '../../../../src/mirror/store/shards.ts';
 
 let root = '';
 let layout: DirectoryLayout;
