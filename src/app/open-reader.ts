@@ -10,8 +10,7 @@ import { ownCommand } from '../lib/text/own-command.ts';
 import type { StatusPolicy } from './target-status.ts';
 import { tolerateStateFailure } from '../mirror/pass/record.ts';
 import type { TargetRecord } from '../mirror/plan/record.ts';
-import { stateIdOf } from '../mirror/state/shares.ts';
-import { openState, type State } from '../mirror/state/state.ts';
+import { openState, type State, stateIdOf } from '../mirror/state/state.ts';
 import { readStore, type StoreReader } from '../mirror/store/read-store.ts';
 
 /** Opens a mirror for reports: kept apart from the code that passes need, which takes much longer to load. */

@@ -7,7 +7,7 @@ import type { z } from 'zod';
 import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import { type DriftNote, emptyRecord, type TargetRecord } from '../plan/record.ts';
 import { type TargetId, targetKey } from '../upstream/listing.ts';
-import type { Attempt } from './attempt.ts';
+import type { Attempt } from './adapter.ts';
 import { type lastPassSchema, storedRecordSchema } from './schemas.ts';
 
 /** How the last pass went. */

@@ -2,10 +2,17 @@ import { lstat, rename, rm } from 'node:fs/promises';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 
-import { type Backend, NamespaceStore } from './adapter.ts';
-import { createTable, sqliteEntries } from './sqlite-entries.ts';
+import type { Backend, Entries, Entry } from './adapter.ts';
 
 const BUSY_TIMEOUT_MS = 5000;
+
+/** `expires` stays empty: it is there as it was from the beginning, and keyv looks at times of expiry itself. */
+const CREATE = `CREATE TABLE IF NOT EXISTS kv(
+  ns TEXT NOT NULL, key TEXT NOT NULL, value ANY, expires INTEGER, PRIMARY KEY(ns, key)
+) WITHOUT ROWID, STRICT`;
+const UPSERT = `INSERT INTO kv VALUES(?, ?, ?, NULL)
+  ON CONFLICT DO UPDATE SET value = excluded.value, expires = NULL`;
+const PAGE_ROWS = 500;
 
 /**
  * The size of pages of a new file. A record takes more than a quarter of SQLite's own 4096, and what exceeds that would lie in a
@@ -91,7 +98,7 @@ function openForWriting(file: string): DatabaseSync {
   try {
     // A power cut may take the last commits, and leaves the database whole: what they remembered is found out again.
     database.exec(`PRAGMA page_size = ${PAGE_BYTES}; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL`);
-    createTable(database);
+    database.exec(CREATE);
     probe(database);
     checkWhole(database);
     return database;
@@ -117,9 +124,57 @@ function isDamage(error: unknown): error is Error {
 }
 
 function backendOf(database: DatabaseSync): Backend {
-  const entries = sqliteEntries(database);
-  return {
-    store: (namespace) => new NamespaceStore(entries, namespace),
-    close: async () => database.close(),
+  return { entries: sqliteEntries(database), close: async () => database.close() };
+}
+
+/** Entries in one table of SQLite. */
+function sqliteEntries(database: DatabaseSync): Entries {
+  const inTransaction = (work: () => void): void => {
+    database.exec('BEGIN IMMEDIATE');
+    try {
+      work();
+      database.exec('COMMIT');
+    } catch (error) {
+      if (database.isTransaction) database.exec('ROLLBACK');
+      throw error;
+    }
   };
+  return {
+    read: async (namespace, key) => {
+      const row = database.prepare('SELECT key, value FROM kv WHERE ns = ? AND key = ?').get(namespace, key);
+      return row === undefined ? undefined : entryOf(row)[1];
+    },
+    write: async (namespace, entries) => {
+      const upsert = database.prepare(UPSERT);
+      inTransaction(() => {
+        for (const [key, value] of entries) upsert.run(namespace, key, value);
+      });
+    },
+    remove: async (namespace, keys) => {
+      const remove = database.prepare('DELETE FROM kv WHERE ns = ? AND key = ?');
+      inTransaction(() => {
+        for (const key of keys) remove.run(namespace, key);
+      });
+    },
+    clear: async (namespace) => {
+      database.prepare('DELETE FROM kv WHERE ns = ?').run(namespace);
+    },
+    pages: async function* pages(namespace) {
+      const page = database.prepare(
+        `SELECT key, value FROM kv WHERE ns = ? AND key > ? ORDER BY key LIMIT ${PAGE_ROWS}`,
+      );
+      let last = '';
+      for (;;) {
+        const entries = page.all(namespace, last).map(entryOf);
+        if (entries.length > 0) yield entries;
+        if (entries.length < PAGE_ROWS) return;
+        [last] = entries.at(-1) ?? [last];
+      }
+    },
+  };
+}
+
+/** What another program may have put into the table instead of texts is no record either. */
+function entryOf(row: Record<string, unknown>): Entry {
+  return [String(row['key']), String(row['value'])];
 }

@@ -4,16 +4,14 @@ import { Keyv } from 'keyv';
 import type { z } from 'zod';
 import type { TargetRecord } from '../plan/record.ts';
 import type { ReportedFailures } from '../pass/reports.ts';
-import type { Backend } from './adapter.ts';
-import { createAttempt, inTime, type StoreListener } from './attempt.ts';
+import { type Backend, createAttempt, inTime, NamespaceStore, type StoreListener } from './adapter.ts';
 import { type KeptTargets, RecordStore, type StoredPass } from './record-store.ts';
-import { openRemote } from './remote.ts';
-import { createShares } from './shares.ts';
-import type { ShareReport } from '../plan/shard.ts';
+import type { Shard, ShareReport } from '../plan/shard.ts';
 import {
   installationSchema,
   lastPassSchema,
   reportedFailuresSchema,
+  shareReportSchema,
   toldTreeSchema,
   troublesSchema,
 } from './schemas.ts';
@@ -27,6 +25,11 @@ export type ToldTree = Readonly<Omit<z.infer<typeof toldTreeSchema>, 'target'>>;
 
 /** The memory beside the manifests. Every call may throw a MirrorError `state.unavailable`. */
 export type State = Awaited<ReturnType<typeof openState>>;
+
+/** The namespace of an instance's records, for instances that share a directory. */
+export function stateIdOf(directoryId: string, shard: Pick<Shard, 'index'> | undefined): string {
+  return shard === undefined ? directoryId : `${directoryId}-shard-${shard.index}`;
+}
 
 /** How a state store is opened. */
 export interface StateOptions {
@@ -49,16 +52,19 @@ export interface StateOptions {
 export async function openState(options: StateOptions) {
   const attempt = createAttempt(options.listener);
   const backend = await attempt(() => openBackend(options));
-  const named = (name: string): string => `${options.directoryId}-${name}`;
-  const open = (name: string): Keyv =>
-    new Keyv({ store: backend.store(named(name)), serialization: tolerantJson });
+  const namespace = (name: string): Keyv =>
+    new Keyv({ store: new NamespaceStore(backend.entries, name), serialization: tolerantJson });
+  const open = (name: string): Keyv => namespace(`${options.directoryId}-${name}`);
   const service = open('service');
   const told = open('told');
   const document = <Schema extends z.ZodType>(key: string, schema: Schema): StateDocument<Schema> => {
     const { read, write } = plainDocument(service, key, schema);
     return { read: () => attempt(read), write: (value) => attempt(() => write(value)) };
   };
-  const shares = createShares(backend, options);
+  const { address, sharedService } = options;
+  // Instances tell each other of their shares in a remote store alone: no other process reads an embedded one.
+  const isShared = address !== 'sqlite' && sharedService !== null;
+  const shares = isShared ? namespace(`shares-${digestOf(sharedService).slice(0, 16)}`) : null;
   const passes = plainDocument(service, 'last-pass', lastPassSchema.nullable().catch(null));
   const records = new RecordStore(open('targets'), passes, attempt);
   const failures = document('reported-failures', reportedFailuresSchema.catch({}));
@@ -83,10 +89,13 @@ export async function openState(options: StateOptions) {
     /** Saves how a pass went, and the targets that it kept; null for a pass that failed. */
     savePass: (pass: Omit<StoredPass, 'listedAtMs'>, kept: KeptTargets | null) =>
       records.savePass(pass, kept),
-    /** Tells the instances with other shares how this one stands. */
-    saveShare: (report: ShareReport) => attempt(() => shares.save(report)),
-    /** How instances said that they stand; none from an embedded store, which no other one reads. */
-    shares: () => attempt(shares.read),
+    /** Tells the instances with other shares of this one's. */
+    saveShare: (report: ShareReport) =>
+      attempt(async () => {
+        await shares?.set(`${report.directoryId} ${report.index}`, report);
+      }),
+    /** The reports of all instances; none from an embedded store. */
+    shares: () => attempt(async () => (shares === null ? [] : valuesOf(shares, shareReportSchema))),
     installation: installation.read,
     saveInstallation: (found: Installation) => installation.write(found),
     close: () => inTime(() => backend.close()).catch(options.onError),
@@ -126,7 +135,8 @@ const tolerantJson = {
 };
 
 async function openBackend(options: StateOptions): Promise<Backend> {
-  if (options.address !== 'sqlite') return openRemote(options.address);
+  // The clients of databases are loaded only where one is used.
+  if (options.address !== 'sqlite') return (await import('./remote.ts')).openRemote(options.address);
   if (options.readOnly) {
     const readable = openSqliteForReading(options.file);
     if (readable === null && existsSync(options.file)) options.onReset(`${options.file} cannot be read`);
@@ -155,13 +165,17 @@ async function writeToldTree(told: Keyv, target: string, tree: ToldTree | null):
 }
 
 async function readToldTrees(told: Keyv): Promise<Map<string, ToldTree>> {
-  const trees = new Map<string, ToldTree>();
-  const entries: AsyncIterable<readonly unknown[]> = told.iterator();
+  const trees = await valuesOf(told, toldTreeSchema);
+  return new Map(trees.map(({ target, ...tree }) => [target, tree]));
+}
+
+/** The values of a namespace that can be understood. */
+async function valuesOf<T>(namespace: Keyv, schema: z.ZodType<T>): Promise<T[]> {
+  const values: T[] = [];
+  const entries: AsyncIterable<readonly unknown[]> = namespace.iterator();
   for await (const [, value] of entries) {
-    const parsed = toldTreeSchema.safeParse(value);
-    if (!parsed.success) continue;
-    const { target, ...tree } = parsed.data;
-    trees.set(target, tree);
+    const parsed = schema.safeParse(value);
+    if (parsed.success) values.push(parsed.data);
   }
-  return trees;
+  return values;
 }

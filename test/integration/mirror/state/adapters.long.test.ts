@@ -1,15 +1,15 @@
 import { afterAll, describe, it } from 'vitest';
 
-import { openPostgres } from '../../../../src/mirror/state/postgres.ts';
-import { openRedis } from '../../../../src/mirror/state/redis.ts';
+import { NamespaceStore } from '../../../../src/mirror/state/adapter.ts';
+import { openRemote } from '../../../../src/mirror/state/remote.ts';
 import { describeStore } from '../../../support/namespace-stores.ts';
 import { hasServer, postgres, startPostgres, startRedis } from '../../../support/stores.ts';
 
 for (const server of ['redis-server', 'valkey-server'] as const) {
   if (hasServer(server)) {
-    const backend = openRedis((await startRedis({ server, atEnd: afterAll })).address);
+    const backend = openRemote((await startRedis({ server, atEnd: afterAll })).address);
     afterAll(() => backend.close());
-    describeStore(`the store in ${server}`, backend.store);
+    describeStore(`the store in ${server}`, (namespace) => new NamespaceStore(backend.entries, namespace));
   } else {
     describe(`the store in ${server}`, () => it.skip('is tried where there is one'));
   }
@@ -21,8 +21,11 @@ if (postgres === null) {
   // What is kept must not depend on the encoding of the database.
   for (const encoding of ['UTF8', 'LATIN1', 'SQL_ASCII']) {
     const args = ['--encoding', encoding, '--locale', 'C'];
-    const backend = openPostgres((await startPostgres(postgres, { args, atEnd: afterAll })).address);
+    const backend = openRemote((await startPostgres(postgres, { args, atEnd: afterAll })).address);
     afterAll(() => backend.close());
-    describeStore(`the store in PostgreSQL with ${encoding}`, backend.store);
+    describeStore(
+      `the store in PostgreSQL with ${encoding}`,
+      (namespace) => new NamespaceStore(backend.entries, namespace),
+    );
   }
 }

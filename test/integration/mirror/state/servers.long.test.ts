@@ -8,16 +8,15 @@ import { inspect } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
-import type { Backend } from '../../../../src/mirror/state/adapter.ts';
-import { createAttempt } from '../../../../src/mirror/state/attempt.ts';
+import { createAttempt, NamespaceStore } from '../../../../src/mirror/state/adapter.ts';
 import { openRemote } from '../../../../src/mirror/state/remote.ts';
 import { freePort, hasRedis, postgres, startPostgres, startRedis } from '../../../support/stores.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
-async function opened(address: string): Promise<Backend> {
-  const backend = await openRemote(address);
+function opened(address: string): NamespaceStore {
+  const backend = openRemote(address);
   onTestFinished(() => backend.close());
-  return backend;
+  return new NamespaceStore(backend.entries, 'ns');
 }
 
 /** Listens on a free port until the running test is finished. */
@@ -32,7 +31,7 @@ async function listening(server: Server): Promise<number> {
 describe('a Redis server', () => {
   it.skipIf(!hasRedis)('may be started anew: the next call finds it', async () => {
     const first = await startRedis();
-    const store = (await opened(first.address)).store('ns');
+    const store = opened(first.address);
     await store.set('a', '1');
     const lost = expect.poll(() => store.get('a').catch((error: unknown) => error));
     first.kill('SIGKILL');
@@ -45,7 +44,7 @@ describe('a Redis server', () => {
 
   it.skipIf(!hasRedis)('may close idle connections: nobody notices', async () => {
     const { address, port } = await startRedis();
-    const store = (await opened(address)).store('ns');
+    const store = opened(address);
     await store.set('a', '1');
     spawnSync('redis-cli', ['-p', String(port), 'CLIENT', 'KILL', 'TYPE', 'normal']);
     await expect.poll(() => store.get('a').catch(() => null)).toBe('1');
@@ -53,7 +52,7 @@ describe('a Redis server', () => {
 
   it.skipIf(!hasRedis)('that hangs fails a call, and the next one works once it goes on', async () => {
     const { address, kill } = await startRedis();
-    const store = (await opened(address)).store('ns');
+    const store = opened(address);
     await store.set('a', '1');
     kill('SIGSTOP');
     await expect(store.get('a')).rejects.toThrow('it does not answer');
@@ -63,7 +62,7 @@ describe('a Redis server', () => {
 
   it.skipIf(!hasRedis)('that refuses a write says so', async () => {
     const { address } = await startRedis({ args: ['--maxmemory', '1'] });
-    const store = (await opened(address)).store('ns');
+    const store = opened(address);
     await expect(store.set('a', '1')).rejects.toThrow('OOM');
     expect(await store.get('a')).toBeUndefined();
   });
@@ -71,7 +70,7 @@ describe('a Redis server', () => {
   it.skipIf(!hasRedis)('needs to allow no more than its own keys', async () => {
     const user = ['mirror', 'on', '>word', '~workbook-mirror:*', '-@all', '+@connection', '+@hash', '+del'];
     const { port } = await startRedis({ args: ['--user', ...user] });
-    const store = (await opened(`redis://mirror:word@127.0.0.1:${port}`)).store('ns');
+    const store = opened(`redis://mirror:word@127.0.0.1:${port}`);
     await store.setMany(['a', 'b'].map((key) => ({ key, value: key })));
     await store.deleteMany(['a']);
     const found: unknown[] = [];
@@ -91,11 +90,11 @@ describe('a Redis server', () => {
     const tls = ['--tls-port', String(tlsPort), '--tls-auth-clients', 'no'];
     await startRedis({ args: [...tls, '--tls-cert-file', certificate, '--tls-key-file', key] });
     const address = `rediss://localhost:${tlsPort}`;
-    await expect((await opened(address)).store('ns').get('a')).rejects.toThrow('self-signed certificate');
+    await expect(opened(address).get('a')).rejects.toThrow('self-signed certificate');
     const trusted = getCACertificates('default');
     onTestFinished(() => setDefaultCACertificates(trusted));
     setDefaultCACertificates([...trusted, await readFile(certificate, 'utf8')]);
-    const store = (await opened(address.replace('redis', 'valkey'))).store('ns');
+    const store = opened(address.replace('redis', 'valkey'));
     await store.set('a', '1');
     expect(await store.get('a')).toBe('1');
   });
@@ -106,7 +105,7 @@ describe('a PostgreSQL server', () => {
 
   it.skipIf(postgres === null)('may be started anew: the next call finds it, and what was kept', async () => {
     const server = await startPostgres(binaries);
-    const store = (await opened(server.address)).store('ns');
+    const store = opened(server.address);
     await store.set('a', '1');
     await server.restart();
     await expect.poll(() => store.get('a').catch(() => null)).toBe('1');
@@ -118,7 +117,7 @@ describe('a PostgreSQL server', () => {
       const { address, restart, sql } = await startPostgres(binaries);
       sql('ALTER SYSTEM SET max_prepared_transactions = 1');
       await restart();
-      const store = (await opened(address)).store('ns');
+      const store = opened(address);
       await store.set('a', '1');
       sql("BEGIN; LOCK TABLE workbook_mirror_state; PREPARE TRANSACTION 'x'");
       await expect(store.get('a')).rejects.toThrow(/timeout|does not answer/);
@@ -131,10 +130,10 @@ describe('a PostgreSQL server', () => {
     const { address, sql } = await startPostgres(binaries);
     const keys = Array.from({ length: 8 }, (_, index) => `${index}`);
     for (let round = 0; round < 5; round += 1) {
-      const all = await Promise.all(keys.map(() => openRemote(address)));
-      await Promise.all(all.map((backend, index) => backend.store('ns').set(`${index}`, 'x')));
-      const [first] = all;
-      for (const key of keys) expect(await first?.store('ns').get(key)).toBeDefined();
+      const all = keys.map(() => openRemote(address));
+      const stores = all.map(({ entries }) => new NamespaceStore(entries, 'ns'));
+      await Promise.all(stores.map((store, index) => store.set(`${index}`, 'x')));
+      for (const key of keys) expect(await stores[0]?.get(key)).toBeDefined();
       await Promise.all(all.map((backend) => backend.close()));
       sql('DROP TABLE workbook_mirror_state');
     }
@@ -142,10 +141,10 @@ describe('a PostgreSQL server', () => {
 
   it.skipIf(postgres === null)('needs to allow no more than the use of a table that there is', async () => {
     const { address, sql } = await startPostgres(binaries);
-    await (await opened(address)).store('ns').set('a', '1');
+    await opened(address).set('a', '1');
     sql(`CREATE ROLE mirror LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE ON workbook_mirror_state TO mirror`);
     sql('REVOKE CREATE ON SCHEMA public FROM PUBLIC');
-    const store = (await opened(address.replace('postgres@', 'mirror@'))).store('ns');
+    const store = opened(address.replace('postgres@', 'mirror@'));
     expect(await store.get('a')).toBe('1');
     await store.set('a', '2');
     expect(await store.delete('a')).toBe(true);
@@ -153,7 +152,7 @@ describe('a PostgreSQL server', () => {
 
   it.skipIf(postgres === null)('may lose the table: it is made anew', async () => {
     const { address, sql } = await startPostgres(binaries);
-    const store = (await opened(address)).store('ns');
+    const store = opened(address);
     await store.set('a', '1');
     sql('DROP TABLE workbook_mirror_state');
     await expect(store.get('a')).rejects.toThrow('does not exist');
@@ -176,9 +175,9 @@ describe.each(['redis', 'postgres'])('an address that begins with %s', (scheme) 
   ];
 
   it.each(refusals)('%s fails, and no password is told', async (_what, where) => {
-    const backend = await opened(`${scheme}://user:s3cret%40word@${await where()}/0`);
+    const store = opened(`${scheme}://user:s3cret%40word@${await where()}/0`);
     const error: unknown = await createAttempt({ onFailed: () => {}, onRecovered: () => {} })(() =>
-      backend.store('ns').get('a'),
+      store.get('a'),
     ).catch((e: unknown) => e);
     expect(error).toBeInstanceOf(MirrorError);
     expect(error).toMatchObject({ code: 'state.unavailable' });

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
-import { PAGE_ENTRIES, pagesOf } from '../../../../src/mirror/state/adapter.ts';
+import { createAttempt, PAGE_ENTRIES, pagesOf } from '../../../../src/mirror/state/adapter.ts';
 
 describe('pages', () => {
   it('have everything, in order, and none is empty or too large', () => {
@@ -21,4 +21,27 @@ describe('pages', () => {
       { numRuns: 30 },
     );
   });
+});
+
+it('a store that fails is reported once, and once more when it answers again', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  onTestFinished(() => {
+    vi.useRealTimers();
+  });
+  const reports: string[] = [];
+  const attempt = createAttempt({
+    onFailed: ({ code }) => reports.push(code),
+    onRecovered: () => reports.push('recovered'),
+  });
+  const ask = (call: () => Promise<string>): Promise<string> => attempt(call).catch(() => 'failed');
+  const failing = (): Promise<string> => Promise.reject(new Error('gone'));
+  const answering = (): Promise<string> => Promise.resolve('here');
+  expect(await ask(answering)).toBe('here');
+  for (let minutes = 0; minutes < 3; minutes += 1) {
+    expect(await ask(failing)).toBe('failed');
+    vi.advanceTimersByTime(60_000);
+  }
+  expect(await ask(answering)).toBe('here');
+  expect(await ask(answering)).toBe('here');
+  expect(reports).toEqual(['state.unavailable', 'recovered']);
 });

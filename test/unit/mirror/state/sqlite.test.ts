@@ -1,33 +1,26 @@
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { NamespaceStore } from '../../../../src/mirror/state/adapter.ts';
-import { createTable, sqliteEntries } from '../../../../src/mirror/state/sqlite-entries.ts';
+import { type Backend, NamespaceStore } from '../../../../src/mirror/state/adapter.ts';
+import { openInMemory, openSqlite } from '../../../../src/mirror/state/sqlite.ts';
 import { describeStore } from '../../../support/namespace-stores.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
-const shared = new DatabaseSync(':memory:');
-createTable(shared);
+const shared = openInMemory();
 afterAll(() => shared.close());
 
-describeStore('the SQLite store', (namespace) => new NamespaceStore(sqliteEntries(shared), namespace));
+describeStore('the SQLite store', (namespace) => new NamespaceStore(shared.entries, namespace));
 
-let folder = '';
-let database: DatabaseSync;
+let backend: Backend;
 
 beforeEach(async () => {
-  folder = await temporaryFolder();
-  database = new DatabaseSync(join(folder, 'state.db'));
-  createTable(database);
+  backend = await openSqlite(join(await temporaryFolder(), 'state.db'), () => {});
 });
 
-afterEach(() => {
-  database.close();
-});
+afterEach(() => backend.close().catch(() => {}));
 
-const storeOf = (namespace: string): NamespaceStore => new NamespaceStore(sqliteEntries(database), namespace);
+const storeOf = (namespace: string): NamespaceStore => new NamespaceStore(backend.entries, namespace);
 
 async function everything(store: NamespaceStore): Promise<(readonly string[])[]> {
   const found: (readonly string[])[] = [];
@@ -37,7 +30,7 @@ async function everything(store: NamespaceStore): Promise<(readonly string[])[]>
 
 describe('the SQLite store', () => {
   it('sets all or none of what goes into one call', async () => {
-    const entries = sqliteEntries(database);
+    const { entries } = backend;
     const bad = ['c', { no: 'SQL value' } as unknown as string] as const;
     await expect(entries.write('ns', [['a', '1'], ['b', '2'], bad])).rejects.toThrow();
     const store = storeOf('ns');
@@ -55,9 +48,8 @@ describe('the SQLite store', () => {
 
   it('throws when its database is gone', async () => {
     const store = storeOf('ns');
-    database.close();
+    await backend.close();
     await expect(store.get('a')).rejects.toThrow();
     await expect(store.set('a', 'x')).rejects.toThrow();
-    database = new DatabaseSync(join(folder, 'state.db'));
   });
 });
