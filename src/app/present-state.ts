@@ -4,7 +4,7 @@ import type { Manifest } from '../mirror/store/manifest.ts';
 import { openStage } from '../mirror/store/publish/stage.ts';
 import type { Reception } from '../mirror/pass/execution.ts';
 import { refuseDoubtful } from '../mirror/pass/gone.ts';
-import { newManifest } from '../mirror/pass/new-manifest.ts';
+import { changesSince, newManifest } from '../mirror/pass/new-manifest.ts';
 import { receiveWhole } from '../mirror/pass/receive.ts';
 import { receiveWorkbooks } from '../mirror/pass/receive-workbooks.ts';
 
@@ -51,7 +51,7 @@ export async function receivePresentState(
     await refuseDoubtful(reception, received.isCertain);
     return { manifest: null, by: 'contents', downloadedBytes: 0 };
   }
-  const manifest = newManifest(reception, received, published, nowMs);
+  const manifest = newManifest(reception, received, changesSince(published, received.files), nowMs);
   return { manifest, by: 'contents', downloadedBytes: received.downloadedBytes };
 }
 

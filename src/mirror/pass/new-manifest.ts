@@ -2,33 +2,54 @@ import { isAhead } from '../../lib/time/wrong-clock.ts';
 import { fingerprintOfTree, rowsAtFiles } from '../plan/fingerprint.ts';
 import { missingWorkbooks } from '../plan/contradictions.ts';
 import { workbookOf } from '../plan/workbook-changes.ts';
-import { isSame, type Manifest, type ManifestFile, sameManifest, treeChanges } from '../store/manifest.ts';
+import {
+  isSame,
+  isUnchanged,
+  type Manifest,
+  type ManifestFile,
+  sameManifest,
+  type TreeChanges,
+  treeChanges,
+} from '../store/manifest.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
-import type { PullAction } from '../plan/actions.ts';
 import type { Pull } from './execution.ts';
 import type { Received } from './receive.ts';
 
 /** The facts of a pull from which the manifest follows. */
 type PullFacts = Pick<Pull, 'action' | 'repository' | 'rows' | 'listedAtMs'>;
 
+/** The published state of a target, and what distinguishes received files from it. */
+export interface Changes extends TreeChanges {
+  /** The manifest of what is published; null for nothing. */
+  readonly previous: Manifest | null;
+  /** Whether the same files are published. */
+  readonly isSameTree: boolean;
+}
+
+/** Compares received files with what is published. */
+export function changesSince(previous: Manifest | null, files: readonly ManifestFile[]): Changes {
+  const changes = treeChanges(previous?.files ?? [], files);
+  return { ...changes, previous, isSameTree: previous !== null && isUnchanged(changes) };
+}
+
 /**
  * The manifest of what a pull received.
- * @param previous that of what is published; null for nothing
  * @param nowMs milliseconds since the epoch
  * @param unproven paths of files that may be of the version before: they keep it, and the tree the time when it was last verified
  */
 export function newManifest(
   pull: PullFacts,
   received: Received,
-  previous: Manifest | null,
+  changes: Changes,
   nowMs: number,
   unproven: ReadonlySet<string> = new Set(),
 ): Manifest {
+  const { previous, isSameTree } = changes;
   const { action, repository, listedAtMs } = pull;
   const { branch } = action.target;
   const { etag, archiveBytes, comparedAtMs, skipped, isThorough } = received;
   const asOfMs = Math.min(listedAtMs, received.cached?.asOfMs ?? listedAtMs);
-  const rows = rowsAbout(pull, received, previous);
+  const rows = rowsAbout(pull, received, changes);
   const listed = listedFacts(rows, branch, received, previous, unproven);
   const { id, name, fullName, url, createdAt } = repository;
   return {
@@ -36,8 +57,7 @@ export function newManifest(
     branch,
     verifiedAtMs: asOfMs,
     comparedAtMs: Math.min(comparedAtMs, asOfMs),
-    publishedAtMs:
-      previous !== null && isSameTree(previous, received) ? Math.min(previous.publishedAtMs, nowMs) : nowMs,
+    publishedAtMs: previous !== null && isSameTree ? Math.min(previous.publishedAtMs, nowMs) : nowMs,
     restoredAtMs: null,
     fingerprint: listed.fingerprint,
     borrowed: listed.borrowed,
@@ -79,11 +99,13 @@ function timesOf({ verifiedAtMs, comparedAtMs, restoredAtMs }: Manifest): Partia
 /** The rows of the list that speak of received contents; null where these are older than the list. */
 export function rowsAbout(
   { action, rows, listedAtMs }: PullFacts,
-  received: Received,
-  previous: Manifest | null,
+  { cached }: Received,
+  { previous, isSameTree }: Changes,
 ): readonly WorkbookRow[] | null {
-  const isOlder = received.cached !== null && received.cached.asOfMs < listedAtMs;
-  return isOlder && !isAsListedBefore(action, received, previous) ? null : rows;
+  const isOlder = cached !== null && cached.asOfMs < listedAtMs;
+  // Older contents are the listed versions all the same if they were published as those.
+  const isAsListedBefore = isSameTree && previous?.fingerprint === action.fingerprint;
+  return isOlder && !isAsListedBefore ? null : rows;
 }
 
 /** The rows, those of unproven files with the published version: then the fingerprint is not that of the list, and they are asked for again. */
@@ -122,15 +144,6 @@ function holdsIn(
   return (path) => held.has(path);
 }
 
-/** Whether contents that are older than the list are known to be the listed versions all the same: they were published as those. */
-function isAsListedBefore(
-  { fingerprint }: PullAction,
-  received: Received,
-  previous: Manifest | null,
-): boolean {
-  return previous !== null && previous.fingerprint === fingerprint && isSameTree(previous, received);
-}
-
 /** Whether there is no tag that could vouch for contents, or one under which every byte was compared before. */
 function isVouchedFor(etag: string | null, previous: Manifest | null): boolean {
   return etag === null || (previous?.etag === etag && previous.isThorough !== false);
@@ -156,12 +169,6 @@ function withVersions(
     const workbook = workbookOf(row);
     return known !== undefined && isSame(known, workbook) ? file : { ...rest, workbook };
   });
-}
-
-/** Whether two states hold the same files. */
-export function isSameTree(previous: Manifest, next: Pick<Manifest, 'files'>): boolean {
-  const { added, changed, removed } = treeChanges(previous.files, next.files);
-  return added.length + changed.length + removed.length === 0;
 }
 
 /** Whether anything differs but the times of verification, or these lie in the future. @param nowMs milliseconds since the epoch */

@@ -6,9 +6,9 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import type { PassEvent, TargetPulled } from './events.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
 import { aboutTree } from '../plan/record.ts';
-import { cacheName } from '../upstream/answers.ts';
+import { type Cached, cacheName } from '../upstream/answers.ts';
 import { type HeldDeletion, heldFiles, isApproved } from '../plan/guard.ts';
-import { isSame, type Manifest, treeChanges } from '../store/manifest.ts';
+import { isSame, type Manifest } from '../store/manifest.ts';
 import { PULL_REASONS } from '../plan/actions.ts';
 import {
   findContradictions,
@@ -28,7 +28,7 @@ import {
   type EndedResult,
 } from './execution.ts';
 import { notFound } from './gone.ts';
-import { isSameTree, needsPublishing, newManifest, rowsAbout } from './new-manifest.ts';
+import { type Changes, changesSince, needsPublishing, newManifest, rowsAbout } from './new-manifest.ts';
 import { reportCached } from './reports.ts';
 import { tolerateStateFailure } from './record.ts';
 import { lookAtPublished, type PublishedState } from './published-state.ts';
@@ -73,21 +73,22 @@ async function pullContents(pull: Pull): Promise<Pulled> {
     const received =
       (await receiveWorkbooks(pull, stage, before)) ?? (await receiveWhole(pull, stage, before));
     if (received.kind === 'not-found') return { result: await notFound(pull, received.isCertain), news: [] };
+    const changes = changesSince(before.manifest, received.files);
     if (received.cached !== null) {
       reportCached(context, 'cached contents', received.cached);
-      refuseOlder(pull, received, before.manifest);
+      refuseOlder(pull, received.cached, changes);
     }
-    const { rows, unproven, doubtful } = await compareWithList(pull, received, before.manifest);
+    const { rows, unproven, doubtful } = await compareWithList(pull, received, changes);
     meter.publishes();
-    const manifest = newManifest({ ...pull, rows }, received, before.manifest, context.now(), unproven);
-    const held = heldFiles(before.manifest?.files ?? [], manifest.files, policy.guard.files);
+    const manifest = newManifest({ ...pull, rows }, received, changes, context.now(), unproven);
+    const held = heldFiles(before.manifest?.files ?? [], manifest.files, changes, policy.guard.files);
     if (held !== null && !isApproved(pull.approvals, action.target, held))
       return { result: guarded(pull, held, received.downloadedBytes), news: [] };
     if (held !== null) context.emit({ name: 'deletion.approved', target: action.path, subject: 'files' });
     const { rewritten } = received;
     const repair = { rewritten, isDamaged: before.isDamaged, isApprovedDeletion: held !== null };
-    const method = await publishChanges(pull, stage, manifest, before.manifest, repair);
-    const done = await pulled(pull, { before, received, manifest, method, startedAtMs });
+    const method = await publishChanges(pull, stage, manifest, changes, repair);
+    const done = await pulled(pull, { before, received, changes, manifest, method, startedAtMs });
     return doubtful === null ? done : unverified(pull, done, doubtful);
   } finally {
     await discardStage(context.store, stage);
@@ -105,14 +106,11 @@ interface ListComparison {
 }
 
 /** Compares received contents with the list. @throws ContradictedError where they are not to be published */
-async function compareWithList(
-  pull: Pull,
-  received: Received,
-  previous: Manifest | null,
-): Promise<ListComparison> {
+async function compareWithList(pull: Pull, received: Received, changes: Changes): Promise<ListComparison> {
   const { action, record } = pull;
   const { branch } = action.target;
-  const rows = rowsAbout(pull, received, previous) ?? [];
+  const { previous } = changes;
+  const rows = rowsAbout(pull, received, changes) ?? [];
   const found = findContradictions(rows, branch, previous, received);
   if (found.length === 0) return { rows: pull.rows, unproven: new Set(), doubtful: null };
   const later = (await rowsNow(pull.context.service, pull.repository, pull.signal)) ?? rows;
@@ -141,9 +139,9 @@ function unverified(pull: Pull, { result, news }: Pulled, doubtful: Contradicted
 }
 
 /** Refuses other contents of a time before the tree was found to be right: they would bring an old state back. */
-function refuseOlder({ record }: Pull, { files, cached }: Received, before: Manifest | null): void {
-  if (cached === null || before === null || isSameTree(before, { files })) return;
-  const knownAtMs = aboutTree(record, before.publishedAtMs).verifiedAtMs ?? before.verifiedAtMs;
+function refuseOlder({ record }: Pull, cached: Cached, { previous, isSameTree }: Changes): void {
+  if (previous === null || isSameTree) return;
+  const knownAtMs = aboutTree(record, previous.publishedAtMs).verifiedAtMs ?? previous.verifiedAtMs;
   if (cached.asOfMs >= knownAtMs) return;
   throw new MirrorError(
     'contents.contradicted',
@@ -159,24 +157,24 @@ function guarded({ action }: Pull, held: HeldDeletion, downloadedBytes: number):
 }
 
 /** The most files of a tree that is published without a place. */
-const MOST_FILES_WITHOUT_SLOT = 1000;
+const MOST_FILES_WITHOUT_PLACE = 1000;
 
 /** Publishes what differs from what is there, if anything does and nobody refuses it. @returns how */
 async function publishChanges(
   pull: Pull,
   stage: Stage,
   manifest: Manifest,
-  previous: Manifest | null,
+  { previous, isSameTree }: Changes,
   repair: Repair,
 ): Promise<string> {
   const { context, action, turn, signal } = pull;
   const { path } = action;
   if (!repair.isDamaged && !needsPublishing(manifest, previous, context.now())) return 'none';
-  const isNew = previous === null || !isSameTree(previous, manifest);
+  const isNew = !isSameTree;
   const state = { target: path, manifest, previous };
   if (isNew) await askBefore(pull, stage, state);
   // A large tree keeps its place: its publish takes longer than the flushes, and its manifests take memory.
-  if (manifest.files.length <= MOST_FILES_WITHOUT_SLOT) await turn.toPublish(signal);
+  if (manifest.files.length <= MOST_FILES_WITHOUT_PLACE) await turn.toPublish(signal);
   const { method } = await publishStage(context.store, stage, path, manifest, repair, signal);
   if (isNew) context.onPublished(state);
   return method;
@@ -221,15 +219,15 @@ async function pulled(
   done: {
     readonly before: PublishedState;
     readonly received: Received;
+    readonly changes: Changes;
     readonly manifest: Manifest;
     readonly method: string;
     readonly startedAtMs: number;
   },
 ): Promise<Pulled> {
-  const { before, manifest, method } = done;
+  const { before, changes, manifest, method } = done;
   const { rewritten, downloadedBytes, isWhole, cached } = done.received;
   const target = action.path;
-  const changes = treeChanges(before.manifest?.files ?? [], manifest.files);
   const facts: TargetPulled = {
     target,
     reason: action.reason,

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-import { type ManifestFile, movedFiles } from '../store/manifest.ts';
+import { type ManifestFile, movedFiles, type TreeChanges } from '../store/manifest.ts';
 import { type TargetId, targetKey } from '../upstream/listing.ts';
 
 /** How much may be deleted at once without a person's word: a share, a number, or anything. */
@@ -108,23 +108,23 @@ export function holdTogether<T extends { readonly target: TargetId }>(
 const FEW_FILES = 5;
 
 /**
- * The deletion that a new inventory of a target would be, if that is more than a limit lets through; otherwise null. A
- * file that only moved is not deleted: its bytes are still there.
+ * The deletion that a new state of a target would be, if that is more than a limit lets through; otherwise null. A file that only
+ * moved is not deleted: its bytes are still there.
+ * @param changes between the two states
  */
 export function heldFiles(
   before: readonly ManifestFile[],
   after: readonly ManifestFile[],
+  changes: TreeChanges,
   limit: DeletionLimit,
 ): HeldDeletion | null {
-  if (before.length <= FEW_FILES) return null;
-  const paths = new Set(after.map((file) => file.path));
-  const known = new Set(before.map((file) => file.path));
-  const removed = before.filter(({ path }) => !paths.has(path));
+  if (before.length <= FEW_FILES || !exceedsLimit(limit, changes.removed.length, before.length)) return null;
+  const [removed, added] = [new Set(changes.removed), new Set(changes.added)];
   const moved = movedFiles(
-    removed,
-    after.filter(({ path }) => !known.has(path)),
+    before.filter(({ path }) => removed.has(path)),
+    after.filter(({ path }) => added.has(path)),
   );
-  const deleted = removed.filter(({ path }) => !moved.has(path)).map(({ path }) => path);
+  const deleted = changes.removed.filter((path) => !moved.has(path));
   if (!exceedsLimit(limit, deleted.length, before.length)) return null;
   const gone = deleted.sort();
   return {

@@ -114,6 +114,11 @@ export function treeChanges(before: readonly ManifestFile[], after: readonly Man
   return { added, changed, removed: [...old.keys()] };
 }
 
+/** Whether two states hold the same files. */
+export function isUnchanged({ added, changed, removed }: TreeChanges): boolean {
+  return added.length + changed.length + removed.length === 0;
+}
+
 /**
  * The files that only moved, each by the path that it had: of several with the same bytes, the first by path that are gone are taken
  * for the first that are new.

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
+import { type ManifestFile, treeChanges } from '../../../../src/mirror/store/manifest.ts';
 import { parseDeletionLimit } from '../../../../src/config/plan-settings.ts';
 import {
   type Approvals,
@@ -36,6 +37,15 @@ const limits: fc.Arbitrary<DeletionLimit> = fc.oneof(
   fc.nat({ max: 100 }).map((percent) => ({ kind: 'share', percent }) as const),
 );
 
+/** The held deletion between two states. */
+function heldBetween(
+  before: readonly ManifestFile[],
+  after: readonly ManifestFile[],
+  limit: DeletionLimit,
+): HeldDeletion | null {
+  return heldFiles(before, after, treeChanges(before, after), limit);
+}
+
 describe('a limit of deletions', () => {
   it('lets more through the higher it is, and never holds nothing', () => {
     fc.assert(
@@ -70,36 +80,36 @@ describe('the files of a target', () => {
     paths.map((path) => manifestFile(path));
 
   it('may go up to the limit', () => {
-    expect(heldFiles(files(names(10)), files(names(5)), HALF)).toBeNull();
-    expect(heldFiles(files(names(10)), files(names(4)), HALF)).toMatchObject({
+    expect(heldBetween(files(names(10)), files(names(5)), HALF)).toBeNull();
+    expect(heldBetween(files(names(10)), files(names(4)), HALF)).toMatchObject({
       subject: 'files',
       deletions: 6,
       of: 10,
     });
-    expect(heldFiles(files(names(10)), [], OFF)).toBeNull();
+    expect(heldBetween(files(names(10)), [], OFF)).toBeNull();
   });
 
   it('are not guarded while they are few', () => {
-    expect(heldFiles(files(names(5)), [], HALF)).toBeNull();
-    expect(heldFiles(files(names(6)), [], HALF)).toMatchObject({ deletions: 6, of: 6 });
+    expect(heldBetween(files(names(5)), [], HALF)).toBeNull();
+    expect(heldBetween(files(names(6)), [], HALF)).toMatchObject({ deletions: 6, of: 6 });
   });
 
   it('are not deleted when they only move', () => {
     const before = files(names(10));
     const moved = before.map((file) => ({ ...file, path: `folder/${file.path}` }));
-    expect(heldFiles(before, moved, parseDeletionLimit('0'))).toBeNull();
+    expect(heldBetween(before, moved, parseDeletionLimit('0'))).toBeNull();
   });
 
   it('count one by one, also where they are equal', () => {
     const same = names(10).map((path) => manifestFile(path, { sha256: 'the same' }));
     const one = [manifestFile('elsewhere', { sha256: 'the same' })];
-    expect(heldFiles(same, one, HALF)).toMatchObject({ deletions: 9, of: 10 });
+    expect(heldBetween(same, one, HALF)).toMatchObject({ deletions: 9, of: 10 });
   });
 
   it('are approved for just the deletion that was shown', () => {
     const before = files(names(10));
     const [one, other, same] = [names(4), names(3), names(4)].map((left) =>
-      heldFiles(before, files(left), HALF),
+      heldBetween(before, files(left), HALF),
     );
     expect(one?.digest).toBe(same?.digest);
     expect(one?.digest).not.toBe(other?.digest);
