@@ -1,4 +1,4 @@
-import type { ArchiveLimits } from '../mirror/archive/limits.ts';
+import type { ArchiveLimits } from '../mirror/archive/policy.ts';
 import type { ServiceClient } from '../mirror/upstream/client.ts';
 import { digestOf } from '../config/changes.ts';
 import type { SettingsFor } from '../config/schema.ts';
@@ -44,7 +44,6 @@ export function archiveLimitsOf({ archive }: SettingsFor<never>): ArchiveLimits 
   return {
     maxUnpackedBytes: archive.maxUnpackedSize,
     maxEntries: archive.maxEntries,
-    maxRatio: archive.maxRatio,
     nameTwins: archive.nameTwins,
   };
 }

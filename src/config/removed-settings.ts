@@ -6,6 +6,7 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   ['service.apiKeySecondFile', moveKey('apiKey')],
   ['service.apiTokenSecond', moveKey('apiToken')],
   ['service.apiTokenSecondFile', moveKey('apiToken')],
+  ['archive.maxRatio', 'leave it out: archive.maxUnpackedSize says how many bytes an archive may unpack to'],
   [
     'dedup',
     'leave it out: each target stores its own files; on btrfs and xfs, duperemove makes equal files share blocks',

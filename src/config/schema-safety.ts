@@ -51,10 +51,6 @@ export const archiveSection = section(
     maxEntries: setting(integer(1, 100_000_000).prefault(1_000_000), {
       description: 'most entries of an archive',
     }),
-    maxRatio: setting(integer(1, 1_000_000).prefault(250), {
-      description:
-        'how many times greater than the archive its files together may be; looked at only above 256 MiB of files',
-    }),
     nameTwins: setting(choice(['refuse', 'accept']).prefault('refuse'), {
       description:
         'names in one folder that differ only in case or Unicode form, which shares and other systems take for one name: `refuse` the archive, or `accept` them where the file system of the mirror tells them apart',

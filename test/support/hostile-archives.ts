@@ -1,6 +1,6 @@
 import { crc32, deflateRawSync } from 'node:zlib';
 
-import type { ArchiveLimits } from '../../src/mirror/archive/limits.ts';
+import type { ArchiveLimits } from '../../src/mirror/archive/policy.ts';
 import { DEFAULT_LIMITS } from './archive-limits.ts';
 import {
   buildZip,

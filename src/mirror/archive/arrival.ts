@@ -7,7 +7,6 @@ import {
   parseLocalHeader,
 } from '../../lib/zip/local-header.ts';
 import { EntryFile, type EntryOutcome } from '../file-work/entry-file.ts';
-import { judgeEntry } from './entry-policy.ts';
 import { type KnownColumns, type KnownFile, KnownFiles } from './known-files.ts';
 import {
   type ArrivedHeader,
@@ -17,9 +16,8 @@ import {
   descriptorBytes,
   sizesOf,
 } from './layout.ts';
-import { type ArchiveLimits, isTooMuch, maxNameBytes } from './limits.ts';
 import { Tail } from './tail.ts';
-import { Tree } from './tree-policy.ts';
+import { type ArchiveLimits, judgeEntry, maxNameBytes } from './policy.ts';
 
 /** How an archive is unpacked. All paths are absolute. */
 export interface ArrivalOptions {
@@ -66,7 +64,6 @@ export class Arrival {
   readonly entries = new Map<number, ArrivedEntry>();
   readonly known: KnownFiles;
   private readonly _options: ArrivalOptions;
-  private readonly _names: Tree;
   /** `lost`: it can only be judged with all of its bytes at hand, and not all of them were kept. */
   private _state: 'header' | 'content' | 'descriptor' | 'tail' | 'lost' = 'header';
   /** Where the header lies that comes, or came last. */
@@ -77,6 +74,9 @@ export class Arrival {
   private _current: CurrentEntry | null = null;
   /** Bytes that are left of the content. */
   private _leftBytes = 0;
+  private _lastFolder = '';
+  /** At most so many files and folders were made. */
+  private _madeCount = 0;
   private _nameBytes = 0;
   private _unpackedBytes = 0;
   private _tail: Tail | null = null;
@@ -84,7 +84,6 @@ export class Arrival {
   constructor(options: ArrivalOptions) {
     this._options = options;
     this.known = new KnownFiles(options.known);
-    this._names = new Tree(options.limits);
     if (options.isSaved) this._keepRest();
   }
 
@@ -175,9 +174,10 @@ export class Arrival {
     const known = path === '' ? null : this.known.find(path);
     const isSame = claimed !== null && isAsKnown(claimed, known);
     const isRead = claimed === null || (path !== '' && !isSame);
+    this._countMade(path);
     this._nameBytes += header.nameBytes.length;
     if (isRead) this._unpackedBytes += sizeBytes;
-    this._state = this._isTooMuch(compressedBytes) ? 'lost' : 'content';
+    this._state = this._isTooMuch() ? 'lost' : 'content';
     if (this._state === 'lost') return;
     const outcome = isSame ? ({ kind: 'same', by: 'crc32' } as const) : ({ kind: 'none' } as const);
     const file = isRead ? this._fileFor(header, claimed, path, known) : null;
@@ -187,13 +187,19 @@ export class Arrival {
     if (this._leftBytes === 0) this._end(claimed ?? NOTHING, 0);
   }
 
+  private _countMade(path: string): void {
+    const folder = path.slice(0, path.lastIndexOf('/') + 1);
+    this._madeCount += folder === this._lastFolder ? 1 : folder.split('/').length;
+    this._lastFolder = folder;
+  }
+
   /** The path of the file for an entry; empty where none is to be made. */
   private _pathFor({ nameBytes, flags, compressionMethod }: LocalHeader, sizeBytes: number): string {
     const bytes = this._collected.subarray(LOCAL_HEADER_BYTES, LOCAL_HEADER_BYTES + nameBytes.length);
     const { name, isDecodable } = decodeName(bytes, nameBytes, flags);
     // The directory alone tells the mode.
     const verdict = judgeEntry({ name, isDecodable, unixMode: 0, flags, compressionMethod, sizeBytes });
-    return verdict.kind === 'file' && this._names.add(verdict) === null ? verdict.path : '';
+    return verdict.kind === 'file' ? verdict.path : '';
   }
 
   private _fileFor(
@@ -205,6 +211,7 @@ export class Arrival {
     const { tree, isPastCache, limits } = this._options;
     return new EntryFile({
       place: path === '' ? null : `${tree}/${path}`,
+      isJudged: false,
       isDeflated: header.compressionMethod === METHODS.deflated && claimed?.compressedBytes !== 0,
       isPastCache,
       known: known?.content ?? null,
@@ -214,12 +221,12 @@ export class Arrival {
   }
 
   /** Whether what came so far is more than an archive may have, unless what follows makes it right. */
-  private _isTooMuch(compressedBytes: number): boolean {
+  private _isTooMuch(): boolean {
     const { limits } = this._options;
     return (
-      this._names.isFull ||
+      this._madeCount > limits.maxEntries ||
       this._nameBytes > maxNameBytes(limits) ||
-      isTooMuch(this._unpackedBytes, this._headerOffset + compressedBytes, limits)
+      this._unpackedBytes > limits.maxUnpackedBytes
     );
   }
 
@@ -254,7 +261,7 @@ export class Arrival {
     this._end(content, length ?? 0, outcome);
     this._collected.copy(this._collected, 0, length ?? 0, this._collectedBytes);
     this._collectedBytes -= length ?? 0;
-    if (length === null || this._isTooMuch(0)) this._state = 'lost';
+    if (length === null || this._isTooMuch()) this._state = 'lost';
     return end;
   }
 

@@ -3,10 +3,8 @@ import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { readEnd, ZipFault } from '../../lib/zip/end-record.ts';
 import type { ZipBytes } from '../../lib/zip/zip-bytes.ts';
 import { locate, type PlacedEntry, type ArrivedHeader } from './layout.ts';
-import { type ArchiveLimits, countRefusal } from './limits.ts';
 import { listEntries } from './listing.ts';
-import { damaged, Refusals } from './refusals.ts';
-import { refusalsTogether } from './tree-policy.ts';
+import { type ArchiveLimits, countRefusal, damaged, Refusals, refusalsTogether } from './policy.ts';
 
 /**
  * Reads the directory of an archive, and judges all of its entries.

@@ -4,7 +4,7 @@ import { parseExtraFields, uint64 } from '../../lib/zip/extra-fields.ts';
 import { IN_EXTRA, type LocalHeader, readLocalHeader } from '../../lib/zip/local-header.ts';
 import type { ZipBytes } from '../../lib/zip/zip-bytes.ts';
 import type { ListedEntry } from './listing.ts';
-import { damaged, damagedEntry, entryRefusal, quoted, type Refusals } from './refusals.ts';
+import { damaged, damagedEntry, entryRefusal, quoted, type Refusals } from './policy.ts';
 
 /** The size and the checksum of the content of an entry. */
 export interface Content {

@@ -1,9 +1,16 @@
 import type { DirectoryPlace } from '../../lib/zip/end-record.ts';
 import { entriesOf, type ZipEntry, ZipCountFault, ZipEntryFault } from '../../lib/zip/directory.ts';
 import type { ZipBytes } from '../../lib/zip/zip-bytes.ts';
-import { type EntryVerdict, judgeEntry } from './entry-policy.ts';
-import { type ArchiveLimits, maxNameBytes, sizeRefusal } from './limits.ts';
-import { damagedEntry, entryRefusal, type Refusals } from './refusals.ts';
+import {
+  type ArchiveLimits,
+  damagedEntry,
+  entryRefusal,
+  type EntryVerdict,
+  judgeEntry,
+  maxNameBytes,
+  type Refusals,
+  sizeRefusal,
+} from './policy.ts';
 
 /** An entry that the policy took. */
 export interface ListedEntry {
@@ -49,8 +56,7 @@ export async function listEntries(
   } catch (error) {
     endedAt(error, refusals);
   }
-  const refusal = sizeRefusal({ totalBytes, greatest }, bytes.sizeBytes, limits);
-  if (refusal !== null) refusals.add(refusal);
+  if (totalBytes > limits.maxUnpackedBytes) refusals.add(sizeRefusal(totalBytes, greatest, limits));
   return entries;
 }
 

@@ -8,7 +8,7 @@ import type { SkippedEntry } from '../store/manifest.ts';
 import { type Arrival, type ArrivalOptions, type EntryResult, isAsKnown } from './arrival.ts';
 import { examine } from './directory.ts';
 import type { PlacedEntry } from './layout.ts';
-import { damagedEntry } from './refusals.ts';
+import { damagedEntry } from './policy.ts';
 import type { Tail } from './tail.ts';
 
 /** A file of an archive. */
@@ -122,6 +122,7 @@ async function unpackKept(
   if (isAsKnown(entry, known)) return { path, known, outcome: { kind: 'same', by: 'crc32' } };
   const file = new EntryFile({
     place: `${tree}/${path}`,
+    isJudged: true,
     // Some programs call an empty file deflated and give no bytes for it.
     isDeflated: compressionMethod === METHODS.deflated && (compressedBytes !== 0 || sizeBytes !== 0),
     isPastCache,

@@ -1,13 +1,12 @@
 import { createHash, type Hash, hash } from 'node:crypto';
 import { rmSync } from 'node:fs';
-import { crc32 } from 'node:zlib';
+import { constants, crc32, createInflateRaw, type InflateRaw } from 'node:zlib';
 
-import { callError } from '../../lib/errors/disk-errors.ts';
-import { Inflater } from './inflater.ts';
+import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { BUFFER_BYTES, createBuffer, NewFile } from './new-file.ts';
 
-/** The content of an entry, as its header or the directory says it is. */
-export interface ExpectedContent {
+/** The size and the checksum of the content of an entry. */
+export interface Content {
   readonly compressedBytes: number;
   readonly sizeBytes: number;
   readonly crc32: number;
@@ -37,8 +36,11 @@ export type EntryOutcome =
   | { readonly kind: 'same'; readonly by: 'crc32' | 'sha256' }
   /** The fault goes on where the entry's name ends. */
   | { readonly kind: 'damaged'; readonly fault: string }
-  /** It was not to be written. */
+  /** It was not to be written, or something else has its name. */
   | { readonly kind: 'none' };
+
+/** Errors of a name that is taken, by another file or by one in the place of a folder (open(2)). */
+const TAKEN: ReadonlySet<string | undefined> = new Set(['EEXIST', 'ENOTDIR']);
 
 const WRONG_CONTENT = 'does not match its size or CRC-32';
 
@@ -46,6 +48,8 @@ const WRONG_CONTENT = 'does not match its size or CRC-32';
 export interface EntryFileOptions {
   /** The place of the file, an absolute path; null where none is wanted. */
   readonly place: string | null;
+  /** Whether all names are known to be free; otherwise no file is made where one is not. */
+  readonly isJudged: boolean;
   readonly isDeflated: boolean;
   /** Whether a large file goes past the page cache. */
   readonly isPastCache: boolean;
@@ -80,6 +84,8 @@ export class EntryFile {
   /** The content, where it came in one piece and needs no buffer. */
   private _whole: Uint8Array | null = null;
   private _file: NewFile | null = null;
+  /** Whether something else has its name. */
+  private _isTaken = false;
   private _digest: Hash | null = null;
   private _fault: string | null = null;
 
@@ -113,7 +119,7 @@ export class EntryFile {
     return usedBytes;
   }
 
-  /** Begins to write the buffer, once the one before is written. @throws MirrorError `disk.*` */
+  /** Begins to write the buffer, once the one before is written. @throws Error of the disk */
   async spill(): Promise<void> {
     const full = this._buffer;
     this._count(full);
@@ -132,9 +138,9 @@ export class EntryFile {
    * Ends it, and writes what is left.
    * @param expected null where the content is all there is to go by
    * @returns at once for what fits into a buffer
-   * @throws MirrorError `disk.*`
+   * @throws Error of the disk
    */
-  end(expected: ExpectedContent | null): EntryOutcome | Promise<EntryOutcome> {
+  end(expected: Content | null): EntryOutcome | Promise<EntryOutcome> {
     const rest = this._whole ?? this._buffer.subarray(0, this._filledBytes);
     this._count(rest);
     if (expected !== null) this._fault ??= this._difference(expected);
@@ -161,40 +167,41 @@ export class EntryFile {
     this._inflater = null;
   }
 
-  private _difference(expected: ExpectedContent): string | null {
+  private _difference(expected: Content): string | null {
     if (this.usedBytes !== expected.compressedBytes) return 'ends before its compressed size';
     const isRight = expected.sizeBytes === this.sizeBytes && expected.crc32 === this.crc32;
     return isRight ? null : WRONG_CONTENT;
   }
 
   private _endSmall(bytes: Uint8Array): EntryOutcome {
-    const { place, timeMs } = this._options;
     const known = this._outcomeWithoutFile();
-    if (known !== null || place === null) return known ?? { kind: 'none' };
+    if (known !== null) return known;
     const sha256 = hash('sha256', bytes, 'hex');
     if (this._isAsKnown(sha256)) return { kind: 'same', by: 'sha256' };
-    return writing(place, () => {
-      const file = (this._file = new NewFile(place, false));
-      file.writeNow(bytes);
-      return { kind: 'written', sha256, mode: file.finish(timeMs), timeMs };
-    });
+    const file = this._open(false);
+    file?.writeNow(bytes);
+    return this._finish(file, sha256);
   }
 
   private async _endLarge(rest: Uint8Array, sha256: string): Promise<EntryOutcome> {
-    const { place, timeMs } = this._options;
     try {
       await this._writing;
-      const isAsKnown = this._isAsKnown(sha256) ? ({ kind: 'same', by: 'sha256' } as const) : null;
-      const outcome = this._outcomeWithoutFile() ?? isAsKnown;
-      if (place === null) return outcome ?? { kind: 'none' };
-      if (outcome === null) await this._append(rest);
-      return writing(place, () => {
-        if (outcome !== null) rmSync(place, { force: true });
-        return outcome ?? { kind: 'written', sha256, mode: this._file?.finish(timeMs) ?? 0, timeMs };
-      });
+      const same = this._isAsKnown(sha256) ? ({ kind: 'same', by: 'sha256' } as const) : null;
+      const outcome = this._outcomeWithoutFile() ?? same;
+      if (outcome === null) {
+        await this._append(rest);
+        return this._finish(this._file, sha256);
+      }
+      if (this._file !== null) rmSync(this._options.place ?? '', { force: true });
+      return outcome;
     } finally {
       this._letGo();
     }
+  }
+
+  private _finish(file: NewFile | null, sha256: string): EntryOutcome {
+    const { timeMs } = this._options;
+    return file === null ? { kind: 'none' } : { kind: 'written', sha256, mode: file.finish(timeMs), timeMs };
   }
 
   /** The outcome for which no file is needed; null for none. */
@@ -240,21 +247,87 @@ export class EntryFile {
   }
 
   private async _append(bytes: Uint8Array): Promise<void> {
-    const { place, isPastCache } = this._options;
-    if (place === null) return;
+    await this._open(this._options.isPastCache)?.write(bytes);
+  }
+
+  /** The file, which is made where it is not. @returns null where none is wanted, or its name is not free */
+  private _open(isPastCache: boolean): NewFile | null {
+    const { place, isJudged } = this._options;
+    if (this._file !== null || this._isTaken || place === null) return this._file;
     try {
-      this._file ??= new NewFile(place, isPastCache);
-      await this._file.write(bytes);
+      return (this._file = new NewFile(place, isPastCache));
     } catch (error) {
-      throw callError(error, `writing ${place}`, place);
+      if (isJudged || !TAKEN.has(systemCode(error))) throw error;
+      this._isTaken = true;
+      return null;
     }
   }
 }
 
-function writing<T>(path: string, work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    throw callError(error, `writing ${path}`, path);
+/**
+ * The parts of Node's inflater by which its synchronous functions work (lib/zlib.js). They are not documented; what is documented
+ * either makes an inflater for every call, which takes as long as inflating, or cannot be called synchronously piece by piece.
+ */
+interface Engine {
+  readonly _handle: {
+    readonly writeSync: (
+      flush: number,
+      input: Uint8Array,
+      inputAt: number,
+      inputBytes: number,
+      output: Uint8Array,
+      outputAt: number,
+      outputBytes: number,
+    ) => void;
+  };
+  /** Bytes that are left of the output, and of the input. */
+  readonly _writeState: Uint32Array;
+}
+
+type Reusable = InflateRaw & Engine;
+
+/** Inflates raw deflated bytes piece by piece, one thing after the other. */
+export class Inflater {
+  #engine = createEngine();
+
+  /** Begins with the first bytes of something. */
+  reset(): void {
+    // One that met damage is of no more use.
+    if (this.#engine.destroyed) this.#engine = createEngine();
+    this.#engine.reset();
   }
+
+  /**
+   * Inflates as far as input and room go. The end has come where room is left and input, too.
+   * @param isLast whether no more input follows, which spares zlib a copy of what was made
+   * @throws Error of zlib, with a code; also where the last input does not come to the end
+   */
+  inflate(
+    input: Uint8Array,
+    inputAt: number,
+    output: Uint8Array,
+    outputAt: number,
+    isLast: boolean,
+  ): { readonly usedBytes: number; readonly madeBytes: number } {
+    const inputBytes = input.length - inputAt;
+    const roomBytes = output.length - outputAt;
+    const { _handle: handle, _writeState: left } = this.#engine;
+    const flush = isLast ? constants.Z_FINISH : constants.Z_NO_FLUSH;
+    handle.writeSync(flush, input, inputAt, inputBytes, output, outputAt, roomBytes);
+    if (this.#engine.destroyed) throw this.#engine.errored ?? new TypeError('zlib did not say what is wrong');
+    const [leftOutput = 0, leftInput = 0] = left;
+    return { usedBytes: inputBytes - leftInput, madeBytes: roomBytes - leftOutput };
+  }
+}
+
+function createEngine(): Reusable {
+  const inflateRaw = createInflateRaw();
+  if (!isReusable(inflateRaw)) throw new TypeError('this version of Node cannot inflate piece by piece');
+  // It tells of damage twice: at once by its state, and later by an event.
+  return inflateRaw.on('error', () => {});
+}
+
+function isReusable(inflateRaw: InflateRaw & Partial<Engine>): inflateRaw is Reusable {
+  const { _handle: handle, _writeState: state } = inflateRaw;
+  return typeof handle?.writeSync === 'function' && state instanceof Uint32Array;
 }

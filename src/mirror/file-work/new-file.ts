@@ -66,7 +66,11 @@ export class NewFile {
 
   /** Writes the whole content of a file that does not go past the page cache. */
   writeNow(bytes: Uint8Array): void {
-    for (let at = 0; at < bytes.length;) at += writeSync(this.#fd, bytes, at);
+    try {
+      for (let at = 0; at < bytes.length;) at += writeSync(this.#fd, bytes, at);
+    } catch (error) {
+      throw named(error, this.#path);
+    }
   }
 
   /**
@@ -118,7 +122,7 @@ export class NewFile {
       const position = this.#writtenBytes + from;
       return (await writeLater(this.#fd, bytes, from, bytes.length - from, position)).bytesWritten;
     } catch (error) {
-      if (!this.#isDirect || !CANNOT.has(systemCode(error))) throw error;
+      if (!this.#isDirect || !CANNOT.has(systemCode(error))) throw named(error, this.#path);
     }
     this.#isDirect = false;
     const fd = openSync(this.#path, constants.O_WRONLY | constants.O_NOFOLLOW);
@@ -134,4 +138,9 @@ function padded(bytes: Uint8Array): Uint8Array {
   if (paddedBytes === bytes.length) return bytes;
   const whole = new Uint8Array(bytes.buffer, bytes.byteOffset, paddedBytes);
   return whole.fill(0, bytes.length);
+}
+
+/** The error of a call on an open file, with the path that it does not have. */
+function named(error: unknown, path: string): unknown {
+  return error instanceof Error ? Object.assign(error, { path }) : error;
 }

@@ -1,4 +1,4 @@
-import type { ArchiveLimits } from '../archive/limits.ts';
+import type { ArchiveLimits } from '../archive/policy.ts';
 import type { State } from '../state/state.ts';
 import type { Manifest } from '../store/manifest.ts';
 import type { MirrorStore } from '../store/disk.ts';

@@ -25,7 +25,7 @@ import {
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { bindNativeCalls, type NativeCalls } from '../../lib/native/file-calls.ts';
 import { formatDuration } from '../../lib/text/units.ts';
-import type { ArchiveLimits } from '../archive/limits.ts';
+import type { ArchiveLimits } from '../archive/policy.ts';
 import { type DirectoryLayout, layoutOf } from './layout.ts';
 import type { PublishMode } from './publish/moves.ts';
 

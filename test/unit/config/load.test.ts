@@ -98,7 +98,6 @@ describe('the parsed settings', () => {
         maxSize: 2 ** 36,
         maxUnpackedSize: 2 ** 38,
         maxEntries: 1_000_000,
-        maxRatio: 250,
         nameTwins: 'refuse',
       },
       repositories: { include: ['**'], exclude: [] },

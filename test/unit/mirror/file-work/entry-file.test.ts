@@ -3,7 +3,7 @@ import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 
-import { Inflater } from '../../../../src/mirror/file-work/inflater.ts';
+import { Inflater } from '../../../../src/mirror/file-work/entry-file.ts';
 
 /** Inflates what comes in pieces into a buffer of so many bytes. @returns the bytes, and how many were used */
 function inflated(

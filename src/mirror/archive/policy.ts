@@ -1,0 +1,276 @@
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { nameFault } from '../../lib/paths/file-name.ts';
+import { foldName } from '../../lib/paths/safe-path.ts';
+import { ENCRYPTION_FLAGS, METHODS, type ZipEntry } from '../../lib/zip/directory.ts';
+import type { SkippedEntry } from '../store/manifest.ts';
+
+const NAME_SHOWN = 200;
+
+/** A name for messages: quoted, cut, and without characters that act on a terminal or cannot be seen. */
+export function quoted(name: string): string {
+  const shown = name.length > NAME_SHOWN ? `${name.slice(0, NAME_SHOWN)}…` : name;
+  return JSON.stringify(shown).replaceAll(
+    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
+    (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16).toUpperCase()}}`,
+  );
+}
+
+/** A reason why the policy refuses an archive. */
+export interface Refusal {
+  /** A full sentence that names the entry. */
+  readonly message: string;
+  /** A remedy, where that is not to correct the entry. */
+  readonly advice?: string;
+}
+
+/** The refusal of an entry; the fault goes on where the entry's name ends. */
+export function entryRefusal(name: string, fault: string, advice?: string): Refusal {
+  const message = `The archive's entry ${quoted(name)} ${fault}.`;
+  return advice === undefined ? { message } : { message, advice };
+}
+
+const REFUSALS_NAMED = 5;
+
+/** Collects what is wrong with an archive, so that a person learns of it at once; keeps no more than is shown. */
+export class Refusals {
+  private readonly named: Refusal[] = [];
+  private count = 0;
+
+  add(refusal: Refusal): void {
+    this.count += 1;
+    if (this.named.length < REFUSALS_NAMED) this.named.push(refusal);
+  }
+
+  /** @throws MirrorError `archive.refused`, naming the first refusals, if there are any */
+  throwIfAny(): void {
+    if (this.count === 0) return;
+    const others = this.count - this.named.length;
+    const messages = this.named.map(({ message }) => message);
+    if (others > 0) messages.push(others === 1 ? 'So is 1 other.' : `So are ${others} others.`);
+    const advice =
+      this.named.find((refusal) => refusal.advice !== undefined)?.advice ?? 'Correct it in the service';
+    throw new MirrorError('archive.refused', messages.join(' '), {
+      hint: `The published tree stays as it is. ${advice}; it is tried again when its versions or these settings change, after an hour, or at once by \`retry\`.`,
+    });
+  }
+}
+
+/** The error for an archive that is not whole: the download is worth another try. */
+export function damaged(message: string, cause?: unknown): MirrorError {
+  return new MirrorError('archive.damaged', message, {
+    cause,
+    hint: 'If it keeps failing, look for a proxy that changes or cuts answers.',
+  });
+}
+
+/** The error for an entry that is not whole; the fault goes on where the entry's name ends. */
+export function damagedEntry(name: string, fault: string, cause?: unknown): MirrorError {
+  return damaged(`The archive's entry ${quoted(name)} ${fault}.`, cause);
+}
+
+/** Bounds of an archive that is accepted. */
+export interface ArchiveLimits {
+  /** Most bytes of all files together, as the archive claims them; no entry gives more than it claims. */
+  readonly maxUnpackedBytes: number;
+  /** Most entries, and most files and folders that they make. */
+  readonly maxEntries: number;
+  /** The way with names in one folder that differ only in case or Unicode form. */
+  readonly nameTwins: 'refuse' | 'accept';
+}
+
+/** The refusal of an archive whose files have too many bytes together. @param greatest the entry that claims most of them */
+export function sizeRefusal(
+  totalBytes: number,
+  greatest: Pick<ZipEntry, 'name' | 'sizeBytes'>,
+  { maxUnpackedBytes }: ArchiveLimits,
+): Refusal {
+  return entryRefusal(
+    greatest.name,
+    `would unpack to ${greatest.sizeBytes} of ${totalBytes} bytes, and archive.maxUnpackedSize allows ${maxUnpackedBytes}`,
+    'Make it smaller in the service, or raise archive.maxUnpackedSize',
+  );
+}
+
+/** The refusal of an archive with more entries, or more files and folders, than it may have. */
+export function countRefusal(what: string, { maxEntries }: ArchiveLimits): Refusal {
+  return {
+    message: `The archive ${what}, and archive.maxEntries allows ${maxEntries}.`,
+    advice: 'Make it smaller in the service, or raise archive.maxEntries',
+  };
+}
+
+const NAME_BYTES_PER_ENTRY = 128;
+const LEAST_NAME_BYTES = 16 * 1024 * 1024;
+
+/** Most bytes that the names of an archive may have together: they are held in memory until it is unpacked. */
+export function maxNameBytes({ maxEntries }: ArchiveLimits): number {
+  return Math.max(LEAST_NAME_BYTES, maxEntries * NAME_BYTES_PER_ENTRY);
+}
+
+/** The facts that the policy goes by. */
+export type RawEntry = Pick<
+  ZipEntry,
+  'name' | 'isDecodable' | 'unixMode' | 'flags' | 'compressionMethod' | 'sizeBytes'
+>;
+
+/** The decision about an entry. Paths have no slash at either end. */
+export type EntryVerdict =
+  | { readonly kind: 'file'; readonly path: string }
+  | { readonly kind: 'folder'; readonly path: string }
+  | { readonly kind: 'skip'; readonly path: string; readonly reason: SkippedEntry['reason'] }
+  /** The fault goes on where the entry's name ends: `is encrypted`. */
+  | { readonly kind: 'refuse'; readonly fault: string };
+
+const S_IFMT = 0o170000;
+const S_IFREG = 0o100000;
+const S_IFDIR = 0o040000;
+const S_IFLNK = 0o120000;
+
+/** Bit 5: the content is a patch to another file (APPNOTE 6.3.10, section 4.4.4). */
+const PATCH_FLAG = 0x20;
+
+/**
+ * Decides about one entry. Links and special files are left out and named in the manifest: nothing in the mirror ever
+ * points anywhere. A name that could leave the tree, or that no two systems read alike, refuses the archive, also for
+ * what would be left out. Permissions, owners and the data of hard links (Info-ZIP's extra field 0x000d) are ignored.
+ */
+export function judgeEntry(entry: RawEntry): EntryVerdict {
+  const name = withoutDots(entry.name);
+  const path = name.endsWith('/') ? name.slice(0, -1) : name;
+  // `./` is the folder of the tree itself.
+  const isRoot = name === '' && entry.name !== '';
+  const fault = entry.isDecodable
+    ? ((isRoot ? null : nameFault(path)) ?? flagFault(entry.flags))
+    : 'has a name that cannot be decoded';
+  if (fault !== null) return { kind: 'refuse', fault };
+  return judgeKind(entry, path);
+}
+
+/** A name without its folders `.`: many programs write `./a` for `a`. The rest of it is judged as it is. */
+function withoutDots(name: string): string {
+  return name.includes('./') ? name.replaceAll(/(?<=^|\/)(?:\.\/)+/g, '') : name;
+}
+
+function judgeKind(entry: RawEntry, path: string): EntryVerdict {
+  const type = entry.unixMode & S_IFMT;
+  if (entry.name.endsWith('/') || type === S_IFDIR) {
+    return entry.sizeBytes > 0
+      ? { kind: 'refuse', fault: 'is a folder that has content' }
+      : { kind: 'folder', path };
+  }
+  if (type !== 0 && type !== S_IFREG) return judgeSpecial(type === S_IFLNK, entry.sizeBytes, path);
+  const { compressionMethod } = entry;
+  return compressionMethod === METHODS.stored || compressionMethod === METHODS.deflated
+    ? { kind: 'file', path }
+    : { kind: 'refuse', fault: `is compressed with the unknown method ${compressionMethod}` };
+}
+
+/** No checksum covers an entry's kind: what holds more than its kind can hold is a file whose kind was spoilt. */
+function judgeSpecial(isLink: boolean, sizeBytes: number, path: string): EntryVerdict {
+  if (isLink) {
+    return sizeBytes > MAX_LINK_BYTES
+      ? { kind: 'refuse', fault: `is a symbolic link of more than ${MAX_LINK_BYTES} bytes` }
+      : { kind: 'skip', path, reason: 'symbolic-link' };
+  }
+  return sizeBytes > 0
+    ? { kind: 'refuse', fault: 'is a special file that has content' }
+    : { kind: 'skip', path, reason: 'special-file' };
+}
+
+function flagFault(flags: number): string | null {
+  if ((flags & ENCRYPTION_FLAGS) !== 0) return 'is encrypted';
+  return (flags & PATCH_FLAG) === 0 ? null : 'is a patch to another file';
+}
+
+/** PATH_MAX of Linux: the longest that a symbolic link can lead, in bytes. */
+const MAX_LINK_BYTES = 4096;
+
+/** An accepted entry, as far as it matters to others. */
+export interface TreeEntry {
+  readonly kind: 'file' | 'folder' | 'skip';
+  /** Without a slash at its end. */
+  readonly path: string;
+}
+
+/** A name in a folder, and what it is of. Deep names would take memory by the square of their depth if each were a whole path. */
+interface Name {
+  readonly kind: TreeEntry['kind'];
+  /** The names in it, by their segments; null while there is none. */
+  names: Map<string, Name> | null;
+  /** The first segment of each form in it. */
+  forms: Map<string, string> | null;
+}
+
+/**
+ * Judges the entries of an archive together: a name that occurs twice, is a file and a folder at once or leads through
+ * something that is left out is refused, and so are names that a system without case or with its own Unicode form takes
+ * for one, unless they are accepted. A folder may be named several times. Folders that are not entries of their own count
+ * as well, so that a few deep names cannot make millions of folders.
+ */
+export function* refusalsTogether(entries: Iterable<TreeEntry>, limits: ArchiveLimits): Generator<Refusal> {
+  const root: Name = { kind: 'folder', names: null, forms: null };
+  let count = 0;
+  for (const { path, kind } of entries) {
+    let folder = root;
+    for (let start = 0; start <= path.length;) {
+      const slash = path.indexOf('/', start);
+      const [end, kindHere] = slash < 0 ? [path.length, kind] : [slash, 'folder' as const];
+      const segment = path.slice(start, end);
+      const known = folder.names?.get(segment);
+      const refusal =
+        known === undefined
+          ? collision(folder, path, start, end, limits)
+          : clash(path, end, known.kind, kindHere);
+      if (refusal !== null) yield refusal;
+      if (known !== undefined && refusal !== null) break;
+      if (known === undefined) count += 1;
+      if (count > limits.maxEntries) {
+        yield countRefusal(`makes more than ${limits.maxEntries} files and folders`, limits);
+        return;
+      }
+      folder = known ?? add(folder, segment, kindHere);
+      start = end + 1;
+    }
+  }
+}
+
+function add(folder: Name, segment: string, kind: TreeEntry['kind']): Name {
+  const name: Name = { kind, names: null, forms: null };
+  (folder.names ??= new Map()).set(segment, name);
+  return name;
+}
+
+/** The refusal of a name that differs too little from one before. */
+function collision(
+  folder: Name,
+  path: string,
+  start: number,
+  end: number,
+  { nameTwins }: ArchiveLimits,
+): Refusal | null {
+  if (nameTwins === 'accept') return null;
+  const segment = path.slice(start, end);
+  const form = foldName(segment);
+  folder.forms ??= new Map();
+  const twin = folder.forms.get(form);
+  if (twin === undefined) {
+    folder.forms.set(form, segment);
+    return null;
+  }
+  return entryRefusal(
+    path.slice(0, end),
+    `differs from ${quoted(path.slice(0, start) + twin)} only in case or Unicode form`,
+    'Rename one in the service, or set archive.nameTwins to accept',
+  );
+}
+
+/** The refusal of an entry whose path, up to an end, another one has as well; null where both are of a folder. */
+function clash(path: string, end: number, known: TreeEntry['kind'], kind: TreeEntry['kind']): Refusal | null {
+  if (known === 'folder' && kind === 'folder') return null;
+  if (known !== 'folder' && kind !== 'folder') return entryRefusal(path, 'occurs twice');
+  const name = path.slice(0, end);
+  if (known !== 'skip' && kind !== 'skip') return entryRefusal(name, 'is a file and a folder at once');
+  return end < path.length
+    ? entryRefusal(path, `leads through ${quoted(name)}, which is a link or a special file`)
+    : entryRefusal(path, 'is a link or a special file, and a folder at once');
+}
