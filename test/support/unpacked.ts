@@ -5,18 +5,19 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 
 import { MirrorError } from '../../src/lib/errors/errors.ts';
-import { Arrival } from '../../src/mirror/archive/arrival.ts';
-import { knownColumns } from '../../src/mirror/archive/known-files.ts';
+import type { ArrivalOptions } from '../../src/mirror/archive/arrival.ts';
 import {
-  finishArrival,
+  abandonArchive,
+  feedArchive,
+  finishArchive,
   type FinishedArchive,
-  type FinishOptions,
+  openArchive,
   type UnpackedArchive,
 } from '../../src/mirror/archive/unpack.ts';
 import { DEFAULT_LIMITS } from './archive-limits.ts';
 
 /** How an archive is unpacked in a test. */
-export interface UnpackOptions extends Partial<Omit<FinishOptions, 'tree' | 'tailPath'>> {
+export interface UnpackOptions extends Partial<Omit<ArrivalOptions, 'tree' | 'tailPath'>> {
   /** The sizes of the pieces in which it comes, again and again; left out, it comes whole. */
   readonly pieces?: readonly number[];
 }
@@ -26,6 +27,8 @@ export type Unpacked<Archive = UnpackedArchive> = Archive & {
   readonly files: Readonly<Record<string, Buffer>>;
 };
 
+let lastId = 0;
+
 /** Unpacks an archive as a thread does, into a temporary folder. */
 export async function unpackZip(
   zip: Uint8Array,
@@ -34,34 +37,35 @@ export async function unpackZip(
   const { pieces = [zip.length], ...given } = options;
   const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-test-'));
   const tree = join(folder, 'tree');
-  const all = {
+  const id = (lastId += 1);
+  await openArchive({
+    id,
     tree,
     tailPath: join(folder, 'tail'),
     isSaved: false,
     limits: DEFAULT_LIMITS,
     isPastCache: false,
-    known: knownColumns([]),
-    stop: new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)),
+    known: [],
     ...given,
-  };
-  const arrival = new Arrival(all);
+  });
   try {
     for (let at = 0, count = 0; at < zip.length; count += 1) {
       const end = at + Math.max(1, pieces[count % pieces.length] ?? zip.length);
       // A copy each, which is overwritten: what comes is lent.
-      const piece = Buffer.from(zip.subarray(at, end));
-      await arrival.feed(piece);
+      const piece = new Uint8Array(zip.subarray(at, end));
+      await feedArchive({ id, memory: piece.buffer, lengthBytes: piece.length });
       piece.fill(0xee);
       at = end;
     }
-    const finished = await finishArrival(arrival, all, () => {});
+    const stop = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+    const finished = await finishArchive({ id, stop }, () => {});
     if (finished.kind === 'lost') return { ...finished, files: {} };
     const files = await filesIn(tree);
     // The directory alone tells that an entry is a link: a file may have been made, which is removed later.
     for (const { path } of finished.skipped) delete files[path];
     return { ...finished, entries: alike(finished), files };
   } finally {
-    await arrival.close();
+    await abandonArchive({ id });
     expect(await readdir(folder)).not.toContain('tail');
     await rm(folder, { recursive: true });
   }

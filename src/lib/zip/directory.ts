@@ -1,9 +1,9 @@
 import { isAscii } from 'node:buffer';
 
 import { storableTimeMs } from '../time/file-time.ts';
-import { DIRECTORY_ENTRY_BYTES, type DirectoryPlace, ZipFault } from './end-record.ts';
+import { DIRECTORY_ENTRY_BYTES, type DirectoryPlace } from './end-record.ts';
 import { type ExtraFacts, parseExtraFields } from './extra-fields.ts';
-import type { ZipBytes } from './zip-bytes.ts';
+import { type ZipBytes, ZipFault } from './zip-bytes.ts';
 
 /** An entry of a zip's central directory: only what is needed, as there may be a million. */
 export interface ZipEntry {
@@ -45,15 +45,12 @@ export class ZipEntryFault extends ZipFault {
   }
 }
 
-/** The directory holds more entries than its end record counts: one of the two is damaged, whatever the entries are. */
-export class ZipCountFault extends ZipFault {}
-
 /** Entries that are handed on together: a promise for each would take longer than what is done with most of them. */
 const ENTRIES_TOGETHER = 1000;
 
 /**
  * Lists the central directory, which must be as long as its end record says, many entries at a time.
- * @throws ZipFault, ZipEntryFault, ZipCountFault, once all entries before the fault were given; Error where the archive cannot be read
+ * @throws ZipFault; Error of the disk
  */
 export async function* entriesOf(
   bytes: ZipBytes,
@@ -62,31 +59,24 @@ export async function* entriesOf(
   let position = offset;
   for (let left = entryCount; left > 0;) {
     const entries: ZipEntry[] = [];
-    try {
-      for (const most = Math.min(left, ENTRIES_TOGETHER); entries.length < most;) {
-        if (position + DIRECTORY_ENTRY_BYTES > end) throw goesOn();
-        const fixed = bytes.find(position, DIRECTORY_ENTRY_BYTES);
-        const fixedAt = typeof fixed === 'number' ? fixed : await fixed;
-        const lengthBytes = entryBytes(bytes.atHand, fixedAt);
-        const presentBytes = Math.min(lengthBytes, end - position);
-        const whole = bytes.find(position, presentBytes);
-        const at = typeof whole === 'number' ? whole : await whole;
-        const entry = parseEntry(bytes.atHand, at, at + presentBytes);
-        position += lengthBytes;
-        if (position > end) throw goesOn();
-        entries.push(entry);
-      }
-    } catch (error) {
-      yield entries;
-      throw error;
+    for (const most = Math.min(left, ENTRIES_TOGETHER); entries.length < most;) {
+      if (position + DIRECTORY_ENTRY_BYTES > end) throw goesOn();
+      const fixed = bytes.find(position, DIRECTORY_ENTRY_BYTES);
+      const fixedAt = typeof fixed === 'number' ? fixed : await fixed;
+      const lengthBytes = entryBytes(bytes.atHand, fixedAt);
+      const presentBytes = Math.min(lengthBytes, end - position);
+      const whole = bytes.find(position, presentBytes);
+      const at = typeof whole === 'number' ? whole : await whole;
+      const entry = parseEntry(bytes.atHand, at, at + presentBytes);
+      position += lengthBytes;
+      if (position > end) throw goesOn();
+      entries.push(entry);
     }
     yield entries;
     left -= entries.length;
   }
   if (position !== end)
-    throw new ZipCountFault(
-      `The archive's directory holds more than the ${entryCount} entries that are counted.`,
-    );
+    throw new ZipFault(`The archive's directory holds more than the ${entryCount} entries that are counted.`);
 }
 
 function goesOn(): ZipFault {
@@ -104,7 +94,7 @@ const SIGNATURE = 0x02014b50;
 /** Stands for a number that is in the zip64 extra field (APPNOTE 6.3.10, section 4.5.3). */
 const IN_EXTRA = 0xffffffff;
 
-/** Parses an entry (APPNOTE 6.3.10, section 4.3.12). @throws ZipEntryFault */
+/** Parses an entry (APPNOTE 6.3.10, section 4.3.12). @throws ZipFault */
 function parseEntry(bytes: Buffer, at: number, end: number): ZipEntry {
   const nameStart = at + DIRECTORY_ENTRY_BYTES;
   const nameEnd = Math.min(end, nameStart + bytes.readUInt16LE(at + 28));
@@ -118,7 +108,7 @@ function parseEntry(bytes: Buffer, at: number, end: number): ZipEntry {
       named.name,
       `invalid central directory file header signature: 0x${signature.toString(16)}`,
     );
-  const extra = extraOf(bytes, nameEnd, extraEnd, named.name);
+  const extra = parseExtraFields(bytes, nameEnd, extraEnd);
   let taken = 0;
   const wide = (position: number): number => {
     const short = bytes.readUInt32LE(position);
@@ -146,14 +136,6 @@ function parseEntry(bytes: Buffer, at: number, end: number): ZipEntry {
     headerOffset: wide(at + 42),
     modifiedAtMs: changeTimeMs(bytes.readUInt32LE(at + 12), extra),
   };
-}
-
-function extraOf(bytes: Buffer, start: number, end: number, name: string): ExtraFacts {
-  try {
-    return parseExtraFields(bytes, start, end);
-  } catch (error) {
-    throw new ZipEntryFault(name, error instanceof Error ? error.message : String(error));
-  }
 }
 
 /**

@@ -1,8 +1,5 @@
 import { uint64 } from './extra-fields.ts';
-import { viewOf, type ZipBytes } from './zip-bytes.ts';
-
-/** A zip archive is not whole, or contradicts itself. The message is a full sentence. */
-export class ZipFault extends Error {}
+import { viewOf, type ZipBytes, ZipFault } from './zip-bytes.ts';
 
 /** Where an archive's central directory lies, and what it is said to hold. Positions and sizes in bytes. */
 export interface DirectoryPlace {
@@ -36,7 +33,7 @@ interface EndRecord {
  * Reads the end of an archive (APPNOTE 6.3.10, sections 4.3.14 to 4.3.16): the last end record counts, and directory,
  * zip64 records, end record and comment must follow each other and end where the file ends. So there is one reading of an
  * archive, whatever its comment or something before or behind it looks like.
- * @throws ZipFault; Error where the archive cannot be read
+ * @throws ZipFault; Error of the disk
  */
 export async function readEnd(bytes: ZipBytes): Promise<DirectoryPlace> {
   const tailBytes = Math.min(

@@ -1,3 +1,5 @@
+import { ZipFault } from './zip-bytes.ts';
+
 /** The facts in the extra fields of an entry that matter (APPNOTE 6.3.10, section 4.5). */
 export interface ExtraFacts {
   /** Whether there is a field with sizes and places of 64 bits (section 4.5.3). */
@@ -16,7 +18,7 @@ const WINDOWS_TIMES = 0x000a;
 /** Info-ZIP's "UT" (its file proginfo/extrafld.txt). */
 const UNIX_TIMES = 0x5455;
 
-/** Parses extra fields. @throws Error where one is longer than there are bytes */
+/** Parses extra fields. @throws ZipFault where one is longer than there are bytes */
 export function parseExtraFields(bytes: Buffer, start: number, end: number): ExtraFacts {
   if (start === end) return NOTHING;
   let wide: readonly number[] | null = null;
@@ -25,7 +27,7 @@ export function parseExtraFields(bytes: Buffer, start: number, end: number): Ext
     const id = bytes.readUInt16LE(at);
     const dataAt = at + 4;
     at = dataAt + bytes.readUInt16LE(at + 2);
-    if (at > end) throw new Error('extra field length exceeds extra field buffer size');
+    if (at > end) throw new ZipFault('The archive has an extra field that goes on behind its end.');
     if (id === ZIP64) wide ??= wideNumbers(bytes, dataAt, at);
     else if (id === UNIX_TIMES) modifiedAtMs ??= unixTimeMs(bytes, dataAt, at);
     else if (id === WINDOWS_TIMES) modifiedAtMs ??= windowsTimeMs(bytes, dataAt, at);

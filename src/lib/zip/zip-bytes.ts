@@ -3,6 +3,9 @@ import { promisify } from 'node:util';
 
 const readAt = promisify(readFd);
 
+/** A zip archive is not whole, or contradicts itself. The message is a full sentence. */
+export class ZipFault extends Error {}
+
 /** The bytes of a zip archive, by position. */
 export interface ZipBytes {
   /** Of the whole archive. */
@@ -88,6 +91,6 @@ export function bytesInMemory(end: Buffer, sizeBytes = end.length): ZipBytes {
   };
 }
 
-function endedEarly(): Error {
-  return new Error('unexpected end of the file');
+function endedEarly(): ZipFault {
+  return new ZipFault('The archive is damaged: unexpected end of the file.');
 }

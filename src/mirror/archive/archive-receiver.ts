@@ -1,8 +1,8 @@
 import { toMirrorError, type MirrorError } from '../../lib/errors/errors.ts';
-import { type ClaimedThread, claimThread } from '../file-work/pool.ts';
-import type { StopFlag } from '../file-work/walk.ts';
+import { claimThread, withStopFlag } from '../file-work/pool.ts';
 import type { Destination } from '../upstream/download.ts';
-import type { FinishedArchive, FinishOptions } from './unpack.ts';
+import type { ArrivalOptions } from './arrival.ts';
+import type { FinishedArchive } from './unpack.ts';
 
 /** Bytes that are handed to a thread together. */
 const CHUNK_BYTES = 512 * 1024;
@@ -20,23 +20,22 @@ let lastId = 0;
 export class ArchiveReceiver implements Destination {
   sizeBytes = 0;
   readonly #id = (lastId += 1);
-  readonly #thread: ClaimedThread = claimThread();
-  readonly #options: Omit<FinishOptions, 'stop'>;
-  readonly #stop: StopFlag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+  readonly #thread = claimThread();
+  readonly #options: ArrivalOptions;
   /** The chunks that the thread has, in their order. */
   #fed: readonly Promise<void>[] = [];
   #chunk: SharedArrayBuffer | null = null;
   #filledBytes = 0;
   #failure: MirrorError | null = null;
 
-  constructor(options: Omit<FinishOptions, 'stop'>) {
+  constructor(options: ArrivalOptions) {
     this.#options = options;
   }
 
   async begin(): Promise<void> {
     this.sizeBytes = 0;
     this.#filledBytes = 0;
-    await this.#thread.run('openArchive', { id: this.#id, ...this.#options, stop: this.#stop });
+    await this.#thread.run('openArchive', { id: this.#id, ...this.#options });
   }
 
   write(piece: Uint8Array): Promise<void> | null {
@@ -44,27 +43,18 @@ export class ArchiveReceiver implements Destination {
   }
 
   async close(isKept: boolean): Promise<void> {
-    if (isKept && this.#filledBytes > 0) this.#hand();
+    if (isKept && this.#chunk !== null) this.#hand(this.#chunk);
     await Promise.all(this.#fed);
     if (isKept) this.#throwIfFailed();
   }
 
   /**
-   * Unpacks what is left, and checks all. To be called once it was closed.
-   * @param onBytes receives the number of bytes of what was kept as they are unpacked
-   * @throws MirrorError as `finishArrival`; the reason of the signal
+   * Unpacks the entries that were kept, and checks all. To be called once it was closed.
+   * @param onBytes receives the number of bytes of entries that were kept as they are unpacked
+   * @throws MirrorError as `finishArchive`; the reason of the signal
    */
-  async finish(onBytes: (bytes: number) => void, signal: AbortSignal): Promise<FinishedArchive> {
-    const raise = (): void => void Atomics.store(this.#stop, 0, 1);
-    signal.addEventListener('abort', raise);
-    try {
-      return await this.#thread.run('finishArchive', { id: this.#id }, onBytes);
-    } catch (error) {
-      signal.throwIfAborted();
-      throw error;
-    } finally {
-      signal.removeEventListener('abort', raise);
-    }
+  finish(onBytes: (bytes: number) => void, signal: AbortSignal): Promise<FinishedArchive> {
+    return withStopFlag(signal, (stop) => this.#thread.run('finishArchive', { id: this.#id, stop }, onBytes));
   }
 
   /** To be called once in any case: lets go of all but the unpacked files. */
@@ -84,13 +74,13 @@ export class ArchiveReceiver implements Destination {
     this.#throwIfFailed();
     for (let at = from; at < piece.length;) {
       if (this.#chunk === null && this.#fed.length >= MOST_CHUNKS) return this.#putLater(piece, at);
-      this.#chunk ??= free.pop() ?? new SharedArrayBuffer(CHUNK_BYTES);
+      const chunk = (this.#chunk ??= free.pop() ?? new SharedArrayBuffer(CHUNK_BYTES));
       const part = piece.subarray(at, at + CHUNK_BYTES - this.#filledBytes);
-      new Uint8Array(this.#chunk, this.#filledBytes, part.length).set(part);
+      new Uint8Array(chunk, this.#filledBytes, part.length).set(part);
       this.#filledBytes += part.length;
       this.sizeBytes += part.length;
       at += part.length;
-      if (this.#filledBytes === CHUNK_BYTES) this.#hand();
+      if (this.#filledBytes === CHUNK_BYTES) this.#hand(chunk);
     }
     return null;
   }
@@ -100,11 +90,8 @@ export class ArchiveReceiver implements Destination {
     await this.#put(piece, at);
   }
 
-  /** Hands what is filled to the thread. */
-  #hand(): void {
-    if (this.#chunk === null) return;
-    const fed = this.#feed(this.#chunk, this.#filledBytes);
-    this.#fed = [...this.#fed, fed];
+  #hand(chunk: SharedArrayBuffer): void {
+    this.#fed = [...this.#fed, this.#feed(chunk, this.#filledBytes)];
     this.#chunk = null;
     this.#filledBytes = 0;
   }

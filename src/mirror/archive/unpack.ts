@@ -1,15 +1,15 @@
+import { readdirSync, rmSync } from 'node:fs';
 import { setImmediate as pause } from 'node:timers/promises';
 
+import { callError } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { METHODS, type ZipEntry } from '../../lib/zip/directory.ts';
 import { EntryFile, type EntryOutcome } from '../file-work/entry-file.ts';
 import type { StopFlag } from '../file-work/walk.ts';
 import type { SkippedEntry } from '../store/manifest.ts';
-import { type Arrival, type ArrivalOptions, type EntryResult, isAsKnown } from './arrival.ts';
-import { examine } from './directory.ts';
-import type { PlacedEntry } from './layout.ts';
+import { Arrival, type ArrivalOptions, type EntryResult, isAsKnown, type Tail } from './arrival.ts';
+import { examine, type PlacedEntry } from './directory.ts';
 import { damagedEntry } from './policy.ts';
-import type { Tail } from './tail.ts';
 
 /** A file of an archive. */
 export interface UnpackedEntry {
@@ -38,20 +38,79 @@ export type FinishedArchive = UnpackedArchive | { readonly kind: 'lost' };
 
 const LOST = { kind: 'lost' } as const;
 
-/** How the rest of an archive is unpacked. */
-export interface FinishOptions extends ArrivalOptions {
-  readonly stop: StopFlag;
+/** An archive that arrives in this thread. */
+interface Arriving {
+  readonly arrival: Arrival;
+  readonly options: ArrivalOptions;
+  /** The end of the task before: one is done after the other. */
+  last: Promise<unknown>;
+}
+
+const arriving = new Map<number, Arriving>();
+
+/** An archive in a request to a thread: each has a number. */
+interface Numbered {
+  readonly id: number;
+}
+
+/** Begins with an archive, from its first byte. Files that were unpacked of it before are removed. */
+export async function openArchive({ id, ...options }: ArrivalOptions & Numbered): Promise<void> {
+  const { tree } = options;
+  const isAgain = arriving.has(id);
+  await abandonArchive({ id });
+  if (isAgain)
+    for (const name of readdirSync(tree)) rmSync(`${tree}/${name}`, { recursive: true, force: true });
+  arriving.set(id, { arrival: new Arrival(options), options, last: Promise.resolve() });
 }
 
 /**
- * Compares an archive that has come with its directory, and unpacks what was kept. Files may be there of entries that are no files: the
- * directory alone tells that an entry is a link.
- * @param onBytes receives the number of bytes that are unpacked, of what was kept
+ * Takes the next bytes of an archive.
+ * @param request its memory is not read any more when the task has ended
+ * @throws MirrorError `disk.*`
+ */
+export function feedArchive(
+  request: Numbered & { readonly memory: ArrayBufferLike; readonly lengthBytes: number },
+): Promise<void> {
+  return after(request, ({ arrival }) => arrival.feed(Buffer.from(request.memory, 0, request.lengthBytes)));
+}
+
+/**
+ * Compares an archive that has come with its directory, and unpacks the entries that were kept. Files may be there of entries that are
+ * no files: the directory alone says that an entry is a link.
+ * @param onBytes receives the number of bytes that are unpacked, of entries that were kept
  * @throws MirrorError `archive.damaged`, `archive.refused`, `disk.*`; Error where it is to stop
  */
-export async function finishArrival(
+export function finishArchive(
+  request: Numbered & { readonly stop: StopFlag },
+  onBytes: (bytes: number) => void,
+): Promise<FinishedArchive> {
+  return after(request, ({ arrival, options }) => finish(arrival, options, request.stop, onBytes));
+}
+
+/** Lets go of an archive. Files that were unpacked of it go with the stage. */
+export async function abandonArchive({ id }: Numbered): Promise<void> {
+  const found = arriving.get(id);
+  arriving.delete(id);
+  await found?.last.catch(() => {});
+  await found?.arrival.close();
+}
+
+function after<T>({ id }: Numbered, work: (found: Arriving) => Promise<T>): Promise<T> {
+  const found = arriving.get(id);
+  if (found === undefined) throw new TypeError('no such archive arrives in this thread');
+  const done = found.last
+    .then(() => work(found))
+    .catch((error: unknown) => {
+      throw callError(error, 'unpacking the archive', found.options.tree);
+    });
+  found.last = done;
+  return done;
+}
+
+async function finish(
   arrival: Arrival,
-  options: FinishOptions,
+  options: ArrivalOptions,
+  stop: StopFlag,
   onBytes: (bytes: number) => void,
 ): Promise<FinishedArchive> {
   const tail = arrival.end();
@@ -64,26 +123,22 @@ export async function finishArrival(
     if (verdict.kind === 'skip') skipped.push({ path: verdict.path, reason: verdict.reason });
     if (verdict.kind !== 'file') continue;
     const came = arrival.entries.get(entry.headerOffset);
-    const result = came ?? (await unpackKept(arrival, tail, options, each));
+    const result = came ?? (await unpackKept(arrival, tail, options, stop, each));
     if (came === undefined) onBytes(entry.sizeBytes);
     const { outcome } = result;
-    const unpacked = unpackedEntry(
-      entry,
-      verdict.path,
-      result,
-      outcome instanceof Promise ? await outcome : outcome,
-    );
+    const settled = outcome instanceof Promise ? await outcome : outcome;
+    const unpacked = unpackedEntry(entry, verdict.path, result, settled);
     if (unpacked === null) return LOST;
     entries.push(unpacked);
   }
   return { kind: 'unpacked', entries, skipped };
 }
 
-/** The entries as the directory has them; null where it does not agree with what came. */
+/** The entries as the directory has them; null where it does not agree with the entries that came. */
 async function examined(
   { entries }: Arrival,
   tail: Tail,
-  { limits }: FinishOptions,
+  { limits }: ArrivalOptions,
 ): Promise<readonly PlacedEntry[] | null> {
   try {
     return await examine(tail.bytes, limits, entries);
@@ -114,11 +169,12 @@ const PART_BYTES = 256 * 1024;
 async function unpackKept(
   arrival: Arrival,
   tail: Tail,
-  { tree, isPastCache, stop }: FinishOptions,
+  { tree, isPastCache }: ArrivalOptions,
+  stop: StopFlag,
   { entry, verdict: { path }, dataOffset }: PlacedEntry,
 ): Promise<EntryResult> {
   const { compressedBytes, compressionMethod, sizeBytes } = entry;
-  const known = arrival.known.find(path);
+  const known = arrival.knownFile(path);
   if (isAsKnown(entry, known)) return { path, known, outcome: { kind: 'same', by: 'crc32' } };
   const file = new EntryFile({
     place: `${tree}/${path}`,

@@ -2,7 +2,7 @@ import { parentPort } from 'node:worker_threads';
 
 import { callError } from '../../lib/errors/disk-errors.ts';
 import { type MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
-import { abandonArchive, feedArchive, finishArchive, openArchive } from '../archive/arrivals.ts';
+import { abandonArchive, feedArchive, finishArchive, openArchive } from '../archive/unpack.ts';
 import { linkAll, placeFiles } from './trees.ts';
 import { walk } from './walk.ts';
 

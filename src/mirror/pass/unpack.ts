@@ -7,7 +7,7 @@ import { byCodeUnits, type ManifestFile, type SkippedEntry } from '../store/mani
 import { isDeletion } from '../plan/contradictions.ts';
 import { rowsAtFiles } from '../plan/fingerprint.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
-import { type KnownColumns, knownColumns } from '../archive/known-files.ts';
+import type { KnownFile } from '../archive/arrival.ts';
 import type { UnpackedArchive, UnpackedEntry } from '../archive/unpack.ts';
 import type { KnownContent } from '../file-work/entry-file.ts';
 import { doInThread } from '../file-work/pool.ts';
@@ -43,7 +43,7 @@ export function knownFiles(
   { action, rows }: Reception,
   stage: Stage,
   before: PublishedState | null,
-): KnownColumns {
+): readonly KnownFile[] {
   const published = before?.manifest?.files.filter(({ path }) => before.isTrusted(path)) ?? [];
   const listed = (rows ?? []).filter((row) => row.branch === action.target.branch);
   const named = rowsAtFiles(
@@ -53,17 +53,15 @@ export function knownFiles(
   const rowOf = new Map(named.map((row) => [row.path, row]));
   const fileOf = new Map(published.map((file) => [file.path, file]));
   const isThorough = action.depth === 'bytes';
-  return knownColumns(
-    [...new Set([...rowOf.keys(), ...fileOf.keys()])].map((path) => {
-      const [row, file] = [rowOf.get(path), fileOf.get(path)];
-      const timeMs = timeOf(row);
-      return {
-        path,
-        timeMs: timeMs === null ? null : keptTime(stage, timeMs),
-        content: file === undefined ? null : knownContent(file, !isThorough && isUnchanged(file, row)),
-      };
-    }),
-  );
+  return [...new Set([...rowOf.keys(), ...fileOf.keys()])].map((path) => {
+    const [row, file] = [rowOf.get(path), fileOf.get(path)];
+    const timeMs = timeOf(row);
+    return {
+      path,
+      timeMs: timeMs === null ? null : keptTime(stage, timeMs),
+      content: file === undefined ? null : knownContent(file, !isThorough && isUnchanged(file, row)),
+    };
+  });
 }
 
 /** @param isProof whether size and checksum prove that a file is the same */

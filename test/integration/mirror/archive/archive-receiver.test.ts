@@ -6,7 +6,6 @@ import * as fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
 
 import { ArchiveReceiver } from '../../../../src/mirror/archive/archive-receiver.ts';
-import { knownColumns } from '../../../../src/mirror/archive/known-files.ts';
 import { DEFAULT_LIMITS } from '../../../support/archive-limits.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 import { buildZip } from '../../../support/zip-builder.ts';
@@ -44,7 +43,7 @@ function receiver(): ArchiveReceiver {
     isSaved: false,
     limits: DEFAULT_LIMITS,
     isPastCache: true,
-    known: knownColumns([]),
+    known: [],
   });
 }
 
@@ -164,7 +163,7 @@ it('an archive whose unpacking is called off ends at once', async () => {
     isSaved: true,
     limits: DEFAULT_LIMITS,
     isPastCache: false,
-    known: knownColumns([]),
+    known: [],
   });
   await into.begin();
   await send(into, ZIP);

@@ -6,7 +6,6 @@ import { describe, expect, it } from 'vitest';
 
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import type { KnownContent } from '../../../../src/mirror/file-work/entry-file.ts';
-import { knownColumns } from '../../../../src/mirror/archive/known-files.ts';
 import { DEFAULT_LIMITS } from '../../../support/archive-limits.ts';
 import { readZip, type UnpackOptions, unpackZip } from '../../../support/unpacked.ts';
 import {
@@ -102,7 +101,7 @@ describe('a published file', () => {
   const data = Buffer.from('as before');
   const before = { sizeBytes: data.length, crc32: crc32(data), sha256: sha256(data) };
   const known = (change: Partial<KnownContent>, path = 'a/x'): UnpackOptions => ({
-    known: knownColumns([{ path, timeMs: null, content: { ...before, ...change } }]),
+    known: [{ path, timeMs: null, content: { ...before, ...change } }],
   });
 
   it.each([
@@ -121,7 +120,7 @@ describe('a published file', () => {
 
   it('that is large is not there any more once it was found to be the same', async () => {
     const content = { sizeBytes: LARGE.length, crc32: null, sha256: sha256(LARGE) };
-    const same = knownColumns([{ path: 'x', timeMs: null, content }]);
+    const same = [{ path: 'x', timeMs: null, content }];
     expect(await arrive(buildZip([{ name: 'x', data: LARGE }]), { known: same })).toEqual({});
   });
 
@@ -282,7 +281,7 @@ it('an archive comes to the same, however it is made and harmed, whether it is s
             sha256: sha256(data),
           },
         }));
-        const options = isKnown ? { known: knownColumns(published) } : {};
+        const options = isKnown ? { known: published } : {};
         const arrived = await unpackZip(zip, { ...options, pieces }).catch((error: unknown) => error);
         const isLost = !(arrived instanceof Error) && (arrived as { kind: string }).kind === 'lost';
         counts[isLost ? 'lost' : arrived instanceof MirrorError ? 'refused' : 'taken'] += 1;

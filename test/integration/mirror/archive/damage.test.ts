@@ -95,10 +95,6 @@ describe('an archive is found damaged', () => {
         code: 'archive.damaged',
         message: expect.stringContaining(listed) as unknown,
       });
-      if (at === 0) return;
-      // What is refused before it counts first.
-      zip.write('\\', zip.lastIndexOf(nameOf(at - 1)));
-      await expect(readAll(zip)).rejects.toMatchObject({ code: 'archive.refused' });
     },
   );
 
