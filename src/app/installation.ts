@@ -60,9 +60,7 @@ export function openTransport(
       emit(eventOf(change));
       onWarning?.();
     },
-    connectTimeoutMs: service.connectTimeout,
-    headersTimeoutMs: service.headersTimeout,
-    stallTimeoutMs: service.stallTimeout,
+    timeoutMs: service.timeout,
     connections: settings.concurrency * CONNECTIONS_A_PULL,
     maxBandwidth: service.maxBandwidth,
     retries: service.retries,

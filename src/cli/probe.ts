@@ -39,9 +39,7 @@ export async function probeService(
     baseUrl: service.baseUrl,
     credential: (generation) =>
       (generation === 'current' ? service.apiKey : service.apiToken)?.reveal() ?? null,
-    connectTimeoutMs: service.connectTimeout,
-    headersTimeoutMs: service.headersTimeout,
-    stallTimeoutMs: service.stallTimeout,
+    timeoutMs: service.timeout,
     signal,
   });
   const progress = startProgress(maxRequests);

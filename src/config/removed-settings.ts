@@ -1,5 +1,7 @@
 import { environmentVariableOf, flagOf } from './descriptors.ts';
 
+const TIMEOUT = 'give service.timeout, which is for the start of an answer and for silence within it';
+
 /** Settings that an earlier version had, by dotted name: each with what to do, as a sentence without a full stop. */
 const ADVICE: ReadonlyMap<string, string> = new Map([
   ['service.apiKeySecond', moveKey('apiKey')],
@@ -7,6 +9,12 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   ['service.apiTokenSecond', moveKey('apiToken')],
   ['service.apiTokenSecondFile', moveKey('apiToken')],
   ['archive.maxRatio', 'leave it out: archive.maxUnpackedSize says how many bytes an archive may unpack to'],
+  [
+    'service.connectTimeout',
+    'leave it out: a connection may take ten seconds, or service.timeout if that is less',
+  ],
+  ['service.headersTimeout', TIMEOUT],
+  ['service.stallTimeout', TIMEOUT],
   [
     'dedup',
     'leave it out: each target stores its own files; on btrfs and xfs, duperemove makes equal files share blocks',

@@ -45,14 +45,8 @@ export const serviceSection = section('The service that is mirrored.', {
     example: 'your-personal-api-token',
   }),
   apiTokenFile: secretFile('service.apiToken', ROTATION),
-  connectTimeout: setting(requestTimeout().prefault('10s'), {
-    description: 'how long connecting may take',
-  }),
-  headersTimeout: setting(requestTimeout().prefault('2m'), {
-    description: 'how long the service may think before its answer starts',
-  }),
-  stallTimeout: setting(requestTimeout().prefault('1m'), {
-    description: 'no byte of an answer for this long means that it is broken off',
+  timeout: setting(requestTimeout().prefault('2m'), {
+    description: 'how long an answer may take to start, and how long no byte of it may come',
   }),
   retries: setting(integer(0, 20).prefault(4), {
     description: 'how often a request is tried again within a pass',

@@ -4,7 +4,7 @@ import { type Dispatcher, request } from 'undici';
 
 import { CREDENTIAL_HEADERS, type Generation, requestHeaders } from '../lib/api/requests.ts';
 import { MirrorError, toMirrorError } from '../lib/errors/errors.ts';
-import { decoded } from '../mirror/upstream/connections.ts';
+import { CONNECT_TIMEOUT_MS, decoded } from '../mirror/upstream/connections.ts';
 import { transportError } from '../mirror/upstream/failures.ts';
 import { createWays, type Ways } from '../lib/net/ways.ts';
 
@@ -13,9 +13,8 @@ interface ConnectionOptions {
   /** The application's address followed by `/api`, without a slash at the end. */
   readonly baseUrl: string;
   readonly credential: (generation: Generation) => string | null;
-  readonly connectTimeoutMs: number;
-  readonly headersTimeoutMs: number;
-  readonly stallTimeoutMs: number;
+  /** How long an answer may take to begin, and to go on. */
+  readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
 
@@ -97,9 +96,9 @@ export function openProbeConnection(options: ConnectionOptions): ProbeConnection
 function openWays(options: ConnectionOptions, allowH2: boolean): Ways {
   return createWays({
     allowH2,
-    connectTimeoutMs: options.connectTimeoutMs,
-    headersTimeout: options.headersTimeoutMs,
-    bodyTimeout: options.stallTimeoutMs,
+    connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, options.timeoutMs),
+    headersTimeout: options.timeoutMs,
+    bodyTimeout: options.timeoutMs,
   });
 }
 
@@ -116,7 +115,7 @@ async function sendOnce(
   }
   const headers = { ...headersOf(generation, sent.credential, options), ...sent.headers };
   const startedAtMs = performance.now();
-  const limitMs = options.headersTimeoutMs + options.stallTimeoutMs + Math.ceil(maxBytes / LEAST_RATE);
+  const limitMs = 2 * options.timeoutMs + Math.ceil(maxBytes / LEAST_RATE);
   const limit = AbortSignal.timeout(limitMs);
   const signal = AbortSignal.any([options.signal, limit]);
   const { dispatcher, proxy } = ways.to(url);
@@ -140,7 +139,7 @@ async function sendOnce(
 function tooSlow(cause: unknown, { origin, pathname }: URL): MirrorError {
   return new MirrorError('service.timeout', `${origin}${pathname} did not answer in full in time.`, {
     cause,
-    hint: 'If the service is always slow, raise service.headersTimeout or service.stallTimeout.',
+    hint: 'If the service is always slow, raise service.timeout.',
   });
 }
 

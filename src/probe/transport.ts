@@ -41,7 +41,7 @@ export const TRANSPORT = table<Traffic>('Transport', {
       const waits = heads.map(({ waitMs }) => waitMs);
       return `${Math.round(median(waits))} ms, ${Math.round(Math.max(0, ...waits))} ms`;
     },
-    meaning: 'the mirror waits as long as service.headersTimeout says',
+    meaning: 'the mirror waits as long as service.timeout says',
   },
   'transport.connections': {
     question: 'are connections kept open?',

@@ -22,17 +22,17 @@ export interface AnswerLimits {
   /** Greatest answer in JSON, in bytes after decoding. */
   readonly maxAnswerBytes: number;
   /** An answer that gives no byte for so long is given up, in milliseconds. */
-  readonly stallTimeoutMs: number;
+  readonly timeoutMs: number;
   /** Called whenever bytes of an answer came. */
   readonly onProgress?: () => void;
 }
 
 /**
- * How slowly a body may come. `stallTimeoutMs` alone lets one byte at a time keep a pass busy for ever; so JSON has this
+ * How slowly a body may come. `timeoutMs` alone lets one byte at a time keep a pass busy for ever; so JSON has this
  * many times that in all, and a download must bring some bytes in every such time: an archive of gigabytes over a slow
  * line is all right, however long it takes.
  */
-export const STALLS_IN_ALL = 10;
+export const TIMEOUTS_IN_ALL = 10;
 
 /** The bounds of a body that is read. */
 export interface BodyBounds {
@@ -140,12 +140,12 @@ function giveBack(answer: Answer, pieces: readonly Uint8Array[]): void {
 
 async function takeWhole(
   { body, headers, url }: Answer,
-  { maxAnswerBytes, stallTimeoutMs, onProgress }: AnswerLimits,
+  { maxAnswerBytes, timeoutMs, onProgress }: AnswerLimits,
 ): Promise<readonly Uint8Array[]> {
   if ((announcedBytes(headers) ?? 0) > maxAnswerBytes) throw tooLarge(url, maxAnswerBytes);
   const bounds = {
     maxBytes: maxAnswerBytes,
-    periodMs: stallTimeoutMs * STALLS_IN_ALL,
+    periodMs: timeoutMs * TIMEOUTS_IN_ALL,
     leastBytes: Number.POSITIVE_INFINITY,
     onProgress,
     tooLarge: () => tooLarge(url, maxAnswerBytes),
@@ -172,7 +172,7 @@ function tooSlow({ origin, pathname }: URL, durationMs: number): MirrorError {
   return new MirrorError(
     'service.timeout',
     `The answer of ${origin}${pathname} was not whole after ${formatDuration(durationMs)}.`,
-    { hint: 'If the connection is always slow, raise service.stallTimeout.' },
+    { hint: 'If the connection is always slow, raise service.timeout.' },
   );
 }
 

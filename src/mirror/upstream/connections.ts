@@ -10,10 +10,8 @@ import { createWays } from '../../lib/net/ways.ts';
 
 /** How connections are made and kept. Durations in milliseconds. */
 export interface ConnectionOptions {
-  readonly connectTimeoutMs: number;
-  readonly headersTimeoutMs: number;
-  /** An answer that gives no byte for so long is given up. */
-  readonly stallTimeoutMs: number;
+  /** How long an answer may take to begin, and to go on. */
+  readonly timeoutMs: number;
   /** Most connections at once. */
   readonly connections: number;
   /** How much of an answer may wait in memory for its reader. */
@@ -42,8 +40,12 @@ export interface Connections {
 /** Most bytes of one read. */
 const READ_BYTES = 128 * 1024;
 
+/** How long a connection may take, unless everything may take less. */
+export const CONNECT_TIMEOUT_MS = 10_000;
+
 /** Makes a pool. Proxies are taken from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY. */
 export function createConnections(origin: string, options: ConnectionOptions): Connections {
+  const connectTimeoutMs = Math.min(CONNECT_TIMEOUT_MS, options.timeoutMs);
   const readBytes = Math.min(READ_BYTES, options.bufferBytes);
   const buffers = new ReceiveBuffers(readBytes);
   const mostPieces = Math.ceil(options.bufferBytes / readBytes);
@@ -51,10 +53,10 @@ export function createConnections(origin: string, options: ConnectionOptions): C
   const ways = createWays({
     allowH2: false,
     connections: options.connections,
-    connectTimeoutMs: options.connectTimeoutMs,
-    connect: receivingConnector(buffers, options.connectTimeoutMs),
-    headersTimeout: options.headersTimeoutMs,
-    bodyTimeout: options.stallTimeoutMs,
+    connectTimeoutMs,
+    connect: receivingConnector(buffers, connectTimeoutMs),
+    headersTimeout: options.timeoutMs,
+    bodyTimeout: options.timeoutMs,
   });
   return {
     send: async (url, request) => {

@@ -13,7 +13,7 @@ import {
   type BodyBounds,
   type Cached,
   readBody,
-  STALLS_IN_ALL,
+  TIMEOUTS_IN_ALL,
   strongTag,
 } from './answers.ts';
 import { type Bandwidth, type Continuation, LEAST_PROGRESS_BYTES } from './pace.ts';
@@ -222,7 +222,7 @@ export class Download implements Continuation {
     const { maxBytes, limits } = this.options;
     return {
       maxBytes,
-      periodMs: limits.stallTimeoutMs * STALLS_IN_ALL,
+      periodMs: limits.timeoutMs * TIMEOUTS_IN_ALL,
       leastBytes: LEAST_PROGRESS_BYTES,
       onProgress: limits.onProgress,
       tooLarge: () => tooLarge(this.options, answer),

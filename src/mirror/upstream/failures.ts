@@ -72,7 +72,7 @@ export function transportError(error: unknown, url: URL, proxy: NamedProxy | nul
   if (TIMEOUTS.has(code)) {
     return new MirrorError('service.timeout', `${where} did not answer in time${via} (${code}).`, {
       cause: error,
-      hint: 'If the service is always slow, raise service.headersTimeout or service.stallTimeout.',
+      hint: 'If the service is always slow, raise service.timeout.',
     });
   }
   return new MirrorError(

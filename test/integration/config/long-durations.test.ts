@@ -28,7 +28,7 @@ it('mirrors and stays silent about timers with the longest value of every durati
   onTestFinished(() => service.close());
   service.addRepository('Accounting', { 'notes.txt': 'a plan' });
   const names = await durationSettings();
-  expect(names).toContain('service.stallTimeout');
+  expect(names).toContain('service.timeout');
   const durations = await Promise.all(names.map(async (name) => [variableOf(name), await longest(name)]));
   const settings = {
     ...(Object.fromEntries(durations) as Record<string, string>),

@@ -38,9 +38,7 @@ async function probed(service: FakeService, options: Partial<ProbeOptions> = {})
   const connection = openProbeConnection({
     baseUrl: service.baseUrl,
     credential: (generation) => (generation === 'current' ? API_KEY : API_TOKEN),
-    connectTimeoutMs: 5000,
-    headersTimeoutMs: 5000,
-    stallTimeoutMs: 5000,
+    timeoutMs: 5000,
     signal: new AbortController().signal,
   });
   onTestFinished(() => connection.close());
@@ -76,9 +74,7 @@ describe('a request of a probe', () => {
     const connection = openProbeConnection({
       baseUrl: `http://127.0.0.1:${port}/api`,
       credential: () => null,
-      connectTimeoutMs: 5000,
-      headersTimeoutMs: 200,
-      stallTimeoutMs: 200,
+      timeoutMs: 200,
       signal: new AbortController().signal,
     });
     onTestFinished(() => connection.close());

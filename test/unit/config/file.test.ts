@@ -165,7 +165,7 @@ describe('problems', () => {
     'service:\n  apiKey: @s3cret',
     'service:\n  apiKey: [s3cret]',
     'service:\n  apiKey: {s3cret: x}',
-    'service:\n  stallTimeout: 5s\n  apiKey:s3cret',
+    'service:\n  timeout: 5s\n  apiKey:s3cret',
     'service:\n  apiKey:s3cret\n  retries: 1',
     'service:\n  apiKeys: s3cret',
     'apiKey: s3cret',

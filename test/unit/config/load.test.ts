@@ -65,9 +65,7 @@ describe('the parsed settings', () => {
   it('have the documented defaults', () => {
     expect(load().settings).toEqual({
       service: {
-        connectTimeout: 10_000,
-        headersTimeout: 120_000,
-        stallTimeout: 60_000,
+        timeout: 120_000,
         retries: 4,
         maxRetryDelay: 30_000,
         maxAnswerSize: 2 ** 28,
@@ -283,7 +281,7 @@ describe('problems', () => {
   it.each([
     ['standby', ['', 'yes', 'True', '1', 'off']],
     ['concurrency', ['', '0', '65', '1.5', '1e1', '+1', ' 1', 'x', '99999999999999999999']],
-    ['service.connectTimeout', ['', '10', '0s', '25h', '-1s', 'soon']],
+    ['service.timeout', ['', '10', '0s', '25h', '-1s', 'soon']],
     ['fullCheck', ['59s', '367d', '1y']],
     ['maxStaleness', ['0s', '999ms']],
     ['directory', ['', '~', '~/x', '~user/x', 'a\0b', 'a\nb']],
@@ -320,7 +318,7 @@ describe('problems', () => {
 
   it.each([
     ['concurrency', ['1', '64']],
-    ['service.connectTimeout', ['1ms', '1d']],
+    ['service.timeout', ['1ms', '1d']],
     ['fullCheck', ['1m', '366d']],
     ['maxStaleness', ['1s']],
     ['readerGrace', ['0s']],

@@ -183,8 +183,7 @@ describe('whatever is wrong with an answer, nothing that was right is lost', () 
     'or too late',
     async () => {
       const pairs = await lanesOf(WRAPPED, {
-        SERVICE_HEADERS_TIMEOUT: '900ms',
-        SERVICE_STALL_TIMEOUT: '300ms',
+        SERVICE_TIMEOUT: '900ms',
       });
       await sweep('slow answers', pointsOf(pairs, SLOW, 'slow'), 8, LANES);
     },

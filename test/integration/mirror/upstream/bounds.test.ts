@@ -63,14 +63,14 @@ describe('an answer in JSON', () => {
 
     it('that comes byte by byte is given up', async () => {
       const { service, mirror } = await withChanges({
-        SERVICE_STALL_TIMEOUT: '40ms',
+        SERVICE_TIMEOUT: '200ms',
         SERVICE_RETRIES: '0',
       });
       service.fault = (path) => (path.endsWith(list) ? { kind: 'trickle', everyMs: 20 } : null);
       const startMs = Date.now();
       expect(await mirror.failure()).toMatchObject({ code: 'service.timeout' });
       expect(Date.now() - startMs).toBeLessThan(10_000);
-      await mirror.restart({ SERVICE_STALL_TIMEOUT: '20s' });
+      await mirror.restart({ SERVICE_TIMEOUT: '20s' });
       await healed(service, mirror);
     });
   });
@@ -143,11 +143,11 @@ describe('a download', () => {
   });
 
   it('that hardly moves is given up', async () => {
-    const { service, mirror } = await withChanges({ SERVICE_STALL_TIMEOUT: '40ms', SERVICE_RETRIES: '0' });
+    const { service, mirror } = await withChanges({ SERVICE_TIMEOUT: '200ms', SERVICE_RETRIES: '0' });
     service.fault = (path) => (path.includes('/contents') ? { kind: 'trickle', everyMs: 20 } : null);
     const results = await mirror.results();
     expect(results['Accounting/main']).toMatchObject({ code: 'contents.interrupted' });
-    await mirror.restart({ SERVICE_STALL_TIMEOUT: '20s' });
+    await mirror.restart({ SERVICE_TIMEOUT: '20s' });
     await healed(service, mirror);
   });
 });

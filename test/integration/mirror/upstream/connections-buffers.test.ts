@@ -34,9 +34,7 @@ function serve(server: Server): Server {
 
 function connectTo(origin: string): Connections {
   const connections = createConnections(origin, {
-    connectTimeoutMs: 5000,
-    headersTimeoutMs: 5000,
-    stallTimeoutMs: 5000,
+    timeoutMs: 5000,
     connections: 2,
     bufferBytes: 1024 * 1024,
   });

@@ -130,9 +130,7 @@ function open(options: Partial<TransportOptions> = {}, maxArchiveBytes = 10_000_
     baseUrl: `http://127.0.0.1:${address.port}/api`,
     keys: (generation) => (generation === 'current' ? ['key'] : []),
     keyMemory: {},
-    connectTimeoutMs: 1000,
-    headersTimeoutMs: 5000,
-    stallTimeoutMs: 5000,
+    timeoutMs: 5000,
     connections: 4,
     maxBandwidth: null,
     retries: 2,
@@ -223,7 +221,7 @@ describe('a download that breaks off', () => {
   it('goes on also after a silence', async () => {
     state = archive(400_000);
     moods = [{ cutAfter: 100_000, isStalled: true }];
-    await download(open({ stallTimeoutMs: 50 }));
+    await download(open({ timeoutMs: 50 }));
     expect(state.equals(await kept())).toBe(true);
     expect(retriedFrom).toEqual([100_000]);
   });
@@ -468,7 +466,7 @@ describe('a limited download', () => {
     const progress: number[] = [];
     const context = open({
       maxBandwidth: 200_000,
-      stallTimeoutMs: 15,
+      timeoutMs: 15,
       retries: 0,
       onProgress: () => progress.push(1),
     });

@@ -225,14 +225,14 @@ describe('Retry-After', () => {
 
 describe('a service that falls silent', () => {
   it.each(['/repos', '/v1/workbooks'])('before its answer to %s ends the pass', async (path) => {
-    const { service, mirror } = await withChange({ SERVICE_HEADERS_TIMEOUT: '100ms' });
+    const { service, mirror } = await withChange({ SERVICE_TIMEOUT: '100ms' });
     service.fault = (asked) => (asked.endsWith(path) ? { kind: 'silence' } : null);
     expect(await mirror.failure()).toMatchObject({ code: 'service.timeout', action: 'retry' });
     expect(service.takeRequests().filter((request) => request.endsWith(path))).toHaveLength(2);
   });
 
   it('within its answer to /repos ends the pass', async () => {
-    const { service, mirror } = await withChange({ SERVICE_STALL_TIMEOUT: '100ms', SERVICE_RETRIES: '0' });
+    const { service, mirror } = await withChange({ SERVICE_TIMEOUT: '100ms', SERVICE_RETRIES: '0' });
     service.fault = (asked) => (asked.endsWith('/repos') ? { kind: 'stall', after: 5 } : null);
     expect(await mirror.failure()).toMatchObject({ code: 'service.timeout' });
   });
@@ -242,8 +242,7 @@ describe('a service that falls silent', () => {
     ['within', { kind: 'stall', after: 50 }, 'contents.interrupted'],
   ] as const)('%s contents fails this target only', async (_when, fault, code) => {
     const { service, mirror, before } = await withChange({
-      SERVICE_HEADERS_TIMEOUT: '150ms',
-      SERVICE_STALL_TIMEOUT: '150ms',
+      SERVICE_TIMEOUT: '150ms',
       SERVICE_RETRIES: '0',
     });
     const isConcerned = contentsOf(service, 'Accounting');

@@ -69,7 +69,7 @@ function transportTo(placesNow: () => Places): {
       asked.push({ href, status: answer.status });
       return consume({ ...answer, body: Readable.from(answer.status === 304 ? [] : [Buffer.from(body)]) });
     },
-    limits: { maxAnswerBytes: 1e9, stallTimeoutMs: 10_000 },
+    limits: { maxAnswerBytes: 1e9, timeoutMs: 10_000 },
   };
   return { transport, asked };
 }
