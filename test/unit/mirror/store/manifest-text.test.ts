@@ -4,12 +4,7 @@ import { z } from 'zod';
 
 import { treeFault } from '../../../../src/lib/paths/file-name.ts';
 import type { Manifest, ManifestFile } from '../../../../src/mirror/store/manifest.ts';
-import {
-  fileFromDisk,
-  formatManifest,
-  instantFormatter,
-  parseManifest,
-} from '../../../../src/mirror/store/manifest-text.ts';
+import { fileFromDisk, formatManifest, parseManifest } from '../../../../src/mirror/store/manifest-text.ts';
 import { manifestWith } from '../../../support/builders.ts';
 import { manifestFiles, manifests } from '../../../support/manifests.ts';
 
@@ -220,22 +215,4 @@ describe('a file of a manifest', () => {
     if (to === undefined) Reflect.deleteProperty(value, key);
     else value[key] = to;
   }
-});
-
-describe('the moments of a manifest', () => {
-  it('are what toISOString says, in whatever order it is asked', () => {
-    const MOST_MS = 8.64e15;
-    const times = fc.oneof(fc.integer({ min: -MOST_MS, max: MOST_MS }), fc.integer({ min: 0, max: 4e12 }));
-    const moment = fc.oneof(times, fc.constantFrom(-1, 0, -86_400_000, 86_399_999, 1.7, -1.7));
-    fc.assert(
-      fc.property(fc.array(moment), (moments) => {
-        expect(moments.map(instantFormatter())).toEqual(moments.map((each) => new Date(each).toISOString()));
-      }),
-    );
-  });
-
-  it('are refused where they are none', () => {
-    expect(() => instantFormatter()(Number.NaN)).toThrow(RangeError);
-    expect(() => instantFormatter()(9e15)).toThrow(RangeError);
-  });
 });
