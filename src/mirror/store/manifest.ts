@@ -98,18 +98,12 @@ export interface TreeChanges {
 export function treeChanges(before: readonly ManifestFile[], after: readonly ManifestFile[]): TreeChanges {
   const added: string[] = [];
   const changed: string[] = [];
-  // Of two states of a great tree most paths stand at the same place, from its start or from its end.
-  const start = commonStart(before, after);
-  const tail = commonEnd(before.slice(start), after.slice(start));
-  const old = new Map(before.slice(start, before.length - tail).map((file) => [file.path, file]));
-  for (const [index, file] of after.entries()) {
-    const isInTail = index >= after.length - tail;
-    const sameAt = index < start ? index : isInTail ? index - after.length + before.length : null;
-    const previous = sameAt === null ? old.get(file.path) : before[sameAt];
-    if (previous === undefined) added.push(file.path);
-    else if (previous.sha256 !== file.sha256 || previous.sizeBytes !== file.sizeBytes)
-      changed.push(file.path);
-    if (sameAt === null) old.delete(file.path);
+  const old = new Map(before.map((file) => [file.path, file]));
+  for (const { path, sha256, sizeBytes } of after) {
+    const previous = old.get(path);
+    if (previous === undefined) added.push(path);
+    else if (previous.sha256 !== sha256 || previous.sizeBytes !== sizeBytes) changed.push(path);
+    old.delete(path);
   }
   return { added, changed, removed: [...old.keys()] };
 }
@@ -140,18 +134,6 @@ export function movedFiles(
     moved.set(path, place);
   }
   return moved;
-}
-
-/** How many files at the start of two lists have the same paths. */
-function commonStart(a: readonly ManifestFile[], b: readonly ManifestFile[]): number {
-  const index = a.findIndex((file, at) => file.path !== b[at]?.path);
-  return index === -1 ? a.length : index;
-}
-
-/** How many files at the end of two lists have the same paths. */
-function commonEnd(a: readonly ManifestFile[], b: readonly ManifestFile[]): number {
-  const last = a.findLastIndex((file, at) => file.path !== b[at - a.length + b.length]?.path);
-  return a.length - 1 - last;
 }
 
 /** Whether two manifests say the same, and so would be written as the same text. */
