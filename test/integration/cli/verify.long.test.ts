@@ -451,6 +451,18 @@ describe('verify', () => {
     expect(String(describeVerification(without))).toContain('all as published.\nWithout inventory.json,');
   });
 
+  it('does not call the tree a stray whose first publish is under way', async () => {
+    const { mirror } = await mirrored();
+    const stage = join(mirror.directory, '.workbook-mirror/staging/under-way');
+    for (const folder of [stage, join(mirror.directory, 'mirror/New/main')])
+      await mkdir(folder, { recursive: true });
+    const strays = async (): Promise<readonly string[]> =>
+      (await verified(mirror.directory)).strays.map(({ path }) => path);
+    expect(await strays()).toStrictEqual(['New']);
+    await leaveJournal(mirror.directory, stage, ['New/main'], []);
+    expect(await strays()).toStrictEqual([]);
+  });
+
   it('reports what a crash left half published, after a moment of patience', async () => {
     const { mirror, tree } = await mirrored();
     const stage = join(mirror.directory, '.workbook-mirror/staging/left');

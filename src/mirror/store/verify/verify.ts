@@ -262,7 +262,14 @@ async function findStrays(layout: DirectoryLayout): Promise<readonly Stray[]> {
   const targets = [...(await pathsInChange(layout)), ...(await manifestPaths(layout))];
   const meets = (one: string, other: string): boolean =>
     one === other || one.startsWith(`${other}/`) || other.startsWith(`${one}/`);
-  return strays.filter(({ path }) => !targets.some((target) => meets(path, target)));
+  const left: Stray[] = [];
+  for (const stray of strays) {
+    if (targets.some((target) => meets(stray.path, target))) continue;
+    // A folder that a move left empty is removed last.
+    const stats = await unlessMissing(lstat(join(layout.mirror, stray.path))).catch(() => undefined);
+    if (stats !== null) left.push(stray);
+  }
+  return left;
 }
 
 /**
