@@ -108,7 +108,7 @@ function parseEntry(bytes: Buffer, at: number, end: number): ZipEntry {
       named.name,
       `invalid central directory file header signature: 0x${signature.toString(16)}`,
     );
-  const extra = parseExtraFields(bytes, nameEnd, extraEnd);
+  const extra = extraOf(bytes, nameEnd, extraEnd, named.name);
   let taken = 0;
   const wide = (position: number): number => {
     const short = bytes.readUInt32LE(position);
@@ -136,6 +136,14 @@ function parseEntry(bytes: Buffer, at: number, end: number): ZipEntry {
     headerOffset: wide(at + 42),
     modifiedAtMs: changeTimeMs(bytes.readUInt32LE(at + 12), extra),
   };
+}
+
+function extraOf(bytes: Buffer, start: number, end: number, name: string): ExtraFacts {
+  try {
+    return parseExtraFields(bytes, start, end);
+  } catch {
+    throw new ZipEntryFault(name, 'an extra field goes on behind its end');
+  }
 }
 
 /**
