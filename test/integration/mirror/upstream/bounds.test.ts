@@ -1,4 +1,4 @@
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
@@ -6,7 +6,6 @@ import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import type { Fault, FakeService } from '../../../support/fake-service.ts';
-import { FileDestination } from '../../../../src/mirror/upstream/download.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 
 /** A mirror of two targets, both of which have a new version that is yet to be pulled. */
@@ -121,25 +120,6 @@ describe('a download', () => {
     const [repository] = service.repositories;
     if (repository !== undefined) service.write(repository, 'main', 'b.xlsx', 'b3');
     await healed(service, mirror);
-  });
-
-  it('leaves no part of itself when it breaks off', async () => {
-    const { service, mirror } = await withChanges({ SERVICE_RETRIES: '0' });
-    const [repository] = service.repositories;
-    if (repository === undefined) throw new Error('no repository');
-    const path = join(mirror.directory, '.workbook-mirror/part');
-    await writeFile(path, 'of an attempt before');
-    const destination = new FileDestination(path);
-    service.fault = (path) => (path.includes('/contents') ? { kind: 'cut', after: 50 } : null);
-    const { signal } = new AbortController();
-    const request = { repository: { ...repository, createdAt: null }, branch: 'main', etag: null };
-    const onArrived = (): void => {};
-    await expect(
-      mirror.context.service.download({ ...request, destination, onArrived, signal }),
-    ).rejects.toMatchObject({
-      code: 'contents.interrupted',
-    });
-    await expect(readFile(path)).rejects.toMatchObject({ code: 'ENOENT' });
   });
 
   it('that hardly moves is given up', async () => {

@@ -148,22 +148,6 @@ describe('contents', () => {
     await mirror.expectExact();
   });
 
-  it('that are chunked and break off are downloaded again within the pass', async () => {
-    const { service, mirror } = await withChange();
-    service.knobs.length = 'chunked';
-    service.failTimes('/contents', 1, { kind: 'cut', after: 50 });
-    expect((await mirror.pass()).exitCode).toBe(0);
-    await mirror.expectExact();
-  });
-
-  it('that are gzipped and break off inside are downloaded again within the pass', async () => {
-    const { service, mirror } = await withChange();
-    service.knobs.contentEncoding = 'gzip';
-    service.failTimes('/contents', 1, { kind: 'truncate', keep: 60 });
-    expect((await mirror.pass()).exitCode).toBe(0);
-    await mirror.expectExact();
-  });
-
   it('with status 401 fail each target by itself, and nothing is tried twice', async () => {
     const { service, mirror } = await withChange({ CONCURRENCY: '1', SERVICE_RETRIES: '4' });
     service.fault = (path) => (path.includes('/contents') ? { kind: 'status', status: 401 } : null);
