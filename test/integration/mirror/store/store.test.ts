@@ -1,6 +1,6 @@
 import { publishedManifest } from '../../../../src/mirror/store/inventory.ts';
 import { publishStage } from '../../../../src/mirror/store/publish/publish.ts';
-import { recover } from '../../../../src/mirror/store/publish/recover.ts';
+import { recover } from '../../../../src/mirror/store/publish/commit.ts';
 import { moveTree, retireTree } from '../../../../src/mirror/store/publish/relocate.ts';
 import { discardStage, stageFile, stageOn } from '../../../../src/mirror/store/publish/stage.ts';
 import { sweep } from '../../../../src/mirror/store/publish/sweep.ts';
@@ -385,10 +385,10 @@ describe('the directory', () => {
     const directory = await temporaryFolder();
     const open = (): Promise<MirrorStore> => opened(directory, 'auto', Date.now, { index: 1, count: 2 });
     await (await open()).lock.release();
-    const commonLock = join(directory, '.workbook-mirror/common.lock');
-    await rm(commonLock);
-    await mkdir(commonLock);
-    await expect(open()).rejects.toThrow();
+    const ofEarlierVersion = join(directory, '.workbook-mirror/shards/1/staging/left');
+    await mkdir(ofEarlierVersion);
+    await writeFile(join(ofEarlierVersion, 'intent.json'), '{}');
+    await expect(open()).rejects.toMatchObject({ code: 'directory.unusable' });
     expect(filesOpenBelow(directory)).toEqual([]);
   });
 
