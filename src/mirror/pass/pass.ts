@@ -23,7 +23,7 @@ import { stillAwaited, exitCodeOfPass, isAllThatCanBe, summarise } from './summa
 import { tolerateStateFailure } from './record.ts';
 import type { KeptTargets, State, StoredPass } from '../state/state.ts';
 import { publishesWhole } from '../store/publish/moves.ts';
-import { recover } from '../store/publish/recover.ts';
+import { recover } from '../store/publish/commit.ts';
 import { sweep } from '../store/publish/sweep.ts';
 import type { StoreReader } from '../store/read-store.ts';
 import { readApprovals, readRetries, removeRetries } from '../store/requests.ts';

@@ -12,7 +12,7 @@ import { createInventory } from './inventory.ts';
 import { type DirectoryLayout, layoutOf } from './layout.ts';
 import { examineFileSystem, type FileSystemWants, refuseMounts } from './probes.ts';
 import { createGate } from './publish/gate.ts';
-import { recover } from './publish/recover.ts';
+import { recover } from './publish/commit.ts';
 import { lockForWriting, ownTreesIn } from './shards.ts';
 
 /** How a store is opened. */

@@ -11,7 +11,7 @@ import type { NativeCalls } from '../../../lib/native/file-calls.ts';
 import { lockWithin } from '../publish/gate.ts';
 import type { DirectoryLayout } from '../layout.ts';
 import { refuseLinks } from '../published-tree.ts';
-import { interruptedPublishes } from '../publish/recover.ts';
+import { interruptedPublishes } from '../publish/commit.ts';
 
 /** How long a publish that is going on may take before no lease is given, in milliseconds. */
 const ACQUIRE_PATIENCE_MS = 120_000;

@@ -1,6 +1,6 @@
 import { publishedManifest } from '../../../../../src/mirror/store/inventory.ts';
 import { publishStage } from '../../../../../src/mirror/store/publish/publish.ts';
-import { recover } from '../../../../../src/mirror/store/publish/recover.ts';
+import { recover } from '../../../../../src/mirror/store/publish/commit.ts';
 import { moveTree, retireTree } from '../../../../../src/mirror/store/publish/relocate.ts';
 import { showStage } from '../../../../../src/mirror/store/publish/stage-links.ts';
 import {
