@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 
-import { createClient } from '@redis/client';
-import { Pool } from 'pg';
+import type { createClient } from '@redis/client';
+import type { Pool } from 'pg';
 
 import { MirrorError } from '../../lib/errors/errors.ts';
 import {
@@ -15,10 +15,10 @@ import {
 } from './adapter.ts';
 
 /**
- * Opens a store by its address: Redis, Valkey (which speaks the same protocol) or PostgreSQL.
+ * Opens a store by its address: Redis, Valkey (which speaks the same protocol) or PostgreSQL. Loads the client of that one alone.
  * @throws MirrorError `settings.invalid` when the address is of another kind
  */
-export function openRemote(address: string): Backend {
+export async function openRemote(address: string): Promise<Backend> {
   const { protocol } = new URL(address);
   switch (protocol) {
     case 'redis:':
@@ -43,13 +43,15 @@ export function openRemote(address: string): Backend {
 type Client = ReturnType<typeof createRedisClient>;
 
 /** Opens a store in Redis or Valkey; the connection is made when it is needed. */
-function openRedis(address: string): Backend {
-  const connection = new Connection(address.replace(/^valkey/, 'redis'));
+async function openRedis(address: string): Promise<Backend> {
+  const redis = await import('@redis/client');
+  const url = address.replace(/^valkey/, 'redis');
+  const connection = new Connection(() => createRedisClient(redis.createClient, url));
   return { entries: redisEntries(connection), close: () => connection.close() };
 }
 
-function createRedisClient(url: string) {
-  return createClient({
+function createRedisClient(create: typeof createClient, url: string) {
+  return create({
     url,
     // What every version speaks, and what stands between: HELLO came with Redis 6.
     RESP: 2,
@@ -64,11 +66,11 @@ function createRedisClient(url: string) {
 
 /** The connection to a server. A broken or idle one is closed, and the next call makes another. */
 class Connection {
-  private readonly url: string;
+  private readonly create: () => Client;
   private current: { readonly client: Client; readonly isReady: Promise<unknown> } | null = null;
 
-  constructor(url: string) {
-    this.url = url;
+  constructor(create: () => Client) {
+    this.create = create;
   }
 
   /** Has commands done. @throws what the server or the connection says, and an Error when it does not answer in time */
@@ -87,7 +89,7 @@ class Connection {
   }
 
   private connect(): { readonly client: Client; readonly isReady: Promise<unknown> } {
-    const client = createRedisClient(this.url);
+    const client = this.create();
     // Between calls nothing is lost with a connection; a call that is cut off fails by itself.
     client.on('error', () => this.drop(client));
     return { client, isReady: client.connect() };
@@ -156,8 +158,9 @@ interface Row {
 }
 
 /** Opens a store in PostgreSQL; connections are made when they are needed. */
-function openPostgres(address: string): Backend {
-  const pool = new Pool({
+async function openPostgres(address: string): Promise<Backend> {
+  const postgres = await import('pg');
+  const pool: Pool = new postgres.Pool({
     connectionString: address,
     fallback_application_name: 'workbook-mirror',
     max: 4,

@@ -135,7 +135,6 @@ const tolerantJson = {
 };
 
 async function openBackend(options: StateOptions): Promise<Backend> {
-  // The clients of databases are loaded only where one is used.
   if (options.address !== 'sqlite') return (await import('./remote.ts')).openRemote(options.address);
   if (options.readOnly) {
     const readable = openSqliteForReading(options.file);

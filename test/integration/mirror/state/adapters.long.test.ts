@@ -7,7 +7,7 @@ import { hasServer, postgres, startPostgres, startRedis } from '../../../support
 
 for (const server of ['redis-server', 'valkey-server'] as const) {
   if (hasServer(server)) {
-    const backend = openRemote((await startRedis({ server, atEnd: afterAll })).address);
+    const backend = await openRemote((await startRedis({ server, atEnd: afterAll })).address);
     afterAll(() => backend.close());
     describeStore(`the store in ${server}`, (namespace) => new NamespaceStore(backend.entries, namespace));
   } else {
@@ -21,7 +21,7 @@ if (postgres === null) {
   // What is kept must not depend on the encoding of the database.
   for (const encoding of ['UTF8', 'LATIN1', 'SQL_ASCII']) {
     const args = ['--encoding', encoding, '--locale', 'C'];
-    const backend = openRemote((await startPostgres(postgres, { args, atEnd: afterAll })).address);
+    const backend = await openRemote((await startPostgres(postgres, { args, atEnd: afterAll })).address);
     afterAll(() => backend.close());
     describeStore(
       `the store in PostgreSQL with ${encoding}`,

@@ -13,8 +13,8 @@ import { openRemote } from '../../../../src/mirror/state/remote.ts';
 import { freePort, hasRedis, postgres, startPostgres, startRedis } from '../../../support/stores.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
-function opened(address: string): NamespaceStore {
-  const backend = openRemote(address);
+async function opened(address: string): Promise<NamespaceStore> {
+  const backend = await openRemote(address);
   onTestFinished(() => backend.close());
   return new NamespaceStore(backend.entries, 'ns');
 }
@@ -31,7 +31,7 @@ async function listening(server: Server): Promise<number> {
 describe('a Redis server', () => {
   it.skipIf(!hasRedis)('may be started anew: the next call finds it', async () => {
     const first = await startRedis();
-    const store = opened(first.address);
+    const store = await opened(first.address);
     await store.set('a', '1');
     const lost = expect.poll(() => store.get('a').catch((error: unknown) => error));
     first.kill('SIGKILL');
@@ -44,7 +44,7 @@ describe('a Redis server', () => {
 
   it.skipIf(!hasRedis)('may close idle connections: nobody notices', async () => {
     const { address, port } = await startRedis();
-    const store = opened(address);
+    const store = await opened(address);
     await store.set('a', '1');
     spawnSync('redis-cli', ['-p', String(port), 'CLIENT', 'KILL', 'TYPE', 'normal']);
     await expect.poll(() => store.get('a').catch(() => null)).toBe('1');
@@ -52,7 +52,7 @@ describe('a Redis server', () => {
 
   it.skipIf(!hasRedis)('that hangs fails a call, and the next one works once it goes on', async () => {
     const { address, kill } = await startRedis();
-    const store = opened(address);
+    const store = await opened(address);
     await store.set('a', '1');
     kill('SIGSTOP');
     await expect(store.get('a')).rejects.toThrow('it does not answer');
@@ -62,7 +62,7 @@ describe('a Redis server', () => {
 
   it.skipIf(!hasRedis)('that refuses a write says so', async () => {
     const { address } = await startRedis({ args: ['--maxmemory', '1'] });
-    const store = opened(address);
+    const store = await opened(address);
     await expect(store.set('a', '1')).rejects.toThrow('OOM');
     expect(await store.get('a')).toBeUndefined();
   });
@@ -70,7 +70,7 @@ describe('a Redis server', () => {
   it.skipIf(!hasRedis)('needs to allow no more than its own keys', async () => {
     const user = ['mirror', 'on', '>word', '~workbook-mirror:*', '-@all', '+@connection', '+@hash', '+del'];
     const { port } = await startRedis({ args: ['--user', ...user] });
-    const store = opened(`redis://mirror:word@127.0.0.1:${port}`);
+    const store = await opened(`redis://mirror:word@127.0.0.1:${port}`);
     await store.setMany(['a', 'b'].map((key) => ({ key, value: key })));
     await store.deleteMany(['a']);
     const found: unknown[] = [];
@@ -90,11 +90,11 @@ describe('a Redis server', () => {
     const tls = ['--tls-port', String(tlsPort), '--tls-auth-clients', 'no'];
     await startRedis({ args: [...tls, '--tls-cert-file', certificate, '--tls-key-file', key] });
     const address = `rediss://localhost:${tlsPort}`;
-    await expect(opened(address).get('a')).rejects.toThrow('self-signed certificate');
+    await expect((await opened(address)).get('a')).rejects.toThrow('self-signed certificate');
     const trusted = getCACertificates('default');
     onTestFinished(() => setDefaultCACertificates(trusted));
     setDefaultCACertificates([...trusted, await readFile(certificate, 'utf8')]);
-    const store = opened(address.replace('redis', 'valkey'));
+    const store = await opened(address.replace('redis', 'valkey'));
     await store.set('a', '1');
     expect(await store.get('a')).toBe('1');
   });
@@ -105,7 +105,7 @@ describe('a PostgreSQL server', () => {
 
   it.skipIf(postgres === null)('may be started anew: the next call finds it, and what was kept', async () => {
     const server = await startPostgres(binaries);
-    const store = opened(server.address);
+    const store = await opened(server.address);
     await store.set('a', '1');
     await server.restart();
     await expect.poll(() => store.get('a').catch(() => null)).toBe('1');
@@ -117,7 +117,7 @@ describe('a PostgreSQL server', () => {
       const { address, restart, sql } = await startPostgres(binaries);
       sql('ALTER SYSTEM SET max_prepared_transactions = 1');
       await restart();
-      const store = opened(address);
+      const store = await opened(address);
       await store.set('a', '1');
       sql("BEGIN; LOCK TABLE workbook_mirror_state; PREPARE TRANSACTION 'x'");
       await expect(store.get('a')).rejects.toThrow(/timeout|does not answer/);
@@ -130,7 +130,7 @@ describe('a PostgreSQL server', () => {
     const { address, sql } = await startPostgres(binaries);
     const keys = Array.from({ length: 8 }, (_, index) => `${index}`);
     for (let round = 0; round < 5; round += 1) {
-      const all = keys.map(() => openRemote(address));
+      const all = await Promise.all(keys.map(() => openRemote(address)));
       const stores = all.map(({ entries }) => new NamespaceStore(entries, 'ns'));
       await Promise.all(stores.map((store, index) => store.set(`${index}`, 'x')));
       for (const key of keys) expect(await stores[0]?.get(key)).toBeDefined();
@@ -141,10 +141,10 @@ describe('a PostgreSQL server', () => {
 
   it.skipIf(postgres === null)('needs to allow no more than the use of a table that there is', async () => {
     const { address, sql } = await startPostgres(binaries);
-    await opened(address).set('a', '1');
+    await (await opened(address)).set('a', '1');
     sql(`CREATE ROLE mirror LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE ON workbook_mirror_state TO mirror`);
     sql('REVOKE CREATE ON SCHEMA public FROM PUBLIC');
-    const store = opened(address.replace('postgres@', 'mirror@'));
+    const store = await opened(address.replace('postgres@', 'mirror@'));
     expect(await store.get('a')).toBe('1');
     await store.set('a', '2');
     expect(await store.delete('a')).toBe(true);
@@ -152,7 +152,7 @@ describe('a PostgreSQL server', () => {
 
   it.skipIf(postgres === null)('may lose the table: it is made anew', async () => {
     const { address, sql } = await startPostgres(binaries);
-    const store = opened(address);
+    const store = await opened(address);
     await store.set('a', '1');
     sql('DROP TABLE workbook_mirror_state');
     await expect(store.get('a')).rejects.toThrow('does not exist');
@@ -175,7 +175,7 @@ describe.each(['redis', 'postgres'])('an address that begins with %s', (scheme) 
   ];
 
   it.each(refusals)('%s fails, and no password is told', async (_what, where) => {
-    const store = opened(`${scheme}://user:s3cret%40word@${await where()}/0`);
+    const store = await opened(`${scheme}://user:s3cret%40word@${await where()}/0`);
     const error: unknown = await createAttempt({ onFailed: () => {}, onRecovered: () => {} })(() =>
       store.get('a'),
     ).catch((e: unknown) => e);
