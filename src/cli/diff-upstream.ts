@@ -11,7 +11,7 @@ import { connect, recallInstallation } from '../app/installation.ts';
 import type { MirrorReader } from '../app/open-reader.ts';
 import { type Inquiry, type PresentState, receivePresentState } from '../app/present-state.ts';
 import { PullMonitor } from '../mirror/pass/progress.ts';
-import { repositoryFacts } from '../mirror/pass/pulls.ts';
+import { repositoryFacts } from '../mirror/pass/execute.ts';
 import { planComparison } from '../app/comparison.ts';
 import { HOLD_REASONS } from '../mirror/plan/actions.ts';
 import { readStore } from '../mirror/store/read-store.ts';

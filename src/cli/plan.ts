@@ -5,7 +5,7 @@ import { counted, roughSize } from '../lib/text/humanize.ts';
 import { unmatchedSentence } from '../app/sentences.ts';
 import { type Action, isPlannedHold } from '../mirror/plan/actions.ts';
 import { type ForeseenChanges, foreseeChanges } from '../app/foreseen-changes.ts';
-import { repositoryFacts } from '../mirror/pass/pulls.ts';
+import { repositoryFacts } from '../mirror/pass/execute.ts';
 import { problemsOf } from '../mirror/pass/reports.ts';
 import type { StoreReader } from '../mirror/store/read-store.ts';
 import type { WorkbookRow } from '../mirror/upstream/listing.ts';
