@@ -21,7 +21,15 @@ export default defineConfig({
     chaiConfig: CHAI,
     reporters: ['default', join(import.meta.dirname, 'support/skipped-reporter.ts')],
     projects: [
-      { test: { name: 'unit', include: ['unit/**/*.test.ts'], setupFiles: SETUP } },
+      {
+        test: {
+          name: 'unit',
+          include: ['unit/**/*.test.ts'],
+          setupFiles: SETUP,
+          // Thousands of random inputs take longer where other work keeps the machine busy.
+          testTimeout: 60_000,
+        },
+      },
       {
         test: {
           name: 'integration',

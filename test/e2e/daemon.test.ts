@@ -11,6 +11,15 @@ import { run, start } from '../support/program.ts';
 const NEVER = { WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *' };
 
 describe('the daemon', () => {
+  it('ends with 0 at SIGTERM although other signals come while it stops', async () => {
+    const { settings } = await startEmbedded();
+    const daemon = start(['run'], settings);
+    await daemon.prints(/"pass.finished"/);
+    for (const signal of ['SIGTERM', 'SIGHUP', 'SIGUSR2'] as const) daemon.child.kill(signal);
+    const { exitCode } = await daemon.ended;
+    expect(exitCode).toBe(0);
+  });
+
   it('makes a pass at once, one at SIGHUP, logs JSON lines of a closed set of events, and ends with 0 at SIGTERM', async () => {
     const embedded = await startEmbedded();
     const daemon = start(['run'], { ...embedded.settings, ...NEVER });

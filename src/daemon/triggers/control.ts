@@ -10,8 +10,16 @@ export interface Control {
   onHangUp: () => Promise<void>;
   /** Called on SIGUSR2. */
   onToggleLevel: () => void;
-  /** Stops listening. */
+  /** Stops listening; SIGHUP and SIGUSR2 have no effect from then on. */
   readonly close: () => void;
+}
+
+function ignore(): void {}
+
+/** Without a listener the signal would end the program, and its exit code would be lost while it stops. */
+function ignoreFromNowOn(signal: NodeJS.Signals, listener: () => void): void {
+  if (!process.listeners(signal).includes(ignore)) process.on(signal, ignore);
+  process.off(signal, listener);
 }
 
 /** Listens to signals. @param onStopping receives the signal that stops the daemon */
@@ -33,8 +41,8 @@ export function listenToSignals(onStopping: (signal: NodeJS.Signals) => void): C
     onToggleLevel: () => {},
     close: () => {
       for (const signal of STOP_SIGNALS) process.off(signal, onStop);
-      process.off('SIGHUP', onHangUp);
-      process.off('SIGUSR2', onToggleLevel);
+      ignoreFromNowOn('SIGHUP', onHangUp);
+      ignoreFromNowOn('SIGUSR2', onToggleLevel);
     },
   };
   return control;
