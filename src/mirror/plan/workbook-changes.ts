@@ -112,16 +112,20 @@ function costsLess(
   return changedBytes + (changed.length + gone.length) * REQUEST_BYTES < wholeBytes + REQUEST_BYTES;
 }
 
-/** Whether new files have names that nobody takes for anything else, in folders that are there. */
+/** Whether new files, and the folders that they need, have names that no other file or folder has on any file system. */
 function arePlainlyNew(added: readonly WorkbookRow[], files: readonly ManifestFile[]): boolean {
   if (added.length === 0) return true;
   const paths = files.map((file) => file.path);
-  const folders = foldersWith(paths);
+  const folders = new Set(foldersWith(paths));
   const taken = new Set([...paths, ...folders].map(foldName));
+  const take = (name: string): boolean => {
+    const isFree = !taken.has(foldName(name));
+    taken.add(foldName(name));
+    return isFree;
+  };
   return added.every(({ path }) => {
-    const slash = path.lastIndexOf('/');
-    const isFree = !taken.has(foldName(path));
-    taken.add(foldName(path));
-    return isFree && nameFault(path) === null && (slash === -1 || folders.has(path.slice(0, slash)));
+    const needed = [...foldersWith([path])].filter((folder) => !folders.has(folder));
+    for (const folder of needed) folders.add(folder);
+    return nameFault(path) === null && [...needed, path].every(take);
   });
 }

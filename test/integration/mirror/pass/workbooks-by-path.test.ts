@@ -119,14 +119,46 @@ describe('a new version in a drag-and-drop repository', () => {
 
   it.each([
     ['deleted', []],
+    ['deleted with its folder', [], ['sub/large.xlsx']],
     ['given another name', ['sub/renamed.xlsm']],
-  ])('comes without the whole contents where a workbook was %s', async (_what, added) => {
+    ['moved into a new folder', ['new/folder/c.xlsm']],
+  ])(
+    'comes without the whole contents where a workbook was %s',
+    async (_what, added, alsoRemoved: readonly string[] = []) => {
+      const { service, mirror, repository } = await mirrored('Accounting');
+      for (const path of ['sub/c.xlsm', ...alsoRemoved]) service.remove(repository, 'main', path);
+      for (const path of added) service.write(repository, 'main', path, workbook('sub/c.xlsm'));
+      await mirror.pass();
+      expect(pathsAskedFor(service)).not.toContain('');
+      await mirror.expectExact();
+    },
+  );
+
+  it('costs at most twice the bytes that changed, over a history of commits', async () => {
     const { service, mirror, repository } = await mirrored('Accounting');
-    service.remove(repository, 'main', 'sub/c.xlsm');
-    for (const path of added) service.write(repository, 'main', path, workbook('sub/c.xlsm'));
+    const bytes = (name: string, at: number): Buffer =>
+      createHash('shake256', { outputLength: 20_000 + ((at * 7919) % 180_000) })
+        .update(`${name} ${at}`)
+        .digest();
+    const book = (name: string, at: number): Buffer => Buffer.concat([workbook(name), bytes(name, at)]);
+    for (let at = 0; at < 20; at += 1)
+      service.write(repository, 'main', `book ${at}.xlsx`, book(`book ${at}`, at));
     await mirror.pass();
-    expect(pathsAskedFor(service)).not.toContain('');
-    await mirror.expectExact();
+    let [changedBytes, downloadedBytes] = [0, 0];
+    for (let commit = 1; commit <= 30; commit += 1) {
+      for (let count = 0; count <= commit % 4; count += 1) {
+        const content = book('edit', commit * 10 + count);
+        const path =
+          commit % 7 === 0 ? `new ${commit}/${count}.xlsx` : `book ${(commit * 3 + count) % 20}.xlsx`;
+        service.write(repository, 'main', path, content);
+        changedBytes += content.length;
+      }
+      if (commit % 5 === 0) service.remove(repository, 'main', `book ${(commit * 3 + 9) % 20}.xlsx`);
+      downloadedBytes += (await mirror.pass()).summary.downloadedBytes;
+      await mirror.expectExact();
+    }
+    expect(downloadedBytes).toBeGreaterThan(0);
+    expect(downloadedBytes).toBeLessThanOrEqual(2 * changedBytes);
   });
 
   it('is pulled with the whole contents where a workbook that is listed no longer is there', async () => {
