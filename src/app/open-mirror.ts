@@ -9,7 +9,7 @@ import { openStore } from '../mirror/store/open-store.ts';
 import type { MirrorStore } from '../mirror/store/disk.ts';
 import type { EndedResult, PassContext } from '../mirror/pass/execution.ts';
 import { type BeginWork, PullQueue } from '../mirror/pass/queue.ts';
-import { ReportedOnce } from '../mirror/pass/reports.ts';
+import { ReportedOnce } from '../mirror/pass/events.ts';
 import type { PassPolicy } from '../mirror/pass/pass.ts';
 import { PullMonitor } from '../mirror/pass/progress.ts';
 import { connect, type InstallationMemory, recallInstallation, rememberer } from './installation.ts';

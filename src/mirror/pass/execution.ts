@@ -4,7 +4,7 @@ import type { Manifest } from '../store/manifest.ts';
 import type { MirrorStore } from '../store/disk.ts';
 import type { PassService } from '../upstream/client.ts';
 import type { PassEventSink } from './events.ts';
-import type { ReportedOnce } from './reports.ts';
+import type { ReportedOnce } from './events.ts';
 import type { PullMonitor, PullMeter } from './progress.ts';
 import type { PullQueue, Turn } from './queue.ts';
 import type { Action, HoldAction, PullAction } from '../plan/actions.ts';

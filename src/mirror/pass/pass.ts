@@ -1,7 +1,6 @@
-import { isDeepStrictEqual } from 'node:util';
 import { callError } from '../../lib/errors/disk-errors.ts';
 import { type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
-import { eventFailure, type PassEvent, type PassFinished, type Trigger } from './events.ts';
+import { eventFailure, type PassFinished, type Trigger } from './events.ts';
 import { type Action, isPlannedHold, type PullAction } from '../plan/actions.ts';
 import { keepRunningPulls } from '../plan/carried.ts';
 import {
@@ -10,13 +9,12 @@ import {
   WHOLE_DIRECTORY,
   checkSelection,
   type SelectionCheck,
-  selectsNothing,
 } from '../plan/listing-checks.ts';
 import { makePlan } from '../plan/plan.ts';
 import { recordsUpToNow } from '../plan/record.ts';
 import type { PlanInput, PlanPolicy } from '../plan/input.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
-import { flaggedIn, reportFailures, problemsOf, reportCached, reportLost } from './reports.ts';
+import { flaggedIn, reportLost, reportSelection, reportUpstream } from './reports.ts';
 import { executePlan } from './execute.ts';
 import type { ExecutePolicy, PlannedPass, ActionResult, PassContext } from './execution.ts';
 import { stillAwaited, exitCodeOfPass, isAllThatCanBe, summarise } from './summary.ts';
@@ -191,40 +189,6 @@ async function isOfOtherService(
   if (!listing.repositoriesComplete && (isSameAddress || formerAddress === null)) return false;
   if (approvals.get(targetKey(WHOLE_DIRECTORY))?.subject === 'service') return true;
   throw otherService(listing, mirrored.size, formerAddress);
-}
-
-/** Reports what is wrong with the lists, and which workbooks failed. @returns what is wrong with the lists, a sentence each */
-async function reportUpstream(context: PassContext, listing: Listing): Promise<readonly string[]> {
-  for (const problem of context.reported.news('problems', listing.problems))
-    context.emit({ name: 'listing.problem', problem });
-  reportCached(context, 'cached lists', listing.cached);
-  const { workbooks, workbooksComplete } = listing;
-  const problems = problemsOf(listing, context.now());
-  if (workbooks === null) return problems;
-  await tolerateStateFailure(async () => {
-    const before = await context.state.reportedFailures();
-    const { events, reported } = reportFailures(before, workbooks, workbooksComplete);
-    for (const event of events) context.emit(event);
-    if (!isDeepStrictEqual(reported, before)) await context.state.saveReportedFailures(reported);
-  }, undefined);
-  return problems;
-}
-
-/** Reports what the settings select, and what in them selects nothing. */
-function reportSelection({ emit, reported }: PassContext, selection: SelectionCheck): void {
-  emit({ name: 'selection.checked', ...selection });
-  const found = new Map<string, PassEvent>(
-    selection.unmatched.map((each) => [
-      JSON.stringify([each.setting, each.pattern]),
-      { name: 'selection.unmatched', ...each },
-    ]),
-  );
-  const { repositories, unmatched } = selection;
-  if (selectsNothing(selection)) found.set('', { name: 'selection.empty', repositories, unmatched });
-  for (const key of reported.news('unmatched', found.keys())) {
-    const event = found.get(key);
-    if (event !== undefined) emit(event);
-  }
 }
 
 /** Replaced trees that cannot be removed now are removed later: no reason to fail a pass whose work is done. */

@@ -1,32 +1,17 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { PassContext } from './execution.ts';
+import { tolerateStateFailure } from './record.ts';
+import { type SelectionCheck, selectsNothing } from '../plan/listing-checks.ts';
+import type { ReportedFailures } from '../state/schemas.ts';
 import { type Cached, cachedSentence } from '../upstream/answers.ts';
 import type { Listing, WorkbookRow } from '../upstream/listing.ts';
-import type { PassEventSink, PassEventFields, FlaggedWorkbooks, PassEvent } from './events.ts';
+import type { PassEventFields, FlaggedWorkbooks, PassEvent } from './events.ts';
 import type { ListedTarget } from '../plan/published.ts';
 import { lostTargets } from '../store/target-list.ts';
 
-/** The kinds of findings: wrong answers, caches that gave answers, settings that select nothing, targets that are lost. */
-type Subject = 'problems' | 'cached lists' | 'cached contents' | 'unmatched' | 'lost';
-
-/** Remembers the findings of the pass before, so that nothing is reported again while it lasts. */
-export class ReportedOnce {
-  readonly #known = new Map<Subject, ReadonlySet<string>>();
-
-  /** Takes the findings of a pass. @returns those that the pass before did not have */
-  news(subject: Subject, found: Iterable<string>): string[] {
-    const before = this.#known.get(subject);
-    const now = new Set(found);
-    this.#known.set(subject, now);
-    return [...now].filter((each) => before?.has(each) !== true);
-  }
-}
-
 /** Reports a cache that gave an answer in place of the service: once, and not again because its answer has another age. */
 export function reportCached(
-  {
-    reported,
-    emit,
-    now,
-  }: { readonly reported: ReportedOnce; readonly emit: PassEventSink; readonly now: () => number },
+  { reported, emit, now }: Pick<PassContext, 'reported' | 'emit' | 'now'>,
   subject: 'cached lists' | 'cached contents',
   cached: Cached | null,
 ): void {
@@ -40,15 +25,6 @@ export function problemsOf({ problems, cached }: Listing, nowMs: number): readon
   return cached === null ? problems : [...problems, cachedSentence(cached, nowMs)];
 }
 
-/** A failure of a workbook that was reported: at which version and count. */
-export interface ReportedFailure {
-  readonly versionId: string;
-  readonly count: number;
-}
-
-/** Reported failures by workbook and branch. */
-export type ReportedFailures = Readonly<Record<string, ReportedFailure>>;
-
 /**
  * Compares what the service says of failed workbooks with what was reported before, so that every failure is reported
  * once for a version and count, and once more when it clears.
@@ -60,7 +36,7 @@ export function reportFailures(
   isComplete: boolean,
 ): { readonly events: readonly PassEvent[]; readonly reported: ReportedFailures } {
   const events: PassEvent[] = [];
-  const next: Record<string, ReportedFailure> = isComplete ? {} : { ...reported };
+  const next: Record<string, ReportedFailures[string]> = isComplete ? {} : { ...reported };
   for (const row of rowsToReport(reported, rows)) {
     const key = JSON.stringify([row.id, row.branch]);
     const before = reported[key];
@@ -129,14 +105,50 @@ export async function reportLost({
   store,
   emit,
   reported,
-}: {
-  readonly store: Parameters<typeof lostTargets>[0];
-  readonly emit: PassEventSink;
-  readonly reported: ReportedOnce;
-}): Promise<readonly ListedTarget[]> {
+}: Pick<PassContext, 'store' | 'emit' | 'reported'>): Promise<readonly ListedTarget[]> {
   const { lost, problem } = await lostTargets(store);
   if (problem !== null) emit({ name: 'inventory.damaged', problem });
   const paths = lost.map(({ path }) => path);
   for (const target of reported.news('lost', paths)) emit({ name: 'target.lost', target });
   return lost;
+}
+
+/** Reports what is wrong with the lists, and which workbooks failed. @returns what is wrong with the lists, a sentence each */
+export async function reportUpstream(
+  context: Pick<PassContext, 'reported' | 'emit' | 'now' | 'state'>,
+  listing: Listing,
+): Promise<readonly string[]> {
+  for (const problem of context.reported.news('problems', listing.problems))
+    context.emit({ name: 'listing.problem', problem });
+  reportCached(context, 'cached lists', listing.cached);
+  const { workbooks, workbooksComplete } = listing;
+  const problems = problemsOf(listing, context.now());
+  if (workbooks === null) return problems;
+  await tolerateStateFailure(async () => {
+    const before = await context.state.reportedFailures();
+    const { events, reported } = reportFailures(before, workbooks, workbooksComplete);
+    for (const event of events) context.emit(event);
+    if (!isDeepStrictEqual(reported, before)) await context.state.saveReportedFailures(reported);
+  }, undefined);
+  return problems;
+}
+
+/** Reports what the settings select, and what in them selects nothing. */
+export function reportSelection(
+  { emit, reported }: Pick<PassContext, 'emit' | 'reported'>,
+  selection: SelectionCheck,
+): void {
+  emit({ name: 'selection.checked', ...selection });
+  const found = new Map<string, PassEvent>(
+    selection.unmatched.map((each) => [
+      JSON.stringify([each.setting, each.pattern]),
+      { name: 'selection.unmatched', ...each },
+    ]),
+  );
+  const { repositories, unmatched } = selection;
+  if (selectsNothing(selection)) found.set('', { name: 'selection.empty', repositories, unmatched });
+  for (const key of reported.news('unmatched', found.keys())) {
+    const event = found.get(key);
+    if (event !== undefined) emit(event);
+  }
 }

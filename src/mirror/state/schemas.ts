@@ -128,11 +128,13 @@ export const storedRecordSchema = z.compile(
   }),
 );
 
-/** Reported failures of workbooks. */
+/** Failures of workbooks that were reported, by workbook and branch: at which version and count. */
 export const reportedFailuresSchema = z.record(
   z.string(),
   z.object({ versionId: z.string(), count: z.number().int().positive() }),
 );
+
+export type ReportedFailures = Readonly<z.infer<typeof reportedFailuresSchema>>;
 
 const trigger = z.enum(TRIGGERS);
 

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { Keyv } from 'keyv';
 import type { z } from 'zod';
 import type { TargetRecord } from '../plan/record.ts';
-import type { ReportedFailures } from '../pass/reports.ts';
+import type { ReportedFailures } from './schemas.ts';
 import { type Backend, createAttempt, inTime, NamespaceStore, type StoreListener } from './adapter.ts';
 import { type KeptTargets, RecordStore, type StoredPass } from './record-store.ts';
 import type { Shard, ShareReport } from '../plan/shard.ts';

@@ -1,7 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { WorkbookRow } from '../../../../src/mirror/upstream/listing.ts';
-import { type ReportedFailures, reportFailures } from '../../../../src/mirror/pass/reports.ts';
+import { reportFailures } from '../../../../src/mirror/pass/reports.ts';
+import type { ReportedFailures } from '../../../../src/mirror/state/schemas.ts';
 import { row } from '../../../support/builders.ts';
 
 const FAILED = row({ failure: 2 });
