@@ -3,9 +3,8 @@ import { layoutOf } from '../mirror/store/layout.ts';
 import type { Manifest } from '../mirror/store/manifest.ts';
 import { openStage } from '../mirror/store/publish/stage.ts';
 import type { Reception } from '../mirror/pass/execution.ts';
-import { refuseDoubtful } from '../mirror/pass/gone.ts';
+import { refuseDoubtful, receiveWhole } from '../mirror/pass/receive.ts';
 import { changesSince, newManifest } from '../mirror/pass/new-manifest.ts';
-import { receiveWhole } from '../mirror/pass/receive.ts';
 import { receiveWorkbooks } from '../mirror/pass/receive-workbooks.ts';
 
 /** What the service has of a target. */

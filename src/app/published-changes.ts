@@ -1,4 +1,4 @@
-import type { Published } from '../mirror/plan/published.ts';
+import type { Published } from '../mirror/plan/record.ts';
 import type { ToldTree } from '../mirror/state/state.ts';
 import { type ManifestFile, treeChanges } from '../mirror/store/manifest.ts';
 

@@ -9,10 +9,10 @@ import {
   recordsUpToNow,
   queuedSinceMs,
   type TargetRecord,
+  type Published,
 } from '../mirror/plan/record.ts';
 import { targetKey, branchSegment } from '../mirror/upstream/listing.ts';
 import type { Selection } from '../mirror/plan/input.ts';
-import type { Published } from '../mirror/plan/published.ts';
 
 /**
  * The state of a target, in one word.

@@ -11,7 +11,7 @@ import { likely } from '../lib/text/nearest.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { owns } from '../mirror/plan/shard.ts';
-import type { Published } from '../mirror/plan/published.ts';
+import type { Published } from '../mirror/plan/record.ts';
 import { branchSegment, type TargetId, targetKey } from '../mirror/upstream/listing.ts';
 import { writeApproval } from '../mirror/store/requests.ts';
 import { lostTargets, readTargetList, saveTargets } from '../mirror/store/target-list.ts';

@@ -1,9 +1,8 @@
 import type { SettingsFor } from '../config/schema.ts';
 import { type MirrorReader, openReader, refuseMissing, statusPolicyOf } from '../app/open-reader.ts';
 import { tolerateStateFailure } from '../mirror/pass/record.ts';
-import type { TargetRecord } from '../mirror/plan/record.ts';
+import type { TargetRecord, Published } from '../mirror/plan/record.ts';
 import { statusOfTargets, type TargetStatus } from '../app/target-status.ts';
-import type { Published } from '../mirror/plan/published.ts';
 import { tellEvent } from './output.ts';
 
 /**

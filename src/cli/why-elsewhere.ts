@@ -2,7 +2,7 @@ import { publishedManifest } from '../mirror/store/inventory.ts';
 import { counted, utcTime } from '../lib/text/humanize.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
-import type { Published } from '../mirror/plan/published.ts';
+import type { Published } from '../mirror/plan/record.ts';
 import { readHistory } from '../mirror/store/history/history.ts';
 import type { DirectoryLayout } from '../mirror/store/layout.ts';
 import type { MirrorReader } from '../app/open-reader.ts';

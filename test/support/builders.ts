@@ -1,8 +1,8 @@
 import type { Manifest, ManifestFile } from '../../src/mirror/store/manifest.ts';
 import { fingerprintOfTree } from '../../src/mirror/plan/fingerprint.ts';
 import type { PlanInput, PlanPolicy, ConfiguredBranch, Selection } from '../../src/mirror/plan/input.ts';
-import type { Published } from '../../src/mirror/plan/published.ts';
 import {
+  type Published,
   emptyRecord,
   type Failure,
   type Outcome,

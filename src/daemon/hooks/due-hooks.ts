@@ -1,5 +1,5 @@
 import { changedFiles, type FileChange, toldTree } from '../../app/published-changes.ts';
-import type { OtherTree, Published } from '../../mirror/plan/published.ts';
+import type { OtherTree, Published } from '../../mirror/plan/record.ts';
 import type { ToldTree } from '../../mirror/state/state.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';
 

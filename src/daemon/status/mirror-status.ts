@@ -3,7 +3,7 @@ import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import { type MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import type { EventSink } from '../../app/events.ts';
 import { type StatusPolicy, statusOfTargets, type TargetStatus } from '../../app/target-status.ts';
-import type { Published } from '../../mirror/plan/published.ts';
+import type { Published } from '../../mirror/plan/record.ts';
 import type { State } from '../../mirror/state/state.ts';
 import type { MirrorStore } from '../../mirror/store/disk.ts';
 import { statusPolicyOf } from '../../app/open-reader.ts';

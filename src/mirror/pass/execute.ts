@@ -18,7 +18,7 @@ import {
   type Pull,
   type RepositoryFacts,
 } from './execution.ts';
-import { isReachable, notFoundError } from './gone.ts';
+import { isReachable, notFoundError } from './receive.ts';
 import { forget, recordAll, withdraw, recordPull, recordQueued, tolerateStateFailure } from './record.ts';
 import { rowsByRepository } from '../plan/fingerprint.ts';
 import { joinSignals } from '../../lib/concurrency/concurrency.ts';

@@ -3,18 +3,16 @@ import type { State } from '../state/state.ts';
 import type { Manifest } from '../store/manifest.ts';
 import type { MirrorStore } from '../store/disk.ts';
 import type { PassService } from '../upstream/client.ts';
-import type { PassEventSink } from './events.ts';
-import type { ReportedOnce } from './events.ts';
+import type { PassEventSink, ReportedOnce } from './events.ts';
 import type { PullMonitor, PullMeter } from './progress.ts';
 import type { PullQueue, Turn } from './queue.ts';
 import type { Action, HoldAction, PullAction } from '../plan/actions.ts';
-import type { Outcome, RetryPolicy, TargetRecord } from '../plan/record.ts';
+import type { Outcome, RetryPolicy, TargetRecord, RememberedTree } from '../plan/record.ts';
 import { callError } from '../../lib/errors/disk-errors.ts';
 import { type ErrorCode, MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import type { Approvals, GuardPolicy } from '../plan/guard.ts';
 import { type Contradiction, describeDoubt, type Doubt } from '../plan/contradictions.ts';
 import { type Lease, LeasedError } from '../store/leases/lease.ts';
-import type { RememberedTree } from '../plan/published.ts';
 import type { Listing, Repository, WorkbookRow } from '../upstream/listing.ts';
 
 /** A new state of a target. */

@@ -2,7 +2,7 @@ import { callError } from '../../lib/errors/disk-errors.ts';
 import { type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
 import { eventFailure, type PassFinished, type Trigger } from './events.ts';
 import { type Action, isPlannedHold, type PullAction } from '../plan/actions.ts';
-import { keepRunningPulls } from '../plan/carried.ts';
+import { keepRunningPulls } from '../plan/held-actions.ts';
 import {
   listsNoneOf,
   otherService,

@@ -27,14 +27,13 @@ import {
   type Pull,
   type EndedResult,
 } from './execution.ts';
-import { notFound } from './gone.ts';
+import { notFound, type Received, receiveWhole } from './receive.ts';
 import { type Changes, changesSince, needsPublishing, newManifest, rowsAbout } from './new-manifest.ts';
 import { reportCached } from './reports.ts';
 import { tolerateStateFailure } from './record.ts';
 import { lookAtPublished, type PublishedState } from './published-state.ts';
 import { discardStage, type Stage, stageOn } from '../store/publish/stage.ts';
 import { publishStage, type Repair } from '../store/publish/publish.ts';
-import { type Received, receiveWhole } from './receive.ts';
 import { receiveWorkbooks, rowsNow } from './receive-workbooks.ts';
 
 /** The end of a pull: its result, and the events about it. */

@@ -3,10 +3,16 @@ import { removeApprovals } from '../store/requests.ts';
 import { type Action, type HoldAction, holdRule } from '../plan/actions.ts';
 import { PATHS_SHOWN, type Approval } from '../plan/guard.ts';
 import { nextRecord } from '../plan/next-record.ts';
-import { emptyRecord, type Held, queuedRecord, type Outcome, type TargetRecord } from '../plan/record.ts';
+import {
+  emptyRecord,
+  type Held,
+  queuedRecord,
+  type Outcome,
+  type TargetRecord,
+  type RememberedTree,
+} from '../plan/record.ts';
 import { owns } from '../plan/shard.ts';
 import { targetKey } from '../upstream/listing.ts';
-import type { RememberedTree } from '../plan/published.ts';
 import type { Execution, Pull, ActionResult, EndedResult, PassContext } from './execution.ts';
 
 /** Forgets what is remembered of targets that are no more: retired, or neither listed nor mirrored any longer. */

@@ -6,7 +6,7 @@ import type { ReportedFailures } from '../state/schemas.ts';
 import { type Cached, cachedSentence } from '../upstream/answers.ts';
 import type { Listing, WorkbookRow } from '../upstream/listing.ts';
 import type { PassEventFields, FlaggedWorkbooks, PassEvent } from './events.ts';
-import type { ListedTarget } from '../plan/published.ts';
+import type { ListedTarget } from '../plan/record.ts';
 import { lostTargets } from '../store/target-list.ts';
 
 /** Reports a cache that gave an answer in place of the service: once, and not again because its answer has another age. */

@@ -1,4 +1,4 @@
-import type { ListedTarget } from '../plan/published.ts';
+import type { ListedTarget } from '../plan/record.ts';
 import { type ErrorCode, EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
 import { holdRule } from '../plan/actions.ts';
 import { type SelectionCheck, selectsNothing } from '../plan/listing-checks.ts';

@@ -1,7 +1,7 @@
 import type { HeldDeletion } from './guard.ts';
 import type { TargetId } from '../upstream/listing.ts';
 import type { Candidate } from './targets.ts';
-import type { Published } from './published.ts';
+import type { Published } from './record.ts';
 
 /** The meaning of a hold to everything that asks about it. What is left out is false. */
 export interface HoldRule {

@@ -1,7 +1,6 @@
 import { isAhead } from '../../lib/time/wrong-clock.ts';
 import type { PlanInput } from './input.ts';
-import type { Published } from './published.ts';
-import type { TargetRecord } from './record.ts';
+import type { Published, TargetRecord } from './record.ts';
 import { targetKey, type TargetId } from '../upstream/listing.ts';
 
 /**

@@ -1,8 +1,7 @@
 import type { Approvals, GuardPolicy } from './guard.ts';
-import type { TargetRecord } from './record.ts';
+import type { TargetRecord, OtherTree, Published } from './record.ts';
 import type { Listing } from '../upstream/listing.ts';
 import type { Shard } from './shard.ts';
-import type { OtherTree, Published } from './published.ts';
 
 /** Downloads when workbooks have new versions: those workbooks or all contents; `auto`: just those workbooks in drag-and-drop repositories. */
 export type ContentPolicy = 'auto' | 'workbooks' | 'all';

@@ -10,8 +10,8 @@ import {
   type Outcome,
   type RetryPolicy,
   type TargetRecord,
+  type RememberedTree,
 } from './record.ts';
-import type { RememberedTree } from './published.ts';
 
 const MAX_DECISIONS = 20;
 

@@ -9,11 +9,10 @@ import type {
 } from './actions.ts';
 import { fullCheckDueMs, isCheckDue, isMissingDue } from './full-check.ts';
 import { exceedsLimit, isApproved } from './guard.ts';
-import { guardRetirements, heldDeselections, isRestored } from './retirements.ts';
+import { guardRetirements, heldDeselections, isRestored } from './held-actions.ts';
 import type { PlanInput } from './input.ts';
-import type { Published } from './published.ts';
+import { type Published, aboutTree, emptyRecord, type TargetRecord } from './record.ts';
 import { HEAD_BRANCH, targetKey } from '../upstream/listing.ts';
-import { aboutTree, emptyRecord, type TargetRecord } from './record.ts';
 import { findCandidates, type Candidate } from './targets.ts';
 
 /**

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { encodeSegment, foldName, markSegment, repositoryPath } from '../../lib/paths/safe-path.ts';
 import { byCodeUnits } from '../store/manifest.ts';
 import { branchSegment, type Repository } from '../upstream/listing.ts';
-import type { OtherTree } from './published.ts';
+import type { OtherTree } from './record.ts';
 
 /** A tree below `mirror/`, and whose it is. */
 export interface OccupiedPath {

@@ -1,7 +1,7 @@
 import { latestFirst } from '../../lib/time/wrong-clock.ts';
 import { RepositoryRows, rowsByRepository } from './fingerprint.ts';
 import type { ConfiguredBranch, PlanInput, Selection } from './input.ts';
-import type { OtherTree, Published } from './published.ts';
+import type { OtherTree, Published } from './record.ts';
 import { ownRepositories, owns } from './shard.ts';
 import { assignRepositoryPaths, BranchSegments, lastSegment, parentPath, placesOf } from './target-paths.ts';
 import {

@@ -2,8 +2,7 @@ import { z } from 'zod';
 import { ERROR_RULES, type ErrorCode } from '../../lib/errors/errors.ts';
 import { isTargetPath } from '../../lib/paths/file-name.ts';
 import type { Doubt } from '../plan/contradictions.ts';
-import type { DriftNote } from '../plan/record.ts';
-import { checkOf, type TreeSummary } from '../plan/published.ts';
+import { type DriftNote, checkOf, type TreeSummary } from '../plan/record.ts';
 import { TRIGGERS } from '../pass/events.ts';
 
 const time = z.number();

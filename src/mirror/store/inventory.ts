@@ -1,7 +1,6 @@
 import { constants, readdirSync, type Stats } from 'node:fs';
 import { type FileHandle, lstat } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
-
 import { readNow, statsNow, withOpen } from '../../lib/disk/read.ts';
 import { againWhileStale } from '../../lib/disk/stale.ts';
 import { onDisk, systemCode, unlessMissing, unlessMissingNow } from '../../lib/errors/disk-errors.ts';
@@ -11,7 +10,7 @@ import {
   type Published,
   type RememberedTree,
   type TreeSummary,
-} from '../plan/published.ts';
+} from '../plan/record.ts';
 import { type DirectoryLayout, manifestPath } from './layout.ts';
 import { parseManifest, understandManifest } from './manifest-text.ts';
 import { byCodeUnits, type Manifest } from './manifest.ts';

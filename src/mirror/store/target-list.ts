@@ -5,7 +5,7 @@ import { readOwnFile } from '../../lib/disk/own-file.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { isTargetPath } from '../../lib/paths/file-name.ts';
 import { latestUntil } from '../../lib/time/wrong-clock.ts';
-import type { ListedTarget, Published } from '../plan/published.ts';
+import type { ListedTarget, Published } from '../plan/record.ts';
 import { targetKey } from '../upstream/listing.ts';
 import { readHistory } from './history/history.ts';
 import type { MirrorStore } from './disk.ts';

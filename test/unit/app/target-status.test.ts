@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { fullCheckDueMs } from '../../../src/mirror/plan/full-check.ts';
-import type { TargetRecord } from '../../../src/mirror/plan/record.ts';
+import type { TargetRecord, Published } from '../../../src/mirror/plan/record.ts';
 import {
   type StatusPolicy,
   statusOfTargets,
   type TargetState,
   type TargetStatus,
 } from '../../../src/app/target-status.ts';
-import type { Published } from '../../../src/mirror/plan/published.ts';
 import {
   allBut,
   failure,

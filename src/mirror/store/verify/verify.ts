@@ -2,7 +2,7 @@ import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { readLockHolder } from '../../../lib/disk/lock.ts';
-import type { ListedTarget } from '../../plan/published.ts';
+import type { ListedTarget } from '../../plan/record.ts';
 import {
   createInventory,
   type Inventory,

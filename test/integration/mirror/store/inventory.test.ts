@@ -2,8 +2,7 @@ import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Manifest } from '../../../../src/mirror/store/manifest.ts';
-import { emptyRecord } from '../../../../src/mirror/plan/record.ts';
-import type { RememberedTree } from '../../../../src/mirror/plan/published.ts';
+import { emptyRecord, type RememberedTree } from '../../../../src/mirror/plan/record.ts';
 import { storedRecordSchema } from '../../../../src/mirror/state/schemas.ts';
 import { createInventory, readManifest } from '../../../../src/mirror/store/inventory.ts';
 import {

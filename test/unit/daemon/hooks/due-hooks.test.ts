@@ -9,7 +9,7 @@ import {
 } from '../../../../src/daemon/hooks/due-hooks.ts';
 import { toldTree } from '../../../../src/app/published-changes.ts';
 import type { ToldTree } from '../../../../src/mirror/state/state.ts';
-import type { Published } from '../../../../src/mirror/plan/published.ts';
+import type { Published } from '../../../../src/mirror/plan/record.ts';
 import { published, repository } from '../../../support/builders.ts';
 
 /** A published tree at a path, and what the command is told of it. */

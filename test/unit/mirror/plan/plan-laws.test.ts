@@ -4,9 +4,13 @@ import { fingerprintOfTree } from '../../../../src/mirror/plan/fingerprint.ts';
 import type { Action } from '../../../../src/mirror/plan/actions.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
 import type { PlanInput } from '../../../../src/mirror/plan/input.ts';
-import type { Published } from '../../../../src/mirror/plan/published.ts';
+import {
+  type Published,
+  emptyRecord,
+  type Outcome,
+  type TargetRecord,
+} from '../../../../src/mirror/plan/record.ts';
 import { nextRecord } from '../../../../src/mirror/plan/next-record.ts';
-import { emptyRecord, type Outcome, type TargetRecord } from '../../../../src/mirror/plan/record.ts';
 import { HEAD_BRANCH, type Listing, targetKey } from '../../../../src/mirror/upstream/listing.ts';
 import {
   allBut,

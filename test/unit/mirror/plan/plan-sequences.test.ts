@@ -4,9 +4,13 @@ import { fingerprintOfTree } from '../../../../src/mirror/plan/fingerprint.ts';
 import type { Action } from '../../../../src/mirror/plan/actions.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
 import type { PlanInput } from '../../../../src/mirror/plan/input.ts';
-import type { Published } from '../../../../src/mirror/plan/published.ts';
+import {
+  type Published,
+  emptyRecord,
+  type Outcome,
+  type TargetRecord,
+} from '../../../../src/mirror/plan/record.ts';
 import { nextRecord } from '../../../../src/mirror/plan/next-record.ts';
-import { emptyRecord, type Outcome, type TargetRecord } from '../../../../src/mirror/plan/record.ts';
 import {
   HEAD_BRANCH,
   type Listing,
@@ -268,7 +272,7 @@ class Execution {
     return pulledOutcome(1, facts.publishedAtMs);
   }
 
-  /** As src/mirror/pass/gone.ts judges it; other contents of the repository are found if any branch is there. */
+  /** As src/mirror/pass/receive.ts judges it; other contents of the repository are found if any branch is there. */
   private absent(action: Extract<Action, { kind: 'pull' }>): Outcome {
     const { target, whenAbsent } = action;
     if (whenAbsent === 'accept') return { kind: 'absent' };
