@@ -215,3 +215,56 @@ describe('a backup that is taken as the manual says, during heavy publishing, re
     },
   );
 });
+
+describe('a backup of a mirror with its history', () => {
+  it.skipIf(missing.has('restic'))(
+    titleOf('reads one file where one of 10,000 changed', 'restic'),
+    async () => {
+      const service = await FakeService.start({ compression: 'stored' });
+      onTestFinished(() => service.close());
+      const mirror = await MirrorHarness.open(service, { HISTORY_REPLACED: '7d' });
+      onTestFinished(() => mirror.close());
+      const files = Array.from({ length: 10_000 }, (_, index) => [
+        `d${index % 100}/f${index}.xlsx`,
+        `${index}`,
+      ]);
+      const repository = service.addRepository(
+        'Accounting',
+        Object.fromEntries(files) as Record<string, string>,
+      );
+      await mirror.pass();
+      const folder = await temporaryFolder();
+      const backUp = async (): Promise<{ readonly data: string; readonly filesRead: number }> => {
+        const { stdout } = await execute(
+          'restic',
+          [
+            '-r',
+            join(folder, 'backup'),
+            'backup',
+            '--json',
+            mirror.directory,
+            '--exclude',
+            '.workbook-mirror',
+          ],
+          {
+            env: { ...process.env, RESTIC_PASSWORD: 'a password of the tests', RESTIC_CACHE_DIR: folder },
+            maxBuffer: 1 << 28,
+          },
+        );
+        const summary = stdout.trimEnd().split('\n').at(-1) ?? '';
+        const { files_new: isNew, files_changed: isChanged } = JSON.parse(summary) as Record<string, number>;
+        return { data: summary, filesRead: (isNew ?? 0) + (isChanged ?? 0) };
+      };
+      await execute('restic', ['-r', join(folder, 'backup'), 'init'], {
+        env: { ...process.env, RESTIC_PASSWORD: 'a password of the tests', RESTIC_CACHE_DIR: folder },
+      });
+      expect((await backUp()).filesRead).toBeGreaterThan(10_000);
+      service.write(repository, 'main', 'd7/f107.xlsx', 'another text');
+      await mirror.pass();
+      await mirror.expectExact();
+      // The file, the manifest, and what the history takes of the state before: the file and its manifest.
+      const { data, filesRead } = await backUp();
+      expect(filesRead, data).toBeLessThanOrEqual(4);
+    },
+  );
+});
