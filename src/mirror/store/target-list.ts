@@ -4,7 +4,7 @@ import { replaceFile } from '../../lib/disk/durable.ts';
 import { readOwnFile } from '../../lib/disk/own-file.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { isTargetPath } from '../../lib/paths/file-name.ts';
-import { latestUntil } from '../../lib/time/wrong-clock.ts';
+import { isAhead, latestUntil } from '../../lib/time/wrong-clock.ts';
 import type { ListedTarget, Published } from '../plan/record.ts';
 import { targetKey } from '../upstream/listing.ts';
 import { readHistory } from './history/history.ts';
@@ -129,7 +129,9 @@ async function writeTargetList(
   const before = found.kind === 'list' ? found.list : null;
   const service = address ?? before?.address ?? null;
   const targets = targetsToList(before, reading, awaited, isOwn);
-  if (before !== null && before.address === service && isDeepStrictEqual(before.targets, targets)) return;
+  const isSame = before?.address === service && isDeepStrictEqual(before.targets, targets);
+  // One from the future does not tell since when its targets are there.
+  if (isSame && !isAhead(nowMs, before.writtenAtMs)) return;
   const list: z.input<typeof listSchema> = {
     format: FORMAT,
     ...(service === null ? {} : { service }),
