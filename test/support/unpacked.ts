@@ -61,8 +61,6 @@ export async function unpackZip(
     const finished = await finishArchive({ id, stop }, () => {});
     if (finished.kind === 'lost') return { ...finished, files: {} };
     const files = await filesIn(tree);
-    // The directory alone tells that an entry is a link: a file may have been made, which is removed later.
-    for (const { path } of finished.skipped) delete files[path];
     return { ...finished, entries: alike(finished), files };
   } finally {
     await abandonArchive({ id });

@@ -5,6 +5,7 @@ import { callError } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { METHODS, type ZipEntry } from '../../lib/zip/directory.ts';
 import { EntryFile, type EntryOutcome } from '../file-work/entry-file.ts';
+import { dropFiles } from '../file-work/trees.ts';
 import type { StopFlag } from '../file-work/walk.ts';
 import type { SkippedEntry } from '../store/manifest.ts';
 import { Arrival, type ArrivalOptions, type EntryResult, isAsKnown, type Tail } from './arrival.ts';
@@ -75,8 +76,8 @@ export function feedArchive(
 }
 
 /**
- * Compares an archive that has come with its directory, and unpacks the entries that were kept. Files may be there of entries that are
- * no files: the directory alone says that an entry is a link.
+ * Compares an archive that has come with its directory, and unpacks the entries that were kept. Files that were made of entries that
+ * are none are removed: the directory alone says that an entry is a link or a folder.
  * @param onBytes receives the number of bytes that are unpacked, of entries that were kept
  * @throws MirrorError `archive.damaged`, `archive.refused`, `disk.*`; Error where it is to stop
  */
@@ -118,11 +119,15 @@ async function finish(
   if (tail === null || placed === null) return LOST;
   const entries: UnpackedEntry[] = [];
   const skipped: SkippedEntry[] = [];
+  const dropped: string[] = [];
   for (const each of placed) {
     const { entry, verdict } = each;
-    if (verdict.kind === 'skip') skipped.push({ path: verdict.path, reason: verdict.reason });
-    if (verdict.kind !== 'file') continue;
     const came = arrival.entries.get(entry.headerOffset);
+    if (verdict.kind === 'skip') skipped.push({ path: verdict.path, reason: verdict.reason });
+    if (verdict.kind !== 'file') {
+      if ((await came?.outcome)?.kind === 'written') dropped.push(verdict.path);
+      continue;
+    }
     const result = came ?? (await unpackKept(arrival, tail, options, stop, each));
     if (came === undefined) onBytes(entry.sizeBytes);
     const { outcome } = result;
@@ -131,6 +136,7 @@ async function finish(
     if (unpacked === null) return LOST;
     entries.push(unpacked);
   }
+  dropFiles(options.tree, dropped);
   return { kind: 'unpacked', entries, skipped };
 }
 

@@ -90,14 +90,19 @@ export interface PlaceRequest {
 
 /** @throws Error of the disk */
 export function placeFiles({ tree, dropped, unwrapped, paths, timesMs }: PlaceRequest): void {
-  for (const path of dropped) {
-    rmSync(`${tree}/${path}`, { force: true });
-    removeEmptyFolders(tree, path);
-  }
+  dropFiles(tree, dropped);
   if (unwrapped !== null) unwrap(tree, unwrapped.folder, unwrapped.aside);
   for (const [index, path] of paths.entries()) {
     const seconds = (timesMs[index] ?? 0) / 1000;
     utimesSync(`${tree}/${path}`, seconds, seconds);
+  }
+}
+
+/** Removes files of a tree, with the folders that only they were in. @throws Error of the disk */
+export function dropFiles(tree: string, paths: readonly string[]): void {
+  for (const path of paths) {
+    rmSync(`${tree}/${path}`, { force: true });
+    removeEmptyFolders(tree, path);
   }
 }
 

@@ -213,8 +213,7 @@ async function placeAll(
   const unneeded = archive.entries.filter(
     ({ content }, index) => content.kind === 'written' && outcomes[index]?.kind === 'kept',
   );
-  // The directory alone says that an entry is a link: the file with its text was made.
-  const dropped = [...unneeded, ...archive.skipped].map(({ path }) => path);
+  const dropped = unneeded.map(({ path }) => path);
   const unwrapped =
     strip === '' ? null : { folder: strip.slice(0, -1), aside: join(stage.folder, STAGED.aside) };
   const late = outcomes.filter(({ kind, file, timeMs }) => kind !== 'kept' && timeMs !== file.mtimeMs);

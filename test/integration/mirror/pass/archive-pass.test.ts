@@ -169,6 +169,22 @@ it('a link is left out, named in the manifest and in the log, and not followed',
   expect(await readdir(outside)).toStrictEqual(['kept']);
 });
 
+it.each(['folder', 'y/folder'])(
+  'an entry that the directory alone calls a folder makes no file: %s',
+  async (name) => {
+    const { service, mirror } = await startPair();
+    service.addRepository('Accounting', { 'a.xlsx': 'a', 'x/b.xlsx': 'b' });
+    const body = rawZip([
+      { name: 'a.xlsx', data: 'a' },
+      { name: 'x/b.xlsx', data: 'b' },
+      { name, data: '', mode: 0o040755 },
+    ]);
+    service.fault = (path) => (path.includes('/contents') ? { kind: 'body', body } : null);
+    await mirror.pass();
+    await mirror.expectExact();
+  },
+);
+
 it('a link in an archive with one leading folder is named without that folder', async () => {
   const { mirror, give } = await situation();
   give(
