@@ -249,7 +249,7 @@ function redirectTarget(
 /** A redirect is followed inside the service's origin, and only to the generation whose credential is on the way. */
 function mayFollow(url: URL, base: URL, generation: Generation): boolean {
   if (url.origin !== base.origin) return false;
-  const isV1 = url.pathname.startsWith(`${base.pathname.replace(/\/$/, '')}/v1/`);
+  const isV1 = `${url.pathname}/`.startsWith(`${base.pathname.replace(/\/$/, '')}/v1/`);
   return isV1 === (generation === 'v1');
 }
 

@@ -95,6 +95,12 @@ describe('a redirect', () => {
     await mirror.failure();
     expect(service.credentialFaults()).toStrictEqual([]);
   });
+
+  it('never takes the key of the current API to the root of v1', async () => {
+    const { service, mirror } = await seeded();
+    service.fault = (path) => (path === '/api/repos' ? { kind: 'redirect', to: '/api/v1' } : null);
+    expect(await mirror.failure()).toMatchObject({ code: 'service.redirected' });
+  });
 });
 
 describe('the next page', () => {
