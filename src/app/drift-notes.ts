@@ -1,5 +1,6 @@
 import { toMirrorError } from '../lib/errors/errors.ts';
 import { tolerateStateFailure } from '../mirror/pass/record.ts';
+import type { Published } from '../mirror/plan/published.ts';
 import type { DriftNote, TargetRecord } from '../mirror/plan/record.ts';
 import type { State } from '../mirror/state/state.ts';
 import { keepDirectoryId } from '../mirror/store/directory.ts';
@@ -7,7 +8,7 @@ import type { MirrorStore } from '../mirror/store/disk.ts';
 import { publishedManifest } from '../mirror/store/inventory.ts';
 import { type Difference, summariseDrift } from '../mirror/store/verify/drift.ts';
 import { findDrift } from '../mirror/store/verify/examine.ts';
-import { branchSegment } from '../mirror/upstream/listing.ts';
+import { targetKey } from '../mirror/upstream/listing.ts';
 
 /** Where trees are looked at, and where notes about them are kept. */
 interface DriftParts {
@@ -79,10 +80,15 @@ async function differencesAt(store: MirrorStore, path: string): Promise<readonly
   }
 }
 
-/** The notes in records, by the path of their target. */
-export function driftNotesIn(records: ReadonlyMap<string, TargetRecord>): Map<string, DriftNote> {
+/** The notes in records about published trees, by their paths: a branch does not tell the path of its tree where two have like names. */
+export function driftNotesIn(
+  records: ReadonlyMap<string, TargetRecord>,
+  published: readonly Pick<Published, 'path' | 'repository' | 'branch'>[],
+): Map<string, DriftNote> {
   const notes = new Map<string, DriftNote>();
-  for (const { target, repository, drift } of records.values())
-    if (drift !== null) notes.set(`${repository}/${branchSegment(target.branch)}`, drift);
+  for (const { path, repository, branch } of published) {
+    const drift = records.get(targetKey({ repositoryId: repository.id, branch }))?.drift ?? null;
+    if (drift !== null) notes.set(path, drift);
+  }
   return notes;
 }

@@ -5,11 +5,13 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { z } from 'zod';
+import { driftNotesIn } from '../../src/app/drift-notes.ts';
 import { type Mirror, openMirror } from '../../src/app/open-mirror.ts';
 import { loadSettings } from '../../src/config/load.ts';
 import type { SettingsFor } from '../../src/config/schema.ts';
 import { MirrorError } from '../../src/lib/errors/errors.ts';
 import type { Trigger } from '../../src/mirror/pass/events.ts';
+import type { DriftNote } from '../../src/mirror/plan/record.ts';
 import type { EventName, MirrorEvent } from '../../src/app/events.ts';
 import type { EndedResult } from '../../src/mirror/pass/execution.ts';
 import type { PullQueue } from '../../src/mirror/pass/queue.ts';
@@ -305,6 +307,12 @@ export async function startPair(
   const mirror = await MirrorHarness.open(service, settings);
   onTestFinished(() => mirror.close());
   return { service, mirror };
+}
+
+/** What is noted of trees that differ from their manifests, by their paths. */
+export async function driftNotesOf({ context }: MirrorHarness): Promise<Map<string, DriftNote>> {
+  const { published } = await context.store.inventory.read();
+  return driftNotesIn(await context.state.records(), published);
 }
 
 /** What became of each target, by its path. */

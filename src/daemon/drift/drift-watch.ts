@@ -43,7 +43,8 @@ export async function startDriftWatch(
       close: () => Promise.resolve(),
     };
   const { store, state } = mirror;
-  const notes = driftNotesIn(await tolerateStateFailure(state.records, new Map()));
+  const { published } = await store.inventory.read();
+  const notes = driftNotesIn(await tolerateStateFailure(state.records, new Map()), published);
   const onUnseen = (error: unknown): void => emit({ name: 'drift.unwatched', ...eventFailure(error) });
   let repairNow = nothing;
   const reporter = createReporter(drift === 'repair' ? () => repairNow() : null, notes, mirror, emit);

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { driftNotesIn, noteForRepair } from '../../../src/app/drift-notes.ts';
-import { startPair } from '../../support/mirror-harness.ts';
+import { noteForRepair } from '../../../src/app/drift-notes.ts';
+import { driftNotesOf, startPair } from '../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 /** A script in a folder of its own, which it can write to as "$LOG". */
@@ -141,7 +141,7 @@ describe('the command before publishing', () => {
     await mirror.pass();
     service.write(plan, 'main', 'a.xlsx', 'a2');
     expect(await mirror.results()).toMatchObject({ 'Plan/main': { outcome: 'failed', code } });
-    expect([...driftNotesIn(await mirror.context.state.records()).keys()]).toEqual(['Plan/main']);
+    expect([...(await driftNotesOf(mirror)).keys()]).toEqual(['Plan/main']);
     expect(mirror.eventsOf('target.drifted')).toMatchObject([
       { target: 'Plan/main', modified: 1, first: 'b.xlsx' },
     ]);
@@ -157,7 +157,7 @@ describe('the command before publishing', () => {
     await mirror.pass();
     service.write(plan, 'main', 'a.xlsx', 'a2');
     expect(await mirror.results()).toMatchObject({ 'Plan/main': { code: 'hook.failed' } });
-    expect(driftNotesIn(await mirror.context.state.records()).size).toBe(0);
+    expect((await driftNotesOf(mirror)).size).toBe(0);
   });
 
   it('is stopped when the pass is abandoned, and leaves nothing behind', async () => {

@@ -10,11 +10,12 @@ import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
 import { bindNativeCalls } from '../../../../src/lib/native/file-calls.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
 import { acquireLease, releaseLease } from '../../../../src/mirror/store/leases/acquire.ts';
-import { driftNotesIn, noteForRepair } from '../../../../src/app/drift-notes.ts';
+import { noteForRepair } from '../../../../src/app/drift-notes.ts';
 import type { FakeRepository, FakeService } from '../../../support/fake-service.ts';
 import {
   type MirrorHarness,
   type PassOptions,
+  driftNotesOf,
   resultsOf,
   startPair,
   treeOf,
@@ -272,9 +273,7 @@ describe('a slow pull', () => {
     const pair = await SlowPair.start();
     await pair.release();
     await pair.pass();
-    const noted = async (): Promise<string[]> => [
-      ...driftNotesIn(await pair.mirror.context.state.records()).keys(),
-    ];
+    const noted = async (): Promise<string[]> => [...(await driftNotesOf(pair.mirror)).keys()];
     await noteForRepair(pair.mirror.context, 'Slow/main', [], 0);
     pair.hold();
     await pair.pass();
@@ -394,7 +393,7 @@ describe('a slow pull whose target', () => {
     expect(resultsOf(await pair.pass())).toMatchObject({ 'Renamed/main': { reason: 'drift' } });
     await pair.release();
     await pair.mirror.expectExact();
-    expect(driftNotesIn(await pair.mirror.context.state.records()).size).toBe(0);
+    expect((await driftNotesOf(pair.mirror)).size).toBe(0);
   });
 
   it('is seen by the guard with all others', async () => {
