@@ -125,9 +125,10 @@ function decideBranchGone(candidate: Candidate, record: TargetRecord, input: Pla
   if (!isDue) return null;
   const isApprovedNow = isApproved(approvals, candidate.target, { subject: 'target', digest: null });
   if (held !== null && nowMs >= held.nextLookAtMs && !isApprovedNow) return null;
-  return isRestored(candidate.published, record, approvals)
-    ? holdRestored(candidate, input)
-    : { ...common(candidate), moveFrom: null, kind: 'retire', reason: 'branch-gone' };
+  if (isRestored(candidate.published, record, approvals)) return holdRestored(candidate, input);
+  // It leaves from where it stands: that of a renamed repository need not move first.
+  const path = candidate.published?.path ?? candidate.path;
+  return { ...common(candidate), path, moveFrom: null, kind: 'retire', reason: 'branch-gone' };
 }
 
 /** On a disk of its own a tree that another instance mirrors stays until a person lets it go. */

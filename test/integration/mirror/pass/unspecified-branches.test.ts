@@ -145,6 +145,19 @@ describe('a branch that is gone', () => {
     },
   );
 
+  it('leaves from where its tree stands when its repository is given another name in the same moment', async () => {
+    const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '2' });
+    const repository = service.addRepository('Plan', { 'a.xlsx': 'a' });
+    service.write(repository, 'dev', 'b.xlsx', 'b');
+    await mirror.pass();
+    repository.branches.delete('dev');
+    await mirror.pass();
+    service.renameRepository(repository, 'Renamed');
+    await mirror.pass();
+    await mirror.expectExact();
+    expect(mirror.eventsOf('target.retired')).toMatchObject([{ target: 'Plan/dev', reason: 'branch-gone' }]);
+  });
+
   it('stays when it comes back in time, and has to be missed anew', async () => {
     const { service, mirror } = await startPair();
     const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
