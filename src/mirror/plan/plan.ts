@@ -267,6 +267,8 @@ function answersByWorkbook(
     published?.settled === true &&
     reason === 'versions-changed' &&
     listing.workbooksComplete &&
+    // An old list proves old files: of single ones it is not told that they are older than what is published.
+    listing.cached === null &&
     target.branch !== HEAD_BRANCH;
   if (!isPlain || policy.content === 'all') return 'no';
   if (policy.content === 'workbooks') return 'yes';

@@ -117,6 +117,21 @@ describe('a new version in a drag-and-drop repository', () => {
     await mirror.expectExact();
   });
 
+  it('does not bring an old state back that a cache has of the list and of the file', async () => {
+    const { service, mirror, repository } = await mirrored('Accounting', { digests: true });
+    const { files = new Map(), versions = new Map() } = repository.branches.get('main') ?? {};
+    const [oldFiles, oldVersions] = [new Map(files), new Map(versions)];
+    service.write(repository, 'main', 'a.xlsx', workbook('new'));
+    await mirror.pass();
+    const trees = service.expectedTrees();
+    const published = Object.fromEntries(Object.entries(trees).map(([path, tree]) => [path, new Map(tree)]));
+    for (const [path, bytes] of oldFiles) files.set(path, bytes);
+    for (const [path, version] of oldVersions) versions.set(path, version);
+    service.knobs.headers = { age: '3600' };
+    expect(await mirror.results()).toMatchObject({ 'Accounting/main': { code: 'contents.contradicted' } });
+    await mirror.expectExact(published);
+  });
+
   it.each([
     ['deleted', []],
     ['deleted with its folder', [], ['sub/large.xlsx']],
