@@ -68,6 +68,7 @@ export function listing(fields: Partial<Listing> = {}): Listing {
     workbooks: [],
     unread: { repositories: new Set(), isAnywhere: false },
     workbooksComplete: true,
+    workbooksAtOnce: true,
     problems: [],
     ...fields,
   };

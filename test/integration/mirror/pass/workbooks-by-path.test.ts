@@ -117,6 +117,18 @@ describe('a new version in a drag-and-drop repository', () => {
     await mirror.expectExact();
   });
 
+  it('is pulled with the whole contents where a page of the list is older than the next one', async () => {
+    const { service, mirror, repository } = await mirrored('Accounting', { digests: true, pageSize: 2 });
+    service.knobs.afterPage = () => {
+      service.knobs.afterPage = null;
+      for (const path of ['a.xlsx', 'sub/large.xlsx'])
+        service.write(repository, 'main', path, workbook(`new ${path}`));
+    };
+    await mirror.pass();
+    expect(pathsAskedFor(service)).toStrictEqual(['sub/large.xlsx', '']);
+    await mirror.expectExact();
+  });
+
   it('does not bring an old state back that a cache has of the list and of the file', async () => {
     const { service, mirror, repository } = await mirrored('Accounting', { digests: true });
     const { files = new Map(), versions = new Map() } = repository.branches.get('main') ?? {};
