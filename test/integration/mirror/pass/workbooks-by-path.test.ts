@@ -129,6 +129,18 @@ describe('a new version in a drag-and-drop repository', () => {
     await mirror.expectExact();
   });
 
+  it('is pulled with the whole contents where another one that changed still has its old bytes', async () => {
+    const { service, mirror, repository } = await mirrored('Accounting');
+    const old = new Map(repository.branches.get('main')?.files);
+    for (const path of ['a.xlsx', 'b.xlsx']) service.write(repository, 'main', path, workbook(`new ${path}`));
+    // One of two replicas lags behind.
+    let asked = 0;
+    service.knobs.contentsOf = () => ((asked += 1) === 2 ? old : undefined);
+    await mirror.pass();
+    expect(pathsAskedFor(service).sort()).toStrictEqual(['', 'a.xlsx', 'b.xlsx']);
+    await mirror.expectExact();
+  });
+
   it('does not bring an old state back that a cache has of the list and of the file', async () => {
     const { service, mirror, repository } = await mirrored('Accounting', { digests: true });
     const { files = new Map(), versions = new Map() } = repository.branches.get('main') ?? {};
