@@ -1,7 +1,6 @@
 import { toMirrorError } from '../lib/errors/errors.ts';
 import { tolerateStateFailure } from '../mirror/pass/record.ts';
-import type { Published } from '../mirror/plan/published.ts';
-import type { DriftNote, TargetRecord } from '../mirror/plan/record.ts';
+import type { DriftNote, Published, TargetRecord } from '../mirror/plan/record.ts';
 import type { State } from '../mirror/state/state.ts';
 import { keepDirectoryId } from '../mirror/store/directory.ts';
 import type { MirrorStore } from '../mirror/store/disk.ts';

@@ -68,7 +68,6 @@ export function listing(fields: Partial<Listing> = {}): Listing {
     workbooks: [],
     unread: { repositories: new Set(), isAnywhere: false },
     workbooksComplete: true,
-    workbooksAtOnce: true,
     problems: [],
     ...fields,
   };

@@ -239,7 +239,7 @@ function queuePulls(
 
 /** Makes a function that gives the facts about the repository of an action. */
 export function repositoryFacts(
-  { repositories, workbooks, workbooksAtOnce, takenAtMs }: Listing,
+  { repositories, workbooks, takenAtMs }: Listing,
   plan: readonly Action[],
 ): (action: Action) => RepositoryFacts {
   const byId = new Map(repositories.map((repository) => [repository.id, repository]));
@@ -251,7 +251,6 @@ export function repositoryFacts(
     return {
       repository,
       rows: rows === null ? null : (rows.get(repository.fullName)?.all ?? []),
-      rowsAtOnce: workbooksAtOnce,
       branches: branches.get(repository.id) ?? [],
       listedAtMs: takenAtMs,
     };

@@ -122,8 +122,6 @@ export interface RepositoryFacts {
   readonly repository: Repository;
   /** Rows of the whole repository; null where the service has no list of workbooks. */
   readonly rows: readonly WorkbookRow[] | null;
-  /** Whether the rows are of one moment: one answer gave them. */
-  readonly rowsAtOnce: boolean;
   /** The branches of the repository that the plan knows of. */
   readonly branches: readonly string[];
   /** When the service was asked for its lists. Milliseconds since the epoch. */

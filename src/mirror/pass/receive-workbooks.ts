@@ -18,7 +18,7 @@ const FILES_AT_ONCE = 4;
 
 /**
  * The new state from what is published and the workbooks that changed, each by its path, if together they are one state that the
- * service had: the digests of a list of one page prove it, or a list that is read after the last workbook and shows the same versions.
+ * service had: a list that is read after the last workbook shows the same versions.
  * @returns null where the whole contents are needed
  */
 export async function receiveWorkbooks(
@@ -56,9 +56,7 @@ async function receiveChanges(
   if (hasOld && changed.length + gone.length > 1) return null;
   const left = [...received.keys(), ...known.keys()].find((path) => !gone.includes(path));
   if (gone.length > 0 && !(await areGone(reception, gone, left))) return null;
-  const isProven =
-    reception.rowsAtOnce && gone.length === 0 && changed.every(({ sha256 }) => sha256 !== undefined);
-  return isProven || (await isListedStill(reception)) ? received : null;
+  return (await isListedStill(reception)) ? received : null;
 }
 
 /** The published state with the files that were received, and without those that are gone. */

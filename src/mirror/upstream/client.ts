@@ -137,7 +137,6 @@ function combine(
     workbooks: joined?.rows ?? null,
     unread: unreadRows(repositories, workbooks),
     workbooksComplete: workbooks?.isComplete ?? false,
-    workbooksAtOnce: workbooks?.isOneAnswer ?? false,
     problems: [
       ...repositories.problems,
       ...(workbooks?.problems ?? []),

@@ -70,8 +70,6 @@ export interface Listing {
   readonly unread: UnreadRows;
   /** False when pages shifted, counts disagreed or rows could not be understood: absence then proves nothing. */
   readonly workbooksComplete: boolean;
-  /** Whether one answer gave that list: the pages of several may be of several moments. */
-  readonly workbooksAtOnce: boolean;
   /** Faults of the answers, a sentence each. */
   readonly problems: readonly string[];
 }

@@ -23,8 +23,6 @@ export interface WorkbookList {
   readonly malformed: readonly MalformedRow[];
   /** False when absence from it proves nothing. */
   readonly isComplete: boolean;
-  /** Whether it is a single page. */
-  readonly isOneAnswer: boolean;
   readonly problems: readonly string[];
   /** The oldest of its pages that a cache gave; null where none did. */
   readonly cached: Cached | null;
@@ -91,7 +89,6 @@ function listOf({ rows, pages, malformed }: Reading, doubt: string | null): Work
     rows,
     malformed,
     isComplete: doubt === null && malformed.length === 0,
-    isOneAnswer: pages.length === 1,
     problems: [
       ...malformedSentences('workbooks', malformed, consequenceOf),
       ...(doubt === null ? [] : [`in the list of workbooks ${doubt}`]),
