@@ -41,11 +41,12 @@ export async function executePlan(
   const noteLease = leaseNoter(context.emit);
   const execution: Execution = { context, policy, listing, ...planned, signal, noteLease };
   await callOffUnwanted(execution);
-  const { done, untouched, pulls } = await doWithoutContents(execution);
+  const { done, unmoved, untouched, pulls } = await doWithoutContents(execution);
   const pulled = await pullAll(execution, pulls);
   const retired: EndedResult[] = [];
   const counting: EndedResult[] = [];
-  for (const action of dueRetirements(execution.plan, [...untouched, ...pulled])) {
+  const due = execution.plan.filter((action) => !unmoved.has(action));
+  for (const action of dueRetirements(due, [...untouched, ...pulled])) {
     const result = await retire(execution, action);
     retired.push(result);
     // A duplicate shares its record and approval with the tree that counts, so nothing is remembered of it, also where a lease holds it.
@@ -84,23 +85,28 @@ const KEEPS_PLACE: ReadonlySet<ActionResult['outcome']['kind']> = new Set(['fail
 /** Carries out actions that need no contents, and gives the pulls that are left. */
 async function doWithoutContents(execution: Execution): Promise<{
   readonly done: readonly EndedResult[];
+  /** Actions of which the tree could not be moved to where they expect it. */
+  readonly unmoved: ReadonlySet<Action>;
   /** Targets of which a pull of an earlier pass goes on. */
   readonly untouched: readonly ActionResult[];
   readonly pulls: readonly PullAction[];
 }> {
   const done: EndedResult[] = [];
+  const unmoved = new Set<Action>();
   const untouched: ActionResult[] = [];
   const pulls: PullAction[] = [];
   for (const action of execution.plan) {
     const obstacle = action.moveFrom === null ? null : await moveTarget(execution, action, action.moveFrom);
-    if (obstacle !== null) done.push(obstacle);
-    else if (action.kind === 'keep') done.push(resultOf(action, { kind: 'kept' }));
+    if (obstacle !== null) {
+      unmoved.add(action);
+      done.push(obstacle);
+    } else if (action.kind === 'keep') done.push(resultOf(action, { kind: 'kept' }));
     else if (isStillPulling(action)) untouched.push(unfinishedResult(execution, action));
     else if (action.kind === 'hold') done.push(resultOf(action, outcomeOfHold(action)));
     else if (action.kind === 'pull') pulls.push(action);
   }
   await recordAll(execution, done);
-  return { done, untouched, pulls };
+  return { done, unmoved, untouched, pulls };
 }
 
 function outcomeOfHold({ guarded, missing, fingerprint }: HoldAction): Outcome {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
+import { acquireLease, releaseLease } from '../../../../src/mirror/store/leases/acquire.ts';
 import { startPair, treeOf } from '../../../support/mirror-harness.ts';
 
 describe('one row a branch, or one row in all', () => {
@@ -156,6 +157,23 @@ describe('a branch that is gone', () => {
     await mirror.pass();
     await mirror.expectExact();
     expect(mirror.eventsOf('target.retired')).toMatchObject([{ target: 'Plan/dev', reason: 'branch-gone' }]);
+  });
+
+  it('waits for a lease as HEAD that gave way, whose repository is given another name meanwhile', async () => {
+    const { service, mirror } = await startPair();
+    const repository = service.addRepository('Plan', { 'readme.txt': 'r' });
+    await mirror.pass();
+    service.write(repository, 'main', 'a.xlsx', 'a');
+    await mirror.pass();
+    service.renameRepository(repository, 'Renamed');
+    const { layout, native } = mirror.context.store;
+    const request = { holder: 'a backup', durationMs: 60_000, signal: AbortSignal.timeout(20_000) };
+    const { lease } = await acquireLease(layout, native, request, Date.now);
+    const { results } = await mirror.pass();
+    expect(results.map(({ outcome }) => outcome.kind)).toStrictEqual(['held', 'held']);
+    await releaseLease(layout, lease.id);
+    await mirror.pass();
+    await mirror.expectExact();
   });
 
   it('stays when it comes back in time, and has to be missed anew', async () => {
