@@ -20,24 +20,29 @@ interface DriftParts {
  * note, and one that cannot be saved is lost: the next look at the tree finds again that it differs.
  * @param path of the target, as below `mirror/`
  * @param note null where the tree is right
+ * @returns whether the record says so now, or there is none to say it
  * @throws MirrorError `disk.failed`
  */
 export async function noteDrift(
   { store, state }: DriftParts,
   path: string,
   note: DriftNote | null,
-): Promise<void> {
+): Promise<boolean> {
   const manifest = await publishedManifest(store.layout, path);
-  if (manifest === null) return;
+  if (manifest === null) return true;
   const { repository, branch } = manifest;
   const target = { repositoryId: repository.id, branch };
-  await tolerateStateFailure(() => state.saveDrift(target, path, note), undefined);
+  const save = async (): Promise<boolean> => {
+    await state.saveDrift(target, path, note);
+    return true;
+  };
+  return tolerateStateFailure(save, false);
 }
 
 /**
  * Compares all trees of a directory that was copied or restored with their manifests, notes those that differ for the next pass to repair,
  * and only then gives the directory its id: a backup that was taken while something was published may hold a tree and a manifest that do not
- * belong together.
+ * belong together. Where a note cannot be saved the directory stays without an id, and the next opening compares again.
  * @param onScanned receives the progress
  * @throws MirrorError `directory.*`, `disk.*`
  */
@@ -49,22 +54,23 @@ export async function noteRestored(
   const { store } = parts;
   if (!store.isNew) return;
   const { published } = await store.inventory.read();
+  let areNoted = true;
   for (const [index, { path }] of published.entries()) {
     onScanned(index, published.length);
     const differences = await differencesAt(store, path);
-    if (differences.length > 0) await noteForRepair(parts, path, differences, nowMs);
+    if (differences.length > 0) areNoted = (await noteForRepair(parts, path, differences, nowMs)) && areNoted;
   }
   if (published.length > 0) onScanned(published.length, published.length);
-  await keepDirectoryId(store);
+  if (areNoted) await keepDirectoryId(store);
 }
 
-/** Notes that the next pass is to repair a tree. @throws MirrorError `disk.failed` */
+/** Notes that the next pass is to repair a tree. @returns as {@link noteDrift} @throws MirrorError `disk.failed` */
 export function noteForRepair(
   parts: DriftParts,
   path: string,
   differences: readonly Difference[],
   nowMs: number,
-): Promise<void> {
+): Promise<boolean> {
   return noteDrift(parts, path, { ...summariseDrift(differences), sinceMs: nowMs, needsRepair: true });
 }
 

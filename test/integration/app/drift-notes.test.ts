@@ -1,5 +1,8 @@
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { noteForRepair } from '../../../src/app/drift-notes.ts';
+import { noteForRepair, noteRestored } from '../../../src/app/drift-notes.ts';
+import { knownDirectoryId } from '../../../src/mirror/store/directory.ts';
 import { driftNotesOf, startPair } from '../../support/mirror-harness.ts';
 
 it('are found by the paths of their trees, also of two branches that differ in case alone', async () => {
@@ -11,4 +14,23 @@ it('are found by the paths of their trees, also of two branches that differ in c
   expect(targets).toEqual(['Plan/Main', expect.stringMatching(/^Plan\/main~/)]);
   for (const path of targets) await noteForRepair(mirror.context, path, [], Date.now());
   expect([...(await driftNotesOf(mirror)).keys()].sort()).toEqual(targets);
+});
+
+it('of a restored directory are looked for again where they could not be saved', async () => {
+  const { service, mirror } = await startPair();
+  service.addRepository('Plan', { 'a.xlsx': 'a' });
+  await mirror.pass();
+  const file = join(mirror.directory, 'mirror/Plan/main/a.xlsx');
+  await rm(file);
+  await writeFile(file, 'of another moment');
+  const { layout } = mirror.context.store;
+  await rm(join(layout.internal, 'directory-id'));
+  const store = { ...mirror.context.store, isNew: true };
+  const state = { saveDrift: () => Promise.reject(new Error('The state cache is away.')) };
+  await noteRestored({ store, state }, Date.now(), () => {});
+  expect(await knownDirectoryId(layout)).toBeNull();
+  await mirror.restart();
+  expect(await knownDirectoryId(layout)).not.toBeNull();
+  await mirror.pass();
+  await mirror.expectExact();
 });
