@@ -24,7 +24,7 @@ describe('diff --upstream', () => {
       };
       const repository = service.addRepository('Accounting', { 'a.xlsx': 'one', 'b.xlsx': 'two' });
       expect((await run(['sync'], settings)).exitCode).toBe(0);
-      service.remove(repository, 'main', 'a.xlsx');
+      service.write(repository, 'main', 'a.xlsx', 'another');
       service.fault = (path) => (path.includes('/contents') ? { kind: 'stall', after: 10 } : null);
       const { child, ended } = start(['diff', 'Accounting/main', '--upstream', '--json'], settings);
       await vi.waitFor(async () => {
