@@ -297,7 +297,9 @@ describe('a mirror of a replica', () => {
     while (editing.isRunning || exact === 0) {
       const { exitCode } = await run(['sync'], b);
       codes.add(exitCode);
-      if (exitCode === 0) exact += 1;
+      // Where every workbook changed while the original read it, their versions are not known for a pass, and a new replica lists none.
+      const isThere = (await readdir(join(folder, 'b/mirror'))).length > 0;
+      if (exitCode === 0 && isThere) exact += 1;
       if (exact > 0) await expectState();
     }
     await edits;
