@@ -20,7 +20,7 @@ interface DriftParts {
  * note, and one that cannot be saved is lost: the next look at the tree finds again that it differs.
  * @param path of the target, as below `mirror/`
  * @param note null where the tree is right
- * @returns whether the record says so now, or there is none to say it
+ * @returns false where the note could not be saved
  * @throws MirrorError `disk.failed`
  */
 export async function noteDrift(

@@ -49,7 +49,7 @@ export function readLocalHeader(
 
 /**
  * The length of a local header, by its fixed part.
- * @returns null where it is none
+ * @returns null where no local header is there
  */
 export function localHeaderBytes(bytes: Buffer, at: number): number | null {
   if (bytes.readUInt32LE(at) !== LOCAL_SIGNATURE) return null;

@@ -195,7 +195,7 @@ function hasDescriptor(entry: ZipEntry, header: LocalHeader): boolean {
   return ((header.flags | entry.flags) & DESCRIPTOR_FLAG) !== 0;
 }
 
-/** Of what follows a great entry nothing is at hand: reading ahead from before it would be in vain. */
+/** The next header lies behind a large entry: to read ahead would bring nothing but its content. */
 function aheadFor({ compressedBytes }: ZipEntry): number {
   return compressedBytes < AHEAD_BYTES / 4 ? AHEAD_BYTES : HEADER_BYTES;
 }

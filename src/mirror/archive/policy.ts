@@ -107,7 +107,7 @@ export function maxNameBytes({ maxEntries }: ArchiveLimits): number {
   return Math.max(LEAST_NAME_BYTES, maxEntries * NAME_BYTES_PER_ENTRY);
 }
 
-/** The facts that the policy goes by. */
+/** The facts on which the policy decides. */
 export type RawEntry = Pick<
   ZipEntry,
   'name' | 'isDecodable' | 'unixMode' | 'flags' | 'compressionMethod' | 'sizeBytes'
@@ -195,7 +195,7 @@ export interface TreeEntry {
 /** A name in a folder, and what it is of. Deep names would take memory by the square of their depth if each were a whole path. */
 interface Name {
   readonly kind: TreeEntry['kind'];
-  /** The names in it, by their segments; null while there is none. */
+  /** The names in it, by their segments; null for a file, and for a folder without any. */
   names: Map<string, Name> | null;
   /** The first segment of each form in it. */
   forms: Map<string, string> | null;

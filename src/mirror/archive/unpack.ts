@@ -76,8 +76,8 @@ export function feedArchive(
 }
 
 /**
- * Compares an archive that has come with its directory, and unpacks the entries that were kept. Files that were made of entries that
- * are none are removed: the directory alone says that an entry is a link or a folder.
+ * Compares an archive that has come with its directory, and unpacks the entries that were kept. Files that were made of links and
+ * folders are removed: the directory alone says that an entry is one of these.
  * @param onBytes receives the number of bytes that are unpacked, of entries that were kept
  * @throws MirrorError `archive.damaged`, `archive.refused`, `disk.*`; Error where it is to stop
  */

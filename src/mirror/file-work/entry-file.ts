@@ -21,7 +21,7 @@ export interface KnownContent {
   readonly sha256: string;
 }
 
-/** What became of the content of an entry. */
+/** The outcome for the content of an entry. */
 export type EntryOutcome =
   | {
       readonly kind: 'written';

@@ -40,7 +40,7 @@ class Thread {
   #end: Error | null = null;
 
   constructor() {
-    // What was loaded into the program, such as an instrumentation, has nothing to do in them.
+    // Threads go without the flags of the program: those may load an instrumentation.
     this.#worker = new Worker(PROGRAM, { execArgv: [] });
     this.#worker.on('message', (answer: Answer) => this.#take(answer));
     this.#worker.once('error', (cause: Error) => this.#fail(cause));

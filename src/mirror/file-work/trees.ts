@@ -31,7 +31,7 @@ export interface LinkRequest {
   readonly to: string;
   /** Paths below both. Folders are made. */
   readonly paths: readonly string[];
-  /** The facts of each of these files as they should be; null where nobody asks. */
+  /** The facts that each file should have; null where only its presence counts. */
   readonly facts: FileFacts | null;
 }
 

@@ -143,7 +143,7 @@ function renamed(manifest: Manifest, repository: Action['repository']): Manifest
   return { ...manifest, repository: { ...manifest.repository, id, name, fullName, url }, files };
 }
 
-/** Moves a tree out of the mirror, unless another repository's stands in its place by now, or its branch is back. */
+/** Moves a tree out of the mirror, unless the tree of another repository has its place now, or its branch is back. */
 async function retire(execution: Execution, action: RetireAction): Promise<EndedResult> {
   const { context, approvals, signal } = execution;
   const { path, target, reason } = action;
@@ -203,7 +203,7 @@ function keyOf({ target }: Action): string {
 
 /** The result of a pull that goes on, or waits for a place. */
 function unfinishedResult({ context }: Pick<Execution, 'context'>, action: Action): ActionResult {
-  // One that went on when the plan was made may have ended meanwhile.
+  // A pull that went on when the plan was made may have ended since.
   const hasBegun = action.reason === 'still-pulling' || context.queue.running().has(keyOf(action));
   return { action, outcome: { kind: 'unfinished', hasBegun }, downloadedBytes: 0, changedFiles: 0 };
 }

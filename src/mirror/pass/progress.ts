@@ -17,7 +17,7 @@ export interface PullProgress extends Amount {
   readonly startedAtMs: number;
   /** Bytes that came from the service so far, in all phases. */
   readonly downloadedBytes: number;
-  /** Time that the phase still takes at this speed, in milliseconds; null where that cannot be told. */
+  /** Time that the phase still takes at this speed, in milliseconds; null where it is not known. */
   readonly leftMs: number | null;
 }
 

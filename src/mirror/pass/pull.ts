@@ -48,7 +48,7 @@ export async function pullTarget(pull: Pull): Promise<Pulled> {
   const { context, action, signal, meter } = pull;
   try {
     signal.throwIfAborted();
-    // What a lease would keep from being published is not downloaded.
+    // A lease would keep the new state from being published: it is not downloaded.
     const lease = PULL_REASONS[action.reason].mayChangeNothing
       ? null
       : lastLease(await blockingLeases(context.store.layout, context.now()));

@@ -60,7 +60,7 @@ function rowsToReport(reported: ReportedFailures, rows: readonly WorkbookRow[]):
   return rows.filter((row) => row.failure > 0 || ids.has(row.id));
 }
 
-/** The workbook of a key of {@link ReportedFailures}; null where it is none. */
+/** The workbook of a key of {@link ReportedFailures}; null for a key of another form. */
 function workbookIn(key: string): string | null {
   try {
     const parts: unknown = JSON.parse(key);

@@ -83,7 +83,7 @@ export function keepRunningPulls(
   const planned = new Map<string, Action>();
   for (const action of plan) {
     const key = targetKey(action.target);
-    // Of a second tree of the same target another decision is taken.
+    // A second tree of the same target has a decision of its own.
     if (carried.has(key) && action.reason !== 'duplicate') planned.set(key, action);
   }
   // Only a complete list says that a target is no more.

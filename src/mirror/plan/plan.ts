@@ -126,7 +126,7 @@ function decideBranchGone(candidate: Candidate, record: TargetRecord, input: Pla
   const isApprovedNow = isApproved(approvals, candidate.target, { subject: 'target', digest: null });
   if (held !== null && nowMs >= held.nextLookAtMs && !isApprovedNow) return null;
   if (isRestored(candidate.published, record, approvals)) return holdRestored(candidate, input);
-  // It leaves from where it stands: that of a renamed repository need not move first.
+  // The tree of a renamed repository leaves from its present place; it need not move first.
   const path = candidate.published?.path ?? candidate.path;
   return { ...common(candidate), path, moveFrom: null, kind: 'retire', reason: 'branch-gone' };
 }
@@ -267,7 +267,7 @@ function answersByWorkbook(
     published?.settled === true &&
     reason === 'versions-changed' &&
     listing.workbooksComplete &&
-    // An old list proves old files: of single ones it is not told that they are older than what is published.
+    // An old list agrees with old files: a single file does not show that it is older than the published one.
     listing.cached === null &&
     target.branch !== HEAD_BRANCH;
   if (!isPlain || policy.content === 'all') return 'no';
