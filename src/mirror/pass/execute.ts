@@ -79,7 +79,7 @@ function dueRetirements(plan: readonly Action[], results: readonly ActionResult[
   return plan.filter((action) => action.kind === 'retire').filter(({ path }) => !places.has(path));
 }
 
-/** Outcomes of pulls after which what is published stays where it is. */
+/** Outcomes of pulls after which the published tree stays where it is. */
 const KEEPS_PLACE: ReadonlySet<ActionResult['outcome']['kind']> = new Set(['failed', 'held', 'unfinished']);
 
 /** Carries out actions that need no contents, and gives the pulls that are left. */
@@ -250,7 +250,13 @@ export function repositoryFacts(
 ): (action: Action) => RepositoryFacts {
   const byId = new Map(repositories.map((repository) => [repository.id, repository]));
   const rows = workbooks === null ? null : rowsByRepository(workbooks);
-  const branches = branchesOf(plan);
+  // One array for all pulls of a repository: it may have thousands of branches.
+  const branches = new Map(
+    [...Map.groupBy(plan, ({ target }) => target.repositoryId)].map(([id, actions]) => [
+      id,
+      actions.map(({ target }) => target.branch),
+    ]),
+  );
   return ({ target, path }) => {
     const repository = byId.get(target.repositoryId);
     if (repository === undefined) throw new MirrorError('internal.defect', `No repository for ${path}.`);
@@ -261,17 +267,6 @@ export function repositoryFacts(
       listedAtMs: takenAtMs,
     };
   };
-}
-
-/** The branches that a plan knows of, by repository id. */
-function branchesOf(plan: readonly Action[]): Map<string, string[]> {
-  const branches = new Map<string, string[]>();
-  for (const { target } of plan) {
-    const known = branches.get(target.repositoryId);
-    if (known === undefined) branches.set(target.repositoryId, [target.branch]);
-    else known.push(target.branch);
-  }
-  return branches;
 }
 
 /** Since when a target waits for its turn: since it was last found to be right, or tried. Milliseconds since the epoch. */

@@ -92,11 +92,10 @@ export type RetireReason = keyof typeof RETIRE_REASONS;
 
 /** The rule of a hold. @param reason one that a record may remember from another version */
 export function holdRule(reason: string): HoldRule {
-  const rules: Readonly<Record<string, HoldRule>> = HOLD_REASONS;
-  return Object.hasOwn(rules, reason) ? (rules[reason] ?? UNKNOWN) : UNKNOWN;
+  return HOLD_RULES.get(reason) ?? { says: 'waits' };
 }
 
-const UNKNOWN: HoldRule = { says: 'waits' };
+const HOLD_RULES: ReadonlyMap<string, HoldRule> = new Map(Object.entries(HOLD_REASONS));
 
 /**
  * Whether a plan holds a target: on purpose does not do all of what the service and the settings say. One that is only missing from the
