@@ -49,7 +49,7 @@ async function receiveChanges(
 ): Promise<ReadonlyMap<string, ManifestFile> | null> {
   const received = await receiveFiles(reception, stage, changed, known);
   if (received.size < changed.length) return null;
-  // Bytes of the version before, beside others that changed, may be of the time before these: only the whole contents are of one time.
+  // A file that still has the bytes before may be older than the files that changed with it: only the whole contents are of one time.
   const hasOld = changed.some(
     ({ path, sha256 }) => sha256 === undefined && received.get(path)?.sha256 === known.get(path)?.sha256,
   );

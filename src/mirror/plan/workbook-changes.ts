@@ -58,7 +58,7 @@ export function workbookChanges(
 }
 
 /**
- * The workbooks that a pull downloads one by one, in place of the whole contents. `pull` proves that they are one state of the service.
+ * The workbooks that a pull downloads one by one, in place of the whole contents. `receiveWorkbooks` proves that they are one state of the service.
  * @param previous the manifest of what is published; null where nothing is
  * @param rows all rows of the target's repository; null where the service has no list of workbooks
  * @returns null where it downloads the whole contents

@@ -19,7 +19,7 @@ export interface Disk {
   readonly canExchange: boolean;
   /** Times of files are kept in multiples of this, in milliseconds. */
   readonly timeStepMs: number;
-  /** What the file system cannot do, and what comes of that; each goes on where "the file system of X " ends. */
+  /** The limits of the file system, and their effects: each is the rest of a sentence that begins "the file system of X". */
   readonly limits: readonly string[];
   /** Flushes the file system of the directory. */
   readonly flush: SharedFlush;
@@ -60,8 +60,8 @@ export interface MirrorStore extends Disk {
 }
 
 /**
- * Notes which targets are being published. A comparison of a tree with its manifest sees by it whether either changed since it began,
- * as a publish changes the one a moment before the other.
+ * Notes which targets are being published. A comparison of a tree with its manifest asks it whether either changed since it
+ * began: a publish changes the one a moment before the other.
  */
 export class PublishActivity {
   readonly #changes = new Map<string, number>();
