@@ -7,8 +7,8 @@ import type { EventSink } from './events.ts';
 import type { State } from '../mirror/state/state.ts';
 import { openStore } from '../mirror/store/open-store.ts';
 import type { MirrorStore } from '../mirror/store/disk.ts';
-import type { EndedResult, PassContext } from '../mirror/pass/execution.ts';
-import { type BeginWork, PullQueue } from '../mirror/pass/queue.ts';
+import type { PassContext } from '../mirror/pass/execution.ts';
+import { PullQueue } from '../mirror/pass/queue.ts';
 import { ReportedOnce } from '../mirror/pass/events.ts';
 import type { PassPolicy } from '../mirror/pass/pass.ts';
 import { PullMonitor } from '../mirror/pass/progress.ts';
@@ -102,8 +102,6 @@ export interface MirrorOptions {
   readonly adopt?: boolean;
   /** Called whenever the work of a pass has moved on. */
   readonly onProgress?: () => void;
-  /** Called as each pull begins, which may outlast its pass; returns a function to call as it ends. */
-  readonly beginWork?: BeginWork;
   /** Keeps the progress of pulls. */
   readonly monitor?: PullMonitor;
   /** Whether a key is reported the first time that it works: wanted by a daemon, and not by a single run. */
@@ -121,14 +119,14 @@ export async function openMirror(
   emit: EventSink,
   options: MirrorOptions = {},
 ): Promise<Mirror> {
-  const { monitor = new PullMonitor(), outlastsPasses = false, beginWork, onProgress = () => {} } = options;
+  const { monitor = new PullMonitor(), outlastsPasses = false, onProgress = () => {} } = options;
   const store = await openMirrorStore(settings, options);
   try {
     tellOpened(store, emit);
     const { state } = await openRecalledState(settings, store, false, emit);
     await noteRestored({ store, state }, Date.now(), (done, total) => monitor.scanned(done, total));
     let onPublished: PassContext['onPublished'] = () => {};
-    const queue = new PullQueue<EndedResult>(outlastsPasses, undefined, beginWork);
+    const queue = new PullQueue(outlastsPasses, emit);
     const lasting = {
       onPublished: (...published: Parameters<typeof onPublished>) => onPublished(...published),
       onProgress,
@@ -194,7 +192,7 @@ interface Setups {
   readonly close: () => Promise<void>;
 }
 
-function createSetups(first: Setup, queue: PullQueue<EndedResult>): Setups {
+function createSetups(first: Setup, queue: PullQueue): Setups {
   let current = first;
   let replaced: readonly Setup[] = [];
   const closeReplaced = async (): Promise<void> => {

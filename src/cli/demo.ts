@@ -92,7 +92,7 @@ async function mirrorAndEdit(
   signal: AbortSignal,
 ): Promise<ExitCode> {
   const progress = progressOf(settings);
-  const activity = createProgressMonitor();
+  const activity = createProgressMonitor(() => progress.monitor.pulls().length > 0);
   const sinks: EventSink[] = [progress.sink];
   const emit: EventSink = (event) => {
     for (const sink of sinks) sink(event);

@@ -10,6 +10,7 @@ import { scrubbed } from '../lib/text/scrub.ts';
 import { eventFailure, type Trigger } from '../mirror/pass/events.ts';
 import type { EventSink, MirrorEvent } from '../app/events.ts';
 import { runPass } from '../mirror/pass/pass.ts';
+import { PullMonitor } from '../mirror/pass/progress.ts';
 import { codeOf, isCertificateCode } from '../mirror/upstream/failures.ts';
 import { startDriftWatch } from './drift/drift-watch.ts';
 import { createHooks } from './hooks/create-hooks.ts';
@@ -63,6 +64,7 @@ interface DaemonContext {
   readonly output: LogOutput;
   readonly secrets: KnownSecrets;
   readonly control: Control;
+  readonly pulls: PullMonitor;
   readonly progress: ProgressMonitor;
   readonly notifier: Notifier;
   readonly listeners: Partial<Record<(typeof LISTENERS)[number], EventSink>>;
@@ -76,7 +78,8 @@ interface DaemonContext {
  * @throws MirrorError when it cannot start
  */
 export async function run(loadSettings: LoadSettings, adopt = false): Promise<ExitCode> {
-  const progress = createProgressMonitor();
+  const pulls = new PullMonitor();
+  const progress = createProgressMonitor(() => pulls.pulls().length > 0);
   const secrets = keepSecrets();
   const load: LoadSettings = () => {
     const loaded = loadSettings();
@@ -97,7 +100,7 @@ export async function run(loadSettings: LoadSettings, adopt = false): Promise<Ex
   const control = listenToSignals((signal) => emit({ name: 'daemon.stopping', signal }));
   try {
     const notifier = createNotifier(process.env);
-    const daemon = { first, load, log, output, secrets, control, progress, notifier, listeners, emit };
+    const daemon = { first, load, log, output, secrets, control, pulls, progress, notifier, listeners, emit };
     return await mirrorUntilStopped(daemon, adopt);
   } finally {
     control.close();
@@ -110,13 +113,13 @@ function isProgress({ name }: MirrorEvent): boolean {
 }
 
 async function mirrorUntilStopped(daemon: DaemonContext, adopt: boolean): Promise<ExitCode> {
-  const { emit, progress, load, control, notifier } = daemon;
+  const { emit, pulls, progress, load, control, notifier } = daemon;
   const open = async (loaded: DaemonContext['first']): Promise<Opened> => ({
     loaded,
     mirror: await openMirror(loaded.settings, emit, {
       adopt,
       onProgress: progress.touch,
-      beginWork: progress.begin,
+      monitor: pulls,
       reportFirstAccept: true,
       outlastsPasses: true,
     }),

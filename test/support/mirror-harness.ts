@@ -13,7 +13,6 @@ import { MirrorError } from '../../src/lib/errors/errors.ts';
 import type { Trigger } from '../../src/mirror/pass/events.ts';
 import type { DriftNote } from '../../src/mirror/plan/record.ts';
 import type { EventName, MirrorEvent } from '../../src/app/events.ts';
-import type { EndedResult } from '../../src/mirror/pass/execution.ts';
 import type { PullQueue } from '../../src/mirror/pass/queue.ts';
 import { type PassReport, runPass } from '../../src/mirror/pass/pass.ts';
 import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from './fake-service.ts';
@@ -48,7 +47,7 @@ export interface PassOptions {
   readonly aheadMs?: number;
   readonly signal?: AbortSignal;
   /** in place of the mirror's own queue. */
-  readonly queue?: PullQueue<EndedResult>;
+  readonly queue?: PullQueue;
   /** In place of parts of the mirror's own context. */
   readonly parts?: Partial<Pick<Mirror['context'], 'store' | 'state' | 'emit'>>;
 }

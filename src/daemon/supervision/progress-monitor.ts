@@ -9,13 +9,21 @@ export interface ProgressMonitor {
   readonly idleMs: () => number;
 }
 
-/** Makes a progress monitor. @param now a monotonic clock, in milliseconds */
-export function createProgressMonitor(now: () => number = () => performance.now()): ProgressMonitor {
+/**
+ * Makes a progress monitor.
+ * @param isPulling whether pulls are under way, which may outlast their passes
+ * @param now a monotonic clock, in milliseconds
+ */
+export function createProgressMonitor(
+  isPulling: () => boolean,
+  now: () => number = () => performance.now(),
+): ProgressMonitor {
   let lastTouchMs = now();
   let working = 0;
   const touch = (): void => {
     lastTouchMs = now();
   };
+  const isWorking = (): boolean => working > 0 || isPulling();
   return {
     touch,
     begin: () => {
@@ -25,7 +33,7 @@ export function createProgressMonitor(now: () => number = () => performance.now(
         working -= 1;
       };
     },
-    isWorking: () => working > 0,
-    idleMs: () => (working > 0 ? now() - lastTouchMs : 0),
+    isWorking,
+    idleMs: () => (isWorking() ? now() - lastTouchMs : 0),
   };
 }

@@ -11,19 +11,17 @@ import {
   failed,
   leaseNoter,
   type PlannedPass,
-  type ActionResult,
-  type EndedResult,
-  resultOf,
   type PassContext,
   type Pull,
   type RepositoryFacts,
 } from './execution.ts';
+import { type ActionResult, type EndedResult, resultOf } from './results.ts';
 import { isReachable, notFoundError } from './receive.ts';
 import { forget, recordAll, withdraw, recordPull, recordQueued, tolerateStateFailure } from './record.ts';
 import { rowsByRepository } from '../plan/fingerprint.ts';
 import { joinSignals } from '../../lib/concurrency/concurrency.ts';
-import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
-import type { BegunPull, QueuedPull } from './queue.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import type { QueuedPull } from './queue.ts';
 import { pullTarget } from './pull.ts';
 
 /**
@@ -62,7 +60,7 @@ export async function executePlan(
 /** Ends the pulls of earlier passes that the plan does not let go on, before it touches what they are about. */
 async function callOffUnwanted({ context, plan }: Execution): Promise<void> {
   const wanted = new Set(plan.filter(isStillPulling).map(({ target }) => targetKey(target)));
-  await context.queue.callOff([...context.queue.running().keys()].filter((key) => !wanted.has(key)));
+  await context.queue.callOff(({ action }) => !wanted.has(keyOf(action)));
 }
 
 function isStillPulling({ reason }: Action): boolean {
@@ -208,36 +206,29 @@ function unfinishedResult({ context }: Pick<Execution, 'context'>, action: Actio
   return { action, outcome: { kind: 'unfinished', hasBegun }, downloadedBytes: 0, changedFiles: 0 };
 }
 
-function queuePulls(
-  { context, policy, listing, records, trees, approvals, plan, signal, noteLease }: Execution,
-  actions: readonly PullAction[],
-): QueuedPull<EndedResult>[] {
+function queuePulls(execution: Execution, actions: readonly PullAction[]): QueuedPull[] {
   if (actions.length === 0) return [];
+  const { context, policy, listing, records, trees, approvals, plan, signal, noteLease } = execution;
   const factsFor = repositoryFacts(listing, plan);
-  return actions.map((action): QueuedPull<EndedResult> => {
-    const facts = factsFor(action);
-    const { repository } = facts;
+  return actions.map((action): QueuedPull => {
     const record = records.get(keyOf(action)) ?? emptyRecord(action.target);
-    const pull = {
-      context,
-      policy,
-      approvals,
-      noteLease,
-      action,
-      ...facts,
-      record,
-      tree: trees.get(action.published?.path ?? action.path) ?? null,
-    };
+    const tree = trees.get(action.published?.path ?? action.path) ?? null;
+    const pull = { context, policy, approvals, noteLease, action, ...factsFor(action), record, tree };
+    const archiveBytes = action.published?.archiveBytes ?? null;
     return {
       action,
-      repositoryId: repository.id,
       service: context.service,
       waitingSinceMs: waitingSinceMs(record),
-      sizeBytes: action.byWorkbook !== 'no' ? 0 : (action.published?.archiveBytes ?? null),
-      begin: (turn) => {
-        const meter = context.monitor.begin(action.path, action.published?.archiveBytes ?? null);
+      sizeBytes: action.byWorkbook === 'no' ? archiveBytes : 0,
+      run: async (turn) => {
+        const meter = context.monitor.begin(action.path, archiveBytes);
         const either = joinSignals(signal, turn.signal);
-        return beginPull({ ...pull, meter, turn, signal: either.signal }, either.leave);
+        try {
+          return await pullAndRecord({ ...pull, meter, turn, signal: either.signal });
+        } finally {
+          either.leave();
+          meter.end();
+        }
       },
     };
   });
@@ -274,44 +265,14 @@ function waitingSinceMs({ verifiedAtMs, failure }: TargetRecord): number {
   return Math.max(verifiedAtMs ?? 0, failure?.lastAtMs ?? 0);
 }
 
-/** Begins a pull, and reports it where it takes long. */
-function beginPull(pull: Pull, leaveSignals: () => void): BegunPull<EndedResult> {
-  const { emit, now } = pull.context;
-  const target = pull.action.path;
-  const startedAtMs = now();
-  let isSlow = false;
-  const onEnd = (result: string): void => {
-    leaveSignals();
-    if (isSlow) emit({ name: 'target.slow_ended', target, result, durationMs: now() - startedAtMs });
-  };
-  return {
-    onSlow: () => {
-      isSlow = true;
-      emit({ name: 'target.slow', target, startedAtMs });
-    },
-    ended: pullAndRecord(pull, onEnd),
-  };
-}
-
 /** Pulls a target and records the outcome. Repairs known differences in its tree at the same time. */
-async function pullAndRecord(pull: Pull, onEnd: (result: string) => void): Promise<EndedResult> {
-  const { context } = pull;
-  let became = '';
-  try {
-    const { result, news } = await pullTarget(pull);
-    became = result.outcome.kind;
-    await recordPull(pull, result);
-    if (became === 'pulled') await endRepair(pull);
-    // Emitted after recording: a listener that reads the records must find the news there.
-    for (const event of news) context.emit(event);
-    return result;
-  } catch (error) {
-    const { code } = toMirrorError(error);
-    became = code === 'pass.abandoned' ? 'called off' : code;
-    throw error;
-  } finally {
-    onEnd(became);
-  }
+async function pullAndRecord(pull: Pull): Promise<EndedResult> {
+  const { result, news } = await pullTarget(pull);
+  await recordPull(pull, result);
+  if (result.outcome.kind === 'pulled') await endRepair(pull);
+  // Emitted after recording: a listener that reads the records must find the news there.
+  for (const event of news) pull.context.emit(event);
+  return result;
 }
 
 /**

@@ -5,9 +5,10 @@ import type { MirrorStore } from '../store/disk.ts';
 import type { PassService } from '../upstream/client.ts';
 import type { PassEventSink, ReportedOnce } from './events.ts';
 import type { PullMonitor, PullMeter } from './progress.ts';
+import { type EndedResult, resultOf } from './results.ts';
 import type { PullQueue, Turn } from './queue.ts';
 import type { Action, HoldAction, PullAction } from '../plan/actions.ts';
-import type { Outcome, RetryPolicy, TargetRecord, RememberedTree } from '../plan/record.ts';
+import type { RetryPolicy, TargetRecord, RememberedTree } from '../plan/record.ts';
 import { callError } from '../../lib/errors/disk-errors.ts';
 import { type ErrorCode, MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import type { Approvals, GuardPolicy } from '../plan/guard.ts';
@@ -53,31 +54,7 @@ export interface PassContext {
   /** Knows how far the pulls are. */
   readonly monitor: PullMonitor;
   /** Where pulls wait for their places, and run. */
-  readonly queue: PullQueue<EndedResult>;
-}
-
-/** One action with its outcome, the bytes downloaded for it, and the number of files that it changed. */
-export interface ActionResult {
-  readonly action: Action;
-  readonly outcome: Outcome | Unfinished;
-  readonly downloadedBytes: number;
-  readonly changedFiles: number;
-}
-
-/** A pull that goes on beside the passes, or waits for a place. It is recorded when it ends, and counts for nothing until then. */
-export interface Unfinished {
-  readonly kind: 'unfinished';
-  readonly hasBegun: boolean;
-}
-
-/** An action that came to its end. */
-export interface EndedResult extends ActionResult {
-  readonly outcome: Outcome;
-}
-
-/** The result of an action that moved no bytes. */
-export function resultOf(action: Action, outcome: Outcome): EndedResult {
-  return { action, outcome, downloadedBytes: 0, changedFiles: 0 };
+  readonly queue: PullQueue;
 }
 
 /** Whether large new files go past the page cache: always, never, or when a target is mirrored for the first time. */

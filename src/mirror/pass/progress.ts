@@ -32,12 +32,17 @@ export class PullMeter {
   readonly #target: string;
   readonly #startedAtMs: number;
   readonly #expectedBytes: number | null;
-  readonly #onEnd: () => void;
+  readonly #onEnd: (meter: PullMeter) => void;
   #phase: PullPhase = 'comparing';
   #gauge = new Gauge(null);
   #downloadedBytes = 0;
 
-  constructor(target: string, expectedBytes: number | null, startedAtMs: number, onEnd: () => void) {
+  constructor(
+    target: string,
+    expectedBytes: number | null,
+    startedAtMs: number,
+    onEnd: (meter: PullMeter) => void,
+  ) {
     this.#target = target;
     this.#expectedBytes = expectedBytes;
     this.#startedAtMs = startedAtMs;
@@ -60,11 +65,9 @@ export class PullMeter {
     this.#downloadedBytes += bytes;
   }
 
-  unpacks(totalBytes: number): void {
-    this.#begin('unpacking', new Gauge(totalBytes));
-  }
-
+  /** A saved archive is unpacked; one that is unpacked while it arrives only downloads. */
   unpacked(bytes: number): void {
+    if (this.#phase !== 'unpacking') this.#begin('unpacking', new Gauge(null));
     this.#gauge.add(bytes);
   }
 
@@ -73,7 +76,7 @@ export class PullMeter {
   }
 
   end(): void {
-    this.#onEnd();
+    this.#onEnd(this);
   }
 
   progress(): PullProgress {
@@ -94,25 +97,19 @@ export class PullMeter {
   }
 }
 
-/** Knows how far what takes long is: the pulls under way, and a look at all trees. */
+/** Knows how far long work is: the pulls under way, and a look at all trees. */
 export class PullMonitor {
   readonly #meters = new Set<PullMeter>();
-  readonly #now: () => number;
   #scan: ScanProgress | null = null;
 
-  /** @param now milliseconds since the epoch */
-  constructor(now: () => number = Date.now) {
-    this.#now = now;
-  }
-
-  /** A pull begins. @param expectedBytes what its archive had the last time; null where there was none */
+  /** A pull begins. @param expectedBytes the size of its last archive; null where there was none */
   begin(target: string, expectedBytes: number | null): PullMeter {
-    const meter = new PullMeter(target, expectedBytes, this.#now(), () => this.#meters.delete(meter));
+    const meter = new PullMeter(target, expectedBytes, Date.now(), (ended) => this.#meters.delete(ended));
     this.#meters.add(meter);
     return meter;
   }
 
-  /** So many of all trees were held against their manifests by now. */
+  /** So many of all trees were compared with their manifests by now. */
   scanned(doneTargets: number, targets: number): void {
     this.#scan = doneTargets < targets ? { doneTargets, targets } : null;
   }

@@ -19,14 +19,8 @@ import {
   stillContradicted,
   withoutChanged,
 } from '../plan/contradictions.ts';
-import {
-  type NewState,
-  ContradictedError,
-  failed,
-  heldByLease,
-  type Pull,
-  type EndedResult,
-} from './execution.ts';
+import { type NewState, ContradictedError, failed, heldByLease, type Pull } from './execution.ts';
+import { type EndedResult } from './results.ts';
 import { notFound, type Received, receiveWhole } from './receive.ts';
 import { type Changes, changesSince, needsPublishing, newManifest, rowsAbout } from './new-manifest.ts';
 import { reportCached } from './reports.ts';
@@ -45,7 +39,7 @@ export interface Pulled {
 
 /** Pulls a target, unless a lease holds. @throws MirrorError what ends the whole pass; what is published is as it was */
 export async function pullTarget(pull: Pull): Promise<Pulled> {
-  const { context, action, signal, meter } = pull;
+  const { context, action, signal } = pull;
   try {
     signal.throwIfAborted();
     // A lease would keep the new state from being published: it is not downloaded.
@@ -57,8 +51,6 @@ export async function pullTarget(pull: Pull): Promise<Pulled> {
     return await pullContents(pull);
   } catch (error) {
     return { result: failed(pull, action, error), news: [] };
-  } finally {
-    meter.end();
   }
 }
 

@@ -1,14 +1,15 @@
 import { LONGEST_TIMER_MS } from '../../lib/time/longest-timer.ts';
 import type { PullAction } from '../plan/actions.ts';
-import { MirrorError } from '../../lib/errors/errors.ts';
+import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { Places } from '../../lib/concurrency/places.ts';
-import { targetKey } from '../upstream/listing.ts';
+import { type TargetId, targetKey } from '../upstream/listing.ts';
 import type { PassService } from '../upstream/client.ts';
+import type { PassEventSink } from './events.ts';
+import type { EndedResult } from './results.ts';
 
 /** A pull that waits, as far as its turn depends on it. */
 export interface Waiting {
-  /** Pulls of one repository take turns with those of the others. */
-  readonly repositoryId: string;
+  readonly action: { readonly target: Pick<TargetId, 'repositoryId'> };
   /** Since when its target waits, in milliseconds since the epoch; 0 for always. */
   readonly waitingSinceMs: number;
   /** About how much will be downloaded, in bytes; null where that is not known. */
@@ -16,12 +17,12 @@ export interface Waiting {
 }
 
 /** A pull that waits for its turn. No two that wait, or go on, are of the same target. */
-export interface QueuedPull<Result> extends Waiting {
+export interface QueuedPull extends Waiting {
   readonly action: PullAction;
   /** The service that it asks, which must stay open until the pull has ended. */
   readonly service: PassService;
-  /** Begins it; never throws. */
-  readonly begin: (turn: Turn) => BegunPull<Result>;
+  /** Pulls, and records the outcome. @throws what would end every other pull, too */
+  readonly run: (turn: Turn) => Promise<EndedResult>;
 }
 
 /** The turn of a pull that is begun. */
@@ -36,16 +37,8 @@ export interface Turn {
   readonly toPublish: (signal: AbortSignal) => Promise<void>;
 }
 
-/** A pull that was begun. */
-export interface BegunPull<Result> {
-  /** Resolves once the outcome is recorded; rejected by what would end every other pull, too. */
-  readonly ended: Promise<Result>;
-  /** Called once, if the pull takes long. Never throws. */
-  readonly onSlow: () => void;
-}
-
 /** A pull that goes on. */
-export interface RunningPull extends Pick<QueuedPull<unknown>, 'action' | 'service'> {
+export interface RunningPull extends Pick<QueuedPull, 'action' | 'service'> {
   /** Whether it has taken long, so that passes do not wait for it. */
   readonly isSlow: boolean;
 }
@@ -71,22 +64,20 @@ interface Running extends RunningPull {
   isSlow: boolean;
   /** Gives back the place among those that publish; null for a download. */
   leave: (() => void) | null;
-  readonly callOff: () => void;
+  readonly startedAtMs: number;
+  readonly control: AbortController;
   /** Never rejected. */
-  readonly ended: Promise<void>;
+  ended: Promise<void>;
 }
 
 /** A pass that waits for its pulls. */
-interface WaitingPass<Result> {
-  readonly results: Result[];
+interface WaitingPass {
+  readonly results: EndedResult[];
   readonly goOn: () => void;
 }
 
 /** Calls back once, after a time in milliseconds; returns a function that prevents the call. */
 export type StartTimer = (onDue: () => void, afterMs: number) => () => void;
-
-/** Called as a pull begins; returns a function to call as it ends. */
-export type BeginWork = () => () => void;
 
 const startTimeout: StartTimer = (onDue, afterMs) => {
   const timer = setTimeout(onDue, Math.min(afterMs, LONGEST_TIMER_MS));
@@ -95,32 +86,31 @@ const startTimeout: StartTimer = (onDue, afterMs) => {
 
 /**
  * The queue of pulls, with one limit for downloads and one for publishes. Where it outlasts the passes, a pass waits only for prompt
- * pulls. Slow ones go on beside the passes that follow, and what still waits begins as places become free, until the next plan
- * decides about it.
+ * pulls. Slow ones go on beside the passes that follow, and pulls that still wait begin as places become free, until the next plan
+ * decides about them.
  */
-export class PullQueue<Result> {
+export class PullQueue {
   readonly #outlastsPasses: boolean;
+  readonly #emit: PassEventSink;
   readonly #startTimer: StartTimer;
-  readonly #beginWork: BeginWork;
   readonly #running = new Map<string, Running>();
   readonly #publishing = new Places(PUBLISHES_AT_ONCE);
   readonly #failures: unknown[] = [];
   /** The next one is the last. */
-  #waiting: QueuedPull<Result>[] = [];
-  #pass: WaitingPass<Result> | null = null;
+  #waiting: QueuedPull[] = [];
+  #pass: WaitingPass | null = null;
   /** The service that the latest pulls ask; null where there were none. */
   #service: PassService | null = null;
   #limits: QueueLimits = { concurrency: 0, slowAfterMs: 0 };
 
-  /** @param outlastsPasses whether slow pulls go on beside the passes */
-  constructor(
-    outlastsPasses: boolean,
-    startTimer: StartTimer = startTimeout,
-    beginWork: BeginWork = () => () => {},
-  ) {
+  /**
+   * @param outlastsPasses whether slow pulls go on beside the passes
+   * @param emit takes the events of slow pulls
+   */
+  constructor(outlastsPasses: boolean, emit: PassEventSink, startTimer: StartTimer = startTimeout) {
     this.#outlastsPasses = outlastsPasses;
+    this.#emit = emit;
     this.#startTimer = startTimer;
-    this.#beginWork = beginWork;
   }
 
   /** Running pulls, by the keys of their targets. */
@@ -139,13 +129,13 @@ export class PullQueue<Result> {
    * @returns the results of those of these pulls that have ended
    * @throws the error by which a pull was rejected: then nothing more begins, and pulls that are waited for end before
    */
-  async run(pulls: readonly QueuedPull<Result>[], limits: QueueLimits): Promise<readonly Result[]> {
+  async run(pulls: readonly QueuedPull[], limits: QueueLimits): Promise<readonly EndedResult[]> {
     this.#limits = limits;
     this.#service = pulls[0]?.service ?? null;
     // After a defect between two passes nothing more begins.
     this.#waiting = this.#failures.length > 0 ? [] : inFairOrder(pulls).toReversed();
     const { promise: idle, resolve } = Promise.withResolvers<void>();
-    const pass: WaitingPass<Result> = { results: [], goOn: resolve };
+    const pass: WaitingPass = { results: [], goOn: resolve };
     this.#pass = pass;
     this.#advance();
     await idle;
@@ -160,24 +150,23 @@ export class PullQueue<Result> {
     this.#waiting = [];
   }
 
-  /** Ends pulls, by the keys of their targets, and waits for that; the errors by which they are rejected are not reported. */
-  async callOff(keys: Iterable<string>): Promise<void> {
-    const called = [...keys].flatMap((key) => this.#running.get(key) ?? []);
-    for (const { callOff } of called) callOff();
+  /** Ends running pulls and waits for that; the errors by which they are rejected are not reported. */
+  async callOff(isMeant: (pull: RunningPull) => boolean): Promise<void> {
+    const called = [...this.#running.values()].filter(isMeant);
+    for (const { control } of called) control.abort();
     await Promise.all(called.map(({ ended }) => ended));
   }
 
-  /** As `callOff` those that go on and ask this service, and takes back what waits to ask it. */
+  /** As `callOff` those that ask this service, and takes back what waits to ask it. */
   async callOffOf(service: PassService): Promise<void> {
     if (service === this.#service) this.clear();
-    const asking = [...this.#running].filter(([, pull]) => pull.service === service);
-    await this.callOff(asking.map(([key]) => key));
+    await this.callOff((pull) => pull.service === service);
   }
 
   /** As `callOff` all that go on, and takes back what waits. */
   async callOffAll(): Promise<void> {
     this.clear();
-    await this.callOff(this.#running.keys());
+    await this.callOff(() => true);
   }
 
   /** Takes back what waits, and waits for what goes on. */
@@ -193,8 +182,8 @@ export class PullQueue<Result> {
       if (next === undefined) break;
       this.#begin(next);
     }
-    const awaited = [...this.#running.values()].filter(({ isSlow }) => !(isSlow && this.#outlastsPasses));
-    if (awaited.length === 0) this.#pass?.goOn();
+    const isAwaited = ({ isSlow }: Running): boolean => !(isSlow && this.#outlastsPasses);
+    if (![...this.#running.values()].some(isAwaited)) this.#pass?.goOn();
   }
 
   #isPlaceFree(): boolean {
@@ -204,43 +193,59 @@ export class PullQueue<Result> {
     return prompt < concurrency && downloads.length < concurrency * TIMES_WITH_SLOW;
   }
 
-  #begin({ action, service, begin }: QueuedPull<Result>): void {
-    const key = targetKey(action.target);
-    const control = new AbortController();
-    const endWork = this.#beginWork();
-    const pass = this.#pass;
-    const toPublish = async (signal: AbortSignal): Promise<void> => {
-      running.leave = await this.#publishing.take(signal);
-      this.#advance();
-    };
-    const { ended, onSlow } = begin({ signal: control.signal, toPublish });
-    const stopTimer = this.#startTimer(() => {
-      running.isSlow = true;
-      onSlow();
-      this.#advance();
-    }, this.#limits.slowAfterMs);
-    const end = async (): Promise<void> => {
-      try {
-        const result = await ended;
-        if (pass !== null && pass === this.#pass) pass.results.push(result);
-      } catch (error) {
-        if (!control.signal.aborted) this.#fail(error, service);
-      }
-      stopTimer();
-      endWork();
-      running.leave?.();
-      this.#running.delete(key);
-      this.#advance();
-    };
+  #begin(pull: QueuedPull): void {
+    const { action, service } = pull;
     const running: Running = {
       action,
       service,
       isSlow: false,
       leave: null,
-      callOff: () => control.abort(),
-      ended: end(),
+      startedAtMs: Date.now(),
+      control: new AbortController(),
+      ended: Promise.resolve(),
     };
-    this.#running.set(key, running);
+    this.#running.set(targetKey(action.target), running);
+    running.ended = this.#run(pull, running, this.#pass);
+  }
+
+  async #run(
+    { action, service, run }: QueuedPull,
+    running: Running,
+    pass: WaitingPass | null,
+  ): Promise<void> {
+    const { signal } = running.control;
+    const stopTimer = this.#startTimer(() => this.#becomeSlow(running), this.#limits.slowAfterMs);
+    const toPublish = async (until: AbortSignal): Promise<void> => {
+      running.leave = await this.#publishing.take(until);
+      this.#advance();
+    };
+    let ended: string;
+    try {
+      const result = await run({ signal, toPublish });
+      ended = result.outcome.kind;
+      if (pass !== null && pass === this.#pass) pass.results.push(result);
+    } catch (error) {
+      const { code } = toMirrorError(error);
+      ended = code === 'pass.abandoned' ? 'called off' : code;
+      if (!signal.aborted) this.#fail(error, service);
+    }
+    stopTimer();
+    running.leave?.();
+    this.#running.delete(targetKey(action.target));
+    if (running.isSlow) this.#reportSlowEnded(running, ended);
+    this.#advance();
+  }
+
+  #becomeSlow(running: Running): void {
+    running.isSlow = true;
+    const { action, startedAtMs } = running;
+    this.#emit({ name: 'target.slow', target: action.path, startedAtMs });
+    this.#advance();
+  }
+
+  #reportSlowEnded({ action, startedAtMs }: Running, result: string): void {
+    const durationMs = Date.now() - startedAtMs;
+    this.#emit({ name: 'target.slow_ended', target: action.path, result, durationMs });
   }
 
   #fail(error: unknown, service: PassService): void {
@@ -258,22 +263,19 @@ export class PullQueue<Result> {
  * many branches does not keep the others waiting. In each round the one that waits longest comes first, and of those that wait as
  * long the one that is known to be small.
  */
-export function inFairOrder<Item extends Waiting>(items: readonly Item[]): Item[] {
-  const rounds: Item[][] = [];
+export function inFairOrder<Pull extends Waiting>(pulls: readonly Pull[]): Pull[] {
+  const rounds: Pull[][] = [];
   const taken = new Map<string, number>();
-  for (const item of items.toSorted(byNeed)) {
-    const round = taken.get(item.repositoryId) ?? 0;
-    taken.set(item.repositoryId, round + 1);
-    (rounds[round] ??= []).push(item);
+  for (const pull of pulls.toSorted(byNeed)) {
+    const { repositoryId } = pull.action.target;
+    const round = taken.get(repositoryId) ?? 0;
+    taken.set(repositoryId, round + 1);
+    (rounds[round] ??= []).push(pull);
   }
   return rounds.flat();
 }
 
 function byNeed(one: Waiting, other: Waiting): number {
-  const waiting = one.waitingSinceMs - other.waitingSinceMs;
-  return waiting === 0 ? sortableSize(one) - sortableSize(other) : waiting;
-}
-
-function sortableSize({ sizeBytes }: Waiting): number {
-  return sizeBytes ?? Number.MAX_SAFE_INTEGER;
+  const size = ({ sizeBytes }: Waiting): number => sizeBytes ?? Number.MAX_SAFE_INTEGER;
+  return one.waitingSinceMs - other.waitingSinceMs || size(one) - size(other);
 }

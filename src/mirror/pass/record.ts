@@ -13,7 +13,8 @@ import {
 } from '../plan/record.ts';
 import { owns } from '../plan/shard.ts';
 import { targetKey } from '../upstream/listing.ts';
-import type { Execution, Pull, ActionResult, EndedResult, PassContext } from './execution.ts';
+import type { Execution, Pull, PassContext } from './execution.ts';
+import type { ActionResult, EndedResult } from './results.ts';
 
 /** Forgets what is remembered of targets that are no more: retired, or neither listed nor mirrored any longer. */
 export async function forget(

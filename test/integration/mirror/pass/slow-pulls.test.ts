@@ -1,7 +1,6 @@
 import { readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { EndedResult } from '../../../../src/mirror/pass/execution.ts';
 import { PullQueue } from '../../../../src/mirror/pass/queue.ts';
 import type { PassReport } from '../../../../src/mirror/pass/pass.ts';
 import { queuedSinceMs } from '../../../../src/mirror/plan/record.ts';
@@ -25,7 +24,7 @@ import {
 class SlowPair {
   readonly service: FakeService;
   readonly mirror: MirrorHarness;
-  readonly queue: PullQueue<EndedResult>;
+  readonly queue: PullQueue;
   readonly slow: FakeRepository;
   readonly prompt: FakeRepository;
   /** What makes the pulls slow that go on, in the order of the queue. */
@@ -36,12 +35,16 @@ class SlowPair {
   private constructor(service: FakeService, mirror: MirrorHarness, outlastsPasses: boolean) {
     this.service = service;
     this.mirror = mirror;
-    this.queue = new PullQueue(outlastsPasses, (onDue) => {
-      this.timers.push(onDue);
-      return () => {
-        this.timers = this.timers.filter((each) => each !== onDue);
-      };
-    });
+    this.queue = new PullQueue(
+      outlastsPasses,
+      (event) => mirror.events.push(event),
+      (onDue) => {
+        this.timers.push(onDue);
+        return () => {
+          this.timers = this.timers.filter((each) => each !== onDue);
+        };
+      },
+    );
     this.slow = service.addRepository('Slow', { 'huge.xlsx': 'one' });
     this.prompt = service.addRepository('Prompt', { 'small.xlsx': 'one' });
     this.hold();

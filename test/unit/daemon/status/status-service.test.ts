@@ -69,7 +69,11 @@ function boardOn(parts: { disk: boolean; state: boolean }) {
       drift: () => Promise.resolve({}),
     },
   } as unknown as Mirror;
-  const status = createStatusService(() => settings, mirror, createProgressMonitor());
+  const status = createStatusService(
+    () => settings,
+    mirror,
+    createProgressMonitor(() => false),
+  );
   for (const event of PASS) status.sink(event);
   return status;
 }

@@ -6,7 +6,10 @@ import { startWatchdog } from '../../../../src/daemon/supervision/supervise.ts';
 
 describe('a progress', () => {
   let nowMs = 0;
-  const progress = createProgressMonitor(() => nowMs);
+  const progress = createProgressMonitor(
+    () => false,
+    () => nowMs,
+  );
 
   it('counts silence only while there is work', () => {
     nowMs = 500;

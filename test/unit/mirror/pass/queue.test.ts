@@ -4,7 +4,6 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { PullAction } from '../../../../src/mirror/plan/actions.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
-import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
 import { inFairOrder, PullQueue, type QueuedPull, type Waiting } from '../../../../src/mirror/pass/queue.ts';
 import type { PassService } from '../../../../src/mirror/upstream/client.ts';
 import { listing, planInput, row } from '../../../support/builders.ts';
@@ -29,41 +28,39 @@ function actionOf(name: string): PullAction {
 
 /** Pulls that end when they are told to. */
 class Bench {
-  readonly queue: PullQueue<string>;
+  readonly queue: PullQueue;
   readonly begun: string[] = [];
   readonly slow: string[] = [];
-  /** Pulls that keep the progress monitor from being idle. */
-  working = 0;
-  private readonly hands = new Map<string, PromiseWithResolvers<string>>();
+  readonly slowEnded: string[] = [];
+  private readonly hands = new Map<string, PromiseWithResolvers<void>>();
   /** Have pulls publish, by their names. */
   readonly toPublish = new Map<string, () => void>();
   /** What passes were given, one after the other. */
   readonly results: (readonly string[])[] = [];
 
   constructor(outlastsPasses: boolean) {
-    this.queue = new PullQueue(outlastsPasses, undefined, () => {
-      this.working += 1;
-      return () => {
-        this.working -= 1;
-      };
+    this.queue = new PullQueue(outlastsPasses, (event) => {
+      if (event.name === 'target.slow') this.slow.push(event.target);
+      if (event.name === 'target.slow_ended') this.slowEnded.push(`${event.target}: ${event.result}`);
     });
   }
 
-  pull(name: string, service = SERVICE): QueuedPull<string> {
+  pull(name: string, service = SERVICE): QueuedPull {
     const action = actionOf(name);
     return {
       action,
-      repositoryId: action.target.repositoryId,
       service,
       waitingSinceMs: 0,
       sizeBytes: null,
-      begin: ({ signal, toPublish }) => {
-        const hand = Promise.withResolvers<string>();
+      run: async ({ signal, toPublish }) => {
+        const hand = Promise.withResolvers<void>();
         this.toPublish.set(name, () => void toPublish(signal));
         this.begun.push(name);
         this.hands.set(name, hand);
-        signal.addEventListener('abort', () => hand.reject(new Error(`${name} was called off`)));
-        return { ended: hand.promise, onSlow: () => this.slow.push(name) };
+        const abandoned = new MirrorError('pass.abandoned', `${name} was called off`);
+        signal.addEventListener('abort', () => hand.reject(abandoned));
+        await hand.promise;
+        return { action, outcome: { kind: 'kept' }, downloadedBytes: 0, changedFiles: 0 };
       },
     };
   }
@@ -79,7 +76,7 @@ class Bench {
       .then(
         (results) => {
           state = 'goes on';
-          return this.results.push(results);
+          return this.results.push(results.map(({ action }) => action.path));
         },
         (error: unknown) => (state = String(error)),
       );
@@ -88,7 +85,7 @@ class Bench {
 
   async end(name: string, error?: Error): Promise<void> {
     const hand = this.hands.get(name);
-    if (error === undefined) hand?.resolve(name);
+    if (error === undefined) hand?.resolve();
     else hand?.reject(error);
     await settled();
   }
@@ -372,18 +369,6 @@ describe('the queue that outlasts the passes', () => {
     await bench.end('c/1');
   });
 
-  it('counts as work for as long as a pull goes on', async () => {
-    const bench = new Bench(true);
-    const { state } = bench.run(['a/1', 'b/1', 'c/1']);
-    expect(bench.working).toBe(2);
-    await timePasses();
-    await bench.end('c/1');
-    expect([state(), bench.working]).toEqual(['goes on', 2]);
-    await bench.end('a/1', new MirrorError('pass.abandoned', 'Stopped.'));
-    await bench.queue.callOffAll();
-    expect(bench.working).toBe(0);
-  });
-
   it('throws a defect of a slow pull in the next pass, and only there', async () => {
     const bench = new Bench(true);
     bench.run(['a/1']);
@@ -402,8 +387,9 @@ describe('the queue that outlasts the passes', () => {
     const { state } = bench.run(['a/1', 'b/1']);
     await timePasses();
     expect(state()).toBe('goes on');
-    await bench.queue.callOff([targetKey(actionOf('a/1').target), 'unknown']);
+    await bench.queue.callOff(({ action }) => action.path === 'a/1');
     expect(bench.running).toEqual(['b/1 slowly']);
+    expect(bench.slowEnded).toEqual(['a/1: called off']);
     await bench.queue.callOffAll();
     expect(bench.running).toEqual([]);
     const next = bench.run([]);
@@ -452,7 +438,7 @@ interface Ordered extends Waiting {
 const somePulls = fc
   .array(
     fc.record({
-      repositoryId: fc.constantFrom('a', 'b', 'c', 'd', 'e'),
+      action: fc.record({ target: fc.record({ repositoryId: fc.constantFrom('a', 'b', 'c', 'd', 'e') }) }),
       waitingSinceMs: fc.nat(3),
       sizeBytes: fc.option(fc.nat(3)),
     }),
@@ -471,7 +457,7 @@ describe('the order of pulls', () => {
     sizeBytes: number | null = null,
   ): Ordered => ({
     name,
-    repositoryId,
+    action: { target: { repositoryId } },
     waitingSinceMs,
     sizeBytes,
   });
@@ -505,10 +491,11 @@ describe('the order of pulls', () => {
     fc.assert(
       fc.property(somePulls, (pulls) => {
         const had = new Map<string, number>();
-        const total = (id: string): number => pulls.filter(({ repositoryId }) => repositoryId === id).length;
-        for (const { repositoryId } of inFairOrder(pulls)) {
+        const idOf = ({ action }: Ordered): string => action.target.repositoryId;
+        const total = (id: string): number => pulls.filter((each) => idOf(each) === id).length;
+        for (const repositoryId of inFairOrder(pulls).map(idOf)) {
           const mine = had.get(repositoryId) ?? 0;
-          for (const other of new Set(pulls.map((each) => each.repositoryId))) {
+          for (const other of new Set(pulls.map(idOf))) {
             expect(had.get(other) ?? 0).toBeGreaterThanOrEqual(Math.min(mine, total(other)));
           }
           had.set(repositoryId, mine + 1);
