@@ -140,8 +140,8 @@ export type PassEvent = {
 /** Takes events of passes; never throws. */
 export type PassEventSink = (event: PassEvent) => void;
 
-/** The kinds of findings: wrong answers, caches that gave answers, settings that select nothing, targets that are lost. */
-type Subject = 'problems' | 'cached lists' | 'cached contents' | 'unmatched' | 'lost';
+/** The kinds of findings: wrong answers, caches that gave answers, settings that select nothing, lost targets, the last lease. */
+type Subject = 'problems' | 'cached lists' | 'cached contents' | 'unmatched' | 'lost' | 'lease';
 
 /** Remembers the findings of the pass before, so that nothing is reported again while it lasts. */
 export class ReportedOnce {

@@ -9,7 +9,6 @@ import {
   type ExecutePolicy,
   type Execution,
   failed,
-  leaseNoter,
   type PlannedPass,
   type PassContext,
   type Pull,
@@ -36,8 +35,7 @@ export async function executePlan(
   planned: PlannedPass,
   signal: AbortSignal,
 ): Promise<ActionResult[]> {
-  const noteLease = leaseNoter(context.emit);
-  const execution: Execution = { context, policy, listing, ...planned, signal, noteLease };
+  const execution: Execution = { context, policy, listing, ...planned, signal };
   await callOffUnwanted(execution);
   const { done, unmoved, untouched, pulls } = await doWithoutContents(execution);
   const pulled = await pullAll(execution, pulls);
@@ -208,12 +206,12 @@ function unfinishedResult({ context }: Pick<Execution, 'context'>, action: Actio
 
 function queuePulls(execution: Execution, actions: readonly PullAction[]): QueuedPull[] {
   if (actions.length === 0) return [];
-  const { context, policy, listing, records, trees, approvals, plan, signal, noteLease } = execution;
+  const { context, policy, listing, records, trees, approvals, plan, signal } = execution;
   const factsFor = repositoryFacts(listing, plan);
   return actions.map((action): QueuedPull => {
     const record = records.get(keyOf(action)) ?? emptyRecord(action.target);
     const tree = trees.get(action.published?.path ?? action.path) ?? null;
-    const pull = { context, policy, approvals, noteLease, action, ...factsFor(action), record, tree };
+    const pull = { context, policy, approvals, action, ...factsFor(action), record, tree };
     const archiveBytes = action.published?.archiveBytes ?? null;
     return {
       action,

@@ -90,8 +90,6 @@ export interface Execution extends PlannedPass {
   readonly policy: ExecutePolicy;
   readonly listing: Listing;
   readonly signal: AbortSignal;
-  /** Reports the lease that something waits for, once each. */
-  readonly noteLease: (lease: Lease) => void;
 }
 
 /** The facts of a listing, and of the plan that was made of it, about the repository of a target. */
@@ -117,7 +115,7 @@ export interface Reception extends RepositoryFacts {
 }
 
 /** The pull of one target. It may outlast its pass by hours, and so holds nothing of it but what it needs. */
-export interface Pull extends Reception, Pick<Execution, 'approvals' | 'noteLease'> {
+export interface Pull extends Reception, Pick<Execution, 'approvals'> {
   readonly context: PassContext;
   readonly policy: ExecutePolicy;
   /** The record of the target from before this pull. */
@@ -127,22 +125,13 @@ export interface Pull extends Reception, Pick<Execution, 'approvals' | 'noteLeas
   readonly turn: Pick<Turn, 'toPublish'>;
 }
 
-/** Makes a function that reports each lease that something waits for, once. */
-export function leaseNoter(emit: PassContext['emit']): (lease: Lease) => void {
-  const noted = new Set<string>();
-  return ({ id, untilMs, holder }) => {
-    if (!noted.has(id)) emit({ name: 'lease.waited', untilMs, holder });
-    noted.add(id);
-  };
-}
-
 /** An action that waits for the end of a lease. It says nothing about the target, and costs it nothing. */
 export function heldByLease(
-  { noteLease }: Pick<Execution, 'noteLease'>,
+  { reported, emit }: Pick<PassContext, 'reported' | 'emit'>,
   { target, repository, path, published, fingerprint, moveFrom }: Action,
-  lease: Lease,
+  { id, untilMs, holder }: Lease,
 ): EndedResult {
-  noteLease(lease);
+  if (reported.news('lease', [id]).length > 0) emit({ name: 'lease.waited', untilMs, holder });
   const action: HoldAction = {
     kind: 'hold',
     target,
@@ -152,7 +141,7 @@ export function heldByLease(
     fingerprint,
     moveFrom,
     reason: 'lease',
-    untilMs: lease.untilMs,
+    untilMs,
     missing: false,
     guarded: null,
   };
@@ -180,15 +169,14 @@ const ENDS_PASS: ReadonlySet<ErrorCode> = new Set([
 
 /** The result of an action that failed. @throws MirrorError for errors that end the whole pass */
 export function failed(
-  work: Pick<Execution, 'noteLease' | 'signal'>,
+  { context, signal }: Pick<Execution, 'context' | 'signal'>,
   action: Action,
   error: unknown,
 ): EndedResult {
   const mirrorError = toMirrorError(callError(error, `mirroring ${action.path}`));
-  if (work.signal.aborted)
-    throw new MirrorError('pass.abandoned', 'The pass was abandoned.', { cause: error });
+  if (signal.aborted) throw new MirrorError('pass.abandoned', 'The pass was abandoned.', { cause: error });
   if (ENDS_PASS.has(mirrorError.code)) throw mirrorError;
-  if (error instanceof LeasedError) return heldByLease(work, action, error.lease);
+  if (error instanceof LeasedError) return heldByLease(context, action, error.lease);
   const { code, message, hint, retryAfterMs } = mirrorError;
   const doubt = error instanceof ContradictedError ? { doubt: error.doubt } : {};
   return resultOf(action, {

@@ -46,7 +46,7 @@ export async function pullTarget(pull: Pull): Promise<Pulled> {
     const lease = PULL_REASONS[action.reason].mayChangeNothing
       ? null
       : lastLease(await blockingLeases(context.store.layout, context.now()));
-    if (lease !== null) return { result: heldByLease(pull, action, lease), news: [] };
+    if (lease !== null) return { result: heldByLease(context, action, lease), news: [] };
     context.emit({ name: 'target.started', target: action.path, reason: action.reason });
     return await pullContents(pull);
   } catch (error) {

@@ -37,37 +37,20 @@ export function reportFailures(
 ): { readonly events: readonly PassEvent[]; readonly reported: ReportedFailures } {
   const events: PassEvent[] = [];
   const next: Record<string, ReportedFailures[string]> = isComplete ? {} : { ...reported };
-  for (const row of rowsToReport(reported, rows)) {
-    const key = JSON.stringify([row.id, row.branch]);
+  for (const { id, versionId, branch, failure } of rows) {
+    const key = `${branch}\n${id}`;
     const before = reported[key];
-    const workbook = { workbookId: row.id, versionId: row.versionId, branch: row.branch };
-    if (row.failure > 0) {
-      next[key] = { versionId: row.versionId, count: row.failure };
-      const isKnown = before?.versionId === row.versionId && before.count === row.failure;
-      if (!isKnown) events.push({ name: 'upstream.workbook_failed', ...workbook, count: row.failure });
+    const workbook = { workbookId: id, versionId, branch };
+    if (failure > 0) {
+      next[key] = { versionId, count: failure };
+      const isKnown = before?.versionId === versionId && before.count === failure;
+      if (!isKnown) events.push({ name: 'upstream.workbook_failed', ...workbook, count: failure });
     } else if (before !== undefined) {
       delete next[key];
       events.push({ name: 'upstream.workbook_recovered', ...workbook });
     }
   }
   return { events, reported: next };
-}
-
-/** Rows of which there may be something to report: those that failed, and those that were reported. */
-function rowsToReport(reported: ReportedFailures, rows: readonly WorkbookRow[]): readonly WorkbookRow[] {
-  const ids = new Set(Object.keys(reported).map(workbookIn));
-  if (ids.size === 0) return rows.filter((row) => row.failure > 0);
-  return rows.filter((row) => row.failure > 0 || ids.has(row.id));
-}
-
-/** The workbook of a key of {@link ReportedFailures}; null for a key of another form. */
-function workbookIn(key: string): string | null {
-  try {
-    const parts: unknown = JSON.parse(key);
-    return Array.isArray(parts) && typeof parts[0] === 'string' ? parts[0] : null;
-  } catch {
-    return null;
-  }
 }
 
 /** How many flagged workbooks are named; of the others there is the number. */
