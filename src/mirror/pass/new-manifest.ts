@@ -35,22 +35,15 @@ export function changesSince(previous: Manifest | null, files: readonly Manifest
 /**
  * The manifest of what a pull received.
  * @param nowMs milliseconds since the epoch
- * @param unproven paths of files that may be of the version before: they keep it, and the tree the time when it was last verified
  */
-export function newManifest(
-  pull: PullFacts,
-  received: Received,
-  changes: Changes,
-  nowMs: number,
-  unproven: ReadonlySet<string> = new Set(),
-): Manifest {
+export function newManifest(pull: PullFacts, received: Received, changes: Changes, nowMs: number): Manifest {
   const { previous, isSameTree } = changes;
   const { action, repository, listedAtMs } = pull;
   const { branch } = action.target;
   const { etag, archiveBytes, comparedAtMs, skipped, isThorough } = received;
   const asOfMs = Math.min(listedAtMs, received.cached?.asOfMs ?? listedAtMs);
   const rows = rowsAbout(pull, received, changes);
-  const listed = listedFacts(rows, branch, received, previous, unproven);
+  const listed = listedFacts(rows, branch, received, previous);
   const { id, name, fullName, url, createdAt } = repository;
   return {
     repository: { id, name, fullName, url, createdAt },
@@ -68,7 +61,6 @@ export function newManifest(
     skipped,
     ...(listed.missing.length === 0 ? {} : { missing: listed.missing }),
     files: listed.files,
-    ...(unproven.size === 0 || previous === null ? {} : timesOf(previous)),
   };
 }
 
@@ -78,7 +70,6 @@ function listedFacts(
   branch: string,
   received: Received,
   previous: Manifest | null,
-  unproven: ReadonlySet<string>,
 ): Pick<Manifest, 'fingerprint' | 'borrowed' | 'files'> & { readonly missing: readonly string[] } {
   const { files } = received;
   if (rows === null) {
@@ -86,14 +77,9 @@ function listedFacts(
     return { fingerprint: null, borrowed: [], missing, files: withVersions(files, [], branch) };
   }
   const paths = files.map((file) => file.path);
-  const known = withKnownVersions(rows, branch, paths, unproven, previous);
-  const { digest, borrowed } = fingerprintOfTree(known, branch, holdsIn(rows, branch, paths));
+  const { digest, borrowed } = fingerprintOfTree(rows, branch, holdsIn(rows, branch, paths));
   const missing = missingWorkbooks(rows, branch, received);
-  return { fingerprint: digest, borrowed, missing, files: withVersions(files, known, branch) };
-}
-
-function timesOf({ verifiedAtMs, comparedAtMs, restoredAtMs }: Manifest): Partial<Manifest> {
-  return { verifiedAtMs, comparedAtMs, restoredAtMs };
+  return { fingerprint: digest, borrowed, missing, files: withVersions(files, rows, branch) };
 }
 
 /** The rows of the list that speak of received contents; null where these are older than the list. */
@@ -106,27 +92,6 @@ export function rowsAbout(
   // Older contents are the listed versions all the same if they were published as those.
   const isAsListedBefore = isSameTree && previous?.fingerprint === action.fingerprint;
   return isOlder && !isAsListedBefore ? null : rows;
-}
-
-/** The rows, those of unproven files with the published version: then the fingerprint is not that of the list, and they are asked for again. */
-function withKnownVersions(
-  rows: readonly WorkbookRow[],
-  branch: string,
-  paths: readonly string[],
-  unproven: ReadonlySet<string>,
-  previous: Manifest | null,
-): readonly WorkbookRow[] {
-  if (unproven.size === 0) return rows;
-  const known = new Map(previous?.files.map(({ path, workbook }) => [path, workbook]));
-  const own = rows.filter((row) => row.branch === branch);
-  const named = rowsAtFiles(own, paths);
-  const asKnown = rows.filter((row) => row.branch !== branch);
-  for (const [index, row] of own.entries()) {
-    const { path } = named[index] ?? row;
-    const workbook = unproven.has(path) ? known.get(path) : undefined;
-    asKnown.push(workbook === undefined ? row : { ...row, ...workbook });
-  }
-  return asKnown;
 }
 
 /** Tells whether a tree holds a file at a workbook's path, as another branch lists it. */

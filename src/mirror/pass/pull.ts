@@ -10,15 +10,7 @@ import { type Cached, cacheName } from '../upstream/answers.ts';
 import { type HeldDeletion, heldFiles, isApproved } from '../plan/guard.ts';
 import { isSame, type Manifest } from '../store/manifest.ts';
 import { PULL_REASONS } from '../plan/actions.ts';
-import {
-  findContradictions,
-  isBelieved,
-  mayPublish,
-  missingSentence,
-  nextDoubt,
-  stillContradicted,
-  withoutChanged,
-} from '../plan/contradictions.ts';
+import { findContradictions, missingSentence, nextDoubt, rowsInBoth } from '../plan/contradictions.ts';
 import { type NewState, ContradictedError, failed, heldByLease, type Pull } from './execution.ts';
 import { type EndedResult } from './results.ts';
 import { notFound, type Received, receiveWhole } from './receive.ts';
@@ -69,9 +61,9 @@ async function pullContents(pull: Pull): Promise<Pulled> {
       reportCached(context, 'cached contents', received.cached);
       refuseOlder(pull, received.cached, changes);
     }
-    const { rows, unproven, doubtful } = await compareWithList(pull, received, changes);
+    const rows = await agreedRows(pull, received, changes);
     meter.publishes();
-    const manifest = newManifest({ ...pull, rows }, received, changes, context.now(), unproven);
+    const manifest = newManifest({ ...pull, rows }, received, changes, context.now());
     const held = heldFiles(before.manifest?.files ?? [], manifest.files, changes, policy.guard.files);
     if (held !== null && !isApproved(pull.approvals, action.target, held))
       return { result: guarded(pull, held, received.downloadedBytes), news: [] };
@@ -79,54 +71,29 @@ async function pullContents(pull: Pull): Promise<Pulled> {
     const { rewritten } = received;
     const repair = { rewritten, isDamaged: before.isDamaged, isApprovedDeletion: held !== null };
     const method = await publishChanges(pull, stage, manifest, changes, repair);
-    const done = await pulled(pull, { before, received, changes, manifest, method, startedAtMs });
-    return doubtful === null ? done : unverified(pull, done, doubtful);
+    return await pulled(pull, { before, received, changes, manifest, method, startedAtMs });
   } finally {
     await discardStage(context.store, stage);
   }
 }
 
-/** What the list says of received contents that may be published. */
-interface ListComparison {
-  /** The rows that speak of the contents; null where there is no list of workbooks. */
-  readonly rows: Pull['rows'];
-  /** Paths of the files that may be of the version before. */
-  readonly unproven: ReadonlySet<string>;
-  /** Why the contents verify nothing all the same; null where the list agrees, or is not believed. */
-  readonly doubtful: ContradictedError | null;
-}
-
-/** Compares received contents with the list. @throws ContradictedError where they are not to be published */
-async function compareWithList(pull: Pull, received: Received, changes: Changes): Promise<ListComparison> {
-  const { action, record } = pull;
+/**
+ * The rows of the list that agree with received contents, or that are not believed; null where there is no list of workbooks.
+ * @throws ContradictedError where the list speaks against publishing these contents
+ */
+async function agreedRows(pull: Pull, received: Received, changes: Changes): Promise<Pull['rows']> {
+  const { context, action, record } = pull;
   const { branch } = action.target;
   const { previous } = changes;
   const rows = rowsAbout(pull, received, changes) ?? [];
-  const found = findContradictions(rows, branch, previous, received);
-  if (found.length === 0) return { rows: pull.rows, unproven: new Set(), doubtful: null };
-  const later = (await rowsNow(pull.context.service, pull.repository, pull.signal)) ?? rows;
-  const contradictions = stillContradicted(found, findContradictions(later, branch, previous, received));
-  const agreed = { rows: withoutChanged(rows, branch, later), unproven: new Set<string>() };
-  const nowMs = pull.context.now();
-  const doubt = nextDoubt(record.doubt, contradictions, nowMs);
-  if (contradictions.length === 0 || isBelieved(contradictions, doubt, nowMs))
-    return { ...agreed, doubtful: null };
-  const doubtful = new ContradictedError(contradictions, doubt);
-  if (!mayPublish(contradictions)) throw doubtful;
-  return { ...agreed, unproven: new Set(contradictions.map(({ path }) => path)), doubtful };
-}
-
-/** The end of a pull that published what is new, and that verified nothing. */
-function unverified(pull: Pull, { result, news }: Pulled, doubtful: ContradictedError): Pulled {
-  const { outcome } = failed(pull, pull.action, doubtful);
-  if (result.outcome.kind !== 'pulled' || outcome.kind !== 'failed') return { result, news };
-  const { publishedAtMs, tree } = result.outcome;
-  const published = tree === null ? {} : { published: { publishedAtMs, tree } };
-  // A failure is all that there is to tell where nothing was published.
-  return {
-    result: { ...result, outcome: { ...outcome, ...published } },
-    news: result.changedFiles === 0 ? [] : news,
-  };
+  if (findContradictions(rows, branch, previous, received).length === 0) return pull.rows;
+  // A workbook that changed between the first list and the contents contradicts the first list alone.
+  const later = (await rowsNow(context.service, pull.repository, pull.signal)) ?? rows;
+  const agreed = rowsInBoth(rows, branch, later);
+  const contradictions = findContradictions(agreed, branch, previous, received);
+  const doubt = nextDoubt(record.doubt, contradictions, context.now());
+  if (doubt !== null) throw new ContradictedError(contradictions, doubt);
+  return agreed;
 }
 
 /** Refuses other contents of a time before the tree was found to be right: they would bring an old state back. */

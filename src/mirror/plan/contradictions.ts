@@ -56,23 +56,10 @@ export function findContradictions(
 }
 
 /**
- * The contradictions that a list read after the contents does not explain: a workbook that changed between the first list and the
- * contents contradicts the first list alone.
- * @param later the contradictions between the same contents and the later list
+ * The rows of a list without those of a branch that a list read after the contents does not show any more. Such a workbook changed
+ * in between, and it cannot be told which version of it the contents have: its file gets no version, and the next pass asks again.
  */
-export function stillContradicted(
-  contradictions: readonly Contradiction[],
-  later: readonly Contradiction[],
-): Contradiction[] {
-  const paths = new Set(later.map(({ path }) => path));
-  return contradictions.filter(({ path }) => paths.has(path));
-}
-
-/**
- * The rows of a list without those of a branch that a list read after the contents does not show any more: it cannot be told which
- * version of such a workbook the contents have. Its file gets no version, and the next pass asks for it again.
- */
-export function withoutChanged(
+export function rowsInBoth(
   rows: readonly WorkbookRow[],
   branch: string,
   later: readonly WorkbookRow[],
@@ -152,89 +139,64 @@ const ANSWERS_BELIEVED = 3;
 const LEAST_DOUBT_MS = 5000;
 
 /**
- * The doubt after an answer with contradictions.
+ * The doubt that an answer leaves: until it is gone, nothing of the contents is published.
  * @param before the doubt of the answers before; null for none
  * @param nowMs milliseconds since the epoch
+ * @returns null where the list agrees, or so many answers agree that they are believed. Bytes with a wrong digest never are.
  */
 export function nextDoubt(
   before: Doubt | null,
   contradictions: readonly Contradiction[],
   nowMs: number,
-): Doubt {
-  // Not of the other versions and files: where these change at every answer, the same contradiction still is the same.
-  const digest = hash('sha256', JSON.stringify(contradictions.map(digested)));
-  if (before?.digest !== digest || before.sinceMs > nowMs) return { digest, answers: 1, sinceMs: nowMs };
-  return { ...before, answers: before.answers + 1 };
+): Doubt | null {
+  if (contradictions.length === 0) return null;
+  // Not of the versions: new ones of a workbook whose bytes stay the same would put off the end of the doubt again and again.
+  const digested = contradictions.map(({ kind, path, sha256 }) => [kind, path, sha256]);
+  const digest = hash('sha256', JSON.stringify(digested));
+  const isSame = before?.digest === digest && before.sinceMs <= nowMs;
+  const { answers, sinceMs } = isSame ? before : { answers: 0, sinceMs: nowMs };
+  const isBelieved =
+    answers + 1 >= ANSWERS_BELIEVED &&
+    nowMs - sinceMs >= LEAST_DOUBT_MS &&
+    contradictions.every(({ kind }) => kind !== 'other-bytes');
+  return isBelieved ? null : { digest, answers: answers + 1, sinceMs };
 }
 
-/** A workbook that is missing is so under whichever version. */
-function digested({ kind, path, versionId, sha256 }: Contradiction): readonly (string | null)[] {
-  return kind === 'missing' ? [kind, path] : [kind, path, versionId, sha256];
-}
+/** A sentence for each kind, the gravest first: the first of these that there is, is the one to tell. */
+const SENTENCES: Readonly<Record<Contradiction['kind'], (name: string, version: string) => string>> = {
+  'other-bytes': (name, version) =>
+    `The file ${name} has another size or SHA-256 than the list says of its version ${version}`,
+  missing: (name, version) =>
+    `The list shows the workbook ${name} with version ${version}, and the contents lack it`,
+  unannounced: (name, version) =>
+    `The list shows the published version ${version} of ${name}, and the contents have other bytes for it`,
+  outdated: (name, version) =>
+    `The list shows the new version ${version} of ${name}, and the contents still have the bytes of the version before`,
+};
 
-/** Whether so many answers agree that they count, and not the list. Bytes with a wrong digest never do. */
-export function isBelieved(
-  contradictions: readonly Contradiction[],
-  { answers, sinceMs }: Doubt,
-  nowMs: number,
-): boolean {
-  if (contradictions.some(({ kind }) => kind === 'other-bytes')) return false;
-  return answers >= ANSWERS_BELIEVED && nowMs - sinceMs >= LEAST_DOUBT_MS;
-}
+const KINDS = Object.keys(SENTENCES);
 
-/** Whether what is new in contents may be published, although they are not believed: nothing speaks against it but old bytes. */
-export function mayPublish(contradictions: readonly Contradiction[]): boolean {
-  return contradictions.every(({ kind }) => kind === 'outdated');
-}
-
-/** The gravest first: the first of these that there is, is the one to tell. */
-const TELLING: readonly Contradiction['kind'][] = ['other-bytes', 'missing', 'unannounced', 'outdated'];
-
-/** What contradicts, and what becomes of it, as sentences. @param contradictions at least one */
+/** The contradictions, and the way out of them, as sentences. @param contradictions at least one */
 export function describeDoubt(
   contradictions: readonly Contradiction[],
   { answers }: Doubt,
 ): { readonly message: string; readonly hint: string } {
-  const kind = TELLING.find((each) => contradictions.some((found) => found.kind === each)) ?? 'missing';
-  const first = contradictions.find((found) => found.kind === kind);
-  const others = contradictions.length - 1;
-  const name = JSON.stringify(first?.path ?? '');
+  const [first, ...others] = contradictions.toSorted((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind));
+  const { kind, path, versionId } = first ?? { kind: 'missing', path: '', versionId: '' };
+  // Enough of a commit's identifier to know it by.
+  const version = /^[0-9a-f]{40}$/.test(versionId) ? versionId.slice(0, 8) : versionId;
   const more =
-    others === 0
+    others.length === 0
       ? ''
-      : ` The list and the contents contradict each other about ${counted(others, 'other workbook')}, too.`;
-  const agreed = `${counted(answers, 'answer')} said so until now`;
+      : ` The list and the contents contradict each other about ${counted(others.length, 'other workbook')}, too.`;
+  const end =
+    kind === 'other-bytes'
+      ? 'if it stays, ask the operator of the service which of the two is right'
+      : `once ${ANSWERS_BELIEVED} answers agree over at least ${LEAST_DOUBT_MS / 1000} seconds, the contents are believed`;
   return {
-    message: `${sentenceOf(kind, name, shortId(first?.versionId ?? ''))} (${agreed}).${more}`,
-    hint: hintFor(kind),
+    message: `${SENTENCES[kind](JSON.stringify(path), version)} (${counted(answers, 'answer')} said so until now).${more}`,
+    hint: `What is mirrored stays as it is. The next passes compare again: ${end}.`,
   };
-}
-
-function sentenceOf(kind: Contradiction['kind'], name: string, version: string): string {
-  switch (kind) {
-    case 'other-bytes':
-      return `The file ${name} has another size or SHA-256 than the list says of its version ${version}`;
-    case 'missing':
-      return `The list shows the workbook ${name} with version ${version}, and the contents lack it`;
-    case 'unannounced':
-      return `The list shows the published version ${version} of ${name}, and the contents have other bytes for it`;
-    case 'outdated':
-      return `The list shows the new version ${version} of ${name}, and the contents still have the bytes of the version before`;
-  }
-}
-
-function hintFor(kind: Contradiction['kind']): string {
-  if (kind === 'other-bytes') {
-    return 'What is mirrored stays as it is. The next passes compare again; if it stays, ask the operator of the service which of the two is right.';
-  }
-  const when = `once ${ANSWERS_BELIEVED} answers agree over at least ${LEAST_DOUBT_MS / 1000} seconds, the contents are believed`;
-  const until = kind === 'outdated' ? 'Other changes are published' : 'What is mirrored stays as it is';
-  return `${until}. The next passes compare again: ${when}.`;
-}
-
-/** Enough of a commit's identifier to know it by. */
-function shortId(versionId: string): string {
-  return /^[0-9a-f]{40}$/.test(versionId) ? versionId.slice(0, 8) : versionId;
 }
 
 /** The warning about workbooks that are listed and that the contents lack. @param paths at least one */

@@ -155,7 +155,6 @@ function failedRecord(
 ): TargetRecord {
   return {
     ...record,
-    ...outcome.published,
     missingPasses: 0,
     // Any other failure is no answer: it says nothing about the contents.
     doubt: outcome.doubt ?? record.doubt,

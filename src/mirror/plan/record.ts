@@ -213,8 +213,6 @@ export type Outcome =
       readonly fingerprint: string | null;
       /** The contradiction that it failed by; left out for any other failure. */
       readonly doubt?: Doubt;
-      /** The tree that was published all the same; left out where none was. */
-      readonly published?: Pick<TargetRecord, 'publishedAtMs' | 'tree'>;
     };
 
 /** How failed and absent targets are tried again. */

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { findContradictions, isBelieved, nextDoubt } from '../../../../src/mirror/plan/contradictions.ts';
+import { findContradictions, nextDoubt } from '../../../../src/mirror/plan/contradictions.ts';
 import { workbookOf } from '../../../../src/mirror/plan/workbook-changes.ts';
 import type { ManifestFile } from '../../../../src/mirror/store/manifest.ts';
 import { manifestWith, row } from '../../../support/builders.ts';
@@ -89,14 +89,23 @@ describe('the contradictions between list and contents', () => {
     fc.assert(
       fc.property(workbooks, (all) => {
         const found = find(all);
+        const isWrong = found.some(({ kind }) => kind === 'other-bytes');
         let doubt = nextDoubt(null, found, 0);
         for (let nowMs = 1; nowMs < 10; nowMs += 1) {
-          expect(isBelieved(found, doubt, nowMs)).toBe(false);
+          expect(doubt === null).toBe(found.length === 0);
           doubt = nextDoubt(doubt, found, nowMs);
         }
-        const isWrong = found.some(({ kind }) => kind === 'other-bytes');
-        expect(isBelieved(found, nextDoubt(doubt, found, 60_000), 60_000)).toBe(!isWrong);
+        expect(nextDoubt(doubt, found, 60_000) === null).toBe(!isWrong);
       }),
     );
+  });
+
+  it('are the same under another version of the workbook, and others with other bytes', () => {
+    const at = (versionId: string, digest: string): ReturnType<typeof find> => [
+      { kind: 'unannounced', path: 'a.xlsx', versionId, sha256: digest },
+    ];
+    const first = nextDoubt(null, at('1', 'a'), 0);
+    expect(nextDoubt(first, at('2', 'a'), 1000)).toMatchObject({ answers: 2, sinceMs: 0 });
+    expect(nextDoubt(first, at('1', 'b'), 1000)).toMatchObject({ answers: 1, sinceMs: 1000 });
   });
 });
