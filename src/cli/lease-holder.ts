@@ -5,10 +5,9 @@ import { constants } from 'node:os';
 import type { SettingsFor } from '../config/schema.ts';
 import { systemCode } from '../lib/errors/disk-errors.ts';
 import { EXIT_CODES, MirrorError, toMirrorError } from '../lib/errors/errors.ts';
-import type { Lease } from '../mirror/store/leases/lease.ts';
 import { say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { layoutOf } from '../mirror/store/layout.ts';
-import { releaseLease, watchLease } from '../mirror/store/leases/acquire.ts';
+import { type Lease, releaseLease, watchLease } from '../mirror/store/leases/lease.ts';
 import { tell } from './output.ts';
 import { standardError, standardOutput } from '../lib/process/streams.ts';
 

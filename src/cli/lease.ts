@@ -5,7 +5,6 @@ import type { Command } from 'commander';
 
 import type { SettingsFor } from '../config/schema.ts';
 import { refuseMissing } from '../app/open-reader.ts';
-import { onDisk } from '../lib/errors/disk-errors.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { bindNativeCalls } from '../lib/native/file-calls.ts';
 import { abortOnSignal } from '../lib/process/signals.ts';
@@ -15,10 +14,16 @@ import { ownCommand } from '../lib/text/own-command.ts';
 import { say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { formatDuration, parseDuration } from '../lib/text/units.ts';
 import { layoutOf } from '../mirror/store/layout.ts';
-import { acquireLease, releaseLease } from '../mirror/store/leases/acquire.ts';
-import { type Lease, type LeaseFiles, LONGEST_LEASE_MS, readLeases } from '../mirror/store/leases/lease.ts';
+import {
+  acquireLease,
+  type Lease,
+  leasesInForce,
+  LONGEST_LEASE_MS,
+  releaseLease,
+} from '../mirror/store/leases/lease.ts';
+import { interruptedPublishes } from '../mirror/store/publish/commit.ts';
 import { runUnderLease } from './lease-holder.ts';
-import { type Outcome, printOutcome, table, tell } from './output.ts';
+import { type Outcome, table, tell } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
 
 /** `lease acquire` */
@@ -64,10 +69,8 @@ export async function runLeaseRelease(command: Command): Promise<Outcome> {
 
 /** `lease list` */
 export async function runLeaseList(command: Command): Promise<Outcome> {
-  const files = await listLeases(settingsOf(command, ['directory']).settings);
-  printOutcome(command, { data: files.inForce, text: () => describeLeases(files.inForce, Date.now()) });
-  for (const problem of leaseProblems(files)) tell(say`! ${problem}`);
-  return {};
+  const leases = await listLeases(settingsOf(command, ['directory']).settings);
+  return { data: leases, text: () => describeLeases(leases, Date.now()) };
 }
 
 /** The flags of `lease acquire`. */
@@ -141,7 +144,8 @@ async function acquire(
   await refuseMissing(settings.directory);
   const request = { holder, durationMs, signal };
   const layout = layoutOf(settings.directory);
-  const { lease, interrupted } = await acquireLease(layout, bindNativeCalls(), request, Date.now);
+  const lease = await acquireLease(layout, bindNativeCalls(), request, Date.now);
+  const interrupted = await interruptedPublishes({ layout, inUse: new Set() }).catch(() => null);
   if (interrupted === null) {
     tell(
       say`! This user may not see whether a publish was interrupted before: if one was, a manifest may not be that of its tree. A mirror that is restored from a backup finds out by itself.`,
@@ -155,25 +159,10 @@ async function acquire(
   return lease;
 }
 
-/** The leases of a directory, and what in their folder cannot be understood. @throws MirrorError `directory.unusable`, `disk.failed` */
-async function listLeases(settings: SettingsFor<'directory'>): Promise<LeaseFiles> {
+/** The leases of a directory. @throws MirrorError `directory.unusable`, `disk.failed` */
+async function listLeases(settings: SettingsFor<'directory'>): Promise<readonly Lease[]> {
   await refuseMissing(settings.directory);
-  return onDisk('reading the leases', () => readLeases(layoutOf(settings.directory), Date.now()));
-}
-
-/** The problems of the folder of leases. */
-function leaseProblems({ unreadable, unknown }: Pick<LeaseFiles, 'unreadable' | 'unknown'>): string[] {
-  const nameOf = (name: string): string => `.workbook-mirror/leases/${JSON.stringify(name)}`;
-  return [
-    // What has another ending is being written.
-    ...unreadable
-      .filter((name) => name.endsWith('.json'))
-      .map((name) => `${nameOf(name)} is not a readable lease: it holds nothing`),
-    ...unknown.map(({ name, error }) => {
-      const why = error instanceof Error ? error.message : 'for an unknown reason';
-      return `${nameOf(name)} cannot be looked at (${why}): nothing is published while the daemon cannot either`;
-    }),
-  ];
+  return leasesInForce(layoutOf(settings.directory), Date.now());
 }
 
 /** The list for a person. */
@@ -196,7 +185,7 @@ function describeLeases(leases: readonly Lease[], nowMs: number): TerminalText {
  * @throws MirrorError `lease.not_found`, `directory.unusable`, `disk.*`
  */
 async function release(settings: SettingsFor<'directory'>, id: string | null): Promise<Lease[]> {
-  const { inForce } = await listLeases(settings);
+  const inForce = await listLeases(settings);
   const chosen = id === null ? inForce : inForce.filter((lease) => lease.id === id);
   if (id !== null && chosen.length === 0) throw notFound(id, inForce);
   for (const lease of chosen) await releaseLease(layoutOf(settings.directory), lease.id);

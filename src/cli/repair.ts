@@ -1,4 +1,4 @@
-import { blockingLeases, lastLease, LeasedError } from '../mirror/store/leases/lease.ts';
+import { lastLease, LeasedError, leasesInForce } from '../mirror/store/leases/lease.ts';
 import { lostTargets, saveTargets } from '../mirror/store/target-list.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
@@ -88,7 +88,7 @@ async function leftToDaemon(settings: SettingsFor<'directory'>, error: unknown):
 }
 
 async function refuseLeased(store: MirrorStore): Promise<void> {
-  const lease = lastLease(await blockingLeases(store.layout, store.now()));
+  const lease = lastLease(await leasesInForce(store.layout, store.now()));
   if (lease !== null) throw new LeasedError(lease);
 }
 

@@ -1,4 +1,4 @@
-import { type Lease, leaseSentence, visibleLeases } from '../mirror/store/leases/lease.ts';
+import { type Lease, leaseSentence, leasesInForce } from '../mirror/store/leases/lease.ts';
 import type { Command } from 'commander';
 import type { SettingsFor } from '../config/schema.ts';
 import { EXIT_CODES } from '../lib/errors/errors.ts';
@@ -66,7 +66,7 @@ function status(settings: SettingsFor<'directory'>): Promise<StatusReport> {
       lastPass: await tolerantly(() => state.lastPass(), null),
       holder,
       isLockHidden: await isLockHidden(store.layout.lockFile),
-      leases: await visibleLeases(store.layout),
+      leases: await leasesInForce(store.layout, Date.now()),
       hooksDue: settings.hooks.afterPublish === undefined ? null : await countHooksDue(reader),
       targets: statuses,
     };

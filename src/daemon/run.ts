@@ -1,6 +1,6 @@
 import type { DirectoryLayout } from '../mirror/store/layout.ts';
 import { readRetries, takePolls } from '../mirror/store/requests.ts';
-import { blockingLeases } from '../mirror/store/leases/lease.ts';
+import { leasesInForce } from '../mirror/store/leases/lease.ts';
 import { lstat, stat } from 'node:fs/promises';
 
 import { unlessMissing } from '../lib/errors/disk-errors.ts';
@@ -285,7 +285,7 @@ function createPassLoop(
 /** Reads what people asked for in the directory. */
 function requestsIn(layout: DirectoryLayout) {
   return {
-    leases: () => blockingLeases(layout, Date.now()),
+    leases: () => leasesInForce(layout, Date.now()),
     retries: () => readRetries(layout),
     polls: () => takePolls(layout),
   };

@@ -1,4 +1,4 @@
-import { blockingLeases } from '../../mirror/store/leases/lease.ts';
+import { leasesInForce } from '../../mirror/store/leases/lease.ts';
 import { publishesWhole } from '../../mirror/store/publish/moves.ts';
 import type { StatsFs } from 'node:fs';
 import { statfs } from 'node:fs/promises';
@@ -92,7 +92,7 @@ export function createStatusService(
       live,
       pulls: mirror.monitor.pulls(),
       scan: mirror.monitor.scan(),
-      leases: await blockingLeases(mirror.store.layout, Date.now()).catch(() => []),
+      leases: await leasesInForce(mirror.store.layout, Date.now()).catch(() => []),
       disk: await roomOf(directory),
       targets,
       notices: [...notices],

@@ -1,7 +1,8 @@
 import { access, constants, type FileHandle, readFile, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 
-import { onDisk, systemCode, unlessMissing } from '../errors/disk-errors.ts';
+import { diskError, onDisk, systemCode, unlessMissing } from '../errors/disk-errors.ts';
 import { MirrorError } from '../errors/errors.ts';
 import type { NativeCalls } from '../native/file-calls.ts';
 import { openOwnFile, readOwnText, restrict } from './own-file.ts';
@@ -81,6 +82,34 @@ export class LockedError extends MirrorError {
   constructor(found: string, message: string, hint: string) {
     super('directory.locked', message, { hint });
     this.found = found;
+  }
+}
+
+const TRY_EVERY_MS = 10;
+
+/**
+ * Tries for a lock until it is free or the patience is at an end.
+ * @param patienceMs milliseconds
+ * @throws AbortError when `signal` fires before; MirrorError `disk.*` where the file system takes no locks
+ */
+export async function lockWithin(
+  tryOnce: () => boolean,
+  patienceMs: number,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  const startedAtMs = performance.now();
+  while (!tryLock(tryOnce)) {
+    if (performance.now() - startedAtMs > patienceMs) return false;
+    await sleep(TRY_EVERY_MS, undefined, signal === undefined ? {} : { signal });
+  }
+  return true;
+}
+
+function tryLock(tryOnce: () => boolean): boolean {
+  try {
+    return tryOnce();
+  } catch (error) {
+    throw diskError(error, 'locking a file');
   }
 }
 

@@ -1,4 +1,4 @@
-import { blockingLeases, lastLease } from '../store/leases/lease.ts';
+import { lastLease, leasesInForce } from '../store/leases/lease.ts';
 import { showStage } from '../store/publish/stage-links.ts';
 import { examinePublished } from '../store/verify/examine.ts';
 import { summariseDrift } from '../store/verify/drift.ts';
@@ -37,7 +37,7 @@ export async function pullTarget(pull: Pull): Promise<Pulled> {
     // A lease would keep the new state from being published: it is not downloaded.
     const lease = PULL_REASONS[action.reason].mayChangeNothing
       ? null
-      : lastLease(await blockingLeases(context.store.layout, context.now()));
+      : lastLease(await leasesInForce(context.store.layout, context.now()));
     if (lease !== null) return { result: heldByLease(context, action, lease), news: [] };
     context.emit({ name: 'target.started', target: action.path, reason: action.reason });
     return await pullContents(pull);

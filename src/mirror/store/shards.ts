@@ -8,6 +8,7 @@ import {
   lockDirectory,
   lockDirectoryShared,
   LockedError,
+  lockWithin,
   probeLock,
 } from '../../lib/disk/lock.ts';
 import { readOwnText } from '../../lib/disk/own-file.ts';
@@ -18,7 +19,6 @@ import { owns, type Shard, type ShareReport } from '../plan/shard.ts';
 import { shareReportSchema } from '../state/schemas.ts';
 import type { Disk } from './disk.ts';
 import { type DirectoryLayout, layoutOf } from './layout.ts';
-import { lockWithin } from './publish/gate.ts';
 
 /** For so long a lock is tried for that a program may have just to look at it, in milliseconds. */
 const LOOK_PATIENCE_MS = 500;

@@ -1,17 +1,31 @@
 import { randomUUID } from 'node:crypto';
-import { chmod, lstat, readdir, rename, rm, unlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import {
+  chmod,
+  constants,
+  type FileHandle,
+  lstat,
+  open,
+  readdir,
+  rename,
+  rm,
+  unlink,
+} from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import { z } from 'zod';
 
 import { syncDirectory, writeNewFile } from '../../../lib/disk/durable.ts';
+import { lockWithin } from '../../../lib/disk/lock.ts';
 import { readOwnFile } from '../../../lib/disk/own-file.ts';
-import { onDisk, systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { isMissing, onDisk, systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
+import type { NativeCalls } from '../../../lib/native/file-calls.ts';
 import { utcTime } from '../../../lib/text/humanize.ts';
 import { ownCommand } from '../../../lib/text/own-command.ts';
 import { CLOCK_STEP_MS } from '../../../lib/time/wrong-clock.ts';
 import type { DirectoryLayout } from '../layout.ts';
+import { refuseLinks } from '../published-tree.ts';
 
 /** A promise that nothing is published for a while, so that a reader such as a backup sees one state of the whole mirror. */
 export interface Lease {
@@ -20,7 +34,7 @@ export interface Lease {
   readonly holder: string;
   /** Milliseconds since the epoch. */
   readonly takenAtMs: number;
-  /** When it ends by itself, in milliseconds since the epoch. */
+  /** When it ends unless it is released before, in milliseconds since the epoch. */
   readonly untilMs: number;
 }
 
@@ -28,22 +42,16 @@ export interface Lease {
 export const LONGEST_LEASE_MS = 24 * 60 * 60 * 1000;
 
 /**
- * The leases that still hold. One that ends later than a lease can, or was taken in the future, was written under a clock that
+ * Whether a lease holds at a time. One that ends later than a lease can, or was taken in the future, was written under a clock that
  * was wrong, and holds nothing; a clock that was set back by a little ends none.
  */
-export function leasesInForce(leases: readonly Lease[], nowMs: number): Lease[] {
-  return leases.filter(
-    ({ takenAtMs, untilMs }) =>
-      untilMs > nowMs && takenAtMs <= nowMs + CLOCK_STEP_MS && untilMs - takenAtMs <= LONGEST_LEASE_MS,
-  );
+export function holdsAt({ takenAtMs, untilMs }: Lease, nowMs: number): boolean {
+  return untilMs > nowMs && takenAtMs <= nowMs + CLOCK_STEP_MS && untilMs - takenAtMs <= LONGEST_LEASE_MS;
 }
 
 /** The one of some leases that ends last: publishing waits for it. Null when there are none. */
 export function lastLease(leases: readonly Lease[]): Lease | null {
-  return leases.reduce<Lease | null>(
-    (last, lease) => (last === null || lease.untilMs > last.untilMs ? lease : last),
-    null,
-  );
+  return leases.toSorted((a, b) => b.untilMs - a.untilMs)[0] ?? null;
 }
 
 /** A publish waits for a lease. */
@@ -65,7 +73,7 @@ export function leaseSentence({ id, holder, untilMs }: Lease): string {
 }
 
 const leaseSchema = z.object({
-  id: z.uuid(),
+  id: z.string(),
   holder: z.string(),
   takenAtMs: z.number(),
   untilMs: z.number(),
@@ -73,75 +81,35 @@ const leaseSchema = z.object({
 
 const MAX_LEASE_BYTES = 64 * 1024;
 
-/** The contents of the folder of the leases. */
-export interface LeaseFiles {
-  /** Those that hold. */
-  readonly inForce: readonly Lease[];
-  /** Those that held once. */
-  readonly expired: readonly Lease[];
-  /** Names of what is no lease: it holds nothing. */
-  readonly unreadable: readonly string[];
-  /** Files that the system does not let us look at: they may hold. */
-  readonly unknown: readonly UnknownLease[];
+/** The ending of a lease's file; a file without it is still being written. */
+const ENDING = '.json';
+
+function leaseFile({ leases }: DirectoryLayout, id: string): string {
+  return join(leases, `${id}${ENDING}`);
 }
 
-/** A file of which cannot be told whether it is a lease. */
-export interface UnknownLease {
+/** A plain file in the folder of the leases. */
+interface LeaseFile {
   readonly name: string;
-  readonly error: unknown;
+  /** Its lease. A file that cannot be read or understood may be one, until it is older than a lease can be. */
+  readonly lease: Lease;
 }
 
-/** The name of a lease's file in the folder of the leases. */
-function leaseFile(layout: DirectoryLayout, id: string): string {
-  return join(layout.leases, `${id}.json`);
-}
-
-/**
- * Reads all leases.
- * @param nowMs milliseconds since the epoch
- * @throws what keeps the folder itself from being read, if it is there
- */
-export async function readLeases(layout: DirectoryLayout, nowMs: number): Promise<LeaseFiles> {
-  const found: Lease[] = [];
-  const unreadable: string[] = [];
-  const unknown: UnknownLease[] = [];
-  for (const name of (await unlessMissing(readdir(layout.leases))) ?? []) {
-    try {
-      // What has another ending is still being written, and may be closed to us.
-      const lease = name.endsWith('.json') ? await readLease(join(layout.leases, name)) : null;
-      if (lease === 'gone') continue;
-      if (lease !== null && name === `${lease.id}.json`) found.push(lease);
-      else unreadable.push(name);
-    } catch (error) {
-      unknown.push({ name, error });
-    }
+async function leaseFiles({ leases }: DirectoryLayout): Promise<LeaseFile[]> {
+  const files: LeaseFile[] = [];
+  for (const name of (await unlessMissing(readdir(leases))) ?? []) {
+    const stats = await unlessMissing(lstat(join(leases, name)));
+    if (stats?.isFile() !== true) continue;
+    const found = await readOwnFile(join(leases, name), MAX_LEASE_BYTES).catch(() => null);
+    if (found?.kind === 'missing') continue;
+    const id = name.endsWith(ENDING) ? name.slice(0, -ENDING.length) : name;
+    const lease = found?.kind === 'text' ? parseLease(found.text) : null;
+    const { mtimeMs: takenAtMs } = stats;
+    const holder = 'a file that cannot be understood';
+    const unknown = { id, holder, takenAtMs, untilMs: takenAtMs + LONGEST_LEASE_MS };
+    files.push({ name, lease: lease?.id === id ? lease : unknown });
   }
-  const inForce = leasesInForce(found, nowMs);
-  const expired = found.filter((lease) => !inForce.includes(lease));
-  return { inForce, expired, unreadable, unknown };
-}
-
-/** The leases that hold, as far as this user may see. @throws MirrorError `disk.failed` */
-export async function visibleLeases(layout: DirectoryLayout): Promise<readonly Lease[]> {
-  return (await onDisk('reading the leases', () => readLeases(layout, Date.now()))).inForce;
-}
-
-/** The leases that publishing waits for. @param nowMs milliseconds since the epoch @throws MirrorError `disk.failed` */
-export function blockingLeases(layout: DirectoryLayout, nowMs: number): Promise<readonly Lease[]> {
-  return onDisk('reading the leases', async () => surelyInForce(await readLeases(layout, nowMs)));
-}
-
-/** The leases in force. @throws what keeps a file from being looked at that may be one, where none is known to hold */
-function surelyInForce({ inForce, unknown: [first] }: LeaseFiles): readonly Lease[] {
-  if (inForce.length === 0 && first !== undefined) throw first.error;
-  return inForce;
-}
-
-/** Reads a lease; null for what is none. @throws what the system does not let us read */
-async function readLease(file: string): Promise<Lease | 'gone' | null> {
-  const found = await readOwnFile(file, MAX_LEASE_BYTES);
-  if (found.kind === 'missing') return 'gone';
-  return found.kind === 'text' ? parseLease(found.text) : null;
+  return files;
 }
 
 function parseLease(text: string): Lease | null {
@@ -152,11 +120,28 @@ function parseLease(text: string): Lease | null {
   }
 }
 
+/** The leases that publishing waits for. @param nowMs milliseconds since the epoch @throws MirrorError `disk.*` */
+export async function leasesInForce(layout: DirectoryLayout, nowMs: number): Promise<readonly Lease[]> {
+  const files = await onDisk('reading the leases', () => leaseFiles(layout));
+  return files
+    .filter(({ name, lease }) => name.endsWith(ENDING) && holdsAt(lease, nowMs))
+    .map(({ lease }) => lease);
+}
+
 /**
- * Writes a lease, or changes it, in one step that survives a power cut. Whoever publishes must be able to read it, whatever the
- * umask of its holder.
+ * Removes leases that are over, and files that nobody can still be writing. Others may write in this folder: whatever else is in it
+ * stays, above all folders, as what lies in them may be swapped for something elsewhere.
+ * @param nowMs milliseconds since the epoch
  */
-export async function writeLease(layout: DirectoryLayout, lease: Lease): Promise<void> {
+export async function sweepLeases(layout: DirectoryLayout, nowMs: number): Promise<void> {
+  for (const { name, lease } of await leaseFiles(layout))
+    if (lease.untilMs <= nowMs) await unlessMissing(unlink(join(layout.leases, name)));
+}
+
+/**
+ * Writes a lease in one step that survives a power cut. Whoever publishes must be able to read it, whatever the umask of its holder.
+ */
+async function writeLease(layout: DirectoryLayout, lease: Lease): Promise<void> {
   const temporary = join(layout.leases, randomUUID());
   await writeNewFile(temporary, `${JSON.stringify(lease)}\n`);
   try {
@@ -169,30 +154,131 @@ export async function writeLease(layout: DirectoryLayout, lease: Lease): Promise
   await syncDirectory(layout.leases);
 }
 
-/** Ends a lease; one that is gone is no error. */
-export async function removeLease(layout: DirectoryLayout, id: string): Promise<void> {
-  await rm(leaseFile(layout, id), { force: true });
+/** How long a publish that is going on may take before no lease is given, in milliseconds. */
+const ACQUIRE_PATIENCE_MS = 120_000;
+
+export interface LeaseRequest {
+  /** Who takes it, for people. */
+  readonly holder: string;
+  /** Milliseconds. */
+  readonly durationMs: number;
+  readonly signal: AbortSignal;
 }
 
 /**
- * Removes what holds nothing: leases that are over, and files that nobody can still be writing. Others may write in this folder:
- * whatever else stands in it stays, above all folders, as what lies in them may be swapped for something elsewhere.
- * @param nowMs milliseconds since the epoch
+ * Takes a lease. When it is there, no publish is going on, and none begins before it ends.
+ * @param now milliseconds since the epoch
+ * @throws MirrorError `directory.unusable`, `lease.not_granted` when a publish does not come to its end, `disk.*`
  */
-export async function sweepLeases(layout: DirectoryLayout, nowMs: number): Promise<void> {
-  const { expired, unreadable, unknown } = await readLeases(layout, nowMs);
-  for (const { id, untilMs } of expired) {
-    if (untilMs <= nowMs) await removeLease(layout, id);
-  }
-  for (const name of [...unreadable, ...unknown.map((each) => each.name)]) {
-    const file = join(layout.leases, name);
-    const found = await unlessMissing(lstat(file));
-    if (found === null || found.isDirectory() || nowMs - found.mtimeMs <= LONGEST_LEASE_MS) continue;
-    await unlessMissing(unlink(file)).catch(leaveFolder);
+export async function acquireLease(
+  layout: DirectoryLayout,
+  native: NativeCalls,
+  { holder, durationMs, signal }: LeaseRequest,
+  now: () => number,
+): Promise<Lease> {
+  const handle = await openGate(layout);
+  const takenAtMs = now();
+  const lease = { id: randomUUID(), holder, takenAtMs, untilMs: takenAtMs + durationMs };
+  try {
+    // It holds from now on: whatever is being published comes to its end, and nothing follows.
+    await permitted(layout, 'writing the lease', () => writeLease(layout, lease));
+    await waitForPublishes(native, handle.fd, signal);
+    const inForce = await leasesInForce(layout, now());
+    if (inForce.some(({ id }) => id === lease.id)) return lease;
+    throw new MirrorError('lease.not_granted', 'The lease was over before it could be given.', {
+      hint: 'It waited for a publish. Someone ended it meanwhile, or its time was too short.',
+    });
+  } catch (error) {
+    await rm(leaseFile(layout, lease.id), { force: true }).catch(() => {});
+    throw error;
+  } finally {
+    await handle.close();
   }
 }
 
-/** A folder took the place of the file meanwhile. */
-function leaveFolder(error: unknown): void {
-  if (systemCode(error) !== 'EISDIR') throw error;
+/**
+ * Waits until whoever has passed the gate has come to the end. The lock is given back at once, without anything between: a holder
+ * that is stopped or hangs must block nobody.
+ */
+async function waitForPublishes(native: NativeCalls, fd: number, signal: AbortSignal): Promise<void> {
+  const tryOnce = (): boolean => {
+    const isFree = native.tryLock(fd);
+    if (isFree) native.unlock(fd);
+    return isFree;
+  };
+  if (await lockWithin(tryOnce, ACQUIRE_PATIENCE_MS, signal)) return;
+  throw new MirrorError(
+    'lease.not_granted',
+    `A publish that is going on did not end within ${ACQUIRE_PATIENCE_MS / 1000} s: no lease was taken.`,
+    {
+      hint: `Try again later. If it stays so, \`${ownCommand('status')}\` and the log of the daemon say what it is doing.`,
+    },
+  );
+}
+
+/** Opens what is locked: for writing where that is allowed, as some network file systems want it (flock(2)). */
+function openGate(layout: DirectoryLayout): Promise<FileHandle> {
+  return permitted(layout, 'opening the lock on publishing', async () => {
+    const { O_NOFOLLOW, O_RDONLY, O_RDWR } = constants;
+    await refuseLinks(layout, [relative(layout.root, layout.leases)]);
+    try {
+      return await open(layout.gate, O_RDWR | O_NOFOLLOW).catch((error: unknown) => {
+        if (isDenied(error)) return open(layout.gate, O_RDONLY | O_NOFOLLOW);
+        throw error;
+      });
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+      const message = `No workbook-mirror that waits for leases has worked in ${layout.root} yet.`;
+      const hint = `Name the right directory by the setting directory; \`${ownCommand('sync')}\`, or the start of the daemon, makes what leases need.`;
+      throw new MirrorError('directory.unusable', message, { cause: error, hint });
+    }
+  });
+}
+
+function isDenied(error: unknown): boolean {
+  const code = systemCode(error);
+  return code === 'EACCES' || code === 'EPERM' || code === 'EROFS';
+}
+
+/** Does something with leases, and says which permissions it takes. @throws MirrorError `directory.unusable`, `disk.*` */
+async function permitted<T>(layout: DirectoryLayout, doing: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await onDisk(doing, work);
+  } catch (error) {
+    const cause = error instanceof MirrorError ? error.cause : null;
+    if (!(cause instanceof Error) || !isDenied(cause)) throw error;
+    throw new MirrorError('directory.unusable', `This user cannot take or end leases: ${cause.message}.`, {
+      cause,
+      hint: `Do it as root or as the user of the daemon, or give this one write permission on ${layout.leases} and read permission on ${layout.gate} (and access to the folders above).`,
+    });
+  }
+}
+
+/** Ends a lease; one that is gone is no error. @throws MirrorError `directory.unusable`, `disk.*` */
+export function releaseLease(layout: DirectoryLayout, id: string): Promise<void> {
+  return permitted(layout, 'ending the lease', () => rm(leaseFile(layout, id), { force: true }));
+}
+
+const LOOK_EVERY_MS = 1000;
+
+/**
+ * Watches a lease until `signal` fires or it is lost: it ran out, someone ended it, or a clock was set. Time is measured by the
+ * system's clock and by one that nobody sets.
+ * @param now milliseconds since the epoch
+ */
+export async function watchLease(
+  layout: DirectoryLayout,
+  { id, takenAtMs, untilMs }: Lease,
+  now: () => number,
+  signal: AbortSignal,
+): Promise<'held' | 'lost'> {
+  const endMs = performance.now() + untilMs - takenAtMs;
+  const isHeld = async (): Promise<boolean> =>
+    performance.now() < endMs && (await leasesInForce(layout, now())).some((lease) => lease.id === id);
+  for (;;) {
+    // A lease that cannot be seen may have ended.
+    if (!(await isHeld().catch(() => false))) return 'lost';
+    if (signal.aborted) return 'held';
+    await sleep(LOOK_EVERY_MS, undefined, { signal }).catch(() => {});
+  }
 }

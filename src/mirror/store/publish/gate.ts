@@ -1,10 +1,10 @@
 import { constants, openSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 
+import { lockWithin } from '../../../lib/disk/lock.ts';
 import { closeAnyway } from '../../../lib/disk/read.ts';
 import { diskError } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
-import { blockingLeases, lastLease, LeasedError } from '../leases/lease.ts';
+import { lastLease, LeasedError, leasesInForce } from '../leases/lease.ts';
 import type { NativeCalls } from '../../../lib/native/file-calls.ts';
 import type { DirectoryLayout } from '../layout.ts';
 
@@ -40,8 +40,6 @@ const GATE_PATIENCE_MS = 60_000;
 /** How long it is tried for again after that was in vain, in milliseconds, until it was free once. */
 const BLOCKED_PATIENCE_MS = 500;
 
-const TRY_EVERY_MS = 10;
-
 /**
  * Opens the gate of a directory.
  * @param now milliseconds since the epoch
@@ -55,7 +53,7 @@ export function createGate(
 ): PublishGate {
   let patienceMs = firstPatienceMs;
   const refuseLeased = async (): Promise<void> => {
-    const lease = lastLease(await blockingLeases(layout, now()));
+    const lease = lastLease(await leasesInForce(layout, now()));
     if (lease !== null) throw new LeasedError(lease);
   };
   return {
@@ -81,32 +79,6 @@ function openGate({ gate }: DirectoryLayout): number {
     return openSync(gate, constants.O_RDWR | constants.O_NOFOLLOW);
   } catch (error) {
     throw diskError(error, 'opening the lock on publishing');
-  }
-}
-
-/**
- * Tries for a lock until it is free or the patience is at an end.
- * @param patienceMs milliseconds
- * @throws AbortError when `signal` fires meanwhile; MirrorError `disk.*` where the file system takes no locks
- */
-export async function lockWithin(
-  tryOnce: () => boolean,
-  patienceMs: number,
-  signal?: AbortSignal,
-): Promise<boolean> {
-  const startedAtMs = performance.now();
-  while (!tryLock(tryOnce)) {
-    if (performance.now() - startedAtMs > patienceMs) return false;
-    await sleep(TRY_EVERY_MS, undefined, signal === undefined ? {} : { signal });
-  }
-  return true;
-}
-
-function tryLock(tryOnce: () => boolean): boolean {
-  try {
-    return tryOnce();
-  } catch (error) {
-    throw diskError(error, 'locking publish.lock');
   }
 }
 

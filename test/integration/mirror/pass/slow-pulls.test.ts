@@ -8,7 +8,7 @@ import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
 import { bindNativeCalls } from '../../../../src/lib/native/file-calls.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
-import { acquireLease, releaseLease } from '../../../../src/mirror/store/leases/acquire.ts';
+import { acquireLease, releaseLease } from '../../../../src/mirror/store/leases/lease.ts';
 import { noteForRepair } from '../../../../src/app/drift-notes.ts';
 import type { FakeRepository, FakeService } from '../../../support/fake-service.ts';
 import {
@@ -238,7 +238,7 @@ describe('a slow pull', () => {
     await pair.pass();
     const layout = layoutOf(pair.mirror.directory);
     const request = { holder: 'backup', durationMs: 60_000, signal: AbortSignal.timeout(20_000) };
-    const { lease } = await acquireLease(layout, bindNativeCalls(), request, Date.now);
+    const lease = await acquireLease(layout, bindNativeCalls(), request, Date.now);
     await pair.release();
     expect(pair.mirror.eventsOf('lease.waited')).toHaveLength(1);
     expect(pair.mirror.eventsOf('target.slow_ended')).toMatchObject([{ result: 'held' }]);

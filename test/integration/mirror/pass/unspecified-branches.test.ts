@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { acquireLease, releaseLease } from '../../../../src/mirror/store/leases/acquire.ts';
+import { acquireLease, releaseLease } from '../../../../src/mirror/store/leases/lease.ts';
 import { startPair, treeOf } from '../../../support/mirror-harness.ts';
 
 describe('one row a branch, or one row in all', () => {
@@ -168,7 +168,7 @@ describe('a branch that is gone', () => {
     service.renameRepository(repository, 'Renamed');
     const { layout, native } = mirror.context.store;
     const request = { holder: 'a backup', durationMs: 60_000, signal: AbortSignal.timeout(20_000) };
-    const { lease } = await acquireLease(layout, native, request, Date.now);
+    const lease = await acquireLease(layout, native, request, Date.now);
     const { results } = await mirror.pass();
     expect(results.map(({ outcome }) => outcome.kind)).toStrictEqual(['held', 'held']);
     await releaseLease(layout, lease.id);

@@ -1,3 +1,4 @@
+import { interruptedPublishes } from '../../../../../src/mirror/store/publish/commit.ts';
 import { retireTree } from '../../../../../src/mirror/store/publish/relocate.ts';
 import { stageFile, stageOn } from '../../../../../src/mirror/store/publish/stage.ts';
 import { open, readdir, readFile, rename, utimes, writeFile } from 'node:fs/promises';
@@ -6,23 +7,21 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
+import { bindNativeCalls } from '../../../../../src/lib/native/file-calls.ts';
+import { readHistory } from '../../../../../src/mirror/store/history/history.ts';
+import { layoutOf } from '../../../../../src/mirror/store/layout.ts';
 import {
-  blockingLeases,
+  acquireLease,
+  holdsAt,
   type Lease,
   LeasedError,
   leasesInForce,
   LONGEST_LEASE_MS,
-  readLeases,
+  releaseLease,
   sweepLeases,
-  visibleLeases,
-  writeLease,
+  watchLease,
 } from '../../../../../src/mirror/store/leases/lease.ts';
-import { bindNativeCalls } from '../../../../../src/lib/native/file-calls.ts';
-import { readHistory } from '../../../../../src/mirror/store/history/history.ts';
-import { layoutOf } from '../../../../../src/mirror/store/layout.ts';
-import { acquireLease, releaseLease, watchLease } from '../../../../../src/mirror/store/leases/acquire.ts';
 import { checkEntry, restoreToMirror } from '../../../../../src/mirror/store/history/restore.ts';
-import { readStore } from '../../../../../src/mirror/store/read-store.ts';
 import { openStore } from '../../../../../src/mirror/store/open-store.ts';
 import { leaveJournal } from '../../../../support/journals.ts';
 import { type MirrorHarness, startPair, treeOf } from '../../../../support/mirror-harness.ts';
@@ -32,9 +31,9 @@ import { temporaryFolder } from '../../../../support/temporary.ts';
 const ID = '0b9f4c9e-8a7d-4e0e-9d0c-1f2a3b4c5d6e';
 const NEVER = new AbortController().signal;
 
-async function take({ directory }: { directory: string }, durationMs = 60_000): Promise<Lease> {
+function take({ directory }: { directory: string }, durationMs = 60_000): Promise<Lease> {
   const request = { holder: 'a test', durationMs, signal: NEVER };
-  return (await acquireLease(layoutOf(directory), bindNativeCalls(), request, Date.now)).lease;
+  return acquireLease(layoutOf(directory), bindNativeCalls(), request, Date.now);
 }
 
 function end({ directory }: { directory: string }, { id }: Lease): Promise<void> {
@@ -42,7 +41,7 @@ function end({ directory }: { directory: string }, { id }: Lease): Promise<void>
 }
 
 function leasesOf({ directory }: MirrorHarness): Promise<readonly Lease[]> {
-  return readStore(directory).then(({ layout }) => visibleLeases(layout));
+  return leasesInForce(layoutOf(directory), Date.now());
 }
 
 describe('a pass while a lease holds', () => {
@@ -205,8 +204,8 @@ describe('a lease that is taken while publishing is going on', () => {
     await mirror.whileClosed(async () => {
       await leaveHalfDone(layout, 'Accounting/main');
       const request = { holder: 'x', durationMs: 60_000, signal: NEVER };
-      const taken = await acquireLease(layout, bindNativeCalls(), request, Date.now);
-      expect(taken.interrupted).toEqual(['Accounting/main']);
+      await acquireLease(layout, bindNativeCalls(), request, Date.now);
+      expect(await interruptedPublishes({ layout, inUse: new Set() })).toEqual(['Accounting/main']);
     });
     const before = await mirror.tree('Accounting/main');
     service.write(repository, 'main', 'b.xlsx', '2');
@@ -280,7 +279,7 @@ describe('the commands that publish', () => {
 describe('leases on disk', () => {
   it('hold for no longer than a lease can, nor by a clock that was wrong, but bear one that is set back a little', () => {
     const lease = { id: ID, holder: 'x', takenAtMs: 1e12, untilMs: 1e12 + 60_000 };
-    const heldAt = (nowMs: number, each: Lease = lease): boolean => leasesInForce([each], nowMs).length > 0;
+    const heldAt = (nowMs: number, each: Lease = lease): boolean => holdsAt(each, nowMs);
     expect(heldAt(lease.takenAtMs)).toBe(true);
     expect(heldAt(lease.untilMs - 1)).toBe(true);
     expect(heldAt(lease.untilMs)).toBe(false);
@@ -291,28 +290,28 @@ describe('leases on disk', () => {
     );
   });
 
-  it('that are malformed hold nothing, and are removed when nobody can be writing them any more', async () => {
-    const { mirror } = await startPair();
+  it('that cannot be understood hold, and are removed, as one of their age could at most', async () => {
+    const { service, mirror } = await startPair();
+    const plan = service.addRepository('Plan', { 'a.xlsx': '1' });
+    await mirror.pass();
     const layout = layoutOf(mirror.directory);
     const nowMs = Date.now();
     const good = { id: ID, holder: 'x', takenAtMs: nowMs, untilMs: nowMs + 60_000 };
     const texts = ['', '{', '{}', JSON.stringify({ ...good, untilMs: 'x' }), JSON.stringify(good)];
     for (const [index, text] of texts.entries()) await writeFile(join(layout.leases, `${index}.json`), text);
-    const { inForce, unreadable } = await readLeases(layout, nowMs);
-    expect(inForce).toEqual([]);
-    expect([...unreadable].sort()).toEqual(['0.json', '1.json', '2.json', '3.json', '4.json']);
-    expect(await blockingLeases(mirror.context.store.layout, Date.now())).toEqual([]);
+    await writeFile(join(layout.leases, 'half'), '{');
+    const names = ['0', '1', '2', '3', '4'];
+    expect((await leasesInForce(layout, Date.now())).map(({ id }) => id).sort()).toEqual(names);
+    service.write(plan, 'main', 'a.xlsx', '2');
+    expect(await mirror.results()).toMatchObject({ 'Plan/main': { reason: 'lease', outcome: 'held' } });
     await sweepLeases(layout, nowMs);
-    expect(await readdir(layout.leases)).toHaveLength(texts.length);
+    expect(await readdir(layout.leases)).toHaveLength(texts.length + 1);
     const old = new Date(nowMs - LONGEST_LEASE_MS - 1000);
-    for (const name of unreadable) await utimes(join(layout.leases, name), old, old);
-    await writeLease(layout, good);
-    await mirror.pass();
-    expect(await readdir(layout.leases)).toEqual([`${ID}.json`]);
-    await mirror.pass();
-    await writeLease(layout, { ...good, untilMs: nowMs - 1 });
+    for (const name of await readdir(layout.leases)) await utimes(join(layout.leases, name), old, old);
+    await writeFile(join(layout.leases, `${ID}.json`), JSON.stringify({ ...good, untilMs: nowMs - 1 }));
     await mirror.pass();
     expect(await readdir(layout.leases)).toEqual([]);
+    await mirror.expectExact();
   });
 
   it('can be read by whoever publishes, whatever the umask of the holder', async () => {

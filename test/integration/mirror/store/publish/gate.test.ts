@@ -27,13 +27,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import type { Lease } from '../../../../../src/mirror/store/leases/lease.ts';
+import { acquireLease, type Lease, releaseLease } from '../../../../../src/mirror/store/leases/lease.ts';
 import { bindNativeCalls } from '../../../../../src/lib/native/file-calls.ts';
 import { createGate, GateBlockedError } from '../../../../../src/mirror/store/publish/gate.ts';
 import { createSerialQueue } from '../../../../../src/lib/concurrency/serial-queue.ts';
 import { pruneHistory, readHistory } from '../../../../../src/mirror/store/history/history.ts';
 import { type DirectoryLayout, layoutOf } from '../../../../../src/mirror/store/layout.ts';
-import { acquireLease, releaseLease } from '../../../../../src/mirror/store/leases/acquire.ts';
 import { openStore } from '../../../../../src/mirror/store/open-store.ts';
 import { leaveJournal } from '../../../../support/journals.ts';
 import { type MirrorHarness, startPair } from '../../../../support/mirror-harness.ts';
@@ -42,9 +41,9 @@ import { temporaryFolder } from '../../../../support/temporary.ts';
 const NEVER = new AbortController().signal;
 const native = bindNativeCalls();
 
-async function take({ directory }: { directory: string }): Promise<Lease> {
+function take({ directory }: { directory: string }): Promise<Lease> {
   const request = { holder: 'a test', durationMs: 60_000, signal: NEVER };
-  return (await acquireLease(layoutOf(directory), native, request, Date.now)).lease;
+  return acquireLease(layoutOf(directory), native, request, Date.now);
 }
 
 /** Has the lock on publishing, as a program that hangs would. */
