@@ -55,9 +55,19 @@ export interface RememberedTree {
   readonly check: number;
 }
 
-/** The CRC-32 of what is remembered of a tree: what a store spoilt counts as nothing. */
+/** The number of the form of {@link TreeSummary}: a summary of another form is not read. */
+const SUMMARY_FORM = 2;
+
+/** The CRC-32 of what is remembered of a tree: what a store spoilt, or another version wrote, counts as nothing. */
 export function checkOf({ stamp, summary }: Pick<RememberedTree, 'stamp' | 'summary'>): number {
-  return crc32(`${stamp}\n${JSON.stringify(summary)}`);
+  return crc32(`${SUMMARY_FORM}\n${stamp}\n${JSON.stringify(summary)}`);
+}
+
+/** Whether a value is what this version remembers of a tree, with its check. */
+export function isUnspoilt(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  const { stamp, summary, check } = value as Partial<RememberedTree>;
+  return stamp !== undefined && summary !== undefined && check === checkOf({ stamp, summary });
 }
 
 /** A target, and where its tree stands, as the directory's inventory names it (manual, "On disk"). */
