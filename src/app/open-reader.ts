@@ -47,7 +47,6 @@ export function openStateOf(
       onFailed: (error) => emit({ name: 'state.failed', ...eventFailure(error) }),
       onRecovered: () => emit({ name: 'state.recovered' }),
     },
-    onError: () => {},
   });
 }
 

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import type { NamespaceStore } from '../../src/mirror/state/adapter.ts';
+import type { NamespaceStore } from '../../src/mirror/state/database.ts';
 
 const ascii = fc.integer({ min: 0x20, max: 0x7e }).map((unit) => String.fromCharCode(unit));
 

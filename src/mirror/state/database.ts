@@ -1,58 +1,52 @@
+import { lstat, rename, rm } from 'node:fs/promises';
+import { DatabaseSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
+
 import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 
 /** A key and its value, as a database keeps them. Keys are of ASCII characters: digests, identifiers and names of documents. */
 export type Entry = readonly [key: string, value: string];
 
-/** What a database does: entries of namespaces, each with a short name. Every call rejects when the database fails. */
-export interface Entries {
+/** An open database: entries of namespaces, each with a short name. Every call rejects when the database fails. */
+export interface Database {
   readonly read: (namespace: string, key: string) => Promise<string | undefined>;
   /** Writes all entries or none of them. No key is there twice. */
   readonly write: (namespace: string, entries: readonly Entry[]) => Promise<void>;
   readonly remove: (namespace: string, keys: readonly string[]) => Promise<void>;
-  readonly clear: (namespace: string) => Promise<void>;
   /** All entries, some at a time; those that are written or removed in between may be there or not. */
   readonly pages: (namespace: string) => AsyncIterable<readonly Entry[]>;
-}
-
-/** An open database. */
-export interface Backend {
-  readonly entries: Entries;
   readonly close: () => Promise<void>;
 }
 
-/** So many entries are read or written by one call of the database at most, */
-export const PAGE_ENTRIES = 1000;
-
-/** and so many characters of values, unless a single one has more. */
-const PAGE_LENGTH = 4 * 1024 * 1024;
+/** So many entries are read or written by one call of a database at most. */
+export const PAGE_ENTRIES = 500;
 
 /**
  * The entries of one namespace of a database, for keyv. Values are texts, as keyv makes them. Errors are thrown, and no event is ever
  * sent: a listener of keyv's own would turn failed calls into missing values.
  */
 export class NamespaceStore {
-  readonly #entries: Entries;
+  readonly #database: Database;
   readonly #name: string;
 
-  constructor(entries: Entries, name: string) {
-    this.#entries = entries;
+  constructor(database: Database, name: string) {
+    this.#database = database;
     this.#name = name;
   }
 
   async get(key: string): Promise<string | undefined> {
-    return this.#entries.read(this.#name, key);
+    return this.#database.read(this.#name, key);
   }
 
   async set(key: string, value: string): Promise<void> {
-    await this.#entries.write(this.#name, [[key, value]]);
+    await this.#database.write(this.#name, [[key, value]]);
   }
 
   /** Sets many entries, each page of them whole or not at all. */
   async setMany(entries: readonly { readonly key: string; readonly value: string }[]): Promise<void> {
-    const last = new Map(entries.map(({ key, value }) => [key, value]));
-    for (const page of pagesOf<Entry>([...last], ([, value]) => value.length))
-      await this.#entries.write(this.#name, page);
+    const last = [...new Map(entries.map(({ key, value }) => [key, value]))];
+    for (const page of pagesOf(last)) await this.#database.write(this.#name, page);
   }
 
   async delete(key: string): Promise<boolean> {
@@ -61,32 +55,22 @@ export class NamespaceStore {
 
   /** @returns true, also for keys that were not there */
   async deleteMany(keys: readonly string[]): Promise<boolean> {
-    for (const page of pagesOf(keys, () => 0)) await this.#entries.remove(this.#name, page);
+    for (const page of pagesOf(keys)) await this.#database.remove(this.#name, page);
     return true;
   }
 
+  /** Keyv asks for it; the program does not. */
   async clear(): Promise<void> {
-    await this.#entries.clear(this.#name);
+    for await (const [key] of this.iterator()) await this.delete(key);
   }
 
   async *iterator(): AsyncGenerator<Entry, void> {
-    for await (const page of this.#entries.pages(this.#name)) yield* page;
+    for await (const page of this.#database.pages(this.#name)) yield* page;
   }
 }
 
-/** Splits what one call of a database must not take at once. */
-export function* pagesOf<T>(all: readonly T[], lengthOf: (each: T) => number): Generator<readonly T[]> {
-  let page: T[] = [];
-  let length = 0;
-  for (const each of all) {
-    if (page.length === PAGE_ENTRIES || (page.length > 0 && length + lengthOf(each) > PAGE_LENGTH)) {
-      yield page;
-      [page, length] = [[], 0];
-    }
-    page.push(each);
-    length += lengthOf(each);
-  }
-  if (page.length > 0) yield page;
+function* pagesOf<T>(all: readonly T[]): Generator<readonly T[]> {
+  for (let start = 0; start < all.length; start += PAGE_ENTRIES) yield all.slice(start, start + PAGE_ENTRIES);
 }
 
 /** One call of a database that has no answer for so long, in milliseconds, has failed: a server that hangs must not hang a pass. */
@@ -94,9 +78,6 @@ export const CALL_TIMEOUT_MS = 5000;
 
 /** All that is read or written at once, by as many calls as it takes, has so long, in milliseconds. */
 const WORK_TIMEOUT_MS = 60_000;
-
-/** A connection that nothing is done with for so long, in milliseconds, is closed: passes are minutes apart. */
-export const IDLE_TIMEOUT_MS = 10_000;
 
 /** A store that failed is left alone for so long, so that a pass does not wait for it again and again. */
 const PAUSE_MS = 60_000;
@@ -150,4 +131,146 @@ function unavailable(cause: unknown): MirrorError {
     cause,
     hint: 'Check the setting state. Nothing is lost meanwhile: what it would remember is found out again.',
   });
+}
+
+const BUSY_TIMEOUT_MS = 5000;
+
+/**
+ * A power cut may take the last commits, and leaves the database whole: what they remembered is found out again. The size of pages
+ * counts for a new file. A record takes more than a quarter of SQLite's own 4096, and what exceeds that would lie in a page of its own
+ * (sqlite.org/fileformat2.html, "Cell Payload Overflow Pages"): three times the file, and twice the reads.
+ */
+const PRAGMAS = 'PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL';
+
+/** `expires` stays empty: keyv looks at times of expiry itself. */
+const CREATE = `CREATE TABLE IF NOT EXISTS kv(
+  ns TEXT NOT NULL, key TEXT NOT NULL, value ANY, expires INTEGER, PRIMARY KEY(ns, key)
+) WITHOUT ROWID, STRICT`;
+const UPSERT = `INSERT INTO kv VALUES(?, ?, ?, NULL)
+  ON CONFLICT DO UPDATE SET value = excluded.value, expires = NULL`;
+const PAGE = `SELECT key, value FROM kv WHERE ns = ? AND key > ? ORDER BY key LIMIT ${PAGE_ENTRIES}`;
+
+/** The files of a database: SQLite opens each by its name, and follows a link that stands there (sqlite.org/tempfiles.html). */
+const SUFFIXES = ['', '-wal', '-shm', '-journal'];
+
+/** SQLite's result codes for a file that is no whole database (sqlite.org/rescode.html): CORRUPT 11, NOTADB 26, ERROR 1. */
+const CORRUPT = 11;
+const DAMAGE_CODES = new Set([1, CORRUPT, 26]);
+
+/**
+ * Opens the embedded store. A file that is damaged or of another program is put aside: what it remembered is found out
+ * again from the disk and from the service.
+ * @param onReset receives the reason why the store begins empty
+ */
+export async function openSqlite(file: string, onReset: (reason: string) => void): Promise<Database> {
+  for (const name of SUFFIXES.map((suffix) => file + suffix)) {
+    const found = await lstat(name).catch(() => null);
+    if (found === null || found.isFile()) continue;
+    await rm(name);
+    onReset(`${name} was not a plain file; it was removed`);
+  }
+  try {
+    return databaseOn(openForWriting(file));
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    onReset(`${file} is damaged (${error.message}); it was put aside as ${file}.damaged`);
+    await rename(file, `${file}.damaged`);
+    for (const suffix of SUFFIXES) await rm(file + suffix, { force: true });
+    return databaseOn(openForWriting(file));
+  }
+}
+
+/** Opens a store that is empty, and lost when it is closed. */
+export function openInMemory(): Database {
+  return databaseOn(openForWriting(':memory:'));
+}
+
+/**
+ * Opens the embedded store for reading beside the process that writes it; null where there is none, or none that can be
+ * read. A reader who may not write in its folder sees the state that was last brought into the main file (sqlite.org/wal.html,
+ * section 5).
+ */
+export function openSqliteForReading(file: string): Database | null {
+  const immutable = pathToFileURL(file);
+  immutable.searchParams.set('immutable', '1');
+  for (const address of [file, immutable]) {
+    let database: DatabaseSync | null = null;
+    try {
+      database = new DatabaseSync(address, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
+      checkTable(database);
+      return databaseOn(database);
+    } catch {
+      database?.close();
+    }
+  }
+  return null;
+}
+
+function openForWriting(file: string): DatabaseSync {
+  const database = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS });
+  try {
+    database.exec(PRAGMAS);
+    database.exec(CREATE);
+    checkTable(database);
+    // Reads every page: damage in the middle shows only when that is needed, and never goes away.
+    const [found] = Object.values(database.prepare('PRAGMA quick_check(1)').get() ?? {});
+    if (found !== 'ok') throw Object.assign(new Error(String(found)), { errcode: CORRUPT });
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+/** Fails where the table is of another program. */
+function checkTable(database: DatabaseSync): void {
+  database.prepare('SELECT ns, key, value, expires FROM kv LIMIT 1').get();
+}
+
+function isDamage(error: unknown): error is Error {
+  return error instanceof Error && 'errcode' in error && DAMAGE_CODES.has(Number(error.errcode) & 0xff);
+}
+
+function databaseOn(database: DatabaseSync): Database {
+  const inTransaction = (sql: string, rows: readonly (readonly string[])[]): void => {
+    const statement = database.prepare(sql);
+    database.exec('BEGIN IMMEDIATE');
+    try {
+      for (const row of rows) statement.run(...row);
+      database.exec('COMMIT');
+    } catch (error) {
+      if (database.isTransaction) database.exec('ROLLBACK');
+      throw error;
+    }
+  };
+  return {
+    read: async (namespace, key) => {
+      const row = database.prepare('SELECT key, value FROM kv WHERE ns = ? AND key = ?').get(namespace, key);
+      return row === undefined ? undefined : entryOf(row)[1];
+    },
+    write: async (namespace, entries) =>
+      inTransaction(
+        UPSERT,
+        entries.map((entry) => [namespace, ...entry]),
+      ),
+    remove: async (namespace, keys) =>
+      inTransaction(
+        'DELETE FROM kv WHERE ns = ? AND key = ?',
+        keys.map((key) => [namespace, key]),
+      ),
+    pages: async function* pages(namespace) {
+      const page = database.prepare(PAGE);
+      for (let last: string | undefined = ''; last !== undefined;) {
+        const entries: Entry[] = page.all(namespace, last).map(entryOf);
+        yield entries;
+        last = entries.length < PAGE_ENTRIES ? undefined : entries.at(-1)?.[0];
+      }
+    },
+    close: async () => database.close(),
+  };
+}
+
+/** Anything that another program may have put into the table instead of texts is no record either. */
+function entryOf(row: Record<string, unknown>): Entry {
+  return [String(row['key']), String(row['value'])];
 }

@@ -13,7 +13,6 @@ async function stateAt(address: string, directoryId = 'directory-1'): Promise<St
     readOnly: false,
     onReset: () => {},
     listener: { onFailed: () => {}, onRecovered: () => {} },
-    onError: () => {},
   });
   onTestFinished(() => state.close());
   return state;

@@ -8,7 +8,7 @@ import { inspect } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
-import { createAttempt, NamespaceStore } from '../../../../src/mirror/state/adapter.ts';
+import { createAttempt, NamespaceStore } from '../../../../src/mirror/state/database.ts';
 import { openRemote } from '../../../../src/mirror/state/remote.ts';
 import { freePort, hasRedis, postgres, startPostgres, startRedis } from '../../../support/stores.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
@@ -16,7 +16,7 @@ import { temporaryFolder } from '../../../support/temporary.ts';
 async function opened(address: string): Promise<NamespaceStore> {
   const backend = await openRemote(address);
   onTestFinished(() => backend.close());
-  return new NamespaceStore(backend.entries, 'ns');
+  return new NamespaceStore(backend, 'ns');
 }
 
 /** Listens on a free port until the running test is finished. */
@@ -68,7 +68,7 @@ describe('a Redis server', () => {
   });
 
   it.skipIf(!hasRedis)('needs to allow no more than its own keys', async () => {
-    const user = ['mirror', 'on', '>word', '~workbook-mirror:*', '-@all', '+@connection', '+@hash', '+del'];
+    const user = ['mirror', 'on', '>word', '~workbook-mirror:*', '-@all', '+@connection', '+@hash'];
     const { port } = await startRedis({ args: ['--user', ...user] });
     const store = await opened(`redis://mirror:word@127.0.0.1:${port}`);
     await store.setMany(['a', 'b'].map((key) => ({ key, value: key })));
@@ -131,10 +131,10 @@ describe('a PostgreSQL server', () => {
     const keys = Array.from({ length: 8 }, (_, index) => `${index}`);
     for (let round = 0; round < 5; round += 1) {
       const all = await Promise.all(keys.map(() => openRemote(address)));
-      const stores = all.map(({ entries }) => new NamespaceStore(entries, 'ns'));
+      const stores = all.map((database) => new NamespaceStore(database, 'ns'));
       await Promise.all(stores.map((store, index) => store.set(`${index}`, 'x')));
       for (const key of keys) expect(await stores[0]?.get(key)).toBeDefined();
-      await Promise.all(all.map((backend) => backend.close()));
+      await Promise.all(all.map((database) => database.close()));
       sql('DROP TABLE workbook_mirror_state');
     }
   });

@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest';
 
 import { nextRecord, type RecordStep } from '../../../../src/mirror/plan/next-record.ts';
 import { emptyRecord, type Outcome, type TargetRecord } from '../../../../src/mirror/plan/record.ts';
-import { type Entries, NamespaceStore } from '../../../../src/mirror/state/adapter.ts';
-import { RecordStore, type StoredPass } from '../../../../src/mirror/state/record-store.ts';
+import { type Database, NamespaceStore } from '../../../../src/mirror/state/database.ts';
+import { RecordStore, type StoredPass } from '../../../../src/mirror/state/state.ts';
 import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
 import { HOUR_MS, MINUTE_MS, NOW_MS, target } from '../../../support/builders.ts';
 
@@ -14,13 +14,13 @@ class Disk {
   readonly #records = new Map<string, string>();
   #pass: StoredPass | null = null;
   #writesLeft = Number.POSITIVE_INFINITY;
-  readonly #entries: Entries = {
+  readonly #database: Database = {
     read: async () => undefined,
     write: async (_namespace, entries) => {
       for (const [key, value] of entries) this.#write(() => this.#records.set(key, value));
     },
     remove: async () => {},
-    clear: async () => {},
+    close: async () => {},
     pages: async function* pages(this: Disk) {
       yield [...this.#records];
     }.bind(this),
@@ -28,7 +28,7 @@ class Disk {
 
   /** Opens it, as a process does that begins. */
   open(): RecordStore {
-    const targets = new Keyv({ store: new NamespaceStore(this.#entries, 'targets') });
+    const targets = new Keyv({ store: new NamespaceStore(this.#database, 'targets') });
     const passes = {
       read: async () => this.#pass,
       write: async (pass: StoredPass) => this.#write(() => (this.#pass = pass)),
@@ -39,9 +39,6 @@ class Disk {
   failAfter(writes: number): void {
     this.#writesLeft = writes;
   }
-
-  /** How many values were written. */
-  writes = 0;
 
   losePass(): void {
     this.#pass = null;
@@ -54,7 +51,6 @@ class Disk {
   #write(work: () => void): void {
     if (this.#writesLeft === 0) throw new Error('no more writes');
     this.#writesLeft -= 1;
-    this.writes += 1;
     work();
   }
 }
@@ -161,38 +157,6 @@ function allAt(timeMs: number | null): (number | null)[] {
 }
 
 describe('a target that passes keep', () => {
-  it('is verified by each pass that ends well, and its record is written once', async () => {
-    const disk = new Disk();
-    const store = disk.open();
-    for (const at of [1, 2, 3]) {
-      disk.writes = 0;
-      await pass(store, [], { listedAtMs: NOW_MS + at });
-      expect(await verifiedTimes(disk)).toEqual(allAt(NOW_MS + at));
-      expect(disk.writes).toBe(at === 1 ? TARGETS.length + 1 : 1);
-    }
-  });
-
-  it('is not verified by a pass that fails', async () => {
-    const disk = new Disk();
-    const store = disk.open();
-    await pass(store, [], { listedAtMs: NOW_MS });
-    await pass(store, [], { listedAtMs: NOW_MS + 1, endsWell: false });
-    expect(await verifiedTimes(disk)).toEqual(allAt(NOW_MS));
-    await pass(store, [], { listedAtMs: NOW_MS + 2 });
-    expect(await verifiedTimes(disk)).toEqual(allAt(NOW_MS + 2));
-  });
-
-  it('is not verified by a pass that holds it, or leaves its pull unfinished', async () => {
-    const disk = new Disk();
-    const store = disk.open();
-    await pass(store, [], { listedAtMs: NOW_MS });
-    await pass(store, ['held', 'unfinished', 'failed'], { listedAtMs: NOW_MS + 1 });
-    const expected = [NOW_MS, NOW_MS, NOW_MS, NOW_MS + 1, NOW_MS + 1];
-    expect(await verifiedTimes(disk)).toEqual(expected);
-    await pass(store, ['held', 'unfinished', 'failed'], { listedAtMs: NOW_MS + 2, endsWell: false });
-    expect(await verifiedTimes(disk)).toEqual(expected);
-  });
-
   it('has the last of several records that are saved at once', async () => {
     const disk = new Disk();
     const store = disk.open();
@@ -209,14 +173,6 @@ describe('a target that passes keep', () => {
       const { decisions } = (await disk.open().read()).get(targetKey(before.target)) ?? {};
       expect(decisions).toEqual(last.decisions);
     }
-  });
-
-  it('is as old as its record where the last pass is lost', async () => {
-    const disk = new Disk();
-    const store = disk.open();
-    for (const at of [1, 2, 3]) await pass(store, [], { listedAtMs: NOW_MS + at });
-    disk.losePass();
-    expect(await verifiedTimes(disk)).toEqual(allAt(NOW_MS + 1));
   });
 
   it('is verified at no later time than that of the listing which a cache gave', async () => {

@@ -38,7 +38,6 @@ async function opened(fields: Partial<StateOptions> = {}): Promise<State> {
     readOnly: false,
     listener: { onFailed: () => {}, onRecovered: () => {} },
     onReset: (reason) => resets.push(reason),
-    onError: () => {},
     ...fields,
   });
   open.push(state);

@@ -1,18 +1,23 @@
 import { join } from 'node:path';
 
-import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 
-import { type Backend, NamespaceStore } from '../../../../src/mirror/state/adapter.ts';
-import { openInMemory, openSqlite } from '../../../../src/mirror/state/sqlite.ts';
+import {
+  createAttempt,
+  type Database,
+  NamespaceStore,
+  openInMemory,
+  openSqlite,
+} from '../../../../src/mirror/state/database.ts';
 import { describeStore } from '../../../support/namespace-stores.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const shared = openInMemory();
 afterAll(() => shared.close());
 
-describeStore('the SQLite store', (namespace) => new NamespaceStore(shared.entries, namespace));
+describeStore('the SQLite store', (namespace) => new NamespaceStore(shared, namespace));
 
-let backend: Backend;
+let backend: Database;
 
 beforeEach(async () => {
   backend = await openSqlite(join(await temporaryFolder(), 'state.db'), () => {});
@@ -20,7 +25,7 @@ beforeEach(async () => {
 
 afterEach(() => backend.close().catch(() => {}));
 
-const storeOf = (namespace: string): NamespaceStore => new NamespaceStore(backend.entries, namespace);
+const storeOf = (namespace: string): NamespaceStore => new NamespaceStore(backend, namespace);
 
 async function everything(store: NamespaceStore): Promise<(readonly string[])[]> {
   const found: (readonly string[])[] = [];
@@ -30,9 +35,8 @@ async function everything(store: NamespaceStore): Promise<(readonly string[])[]>
 
 describe('the SQLite store', () => {
   it('sets all or none of what goes into one call', async () => {
-    const { entries } = backend;
     const bad = ['c', { no: 'SQL value' } as unknown as string] as const;
-    await expect(entries.write('ns', [['a', '1'], ['b', '2'], bad])).rejects.toThrow();
+    await expect(backend.write('ns', [['a', '1'], ['b', '2'], bad])).rejects.toThrow();
     const store = storeOf('ns');
     expect(await everything(store)).toEqual([]);
     await store.set('a', 'still works');
@@ -52,4 +56,27 @@ describe('the SQLite store', () => {
     await expect(store.get('a')).rejects.toThrow();
     await expect(store.set('a', 'x')).rejects.toThrow();
   });
+});
+
+it('a store that fails is reported once, and once more when it answers again', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  onTestFinished(() => {
+    vi.useRealTimers();
+  });
+  const reports: string[] = [];
+  const attempt = createAttempt({
+    onFailed: ({ code }) => reports.push(code),
+    onRecovered: () => reports.push('recovered'),
+  });
+  const ask = (call: () => Promise<string>): Promise<string> => attempt(call).catch(() => 'failed');
+  const failing = (): Promise<string> => Promise.reject(new Error('gone'));
+  const answering = (): Promise<string> => Promise.resolve('here');
+  expect(await ask(answering)).toBe('here');
+  for (let minutes = 0; minutes < 3; minutes += 1) {
+    expect(await ask(failing)).toBe('failed');
+    vi.advanceTimersByTime(60_000);
+  }
+  expect(await ask(answering)).toBe('here');
+  expect(await ask(answering)).toBe('here');
+  expect(reports).toEqual(['state.unavailable', 'recovered']);
 });
