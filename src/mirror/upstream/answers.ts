@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import type { Readable } from 'node:stream';
 
 import { type Generation, WORKBOOKS_PATH } from '../../lib/api/requests.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
@@ -7,7 +6,7 @@ import { roughDuration } from '../../lib/text/humanize.ts';
 import { formatDuration, formatSize } from '../../lib/text/units.ts';
 import { addressHint, brokenOff, statusError } from './failures.ts';
 import { credentialRefused, type KeyPair } from './keyring.ts';
-import type { WireAnswer } from './connections.ts';
+import { piecesOf, type WireAnswer } from './connections.ts';
 
 /** An answer of the service. */
 export interface Answer extends WireAnswer {
@@ -32,53 +31,44 @@ export interface AnswerLimits {
  * many times that in all, and a download must bring some bytes in every such time: an archive of gigabytes over a slow
  * line is all right, however long it takes.
  */
-export const TIMEOUTS_IN_ALL = 10;
+const TIMEOUTS_IN_ALL = 10;
 
 /** The bounds of a body that is read. */
 export interface BodyBounds {
   /** Most bytes, after decoding. */
   readonly maxBytes: number;
-  /** In each such time that is spent waiting for the service, so many bytes must come, or the whole rest. */
-  readonly periodMs: number;
+  /** So many bytes must come while the service is waited for ten times its timeout, or the whole rest. */
   readonly leastBytes: number;
-  /** Called whenever bytes come. */
-  readonly onProgress?: (() => void) | undefined;
   readonly tooLarge: () => MirrorError;
   readonly tooSlow: (durationMs: number) => MirrorError;
 }
 
 /**
- * Gives the pieces of a body as they come. Only waiting for them counts as slow: the service is not to blame for the time that their
- * reader takes.
+ * Gives the pieces of a body as they come, as {@link piecesOf} does. Only waiting for them counts as slow: the service is not to blame
+ * for the time that their reader takes. A silence ends the body in any case: see `timeoutMs`.
  * @param beforeBytes what came in the tries before, which counts for the greatest size
  * @throws MirrorError as the bounds say; errors of the stream
  */
 export async function* readBody(
-  body: Readable,
-  { maxBytes, periodMs, leastBytes, onProgress, tooLarge, tooSlow }: BodyBounds,
+  answer: Pick<Answer, 'body'>,
+  { timeoutMs, onProgress }: Pick<AnswerLimits, 'timeoutMs' | 'onProgress'>,
+  { maxBytes, leastBytes, tooLarge, tooSlow }: BodyBounds,
   beforeBytes = 0,
 ): AsyncGenerator<Uint8Array, void, void> {
+  const periodMs = timeoutMs * TIMEOUTS_IN_ALL;
   let sizeBytes = beforeBytes;
-  let [leftMs, missingBytes] = [periodMs, leastBytes];
-  const wait = (): NodeJS.Timeout => setTimeout(() => body.destroy(tooSlow(periodMs)), leftMs);
-  let [sinceMs, timer] = [performance.now(), wait()];
-  try {
-    const pieces: AsyncIterable<unknown> = body;
-    for await (const piece of pieces) {
-      clearTimeout(timer);
-      leftMs -= performance.now() - sinceMs;
-      if (piece instanceof Uint8Array) {
-        onProgress?.();
-        sizeBytes += piece.length;
-        missingBytes -= piece.length;
-        if (sizeBytes > maxBytes) throw tooLarge();
-        yield piece;
-      }
-      if (missingBytes <= 0) [leftMs, missingBytes] = [periodMs, leastBytes];
-      [sinceMs, timer] = [performance.now(), wait()];
-    }
-  } finally {
-    clearTimeout(timer);
+  let [waitedMs, cameBytes] = [0, 0];
+  let sinceMs = performance.now();
+  for await (const piece of piecesOf(answer)) {
+    waitedMs += performance.now() - sinceMs;
+    sizeBytes += piece.length;
+    cameBytes += piece.length;
+    onProgress?.();
+    if (sizeBytes > maxBytes) throw tooLarge();
+    if (cameBytes >= leastBytes) [waitedMs, cameBytes] = [0, 0];
+    else if (waitedMs > periodMs) throw tooSlow(periodMs);
+    yield piece;
+    sinceMs = performance.now();
   }
 }
 
@@ -88,10 +78,8 @@ export async function* readBody(
  *   `service.timeout`; `service.unreachable` when it breaks off
  */
 export async function readJson(answer: Answer, limits: AnswerLimits): Promise<unknown> {
-  const pieces = await takeWhole(answer, limits);
-  const json = parseJson(answer, pieces);
-  giveBack(answer, pieces);
-  return json;
+  const { text } = await readText(answer, limits);
+  return parseJson(answer, text);
 }
 
 /** A list, or a page of one, with a digest of the bytes that it was understood from. */
@@ -112,15 +100,11 @@ export async function readList<List>(
   const { status, url, keyPair } = answer;
   if (status === 403) throw credentialRefused(generation, 403, url, keyPair);
   if (status !== 200) throw statusError(status, url, undefined);
-  const pieces = await takeWhole(answer, limits);
-  const digest = digestOf(pieces);
-  const list = digest === known?.digest ? known : understand(parseJson(answer, pieces));
-  giveBack(answer, pieces);
-  return { ...list, digest };
+  const { text, digest } = await readText(answer, limits);
+  return digest === known?.digest ? known : { ...understand(parseJson(answer, text)), digest };
 }
 
-function parseJson(answer: Answer, pieces: readonly Uint8Array[]): unknown {
-  const text = new TextDecoder().decode(Buffer.concat(pieces));
+function parseJson(answer: Answer, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
@@ -128,36 +112,31 @@ function parseJson(answer: Answer, pieces: readonly Uint8Array[]): unknown {
   }
 }
 
-function digestOf(pieces: readonly Uint8Array[]): string {
-  const hash = createHash('sha256');
-  for (const piece of pieces) hash.update(piece);
-  return hash.digest('base64');
-}
-
-function giveBack(answer: Answer, pieces: readonly Uint8Array[]): void {
-  for (const piece of pieces) answer.giveBack(piece);
-}
-
-async function takeWhole(
-  { body, headers, url }: Answer,
-  { maxAnswerBytes, timeoutMs, onProgress }: AnswerLimits,
-): Promise<readonly Uint8Array[]> {
-  if ((announcedBytes(headers) ?? 0) > maxAnswerBytes) throw tooLarge(url, maxAnswerBytes);
+async function readText(
+  answer: Answer,
+  limits: AnswerLimits,
+): Promise<{ readonly text: string; readonly digest: string }> {
+  const { headers, url } = answer;
+  const { maxAnswerBytes: maxBytes } = limits;
+  if ((announcedBytes(headers) ?? 0) > maxBytes) throw tooLarge(url, maxBytes);
   const bounds = {
-    maxBytes: maxAnswerBytes,
-    periodMs: timeoutMs * TIMEOUTS_IN_ALL,
+    maxBytes,
     leastBytes: Number.POSITIVE_INFINITY,
-    onProgress,
-    tooLarge: () => tooLarge(url, maxAnswerBytes),
+    tooLarge: () => tooLarge(url, maxBytes),
     tooSlow: (durationMs: number) => tooSlow(url, durationMs),
   };
-  const pieces: Uint8Array[] = [];
+  const decoder = new TextDecoder();
+  const hash = createHash('sha256');
+  let text = '';
   try {
-    for await (const piece of readBody(body, bounds)) pieces.push(piece);
-    return pieces;
+    for await (const piece of readBody(answer, limits, bounds)) {
+      hash.update(piece);
+      text += decoder.decode(piece, { stream: true });
+    }
   } catch (error) {
     throw brokenOff(error, url);
   }
+  return { text: text + decoder.decode(), digest: hash.digest('base64') };
 }
 
 function tooLarge({ origin, pathname }: URL, maxBytes: number): MirrorError {

@@ -1,8 +1,8 @@
-import { Readable, type Transform } from 'node:stream';
+import { PassThrough, type Readable, type Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib';
 import type { OnReadOpts, Socket } from 'node:net';
 
-import { type Dispatcher, errors, buildConnector } from 'undici';
+import { type Dispatcher, buildConnector } from 'undici';
 
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { transportError } from './failures.ts';
@@ -18,16 +18,21 @@ export interface ConnectionOptions {
   readonly bufferBytes: number;
 }
 
-/** An answer whose body is still to be read, once, decoded. */
+/** An answer whose body is still to be read, once, decoded, by {@link piecesOf}. */
 export interface WireAnswer {
   readonly status: number;
   /** By names in lower case. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly url: URL;
-  /** Its pieces are as they came, and are the reader's until they are given back. */
   readonly body: Readable;
-  /** Takes back a piece of the body that its reader is done with: its memory is used for what comes next. */
-  readonly giveBack: (piece: Uint8Array) => void;
+}
+
+/** A request as it goes over the wire. */
+export interface WireRequest {
+  readonly headers: Readonly<Record<string, string>>;
+  /** The body of a POST; undefined for GET. */
+  readonly body: string | undefined;
+  readonly signal: AbortSignal;
 }
 
 /** Pooled connections to one origin. */
@@ -46,15 +51,13 @@ export const CONNECT_TIMEOUT_MS = 10_000;
 /** Makes a pool. Proxies are taken from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY. */
 export function createConnections(origin: string, options: ConnectionOptions): Connections {
   const connectTimeoutMs = Math.min(CONNECT_TIMEOUT_MS, options.timeoutMs);
-  const readBytes = Math.min(READ_BYTES, options.bufferBytes);
-  const buffers = new ReceiveBuffers(readBytes);
-  const mostPieces = Math.ceil(options.bufferBytes / readBytes);
+  const waitingPieces = Math.ceil(options.bufferBytes / READ_BYTES);
   // HTTP/2 is off: its flow-control windows in this library cap all downloads together far below one plain connection.
   const ways = createWays({
     allowH2: false,
     connections: options.connections,
     connectTimeoutMs,
-    connect: receivingConnector(buffers, connectTimeoutMs),
+    connect: receivingConnector(connectTimeoutMs),
     headersTimeout: options.timeoutMs,
     bodyTimeout: options.timeoutMs,
   });
@@ -65,16 +68,7 @@ export function createConnections(origin: string, options: ConnectionOptions): C
       }
       const { dispatcher, proxy } = ways.to(url);
       try {
-        const { status, headers, body } = await exchange(dispatcher, url, request, buffers, mostPieces);
-        const single = singleHeaders(headers);
-        const giveBack = (piece: Uint8Array): void => buffers.giveBack(piece);
-        return {
-          status,
-          headers: single,
-          url,
-          body: decoded(body, single['content-encoding'], url),
-          giveBack,
-        };
+        return await exchange(dispatcher, url, request, waitingPieces);
       } catch (error) {
         throw transportError(error, url, proxy);
       }
@@ -83,103 +77,48 @@ export function createConnections(origin: string, options: ConnectionOptions): C
   };
 }
 
-function singleHeaders(
-  headers: Readonly<Record<string, string | string[] | undefined>>,
-): WireAnswer['headers'] {
-  return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]),
-  );
-}
-
-/** A request as it goes over the wire. */
-export interface WireRequest {
-  readonly headers: Readonly<Record<string, string>>;
-  /** The body of a POST; undefined for GET. */
-  readonly body: string | undefined;
-  readonly signal: AbortSignal;
-}
-
-/** An answer as it comes over the wire. */
-interface Exchanged {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** Its pieces as they came, which undici's own `request` joins where several wait: that copies them into new memory. */
-  readonly body: Readable;
-}
-
 /**
- * Sends a request once, and resolves when the headers of the answer have come.
- * @param buffers are told of each piece of the body
- * @param mostPieces how many of them may wait for their reader
- * @throws errors of undici; what the signal was aborted with
+ * Sends a request once, and resolves when the headers of the answer have come. Its pieces come one by one: undici's own `request` joins
+ * those that wait, which copies them into new memory.
+ * @throws MirrorError `service.wrong_kind`; errors of undici; what the signal was aborted with
  */
-export function exchange(
+function exchange(
   dispatcher: Dispatcher,
   url: URL,
   { headers, body, signal }: WireRequest,
-  buffers: ReceiveBuffers,
-  mostPieces: number,
-): Promise<Exchanged> {
+  waitingPieces: number,
+): Promise<WireAnswer> {
+  const path = url.pathname + url.search;
+  const sent = body === undefined ? ({ method: 'GET' } as const) : ({ method: 'POST', body } as const);
   return new Promise((resolve, reject) => {
-    let controller: Dispatcher.DispatchController | null = null;
-    let received: Readable | null = null;
-    const abort = (): void => {
-      const reason = reasonOf(signal);
-      if (received === null) controller?.abort(reason);
-      else received.destroy(reason);
+    const receive = (answer: Dispatcher.StreamFactoryData): PassThrough => {
+      const received = new PassThrough({
+        readableObjectMode: true,
+        readableHighWaterMark: waitingPieces,
+        writableObjectMode: true,
+        // Where it goes on after a wait, undici writes an empty piece first, which must not make it wait again.
+        writableHighWaterMark: 2,
+      });
+      // It can fail before its reader has come, or when nothing reads it: that must not end the program.
+      received.on('error', () => {});
+      const answerHeaders = singleHeaders(answer.headers);
+      try {
+        const decodedBody = decoded(received, answerHeaders['content-encoding'], url);
+        resolve({ status: answer.statusCode, headers: answerHeaders, url, body: decodedBody });
+      } catch (error) {
+        reject(error);
+      }
+      return received;
     };
-    const leave = (): void => signal.removeEventListener('abort', abort);
-    signal.addEventListener('abort', abort);
-    const path = url.pathname + url.search;
-    const sent = body === undefined ? ({ method: 'GET' } as const) : ({ method: 'POST', body } as const);
-    dispatcher.dispatch(
-      { origin: url.origin, path, headers, ...sent },
-      {
-        onRequestStart: (started) => {
-          controller = started;
-          if (signal.aborted) abort();
-        },
-        onResponseStart: (answered, status, answerHeaders) => {
-          if (status < 200) return;
-          received = bodyOf(answered, mostPieces).on('close', leave);
-          resolve({ status, headers: answerHeaders, body: received });
-        },
-        onResponseData: (answered, piece) => {
-          if (piece.length === 0) return;
-          buffers.handOut(piece);
-          if (received?.push(piece) === false) answered.pause();
-        },
-        onResponseEnd: () => {
-          received?.push(null);
-        },
-        onResponseError: (_controller, error) => {
-          leave();
-          reject(error);
-          // Who waits for the headers comes first, and listens.
-          queueMicrotask(() => received?.destroy(error));
-        },
-      },
-    );
+    // A failure after that fails the body.
+    dispatcher.stream({ origin: url.origin, path, headers, signal, ...sent }, receive).catch(reject);
   });
 }
 
-function bodyOf(controller: Dispatcher.DispatchController, mostPieces: number): Readable {
-  const body = new Readable({
-    objectMode: true,
-    highWaterMark: mostPieces,
-    read: () => controller.resume(),
-    destroy: (error, done) => {
-      const cause = error ?? (body.readableEnded ? null : new errors.RequestAbortedError());
-      if (cause !== null) controller.abort(cause);
-      done(cause);
-    },
-  });
-  // It can fail before its reader has come, or when nobody reads it: that must not end the program.
-  return body.on('error', () => {});
-}
-
-function reasonOf({ reason }: AbortSignal): Error {
-  return reason instanceof Error ? reason : new errors.RequestAbortedError();
+function singleHeaders(headers: Dispatcher.StreamFactoryData['headers']): WireAnswer['headers'] {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]),
+  );
 }
 
 /** Makes the decoders of content codings, by name. */
@@ -221,31 +160,20 @@ function unknownCoding(coding: string, url: URL): MirrorError {
 const MOST_FREE = 32;
 
 /**
- * What a read must fill of a buffer, or its bytes are copied: pieces that wait for a slow reader would hold many times the memory that
- * they need. With TLS a read brings 16 kB at most.
+ * The share of a buffer that a read must fill, or its bytes are copied: pieces that wait for a slow reader would hold many times the
+ * memory that they need. With TLS a read brings 16 kB at most.
  */
 const LEAST_SHARE = 1 / 8;
 
-/** The bytes of one read, while their readers have them. */
-interface Loan {
-  /** Where they end in their buffer. */
-  readonly endBytes: number;
-  /** Whether the last of them were handed out. */
-  isWhole: boolean;
-  /** How many pieces are with their readers. */
-  pieces: number;
-}
-
 /**
- * Memory that sockets read into, again and again: to allocate it anew for each read keeps the garbage collector busy. A buffer is used
- * again only when its bytes were handed out to the last one, and each piece of them was given back; otherwise it is garbage like any
- * other.
+ * Memory that sockets read into, again and again: new memory for each read keeps the garbage collector busy. A buffer is used again
+ * only where all that was read into it reached its reader as one piece, and came back; otherwise it is garbage like any other.
  */
 export class ReceiveBuffers {
   private readonly sizeBytes: number;
   private readonly free: Buffer[] = [];
-  private readonly loans = new WeakMap<ArrayBufferLike, Loan>();
-  private readonly loansOfPieces = new WeakMap<Uint8Array, Loan>();
+  /** How many bytes each buffer holds that was lent. */
+  private readonly lent = new WeakMap<ArrayBufferLike, number>();
 
   /** @param sizeBytes most bytes of one read */
   constructor(sizeBytes: number) {
@@ -257,35 +185,22 @@ export class ReceiveBuffers {
     return this.free.pop() ?? Buffer.allocUnsafeSlow(this.sizeBytes);
   }
 
-  /** The bytes of a read, which nothing is read over from now on. */
+  /** The bytes of a read into such a buffer, which nothing is read over until they come back. */
   lend(buffer: Uint8Array, readBytes: number): Uint8Array {
     const bytes = buffer.subarray(0, readBytes);
-    if (readBytes < this.sizeBytes * LEAST_SHARE) {
-      const copy = Buffer.from(bytes);
-      this.keep(buffer.buffer);
-      return copy;
+    if (readBytes >= this.sizeBytes * LEAST_SHARE) {
+      this.lent.set(buffer.buffer, readBytes);
+      return bytes;
     }
-    this.loans.set(buffer.buffer, { endBytes: readBytes, isWhole: false, pieces: 0 });
-    return bytes;
+    const copy = Buffer.from(bytes);
+    this.keep(buffer.buffer);
+    return copy;
   }
 
-  /** Is told of each piece of what was lent, in their order, before a reader has it. What comes from elsewhere does not count. */
-  handOut(piece: Uint8Array): void {
-    const loan = this.loans.get(piece.buffer);
-    if (loan === undefined) return;
-    loan.pieces += 1;
-    loan.isWhole ||= piece.byteOffset + piece.byteLength === loan.endBytes;
-    this.loansOfPieces.set(piece, loan);
-  }
-
-  /** Takes back such a piece: the very one, and once. Another one does not count. */
+  /** Takes back a piece, once. A part of what was lent, and memory from elsewhere, is left alone. */
   giveBack(piece: Uint8Array): void {
-    const loan = this.loansOfPieces.get(piece);
-    if (loan === undefined) return;
-    this.loansOfPieces.delete(piece);
-    loan.pieces -= 1;
-    if (!loan.isWhole || loan.pieces > 0) return;
-    this.loans.delete(piece.buffer);
+    if (piece.byteOffset !== 0 || this.lent.get(piece.buffer) !== piece.byteLength) return;
+    this.lent.delete(piece.buffer);
     this.keep(piece.buffer);
   }
 
@@ -294,8 +209,10 @@ export class ReceiveBuffers {
   }
 }
 
+const buffers = new ReceiveBuffers(READ_BYTES);
+
 /** Makes connections that read into the buffers. @param timeoutMs how long a connection may take */
-function receivingConnector(buffers: ReceiveBuffers, timeoutMs: number): buildConnector.connector {
+function receivingConnector(timeoutMs: number): buildConnector.connector {
   return (options, callback) => {
     let socket: Socket | null = null;
     const onread: OnReadOpts = {
@@ -308,4 +225,14 @@ function receivingConnector(buffers: ReceiveBuffers, timeoutMs: number): buildCo
       callback(...made);
     });
   };
+}
+
+/** The pieces of a body as they come. Each is good until the next one is asked for: its memory is then used again. */
+export async function* piecesOf({ body }: Pick<WireAnswer, 'body'>): AsyncGenerator<Uint8Array, void, void> {
+  const pieces: AsyncIterable<unknown> = body;
+  for await (const piece of pieces) {
+    if (!(piece instanceof Uint8Array) || piece.length === 0) continue;
+    yield piece;
+    buffers.giveBack(piece);
+  }
 }

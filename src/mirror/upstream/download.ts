@@ -13,7 +13,6 @@ import {
   type BodyBounds,
   type Cached,
   readBody,
-  TIMEOUTS_IN_ALL,
   strongTag,
 } from './answers.ts';
 import { type Bandwidth, type Continuation, LEAST_PROGRESS_BYTES } from './pace.ts';
@@ -201,15 +200,14 @@ export class Download implements Continuation {
   }
 
   private async takeBody(answer: Answer, totalBytes: number | null): Promise<void> {
-    const { destination, bandwidth, onArrived, signal } = this.options;
+    const { destination, bandwidth, limits, onArrived, signal } = this.options;
     try {
-      for await (const piece of readBody(answer.body, this.bounds(answer), destination.sizeBytes)) {
+      for await (const piece of readBody(answer, limits, this.bounds(answer), destination.sizeBytes)) {
         const missingBytes = START_BYTES - this.start.length;
         if (missingBytes > 0) this.start = Buffer.concat([this.start, piece.subarray(0, missingBytes)]);
         const written = destination.write(piece);
         onArrived?.(destination.sizeBytes, totalBytes);
         if (written !== null) await written;
-        answer.giveBack(piece);
         if (bandwidth !== null) await bandwidth.take(piece.length, signal);
       }
     } catch (cause) {
@@ -219,12 +217,9 @@ export class Download implements Continuation {
   }
 
   private bounds(answer: Answer): BodyBounds {
-    const { maxBytes, limits } = this.options;
     return {
-      maxBytes,
-      periodMs: limits.timeoutMs * TIMEOUTS_IN_ALL,
+      maxBytes: this.options.maxBytes,
       leastBytes: LEAST_PROGRESS_BYTES,
-      onProgress: limits.onProgress,
       tooLarge: () => tooLarge(this.options, answer),
       tooSlow: (durationMs) => hardlyMoved(answer, durationMs),
     };

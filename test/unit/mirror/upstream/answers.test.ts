@@ -27,7 +27,6 @@ describe('an answer seems to be', () => {
 
 const BOUNDS: BodyBounds = {
   maxBytes: 1e9,
-  periodMs: 10_000,
   leastBytes: 64 * 1024,
   tooLarge: () => new MirrorError('contents.too_large', 'too large'),
   tooSlow: (durationMs) => new MirrorError('service.timeout', `too slow: ${durationMs}`),
@@ -78,7 +77,7 @@ describe('a body', () => {
 /** Reads a body to its end. @param ownMs how long each piece takes its reader @returns how many bytes there were */
 async function takeAll(body: Readable, bounds: BodyBounds, ownMs = 0, beforeBytes = 0): Promise<number> {
   let sizeBytes = 0;
-  for await (const piece of readBody(body, bounds, beforeBytes)) {
+  for await (const piece of readBody({ body }, { timeoutMs: 1000 }, bounds, beforeBytes)) {
     sizeBytes += piece.length;
     if (ownMs > 0) await new Promise((resolve) => void setTimeout(resolve, ownMs));
   }

@@ -43,14 +43,12 @@ function transportTo(placesNow: () => Places): {
   const answerOf = (href: string, headers: TransportRequest['headers']): Omit<Answer, 'body'> & Place => {
     const place = placesNow().get(href);
     const url = new URL(href);
-    const giveBack = (): void => {};
     const common = {
       url,
       keyPair: 'single',
       cached: null,
       headers: {},
       body: 'nothing',
-      giveBack,
     } as const;
     if (place === undefined) return { ...common, status: 404 };
     const tag = place.etag === undefined ? {} : { etag: place.etag };

@@ -1,0 +1,231 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { getEventListeners, once } from 'node:events';
+import { createServer, request as httpRequest, type RequestListener, type Server } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
+import type { Socket } from 'node:net';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { gzipSync } from 'node:zlib';
+
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+
+import {
+  type Connections,
+  createConnections,
+  piecesOf,
+  type WireAnswer,
+} from '../../../../src/mirror/upstream/connections.ts';
+import { listen, makeCertificate } from '../../../support/listen.ts';
+
+const CONTENT = randomBytes(9_000_000);
+const PACKED = gzipSync(CONTENT, { level: 1 });
+const DIGEST = createHash('sha256').update(CONTENT).digest('hex');
+const BUFFER_BYTES = 1024 * 1024;
+
+/** Serves the content as its path says: with a length, in chunks of some odd size, or compressed. */
+function serve(server: Server): Server {
+  return server.on('request', ({ url = '' }, response) => {
+    if (url.endsWith('/gzip')) {
+      response.writeHead(200, { 'content-encoding': 'gzip', 'content-length': PACKED.length }).end(PACKED);
+    } else if (url.endsWith('/chunked')) {
+      response.writeHead(200);
+      for (let at = 0; at < CONTENT.length; at += 70_001) response.write(CONTENT.subarray(at, at + 70_001));
+      response.end();
+    } else response.writeHead(200, { 'content-length': CONTENT.length }).end(CONTENT);
+  });
+}
+
+function connectTo(origin: string): Connections {
+  const connections = createConnections(origin, {
+    timeoutMs: 5000,
+    connections: 2,
+    bufferBytes: BUFFER_BYTES,
+  });
+  onTestFinished(connections.close);
+  return connections;
+}
+
+/** Asks a server that does as it is told. */
+async function ask(
+  listener: RequestListener,
+  signal: AbortSignal = new AbortController().signal,
+  body?: string,
+): Promise<WireAnswer> {
+  const origin = `http://${await listen(createServer(listener))}`;
+  return connectTo(origin).send(new URL(`${origin}/a/b?c=d`), { headers: { x: 'y' }, body, signal });
+}
+
+interface Read {
+  readonly digest: string;
+  readonly pieces: number;
+  /** How many pieces of memory there were for them. */
+  readonly memories: number;
+}
+
+async function read(connections: Connections, url: string, isSlow = false): Promise<Read> {
+  const { signal } = new AbortController();
+  const answer = await connections.send(new URL(url), { headers: {}, body: undefined, signal });
+  const hash = createHash('sha256');
+  const memories = new Set<ArrayBufferLike>();
+  let pieces = 0;
+  for await (const piece of piecesOf(answer)) {
+    pieces += 1;
+    memories.add(piece.buffer);
+    if (isSlow && pieces % 5 === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    hash.update(piece);
+  }
+  return { digest: hash.digest('hex'), pieces, memories: memories.size };
+}
+
+async function textOf(answer: WireAnswer): Promise<string> {
+  let text = '';
+  for await (const piece of piecesOf(answer)) text += Buffer.from(piece).toString();
+  return text;
+}
+
+/** So many buffers are enough, where those that wait and those on the way are counted. */
+const FEW = 20;
+
+describe.each(['plain', 'TLS'])('a body that comes by %s', (kind) => {
+  async function origin(): Promise<string | null> {
+    if (kind === 'plain') return `http://${await listen(serve(createServer()))}`;
+    const certificate = await makeCertificate('localhost');
+    if (certificate === null) return null;
+    const before = getCACertificates();
+    setDefaultCACertificates([certificate.cert]);
+    onTestFinished(() => setDefaultCACertificates(before));
+    return `https://${await listen(serve(createHttpsServer(certificate)))}`;
+  }
+
+  it.each(['length', 'chunked', 'gzip'])('with %s is right, for several readers together', async (path) => {
+    const address = await origin();
+    if (address === null) return;
+    const connections = connectTo(address);
+    const readers = [false, true, true].map((isSlow) => read(connections, `${address}/${path}`, isSlow));
+    for (const { digest } of await Promise.all(readers)) expect(digest).toBe(DIGEST);
+  });
+
+  it('is read into few buffers, also by a slow reader', async () => {
+    const address = await origin();
+    if (address === null) return;
+    for (const isSlow of [false, true]) {
+      const { pieces, memories } = await read(connectTo(address), `${address}/length`, isSlow);
+      expect(pieces).toBeGreaterThan(3 * FEW);
+      expect(memories).toBeLessThan(FEW);
+    }
+  });
+});
+
+describe('a body', () => {
+  it('that comes through a proxy is right', async () => {
+    const address = `http://${await listen(serve(createServer()))}`;
+    const proxy = createServer(({ url = '' }, response) => {
+      httpRequest(url, (answer) => answer.pipe(response)).end();
+    });
+    vi.stubEnv('HTTP_PROXY', await listen(proxy));
+    vi.stubEnv('NO_PROXY', undefined);
+    vi.stubEnv('no_proxy', undefined);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    expect((await read(connectTo(address), `${address}/length`)).digest).toBe(DIGEST);
+  });
+
+  it('makes the service wait for a slow reader', async () => {
+    const sizeBytes = 64 * 1024 * 1024;
+    const sockets: Socket[] = [];
+    const answer = await ask((request, response) => {
+      sockets.push(request.socket);
+      response.end(Buffer.alloc(sizeBytes));
+    });
+    await once(answer.body, 'readable');
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(sockets[0]?.writableLength).toBeGreaterThan(sizeBytes / 2);
+    let cameBytes = 0;
+    for await (const piece of piecesOf(answer)) cameBytes += piece.length;
+    expect(cameBytes).toBe(sizeBytes);
+  });
+});
+
+describe('an exchange', () => {
+  it.each([undefined, '{"a":1}'])('brings what was asked, and the answer (%s)', async (sent) => {
+    const answer = await ask(
+      (request, response) => {
+        const { method = '', url = '', headers } = request;
+        response.writeHead(201, { 'x-header': 'value', 'set-cookie': ['a', 'b'] });
+        request.setEncoding('utf8');
+        void request
+          .toArray()
+          .then((texts) => response.end(`${method} ${url} ${String(headers['x'])} ${texts.join('')}`));
+      },
+      undefined,
+      sent,
+    );
+    const { status, headers } = answer;
+    expect([status, headers['x-header'], headers['set-cookie']]).toEqual([201, 'value', 'a, b']);
+    expect(await textOf(answer)).toBe(`${sent === undefined ? 'GET' : 'POST'} /a/b?c=d y ${sent ?? ''}`);
+  });
+
+  it('takes no early hints for the answer', async () => {
+    const answer = await ask((_request, response) => {
+      response.writeEarlyHints({ link: '</style.css>; rel=preload' });
+      response.end('well');
+    });
+    expect([answer.status, await textOf(answer)]).toEqual([200, 'well']);
+  });
+
+  const reason = new Error('enough');
+
+  it('that is abandoned before it begins is not sent', async () => {
+    let requests = 0;
+    const asked = ask((_request, response) => {
+      requests += 1;
+      response.end();
+    }, AbortSignal.abort(reason));
+    await expect(asked).rejects.toMatchObject({ code: 'pass.abandoned' });
+    expect(requests).toBe(0);
+  });
+
+  it('that is abandoned before the answer comes fails with the reason', async () => {
+    const abandon = new AbortController();
+    await expect(ask(() => abandon.abort(reason), abandon.signal)).rejects.toBe(reason);
+    expect(getEventListeners(abandon.signal, 'abort')).toHaveLength(0);
+  });
+
+  it('that is abandoned within the answer ends its body', async () => {
+    const abandon = new AbortController();
+    const answer = await ask((_request, response) => {
+      response.writeHead(200, { 'content-length': 10 });
+      response.write('012');
+    }, abandon.signal);
+    await once(answer.body, 'readable');
+    abandon.abort(reason);
+    await expect(textOf(answer)).rejects.toBe(reason);
+    expect(getEventListeners(abandon.signal, 'abort')).toHaveLength(0);
+  });
+
+  it('that its reader leaves ends the connection', async () => {
+    let closed: Promise<unknown> | undefined;
+    const { body } = await ask((request, response) => {
+      closed = once(request.socket, 'close');
+      response.writeHead(200, { 'content-length': 10 });
+      response.write('012');
+    });
+    body.destroy();
+    await closed;
+  });
+
+  it('that breaks off before the answer fails', async () => {
+    await expect(ask(({ socket }) => socket.destroy())).rejects.toMatchObject({
+      code: 'service.unreachable',
+    });
+  });
+
+  it('that breaks off within the answer fails its body, and the program goes on where nothing reads it', async () => {
+    const abandon = new AbortController();
+    const answer = await ask((_request, response) => {
+      response.writeHead(200, { 'content-length': 10 });
+      response.write('012', () => response.destroy());
+    }, abandon.signal);
+    await new Promise((resolve) => answer.body.once('close', resolve));
+    await expect(textOf(answer)).rejects.toThrow();
+    expect(getEventListeners(abandon.signal, 'abort')).toHaveLength(0);
+  });
+});
