@@ -6,7 +6,7 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import type { PassEvent, TargetPulled } from './events.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
 import { aboutTree } from '../plan/record.ts';
-import { type Cached, cacheName } from '../upstream/answers.ts';
+import { type Cached, cacheName } from '../upstream/listing.ts';
 import { type HeldDeletion, heldFiles, isApproved } from '../plan/guard.ts';
 import { isSame, type Manifest } from '../store/manifest.ts';
 import { PULL_REASONS } from '../plan/actions.ts';

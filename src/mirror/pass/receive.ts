@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { ArchiveReceiver } from '../archive/archive-receiver.ts';
-import type { Cached } from '../upstream/answers.ts';
+import type { Cached } from '../upstream/listing.ts';
 import type { ContentsAnswer } from '../upstream/contents.ts';
 import { type Reception, type RepositoryFacts } from './execution.ts';
 import { type EndedResult, resultOf } from './results.ts';

@@ -3,7 +3,7 @@ import type { PassContext } from './execution.ts';
 import { tolerateStateFailure } from './record.ts';
 import { type SelectionCheck, selectsNothing } from '../plan/listing-checks.ts';
 import type { ReportedFailures } from '../state/schemas.ts';
-import { type Cached, cachedSentence } from '../upstream/answers.ts';
+import { type Cached, cachedSentence } from '../upstream/listing.ts';
 import type { Listing, WorkbookRow } from '../upstream/listing.ts';
 import type { PassEventFields, FlaggedWorkbooks, PassEvent } from './events.ts';
 import type { ListedTarget } from '../plan/record.ts';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 
 import { type Generation, WORKBOOKS_PATH } from '../../lib/api/requests.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { roughDuration } from '../../lib/text/humanize.ts';
+import type { Cached } from './listing.ts';
 import { formatDuration, formatSize } from '../../lib/text/units.ts';
 import { addressHint, brokenOff, statusError } from './failures.ts';
 import { credentialRefused, type KeyPair } from './keyring.ts';
@@ -187,77 +187,6 @@ export function kindOf(start: string, contentType: string | undefined): string {
   return 'something else';
 }
 
-/** A row of a list of the service that could not be understood, as far as it can be read. */
-export interface MalformedRow {
-  /** The repository that it names; null where it names none that can be read. */
-  readonly repository: string | null;
-  /** The name or id of what it is about; null where it has neither. */
-  readonly name: string | null;
-  /** The first field that is wrong, by its path, such as `version.id`; empty for the row itself. */
-  readonly field: string;
-  /** Its place in the answer that it came in, from 1. */
-  readonly position: number;
-}
-
-/** Something wrong with a row, as its schema tells it. */
-interface Issue {
-  readonly path: readonly PropertyKey[];
-}
-
-/** Reads of a row what can be read. @param issues what is wrong with it @param at its place in the answer, from 0 */
-export function malformedRow(row: unknown, issues: readonly Issue[], at: number): MalformedRow {
-  const fields: Partial<Record<string, unknown>> = typeof row === 'object' && row !== null ? { ...row } : {};
-  const [id, name, integration] = ['id', 'name', 'integration'].map((field) => textOf(fields[field]));
-  return {
-    repository: integration ?? repositoryIn(id, name),
-    name: (id ?? name)?.slice(0, MAX_SHOWN_LENGTH) ?? null,
-    field: issues[0]?.path.map(String).join('.') ?? '',
-    position: at + 1,
-  };
-}
-
-function textOf(value: unknown): string | null {
-  return typeof value === 'string' && value !== '' ? value : null;
-}
-
-/** More of a name tells nobody more. */
-const MAX_SHOWN_LENGTH = 200;
-
-/** A workbook's id is the name of its repository, and its own name after that (service specification, section 2.2). */
-function repositoryIn(id: string | null | undefined, name: string | null | undefined): string | null {
-  if (typeof id !== 'string' || typeof name !== 'string' || !name.startsWith('/') || !id.endsWith(name))
-    return null;
-  return id.length > name.length ? id.slice(0, -name.length) : null;
-}
-
-/** So many rows are named one by one. */
-const ROWS_NAMED = 5;
-
-/**
- * Names rows that could not be understood, a sentence each.
- * @param list the name of the list, such as `workbooks`
- * @param consequence says what follows from a row
- */
-export function malformedSentences(
-  list: string,
-  rows: readonly MalformedRow[],
-  consequence: (row: MalformedRow) => string,
-): readonly string[] {
-  const more = rows.length - ROWS_NAMED;
-  // The worst come first.
-  const sorted = [...rows].sort((a, b) => Number(a.repository !== null) - Number(b.repository !== null));
-  return [
-    ...sorted.slice(0, ROWS_NAMED).map((each) => {
-      const { name, field, position } = each;
-      const row = name === null ? `row ${position}` : `the row of ${JSON.stringify(name)} (row ${position})`;
-      const fault =
-        field === '' ? 'is no object' : `has nothing usable in its field ${JSON.stringify(field)}`;
-      return `in the list of ${list}, ${row} ${fault}: ${consequence(each)}`;
-    }),
-    ...(more > 0 ? [`in the list of ${list}, ${more} more rows are malformed`] : []),
-  ];
-}
-
 /** Headers of an answer, with names in lower case. */
 export type AnswerHeaders = Readonly<Record<string, string | undefined>>;
 
@@ -270,43 +199,4 @@ export function strongTag(etag: string | undefined): string | null {
 export function announcedBytes(headers: AnswerHeaders): number | null {
   const text = headers['content-length'];
   return text !== undefined && /^\d+$/.test(text) ? Number(text) : null;
-}
-
-/** An answer that a cache between here and the service gave in place of the service (RFC 9111, section 5.1). */
-export interface Cached {
-  /** When the service gave it, in milliseconds since the epoch. */
-  readonly asOfMs: number;
-  /** The cache, as it names itself; null where it does not. */
-  readonly via: string | null;
-}
-
-/** Older than anything that counts as fresh. An age that is far beyond that would make times that no clock shows. */
-const MAX_AGE_MS = 365 * 24 * 3_600_000;
-
-const MAX_NAME_LENGTH = 100;
-
-/** Tells an answer that came from a cache, by `Age`. @param nowMs when it came, in milliseconds since the epoch */
-export function cachedAnswer(headers: AnswerHeaders, nowMs: number): Cached | null {
-  // Caches in a row may each have added a header: the first one counts (RFC 9111, section 5.1).
-  const seconds = /^(\d+)\s*(?:,|$)/.exec(headers['age']?.trim() ?? '')?.[1];
-  const ageMs = Math.min(Number(seconds ?? 0) * 1000, MAX_AGE_MS);
-  if (ageMs === 0) return null;
-  return { asOfMs: nowMs - ageMs, via: headers['via']?.slice(0, MAX_NAME_LENGTH) ?? null };
-}
-
-/** The older of two answers; null where neither came from a cache. */
-export function olderOf(one: Cached | null, other: Cached | null): Cached | null {
-  if (one === null || other === null) return one ?? other;
-  return one.asOfMs <= other.asOfMs ? one : other;
-}
-
-/** Names a cache, at the beginning of a sentence. */
-export function cacheName({ via }: Cached): string {
-  return via === null ? 'A cache on the way' : `The cache ${JSON.stringify(via)} on the way (Via)`;
-}
-
-/** Names the cache and the age of its answer, as a sentence without its end. @param nowMs milliseconds since the epoch */
-export function cachedSentence(cached: Cached, nowMs: number): string {
-  const age = roughDuration(nowMs - cached.asOfMs);
-  return `${cacheName(cached)} answered in place of the service, although it was asked not to: its answer was ${age} old, and so is all that follows from it. Let that cache keep nothing of the service`;
 }

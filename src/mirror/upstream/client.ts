@@ -3,7 +3,14 @@ import { unlessAborted } from '../../lib/concurrency/concurrency.ts';
 import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { countNames, readRepositories, type RepositoryList, type RepositoryMemory } from './repositories.ts';
-import { knownBranch, type Listing, type Repository, type UnreadRows, type WorkbookRow } from './listing.ts';
+import {
+  knownBranch,
+  olderOf,
+  type Listing,
+  type Repository,
+  type UnreadRows,
+  type WorkbookRow,
+} from './listing.ts';
 import {
   type Contents,
   type ContentsAnswer,
@@ -12,7 +19,6 @@ import {
   type FileRequest,
   type PathRequest,
 } from './contents.ts';
-import { olderOf } from './answers.ts';
 import { ownRepositories, type Shard } from '../plan/shard.ts';
 import type { Transport } from './transport.ts';
 import { type ListMemory, readWorkbooks, type WorkbookList } from './workbooks.ts';

@@ -1,9 +1,9 @@
 import { contentsPath, LAST_VERIFIED_HEADER } from '../../lib/api/requests.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { type Answer, type Cached, kindOf, strongTag } from './answers.ts';
+import { type Answer, kindOf, strongTag } from './answers.ts';
 import { isArchiveStart, isCompoundStart, provesItsEnd } from '../../lib/zip/whole-file.ts';
-import { HEAD_BRANCH, type Repository, serviceBranch } from './listing.ts';
+import { type Cached, HEAD_BRANCH, type Repository, serviceBranch } from './listing.ts';
 import {
   type Destination,
   Download,

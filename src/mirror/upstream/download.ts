@@ -11,10 +11,10 @@ import {
   type AnswerHeaders,
   type AnswerLimits,
   type BodyBounds,
-  type Cached,
   readBody,
   strongTag,
 } from './answers.ts';
+import type { Cached } from './listing.ts';
 import { type Bandwidth, type Continuation, LEAST_PROGRESS_BYTES } from './pace.ts';
 import { START_BYTES } from '../../lib/zip/whole-file.ts';
 import { FileWindow, type ZipBytes } from '../../lib/zip/zip-bytes.ts';

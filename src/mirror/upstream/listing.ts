@@ -1,5 +1,5 @@
 import { encodeSegment } from '../../lib/paths/safe-path.ts';
-import type { Cached } from './answers.ts';
+import { roughDuration } from '../../lib/text/humanize.ts';
 
 /** A repository of the service, as far as mirroring needs it (service specification, section 2.1). */
 export interface Repository {
@@ -106,4 +106,102 @@ export interface TargetId {
 /** A key that is unique for a target and usable in a map. */
 export function targetKey(target: TargetId): string {
   return `${target.repositoryId}\n${target.branch}`;
+}
+
+/** A row of a list of the service that could not be understood. */
+export interface MalformedRow {
+  /** The repository that it names; null where it names none that can be read. */
+  readonly repository: string | null;
+  /** The row and its fault, for a person. */
+  readonly fault: string;
+}
+
+/** More of a name is of no use. */
+const MAX_SHOWN_LENGTH = 200;
+
+/** Reads of a row what can be read. @param issues the faults that its schema finds @param at its place in its answer, from 0 */
+export function malformedRow(
+  row: unknown,
+  issues: readonly { readonly path: readonly PropertyKey[] }[],
+  at: number,
+): MalformedRow {
+  const fields: Partial<Record<string, unknown>> = typeof row === 'object' && row !== null ? { ...row } : {};
+  const [id, name, integration] = ['id', 'name', 'integration'].map((field) => textOf(fields[field]));
+  const shown = (id ?? name)?.slice(0, MAX_SHOWN_LENGTH);
+  const place = `row ${at + 1} of its answer`;
+  const subject = shown === undefined ? place : `the row of ${JSON.stringify(shown)} (${place})`;
+  const field = issues[0]?.path.map(String).join('.') ?? '';
+  const fault = field === '' ? 'is no object' : `has nothing usable in its field ${JSON.stringify(field)}`;
+  return { repository: integration ?? repositoryIn(id, name), fault: `${subject} ${fault}` };
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+/** A workbook's id is the name of its repository, and its own name after that (service specification, section 2.2). */
+function repositoryIn(id: string | undefined, name: string | undefined): string | null {
+  const isOwn = id !== undefined && name?.startsWith('/') === true && id.endsWith(name);
+  return isOwn && id.length > name.length ? id.slice(0, -name.length) : null;
+}
+
+/** So many rows are named one by one. */
+const ROWS_NAMED = 5;
+
+/**
+ * Names rows that could not be understood, a sentence each; those that name no repository come first.
+ * @param list the name of the list, such as `workbooks`
+ * @param consequence says what follows from a row
+ */
+export function malformedSentences(
+  list: string,
+  rows: readonly MalformedRow[],
+  consequence: (row: MalformedRow) => string,
+): readonly string[] {
+  const sorted = rows.toSorted((a, b) => Number(a.repository !== null) - Number(b.repository !== null));
+  const named = sorted.slice(0, ROWS_NAMED).map((row) => `${row.fault}: ${consequence(row)}`);
+  const more = rows.length > ROWS_NAMED ? [`${rows.length - ROWS_NAMED} more rows are malformed`] : [];
+  return [...named, ...more].map((sentence) => `in the list of ${list}, ${sentence}`);
+}
+
+/** An answer that a cache between here and the service gave in place of the service (RFC 9111, section 5.1). */
+export interface Cached {
+  /** When the service gave it, in milliseconds since the epoch. */
+  readonly asOfMs: number;
+  /** The cache, as it names itself; null where it does not. */
+  readonly via: string | null;
+}
+
+/** Older than anything that counts as fresh. An age that is far beyond that would make times that no clock shows. */
+const MAX_AGE_MS = 365 * 24 * 3_600_000;
+
+const MAX_NAME_LENGTH = 100;
+
+/** Tells an answer that came from a cache, by `Age`. @param nowMs when it came, in milliseconds since the epoch */
+export function cachedAnswer(
+  headers: Readonly<Record<string, string | undefined>>,
+  nowMs: number,
+): Cached | null {
+  // Caches in a row may each have added a header: the first one counts (RFC 9111, section 5.1).
+  const seconds = /^(\d+)\s*(?:,|$)/.exec(headers['age']?.trim() ?? '')?.[1];
+  const ageMs = Math.min(Number(seconds ?? 0) * 1000, MAX_AGE_MS);
+  if (ageMs === 0) return null;
+  return { asOfMs: nowMs - ageMs, via: headers['via']?.slice(0, MAX_NAME_LENGTH) ?? null };
+}
+
+/** The older of two answers; null where neither came from a cache. */
+export function olderOf(one: Cached | null, other: Cached | null): Cached | null {
+  if (one === null || other === null) return one ?? other;
+  return one.asOfMs <= other.asOfMs ? one : other;
+}
+
+/** Names a cache, at the beginning of a sentence. */
+export function cacheName({ via }: Cached): string {
+  return via === null ? 'A cache on the way' : `The cache ${JSON.stringify(via)} on the way (Via)`;
+}
+
+/** Names the cache and the age of its answer, as a sentence without its end. @param nowMs milliseconds since the epoch */
+export function cachedSentence(cached: Cached, nowMs: number): string {
+  const age = roughDuration(nowMs - cached.asOfMs);
+  return `${cacheName(cached)} answered in place of the service, although it was asked not to: its answer was ${age} old, and so is all that follows from it. Let that cache keep nothing of the service`;
 }

@@ -3,17 +3,14 @@ import type { z } from 'zod';
 import { REPOSITORIES_PATH } from '../../lib/api/requests.ts';
 import { repositoriesSchema, repositorySchema } from '../../lib/api/schemas.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
+import { type Answer, readList, type Understood, wrongKind } from './answers.ts';
 import {
-  type Answer,
   type Cached,
   malformedRow,
   type MalformedRow,
   malformedSentences,
-  readList,
-  type Understood,
-  wrongKind,
-} from './answers.ts';
-import type { Repository } from './listing.ts';
+  type Repository,
+} from './listing.ts';
 import { addressHint, ContentsRefusedError } from './failures.ts';
 import type { Transport } from './transport.ts';
 

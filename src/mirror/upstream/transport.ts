@@ -11,7 +11,8 @@ import {
   waitFor,
   waitOut,
 } from './pace.ts';
-import { type Answer, type AnswerLimits, cachedAnswer } from './answers.ts';
+import type { Answer, AnswerLimits } from './answers.ts';
+import { cachedAnswer } from './listing.ts';
 import {
   type ConnectionOptions,
   type Connections,

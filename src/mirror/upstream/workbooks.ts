@@ -1,18 +1,15 @@
 import { type WorkbookStatusFilter, WORKBOOKS_PATH, workbooksPath } from '../../lib/api/requests.ts';
 import { pageSchema, type ApiWorkbook, workbookSchema } from '../../lib/api/schemas.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
+import { type Answer, readList, strongTag, type Understood, wrongKind } from './answers.ts';
 import {
-  type Answer,
   type Cached,
   malformedRow,
   type MalformedRow,
   malformedSentences,
   olderOf,
-  readList,
-  strongTag,
-  wrongKind,
-} from './answers.ts';
-import type { WorkbookRow } from './listing.ts';
+  type WorkbookRow,
+} from './listing.ts';
 import type { Transport } from './transport.ts';
 
 /** The list of workbooks, all pages of it. */
@@ -29,15 +26,12 @@ export interface WorkbookList {
 }
 
 /** All pages of the list, read once. */
-export interface Reading {
+interface Reading {
   readonly pages: readonly Page[];
+  /** The same value as long as the bytes of all pages are the same. */
   readonly rows: readonly WorkbookRow[];
-  /** Rows that could not be understood; their positions are those in the whole list. */
-  readonly malformed: readonly MalformedRow[];
-  /** Whether a row occurs twice. */
-  readonly repeats: boolean;
-  /** Whether a page that another one named was gone when it was asked for. */
-  readonly isCut: boolean;
+  /** Why pages may have shifted while they were read; null where they agree with each other. */
+  readonly doubt: string | null;
 }
 
 /** The last reading of the list. A list with the same bytes is the same value again, and is not parsed. */
@@ -51,8 +45,8 @@ export type ListTransport = Pick<Transport, 'hasCredential' | 'send' | 'limits'>
 const MAX_READINGS = 4;
 
 /**
- * Reads all pages of the list of workbooks. A list whose pages disagree is read again until it agrees with itself, or
- * until two readings in a row give the same rows: then nothing shifted, but absence from it still proves nothing.
+ * Reads all pages of the list of workbooks. A list whose pages disagree is read again until they agree, or until two
+ * readings in a row give the same bytes: then nothing shifted, but absence from it still proves nothing.
  * @param memory what is known of this list from the last time; written to
  * @returns null where the service has no v1: no token is configured, or it answers 404
  * @throws MirrorError `listing.inconsistent`, `listing.malformed`, `service.*`, `credentials.refused`
@@ -64,27 +58,18 @@ export async function readWorkbooks(
   memory: ListMemory = {},
 ): Promise<WorkbookList | null> {
   if (!transport.hasCredential('v1')) return null;
-  let previous: Reading | null = null;
-  let doubt: string | null = null;
-  for (let readings = 0; readings < MAX_READINGS; readings += 1) {
-    const reading = await readAllPages(transport, signal, workbooksPath(status), memory.last ?? null);
+  for (let readings = 1; ; readings += 1) {
+    const { last } = memory;
+    const reading = await readAllPages(transport, signal, workbooksPath(status), last);
     if (reading === null) return null;
     memory.last = reading;
-    doubt = doubtAbout(reading);
-    const isStable = previous !== null && !reading.isCut && sameRows(previous, reading);
-    if (doubt === null || isStable) return listOf(reading, doubt);
-    previous = reading;
+    if (reading.doubt === null || reading.rows === last?.rows) return listOf(reading);
+    if (readings === MAX_READINGS) throw inconsistent(reading.doubt);
   }
-  throw new MirrorError(
-    'listing.inconsistent',
-    `The list of workbooks changes faster than it can be read: ${doubt}.`,
-    {
-      hint: 'Nothing was deleted.',
-    },
-  );
 }
 
-function listOf({ rows, pages, malformed }: Reading, doubt: string | null): WorkbookList {
+function listOf({ rows, pages, doubt }: Reading): WorkbookList {
+  const malformed = pages.flatMap((page) => page.malformed);
   return {
     rows,
     malformed,
@@ -103,99 +88,73 @@ function consequenceOf({ repository }: MalformedRow): string {
     : `the contents of ${JSON.stringify(repository)} are compared as a whole`;
 }
 
-/** Why pages may have shifted while they were read; null where their counts agree with each other and with the rows. */
-export function doubtAbout({ pages, rows, malformed, repeats, isCut }: Reading): string | null {
-  const [first] = pages;
-  const total = rows.length + malformed.length;
-  if (isCut) return 'a page was gone while it was read';
-  if (first === undefined) return 'there was no page';
-  if (pages.some(({ count }) => count !== first.count)) return 'the count changed from page to page';
-  if (first.count !== total) return `the count says ${first.count}, the pages hold ${total} rows`;
-  return repeats ? 'a row occurs twice' : null;
-}
-
-/** Whether two readings hold the same rows. */
-export function sameRows(one: Reading, other: Reading): boolean {
-  if (one.rows.length !== other.rows.length || one.malformed.length !== other.malformed.length) return false;
-  if (one.rows === other.rows) return true;
-  const a = one.rows.map(keyOf).sort();
-  const b = other.rows.map(keyOf).sort();
-  return a.every((key, index) => key === b[index]);
-}
-
-function keyOf({ id, branch, versionId }: WorkbookRow): string {
-  return JSON.stringify([id, branch, versionId]);
-}
-
-/** Reads all pages once. @returns null where there is no such list; the last reading's rows where all bytes are as they were */
-async function readAllPages(
-  transport: ListTransport,
-  signal: AbortSignal,
-  path: string,
-  last: Reading | null,
-): Promise<Reading | null> {
-  const known = new Map(last?.pages.map((page) => [page.asked, page]));
-  const visited = new Set<string>();
-  const pages: Page[] = [];
-  let rowCount = 0;
-  let target: string | URL | null = path;
-  while (target !== null) {
-    const page = await readPage(transport, signal, target, known.get(String(target)), visited);
-    if (page === null) break;
-    pages.push(page);
-    visited.add(page.url.href);
-    rowCount += page.rows.length;
-    if (rowCount > MAX_ROWS || pages.length > Math.min(page.count, rowCount) + SPARE_PAGES) throw endless();
-    target = page.next;
-  }
-  if (pages.length === 0) return null;
-  const isCut = target !== null;
-  const isAsBefore =
-    last?.pages.length === pages.length && pages.every(({ rows }, at) => rows === last.pages[at]?.rows);
-  if (last !== null && isAsBefore) return { ...last, pages, isCut };
-  const rows = pages.flatMap((page) => page.rows);
-  return { pages, rows, malformed: malformedIn(pages), repeats: hasRepeats(rows), isCut };
-}
-
-/** The rows of pages that could not be understood, with their positions in the whole list. */
-function malformedIn(pages: readonly Page[]): MalformedRow[] {
-  let before = 0;
-  return pages.flatMap((page) => {
-    const first = before;
-    before += rowsOf(page);
-    return page.malformed.map((row) => ({ ...row, position: first + row.position }));
-  });
-}
-
-function rowsOf({ rows, malformed }: Page): number {
-  return rows.length + malformed.length;
-}
-
 /** Pages beyond those that the rows need, or the count announces: some services give a few empty ones. */
 const SPARE_PAGES = 1000;
 
 /** More workbooks than fit into memory; stops pages that are made up as they are asked for. */
 const MAX_ROWS = 2_000_000;
 
-/** Whether a row occurs twice: the same version of the same workbook on the same branch. Most workbooks have one row. */
-function hasRepeats(rows: readonly WorkbookRow[]): boolean {
-  const firsts = new Map<string, WorkbookRow>();
-  const further = new Set<string>();
-  return rows.some((row) => {
-    const first = firsts.get(row.id);
-    if (first === undefined) firsts.set(row.id, row);
-    if (first === undefined) return false;
-    const key = keyOf(row);
-    const isRepeat = key === keyOf(first) || further.has(key);
-    further.add(key);
-    return isRepeat;
-  });
+/** Reads all pages once, one after the other. @returns null where there is no such list */
+async function readAllPages(
+  transport: ListTransport,
+  signal: AbortSignal,
+  path: string,
+  last: Reading | undefined,
+): Promise<Reading | null> {
+  const known = new Map(last?.pages.map((page) => [page.asked, page]));
+  const visited = new Set<string>();
+  const pages: Page[] = [];
+  let total = 0;
+  let target: string | URL | null = path;
+  while (target !== null) {
+    const page = await readPage(transport, signal, target, known.get(String(target)), visited);
+    if (page === null) break;
+    visited.add(page.url.href);
+    pages.push(page);
+    total += page.rows.length + page.malformed.length;
+    if (total > MAX_ROWS || pages.length > Math.min(page.count, total) + SPARE_PAGES) throw endless();
+    target = page.next;
+  }
+  if (pages.length === 0) return null;
+  // Where a page was gone, the rows are never the same value: the list is not taken.
+  const isCut = target !== null;
+  const isSame =
+    !isCut &&
+    last?.pages.length === pages.length &&
+    pages.every(({ rows }, at) => rows === last.pages[at]?.rows);
+  if (last !== undefined && isSame) return { ...last, pages };
+  const rows = pages.flatMap((page) => page.rows);
+  return { pages, rows, doubt: isCut ? 'a page was gone while it was read' : doubtAbout(pages, rows, total) };
 }
 
+/** Why pages may have shifted while they were read; null where their counts agree with each other and with the rows. */
+function doubtAbout(
+  pages: readonly Pick<Page, 'count'>[],
+  rows: readonly WorkbookRow[],
+  total: number,
+): string | null {
+  const count = pages[0]?.count;
+  if (pages.some((page) => page.count !== count)) return 'the count changed from page to page';
+  if (count !== total) return `the count says ${count}, the pages hold ${total} rows`;
+  const keys = new Set(rows.map(({ id, branch, versionId }) => `${id}\n${branch}\n${versionId}`));
+  return keys.size < rows.length ? 'a row occurs twice' : null;
+}
+
+function inconsistent(doubt: string): MirrorError {
+  const message = `The list of workbooks changes faster than it can be read: ${doubt}.`;
+  return new MirrorError('listing.inconsistent', message, { hint: 'Nothing was deleted.' });
+}
+
+function circular({ search }: URL): MirrorError {
+  const message = `The pages of the list of workbooks lead in a circle: ${search}.`;
+  return new MirrorError('listing.malformed', message);
+}
+
+const VENDOR_HINT = 'Nothing was deleted. If it stays, report it to the vendor of the service.';
+
 function endless(): MirrorError {
-  return new MirrorError('listing.malformed', 'The pages of the list of workbooks do not end.', {
-    hint: 'Nothing was deleted. If it stays, report it to the vendor of the service.',
-  });
+  const message = 'The pages of the list of workbooks do not end.';
+  return new MirrorError('listing.malformed', message, { hint: VENDOR_HINT });
 }
 
 /** A page of the list of workbooks. */
@@ -205,7 +164,6 @@ interface Page extends PageContents {
   /** The address that it came from. */
   readonly url: URL;
   readonly next: URL | null;
-  /** SHA-256 of its bytes. */
   readonly digest: string;
   /** Strong entity tag, for conditional requests (RFC 9110, section 13.1.2); null where the service gives none. */
   readonly etag: string | null;
@@ -224,12 +182,10 @@ interface PageContents {
 }
 
 /**
- * Reads a page of the list of workbooks. One with the same bytes as the last time is not parsed again: it has the very rows of that
- * time.
+ * Reads a page of the list of workbooks. One with the same bytes as the last time has the very rows of that time.
  * @param known the page that this address gave the last time; undefined where that is not known
  * @param visited addresses of the pages before it
  * @returns null where the service has no page there
- * @throws MirrorError `service.*`, `listing.malformed`, `credentials.refused`
  */
 async function readPage(
   transport: ListTransport,
@@ -249,18 +205,17 @@ async function readPage(
     if (status === 304 && known !== undefined)
       return url.href === known.url.href ? { ...known, cached } : 'of-another-place';
     const understand = (json: unknown): PageContents => readContents(answer, json);
-    const contents = await readList('v1', answer, transport.limits, known, understand);
+    const contents: Understood<PageContents> = await readList(
+      'v1',
+      answer,
+      transport.limits,
+      known,
+      understand,
+    );
     const next = contents.reference === null ? null : nextPageUrl(contents.reference, url);
     return { ...contents, asked: String(target), url, next, etag: strongTag(answer.headers['etag']), cached };
   });
   return page === 'of-another-place' ? readPage(transport, signal, target, undefined, visited) : page;
-}
-
-function circular({ search }: URL): MirrorError {
-  return new MirrorError(
-    'listing.malformed',
-    `The pages of the list of workbooks lead in a circle: ${search}.`,
-  );
 }
 
 function readContents(answer: Answer, json: unknown): PageContents {
@@ -279,14 +234,14 @@ function readContents(answer: Answer, json: unknown): PageContents {
  * @throws MirrorError `listing.malformed` when it is no reference to another page of this list
  */
 export function nextPageUrl(next: string, current: URL): URL {
-  if (next.length > MAX_REFERENCE_LENGTH) throw malformed(next);
+  if (next.length > MAX_REFERENCE_LENGTH) throw noReference(next);
   const resolved = URL.parse(next, current.href);
-  if (resolved === null) throw malformed(next);
+  if (resolved === null) throw noReference(next);
   const list = listPath(current);
   const isBelow = resolved.origin === current.origin && resolved.pathname.startsWith(`${list}/`);
   const target = new URL(isBelow ? resolved : current);
   if (!isBelow) {
-    if (resolved.search === '') throw malformed(next);
+    if (resolved.search === '') throw noReference(next);
     if (current.pathname !== `${list}/`) target.pathname = list;
     target.search = resolved.search;
   }
@@ -307,14 +262,10 @@ function listPath(current: URL): string {
   return at === -1 ? current.pathname : current.pathname.slice(0, at + WORKBOOKS_PATH.length);
 }
 
-function malformed(next: string): MirrorError {
-  return new MirrorError(
-    'listing.malformed',
-    `The list of workbooks names a next page that cannot be followed: ${JSON.stringify(next.slice(0, 200))}.`,
-    {
-      hint: 'Nothing was deleted. If it stays, report it to the vendor of the service.',
-    },
-  );
+function noReference(next: string): MirrorError {
+  const shown = JSON.stringify(next.slice(0, 200));
+  const message = `The list of workbooks names a next page that cannot be followed: ${shown}.`;
+  return new MirrorError('listing.malformed', message, { hint: VENDOR_HINT });
 }
 
 /**
@@ -348,11 +299,10 @@ function shareTexts(): SharedTexts {
 
 function toRow(workbook: ApiWorkbook, shared: SharedTexts): WorkbookRow {
   const { version, status, id } = workbook;
-  const repository = shared(workbook.integration);
   return {
     id,
-    path: pathIn(id, repository, workbook.name.replace(/^\/+/, '')),
-    repository,
+    path: pathIn(id, workbook.name.replace(/^\/+/, '')),
+    repository: shared(workbook.integration),
     branch: shared(version.branch),
     versionId: shared(version.id),
     author: shared(version.author ?? null),
@@ -368,11 +318,8 @@ function toRow(workbook: ApiWorkbook, shared: SharedTexts): WorkbookRow {
 }
 
 /** The path, as a part of the id where it is one: the engine keeps a part of a text without copying it. */
-function pathIn(id: string, repository: string, path: string): string {
-  const at = repository.length + 1;
-  const isPart =
-    id.length === at + path.length && id[at - 1] === '/' && id.startsWith(repository) && id.endsWith(path);
-  return isPart ? id.slice(at) : path;
+function pathIn(id: string, path: string): string {
+  return id.endsWith(`/${path}`) ? id.slice(-path.length) : path;
 }
 
 function fileFacts(file: ApiWorkbook['file']): Pick<WorkbookRow, 'sizeBytes' | 'sha256'> {

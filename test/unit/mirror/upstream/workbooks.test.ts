@@ -7,17 +7,13 @@ import { describe, expect, it } from 'vitest';
 import type { TransportRequest } from '../../../../src/mirror/upstream/transport.ts';
 import type { Answer } from '../../../../src/mirror/upstream/answers.ts';
 import {
-  doubtAbout,
   type ListMemory,
   type ListTransport,
   nextPageUrl,
-  type Reading,
   readWorkbooks,
-  sameRows,
   type WorkbookList,
 } from '../../../../src/mirror/upstream/workbooks.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
-import { row } from '../../../support/builders.ts';
 
 const LIST = 'https://service.example/api/v1/workbooks';
 
@@ -165,17 +161,45 @@ describe('a list of workbooks that is read again', () => {
   });
 });
 
-describe('a list that has a row twice', () => {
-  it.each([
-    ['the only version of a workbook', [1, 1]],
-    ['the first of two versions', [1, 2, 1]],
-    ['the second of two versions', [1, 2, 2]],
-  ])('proves nobody’s absence: %s', async (_what, versions) => {
-    const rows = versions.map((version) => workbook(0, version));
-    const places = placesOf([{ rows, count: rows.length, next: null }]);
+describe('a list whose pages do not agree', () => {
+  const [a, b, c] = [workbook(0), workbook(1), workbook(2)];
+
+  it.each<[string, readonly (readonly unknown[])[], readonly number[], string | null]>([
+    ['nothing, and says so', [[]], [0], null],
+    ['as many rows as every page says', [[a, b], [c]], [3, 3], null],
+    ['counts that differ', [[a, b], [c]], [3, 4], 'the count changed from page to page'],
+    ['too few rows', [[a]], [2], 'the count says 2, the pages hold 1 rows'],
+    ['too many rows', [[a, b]], [1], 'the count says 1, the pages hold 2 rows'],
+    ['the only version of a workbook twice', [[a, a]], [2], 'a row occurs twice'],
+    ['the first of two versions twice', [[a, workbook(0, 2), a]], [3], 'a row occurs twice'],
+    ['two versions of a workbook', [[a, workbook(0, 2)]], [2], null],
+  ])('is complete only if no row can have been lost: %s', async (_what, pages, counts, doubt) => {
+    const places = placesOf(
+      pages.map((rows, at) => {
+        const next = at + 1 < pages.length ? `?page=${at + 2}` : null;
+        return { rows, count: counts[at] ?? 0, next };
+      }),
+    );
     expect(await read(transportTo(() => places).transport)).toMatchObject({
-      isComplete: false,
-      problems: ['in the list of workbooks a row occurs twice'],
+      isComplete: doubt === null,
+      problems: doubt === null ? [] : [`in the list of workbooks ${doubt}`],
+    });
+  });
+
+  it('counts rows that could not be understood, and is not complete with them', async () => {
+    const places = placesOf([{ rows: [a, null], count: 2, next: null }]);
+    const list = await read(transportTo(() => places).transport);
+    expect(list).toMatchObject({ isComplete: false, malformed: [{ repository: null }] });
+    expect(list?.problems).toEqual([
+      'in the list of workbooks, row 2 of its answer is no object: it does not tell its repository, so that the list verifies no target',
+    ]);
+  });
+
+  it('is not taken where a page is gone each time', async () => {
+    const places = placesOf([{ rows: [a], count: 2, next: '?page=2' }]);
+    await expect(read(transportTo(() => places).transport)).rejects.toMatchObject({
+      code: 'listing.inconsistent',
+      message: expect.stringContaining('a page was gone while it was read') as string,
     });
   });
 });
@@ -224,96 +248,6 @@ describe('the pages of a list', () => {
     const other = await read(transport, memory);
     expect(other?.rows).toEqual(one?.rows);
     expect(other?.rows).not.toBe(one?.rows);
-  });
-});
-
-interface ReadingFacts extends Partial<Reading> {
-  /** A path of each row. */
-  readonly keys: readonly string[];
-  /** What each page says of how many rows there are. */
-  readonly counts?: readonly number[];
-}
-
-const UNREADABLE = { repository: null, name: null, field: '', position: 1 };
-
-function reading({ keys, counts = [keys.length], ...fields }: ReadingFacts): Reading {
-  const rows = keys.map((path) => row({ path }));
-  const page = {
-    asked: LIST,
-    url: new URL(LIST),
-    next: null,
-    reference: null,
-    rows,
-    malformed: [],
-    digest: '',
-    etag: null,
-    cached: null,
-  };
-  const pages = counts.map((count) => ({ ...page, count }));
-  const repeats = new Set(keys).size !== keys.length;
-  return { pages, rows, malformed: [], repeats, isCut: false, ...fields };
-}
-
-describe('a reading of all pages', () => {
-  it.each<[string, Reading, string]>([
-    ['nothing, and says so', reading({ keys: [] }), 'complete'],
-    ['as many rows as every page says', reading({ keys: ['a', 'b'], counts: [2, 2] }), 'complete'],
-    [
-      'as many rows as it says, malformed ones among them',
-      reading({ keys: ['a'], counts: [2], malformed: [UNREADABLE] }),
-      'complete',
-    ],
-    ['no page', reading({ keys: [], counts: [] }), 'there was no page'],
-    [
-      'counts that differ',
-      reading({ keys: ['a', 'b'], counts: [2, 3] }),
-      'the count changed from page to page',
-    ],
-    ['too few rows', reading({ keys: ['a'], counts: [2] }), 'the count says 2, the pages hold 1 rows'],
-    ['too many rows', reading({ keys: ['a', 'b'], counts: [1] }), 'the count says 1, the pages hold 2 rows'],
-    ['a row twice', reading({ keys: ['a', 'a'] }), 'a row occurs twice'],
-  ])('with %s', (_what, of, expected) => {
-    expect(doubtAbout(of) ?? 'complete').toBe(expected);
-  });
-
-  it('is complete only if no row was lost or doubled', () => {
-    const keys = fc.uniqueArray(fc.string(), { minLength: 1 });
-    fc.assert(
-      fc.property(keys, fc.nat(), (all, pick) => {
-        const at = pick % all.length;
-        expect(doubtAbout(reading({ keys: all }))).toBeNull();
-        const lost = all.filter((_key, index) => index !== at);
-        expect(doubtAbout(reading({ keys: lost, counts: [all.length] }))).not.toBeNull();
-        const shifted = all.map((key, index) => (index === at ? (all[at - 1] ?? all.at(-1) ?? '') : key));
-        fc.pre(all.length > 1);
-        expect(doubtAbout(reading({ keys: shifted }))).not.toBeNull();
-      }),
-    );
-  });
-});
-
-describe('two readings', () => {
-  it.each<[string, Reading, Reading, boolean]>([
-    ['the same rows', reading({ keys: ['a', 'b'] }), reading({ keys: ['a', 'b'] }), true],
-    ['the same rows in another order', reading({ keys: ['b', 'a'] }), reading({ keys: ['a', 'b'] }), true],
-    [
-      'the same rows under other counts',
-      reading({ keys: ['a'], counts: [5] }),
-      reading({ keys: ['a'] }),
-      true,
-    ],
-    ['other rows', reading({ keys: ['a', 'b'] }), reading({ keys: ['a', 'c'] }), false],
-    ['fewer rows', reading({ keys: ['a'] }), reading({ keys: ['a', 'b'] }), false],
-    ['rows in other numbers', reading({ keys: ['a', 'a', 'b'] }), reading({ keys: ['a', 'b', 'b'] }), false],
-    [
-      'more malformed rows',
-      reading({ keys: ['a'] }),
-      reading({ keys: ['a'], malformed: [UNREADABLE] }),
-      false,
-    ],
-  ])('of %s', (_what, one, other, same) => {
-    expect(sameRows(one, other)).toBe(same);
-    expect(sameRows(other, one)).toBe(same);
   });
 });
 
