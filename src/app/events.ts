@@ -50,6 +50,8 @@ export interface EventFields extends PassEventFields {
   'standby.began': EventFailure;
   /** It is gone. `waitedMs`: for how long it was waited for; `takeoverMs`: from the lock to when all was recovered that it left. */
   'standby.ended': { waitedMs: number; takeoverMs: number };
+  /** Commands cannot reach the daemon: its socket cannot be made. */
+  'control.unavailable': EventFailure;
   'state.reset': { reason: string };
   'state.failed': EventFailure;
   'state.recovered': object;
@@ -129,6 +131,7 @@ export const EVENT_LEVELS: Readonly<Record<EventName, EventLevel>> = {
   'locks.unshared': 'warn',
   'standby.began': 'info',
   'standby.ended': 'warn',
+  'control.unavailable': 'warn',
   'state.reset': 'warn',
   'state.failed': 'error',
   'state.recovered': 'info',

@@ -104,6 +104,7 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
   'standby.ended': (event) =>
     `the other instance is gone: took over in ${roughDuration(event.takeoverMs)}, after standing by for ${roughDuration(event.waitedMs)}`,
   'state.reset': (event) => `the state cache begins anew: ${event.reason}`,
+  'control.unavailable': (event) => `commands cannot reach this daemon: ${withHint(event)}`,
   'state.failed': withHint,
   'log.failed': withHint,
   'log.resumed': (event) => `the log is written again; ${counted(event.droppedLines, 'line')} were dropped`,

@@ -43,14 +43,16 @@ function addPassCommands(program: Command): void {
     .option(...ADOPT);
   declare(program, {
     name: 'poll',
-    flags: DISK_FLAGS,
-    summary: 'ask the running daemon for a pass now',
+    flags: PASS_FLAGS,
+    summary: 'have a pass made now',
     help:
-      'For whoever may write in the directory, also from another container or machine: no signal is needed. Targets that failed and wait ' +
-      'are left waiting (`retry`). Where several instances share the directory, all are asked. With --wait it ends when the pass has ended, with its ' +
-      'exit code, as that of `sync`.\n\nExample: workbook-mirror poll --wait --directory /var/lib/workbook-mirror',
+      'Asks the running daemon, by its control socket, for a pass that also tries targets that wait (back-off, quarantine, stall) and repairs ' +
+      'trees that someone changed: all, or those that are named. Where several instances share the directory, all are asked; where none runs, this ' +
+      'makes the pass. With --wait it ends when the pass has ended, with its exit code, as that of `sync`.\n\n' +
+      'Example: workbook-mirror poll --wait --directory /var/lib/workbook-mirror',
     load: async () => (await import('./poll.ts')).runPoll,
   })
+    .argument(...TARGETS)
     .option('--wait', 'wait for the pass, and end with its exit code')
     .option('--json', 'print how it ended as JSON');
   declare(program, {

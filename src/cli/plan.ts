@@ -50,7 +50,7 @@ async function plan(settings: SettingsFor<'service' | 'directory'>, withFiles: b
   try {
     const listing = await client.poll(signal, true);
     const context = { store, state, emit: tellEvent, now: Date.now };
-    const planned = await planPass(context, policyOf(settings), listing, new Map(), true);
+    const planned = await planPass(context, policyOf(settings), listing, new Map(), 'all');
     const { plan: actions, selection } = planned;
     const factsFor = repositoryFacts(listing, actions);
     const changes = withFiles ? await foreseeAll(store, actions, (action) => factsFor(action).rows) : null;

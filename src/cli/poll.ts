@@ -1,40 +1,78 @@
-import { lstat } from 'node:fs/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
-
 import type { Command } from 'commander';
 
-import type { SettingsFor } from '../config/schema.ts';
-import { refuseMissing } from '../app/open-reader.ts';
+import { askForPoll, type PollAnswer } from '../app/control.ts';
 import { describeEvent } from '../app/messages.ts';
-import { probeLock, readLockHolder } from '../lib/disk/lock.ts';
-import { diskError, systemCode, unlessMissing } from '../lib/errors/disk-errors.ts';
-import { EXIT_CODES, type ExitCode, MirrorError } from '../lib/errors/errors.ts';
+import { refuseMissing, statusPolicyOf } from '../app/open-reader.ts';
+import { statusOfTargets, type TargetStatus } from '../app/target-status.ts';
+import type { SettingsFor } from '../config/schema.ts';
+import { EXIT_CODES, type ExitCode } from '../lib/errors/errors.ts';
 import { becomeOwnerOf } from '../lib/process/owner.ts';
-import { bindNativeCalls } from '../lib/native/file-calls.ts';
 import { abortOnSignal } from '../lib/process/signals.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
-import { type DirectoryLayout, layoutOf } from '../mirror/store/layout.ts';
-import {
-  askForPoll,
-  isUnnoticed,
-  type PollAnswer,
-  pollAnswer,
-  withdrawPoll,
-} from '../mirror/store/requests.ts';
+import { layoutOf } from '../mirror/store/layout.ts';
 import { otherInstances } from '../mirror/store/shards.ts';
-import type { Outcome } from './output.ts';
+import { type Outcome, printOutcome } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
+import { progressOf, sync, syncData } from './sync.ts';
+import { targetNamed } from './target-names.ts';
+import { withReader } from './targets.ts';
 
 /** `poll` */
 export async function runPoll(command: Command): Promise<Outcome> {
   const { wait }: { wait?: true } = command.opts();
-  const passes = await poll(settingsOf(command, ['directory']).settings, wait === true);
+  const { settings } = settingsOf(command, ['directory']);
+  await refuseMissing(settings.directory);
+  await becomeOwnerOf(settings.directory);
+  const names = command.args;
+  const targets =
+    names.length === 0
+      ? null
+      : await withStatuses(settings, (statuses, mirror) => {
+          const known = statuses.map(({ target }) => target);
+          return names.map((name) => targetNamed(name, mirror, known));
+        });
+  return pollNow(command, targets, wait === true);
+}
+
+/**
+ * Has a pass made that tries targets whatever they wait for: by the daemons that work in the directory or, where none does, here.
+ * @param targets as below `mirror/`; null for all
+ * @param wait whether to wait for a daemon's pass to end
+ */
+export async function pollNow(
+  command: Command,
+  targets: readonly string[] | null,
+  wait: boolean,
+): Promise<Outcome> {
+  const passes = await askDaemons(settingsOf(command, ['directory']).settings, targets, wait);
+  if (passes.length === 0) return passHere(command, targets);
   return {
     data: { passes },
     text: () => describePasses(passes),
     exitCode: passes.reduce<ExitCode>((worst, { answer }) => worse(worst, answer), 0),
   };
+}
+
+/** Makes the pass in this process, as no daemon works in the directory. */
+async function passHere(command: Command, targets: readonly string[] | null): Promise<Outcome> {
+  const { settings } = settingsOf(command, ['service', 'directory']);
+  const how = targets === null ? {} : { trigger: 'retry' as const, retries: new Set(targets) };
+  const { report, exitCode } = await sync(settings, progressOf(settings), how);
+  printOutcome(command, { data: syncData(report) });
+  return { exitCode };
+}
+
+/** Does something with how all targets are, and with the path of the folder of trees. @throws MirrorError `directory.unusable`, `disk.*`, `state.unavailable` */
+export function withStatuses<T>(
+  settings: SettingsFor<'directory'>,
+  use: (statuses: readonly TargetStatus[], mirrorFolder: string) => T,
+): Promise<T> {
+  return withReader(settings, async ({ store, state }) => {
+    const { published } = await store.inventory.read();
+    const statuses = statusOfTargets(published, await state.records(), statusPolicyOf(settings), Date.now());
+    return use(statuses, store.layout.mirror);
+  });
 }
 
 /** A pass that was asked for. */
@@ -46,127 +84,34 @@ export interface AskedPass {
 }
 
 /**
- * Asks the daemon for a pass, or all that share the directory where no share is given. Root goes on as the owner of the directory.
- * @param wait whether to wait until it ended
- * @throws MirrorError `daemon.absent` where none takes the request, `directory.unusable`, `disk.*`, `pass.abandoned` on a signal
+ * Asks the daemon for a pass, or all that share the directory where the settings name no share.
+ * @returns the passes of those daemons that listen
+ * @throws MirrorError `daemon.absent` where one cannot be asked, `disk.*`, `pass.abandoned` on a signal
  */
-export async function poll(settings: SettingsFor<'directory'>, wait: boolean): Promise<AskedPass[]> {
-  const { directory, shard } = settings;
-  await refuseMissing(directory);
-  await becomeOwnerOf(directory);
-  const layouts = shard === undefined ? await instancesIn(directory) : [layoutOf(directory, shard)];
+async function askDaemons(
+  { directory, shard }: SettingsFor<'directory'>,
+  targets: readonly string[] | null,
+  wait: boolean,
+): Promise<AskedPass[]> {
+  const whole = layoutOf(directory);
+  const layouts =
+    shard === undefined ? [whole, ...(await otherInstances(whole))] : [layoutOf(directory, shard)];
   const { signal, stopListening } = abortOnSignal();
+  const wish = { wait, ...(targets === null ? {} : { targets: [...targets] }) };
   try {
     const asked = await Promise.allSettled(
-      layouts.map(async (layout) => ({
-        shardIndex: layout.shardIndex,
-        answer: await askOne(layout, wait, signal),
-      })),
+      layouts.map(async (layout): Promise<AskedPass[]> => {
+        const reply = await askForPoll(layout, wish, signal);
+        return reply === null ? [] : [{ shardIndex: layout.shardIndex, answer: reply.answer }];
+      }),
     );
-    return asked.map((each) => {
+    return asked.flatMap((each) => {
       if (each.status === 'rejected') throw each.reason;
       return each.value;
     });
   } finally {
     stopListening();
   }
-}
-
-/** The instances that work in a directory: one that has all of it, or those with shares. */
-async function instancesIn(directory: string): Promise<DirectoryLayout[]> {
-  const whole = layoutOf(directory);
-  const shards = await otherInstances(whole);
-  // Those with shares may be gone for long.
-  if (shards.length === 0 || (await readLockHolder(whole.lockFile))?.isAlive === true) return [whole];
-  const present: DirectoryLayout[] = [];
-  for (const layout of shards) if (await isAtWork(layout)) present.push(layout);
-  return present.length === 0 ? [whole] : present;
-}
-
-/**
- * Whether a process works there. Its number says so only where it is seen from here, unlike in another container: then the lock is
- * tried, which nobody minds who has it. Who may not open that waits for the daemon to take the request.
- */
-async function isAtWork({ lockFile }: DirectoryLayout): Promise<boolean> {
-  if ((await readLockHolder(lockFile))?.isAlive === true) return true;
-  try {
-    if ((await unlessMissing(lstat(lockFile))) === null) return false;
-    return (await probeLock(lockFile, bindNativeCalls())) !== null;
-  } catch (error) {
-    if (systemCode(error) === 'EACCES') return true;
-    throw diskError(error, 'looking for who works there');
-  }
-}
-
-/** How often it is looked for what became of a request, in milliseconds. */
-const LOOK_EVERY_MS = 200;
-
-/** A daemon that runs takes a request within this time, in milliseconds, also where its disk is slow. */
-const TAKEN_WITHIN_MS = 15_000;
-
-/** A daemon that was seen at work is looked for again after this time, in milliseconds. */
-const SEEN_FOR_MS = 1000;
-
-/** A daemon that ended may be started again within this time, in milliseconds, and answers then. */
-const BACK_WITHIN_MS = 15_000;
-
-/** Asks one instance. @returns null where it is not waited for */
-async function askOne(
-  layout: DirectoryLayout,
-  wait: boolean,
-  signal: AbortSignal,
-): Promise<PollAnswer | null> {
-  if (!(await isAtWork(layout))) throw absent(layout, 'No daemon runs there.');
-  const id = await askForPoll(layout, wait);
-  let isTaken = false;
-  try {
-    await taken(layout, id, signal);
-    isTaken = true;
-    return wait ? await answered(layout, id, signal) : null;
-  } catch (error) {
-    if (!signal.aborted) throw error;
-    const what = isTaken ? 'nobody waits for the pass any more' : 'no pass was asked for';
-    throw new MirrorError('pass.abandoned', `Interrupted: ${what}.`, { cause: error });
-  } finally {
-    // What stays there, as in a folder where only the owner of a file may remove it, goes with old answers.
-    if (wait || !isTaken) await withdrawPoll(layout, id).catch(() => {});
-  }
-}
-
-async function taken(layout: DirectoryLayout, id: string, signal: AbortSignal): Promise<void> {
-  const untilMs = performance.now() + TAKEN_WITHIN_MS;
-  while (await isUnnoticed(layout, id)) {
-    if (performance.now() > untilMs) throw await deaf(layout);
-    await sleep(LOOK_EVERY_MS, undefined, { signal });
-  }
-}
-
-async function answered(layout: DirectoryLayout, id: string, signal: AbortSignal): Promise<PollAnswer> {
-  let lastSeenMs = performance.now();
-  for (;;) {
-    const answer = await pollAnswer(layout, id);
-    if (answer !== null) return answer;
-    const unseenMs = performance.now() - lastSeenMs;
-    if (unseenMs > SEEN_FOR_MS && (await isAtWork(layout))) lastSeenMs = performance.now();
-    else if (unseenMs > BACK_WITHIN_MS) throw absent(layout, 'The daemon ended before the pass did.');
-    await sleep(LOOK_EVERY_MS, undefined, { signal });
-  }
-}
-
-/** The error for who works there, and takes no requests. */
-async function deaf(layout: DirectoryLayout): Promise<MirrorError> {
-  const holder = await readLockHolder(layout.lockFile);
-  const who = holder === null ? 'Who works there' : `Process ${holder.pid}, which works there,`;
-  return new MirrorError('daemon.absent', `${who} does not take the request. (${layout.root})`, {
-    hint: `It may be starting or hang, or be no daemon but a \`sync\`; \`${ownCommand('status')}\` says more.`,
-  });
-}
-
-function absent({ shardIndex, root }: DirectoryLayout, what: string): MirrorError {
-  const where = shardIndex === null ? root : `${root}, instance ${shardIndex}`;
-  return new MirrorError('daemon.absent', `${what} (${where})`, {
-    hint: `\`${ownCommand('run')}\` is the daemon; \`${ownCommand('sync')}\` makes a pass where none runs.`,
-  });
 }
 
 function worse(worst: ExitCode, answer: PollAnswer | null): ExitCode {

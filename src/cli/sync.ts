@@ -5,7 +5,7 @@ import { counted } from '../lib/text/humanize.ts';
 import { say } from '../lib/text/terminal-text.ts';
 import { createProgress, type Progress } from './progress.ts';
 import { tellShare } from '../daemon/status/share-report.ts';
-import { type PassReport, runPass } from '../mirror/pass/pass.ts';
+import { type PassReport, type Retries, runPass } from '../mirror/pass/pass.ts';
 import { PullMonitor } from '../mirror/pass/progress.ts';
 import { openMirror } from '../app/open-mirror.ts';
 import { createMirrorStatusReader } from '../daemon/status/mirror-status.ts';
@@ -61,7 +61,11 @@ export function progressOf(settings: SettingsFor<never>): CommandProgress {
 export async function sync(
   settings: SettingsFor<'service' | 'directory'>,
   progress: CommandProgress,
-  { trigger = 'command', adopt = false }: { readonly trigger?: Trigger; readonly adopt?: boolean } = {},
+  {
+    trigger = 'command',
+    adopt = false,
+    retries,
+  }: { readonly trigger?: Trigger; readonly adopt?: boolean; readonly retries?: Retries } = {},
 ): Promise<{ report: PassReport; hooksDue: number; exitCode: ExitCode }> {
   const sinks = [progress.sink];
   const emitAll: EventSink = (event) => {
@@ -79,7 +83,7 @@ export async function sync(
   const { signal, stopListening } = abortOnSignal();
   signal.addEventListener('abort', () => void hooks.close(0));
   try {
-    const report = await runPass(mirror.context, mirror.policy, trigger, signal).catch(
+    const report = await runPass(mirror.context, mirror.policy, trigger, signal, retries).catch(
       async (error: unknown) => {
         if (!signal.aborted) await tellShare(settings, mirror, error);
         throw error;
@@ -100,7 +104,7 @@ export async function sync(
 }
 
 /** The outcome of a pass as data, for `--json`. */
-function syncData(report: PassReport): unknown {
+export function syncData(report: PassReport): unknown {
   return {
     summary: report.summary,
     targets: report.results.map(({ action, outcome, downloadedBytes, changedFiles }) => ({

@@ -1,6 +1,3 @@
-import type { DirectoryLayout } from '../mirror/store/layout.ts';
-import { readRetries, takePolls } from '../mirror/store/requests.ts';
-import { leasesInForce } from '../mirror/store/leases/lease.ts';
 import { lstat, stat } from 'node:fs/promises';
 
 import { unlessMissing } from '../lib/errors/disk-errors.ts';
@@ -9,10 +6,10 @@ import { packageVersion } from '../lib/process/version.ts';
 import { scrubbed } from '../lib/text/scrub.ts';
 import { eventFailure, type Trigger } from '../mirror/pass/events.ts';
 import type { EventSink, MirrorEvent } from '../app/events.ts';
-import { runPass } from '../mirror/pass/pass.ts';
+import { type Retries, runPass } from '../mirror/pass/pass.ts';
 import { PullMonitor } from '../mirror/pass/progress.ts';
 import { codeOf, isCertificateCode } from '../mirror/upstream/failures.ts';
-import { startDriftWatch } from './drift/drift-watch.ts';
+import { type DriftWatch, startDriftWatch } from './drift/drift-watch.ts';
 import { createHooks } from './hooks/create-hooks.ts';
 import { createLogOutput, type LogOutput } from './log/log-output.ts';
 import { type EventLog, followLevel, logOf } from './log/logger.ts';
@@ -29,9 +26,10 @@ import { createNotifier, type Notifier } from './supervision/notify.ts';
 import { createProgressMonitor, type ProgressMonitor } from './supervision/progress-monitor.ts';
 import { supervise } from './supervision/supervise.ts';
 import { type Control, listenToSignals } from './triggers/control.ts';
-import { answerPolls, type PassEnd, pollAnswerOf, pollsToAnswer } from './triggers/poll-answers.ts';
-import { createPollPacer } from './triggers/poll-pacer.ts';
-import { watchLeases, watchPolls, watchRetries } from './triggers/requests.ts';
+import { type ControlActions, startControlSocket } from './control/control-socket.ts';
+import { type PassEnd, PassRequests, pollAnswerOf } from './control/pass-requests.ts';
+import { createPollPacer, type PollPacer } from './triggers/poll-pacer.ts';
+import { watchLeases } from './triggers/lease-watch.ts';
 import { startTicker } from './triggers/ticker.ts';
 import { startHttp } from './web/status-server.ts';
 
@@ -205,7 +203,8 @@ async function passUntilStopped(
   const drift = part(await startDriftWatch(first.settings, mirror, emit));
   const memory = part(createMemoryRelease(progress.isWorking));
 
-  const loop = createPassLoop(daemon, mirror, settings, status, () => {
+  const requests = new PassRequests();
+  const loop = createPassLoop(daemon, mirror, settings, status, requests, () => {
     drift.afterPass();
     memory.atRest();
   });
@@ -217,23 +216,22 @@ async function passUntilStopped(
   });
 
   // All that causes a pass.
-  const requests = requestsIn(mirror.store.layout);
+  const { layout } = mirror.store;
   const ticker = await startTicker(
     first.settings,
     () => loop.trigger('schedule'),
     (nextPassAtMs) => emit({ name: 'daemon.scheduled', nextPassAtMs }),
   );
   part({ close: ticker.stop });
-  listeners.leases = part(watchLeases(requests.leases, () => loop.trigger('lease'))).sink;
-  part(watchRetries(requests.retries, () => loop.trigger('retry')));
+  listeners.leases = part(watchLeases(layout, () => loop.trigger('lease'))).sink;
   polls.onDue(() => loop.trigger('poll'));
-  part(watchPolls(requests.polls, polls.ask));
   drift.onRepair(() => loop.trigger('drift'));
+  part(await startControlSocket(layout, { poll: pollBy(drift, requests, polls) }, emit));
   await settings.begin([secrets, mirror, level, ticker], () => loop.trigger('settings'));
   control.onHangUp = async () => {
     void http.tryAgain();
     await supervision.whileReloading(settings.check);
-    await drift.repairAll();
+    await drift.repair(null);
     loop.trigger('signal');
   };
   daemon.output.report();
@@ -246,12 +244,23 @@ async function passUntilStopped(
   return exitCode;
 }
 
+/** Has a pass made that also repairs trees and tries what waits, for commands. */
+function pollBy(drift: DriftWatch, requests: PassRequests, polls: PollPacer): ControlActions['poll'] {
+  return async (targets) => {
+    await drift.repair(targets);
+    const answer = requests.add(targets);
+    polls.ask();
+    return answer;
+  };
+}
+
 /** The loop of passes; each begins with the settings as they are then. */
 function createPassLoop(
   { control, progress, emit }: DaemonContext,
   mirror: Mirror,
   { check, current }: Pick<LiveSettings, 'check' | 'current'>,
   status: StatusService,
+  requests: PassRequests,
   afterPass: () => void,
 ): Loop {
   return createLoop(
@@ -261,12 +270,11 @@ function createPassLoop(
         // Hints of changed files may get lost; what is settled here holds for this pass already.
         await check();
         await mirror.closeReplaced();
-        const asked = await pollsToAnswer(mirror.store);
-        const end = await reportedPass(mirror, trigger, signal);
+        const asked = requests.take();
+        const end = await reportedPass(mirror, trigger, signal, asked.retries);
         const { failure } = end;
         if (!signal.aborted) {
-          if (asked.length > 0)
-            await answerPolls(mirror.store, asked, pollAnswerOf(end, await isReady(status)));
+          if (asked.isAsked) asked.answer(pollAnswerOf(end, await isReady(status)));
           await tellShare(current(), mirror, failure);
         }
         if (failure !== null && (await needsRestart(failure, mirror))) control.stop(exitCodeOf(failure));
@@ -280,15 +288,6 @@ function createPassLoop(
       control.stop(exitCodeOf(error));
     },
   );
-}
-
-/** Reads what people asked for in the directory. */
-function requestsIn(layout: DirectoryLayout) {
-  return {
-    leases: () => leasesInForce(layout, Date.now()),
-    retries: () => readRetries(layout),
-    polls: () => takePolls(layout),
-  };
 }
 
 /**
@@ -309,9 +308,14 @@ async function areAuthoritiesNew(file: string | undefined): Promise<boolean> {
 }
 
 /** A pass that fails is reported and waits for the next trigger; only a defect, and the loss of the directory, end the daemon. */
-async function reportedPass(mirror: Mirror, trigger: Trigger, signal: AbortSignal): Promise<PassEnd> {
+async function reportedPass(
+  mirror: Mirror,
+  trigger: Trigger,
+  signal: AbortSignal,
+  retries: Retries,
+): Promise<PassEnd> {
   try {
-    const report = await runPass(mirror.context, mirror.policy, trigger, signal);
+    const report = await runPass(mirror.context, mirror.policy, trigger, signal, retries);
     await mirror.rememberInstallation();
     return { report, failure: null };
   } catch (error) {

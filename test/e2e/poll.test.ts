@@ -1,17 +1,20 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readdir, readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { FakeService } from '../support/fake-service.ts';
+import { FakeService, rawZip } from '../support/fake-service.ts';
 import { cleanEnvironment, MAIN, run, type Running, start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 /** As in another container of a pod: the name of the host is the same, and the numbers of processes are others. */
 const OWN_PROCESSES = ['--pid', '--fork', '--mount-proc'];
 const canUnshare = spawnSync('unshare', [...OWN_PROCESSES, 'true']).status === 0;
+
+/** An archive that no limit lets through. */
+const BAD = rawZip([{ name: '../x', data: 'x' }]);
 
 interface Surroundings {
   readonly service: FakeService;
@@ -50,10 +53,6 @@ function change({ service }: Surroundings, text: string): void {
 const published = ({ directory }: Surroundings): Promise<string> =>
   readFile(join(directory, 'mirror/A/main/plan.xlsx'), 'utf8');
 
-/** What is left of requests. */
-const left = ({ directory }: Surroundings): Promise<string[]> =>
-  readdir(join(directory, '.workbook-mirror/polls'));
-
 describe('poll', () => {
   it('waits for a pass that finds the change, and says how that ended', async () => {
     const around = await surroundings();
@@ -72,7 +71,6 @@ describe('poll', () => {
         { shardIndex: null, answer: { exitCode: 0, summary: { trigger: 'poll', pulled: 0 }, failure: null } },
       ],
     });
-    expect(await left(around)).toEqual([]);
   });
 
   it('without --wait ends as soon as the daemon knows of it', async () => {
@@ -83,7 +81,6 @@ describe('poll', () => {
     await daemon.prints(/"event":"pass.finished"[^\n]*"trigger":"poll"/);
     daemon.child.kill('SIGTERM');
     await daemon.ended;
-    expect(await left(around)).toEqual([]);
   });
 
   it('ends with the exit code of a pass that failed, and with that of one that is incomplete', async () => {
@@ -114,21 +111,43 @@ describe('poll', () => {
     await startDaemon(around.settings);
     expect((await polling.ended).exitCode).toBe(0);
     expect(await published(around)).toBe('b');
-    expect(await left(around)).toEqual([]);
   });
 
-  it('says that no daemon runs, and leaves nothing behind', async () => {
+  it('makes the pass itself where no daemon runs', async () => {
     const around = await surroundings();
     expect((await run(['poll'], around.settings)).exitCode).toBe(2);
     expect((await run(['sync'], around.settings)).exitCode).toBe(0);
-    for (const args of [['poll'], ['poll', '--wait']]) {
-      const polled = await run(args, around.settings);
-      expect({ ...polled }).toMatchObject({
-        exitCode: 2,
-        stderr: expect.stringContaining('No daemon runs there.') as string,
-      });
-    }
-    expect(await left(around)).toEqual([]);
+    change(around, 'b');
+    expect((await run(['poll'], around.settings)).exitCode).toBe(0);
+    expect(await published(around)).toBe('b');
+  });
+
+  it('tries targets that wait: all, or those that are named', async () => {
+    const around = await surroundings();
+    around.service.addRepository('B', { 'plan.xlsx': 'b' });
+    await startDaemon(around.settings);
+    around.service.fault = (path) => (path.includes('/contents') ? { kind: 'body', body: BAD } : null);
+    for (const repository of around.service.repositories)
+      around.service.write(repository, 'main', 'plan.xlsx', 'new');
+    expect((await run(['poll', '--wait'], around.settings)).exitCode).toBe(1);
+    around.service.fault = null;
+    const one = await run(['poll', '--wait', 'B/main', '--json'], around.settings);
+    expect(JSON.parse(one.stdout)).toMatchObject({
+      passes: [{ answer: { exitCode: 1, summary: { pulled: 1 } } }],
+    });
+    const retried = await run(['retry', 'A/main'], around.settings);
+    expect({ ...retried }).toMatchObject({ exitCode: 0, stdout: 'The daemon makes a pass.\n' });
+    await expect.poll(() => published(around), { timeout: 20_000 }).toBe('new');
+    expect((await run(['poll', '--wait'], around.settings)).exitCode).toBe(0);
+  });
+
+  it('repairs what someone changed', async () => {
+    const around = await surroundings();
+    const daemon = await startDaemon({ ...around.settings, WORKBOOK_MIRROR_DRIFT: 'report' });
+    await writeFile(join(around.directory, 'mirror/A/main/plan.xlsx'), 'by hand');
+    await daemon.prints(/"event":"target.drifted"/);
+    expect((await run(['poll', '--wait'], around.settings)).exitCode).toBe(0);
+    expect(await published(around)).toBe('a');
   });
 
   it.skipIf(!canUnshare)('is asked of a daemon in another container, whose process is not seen', async () => {

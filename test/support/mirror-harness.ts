@@ -14,7 +14,7 @@ import type { Trigger } from '../../src/mirror/pass/events.ts';
 import type { DriftNote } from '../../src/mirror/plan/record.ts';
 import type { EventName, MirrorEvent } from '../../src/app/events.ts';
 import type { PullQueue } from '../../src/mirror/pass/queue.ts';
-import { type PassReport, runPass } from '../../src/mirror/pass/pass.ts';
+import { type PassReport, type Retries, runPass } from '../../src/mirror/pass/pass.ts';
 import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from './fake-service.ts';
 
 /** Settings as variables, without the prefix: `SERVICE_RETRIES`. An empty text takes one of the harness's away. */
@@ -46,6 +46,8 @@ export interface PassOptions {
   /** Moves the clock of the pass, in milliseconds. */
   readonly aheadMs?: number;
   readonly signal?: AbortSignal;
+  /** Targets that are tried although they wait. */
+  readonly retries?: Retries;
   /** in place of the mirror's own queue. */
   readonly queue?: PullQueue;
   /** In place of parts of the mirror's own context. */
@@ -169,9 +171,9 @@ export class MirrorHarness {
   async pass(options: PassOptions = {}): Promise<PassReport> {
     const { context, policy, rememberInstallation } = this.opened;
     const { trigger = 'command', aheadMs = 0, signal = AbortSignal.timeout(50_000) } = options;
-    const { queue = context.queue, parts = {} } = options;
+    const { queue = context.queue, parts = {}, retries } = options;
     const moved = { ...context, ...parts, queue, now: () => Date.now() + aheadMs };
-    const report = await runPass(moved, policy, trigger, signal);
+    const report = await runPass(moved, policy, trigger, signal, retries);
     await rememberInstallation();
     return report;
   }

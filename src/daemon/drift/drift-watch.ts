@@ -15,8 +15,8 @@ import { watchTrees } from './watch-trees.ts';
 export interface DriftWatch {
   /** Sets the listener that is called, from now on, when a tree is to be repaired at once. */
   readonly onRepair: (repairNow: () => void) => void;
-  /** Has everything that is known to differ put right with the next pass. */
-  readonly repairAll: () => Promise<void>;
+  /** Has trees that are known to differ put right with the next pass. @param targets null for all */
+  readonly repair: (targets: readonly string[] | null) => Promise<void>;
   /** To be called after every pass. */
   readonly afterPass: () => void;
   readonly close: () => Promise<void>;
@@ -38,7 +38,7 @@ export async function startDriftWatch(
   if (drift === 'off')
     return {
       onRepair: nothing,
-      repairAll: () => Promise.resolve(),
+      repair: () => Promise.resolve(),
       afterPass: nothing,
       close: () => Promise.resolve(),
     };
@@ -61,8 +61,10 @@ export async function startDriftWatch(
     onRepair: (listener) => {
       repairNow = listener;
     },
-    repairAll: async () => {
-      for (const [target, note] of notes) await noteDrift(mirror, target, { ...note, needsRepair: true });
+    repair: async (targets) => {
+      for (const [target, note] of notes)
+        if (targets?.includes(target) !== false)
+          await noteDrift(mirror, target, { ...note, needsRepair: true });
     },
     afterPass: () => {
       const isComplete = trees.isComplete();

@@ -25,7 +25,7 @@ import { publishesWhole } from '../store/publish/moves.ts';
 import { recover } from '../store/publish/commit.ts';
 import { sweep } from '../store/publish/sweep.ts';
 import type { StoreReader } from '../store/read-store.ts';
-import { readApprovals, readRetries, removeRetries } from '../store/requests.ts';
+import { readApprovals } from '../store/requests.ts';
 import { readFormerAddress, saveTargets } from '../store/target-list.ts';
 
 /** The rules that passes follow, for planning and for carrying out the plan. */
@@ -43,8 +43,12 @@ export interface PassReport {
 /** Triggers behind which a person waits: they do not respect back-off. */
 const URGENT: ReadonlySet<Trigger> = new Set(['command', 'signal']);
 
+/** Targets, by their paths, that a pass tries although they wait for a time or for another version. */
+export type Retries = ReadonlySet<string> | 'all';
+
 /**
  * One pass: polls the service, plans, pulls and publishes what changed, and records it.
+ * @param retries beside those that the trigger asks for
  * @throws MirrorError when the pass as a whole fails: the service cannot be polled, refuses the credentials, or the pass
  *   is abandoned through `signal`
  */
@@ -53,23 +57,24 @@ export async function runPass(
   policy: PassPolicy,
   trigger: Trigger,
   signal: AbortSignal,
+  retries: Retries = new Set(),
 ): Promise<PassReport> {
+  const urgency = URGENT.has(trigger) ? 'all' : retries;
   const startedAtMs = context.now();
   context.emit({ name: 'pass.started', trigger });
   try {
     for (const target of await recover(context.store, signal))
       context.emit({ name: 'publish.recovered', target });
     const lost = await reportLost(context);
-    const listing = await context.service.poll(signal, URGENT.has(trigger));
+    const listing = await context.service.poll(signal, urgency === 'all');
     context.emit({ name: 'listing.read', ...flaggedIn(listing) });
     const problems = await reportUpstream(context, listing);
     await context.store.lock.check();
-    const planned = await planPass(context, policy, listing, takeOver(context), URGENT.has(trigger));
+    const planned = await planPass(context, policy, listing, takeOver(context), urgency);
     const { selection } = planned;
     reportSelection(context, selection);
     const results = await executePlan(context, policy, listing, planned, signal);
     await context.store.lock.check();
-    await removeRetries(context.store.layout, ownRetries(context, planned));
     // Before the history loses anything: what left the mirror since the inventory was written counts as lost without it.
     await saveTargets(context.store, stillAwaited(lost, listing, results), listing.address);
     await sweepTrees(context, listing, signal);
@@ -100,14 +105,6 @@ function takeOver({ queue }: Pick<PassContext, 'queue'>): Map<string, PullAction
   return new Map([...queue.running()].map(([key, { action }]) => [key, action]));
 }
 
-/** The wishes that this pass has fulfilled: of several instances each looks after its own targets. */
-function ownRetries(
-  { store }: Pick<PassContext, 'store'>,
-  { retries, plan }: { readonly retries: ReadonlySet<string>; readonly plan: readonly Action[] },
-): Iterable<string> {
-  return store.shard === null ? retries : plan.map(({ path }) => path).filter((path) => retries.has(path));
-}
-
 /** The part of a pass's context that planning needs: nothing that writes. */
 export interface PlanContext extends Pick<PassContext, 'emit' | 'now'> {
   readonly store: StoreReader;
@@ -124,18 +121,16 @@ export async function planPass(
   policy: PlanPolicy,
   listing: Listing,
   carried: ReadonlyMap<string, PullAction>,
-  urgent: boolean,
+  urgency: Retries,
 ): Promise<
   PlannedPass & {
     readonly plan: Action[];
     readonly selection: SelectionCheck;
-    readonly retries: ReadonlySet<string>;
   }
 > {
   const { published, others, unreadable, trees } = await context.store.inventory.read();
   const approvals = await readApprovals(context.store.layout);
   const isOtherService = await isOfOtherService(context, listing, { published, others, approvals });
-  const retries = await readRetries(context.store.layout);
   // Without its records a pass still works from the disk: it only asks more.
   const remembered = await tolerateStateFailure(() => context.state.records(), new Map());
   const nowMs = context.now();
@@ -150,8 +145,8 @@ export async function planPass(
     approvals,
     policy,
     nowMs,
-    urgent,
-    retries,
+    urgent: urgency === 'all',
+    retries: urgency === 'all' ? new Set() : urgency,
   });
   const plan = keepRunningPulls(whole, carried, listing);
   const count = (kind: Action['kind']): number =>
@@ -164,7 +159,7 @@ export async function planPass(
     retire: count('retire'),
   });
   const selection = checkSelection(policy.selection, listing, plan, context.store.shard);
-  return { plan, records, trees, approvals, isOtherService, selection, retries };
+  return { plan, records, trees, approvals, isOtherService, selection };
 }
 
 /**

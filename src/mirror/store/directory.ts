@@ -19,8 +19,8 @@ import { withCommonLock } from './shards.ts';
 const CACHEDIR_TAG =
   'Signature: 8a477f597d28d172789f06886806bc55\n# Made by workbook-mirror; nothing here needs a backup.\n';
 
-/** Caches that version 0.1.0 kept in its private folders: the manifests and the records say the same. */
-const OBSOLETE = ['verification.json', 'held', 'drifted.json'];
+/** What version 0.1.0 kept in its private folders: the manifests and the records say the same, and commands ask by the control socket. */
+const OBSOLETE = ['verification.json', 'held', 'drifted.json', 'retries', 'polls'];
 
 /**
  * Makes the folders of a directory.
@@ -29,15 +29,15 @@ const OBSOLETE = ['verification.json', 'held', 'drifted.json'];
  */
 export async function prepareDirectory(layout: DirectoryLayout, isLinking: boolean): Promise<void> {
   try {
-    const { mirror, manifests, history, trees, staging, trash, leases, approvals, retries, polls } = layout;
+    const { mirror, manifests, history, trees, staging, trash, leases, approvals } = layout;
     // The private folder first: it tells the next start that a mirror was begun here.
     const ofTrees = [mirror, manifests, history, ...(isLinking ? [trees] : [])];
     // Instances that share the directory keep there what earlier ones left.
     const { staging: commonStaging, trash: commonTrash } = layoutOf(layout.root);
-    const folders = [...new Set([staging, trash, commonStaging, commonTrash]), leases, polls, ...ofTrees];
+    const folders = [...new Set([staging, trash, commonStaging, commonTrash]), leases, ...ofTrees];
     await refuseLinks(
       layout,
-      [...folders, trees, approvals, retries].map((folder) => relative(layout.root, folder)),
+      [...folders, trees, approvals].map((folder) => relative(layout.root, folder)),
     );
     for (const folder of folders) {
       await ensureFolder(folder);

@@ -27,10 +27,8 @@ export interface DirectoryLayout {
   readonly trash: string;
   /** Held changes that people approved, one file each. */
   readonly approvals: string;
-  /** Targets that people want tried at once, one file each. */
-  readonly retries: string;
-  /** Wishes for a pass now, a file each, and the answers to them. */
-  readonly polls: string;
+  /** Where commands reach the daemon that works as this instance. */
+  readonly controlSocket: string;
   /** Promises that nothing is published for a while, one file each. */
   readonly leases: string;
   /** Locked while a process publishes, and while one takes a lease. */
@@ -65,8 +63,7 @@ export function layoutOf(root: string, shard?: Pick<Shard, 'index'>): DirectoryL
     staging: join(own, 'staging'),
     trash: join(own, 'trash'),
     approvals: join(internal, 'approvals'),
-    retries: join(internal, 'retries'),
-    polls: join(own, 'polls'),
+    controlSocket: join(own, 'control.sock'),
     leases: join(internal, 'leases'),
     gate: join(internal, 'publish.lock'),
     lockFile: join(own, 'lock'),

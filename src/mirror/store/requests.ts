@@ -1,5 +1,5 @@
-import { createHash, randomUUID } from 'node:crypto';
-import { readdir, rename, rm, stat, unlink } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { readdir, rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 
 import { z } from 'zod';
@@ -7,10 +7,7 @@ import { z } from 'zod';
 import { ensureFolder, replaceFile } from '../../lib/disk/durable.ts';
 import { readOwnText } from '../../lib/disk/own-file.ts';
 import { onDisk, unlessMissing } from '../../lib/errors/disk-errors.ts';
-import { EXIT_CODES } from '../../lib/errors/errors.ts';
-import { isTargetPath } from '../../lib/paths/file-name.ts';
 import type { Approval, Approvals } from '../plan/guard.ts';
-import { passFailureSchema, passSummarySchema } from '../state/schemas.ts';
 import { targetKey } from '../upstream/listing.ts';
 import type { DirectoryLayout } from './layout.ts';
 import { refuseLinks } from './published-tree.ts';
@@ -29,8 +26,6 @@ const approvalSchema = z.object({
   subject: z.enum(['target', 'restored', 'files', 'deselected', 'moved', 'forgotten', 'service']),
   digest: z.string().nullable(),
 });
-
-const retrySchema = z.object({ target: z.string().refine(isTargetPath) });
 
 /** Approves a held deletion. @throws MirrorError `disk.*` */
 export async function writeApproval(layout: DirectoryLayout, approval: Approval): Promise<void> {
@@ -52,22 +47,6 @@ export async function removeApprovals(
     approvals,
     used.map(({ target }) => targetKey(target)),
   );
-}
-
-/** Asks for a target to be tried now. @param target as below `mirror/`. @throws MirrorError `disk.*` */
-export async function requestRetry(layout: DirectoryLayout, target: string): Promise<void> {
-  await writeRequest(layout, layout.retries, target, { target });
-}
-
-/** Reads which targets are to be tried now. @throws MirrorError `disk.failed` */
-export async function readRetries({ retries }: DirectoryLayout): Promise<ReadonlySet<string>> {
-  const found = await readRequests(retries, retrySchema, ({ target }) => target);
-  return new Set(found.map(({ target }) => target));
-}
-
-/** Removes requests for retries. @throws MirrorError `disk.*` */
-export async function removeRetries({ retries }: DirectoryLayout, targets: Iterable<string>): Promise<void> {
-  await removeRequests(retries, targets);
 }
 
 /** The file of the request with a key, which may have characters that no file name has. */
@@ -121,126 +100,5 @@ function parse<T>(schema: z.ZodType<T>, text: string | null): T | null {
     return schema.parse(JSON.parse(text ?? ''));
   } catch {
     return null;
-  }
-}
-
-/*
- * A request for a pass is `ID.asked` until the daemon notices it, `ID.taken` until the pass has ended, and then `ID.answer` for a command
- * that waits. The names say all: the daemon may not be allowed to read what another user wrote.
- */
-
-const answerSchema = z.object({
-  exitCode: z.enum(EXIT_CODES),
-  /** Null where the pass failed as a whole. */
-  summary: passSummarySchema.nullable(),
-  failure: passFailureSchema.nullable(),
-});
-
-/** How a requested pass ended. */
-export type PollAnswer = z.infer<typeof answerSchema>;
-
-/** An answer that no command fetched is removed after this time, in milliseconds. */
-const ANSWER_KEPT_MS = 3_600_000;
-
-const AWAITED = '-awaited';
-const ID = `[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:${AWAITED})?`;
-const POLL_NAME = new RegExp(`^(${ID})\\.(asked|taken)$`);
-const ANSWER_NAME = new RegExp(`^${ID}\\.answer$`);
-
-/** The file of a request for a pass in one of its states. */
-function pollFile({ polls }: DirectoryLayout, id: string, state: 'asked' | 'taken' | 'answer'): string {
-  return join(polls, `${id}.${state}`);
-}
-
-/**
- * Asks the daemon for a pass.
- * @param isAwaited whether the daemon is to leave an answer
- * @returns the id of the request
- * @throws MirrorError `disk.*`
- */
-export async function askForPoll(layout: DirectoryLayout, isAwaited: boolean): Promise<string> {
-  const id = `${randomUUID()}${isAwaited ? AWAITED : ''}`;
-  await onDisk('asking for a pass', async () => {
-    await prepareFolder(layout, layout.polls);
-    await replaceFile(pollFile(layout, id, 'asked'), '', layout.polls);
-  });
-  return id;
-}
-
-/** Removes a request for a pass, and its answer. @throws MirrorError `disk.*` */
-export async function withdrawPoll(layout: DirectoryLayout, id: string): Promise<void> {
-  await onDisk('taking back a request', async () => {
-    for (const state of ['asked', 'taken', 'answer'] as const)
-      await unlessMissing(unlink(pollFile(layout, id, state)));
-  });
-}
-
-/** Whether the daemon has not yet noticed a request for a pass. @throws MirrorError `disk.*` */
-export function isUnnoticed(layout: DirectoryLayout, id: string): Promise<boolean> {
-  return onDisk('looking for what became of a request', async () => {
-    return (await unlessMissing(stat(pollFile(layout, id, 'asked')))) !== null;
-  });
-}
-
-/** The answer to a request for a pass, which stays until it is withdrawn; null while there is none. @throws MirrorError `disk.*` */
-export function pollAnswer(layout: DirectoryLayout, id: string): Promise<PollAnswer | null> {
-  return onDisk('reading the answer to a request', async () =>
-    parse(answerSchema, await readOwnText(pollFile(layout, id, 'answer'), MAX_BYTES)),
-  );
-}
-
-/**
- * Takes all requests for a pass, also those that an earlier daemon took and did not answer.
- * @returns their ids, and whether any is new
- * @throws MirrorError `disk.*`
- */
-export function takePolls(
-  layout: DirectoryLayout,
-): Promise<{ readonly ids: readonly string[]; readonly hasNew: boolean }> {
-  return onDisk('taking requests for a pass', async () => {
-    await refuseLinks(layout, [relative(layout.root, layout.polls)]);
-    const ids: string[] = [];
-    let hasNew = false;
-    for (const name of (await unlessMissing(readdir(layout.polls))) ?? []) {
-      const [, id, state] = POLL_NAME.exec(name) ?? [];
-      if (id === undefined) continue;
-      if (state === 'asked') {
-        const taken = rename(join(layout.polls, name), pollFile(layout, id, 'taken')).then(() => true);
-        // The command may just have withdrawn it; and a file that cannot be renamed must not keep others from being taken.
-        if (!(await taken.catch(() => false))) continue;
-        hasNew = true;
-      }
-      ids.push(id);
-    }
-    return { ids, hasNew };
-  });
-}
-
-/** Ends requests for a pass: leaves the answer for commands that wait for one. @throws MirrorError `disk.*` */
-export async function answerPolls(
-  layout: DirectoryLayout,
-  ids: readonly string[],
-  answer: PollAnswer,
-): Promise<void> {
-  if (ids.length === 0) return;
-  await onDisk('answering requests for a pass', async () => {
-    await refuseLinks(layout, [relative(layout.root, layout.polls)]);
-    for (const id of ids) {
-      const taken = pollFile(layout, id, 'taken');
-      const isAwaited = id.endsWith(AWAITED) && (await unlessMissing(stat(taken))) !== null;
-      if (isAwaited)
-        await replaceFile(pollFile(layout, id, 'answer'), `${JSON.stringify(answer)}\n`, layout.polls);
-      await unlessMissing(unlink(taken));
-    }
-    await removeOldAnswers(layout.polls);
-  });
-}
-
-async function removeOldAnswers(folder: string): Promise<void> {
-  for (const name of await readdir(folder)) {
-    if (!ANSWER_NAME.test(name)) continue;
-    const file = join(folder, name);
-    const stats = await unlessMissing(stat(file));
-    if (stats !== null && Date.now() - stats.mtimeMs > ANSWER_KEPT_MS) await unlessMissing(unlink(file));
   }
 }

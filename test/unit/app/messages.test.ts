@@ -244,6 +244,7 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   'log.failed': [WRONG, 'It failed. Wait.'],
   'log.resumed': [{ droppedLines: 3 }, 'the log is written again; 3 lines were dropped'],
   'state.recovered': [{}, 'the state store answers again'],
+  'control.unavailable': [WRONG, 'commands cannot reach this daemon: It failed. Wait.'],
   'state.failed': [WRONG, 'It failed. Wait.'],
 };
 

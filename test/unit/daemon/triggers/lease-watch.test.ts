@@ -1,7 +1,11 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 
-import { watchLeases } from '../../../../src/daemon/triggers/requests.ts';
-import type { Lease } from '../../../../src/mirror/store/leases/lease.ts';
+import { watchLeases } from '../../../../src/daemon/triggers/lease-watch.ts';
+import { leasesInForce, type Lease } from '../../../../src/mirror/store/leases/lease.ts';
+import { layoutOf } from '../../../../src/mirror/store/layout.ts';
+
+vi.mock(import('../../../../src/mirror/store/leases/lease.ts'));
+const LAYOUT = layoutOf('/nowhere');
 
 const WAITED = { name: 'lease.waited', untilMs: 1, holder: 'x' } as const;
 
@@ -15,8 +19,9 @@ afterEach(() => {
 
 it('what was held back is published when no lease is left, once', async () => {
   let held: Lease[] = [{ id: 'x', holder: 'x', takenAtMs: 0, untilMs: 1 }];
+  vi.mocked(leasesInForce).mockImplementation(() => Promise.resolve(held));
   const onOver = vi.fn();
-  const watch = watchLeases(() => Promise.resolve(held), onOver);
+  const watch = watchLeases(LAYOUT, onOver);
   watch.sink(WAITED);
   await vi.advanceTimersByTimeAsync(10_000);
   expect(onOver).not.toHaveBeenCalled();
@@ -29,7 +34,8 @@ it('what was held back is published when no lease is left, once', async () => {
 it('nothing is started by a look that is going on when the watch ends, nor by what is told after', async () => {
   const onOver = vi.fn();
   const look = Promise.withResolvers<readonly Lease[]>();
-  const watch = watchLeases(() => look.promise, onOver);
+  vi.mocked(leasesInForce).mockReturnValue(look.promise);
+  const watch = watchLeases(LAYOUT, onOver);
   watch.sink(WAITED);
   await vi.advanceTimersByTimeAsync(2000);
   watch.close();

@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest';
+
+import { PassRequests, pollAnswerOf } from '../../../../src/daemon/control/pass-requests.ts';
+import { MirrorError } from '../../../../src/lib/errors/errors.ts';
+import type { PassReport } from '../../../../src/mirror/pass/pass.ts';
+
+function reportOf(exitCode: PassReport['exitCode'], pulling: number, waiting: number): PassReport {
+  const summary = {
+    trigger: 'poll',
+    durationMs: 1,
+    targets: 2,
+    pulled: 0,
+    changed: 0,
+    tried: 0,
+    failed: 0,
+    held: 0,
+    missing: 0,
+    downloadedBytes: 0,
+    changedFiles: 0,
+    pulling,
+    waiting,
+    processing: 0,
+  } as const;
+  return { results: [], summary, exitCode, isAllThatCanBe: true };
+}
+
+describe('the answer', () => {
+  it.each([
+    [0, 0, 0, 0],
+    [0, 1, 0, 1],
+    [0, 0, 1, 1],
+    [1, 0, 0, 1],
+    [70, 1, 0, 70],
+  ] as const)(
+    'to a pass that ends with %i, with %i and %i pulls to do, is %i',
+    (code, pulling, waiting, expected) => {
+      expect(pollAnswerOf({ report: reportOf(code, pulling, waiting), failure: null }, true)).toMatchObject({
+        exitCode: expected,
+        failure: null,
+      });
+    },
+  );
+
+  it('to a pass that failed is why, with the exit code of that', () => {
+    const failure = new MirrorError('credentials.refused', 'refused', { hint: 'Renew it.' });
+    expect(pollAnswerOf({ report: null, failure }, true)).toEqual({
+      exitCode: 3,
+      summary: null,
+      failure: { code: 'credentials.refused', message: 'refused', hint: 'Renew it.' },
+    });
+  });
+});
+
+describe('requests for a pass', () => {
+  const answer = pollAnswerOf({ report: reportOf(0, 0, 0), failure: null }, true);
+  const failed = pollAnswerOf({ report: null, failure: new MirrorError('service.timeout', 'late') }, true);
+
+  it('are taken together by one pass, which answers all of them', async () => {
+    const requests = new PassRequests();
+    const asked = [requests.add(['a/main']), requests.add(['b/main'])];
+    const taken = requests.take();
+    expect([taken.isAsked, taken.retries]).toEqual([true, new Set(['a/main', 'b/main'])]);
+    expect(requests.take()).toMatchObject({ isAsked: false, retries: new Set() });
+    taken.answer(answer);
+    expect(await Promise.all(asked)).toEqual([answer, answer]);
+  });
+
+  it('that come while a pass goes on wait for the next one', async () => {
+    const requests = new PassRequests();
+    const [first] = [requests.add(null), requests.take().answer(answer)];
+    const second = requests.add(null);
+    expect(await first).toEqual(answer);
+    requests.take().answer(failed);
+    expect(await second).toEqual(failed);
+  });
+
+  it('for some targets are part of one for all', () => {
+    const requests = new PassRequests();
+    void requests.add(['a/main']);
+    void requests.add(null);
+    void requests.add(['b/main']);
+    expect(requests.take().retries).toBe('all');
+  });
+
+  it('have their targets tried by the pass after one that failed', () => {
+    const requests = new PassRequests();
+    void requests.add(['a/main']);
+    requests.take().answer(failed);
+    const next = requests.take();
+    expect([next.isAsked, next.retries]).toEqual([false, new Set(['a/main'])]);
+    next.answer(answer);
+    expect(requests.take().retries).toEqual(new Set());
+  });
+});
