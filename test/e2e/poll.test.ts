@@ -1,6 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { chmod, lstat, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -175,6 +176,74 @@ describe('several instances in one directory', () => {
     expect(passes.map(({ shardIndex }) => shardIndex)).toEqual([1, 2]);
     const one = await run(['poll', '--wait'], shardOf('2/2'));
     expect({ ...one }).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^2: /) as string });
+  });
+});
+
+describe('the control socket', () => {
+  const socketIn = (directory: string): string => join(directory, '.workbook-mirror/control.sock');
+
+  it('belongs to the owner alone, or to the group as well where that may write to the directory', async () => {
+    const around = await surroundings();
+    const first = await startDaemon(around.settings);
+    const modeOf = async (): Promise<string> => {
+      const stats = await lstat(socketIn(around.directory));
+      expect(stats.isSocket()).toBe(true);
+      return (stats.mode & 0o777).toString(8);
+    };
+    expect(await modeOf()).toBe('600');
+    first.child.kill('SIGTERM');
+    await first.ended;
+    await expect(lstat(socketIn(around.directory))).rejects.toMatchObject({ code: 'ENOENT' });
+    await chmod(around.directory, 0o770);
+    await startDaemon(around.settings);
+    expect(await modeOf()).toBe('660');
+  });
+
+  it('takes the place of one that a crash left, and is found in a folder with a path of any length', async () => {
+    const around = await surroundings();
+    let directory = around.directory;
+    for (let level = 0; level < 12; level += 1) directory = join(directory, 'x'.repeat(240));
+    await mkdir(directory, { recursive: true });
+    const settings = { ...around.settings, WORKBOOK_MIRROR_DIRECTORY: directory };
+    const first = await startDaemon(settings);
+    first.child.kill('SIGKILL');
+    await first.ended;
+    expect((await lstat(socketIn(directory))).isSocket()).toBe(true);
+    await startDaemon(settings);
+    expect((await run(['poll', '--wait'], settings)).exitCode).toBe(0);
+    await rm(around.directory, { recursive: true, force: true });
+  });
+
+  it('answers curl, says what it does not understand, and withstands clients that hang or flood', async () => {
+    const around = await surroundings();
+    await startDaemon(around.settings);
+    const curl = (...args: string[]): string =>
+      spawnSync('curl', ['--silent', '--unix-socket', socketIn(around.directory), ...args], {
+        encoding: 'utf8',
+      }).stdout;
+    const url = 'http://daemon/v1/poll';
+    expect(JSON.parse(curl(url, '--data', '{}'))).toEqual({ answer: null });
+    expect(curl(url, '--data', '{"targets": ["../x"]}')).toMatch(/^The request is not understood/);
+    expect(curl(url, '--data', '{"aim": 1}')).toMatch(/^The request is not understood/);
+    expect(curl(url, '--data', 'no JSON')).toContain('must be JSON');
+    expect(curl(url)).toContain('Only POST');
+    expect(curl('http://daemon/')).toContain('There is nothing here');
+    const hanging = Array.from({ length: 300 }, () => connect(socketIn(around.directory)));
+    for (const socket of hanging) {
+      socket.on('error', () => {});
+      socket.resume();
+      socket.write('POST /v1/poll HTTP/1.1\r\n');
+    }
+    expect((await run(['poll', '--wait'], around.settings)).exitCode).toBe(0);
+    for (const socket of hanging) socket.destroy();
+  });
+
+  it('is not needed: where none can be made the daemon says so, and mirrors', async () => {
+    const around = await surroundings();
+    await mkdir(`${socketIn(around.directory)}.new/x`, { recursive: true });
+    const daemon = await startDaemon(around.settings);
+    expect(daemon.stdout()).toContain('"event":"control.unavailable"');
+    expect(await published(around)).toBe('a');
   });
 });
 
