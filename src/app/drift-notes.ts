@@ -76,12 +76,10 @@ export function noteForRepair(
 
 /** How a tree differs; one that cannot be examined differs, too. */
 async function differencesAt(store: MirrorStore, path: string): Promise<readonly Difference[]> {
-  const unknown = (problem: string): Difference[] => [{ path: '.', kind: 'unreadable', problem }];
   try {
-    const found = await findDrift(store, path, new AbortController().signal);
-    return found === 'changing' ? unknown(found) : found;
+    return await findDrift(store.layout, path, new AbortController().signal);
   } catch (error) {
-    return unknown(toMirrorError(error).message);
+    return [{ path: '.', kind: 'unreadable', problem: toMirrorError(error).message }];
   }
 }
 

@@ -6,7 +6,6 @@ import type { EventSink } from '../app/events.ts';
 import { counted } from '../lib/text/humanize.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import { layoutOf } from '../mirror/store/layout.ts';
-import { repairFromDisk } from '../mirror/store/verify/repair.ts';
 import type { MirrorStore } from '../mirror/store/disk.ts';
 import { runPass } from '../mirror/pass/pass.ts';
 import { tolerateStateFailure } from '../mirror/pass/record.ts';
@@ -16,7 +15,7 @@ import { openStateOf, refuseMissing } from '../app/open-reader.ts';
 import { linesOf } from './output.ts';
 import type { CommandProgress } from './sync.ts';
 import { letDaemonRepair } from './verify-output.ts';
-import { lockedByPid } from '../mirror/store/verify/verify.ts';
+import { lockedByPid, repairFromDisk } from '../mirror/store/verify/verify.ts';
 
 /** The trees that were put right. */
 export interface Repaired {

@@ -9,7 +9,7 @@ import type { Difference } from '../../mirror/store/verify/drift.ts';
 
 /** The store to look at, and the listeners for what is found in it. */
 export interface DriftOptions {
-  readonly store: Pick<MirrorStore, 'layout' | 'linked' | 'activity' | 'inventory'>;
+  readonly store: Pick<MirrorStore, 'layout' | 'linked' | 'inventory'>;
   /** A tree was found to differ; called again only when it differs otherwise. */
   readonly onDrift: (target: string, differences: readonly Difference[]) => Promise<void>;
   /** A tree that differed is whole again. */
@@ -39,7 +39,7 @@ const DRIFTING_PAUSES = 10;
 /** Starts a monitor; it looks at one tree at a time. */
 export function createDriftMonitor(options: DriftOptions): DriftMonitor {
   const { store, onScanned, onError } = options;
-  const waiting: Waiting = { paths: new Set(), targets: new Set(), isAll: false };
+  const waiting: Waiting = { paths: new Set(), isAll: false };
   /** Digests of the differences found, by target; an empty text where another process found them. */
   const known = new Map(options.known.map((target) => [target, '']));
   let hasDrifted = false;
@@ -47,9 +47,7 @@ export function createDriftMonitor(options: DriftOptions): DriftMonitor {
   /** Looks at a tree; true if its differences are not those of the last look. A tree that cannot be read stops no other. */
   const lookAt = async (target: string, stop: AbortSignal): Promise<boolean> => {
     try {
-      const found = await findDrift(store, target, stop);
-      if (found !== 'changing') return await tell(target, found, known, options);
-      waiting.targets.add(target);
+      return await tell(target, await findDrift(store.layout, target, stop), known, options);
     } catch (error) {
       if (!stop.aborted) onError(error);
     }
@@ -57,7 +55,7 @@ export function createDriftMonitor(options: DriftOptions): DriftMonitor {
   };
   const looks = createBackgroundWork(async ({ stop }) => {
     const isStopped = (): boolean => stop.aborted;
-    while (waiting.isAll || waiting.paths.size > 0 || waiting.targets.size > 0) {
+    while (waiting.isAll || waiting.paths.size > 0) {
       // Trees that change again and again are not examined after every change.
       const pauseMs = SETTLE_MS * (hasDrifted ? DRIFTING_PAUSES : 1);
       await sleep(pauseMs, undefined, { signal: stop }).catch(() => {});
@@ -89,7 +87,6 @@ export function createDriftMonitor(options: DriftOptions): DriftMonitor {
 /** Where to look. */
 interface Waiting {
   readonly paths: Set<string>;
-  readonly targets: Set<string>;
   isAll: boolean;
 }
 
@@ -101,10 +98,9 @@ async function takeTargets(
 ): Promise<string[]> {
   const { isAll } = waiting;
   const paths = [...waiting.paths];
-  const targets = new Set(waiting.targets);
+  const targets = new Set<string>();
   waiting.isAll = false;
   waiting.paths.clear();
-  waiting.targets.clear();
   for (const path of paths) {
     // A tree that was replaced as a whole hints at every file of the new one.
     if (isBelowOne(targets, path)) continue;

@@ -21,11 +21,10 @@ export async function lookAtPublished({ context, action, signal }: Pull): Promis
   const manifest = await publishedManifest(layout, path);
   const isOurs = manifest?.repository.id === target.repositoryId && manifest.branch === target.branch;
   if (!isOurs) return { manifest: null, isDamaged: false, isTrusted: () => false };
-  const { isGone, differences } = await examinePublished(layout, path, manifest.files, {
+  const differences = await examinePublished(layout, path, manifest.files, {
     depth,
     signal,
     onBytes,
   });
-  if (isGone) return { manifest, isDamaged: true, isTrusted: () => false };
   return { manifest, isDamaged: differences.length > 0, isTrusted: trustOf(differences) };
 }

@@ -156,7 +156,7 @@ async function askBefore(
   if (!isAsItWas && state.previous !== null) {
     const { target, previous } = state;
     const options = { depth: 'facts', signal } as const;
-    const { differences } = await examinePublished(store.layout, target, previous.files, options);
+    const differences = await examinePublished(store.layout, target, previous.files, options);
     if (differences.length > 0) {
       const summary = summariseDrift(differences);
       const note = { ...summary, sinceMs: now(), needsRepair: true };

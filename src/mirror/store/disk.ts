@@ -42,7 +42,6 @@ export interface Disk {
   readonly linked: Map<string, string>;
   /** When trees that no link leads to were last looked for; null for not yet. Milliseconds since the epoch. */
   readonly searched: { atMs: number | null };
-  readonly activity: PublishActivity;
 }
 
 /** The mirror directory, locked by this process and writable, and the targets in it. */
@@ -57,33 +56,4 @@ export interface MirrorStore extends Disk {
   readonly inventory: Inventory;
   /** The targets whose publish a crash had interrupted and that was completed at opening. */
   readonly recovered: readonly string[];
-}
-
-/**
- * Notes which targets are being published. A comparison of a tree with its manifest asks it whether either changed since it
- * began: a publish changes the one a moment before the other.
- */
-export class PublishActivity {
-  readonly #changes = new Map<string, number>();
-  readonly #active = new Map<string, number>();
-
-  /** Notes that targets are about to change. @returns to be called when they have changed */
-  begin(targets: readonly string[]): () => void {
-    for (const target of targets) {
-      add(this.#changes, target, 1);
-      add(this.#active, target, 1);
-    }
-    return () => {
-      for (const target of targets) add(this.#active, target, -1);
-    };
-  }
-
-  /** A number that changes with every change of a target; null while one is going on. */
-  stateOf(target: string): number | null {
-    return (this.#active.get(target) ?? 0) > 0 ? null : (this.#changes.get(target) ?? 0);
-  }
-}
-
-function add(counts: Map<string, number>, key: string, by: number): void {
-  counts.set(key, (counts.get(key) ?? 0) + by);
 }

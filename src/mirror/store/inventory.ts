@@ -1,5 +1,5 @@
 import { constants, readdirSync, type Stats } from 'node:fs';
-import { type FileHandle, lstat } from 'node:fs/promises';
+import { lstat } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
 import { readNow, statsNow, withOpen } from '../../lib/disk/read.ts';
 import { againWhileStale } from '../../lib/disk/stale.ts';
@@ -42,6 +42,8 @@ export interface InventoryReading {
   readonly unreadable: readonly string[];
   /** Summaries of the published trees to remember, by their paths. */
   readonly trees: ReadonlyMap<string, RememberedTree>;
+  /** Tells whether a repository is this instance's to mirror. */
+  readonly isOwn: (repositoryId: string) => boolean;
 }
 
 /** The rules of an inventory. */
@@ -114,7 +116,7 @@ export function createInventory(
         });
         known = present;
         ofOthers = new Set(others.map(({ path }) => path));
-        return { paths, published, others, unreadable, trees };
+        return { paths, published, others, unreadable, trees, isOwn };
       }),
   };
 }
@@ -193,92 +195,50 @@ function summaryOf(manifest: Manifest, path: string): TreeSummary {
   };
 }
 
-/** A manifest that somebody may still be using. */
-interface Recent {
-  /** Tells one state of the file from the next. */
-  readonly stamp: string;
-  readonly manifest: WeakRef<Manifest>;
-}
-
-/** How many of them are known. */
-const MOST_RECENT = 64;
-
-/** The manifests that were read last, by their paths: while one is still in use, nobody else has to read it again. */
-const recent = new Map<string, Recent>();
-
 /** A manifest as it is on disk now. */
 export interface ManifestOnDisk {
   /** Changes with every replacement of the file. */
   readonly stamp: string;
   /** Null where it cannot be understood or read; then `problem` says why. */
   readonly manifest: Manifest | null;
+  /** A sentence without its end. */
   readonly problem: string | null;
 }
 
-/** Reads a target's manifest; null where there is none. The stamp is never younger than what was read. */
+/** Reads a file that should be a manifest; null where there is none. @throws system errors */
+export function readManifestFile(file: string): Promise<ManifestOnDisk | null> {
+  // A manifest is replaced, never written into: what is read through one handle is one state.
+  const read = (): Promise<ManifestOnDisk> =>
+    withOpen(file, constants.O_RDONLY, async (handle) => {
+      const stamp = stampOf(await handle.stat());
+      const understood = understandManifest(await handle.readFile());
+      return typeof understood === 'string'
+        ? { stamp, manifest: null, problem: understood }
+        : { stamp, manifest: understood, problem: null };
+    });
+  return againWhileStale(() => unlessMissing(read()));
+}
+
+/** Reads a target's manifest; null where there is none. A system error is a problem, too. */
 export async function readStampedManifest(
   layout: DirectoryLayout,
   path: string,
 ): Promise<ManifestOnDisk | null> {
-  const file = manifestPath(layout, path);
-  const stamp = await manifestStamp(layout, path);
-  if (stamp === null) return null;
   try {
-    const manifest = await readManifest(file);
-    if (manifest !== null) return { stamp, manifest, problem: null };
-    const problem = await manifestProblem(file);
-    const isSame = (await manifestStamp(layout, path)) === stamp;
-    if (problem !== null && isSame) return { stamp, manifest, problem };
+    return await readManifestFile(manifestPath(layout, path));
   } catch (error) {
-    return { stamp, manifest: null, problem: systemCode(error) ?? 'unknown error' };
+    return { stamp: '', manifest: null, problem: systemCode(error) ?? 'unknown error' };
   }
-  // It was replaced or removed just now.
-  return readStampedManifest(layout, path);
 }
 
-/** The problem with a manifest on disk, as a sentence without its end; null where there is none. */
-export async function manifestProblem(path: string): Promise<string | null> {
-  const read = (): Promise<Buffer> => withOpen(path, constants.O_RDONLY, (handle) => handle.readFile());
-  const text = await againWhileStale(() => unlessMissing(read()));
-  if (text === null) return 'it is not there';
-  const understood = understandManifest(text);
-  return typeof understood === 'string' ? understood : null;
+/** Reads a manifest from disk; null where there is none, or none that can be understood. @throws system errors */
+export async function readManifest(file: string): Promise<Manifest | null> {
+  return (await readManifestFile(file))?.manifest ?? null;
 }
 
 /** The manifest of a published tree; null where there is none, or none that can be understood. @throws MirrorError `disk.*` */
 export function publishedManifest(layout: DirectoryLayout, target: string): Promise<Manifest | null> {
   return onDisk('reading a manifest', () => readManifest(manifestPath(layout, target)));
-}
-
-/** Reads a manifest from disk; null where there is none, or none that can be understood. */
-export function readManifest(path: string): Promise<Manifest | null> {
-  const read = (): Promise<Manifest | null> =>
-    withOpen(path, constants.O_RDONLY, (handle) => readFrom(path, handle));
-  return againWhileStale(() => unlessMissing(read()));
-}
-
-async function readFrom(path: string, handle: FileHandle): Promise<Manifest | null> {
-  // A manifest is replaced, never written into: what is read through one handle is one state.
-  const stamp = await stampOfOpen(handle);
-  const known = recent.get(path);
-  const before = known?.stamp === stamp ? known.manifest.deref() : undefined;
-  if (before !== undefined) return before;
-  const manifest = parseManifest(await handle.readFile());
-  remember(path, stamp, manifest);
-  return manifest;
-}
-
-async function stampOfOpen(handle: FileHandle): Promise<string> {
-  const { dev, ino, size, mtimeNs, ctimeNs } = await handle.stat({ bigint: true });
-  return `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
-}
-
-function remember(path: string, stamp: string, manifest: Manifest | null): void {
-  recent.delete(path);
-  if (manifest === null) return;
-  recent.set(path, { stamp, manifest: new WeakRef(manifest) });
-  const [oldest] = recent.keys();
-  if (recent.size > MOST_RECENT && oldest !== undefined) recent.delete(oldest);
 }
 
 /** How long the program may be kept from everything else at a time, in milliseconds. */

@@ -7,7 +7,7 @@ import { bindNativeCalls, type NativeCalls } from '../../lib/native/file-calls.t
 import type { RetentionPolicy } from '../plan/retention.ts';
 import type { Shard } from '../plan/shard.ts';
 import { knownDirectoryId, prepareDirectory, refuseForeignDirectory, usable } from './directory.ts';
-import { type Disk, type MirrorStore, PublishActivity } from './disk.ts';
+import type { Disk, MirrorStore } from './disk.ts';
 import { createInventory } from './inventory.ts';
 import { type DirectoryLayout, layoutOf } from './layout.ts';
 import { examineFileSystem, type FileSystemWants, refuseMounts } from './probes.ts';
@@ -93,6 +93,5 @@ async function diskOf(
     inUse: new Set(),
     linked: new Map(),
     searched: { atMs: null },
-    activity: new PublishActivity(),
   };
 }

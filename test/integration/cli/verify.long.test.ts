@@ -29,7 +29,7 @@ import {
   type VerifyEvent,
   type VerifyReport,
 } from '../../../src/mirror/store/verify/verify.ts';
-import { examinePublished } from '../../../src/mirror/store/verify/examine.ts';
+import { examinePublished, isGone } from '../../../src/mirror/store/verify/examine.ts';
 import { layoutOf } from '../../../src/mirror/store/layout.ts';
 import { readStampedManifest } from '../../../src/mirror/store/inventory.ts';
 import type { FakeService } from '../../support/fake-service.ts';
@@ -93,8 +93,8 @@ async function examined(
   const stamped = await readStampedManifest(layout, PLAN);
   const files = stamped?.manifest?.files ?? [];
   const signal = new AbortController().signal;
-  const { isGone, differences } = await examinePublished(layout, PLAN, files, { depth, signal });
-  return isGone ? 'gone' : differences;
+  const differences = await examinePublished(layout, PLAN, files, { depth, signal });
+  return isGone(differences) ? 'gone' : differences;
 }
 
 /** Changes a file and puts size and mtime back. */
@@ -443,7 +443,7 @@ describe('verify', () => {
     const report = await verified(mirror.directory);
     expect(isClean(report)).toBe(false);
     expect(String(describeVerification(report))).toContain(
-      'inventory.json cannot be used, so that it cannot be told whether targets are lost: its field "targets.1.path" is not what an inventory has there.',
+      'inventory.json cannot be used, so that it cannot be told whether targets are lost: it is not a list of targets as this program writes it.',
     );
     await rm(file);
     const without = await verified(mirror.directory);

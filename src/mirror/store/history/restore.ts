@@ -13,7 +13,7 @@ import { syncDirectory } from '../../../lib/disk/durable.ts';
 import { examineTree } from '../verify/examine.ts';
 import { digestOf, findCopies, type HistoryEntry } from './history.ts';
 import type { DirectoryLayout } from '../layout.ts';
-import { manifestProblem, readManifest } from '../inventory.ts';
+import { readManifestFile } from '../inventory.ts';
 import { foldName } from '../../../lib/paths/safe-path.ts';
 import { bindNativeCalls } from '../../../lib/native/file-calls.ts';
 import type { MirrorStore } from '../disk.ts';
@@ -53,10 +53,10 @@ export function placeOf({ path, name }: HistoryEntry): string {
 
 /** The inventory of a tree of the history, whether that is there or not. @throws MirrorError `history.damaged`, `disk.failed` */
 export async function manifestOfEntry(entry: HistoryEntry): Promise<Manifest> {
-  const manifest = await onDisk('reading a manifest', () => readManifest(entry.manifest));
+  const found = await onDisk('reading a manifest', () => readManifestFile(entry.manifest));
+  const { manifest = null, problem = 'it is not there' } = found ?? {};
   if (manifest !== null) return manifest;
-  const problem = (await manifestProblem(entry.manifest)) ?? 'it was changed meanwhile';
-  throw unusable(`The manifest of ${placeOf(entry)} cannot be used: ${problem}.`);
+  throw unusable(`The manifest of ${placeOf(entry)} cannot be used: ${problem ?? ''}.`);
 }
 
 /** As {@link manifestOfEntry}. @throws MirrorError `history.damaged` also where the tree is not there */
@@ -86,7 +86,7 @@ export async function checkEntry(
   const place = placeOf(entry);
   const manifest = await readKeptManifest(entry);
   const totalBytes = sizeOf(manifest.files);
-  const { differences } = await examineTree(entry.tree, manifest.files, {
+  const differences = await examineTree(entry.tree, manifest.files, {
     depth: 'bytes',
     signal,
     onBytes: (bytes) => onBytes(bytes, totalBytes),

@@ -46,7 +46,6 @@ export async function commit(
   journal: Journal,
 ): Promise<void> {
   const progress = { isBegun: false };
-  const end = disk.activity.begin(journal.targets);
   try {
     await restartAges(disk, journal);
     await writeJournal(folder, journal);
@@ -64,8 +63,6 @@ export async function commit(
     if (isTaken) for (const path of journal.targets) disk.unfinished.set(path, error);
     else await removeJournal(folder);
     throw error;
-  } finally {
-    end();
   }
 }
 

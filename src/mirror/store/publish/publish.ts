@@ -182,7 +182,7 @@ async function lookAtPlace(
 /** Paths that someone else added to a published tree. @throws MirrorError `disk.failed` where a part of it cannot be read */
 async function foreignPaths({ layout }: Disk, path: string, { files }: Manifest): Promise<readonly string[]> {
   const { signal } = new AbortController();
-  const { differences } = await examinePublished(layout, path, files, { depth: 'facts', signal });
+  const differences = await examinePublished(layout, path, files, { depth: 'facts', signal });
   const unreadable = differences.find((each) => each.kind === 'unreadable');
   if (unreadable !== undefined) {
     const where = JSON.stringify(join('mirror', path, unreadable.path));

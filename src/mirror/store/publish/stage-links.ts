@@ -154,7 +154,7 @@ export async function showStage(
   }, signal);
   try {
     await look(view);
-    return (await examineTree(view, files, { depth: 'facts', signal })).differences.length === 0;
+    return (await examineTree(view, files, { depth: 'facts', signal })).length === 0;
   } finally {
     await onDisk('removing a view', () =>
       removeLinked(gate, () => rm(view, { recursive: true, force: true })),

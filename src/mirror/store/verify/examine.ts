@@ -1,18 +1,20 @@
 import { createHash } from 'node:crypto';
-import type { Stats } from 'node:fs';
-import { type FileHandle, lstat, open } from 'node:fs/promises';
+import { lstat, open, readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
+import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
+import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { doInThread, withStopFlag } from '../../file-work/pool.ts';
 import { kindOf, problemOf, WALKED_KINDS, type Walked } from '../../file-work/walk.ts';
-import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
-import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
-import { type Difference, differencesOf, foldersOf, type FoundEntry, type FoundFile } from './drift.ts';
-import type { ManifestFile } from '../manifest.ts';
+import type { MirrorStore } from '../disk.ts';
+import { manifestStamp, readManifestFile } from '../inventory.ts';
 import { type DirectoryLayout, manifestPath } from '../layout.ts';
-import { publishedManifest } from '../inventory.ts';
-import type { Disk, MirrorStore } from '../disk.ts';
+import type { Manifest, ManifestFile } from '../manifest.ts';
 import { publishedTree } from '../published-tree.ts';
-import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
+import { readJournal } from '../publish/journal.ts';
+import { otherInstances } from '../shards.ts';
+import { type Difference, differencesOf, foldersOf, type FoundEntry } from './drift.ts';
 
 /** How closely a tree is looked at: `facts` by `lstat` alone, `bytes` also by the SHA-256 of every file. */
 export type ExamineDepth = 'facts' | 'bytes';
@@ -24,25 +26,19 @@ export interface ExamineOptions {
   readonly signal: AbortSignal;
   /** Receives the number of bytes as they are read. */
   readonly onBytes?: (bytes: number) => void;
-  /** Digests of files that an earlier examination of the same tree read; taken on trust only where they agree. */
-  readonly known?: Map<string, string>;
 }
 
-export interface Examination {
-  /** Whether no folder stands where the tree belongs; then there are no differences to tell. */
-  readonly isGone: boolean;
-  readonly differences: readonly Difference[];
+/** The differences of a tree that is not there. */
+const GONE: readonly Difference[] = [{ path: '.', kind: 'missing' }];
+
+/** Whether no folder stands where the tree belongs. */
+export function isGone([first]: readonly Difference[]): boolean {
+  return first?.path === '.' && first.kind === 'missing';
 }
-
-/** Files that are read at a time: while one is hashed, others are on their way from the disk. */
-const READS = 16;
-
-/** Bytes of a file that are in memory at a time. */
-const CHUNK_BYTES = 512 * 1024;
 
 /**
  * Holds a tree against the files of its manifest. Follows no link, changes nothing, and is stopped by no single file: what
- * cannot be read is a difference. A tree that changes meanwhile may look like a mixture.
+ * cannot be read is a difference. A tree that changes at the same time may look like a mixture.
  * @param tree where the tree stands; what leads there is not looked at
  * @param files the files of its manifest
  * @throws the reason of `signal`
@@ -51,18 +47,15 @@ export async function examineTree(
   tree: string,
   files: readonly ManifestFile[],
   options: ExamineOptions,
-): Promise<Examination> {
+): Promise<readonly Difference[]> {
   const walked = await withStopFlag(options.signal, (stop) => doInThread('walk', { tree, stop }));
   const { root } = walked;
+  if (root?.kind === 'gone') return GONE;
+  if (root !== null) return [{ path: '.', kind: 'unreadable', problem: root.problem }];
   const found = [...foundIn(walked)];
-  if (root?.kind === 'gone') return { isGone: true, differences: [] };
-  if (root !== null) {
-    return { isGone: false, differences: [{ path: '.', kind: 'unreadable', problem: root.problem }] };
-  }
-  if (options.depth === 'bytes')
-    await addDigests(tree, found, new Map(files.map((file) => [file.path, file])), options);
+  if (options.depth === 'bytes') await addDigests(tree, found, files, options);
   options.signal.throwIfAborted();
-  return { isGone: false, differences: differencesOf(files, found) };
+  return differencesOf(files, found);
 }
 
 /**
@@ -74,27 +67,70 @@ export async function examinePublished(
   path: string,
   files: readonly ManifestFile[],
   options: ExamineOptions,
-): Promise<Examination> {
+): Promise<readonly Difference[]> {
   for (const folder of foldersOf(path)) {
     const found = await unlessMissing(lstat(join(layout.mirror, folder))).catch(() => null);
-    if (found?.isSymbolicLink() === true) return { isGone: true, differences: [] };
+    if (found?.isSymbolicLink() === true) return GONE;
   }
   return examineTree(publishedTree(layout, path), files, options);
 }
 
-/** How a published tree differs from its manifest by `lstat`; `changing` when the target is published at the same time. */
+/** A published target, as it was examined; `manifest` is null where it cannot be understood, then `problem` says why. */
+export interface ExaminedTarget {
+  readonly manifest: Manifest | null;
+  readonly problem: string | null;
+  readonly differences: readonly Difference[];
+}
+
+/** A tree that differs while it is published is looked at again, at most so many times, with a pause in between, in milliseconds. */
+const MOST_LOOKS = 100;
+const LOOK_PAUSE_MS = 100;
+
+/**
+ * Compares a published tree with its manifest, also while a process publishes it: a publish writes its journal, makes its moves, the
+ * manifest among them, and removes the journal. So a difference that it makes is seen while the journal is there, or else with another
+ * manifest afterwards.
+ * @returns null where the target has no manifest
+ * @throws MirrorError `disk.*`, and the reason of `signal`
+ */
+export async function examineTarget(
+  layout: DirectoryLayout,
+  path: string,
+  options: ExamineOptions,
+): Promise<ExaminedTarget | null> {
+  for (let looks = 1; ; looks += 1) {
+    const found = await onDisk('reading a manifest', () => readManifestFile(manifestPath(layout, path)));
+    if (found === null) return null;
+    const { manifest, problem, stamp } = found;
+    if (manifest === null) return { manifest, problem, differences: [] };
+    const differences = await examinePublished(layout, path, manifest.files, options);
+    const isChanging = async (): Promise<boolean> =>
+      (await pathsInChange(layout)).has(path) || (await manifestStamp(layout, path)) !== stamp;
+    if (differences.length === 0 || looks === MOST_LOOKS || !(await isChanging()))
+      return { manifest, problem, differences };
+    await sleep(LOOK_PAUSE_MS, undefined, { signal: options.signal });
+  }
+}
+
+/** How a published tree differs from its manifest by `lstat`. @throws as {@link examineTarget} */
 export async function findDrift(
-  { layout, activity }: Pick<Disk, 'layout' | 'activity'>,
+  layout: DirectoryLayout,
   path: string,
   signal: AbortSignal,
-): Promise<readonly Difference[] | 'changing'> {
-  const before = activity.stateOf(path);
-  if (before === null) return 'changing';
-  const manifest = await publishedManifest(layout, path);
-  if (manifest === null) return [];
-  const found = await examinePublished(layout, path, manifest.files, { depth: 'facts', signal });
-  if (activity.stateOf(path) !== before) return 'changing';
-  return found.isGone ? [{ path: '.', kind: 'missing' }] : found.differences;
+): Promise<readonly Difference[]> {
+  return (await examineTarget(layout, path, { depth: 'facts', signal }))?.differences ?? [];
+}
+
+/** The paths below `mirror/` that a publish has begun to change and not yet brought to its end. */
+export async function pathsInChange(layout: DirectoryLayout): Promise<ReadonlySet<string>> {
+  const paths = new Set<string>();
+  for (const { staging } of [layout, ...(await otherInstances(layout))]) {
+    for (const name of await readdir(staging).catch(() => [])) {
+      const journal = await readJournal(join(staging, name)).catch(() => null);
+      for (const path of journal?.targets ?? []) paths.add(path);
+    }
+  }
+  return paths;
 }
 
 /** The target of this instance that a path below the directory belongs to; null for none. */
@@ -102,22 +138,17 @@ export async function targetOf(
   { layout, linked, inventory }: Pick<MirrorStore, 'layout' | 'linked' | 'inventory'>,
   path: string,
 ): Promise<string | null> {
-  const target = await targetAt({ layout, linked }, path);
-  return target === null || inventory.isOthers(target) ? null : target;
+  const [top, ...names] = path.split('/');
+  const target = top === 'trees' ? linked.get(names[1] ?? '') : await targetAround(layout, names.join('/'));
+  return target === undefined || inventory.isOthers(target) ? null : target;
 }
 
-async function targetAt(
-  { layout, linked }: Pick<Disk, 'layout' | 'linked'>,
-  path: string,
-): Promise<string | null> {
-  const [top, ...names] = path.split('/');
-  if (top === 'trees') return linked.get(names[1] ?? '') ?? null;
-  for (let folder = names.join('/'); folder !== '.' && folder !== ''; folder = dirname(folder)) {
+async function targetAround(layout: DirectoryLayout, path: string): Promise<string | undefined> {
+  for (let folder = path; folder !== '.' && folder !== ''; folder = dirname(folder)) {
     // What cannot even be asked about, as its name is too long with the manifest's ending, is no target.
-    const found = await lstat(manifestPath(layout, folder)).catch(() => null);
-    if (found !== null) return folder;
+    if ((await lstat(manifestPath(layout, folder)).catch(() => null)) !== null) return folder;
   }
-  return null;
+  return undefined;
 }
 
 function* foundIn(walked: Walked): Generator<FoundEntry> {
@@ -131,73 +162,62 @@ function* foundIn(walked: Walked): Generator<FoundEntry> {
   for (const { path, problem } of walked.problems) yield { kind: 'unreadable', path, problem };
 }
 
-function factsOf(stats: Stats): Pick<FoundFile, 'sizeBytes' | 'mode' | 'mtimeMs'> {
-  return { sizeBytes: stats.size, mode: stats.mode & 0o7777, mtimeMs: Math.round(stats.mtimeMs) };
-}
+/** Files that are read at a time: while one is hashed, others are on their way from the disk. */
+const READS = 16;
+
+/** Bytes of a file that are in memory at a time. */
+const CHUNK_BYTES = 512 * 1024;
 
 /** Reads the files whose size is as it should be; with another size their bytes differ anyway. */
 async function addDigests(
   tree: string,
   found: FoundEntry[],
-  wanted: ReadonlyMap<string, ManifestFile>,
+  files: readonly ManifestFile[],
   options: ExamineOptions,
 ): Promise<void> {
+  const sizes = new Map(files.map(({ path, sizeBytes }) => [path, sizeBytes]));
   const buffers = Array.from({ length: READS }, () => Buffer.allocUnsafe(CHUNK_BYTES));
   await forEachConcurrently(found.keys(), READS, async (index) => {
     options.signal.throwIfAborted();
     const entry = found[index];
-    if (entry?.kind !== 'file') return;
-    const file = wanted.get(entry.path);
-    if (file?.sizeBytes !== entry.sizeBytes) return;
+    if (entry?.kind !== 'file' || sizes.get(entry.path) !== entry.sizeBytes) return;
     const buffer = buffers.pop() ?? Buffer.allocUnsafe(CHUNK_BYTES);
-    found[index] = await digested(join(tree, entry.path), entry.path, file.sha256, buffer, options);
+    try {
+      found[index] = await digested(join(tree, entry.path), entry.path, buffer, options);
+    } catch (error) {
+      options.signal.throwIfAborted();
+      found[index] = { kind: 'unreadable', path: entry.path, problem: problemOf(error) };
+    }
     buffers.push(buffer);
   });
 }
 
+/** Reads a file. @throws system errors, and the reason of `signal` */
 async function digested(
   absolutePath: string,
   path: string,
-  wantedSha256: string,
   buffer: Buffer,
-  options: ExamineOptions,
+  { signal, onBytes }: ExamineOptions,
 ): Promise<FoundEntry> {
+  const handle = await open(absolutePath, READ_FLAGS);
   try {
-    const handle = await open(absolutePath, READ_FLAGS);
-    try {
-      const stats = await handle.stat();
-      const kind = kindOf(stats);
-      if (kind !== 'file') return { kind, path };
-      const identity = `${stats.ino} ${stats.size} ${stats.mtimeMs}`;
-      const known = options.known?.get(identity);
-      if (known === wantedSha256) return { kind, path, ...factsOf(stats), sha256: known };
-      const sha256 = await digestOf(handle, stats.size, buffer, options);
-      options.known?.set(identity, sha256);
-      return { kind, path, ...factsOf(stats), sha256 };
-    } finally {
-      await handle.close();
+    const stats = await handle.stat();
+    const kind = kindOf(stats);
+    if (kind !== 'file') return { kind, path };
+    const hash = createHash('sha256');
+    let sizeBytes = 0;
+    for (;;) {
+      signal.throwIfAborted();
+      const { bytesRead } = await handle.read(buffer, 0, buffer.length, null);
+      hash.update(buffer.subarray(0, bytesRead));
+      onBytes?.(bytesRead);
+      sizeBytes += bytesRead;
+      // Where all is read that the file had, a part of the buffer left free means that it did not grow.
+      if (bytesRead === 0 || (sizeBytes === stats.size && bytesRead < buffer.length)) break;
     }
-  } catch (error) {
-    options.signal.throwIfAborted();
-    return { kind: 'unreadable', path, problem: problemOf(error) };
-  }
-}
-
-async function digestOf(
-  handle: FileHandle,
-  sizeBytes: number,
-  buffer: Buffer,
-  options: ExamineOptions,
-): Promise<string> {
-  const hash = createHash('sha256');
-  let total = 0;
-  for (;;) {
-    options.signal.throwIfAborted();
-    const { bytesRead } = await handle.read(buffer, 0, buffer.length, null);
-    hash.update(buffer.subarray(0, bytesRead));
-    options.onBytes?.(bytesRead);
-    total += bytesRead;
-    // Where all is read that the file had, a part of the buffer left free means that it did not grow.
-    if (bytesRead === 0 || (total === sizeBytes && bytesRead < buffer.length)) return hash.digest('hex');
+    const facts = { mode: stats.mode & 0o7777, mtimeMs: Math.round(stats.mtimeMs) };
+    return { kind, path, sizeBytes: stats.size, ...facts, sha256: hash.digest('hex') };
+  } finally {
+    await handle.close();
   }
 }

@@ -1,24 +1,21 @@
-import { lstat, readdir } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { readLockHolder } from '../../../lib/disk/lock.ts';
-import type { ListedTarget } from '../../plan/record.ts';
-import {
-  createInventory,
-  type Inventory,
-  manifestPaths,
-  manifestStamp,
-  readStampedManifest,
-} from '../inventory.ts';
-import { kindOf } from '../../file-work/walk.ts';
 import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { toMirrorError } from '../../../lib/errors/errors.ts';
+import { kindOf } from '../../file-work/walk.ts';
+import type { ListedTarget } from '../../plan/record.ts';
+import type { MirrorStore } from '../disk.ts';
+import { findCopies } from '../history/history.ts';
+import { createInventory, type Inventory, manifestPaths, publishedManifest } from '../inventory.ts';
 import type { DirectoryLayout } from '../layout.ts';
-import { byCodeUnits, foldersWith } from '../manifest.ts';
-import { readJournal } from '../publish/journal.ts';
-import { otherInstances } from '../shards.ts';
+import { byCodeUnits, foldersWith, type ManifestFile } from '../manifest.ts';
+import { publishStage } from '../publish/publish.ts';
+import { discardStage, stageFile, stageOn } from '../publish/stage.ts';
 import { findLost, readTargetList } from '../target-list.ts';
-import type { Difference, EntryKind } from './drift.ts';
-import { examinePublished } from './examine.ts';
+import { type Difference, type EntryKind, trustOf } from './drift.ts';
+import { examinePublished, examineTarget, isGone, pathsInChange } from './examine.ts';
 
 /** How a target stands to its manifest. */
 export interface VerifiedTarget {
@@ -100,8 +97,7 @@ export async function verifyTrees(
 ): Promise<VerifyReport> {
   const startedAtMs = performance.now();
   const paths = await manifestPaths(layout);
-  const isEverything = chosen === null;
-  const selected = chosen === null ? paths : paths.filter((path) => chosen.has(path));
+  const selected = paths.filter((path) => chosen?.has(path) !== false);
   const manifests = createInventory(layout);
   const targets: VerifiedTarget[] = [];
   const unreadableManifests: UnreadableManifest[] = [];
@@ -119,12 +115,12 @@ export async function verifyTrees(
   });
   try {
     for (const path of selected) {
-      const target = await verifyTarget({ layout, signal, onBytes }, path);
+      const target = await verifyTarget(layout, path, signal, onBytes);
       if (target !== null && 'problem' in target) unreadableManifests.push(target);
       else if (target !== null) targets.push(target);
       onEvent({ kind: 'examined', target });
     }
-    strays = isEverything ? await findStrays(layout) : [];
+    strays = chosen === null ? await findStrays(layout) : [];
     inventory = await readInventory(layout, manifests);
   } catch (error) {
     if (!signal.aborted) throw error;
@@ -185,135 +181,107 @@ async function bytesOf(manifests: Inventory, paths: ReadonlySet<string>): Promis
   return chosen.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 }
 
-interface VerifyContext {
-  readonly layout: DirectoryLayout;
-  readonly signal: AbortSignal;
-  readonly onBytes: (bytes: number) => void;
-}
-
-/** How long a publish of a target is waited for, and how often it is looked at, in milliseconds. */
-const PUBLISH_PATIENCE_MS = 10_000;
-const PUBLISH_POLL_MS = 50;
-
-/** How often a target is examined again because it was replaced in between; each time only what changed is read. */
-const MAX_REPLACEMENTS = 100;
-
-/**
- * Verifies one target beside a daemon that may be publishing it: a difference counts only if no publish was under way when it was seen.
- * A publish writes its journal, makes its moves, the manifest among them, and removes the journal. So a difference that it makes is seen
- * while the journal is there, or else with another manifest afterwards.
- * @returns null when the target has no manifest any more
- */
+/** @returns null when the target has no manifest any more */
 async function verifyTarget(
-  { layout, signal, onBytes }: VerifyContext,
+  layout: DirectoryLayout,
   path: string,
+  signal: AbortSignal,
+  onBytes: (bytes: number) => void,
 ): Promise<VerifiedTarget | UnreadableManifest | null> {
-  const known = new Map<string, string>();
-  let replacements = 0;
-  let patientUntilMs = Number.POSITIVE_INFINITY;
-  for (;;) {
-    signal.throwIfAborted();
-    const found = await readStampedManifest(layout, path);
+  try {
+    const found = await examineTarget(layout, path, { depth: 'bytes', signal, onBytes });
     if (found === null) return null;
-    const { stamp, manifest, problem } = found;
+    const { manifest, problem, differences } = found;
     if (manifest === null) return { path, problem: problem ?? 'unknown' };
-    const options = { depth: 'bytes', signal, onBytes, known } as const;
-    const { isGone, differences } = await examinePublished(layout, path, manifest.files, options);
-    const state = isGone ? 'gone' : differences.length > 0 ? 'differs' : 'ok';
-    const target: VerifiedTarget = { path, state, differences, ...totalsOf(manifest.files) };
-    if (state === 'ok') return target;
-    const isInChange = (await pathsInChange(layout)).has(path);
-    const isReplaced = (await manifestStamp(layout, path)) !== stamp;
-    if (isReplaced && (replacements += 1) <= MAX_REPLACEMENTS) {
-      patientUntilMs = Number.POSITIVE_INFINITY;
-      continue;
-    }
-    const nowMs = performance.now();
-    patientUntilMs = Math.min(patientUntilMs, nowMs + PUBLISH_PATIENCE_MS);
-    if (!isInChange || nowMs >= patientUntilMs) return target;
-    await pause(PUBLISH_POLL_MS);
+    const { files } = manifest;
+    const sizeBytes = files.reduce((sum, file) => sum + file.sizeBytes, 0);
+    const facts = { path, files: files.length, sizeBytes };
+    if (isGone(differences)) return { ...facts, state: 'gone', differences: [] };
+    return { ...facts, state: differences.length > 0 ? 'differs' : 'ok', differences };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { path, problem: toMirrorError(error).message };
   }
-}
-
-function totalsOf(files: readonly { readonly sizeBytes: number }[]): { files: number; sizeBytes: number } {
-  return { files: files.length, sizeBytes: files.reduce((sum, file) => sum + file.sizeBytes, 0) };
 }
 
 type InventoryFound = Pick<VerifyReport, 'inventory' | 'inventoryProblem' | 'lost'>;
 
-/**
- * Reads the inventory, and finds which of its targets are lost. A publish beside this takes no manifest away but to the history, or once
- * the one of its new name is there; so one look will do.
- */
+/** Reads the inventory, and finds which of its targets are lost. */
 export async function readInventory(layout: DirectoryLayout, manifests: Inventory): Promise<InventoryFound> {
   const found = await readTargetList(layout);
   if (found.kind === 'missing') return { inventory: 'missing', inventoryProblem: null, lost: [] };
   if (found.kind === 'damaged') return { inventory: 'damaged', inventoryProblem: found.problem, lost: [] };
-  const isOwn = (): boolean => true;
-  const lost = await findLost(layout, found.list, isOwn, () => manifests.read(), Date.now());
+  const lost = await findLost(layout, found.list, manifests, Date.now());
   return { inventory: 'ok', inventoryProblem: null, lost };
 }
 
 /** Finds the entries below `mirror/` that belong to no manifest, and to no publish that is under way: the topmost ones, sorted. */
 async function findStrays(layout: DirectoryLayout): Promise<readonly Stray[]> {
-  const strays = await entriesBeside(layout, await manifestPaths(layout));
+  const strays = await straysBeside(layout, await manifestPaths(layout));
   if (strays.length === 0) return [];
-  // A tree is shown before its manifest, and taken away before it.
+  // A tree is shown before its manifest, and taken away before it: such a stray is there at one of two looks.
   const targets = [...(await pathsInChange(layout)), ...(await manifestPaths(layout))];
-  const meets = (one: string, other: string): boolean =>
-    one === other || one.startsWith(`${other}/`) || other.startsWith(`${one}/`);
-  const left: Stray[] = [];
-  for (const stray of strays) {
-    if (targets.some((target) => meets(stray.path, target))) continue;
-    // A folder that a move left empty is removed last.
-    const stats = await unlessMissing(lstat(join(layout.mirror, stray.path))).catch(() => undefined);
-    if (stats !== null) left.push(stray);
-  }
-  return left;
+  const before = new Set(strays.map(({ path }) => path));
+  return (await straysBeside(layout, targets)).filter(({ path }) => before.has(path));
 }
 
-/**
- * Finds entries below `mirror/` beside the trees of some targets and the folders that lead there: only the topmost ones, sorted. Trees are
- * not looked into.
- */
-async function entriesBeside(layout: DirectoryLayout, targets: readonly string[]): Promise<Stray[]> {
+/** Finds entries below `mirror/` beside the trees of some targets and the folders that lead there. Trees are not looked into. */
+async function straysBeside(layout: DirectoryLayout, targets: readonly string[]): Promise<Stray[]> {
   const trees = new Set(targets);
   const leading = foldersWith(targets);
   const strays: Stray[] = [];
   const folders = [''];
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
-    for (const name of await namesIn(layout, folder, strays)) {
-      const path = folder === '' ? name : `${folder}/${name}`;
-      const stats = await unlessMissing(lstat(join(layout.mirror, path))).catch(() => undefined);
-      if (stats === null) continue;
-      const entry = stats === undefined ? 'unreadable' : kindOf(stats);
-      if (entry === 'folder' && leading.has(path) && !trees.has(path)) folders.push(path);
-      else if (!trees.has(path)) strays.push({ path, entry });
+    const read = unlessMissing(readdir(join(layout.mirror, folder), { withFileTypes: true }));
+    const entries = await read.catch(() => undefined);
+    if (entries === undefined) strays.push({ path: folder === '' ? '.' : folder, entry: 'unreadable' });
+    for (const entry of entries ?? []) {
+      const path = join(folder, entry.name);
+      if (entry.isDirectory() && leading.has(path) && !trees.has(path)) folders.push(path);
+      else if (!trees.has(path)) strays.push({ path, entry: kindOf(entry) });
     }
   }
   return strays.sort((a, b) => byCodeUnits(a.path, b.path));
 }
 
-async function namesIn(layout: DirectoryLayout, folder: string, strays: Stray[]): Promise<string[]> {
-  try {
-    return (await unlessMissing(readdir(join(layout.mirror, folder)))) ?? [];
-  } catch {
-    strays.push({ path: folder === '' ? '.' : folder, entry: 'unreadable' });
-    return [];
-  }
-}
-
 /**
- * The paths below `mirror/` that a publish has begun to change and not yet brought to its end: between its step and the
- * removal of its journal a tree and its manifest may disagree.
+ * Puts a published tree right without the service: from what of it is intact, and from the history.
+ * @returns false when some bytes are to be had nowhere on this disk; then nothing was changed
+ * @throws MirrorError `disk.*`
  */
-async function pathsInChange(layout: DirectoryLayout): Promise<ReadonlySet<string>> {
-  const paths = new Set<string>();
-  for (const { staging } of [layout, ...(await otherInstances(layout))]) {
-    for (const name of await readdir(staging).catch(() => [])) {
-      const journal = await readJournal(join(staging, name)).catch(() => null);
-      for (const path of journal?.targets ?? []) paths.add(path);
-    }
+export async function repairFromDisk(
+  store: MirrorStore,
+  path: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const manifest = await publishedManifest(store.layout, path);
+  if (manifest === null) return false;
+  const options = { depth: 'bytes', signal, onBytes: store.onProgress } as const;
+  const differences = await examinePublished(store.layout, path, manifest.files, options);
+  if (differences.length === 0) return true;
+  const isTrusted = trustOf(differences);
+  const suspects = manifest.files.filter((file) => !isTrusted(file.path));
+  const findCopy = await findCopies(store.layout, path);
+  const copies = new Map<string, string>();
+  for (const { sha256 } of suspects) {
+    const copy = copies.get(sha256) ?? (await findCopy(sha256));
+    if (copy === null) return false;
+    copies.set(sha256, copy);
   }
-  return paths;
+  const stage = await stageOn(store, path);
+  try {
+    const written = new Map<string, ManifestFile>();
+    for (const { workbook, ...file } of suspects) {
+      const source = createReadStream(copies.get(file.sha256) ?? '');
+      const copy = await stageFile(stage, file.path, file.mtimeMs, source, store.onProgress);
+      if (copy.sha256 !== file.sha256) return false;
+      written.set(file.path, { ...copy, ...(workbook === undefined ? {} : { workbook }) });
+    }
+    const files = manifest.files.map((file) => written.get(file.path) ?? file);
+    const rewritten = [...written.keys()];
+    await publishStage(store, stage, path, { ...manifest, files }, { rewritten, isDamaged: true });
+    return true;
+  } finally {
+    await discardStage(store, stage);
+  }
 }

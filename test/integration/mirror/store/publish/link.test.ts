@@ -119,7 +119,7 @@ async function treesIn(directory: string): Promise<string[]> {
 }
 
 async function isWhole({ store }: Opened, path = PATH): Promise<boolean> {
-  const drift = await findDrift(store, path, new AbortController().signal);
+  const drift = await findDrift(store.layout, path, new AbortController().signal);
   return Array.isArray(drift) && drift.length === 0;
 }
 
