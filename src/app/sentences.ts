@@ -3,7 +3,7 @@ import type { HeldDeletion } from '../mirror/plan/guard.ts';
 import { describeAmount } from '../lib/text/amount.ts';
 import type { PullProgress } from '../mirror/pass/progress.ts';
 import { counted } from '../lib/text/humanize.ts';
-import type { UnmatchedPattern } from '../mirror/plan/listing-checks.ts';
+import type { UnmatchedPattern } from '../mirror/plan/selection.ts';
 
 /** Why a deletion is held, as a clause about its target. */
 export function heldSentence({ subject, deletions, of }: HeldDeletion): string {

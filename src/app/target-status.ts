@@ -12,7 +12,7 @@ import {
   type Published,
 } from '../mirror/plan/record.ts';
 import { targetKey, branchSegment } from '../mirror/upstream/listing.ts';
-import type { Selection } from '../mirror/plan/input.ts';
+import type { Selection } from '../mirror/plan/selection.ts';
 
 /**
  * The state of a target, in one word.

@@ -14,7 +14,7 @@ import type { Held, TargetRecord } from '../mirror/plan/record.ts';
 import { targetKey, branchSegment } from '../mirror/upstream/listing.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { StoredPass } from '../mirror/state/state.ts';
-import { WHOLE_DIRECTORY } from '../mirror/plan/listing-checks.ts';
+import { WHOLE_DIRECTORY } from '../mirror/plan/selection.ts';
 import { writeApproval } from '../mirror/store/requests.ts';
 import { refuseMissing } from '../app/open-reader.ts';
 import { loudness } from './loudness.ts';

@@ -10,7 +10,7 @@ import { counted, roughSize } from '../lib/text/humanize.ts';
 import { likely } from '../lib/text/nearest.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
-import { owns } from '../mirror/plan/shard.ts';
+import { owns } from '../mirror/plan/selection.ts';
 import type { Published } from '../mirror/plan/record.ts';
 import { branchSegment, type TargetId, targetKey } from '../mirror/upstream/listing.ts';
 import { writeApproval } from '../mirror/store/requests.ts';

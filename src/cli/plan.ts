@@ -12,7 +12,7 @@ import type { WorkbookRow } from '../mirror/upstream/listing.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { describeDifferences } from './differences.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
-import type { SelectionCheck } from '../mirror/plan/listing-checks.ts';
+import type { SelectionCheck } from '../mirror/plan/selection.ts';
 import { planPass } from '../mirror/pass/pass.ts';
 import { policyOf } from '../app/open-mirror.ts';
 import { openReader } from '../app/open-reader.ts';

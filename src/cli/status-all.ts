@@ -6,7 +6,7 @@ import { agoText, counted } from '../lib/text/humanize.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { tolerateStateFailure } from '../mirror/pass/record.ts';
-import { ownerOf } from '../mirror/plan/shard.ts';
+import { ownerOf } from '../mirror/plan/selection.ts';
 import { judgeWhole, type ShareStatus, type WholeStatus } from './whole.ts';
 import { readStore } from '../mirror/store/read-store.ts';
 import { readShareReports } from '../mirror/store/shards.ts';

@@ -1,4 +1,4 @@
-import type { ConfiguredBranch, Selection, SelectionPattern } from '../mirror/plan/input.ts';
+import type { ConfiguredBranch, Selection, SelectionPattern } from '../mirror/plan/selection.ts';
 import { serviceBranch } from '../mirror/upstream/listing.ts';
 import { anyOf, isEverything, isPattern, type Matches } from './patterns.ts';
 import type { Settings } from './schema.ts';

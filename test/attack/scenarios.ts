@@ -2,7 +2,7 @@ import { rm, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { formatShard } from '../../src/config/plan-settings.ts';
-import { owns } from '../../src/mirror/plan/shard.ts';
+import { owns } from '../../src/mirror/plan/selection.ts';
 import type { FakeRepository, FakeService } from '../support/fake-service.ts';
 import { LARGE_FILES, largeFile, MIB } from './large-files.ts';
 

@@ -1,7 +1,7 @@
 import type { EventFailure, FlaggedWorkbooks, PassFinished, Trigger } from '../../mirror/pass/events.ts';
 import type { CredentialKind } from '../../mirror/upstream/keyring.ts';
 import type { MirrorEvent } from '../../app/events.ts';
-import type { SelectionCheck } from '../../mirror/plan/listing-checks.ts';
+import type { SelectionCheck } from '../../mirror/plan/selection.ts';
 
 /** How many passes are kept for the history of passes. */
 export const PASSES_KEPT = 300;

@@ -1,5 +1,5 @@
 import type { MirrorEvent } from '../../app/events.ts';
-import { selectsNothing } from '../../mirror/plan/listing-checks.ts';
+import { selectsNothing } from '../../mirror/plan/selection.ts';
 import { type NotWellReason, type TargetStatus, whyNotWell } from '../../app/target-status.ts';
 
 /** Whether the mirror may be read for what the service has. */

@@ -2,7 +2,7 @@ import type { EventLevel, EventName } from '../../app/events.ts';
 import type { Liveness, Readiness } from './readiness.ts';
 import type { Lease } from '../../mirror/store/leases/lease.ts';
 import type { Live } from './live.ts';
-import type { Shard } from '../../mirror/plan/shard.ts';
+import type { Shard } from '../../mirror/plan/selection.ts';
 import type { PullProgress, ScanProgress } from '../../mirror/pass/progress.ts';
 import type { TargetStatus } from '../../app/target-status.ts';
 

@@ -1,7 +1,7 @@
 import type { DriftSummary } from '../store/verify/drift.ts';
 import { type ErrorCode, toMirrorError } from '../../lib/errors/errors.ts';
 import type { HeldDeletion } from '../plan/guard.ts';
-import type { SelectionCheck, UnmatchedPattern } from '../plan/listing-checks.ts';
+import type { SelectionCheck, UnmatchedPattern } from '../plan/selection.ts';
 
 /** Why a pass starts. */
 export const TRIGGERS = [

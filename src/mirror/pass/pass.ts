@@ -9,7 +9,7 @@ import {
   WHOLE_DIRECTORY,
   checkSelection,
   type SelectionCheck,
-} from '../plan/listing-checks.ts';
+} from '../plan/selection.ts';
 import { makePlan } from '../plan/plan.ts';
 import { recordsUpToNow } from '../plan/record.ts';
 import type { PlanInput, PlanPolicy } from '../plan/input.ts';

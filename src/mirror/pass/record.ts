@@ -11,7 +11,7 @@ import {
   type TargetRecord,
   type RememberedTree,
 } from '../plan/record.ts';
-import { owns } from '../plan/shard.ts';
+import { owns } from '../plan/selection.ts';
 import { targetKey } from '../upstream/listing.ts';
 import type { Execution, Pull, PassContext } from './execution.ts';
 import type { ActionResult, EndedResult } from './results.ts';

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { PassContext } from './execution.ts';
 import { tolerateStateFailure } from './record.ts';
-import { type SelectionCheck, selectsNothing } from '../plan/listing-checks.ts';
+import { type SelectionCheck, selectsNothing } from '../plan/selection.ts';
 import type { ReportedFailures } from '../state/schemas.ts';
 import { type Cached, cachedSentence } from '../upstream/listing.ts';
 import type { Listing, WorkbookRow } from '../upstream/listing.ts';

@@ -1,7 +1,7 @@
 import type { ListedTarget, Outcome } from '../plan/record.ts';
 import { type ErrorCode, EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
 import { type Action, holdRule } from '../plan/actions.ts';
-import { type SelectionCheck, selectsNothing } from '../plan/listing-checks.ts';
+import { type SelectionCheck, selectsNothing } from '../plan/selection.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
 import type { PassFinished, Trigger } from './events.ts';
 

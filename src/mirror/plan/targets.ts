@@ -1,8 +1,8 @@
 import { latestFirst } from '../../lib/time/wrong-clock.ts';
 import { RepositoryRows, rowsByRepository } from './fingerprint.ts';
-import type { ConfiguredBranch, PlanInput, Selection } from './input.ts';
+import type { PlanInput } from './input.ts';
 import type { OtherTree, Published } from './record.ts';
-import { ownRepositories, owns } from './shard.ts';
+import { type ConfiguredBranch, owns, type Selection } from './selection.ts';
 import { assignRepositoryPaths, BranchSegments, lastSegment, parentPath, placesOf } from './target-paths.ts';
 import {
   HEAD_BRANCH,
@@ -59,17 +59,19 @@ export function findCandidates({
   const treesByPath = new Map(published.map((tree) => [tree.path, tree]));
   const othersByPath = new Map(others.map((tree) => [tree.path, tree]));
   const rows = listing.workbooks === null ? null : rowsByRepository(listing.workbooks);
-  const candidates = ownRepositories(listing.repositories, shard).flatMap((repository) =>
-    candidatesOf(repository, {
-      path: paths.get(repository.id) ?? repository.id,
-      trees: treesByRepository.get(repository.id) ?? [],
-      rows: rowsOf(rows, repository),
-      treesByPath,
-      othersByPath,
-      selection,
-      nowMs,
-    }),
-  );
+  const candidates = listing.repositories
+    .filter(({ id }) => owns(shard, id))
+    .flatMap((repository) =>
+      candidatesOf(repository, {
+        path: paths.get(repository.id) ?? repository.id,
+        trees: treesByRepository.get(repository.id) ?? [],
+        rows: rowsOf(rows, repository),
+        treesByPath,
+        othersByPath,
+        selection,
+        nowMs,
+      }),
+    );
   const known = new Set(candidates.map((candidate) => targetKey(candidate.target)));
   const gone = published.filter(
     (tree) => !known.has(targetKey({ repositoryId: tree.repository.id, branch: tree.branch })),

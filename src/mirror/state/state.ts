@@ -5,7 +5,7 @@ import { Keyv } from 'keyv';
 import type { z } from 'zod';
 import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import { type DriftNote, emptyRecord, type TargetRecord } from '../plan/record.ts';
-import type { Shard, ShareReport } from '../plan/shard.ts';
+import type { Shard, ShareReport } from '../plan/selection.ts';
 import { type TargetId, targetKey } from '../upstream/listing.ts';
 import {
   type Attempt,

@@ -2,7 +2,7 @@ import type { DirectoryLock } from '../../lib/disk/lock.ts';
 import type { SharedFlush } from '../../lib/disk/shared-flush.ts';
 import type { NativeCalls } from '../../lib/native/file-calls.ts';
 import type { RetentionPolicy } from '../plan/retention.ts';
-import type { Shard } from '../plan/shard.ts';
+import type { Shard } from '../plan/selection.ts';
 import type { Inventory } from './inventory.ts';
 import type { DirectoryLayout } from './layout.ts';
 import type { PublishGate } from './publish/gate.ts';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 
 import type { HistoryKind } from '../plan/retention.ts';
-import type { Shard } from '../plan/shard.ts';
+import type { Shard } from '../plan/selection.ts';
 
 /** The paths of everything that the program keeps below the setting `directory` (manual, "On disk"). */
 export interface DirectoryLayout {

@@ -5,7 +5,7 @@ import type { DirectoryLock } from '../../lib/disk/lock.ts';
 import { SharedFlush } from '../../lib/disk/shared-flush.ts';
 import { bindNativeCalls, type NativeCalls } from '../../lib/native/file-calls.ts';
 import type { RetentionPolicy } from '../plan/retention.ts';
-import type { Shard } from '../plan/shard.ts';
+import type { Shard } from '../plan/selection.ts';
 import { knownDirectoryId, prepareDirectory, refuseForeignDirectory, usable } from './directory.ts';
 import type { Disk, MirrorStore } from './disk.ts';
 import { createInventory } from './inventory.ts';

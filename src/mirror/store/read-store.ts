@@ -1,4 +1,4 @@
-import type { Shard } from '../plan/shard.ts';
+import type { Shard } from '../plan/selection.ts';
 import { knownDirectoryId } from './directory.ts';
 import type { MirrorStore } from './disk.ts';
 import { createInventory } from './inventory.ts';

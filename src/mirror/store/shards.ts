@@ -15,7 +15,7 @@ import { readOwnText } from '../../lib/disk/own-file.ts';
 import { onDisk, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { NativeCalls } from '../../lib/native/file-calls.ts';
-import { owns, type Shard, type ShareReport } from '../plan/shard.ts';
+import { owns, type Shard, type ShareReport } from '../plan/selection.ts';
 import { shareReportSchema } from '../state/schemas.ts';
 import type { Disk } from './disk.ts';
 import { type DirectoryLayout, layoutOf } from './layout.ts';

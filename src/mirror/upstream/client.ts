@@ -19,7 +19,7 @@ import {
   type FileRequest,
   type PathRequest,
 } from './contents.ts';
-import { ownRepositories, type Shard } from '../plan/shard.ts';
+import { owns, type Shard } from '../plan/selection.ts';
 import type { Transport } from './transport.ts';
 import { type ListMemory, readWorkbooks, type WorkbookList } from './workbooks.ts';
 
@@ -185,7 +185,7 @@ function joinRows(
     ...repositories.map((repository) => [repository.id, repository] as const),
     ...repositories.map((repository) => [repository.fullName, repository] as const),
   ]);
-  const own = new Set(ownRepositories(repositories, shard).map(({ id }) => id));
+  const own = new Set(repositories.map(({ id }) => id).filter((id) => owns(shard, id)));
   const unlisted = new Set<string>();
   const joined = rows.flatMap((row) => {
     const repository = named.get(row.repository);

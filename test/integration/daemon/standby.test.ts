@@ -11,7 +11,7 @@ import { openOrStandBy, type Standby } from '../../../src/daemon/standby.ts';
 import type { DirectoryLock } from '../../../src/lib/disk/lock.ts';
 import { bindNativeCalls } from '../../../src/lib/native/file-calls.ts';
 import type { MirrorEvent } from '../../../src/app/events.ts';
-import type { Shard } from '../../../src/mirror/plan/shard.ts';
+import type { Shard } from '../../../src/mirror/plan/selection.ts';
 import { prepareDirectory } from '../../../src/mirror/store/directory.ts';
 import { layoutOf } from '../../../src/mirror/store/layout.ts';
 import { lockForWriting } from '../../../src/mirror/store/shards.ts';

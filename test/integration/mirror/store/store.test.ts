@@ -13,7 +13,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import type { Shard } from '../../../../src/mirror/plan/shard.ts';
+import type { Shard } from '../../../../src/mirror/plan/selection.ts';
 import type { Manifest, ManifestFile } from '../../../../src/mirror/store/manifest.ts';
 import type { PublishMode } from '../../../../src/mirror/store/publish/moves.ts';
 import { openStore } from '../../../../src/mirror/store/open-store.ts';

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { ownerOf, owns } from '../../../../src/mirror/plan/shard.ts';
+import { ownerOf, owns } from '../../../../src/mirror/plan/selection.ts';
 
 const ids = fc.uniqueArray(fc.oneof(fc.string(), fc.uuid()), { maxLength: 300 });
 const counts = fc.integer({ min: 1, max: 60 });
