@@ -17,7 +17,7 @@ import {
 import { type ActionResult, type EndedResult, resultOf } from './results.ts';
 import { isReachable, notFoundError } from './receive.ts';
 import { forget, recordAll, withdraw, recordPull, recordQueued, tolerateStateFailure } from './record.ts';
-import { rowsByRepository } from '../plan/fingerprint.ts';
+import { rowsByRepository } from '../plan/workbooks.ts';
 import { joinSignals } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { QueuedPull } from './queue.ts';

@@ -1,7 +1,7 @@
 import { isAhead } from '../../lib/time/wrong-clock.ts';
-import { fingerprintOfTree, rowsAtFiles } from '../plan/fingerprint.ts';
+import { fingerprintOfTree, rowsAtFiles } from '../plan/workbooks.ts';
 import { missingWorkbooks } from '../plan/contradictions.ts';
-import { workbookOf } from '../plan/workbook-changes.ts';
+import { workbookOf } from '../plan/workbooks.ts';
 import {
   isSame,
   isUnchanged,

@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 
 import { byCodeUnits, type Manifest, type ManifestFile } from '../store/manifest.ts';
-import { changesByPath, type WorkbookChanges } from '../plan/workbook-changes.ts';
-import { RepositoryRows } from '../plan/fingerprint.ts';
+import { changesByPath, RepositoryRows, type WorkbookChanges } from '../plan/workbooks.ts';
 import { FileDestination } from '../upstream/download.ts';
 import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';

@@ -2,6 +2,7 @@ import type { HeldDeletion } from './guard.ts';
 import type { TargetId } from '../upstream/listing.ts';
 import type { Candidate } from './targets.ts';
 import type { Published } from './record.ts';
+import type { ByWorkbook } from './workbooks.ts';
 
 /** The meaning of a hold to everything that asks about it. What is left out is false. */
 export interface HoldRule {
@@ -136,11 +137,7 @@ export interface PullAction extends ActionOf<'pull', PullReason> {
   readonly settled: boolean;
   /** Whether a conditional request will do, if the tree is found to be whole. */
   readonly conditional: boolean;
-  /**
-   * Whether the workbooks with new versions may be pulled one by one, by their paths, instead of the whole contents: only in a
-   * tree of nothing but workbooks, or also where other files may wait for the full check.
-   */
-  readonly byWorkbook: 'no' | 'in-trees-of-workbooks' | 'yes';
+  readonly byWorkbook: ByWorkbook;
   /** How closely the tree is held against its manifest before: by `lstat`, or every byte. */
   readonly depth: 'facts' | 'bytes';
 }

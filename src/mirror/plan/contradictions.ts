@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { counted } from '../../lib/text/humanize.ts';
 import { type Manifest, type ManifestFile, type SkippedEntry, byCodeUnits } from '../store/manifest.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
-import { rowsAtFiles } from './fingerprint.ts';
+import { isDeletion, rowsAtFiles } from './workbooks.ts';
 
 /**
  * A workbook of which the list and the contents do not say the same.
@@ -77,11 +77,6 @@ export function missingWorkbooks(
 ): string[] {
   const paths = new Set(contents.files.map(({ path }) => path));
   return [...listedWorkbooks(rows, branch, contents).keys()].filter((path) => !paths.has(path)).sort();
-}
-
-/** Whether a row says that its workbook was deleted, so that the contents rightly lack it. */
-export function isDeletion({ action }: WorkbookRow): boolean {
-  return /^(?:delete|remove)d?$/i.test(action ?? '');
 }
 
 /**

@@ -1,5 +1,5 @@
 import { latestFirst } from '../../lib/time/wrong-clock.ts';
-import { RepositoryRows, rowsByRepository } from './fingerprint.ts';
+import { RepositoryRows, rowsByRepository } from './workbooks.ts';
 import type { PlanInput } from './input.ts';
 import type { OtherTree, Published } from './record.ts';
 import { type ConfiguredBranch, owns, type Selection } from './selection.ts';

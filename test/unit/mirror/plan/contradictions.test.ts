@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { findContradictions, nextDoubt } from '../../../../src/mirror/plan/contradictions.ts';
-import { workbookOf } from '../../../../src/mirror/plan/workbook-changes.ts';
+import { workbookOf } from '../../../../src/mirror/plan/workbooks.ts';
 import type { ManifestFile } from '../../../../src/mirror/store/manifest.ts';
 import { manifestWith, row } from '../../../support/builders.ts';
 

@@ -1,6 +1,9 @@
-import type { WorkbookRow } from '../upstream/listing.ts';
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
+import { nameFault } from '../../lib/paths/file-name.ts';
+import { foldName } from '../../lib/paths/safe-path.ts';
+import { foldersWith, type Manifest, type ManifestWorkbook } from '../store/manifest.ts';
+import type { TargetId, WorkbookRow } from '../upstream/listing.ts';
 
 /**
  * The rows with the paths that the contents give their files: a service may list a name in another Unicode form than it has in the
@@ -145,4 +148,103 @@ export class RepositoryRows {
   #of(branch: string): readonly WorkbookRow[] {
     return this.branches.get(branch) ?? [];
   }
+}
+
+/** Whether a row says that its workbook was deleted, so that the contents rightly lack it. */
+export function isDeletion({ action }: WorkbookRow): boolean {
+  return /^(?:delete|remove)d?$/i.test(action ?? '');
+}
+
+/** The version of a workbook, as a manifest tells it. */
+export function workbookOf(row: WorkbookRow): ManifestWorkbook {
+  const { id, versionId, author, message, createdAt, action, parentId } = row;
+  return {
+    id,
+    versionId,
+    author,
+    message,
+    createdAt,
+    ...(action === undefined ? {} : { action }),
+    ...(parentId === undefined ? {} : { parentId }),
+  };
+}
+
+/**
+ * Whether the workbooks with new versions may be pulled one by one, by their paths, instead of the whole contents: only in a tree of
+ * nothing but workbooks, or also where other files may wait for the full check.
+ */
+export type ByWorkbook = 'no' | 'in-trees-of-workbooks' | 'yes';
+
+/** The workbooks that make all the difference between a published tree and a listing. */
+export interface WorkbookChanges {
+  /** New versions and new workbooks, with the paths that the tree gives their files. */
+  readonly changed: readonly WorkbookRow[];
+  /** Paths of published workbooks that are listed no longer, or as deleted. */
+  readonly gone: readonly string[];
+}
+
+/**
+ * The workbooks that a pull downloads one by one, in place of the whole contents: those that make all the difference between the
+ * published tree and the listing. `receiveWorkbooks` proves that they are one state of the service.
+ * @param previous the manifest of what is published; null where nothing is
+ * @param rows all rows of the target's repository; null where the service has no list of workbooks
+ * @returns null where the difference may be about more than workbooks, or the whole contents cost no more
+ */
+export function changesByPath(
+  { byWorkbook, target }: { readonly byWorkbook: ByWorkbook; readonly target: TargetId },
+  previous: Manifest | null,
+  rows: readonly WorkbookRow[] | null,
+): WorkbookChanges | null {
+  if (byWorkbook === 'no' || previous === null || rows === null) return null;
+  const files = new Map(previous.files.map((file) => [file.path, file]));
+  if (byWorkbook === 'in-trees-of-workbooks' && previous.files.some(({ workbook }) => workbook === undefined))
+    return null;
+  const named = rowsAtFiles(rows, files.keys());
+  const own = named.filter((row) => row.branch === target.branch);
+  const listed = new Map(own.filter((row) => !isDeletion(row)).map((row) => [row.path, row]));
+  const deleted = new Set(own.filter(isDeletion).map(({ path }) => path));
+  const isListedTwice = new Set([...listed.keys(), ...deleted]).size < own.length;
+  const isBorrowed = named.some(
+    ({ branch, path }) => branch !== target.branch && files.has(path) && !listed.has(path),
+  );
+  // A whole pull left these out, or found them missing: they are no files that could be pulled by their paths.
+  const leftOut = [...previous.skipped.map(({ path }) => path), ...(previous.missing ?? [])];
+  if (isListedTwice || isBorrowed || leftOut.some((path) => listed.has(path))) return null;
+  const changed = [...listed.values()].filter(
+    ({ path, versionId }) => files.get(path)?.workbook?.versionId !== versionId,
+  );
+  const gone = previous.files
+    .filter(({ path, workbook }) => !listed.has(path) && (workbook !== undefined || deleted.has(path)))
+    .map(({ path }) => path);
+  // The time of a file is that of its version; without one it is the archive's, which only the archive tells.
+  const isTimed = changed.every(({ createdAt }) => !Number.isNaN(Date.parse(createdAt ?? '')));
+  const added = changed.map(({ path }) => path).filter((path) => !files.has(path));
+  if (changed.length + gone.length === 0 || !isTimed || !arePlainlyNew(added, [...files.keys()])) return null;
+  return costsLess({ changed, gone }, previous) ? { changed, gone } : null;
+}
+
+/** Whether new files, and the folders that they need, have names that no other file or folder has on any file system. */
+function arePlainlyNew(added: readonly string[], present: readonly string[]): boolean {
+  if (added.length === 0) return true;
+  const files = [...present, ...added];
+  const names = [...files, ...foldersWith(files)];
+  return (
+    added.every((path) => nameFault(path) === null) && new Set(names.map(foldName)).size === names.length
+  );
+}
+
+/** About the cost of a request for one workbook beside its bytes: headers, and the time in which other bytes could come. In bytes. */
+const REQUEST_BYTES = 8 * 1024;
+
+/** Whether requests for single workbooks cost less than the last archive. A new one of unknown size counts as an average file. */
+function costsLess({ changed, gone }: WorkbookChanges, { archiveBytes, files }: Manifest): boolean {
+  const sizes = new Map(files.map(({ path, sizeBytes }) => [path, sizeBytes]));
+  const totalBytes = files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  const averageBytes = totalBytes / Math.max(files.length, 1);
+  const changedBytes = changed.reduce(
+    (sum, { path, sizeBytes }) => sum + (sizeBytes ?? sizes.get(path) ?? averageBytes),
+    0,
+  );
+  const wholeBytes = archiveBytes > 0 ? archiveBytes : totalBytes;
+  return changedBytes + (changed.length + gone.length) * REQUEST_BYTES < wholeBytes + REQUEST_BYTES;
 }
