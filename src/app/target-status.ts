@@ -1,5 +1,5 @@
 import { isAhead, latestKnown, latestUntil } from '../lib/time/wrong-clock.ts';
-import { comparisonPeriodMs, fullCheckDueMs } from '../mirror/plan/full-check.ts';
+import { comparisonPeriodMs, fullCheckDueMs } from '../mirror/plan/plan.ts';
 import {
   aboutTree,
   type DriftNote,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Action } from '../../../../src/mirror/plan/actions.ts';
-import { fullCheckDueMs } from '../../../../src/mirror/plan/full-check.ts';
+import { fullCheckDueMs } from '../../../../src/mirror/plan/plan.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
 import type { PlanInput } from '../../../../src/mirror/plan/input.ts';
 import { HEAD_BRANCH, type Listing } from '../../../../src/mirror/upstream/listing.ts';
