@@ -7,7 +7,7 @@ import type { PassEventSink, ReportedOnce } from './events.ts';
 import type { PullMonitor, PullMeter } from './progress.ts';
 import { type EndedResult, resultOf } from './results.ts';
 import type { PullQueue, Turn } from './queue.ts';
-import type { Action, HoldAction, PullAction } from '../plan/actions.ts';
+import { type Action, holdOf, type PullAction } from '../plan/actions.ts';
 import type { RetryPolicy, TargetRecord, RememberedTree } from '../plan/record.ts';
 import { callError } from '../../lib/errors/disk-errors.ts';
 import { type ErrorCode, MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
@@ -128,24 +128,11 @@ export interface Pull extends Reception, Pick<Execution, 'approvals'> {
 /** An action that waits for the end of a lease. It says nothing about the target, and costs it nothing. */
 export function heldByLease(
   { reported, emit }: Pick<PassContext, 'reported' | 'emit'>,
-  { target, repository, path, published, fingerprint, moveFrom }: Action,
+  action: Action,
   { id, untilMs, holder }: Lease,
 ): EndedResult {
   if (reported.news('lease', [id]).length > 0) emit({ name: 'lease.waited', untilMs, holder });
-  const action: HoldAction = {
-    kind: 'hold',
-    target,
-    repository,
-    path,
-    published,
-    fingerprint,
-    moveFrom,
-    reason: 'lease',
-    untilMs,
-    missing: false,
-    guarded: null,
-  };
-  return resultOf(action, { kind: 'held' });
+  return resultOf(holdOf(action, 'lease', { untilMs }), { kind: 'held' });
 }
 
 /** The list and the contents contradict each other, and not yet often enough for the contents to be believed. */

@@ -1,6 +1,5 @@
 import type { HeldDeletion } from './guard.ts';
 import type { TargetId } from '../upstream/listing.ts';
-import type { Candidate } from './targets.ts';
 import type { Published } from './record.ts';
 import type { ByWorkbook } from './workbooks.ts';
 
@@ -107,21 +106,24 @@ export function isPlannedHold(action: Action): boolean {
   return action.kind === 'hold' && !action.missing && holdRule(action.reason).isHarmless !== true;
 }
 
-/** The common part of all actions. */
-export interface ActionOf<Kind extends string, Reason extends string> {
-  readonly kind: Kind;
-  readonly reason: Reason;
+/** The part of an action that says what it is about. */
+export interface ActionSubject {
   readonly target: TargetId;
-  readonly repository: Candidate['repository'];
+  readonly repository: Published['repository'];
   /** Where the tree belongs, below `mirror/`. */
   readonly path: string;
   readonly published: Published | null;
   /** The digest of the target's present versions; null where the service has no list of workbooks. */
   readonly fingerprint: string | null;
-  /** Where the tree stands now, if its repository was renamed: it moves before anything else happens. */
+  /** The place of the tree until now, if its repository was renamed: it moves before anything else happens. */
   readonly moveFrom: string | null;
   /** Of a target that the settings no longer select: why it is mirrored all the same. Left out for any other. */
   readonly deselection?: HeldDeletion;
+}
+
+export interface ActionOf<Kind extends string, Reason extends string> extends ActionSubject {
+  readonly kind: Kind;
+  readonly reason: Reason;
 }
 
 /** One step of a plan. */
@@ -150,4 +152,27 @@ export interface HoldAction extends ActionOf<'hold', HoldReason> {
   readonly missing: boolean;
   /** The retirement that waits for a person's word: too many are gone at once, or the tree was restored. */
   readonly guarded: HeldDeletion | null;
+}
+
+/** The hold of a target. @param subject another action about it will do */
+export function holdOf(
+  { target, repository, path, published, fingerprint, moveFrom, deselection }: ActionSubject,
+  reason: HoldReason,
+  more: Partial<Pick<HoldAction, 'moveFrom' | 'untilMs' | 'guarded'>> = {},
+): HoldAction {
+  return {
+    target,
+    repository,
+    path,
+    published,
+    fingerprint,
+    moveFrom,
+    ...(deselection === undefined ? {} : { deselection }),
+    kind: 'hold',
+    reason,
+    untilMs: null,
+    missing: false,
+    guarded: null,
+    ...more,
+  };
 }

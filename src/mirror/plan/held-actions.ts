@@ -1,4 +1,4 @@
-import { type Action, RETIRE_REASONS, type HoldAction, type PullAction, holdRule } from './actions.ts';
+import { type Action, RETIRE_REASONS, type PullAction, holdRule, holdOf } from './actions.ts';
 import { type Approvals, type HeldDeletion, holdTogether, isApproved } from './guard.ts';
 import type { PlanInput } from './input.ts';
 import type { TargetRecord, Published } from './record.ts';
@@ -22,16 +22,11 @@ export function guardRetirements(
   );
   const heldPaths = new Set([...held].map((action) => action.path));
   return plan.map((action) => {
-    const { target, repository, path, published, fingerprint, moveFrom } = action;
-    const same = { target, repository, path, published, fingerprint };
     if (held.has(action)) {
       const guarded = { subject: 'target', deletions: held.size, of: total, digest: null } as const;
-      const reason = 'deletion-guard';
-      return { ...same, moveFrom, kind: 'hold', reason, untilMs: null, missing: false, guarded };
+      return holdOf(action, 'deletion-guard', { guarded });
     }
-    if (!heldPaths.has(path)) return action;
-    const reason = 'path-occupied';
-    return { ...same, moveFrom: null, kind: 'hold', reason, untilMs: null, missing: false, guarded: null };
+    return heldPaths.has(action.path) ? holdOf(action, 'path-occupied', { moveFrom: null }) : action;
   });
 }
 
@@ -94,7 +89,9 @@ export function keepRunningPulls(
     if (action === undefined ? !isComplete : goesOn(pull, action)) goingOn.set(key, pull);
   }
   const others = plan.filter((action) => !goingOn.has(targetKey(action.target)));
-  const held = [...goingOn].map(([key, pull]) => hold(pull, planned.get(key) ?? pull));
+  const held = [...goingOn].map(([key, pull]) =>
+    holdOf(planned.get(key) ?? pull, 'still-pulling', { moveFrom: null }),
+  );
   return [...others, ...held];
 }
 
@@ -110,20 +107,4 @@ function goesOn(pull: PullAction, action: Action): boolean {
     case 'retire':
       return false;
   }
-}
-
-function hold({ path }: PullAction, { target, repository, published, fingerprint }: Action): HoldAction {
-  return {
-    kind: 'hold',
-    reason: 'still-pulling',
-    target,
-    repository,
-    path,
-    published,
-    fingerprint,
-    moveFrom: null,
-    untilMs: null,
-    missing: false,
-    guarded: null,
-  };
 }
