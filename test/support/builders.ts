@@ -1,6 +1,6 @@
 import type { Manifest, ManifestFile } from '../../src/mirror/store/manifest.ts';
 import { fingerprintOfTree } from '../../src/mirror/plan/workbooks.ts';
-import type { PlanInput, PlanPolicy } from '../../src/mirror/plan/input.ts';
+import type { PlanInput, PlanPolicy } from '../../src/mirror/plan/actions.ts';
 import type { ConfiguredBranch, Selection } from '../../src/mirror/plan/selection.ts';
 import {
   type Published,

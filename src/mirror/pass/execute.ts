@@ -17,7 +17,6 @@ import {
 import { type ActionResult, type EndedResult, resultOf } from './results.ts';
 import { isReachable, notFoundError } from './receive.ts';
 import { forget, recordAll, withdraw, recordPull, recordQueued, tolerateStateFailure } from './record.ts';
-import { rowsByRepository } from '../plan/workbooks.ts';
 import { joinSignals } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { QueuedPull } from './queue.ts';
@@ -105,9 +104,9 @@ async function doWithoutContents(execution: Execution): Promise<{
   return { done, unmoved, untouched, pulls };
 }
 
-function outcomeOfHold({ guarded, missing, fingerprint }: HoldAction): Outcome {
+function outcomeOfHold({ guarded, reason, fingerprint }: HoldAction): Outcome {
   if (guarded !== null) return { kind: 'guarded', held: guarded, fingerprint };
-  return { kind: missing ? 'missing' : 'held' };
+  return { kind: reason === 'repository-missing' ? 'missing' : 'held' };
 }
 
 /** Moves the tree of a renamed repository. Gives the result of the action if the move fails. */
@@ -238,7 +237,7 @@ export function repositoryFacts(
   plan: readonly Action[],
 ): (action: Action) => RepositoryFacts {
   const byId = new Map(repositories.map((repository) => [repository.id, repository]));
-  const rows = workbooks === null ? null : rowsByRepository(workbooks);
+  const rows = workbooks === null ? null : Map.groupBy(workbooks, (row) => row.repository);
   // One array for all pulls of a repository: it may have thousands of branches.
   const branches = new Map(
     [...Map.groupBy(plan, ({ target }) => target.repositoryId)].map(([id, actions]) => [
@@ -251,7 +250,7 @@ export function repositoryFacts(
     if (repository === undefined) throw new MirrorError('internal.defect', `No repository for ${path}.`);
     return {
       repository,
-      rows: rows === null ? null : (rows.get(repository.fullName)?.all ?? []),
+      rows: rows === null ? null : (rows.get(repository.fullName) ?? []),
       branches: branches.get(repository.id) ?? [],
       listedAtMs: takenAtMs,
     };

@@ -2,7 +2,7 @@ import { callError } from '../../lib/errors/disk-errors.ts';
 import { type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
 import { eventFailure, type PassFinished, type Trigger } from './events.ts';
 import { type Action, isPlannedHold, type PullAction } from '../plan/actions.ts';
-import { keepRunningPulls } from '../plan/held-actions.ts';
+import { keepRunningPulls } from '../plan/actions.ts';
 import {
   listsNoneOf,
   otherService,
@@ -12,7 +12,7 @@ import {
 } from '../plan/selection.ts';
 import { makePlan } from '../plan/plan.ts';
 import { recordsUpToNow } from '../plan/record.ts';
-import type { PlanInput, PlanPolicy } from '../plan/input.ts';
+import type { PlanInput, PlanPolicy } from '../plan/actions.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
 import { flaggedIn, reportLost, reportSelection, reportUpstream } from './reports.ts';
 import { executePlan } from './execute.ts';

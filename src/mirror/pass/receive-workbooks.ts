@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 
 import { byCodeUnits, type Manifest, type ManifestFile } from '../store/manifest.ts';
-import { changesByPath, RepositoryRows, type WorkbookChanges } from '../plan/workbooks.ts';
+import { changesByPath, groupRows, targetDigest, type WorkbookChanges } from '../plan/workbooks.ts';
 import { FileDestination } from '../upstream/download.ts';
 import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
@@ -88,11 +88,9 @@ function stateWith(
 /** Whether a list that is read now shows the versions that the plan was made of. */
 async function isListedStill({ context, action, repository, signal }: Reception): Promise<boolean> {
   const rows = await rowsNow(context.service, repository, signal);
-  const { branch } = action.target;
-  return (
-    rows !== null &&
-    new RepositoryRows(rows).digest(branch, action.published?.borrowed) === action.fingerprint
-  );
+  if (rows === null) return false;
+  const digest = targetDigest(groupRows(rows), action.target.branch, action.published?.borrowed);
+  return digest === action.fingerprint;
 }
 
 /** The rows of a repository in a list that is read now; null where that list is not whole, and so proves nothing. */

@@ -54,10 +54,10 @@ export async function receiveWhole(
 
 /** The entity tag under which the service may say that nothing changed; none where more than that is to be found out. */
 function knownTag(
-  { action: { conditional, depth } }: Reception,
+  { action: { published, depth } }: Reception,
   { manifest, isDamaged }: PublishedState,
 ): string | null {
-  if (!conditional || isDamaged || manifest === null) return null;
+  if (published?.treePresent !== true || isDamaged || manifest === null) return null;
   return depth === 'bytes' && manifest.isThorough === false ? null : manifest.etag;
 }
 

@@ -1,7 +1,46 @@
-import type { HeldDeletion } from './guard.ts';
-import type { TargetId } from '../upstream/listing.ts';
-import type { Published } from './record.ts';
+import { type Listing, type TargetId, targetKey } from '../upstream/listing.ts';
+import type { Approvals, GuardPolicy, HeldDeletion } from './guard.ts';
+import type { OtherTree, Published, TargetRecord } from './record.ts';
+import type { Selection, Shard } from './selection.ts';
 import type { ByWorkbook } from './workbooks.ts';
+
+/** Downloads when workbooks have new versions: those workbooks or all contents; `auto`: just those workbooks in drag-and-drop repositories. */
+export type ContentPolicy = 'auto' | 'workbooks' | 'all';
+
+/** The operator's choices. Durations in milliseconds. */
+export interface PlanPolicy {
+  readonly selection: Selection;
+  readonly fullCheckMs: number;
+  readonly processingPatienceMs: number;
+  /** Complete answers in a row that must lack a target before its tree is retired. */
+  readonly retireAfterPasses: number;
+  readonly guard: GuardPolicy;
+  readonly content: ContentPolicy;
+  /** Digest of the settings by which a version is found to be bad: what an archive may hold, and who is asked before publishing. */
+  readonly verdictDigest: string;
+}
+
+/** All that a plan is computed from. */
+export interface PlanInput {
+  readonly listing: Listing;
+  readonly published: readonly Published[];
+  /** The trees beside them that other instances mirror. */
+  readonly others: readonly OtherTree[];
+  /** The share of this instance; null where it mirrors all repositories. */
+  readonly shard: Shard | null;
+  /** Paths whose manifest cannot be read just now. */
+  readonly unreadable: ReadonlySet<string>;
+  /** By `targetKey`; none of their times lies in the future. */
+  readonly records: ReadonlyMap<string, TargetRecord>;
+  readonly approvals: Approvals;
+  readonly policy: PlanPolicy;
+  /** Milliseconds since the epoch. */
+  readonly nowMs: number;
+  /** True when a person asked for the pass: neither back-off nor quarantine is a reason to wait then. */
+  readonly urgent: boolean;
+  /** Paths of targets that a person wants tried at once. */
+  readonly retries: ReadonlySet<string>;
+}
 
 /** The meaning of a hold to everything that asks about it. What is left out is false. */
 export interface HoldRule {
@@ -103,7 +142,11 @@ const HOLD_RULES: ReadonlyMap<string, HoldRule> = new Map(Object.entries(HOLD_RE
  */
 export function isPlannedHold(action: Action): boolean {
   if (action.deselection !== undefined) return true;
-  return action.kind === 'hold' && !action.missing && holdRule(action.reason).isHarmless !== true;
+  return (
+    action.kind === 'hold' &&
+    action.reason !== 'repository-missing' &&
+    holdRule(action.reason).isHarmless !== true
+  );
 }
 
 /** The part of an action that says what it is about. */
@@ -121,7 +164,7 @@ export interface ActionSubject {
   readonly deselection?: HeldDeletion;
 }
 
-export interface ActionOf<Kind extends string, Reason extends string> extends ActionSubject {
+interface ActionOf<Kind extends string, Reason extends string> extends ActionSubject {
   readonly kind: Kind;
   readonly reason: Reason;
 }
@@ -137,8 +180,6 @@ export interface PullAction extends ActionOf<'pull', PullReason> {
   readonly whenAbsent: 'fail' | 'count-as-missing' | 'accept';
   /** Whether the service had finished with the versions that are about to be pulled. */
   readonly settled: boolean;
-  /** Whether a conditional request will do, if the tree is found to be whole. */
-  readonly conditional: boolean;
   readonly byWorkbook: ByWorkbook;
   /** How closely the tree is held against its manifest before: by `lstat`, or every byte. */
   readonly depth: 'facts' | 'bytes';
@@ -148,8 +189,6 @@ export interface PullAction extends ActionOf<'pull', PullReason> {
 export interface HoldAction extends ActionOf<'hold', HoldReason> {
   /** When it is looked at again, where a time says so. Milliseconds since the epoch. */
   readonly untilMs: number | null;
-  /** Whether the pass counts towards the target's retirement. */
-  readonly missing: boolean;
   /** The retirement that waits for a person's word: too many are gone at once, or the tree was restored. */
   readonly guarded: HeldDeletion | null;
 }
@@ -171,8 +210,38 @@ export function holdOf(
     kind: 'hold',
     reason,
     untilMs: null,
-    missing: false,
     guarded: null,
     ...more,
   };
+}
+
+/**
+ * Has a plan leave alone the targets of which a pull of an earlier pass still goes on. The plan is judged as a whole before, such as how
+ * much would be deleted. A pull does not go on for a target that is to leave the mirror or to move, or whose place another one has now:
+ * then the plan stays as it is, and the pull is to be called off.
+ * @param running the pulls that go on, by target key
+ */
+export function keepRunningPulls(
+  plan: readonly Action[],
+  running: ReadonlyMap<string, PullAction>,
+  { repositories, repositoriesComplete }: Pick<Listing, 'repositories' | 'repositoriesComplete'>,
+): Action[] {
+  const unplanned = new Map(running);
+  const kept = plan.map((action) => {
+    const key = targetKey(action.target);
+    const pull = running.get(key);
+    // A second tree of the same target has a decision of its own.
+    if (pull === undefined || action.reason === 'duplicate') return action;
+    unplanned.delete(key);
+    return goesOn(pull, action) ? holdOf(action, 'still-pulling') : action;
+  });
+  // Only a complete list says that a target is no more.
+  if (repositoriesComplete && repositories.length > 0) return kept;
+  return [...kept, ...[...unplanned.values()].map((pull) => holdOf(pull, 'still-pulling'))];
+}
+
+/** Whether a pull still does what is wanted, by what the plan would do otherwise. */
+function goesOn(pull: PullAction, action: Action): boolean {
+  if (action.path !== pull.path || action.moveFrom !== null || action.kind === 'retire') return false;
+  return action.kind !== 'hold' || (action.guarded === null && holdRule(action.reason).endsPull !== true);
 }

@@ -77,10 +77,8 @@ export function isApproved(
 }
 
 /** The facts by which deletions that happen together are judged. */
-export interface DeletionFacts {
-  /** How many targets are mirrored, or were before. */
-  readonly total: number;
-  readonly limit: DeletionLimit;
+export interface GuardFacts {
+  readonly policy: { readonly guard: Pick<GuardPolicy, 'targets'> };
   readonly approvals: Approvals;
   /** Holds of the pass before, by target key. */
   readonly records: ReadonlyMap<string, { readonly held: HeldDeletion | null }>;
@@ -90,18 +88,23 @@ export interface DeletionFacts {
  * Of the targets that are to be retired in one pass, or that the settings no longer select, those that are held because there are
  * too many of them: a slip in a filter must not stop a mirror. What was approved goes through and lets nothing else through: a
  * target that was held once stays so until it is approved itself, is back, or the limit is raised.
+ * @param total how many targets are mirrored, or were before
  */
 export function holdTogether<T extends { readonly target: TargetId }>(
   subject: 'target' | 'deselected',
   deletions: readonly T[],
-  { total, limit, approvals, records }: DeletionFacts,
-): readonly T[] {
+  total: number,
+  { policy, approvals, records }: GuardFacts,
+): ReadonlyMap<T, HeldDeletion> {
+  const limit = policy.guard.targets;
   const isTooMuch = exceedsLimit(limit, deletions.length, total);
-  return deletions.filter(({ target }) => {
+  const held = deletions.filter(({ target }) => {
     if (isApproved(approvals, target, { subject, digest: null })) return false;
     const before = records.get(targetKey(target))?.held;
     return isTooMuch || (before?.subject === subject && exceedsLimit(limit, before.deletions, before.of));
   });
+  const deletion = { subject, deletions: held.length, of: total, digest: null };
+  return new Map(held.map((each) => [each, deletion]));
 }
 
 /** Targets of up to so many files are not guarded: half of them is one ordinary edit. */

@@ -1,256 +1,234 @@
-import type {
-  HoldReason,
-  PullReason,
-  Action,
-  ActionOf,
-  HoldAction,
-  KeepAction,
-  PullAction,
-} from './actions.ts';
-import { exceedsLimit, isApproved } from './guard.ts';
-import { guardRetirements, heldDeselections, isRestored } from './held-actions.ts';
-import type { PlanInput } from './input.ts';
-import { type Published, aboutTree, emptyRecord, type TargetRecord } from './record.ts';
-import { HEAD_BRANCH, type TargetId, targetKey } from '../upstream/listing.ts';
 import { isAhead } from '../../lib/time/wrong-clock.ts';
-import { findCandidates, type Candidate } from './targets.ts';
+import { HEAD_BRANCH, type TargetId, targetKey } from '../upstream/listing.ts';
+import {
+  type Action,
+  type ActionSubject,
+  type HoldAction,
+  holdOf,
+  type HoldReason,
+  type PlanInput,
+  type PullAction,
+  type PullReason,
+  RETIRE_REASONS,
+  type RetireAction,
+  type RetireReason,
+} from './actions.ts';
+import { type Approvals, exceedsLimit, type HeldDeletion, holdTogether, isApproved } from './guard.ts';
+import { aboutTree, emptyRecord, type Published, type TargetRecord } from './record.ts';
+import { type Candidate, findCandidates } from './targets.ts';
 
-/**
- * Decides what a pass does about every target, and why. Pure: the same facts give the same plan.
- */
-export function makePlan(facts: PlanInput): Action[] {
-  const { repositories } = facts.listing;
-  const input = {
-    ...facts,
-    listedIds: new Set(repositories.map(({ id }) => id)),
-    listedNames: new Set(repositories.map(({ fullName }) => fullName)),
-  };
+/** Decides what a pass does about every target, and why. Pure: the same facts give the same plan. */
+export function makePlan(input: PlanInput): Action[] {
   const candidates = findCandidates(input);
   const deselections = heldDeselections(candidates, input);
   const plan = candidates.flatMap((candidate): Action[] => {
     const deselection = deselections.get(candidate);
-    const remembered = input.records.get(targetKey(candidate.target)) ?? emptyRecord(candidate.target);
-    const record = aboutTree(remembered, candidate.published?.publishedAtMs ?? null);
-    const asBefore = deselection === undefined ? candidate : { ...candidate, selected: true };
-    const action = decideForgotten(candidate, record, input) ?? decide(asBefore, record, input);
-    if (action === null) return [];
+    const { target, published } = candidate;
+    const selected = candidate.selected || deselection !== undefined;
+    if (!selected && published === null) return [];
+    const remembered = input.records.get(targetKey(target)) ?? emptyRecord(target);
+    const record = aboutTree(remembered, published?.publishedAtMs ?? null);
+    const action = decide({ ...candidate, selected, record }, input);
     return [deselection === undefined ? action : { ...action, deselection }];
   });
-  return guardRetirements(plan, input);
+  return waitForPlaces(guardRetirements(plan, input), input);
 }
 
-/** The facts, with what is asked of them again and again. */
-interface PlanFacts extends PlanInput {
-  readonly listedIds: ReadonlySet<string>;
-  readonly listedNames: ReadonlySet<string>;
+/** A target to decide about, and the memory of it. */
+interface Case extends Candidate {
+  readonly record: TargetRecord;
 }
 
-function decide(candidate: Candidate, record: TargetRecord, input: PlanFacts): Action | null {
-  if (!candidate.selected) {
-    return candidate.published === null ? null : hold(candidate, 'not-selected');
+/** Decides about a target, or leaves it to the next rule. */
+type Rule = (of: Case, input: PlanInput) => Action | null;
+
+/** In this order: the first that decides counts. A target that none decides about is pulled. */
+const RULES: readonly Rule[] = [
+  forgotten,
+  notSelected,
+  manifestUnreadable,
+  unprovenGone,
+  superseded,
+  leaving,
+  unchanged,
+  deletionHeld,
+  failedBefore,
+  stillProcessing,
+];
+
+function decide(of: Case, input: PlanInput): Action {
+  for (const rule of RULES) {
+    const action = rule(of, input);
+    if (action !== null) return action;
   }
-  if (input.unreadable.has(candidate.path)) return hold(candidate, 'manifest-unreadable');
-  if (candidate.duplicate) {
-    return isRestored(candidate.published, record, input.approvals)
-      ? holdRestored(candidate, input)
-      : { ...common(candidate), kind: 'retire', reason: 'duplicate' };
-  }
-  if (candidate.moved) return decideMoved(candidate, record, input);
-  if (candidate.listed === null) return decideGone(candidate, record, input);
-  if (candidate.superseded !== 'no') return decideSuperseded(candidate, record, input);
-  const occupied = decideOccupied(candidate, input);
-  if (occupied !== null) return occupied;
-  const action = decideBranchGone(candidate, record, input) ?? decidePull(candidate, record, input);
-  if (action.kind === 'keep' || action.kind === 'retire') return action;
-  return decideHeld(candidate, record, input) ?? decideFailed(candidate, record, input) ?? action;
-}
-
-/** The branch `HEAD` of a repository of which a named branch is known now. */
-function decideSuperseded(candidate: Candidate, record: TargetRecord, input: PlanInput): Action {
-  if (candidate.superseded === 'known' || !input.listing.repositoriesComplete)
-    return hold(candidate, 'superseded');
-  return isRestored(candidate.published, record, input.approvals)
-    ? holdRestored(candidate, input)
-    : { ...common(candidate), kind: 'retire', reason: 'branch-known' };
+  return pull(of, input);
 }
 
 /** A tree that a person had forgotten, and that would not be mirrored again: deselected, another instance's, or gone from the service. */
-function decideForgotten(
-  candidate: Candidate,
-  { missingPasses }: TargetRecord,
-  { approvals, listing }: PlanInput,
-): Action | null {
-  const { target, published, selected, moved, listed, duplicate } = candidate;
-  const isForgotten = isApproved(approvals, target, { subject: 'forgotten', digest: null });
-  if (!isForgotten || published === null || duplicate) return null;
+function forgotten(of: Case, { approvals, listing }: PlanInput): Action | null {
+  const { kind, published, selected, record } = of;
+  const isApprovedNow = isApproved(approvals, of.target, { subject: 'forgotten', digest: null });
+  if (!isApprovedNow || published === null || kind === 'duplicate') return null;
   const isComplete = listing.repositoriesComplete && listing.repositories.length > 0;
-  const isGone = missingPasses > 0 || (listed === null && isComplete);
-  if (selected && !moved && !isGone) return null;
-  const { path } = published;
-  return { ...common(candidate), path, moveFrom: null, kind: 'retire', reason: 'forgotten' };
+  const isGone = record.missingPasses > 0 || (kind === 'gone' && isComplete);
+  return !selected || kind === 'moved' || isGone ? retire(of, published, 'forgotten') : null;
 }
 
-/** A repository that the service no longer lists; only a complete answer counts. */
-function decideGone(candidate: Candidate, record: TargetRecord, input: PlanFacts): Action {
-  const { listing, policy } = input;
-  if (listing.repositories.length === 0) return hold(candidate, 'no-repositories-listed');
+function notSelected(of: Case): Action | null {
+  return of.selected ? null : hold(of, 'not-selected');
+}
+
+function manifestUnreadable(of: Case, { unreadable }: PlanInput): Action | null {
+  return unreadable.has(of.path) ? hold(of, 'manifest-unreadable') : null;
+}
+
+/** A repository that the service does not list, by an answer that proves nothing: only a complete one counts. */
+function unprovenGone(of: Case, { listing }: PlanInput): Action | null {
+  if (of.kind !== 'gone') return null;
+  if (listing.repositories.length === 0) return hold(of, 'no-repositories-listed');
   // One old answer that a cache gives again and again is no further answer that lacks it.
-  if (!listing.repositoriesComplete || listing.cached !== null) return hold(candidate, 'listing-incomplete');
-  const renamedAway = input.listedNames.has(candidate.repository.fullName);
-  if (!renamedAway && (candidate.rows?.all.length ?? 0) > 0)
-    return hold(candidate, 'listing-contradicts-itself');
-  if (isRestored(candidate.published, record, input.approvals)) return holdRestored(candidate, input);
-  if (record.missingPasses + 1 < policy.retireAfterPasses) {
-    return { ...hold(candidate, 'repository-missing'), missing: true };
+  if (!listing.repositoriesComplete || listing.cached !== null) return hold(of, 'listing-incomplete');
+  return of.isContradicted ? hold(of, 'listing-contradicts-itself') : null;
+}
+
+/** The branch `HEAD` of a repository of which a named branch is known, and not mirrored yet. */
+function superseded(of: Case, { listing }: PlanInput): Action | null {
+  const isWaiting = of.superseded === 'published' && !listing.repositoriesComplete;
+  return of.superseded === 'known' || isWaiting ? hold(of, 'superseded') : null;
+}
+
+/** A tree that is to leave the mirror. One that was restored stays until a person lets it go. */
+function leaving(of: Case, input: PlanInput): Action | null {
+  const { published, record } = of;
+  const { approvals, policy } = input;
+  const reason = reasonToLeave(of, input);
+  if (reason === null || published === null) return null;
+  if (isRestored(published, record, approvals)) {
+    const total = input.published.length;
+    return hold(of, 'restored', {
+      guarded: { subject: 'restored', deletions: 1, of: total, digest: null },
+    });
   }
-  return (
-    decideFailed(candidate, record, input) ?? {
-      ...common(candidate),
-      kind: 'retire',
-      reason: 'repository-gone',
-    }
-  );
+  if (reason === 'moved') {
+    const guarded = { subject: 'moved', deletions: 1, of: 1, digest: null } as const;
+    if (!isApproved(approvals, of.target, guarded)) return hold(of, 'not-selected', { guarded });
+  }
+  if (reason === 'repository-gone') {
+    if (record.missingPasses + 1 < policy.retireAfterPasses) return hold(of, 'repository-missing');
+    const failed = failedBefore(of, input);
+    if (failed !== null) return failed;
+  }
+  return retire(of, published, reason);
+}
+
+function reasonToLeave(of: Case, input: PlanInput): RetireReason | null {
+  switch (of.kind) {
+    case 'duplicate':
+      return 'duplicate';
+    case 'moved':
+      return 'moved';
+    case 'gone':
+      return 'repository-gone';
+    case 'listed':
+      if (of.superseded === 'published') return 'branch-known';
+      return isBranchGone(of, input) ? 'branch-gone' : null;
+  }
 }
 
 /**
- * A branch of which the service had no contents in all answers that it takes but the last one, for which the retirement itself asks.
+ * Whether the service had no contents of a branch in all answers that it takes but the last one, for which the retirement itself asks.
  * While the retirement is held, the contents are looked for from time to time: without a list of workbooks nothing else shows that the
  * branch is back.
  */
-function decideBranchGone(candidate: Candidate, record: TargetRecord, input: PlanInput): Action | null {
-  const { held, missingPasses } = record;
+function isBranchGone(of: Case, input: PlanInput): boolean {
+  const { held, missingPasses } = of.record;
   const { policy, approvals, nowMs } = input;
   const isLast = missingPasses > 0 && missingPasses + 1 >= policy.retireAfterPasses;
-  const isDue = isLast && whenAbsent(candidate, input) === 'count-as-missing';
-  if (!isDue) return null;
-  const isApprovedNow = isApproved(approvals, candidate.target, { subject: 'target', digest: null });
-  if (held !== null && nowMs >= held.nextLookAtMs && !isApprovedNow) return null;
-  if (isRestored(candidate.published, record, approvals)) return holdRestored(candidate, input);
-  // The tree of a renamed repository leaves from its present place; it need not move first.
-  const path = candidate.published?.path ?? candidate.path;
-  return { ...common(candidate), path, moveFrom: null, kind: 'retire', reason: 'branch-gone' };
+  if (!isLast || whenAbsent(of, input) !== 'count-as-missing') return false;
+  const isLookDue = held !== null && nowMs >= held.nextLookAtMs;
+  return !isLookDue || isApproved(approvals, of.target, { subject: 'target', digest: null });
 }
 
-/** On a disk of its own a tree that another instance mirrors stays until a person lets it go. */
-function decideMoved(candidate: Candidate, record: TargetRecord, input: PlanFacts): Action {
-  const { approvals } = input;
-  if (isRestored(candidate.published, record, approvals)) return holdRestored(candidate, input);
-  const guarded = { subject: 'moved', deletions: 1, of: 1, digest: null } as const;
-  return isApproved(approvals, candidate.target, guarded)
-    ? { ...common(candidate), moveFrom: null, kind: 'retire', reason: 'moved' }
-    : { ...hold(candidate, 'not-selected'), moveFrom: null, guarded };
+/** Whether a person brought a tree back from the history, the service has not had it since, and no one let it go again. */
+function isRestored(tree: Published, { target, verifiedAtMs }: TargetRecord, approvals: Approvals): boolean {
+  if (tree.restoredAtMs === null || (verifiedAtMs ?? 0) > tree.restoredAtMs) return false;
+  return !isApproved(approvals, target, { subject: 'restored', digest: null });
 }
 
-function holdRestored(candidate: Candidate, { published }: PlanInput): Action {
-  const guarded = { subject: 'restored', deletions: 1, of: published.length, digest: null } as const;
-  return { ...hold(candidate, 'restored'), guarded };
-}
-
-/** A new repository whose place is still taken by the tree of a gone one waits until that one's time has come. */
-function decideOccupied(candidate: Candidate, input: PlanFacts): Action | null {
-  const { occupant } = candidate;
-  // Its instance has it leave the mirror.
-  if (candidate.occupiedByOther) return { ...hold(candidate, 'path-occupied'), moveFrom: null };
-  if (occupant === null) return null;
-  const key = targetKey({ repositoryId: occupant.repository.id, branch: occupant.branch });
-  const record = input.records.get(key) ?? emptyRecord(candidate.target);
-  const { missingPasses } = record;
-  const isListed = input.listedIds.has(occupant.repository.id);
-  const isDue =
-    !isRestored(occupant, record, input.approvals) &&
-    !isListed &&
-    input.listing.repositoriesComplete &&
-    missingPasses + 1 >= input.policy.retireAfterPasses;
-  return !isDue ? { ...hold(candidate, 'path-occupied'), moveFrom: null } : null;
+/** A target with nothing to do. A row that tells nothing of itself may be about any workbook: then the list verifies none. */
+function unchanged(of: Case, input: PlanInput): Action | null {
+  if (pullReason(of, input) !== null) return null;
+  if (input.listing.unread.isAnywhere) return hold(of, 'row-unreadable');
+  return { ...subjectOf(of), kind: 'keep', reason: of.published === null ? 'absent' : 'unchanged' };
 }
 
 /** A version that would delete too many files is not downloaded again at every pass only to be held again. */
-function decideHeld(candidate: Candidate, { held }: TargetRecord, input: PlanInput): Action | null {
-  const { policy, approvals, nowMs } = input;
-  if (held?.subject !== 'files' || candidate.published?.treePresent !== true) return null;
-  const isSame = held.fingerprint === digestOf(candidate) && nowMs < held.nextLookAtMs;
-  if (!isSame || isApproved(approvals, candidate.target, held)) return null;
-  return exceedsLimit(policy.guard.files, held.deletions, held.of)
-    ? { ...hold(candidate, 'deletion-guard'), untilMs: held.nextLookAtMs }
-    : null;
+function deletionHeld(of: Case, { policy, approvals, nowMs }: PlanInput): Action | null {
+  const { held } = of.record;
+  if (held?.subject !== 'files' || of.published?.treePresent !== true) return null;
+  const isSame = held.fingerprint === of.fingerprint && nowMs < held.nextLookAtMs;
+  if (!isSame || isApproved(approvals, of.target, held)) return null;
+  if (!exceedsLimit(policy.guard.files, held.deletions, held.of)) return null;
+  return hold(of, 'deletion-guard', { untilMs: held.nextLookAtMs });
 }
 
 /** A target that failed before waits for its time, in quarantine also for another version or other settings, or for a person. */
-function decideFailed(candidate: Candidate, record: TargetRecord, input: PlanInput): Action | null {
-  const { failure } = record;
-  const isDue = failure === null || input.nowMs >= failure.nextAttemptAtMs;
-  if (isDue || input.urgent || input.retries.has(candidate.path)) return null;
+function failedBefore(of: Case, { nowMs, urgent, retries, policy }: PlanInput): Action | null {
+  const { failure } = of.record;
+  const isDue = failure === null || nowMs >= failure.nextAttemptAtMs;
+  if (isDue || urgent || retries.has(of.path)) return null;
   const untilMs = failure.nextAttemptAtMs;
-  if (failure.action !== 'quarantine') return { ...hold(candidate, 'backing-off'), untilMs };
-  const isSame =
-    failure.fingerprint === digestOf(candidate) && failure.verdictDigest === input.policy.verdictDigest;
-  return isSame ? { ...hold(candidate, 'quarantined'), untilMs } : null;
+  if (failure.action !== 'quarantine') return hold(of, 'backing-off', { untilMs });
+  const isSame = failure.fingerprint === of.fingerprint && failure.verdictDigest === policy.verdictDigest;
+  return isSame ? hold(of, 'quarantined', { untilMs }) : null;
 }
 
-function decidePull(candidate: Candidate, record: TargetRecord, input: PlanInput): Action {
-  const { published } = candidate;
-  const settled = candidate.rows?.isSettled(candidate.target.branch) ?? true;
-  if (published === null) return decideFirstPull(candidate, record, input, settled);
-  const reason = pullReason(candidate, published, record, input, settled);
-  if (reason === null) return keep(candidate, 'unchanged', input);
-  const isExaminationDue = isCheckDue(candidate.target, record, published, input);
-  const depth = isExaminationDue || record.drift?.needsRepair === true ? 'bytes' : 'facts';
-  const byWorkbook = depth === 'facts' ? answersByWorkbook(candidate, reason, input) : 'no';
-  return { ...pull(candidate, reason, input, settled), depth, byWorkbook };
+/** A new branch with which the service has not finished: its contents would soon be others. */
+function stillProcessing(of: Case, { policy, nowMs }: PlanInput): Action | null {
+  if (of.published !== null || of.isSettled) return null;
+  const untilMs = (of.record.processingSinceMs ?? nowMs) + policy.processingPatienceMs;
+  return nowMs < untilMs ? hold(of, 'service-processing', { untilMs }) : null;
 }
 
-function decideFirstPull(
-  candidate: Candidate,
-  record: TargetRecord,
-  input: PlanInput,
-  settled: boolean,
-): Action {
-  const { policy, nowMs } = input;
-  if (!settled) {
-    const untilMs = (record.processingSinceMs ?? nowMs) + policy.processingPatienceMs;
-    if (nowMs < untilMs) return { ...hold(candidate, 'service-processing'), untilMs };
-  }
-  const isAbsent =
-    record.absentSinceMs !== null && isListTrusted(candidate, input) && !hasRows(candidate) && !input.urgent;
-  if (isAbsent && nowMs < fullCheckDueMs(candidate.target, record.checkedAtMs ?? 0, policy.fullCheckMs)) {
-    return keep(candidate, 'absent', input);
-  }
-  return pull(candidate, 'never-mirrored', input, settled);
+function pull(of: Case, input: PlanInput): PullAction {
+  const reason = pullReason(of, input) ?? 'full-check';
+  const { published, record } = of;
+  const isThorough =
+    published !== null && (isExaminationDue(of, published, input) || record.drift?.needsRepair === true);
+  return {
+    ...subjectOf(of),
+    kind: 'pull',
+    reason,
+    whenAbsent: whenAbsent(of, input),
+    settled: of.isSettled,
+    depth: isThorough ? 'bytes' : 'facts',
+    byWorkbook: isThorough ? 'no' : answersByWorkbook(of, reason, input),
+  };
 }
 
-function pullReason(
-  candidate: Candidate,
-  published: Published,
-  record: TargetRecord,
-  input: PlanInput,
-  settled: boolean,
-): PullReason | null {
+/** Why the contents of a target are asked for; null where nothing says that they are others. */
+function pullReason(of: Case, input: PlanInput): PullReason | null {
+  const { published, record } = of;
+  if (published === null) return isKnownAbsent(of, input) ? null : 'never-mirrored';
   if (!published.treePresent) return 'tree-missing';
   if (record.drift?.needsRepair === true) return 'drift';
-  if (candidate.rows !== null && published.fingerprint !== digestOf(candidate)) return 'versions-changed';
+  if (input.listing.workbooks !== null && published.fingerprint !== of.fingerprint) return 'versions-changed';
   if (record.missingPasses > 0) return 'confirm-gone';
-  if (!published.settled && settled) return 'processing-finished';
-  if (!isListTrusted(candidate, input)) return 'no-version-list';
-  const isDue = [isCheckDue, isMissingDue].some((test) => test(candidate.target, record, published, input));
-  return isDue ? 'full-check' : null;
+  if (!published.settled && of.isSettled) return 'processing-finished';
+  if (!isListRead(of, input)) return 'no-version-list';
+  return isExaminationDue(of, published, input) || isMissingDue(of, published, input) ? 'full-check' : null;
+}
+
+/** Whether the service had no contents of a target when it was last asked for them, and nothing says that it has some now. */
+function isKnownAbsent(of: Case, input: PlanInput): boolean {
+  const { absentSinceMs, checkedAtMs } = of.record;
+  if (absentSinceMs === null || of.isNamed || input.urgent || !isListRead(of, input)) return false;
+  return input.nowMs < fullCheckDueMs(of.target, checkedAtMs ?? 0, input.policy.fullCheckMs);
 }
 
 /** Whether the list of workbooks tells of all that changed in a target's repository. */
-function isListTrusted({ rows, repository }: Candidate, { listing }: PlanInput): boolean {
-  return rows !== null && !listing.unread.repositories.has(repository.fullName);
-}
-
-function pull(candidate: Candidate, reason: PullReason, input: PlanInput, settled: boolean): PullAction {
-  return {
-    ...common(candidate),
-    kind: 'pull',
-    reason,
-    whenAbsent: whenAbsent(candidate, input),
-    settled,
-    conditional: candidate.published?.treePresent === true,
-    depth: 'facts',
-    byWorkbook: 'no',
-  };
+function isListRead({ repository }: Case, { listing }: PlanInput): boolean {
+  return listing.workbooks !== null && !listing.unread.repositories.has(repository.fullName);
 }
 
 /**
@@ -258,7 +236,7 @@ function pull(candidate: Candidate, reason: PullReason, input: PlanInput, settle
  * tells; a drag-and-drop repository may.
  */
 function answersByWorkbook(
-  { listed, published, target }: Candidate,
+  { repository, published, target }: Case,
   reason: PullReason,
   { listing, policy }: PlanInput,
 ): PullAction['byWorkbook'] {
@@ -272,50 +250,76 @@ function answersByWorkbook(
     target.branch !== HEAD_BRANCH;
   if (!isPlain || policy.content === 'all') return 'no';
   if (policy.content === 'workbooks') return 'yes';
-  return listed?.url === null ? 'in-trees-of-workbooks' : 'no';
+  return repository.url === null ? 'in-trees-of-workbooks' : 'no';
 }
 
 /** How an absence of contents is taken: a branch that a version names must be there. */
-function whenAbsent(candidate: Candidate, input: PlanInput): PullAction['whenAbsent'] {
-  if (hasRows(candidate) || candidate.configured?.required === true) return 'fail';
-  if (candidate.published === null) return 'accept';
-  if (candidate.target.branch === HEAD_BRANCH) return 'fail';
-  return candidate.rows === null || input.listing.workbooksComplete ? 'count-as-missing' : 'fail';
+function whenAbsent(of: Case, { listing }: PlanInput): PullAction['whenAbsent'] {
+  if (of.isNamed || of.isRequired) return 'fail';
+  if (of.published === null) return 'accept';
+  if (of.target.branch === HEAD_BRANCH) return 'fail';
+  return listing.workbooks === null || listing.workbooksComplete ? 'count-as-missing' : 'fail';
 }
 
-function hasRows(candidate: Candidate): boolean {
-  return candidate.rows?.branches.has(candidate.target.branch) === true;
+function hold(of: Case, reason: HoldReason, more?: Parameters<typeof holdOf>[2]): HoldAction {
+  return holdOf(subjectOf(of), reason, more);
 }
 
-/** A row that tells nothing of itself may be about any workbook: then the list verifies none. */
-function keep(candidate: Candidate, reason: KeepAction['reason'], { listing }: PlanInput): Action {
-  if (listing.unread.isAnywhere) return hold(candidate, 'row-unreadable');
-  return { ...common(candidate), kind: 'keep', reason };
+/** The retirement of a tree from its present place: that of a renamed repository need not move first. */
+function retire(of: Case, { path }: Published, reason: RetireReason): RetireAction {
+  return { ...subjectOf(of), path, moveFrom: null, kind: 'retire', reason };
 }
 
-function hold(candidate: Candidate, reason: HoldReason): HoldAction {
-  return { ...common(candidate), kind: 'hold', reason, untilMs: null, missing: false, guarded: null };
+function subjectOf(of: Case): ActionSubject {
+  const { kind, target, repository, path, published, fingerprint, selected } = of;
+  const isRenamed =
+    published !== null && (published.path !== path || published.repository.fullName !== repository.fullName);
+  const moveFrom = isRenamed && kind === 'listed' && selected ? published.path : null;
+  return { target, repository, path, published, fingerprint, moveFrom };
 }
 
-function common(candidate: Candidate): Omit<ActionOf<never, never>, 'kind' | 'reason'> {
-  const from = candidate.published?.path ?? candidate.path;
-  const renamed =
-    candidate.listed !== null &&
-    candidate.selected &&
-    candidate.published !== null &&
-    (from !== candidate.path || candidate.published.repository.fullName !== candidate.repository.fullName);
-  return {
-    target: candidate.target,
-    repository: candidate.repository,
-    path: candidate.path,
-    published: candidate.published,
-    fingerprint: digestOf(candidate),
-    moveFrom: renamed ? from : null,
-  };
+/** Holds the retirements of a pass when they are too many. */
+function guardRetirements(plan: readonly Action[], input: PlanInput): Action[] {
+  const due = plan.filter((action) => action.kind === 'retire' && RETIRE_REASONS[action.reason].isGuarded);
+  const mirrored = plan.filter(({ published, reason }) => published !== null && reason !== 'not-selected');
+  const held = holdTogether('target', due, mirrored.length, input);
+  return plan.map((action) => {
+    const guarded = held.get(action);
+    return guarded === undefined ? action : holdOf(action, 'deletion-guard', { guarded });
+  });
 }
 
-function digestOf({ rows, target, published }: Candidate): string | null {
-  return rows?.digest(target.branch, published?.borrowed) ?? null;
+/**
+ * The targets that the settings no longer select and that are mirrored all the same until a person says so: too many were deselected
+ * at once. For those the selection before stays in force. A target of which nothing is remembered was not mirrored before.
+ */
+function heldDeselections(
+  candidates: readonly Candidate[],
+  input: PlanInput,
+): ReadonlyMap<Candidate, HeldDeletion> {
+  const mirrored = candidates.filter(({ published, kind }) => published !== null && kind !== 'duplicate');
+  const deselected = mirrored.filter(({ target, selected }) => {
+    const last = input.records.get(targetKey(target))?.decisions[0];
+    return !selected && last !== undefined && last.reason !== 'not-selected';
+  });
+  const total = mirrored.filter(({ selected }) => selected).length + deselected.length;
+  return holdTogether('deselected', deselected, total, input);
+}
+
+/** Holds what is to take a place that the tree of another repository does not leave in this pass. */
+function waitForPlaces(plan: readonly Action[], { published, others }: PlanInput): Action[] {
+  const owners = new Map(published.map(({ path, repository }) => [path, repository.id]));
+  const placesOfOthers = new Set(others.map(({ path }) => path));
+  // Any other retirement is not certain yet, or is of a target that stays.
+  const leaving = plan.filter(({ reason }) => reason === 'repository-gone').map(({ path }) => path);
+  const free = new Set(leaving);
+  return plan.map((action) => {
+    const { kind, path, moveFrom, target } = action;
+    const takesPlace = kind === 'pull' || kind === 'keep' || moveFrom !== null;
+    const isOwn = (owners.get(path) ?? target.repositoryId) === target.repositoryId;
+    const isFree = (isOwn || free.has(path)) && !placesOfOthers.has(path);
+    return takesPlace && !isFree ? holdOf(action, 'path-occupied', { moveFrom: null }) : action;
+  });
 }
 
 /**
@@ -331,38 +335,32 @@ export function fullCheckDueMs(target: TargetId, checkedAtMs: number, fullCheckM
 }
 
 /**
- * Whether a tree is to be read whole again, and the contents compared with it. A pull of what changed in between is none of
- * that: it does not look at the bytes of the other files.
+ * Whether every byte of a tree is to be read again, and the contents compared with it. A pull of what changed in between does not look
+ * at the bytes of the other files.
  */
-function isCheckDue(
-  target: TargetId,
-  { examinedAtMs, checkedAtMs }: TargetRecord,
-  published: Published,
-  { nowMs, policy }: PlanInput,
-): boolean {
-  const { verifiedAtMs, comparedAtMs, publishedAtMs, restoredAtMs } = published;
+function isExaminationDue({ target, record }: Case, tree: Published, { nowMs, policy }: PlanInput): boolean {
   // A clock that was ahead wrote this manifest: the check writes it again.
-  if (isAhead(nowMs, verifiedAtMs, comparedAtMs, publishedAtMs, restoredAtMs)) return true;
-  const lastMs = examinedAtMs ?? Math.max(checkedAtMs ?? 0, comparedAtMs ?? verifiedAtMs);
+  if (isAhead(nowMs, tree.verifiedAtMs, tree.comparedAtMs, tree.publishedAtMs, tree.restoredAtMs))
+    return true;
+  const lastMs = record.examinedAtMs ?? lastComparedMs(record, tree);
   return nowMs >= fullCheckDueMs(target, lastMs, policy.fullCheckMs);
 }
 
-/** Contents that lack a listed workbook may have it again without a new version: they are looked at again after this, in milliseconds. */
+/** Whether contents that lacked a listed workbook are to be looked at again: they may have it without a new version. */
+function isMissingDue({ target, record }: Case, tree: Published, { nowMs, policy }: PlanInput): boolean {
+  if (tree.missing.length === 0) return false;
+  const periodMs = comparisonPeriodMs(tree, policy.fullCheckMs);
+  return nowMs >= fullCheckDueMs(target, lastComparedMs(record, tree), periodMs);
+}
+
+function lastComparedMs({ checkedAtMs }: TargetRecord, { comparedAtMs, verifiedAtMs }: Published): number {
+  return Math.max(checkedAtMs ?? 0, comparedAtMs ?? verifiedAtMs);
+}
+
+/** Contents that lack a listed workbook are looked at again after this, in milliseconds. */
 const MISSING_CHECK_MS = 60 * 60_000;
 
 /** The longest time between two comparisons of a tree with the whole contents, in milliseconds. */
 export function comparisonPeriodMs({ missing }: Pick<Published, 'missing'>, fullCheckMs: number): number {
   return missing.length === 0 ? fullCheckMs : Math.min(fullCheckMs, MISSING_CHECK_MS);
-}
-
-/** Whether contents that lacked a listed workbook are to be looked at again. */
-function isMissingDue(
-  target: TargetId,
-  { checkedAtMs }: TargetRecord,
-  published: Published,
-  { nowMs, policy }: PlanInput,
-): boolean {
-  if (published.missing.length === 0) return false;
-  const lastMs = Math.max(checkedAtMs ?? 0, published.comparedAtMs ?? published.verifiedAtMs);
-  return nowMs >= fullCheckDueMs(target, lastMs, comparisonPeriodMs(published, policy.fullCheckMs));
 }

@@ -1,5 +1,4 @@
 import { hash } from 'node:crypto';
-import { isDeepStrictEqual } from 'node:util';
 import { nameFault } from '../../lib/paths/file-name.ts';
 import { foldName } from '../../lib/paths/safe-path.ts';
 import { foldersWith, type Manifest, type ManifestWorkbook } from '../store/manifest.ts';
@@ -45,33 +44,9 @@ export interface Fingerprint {
   readonly borrowed: readonly string[];
 }
 
-/** The digest of nothing but the pairs given; their order and repetitions do not matter. */
-function digestOf(rows: readonly WorkbookRow[]): string {
-  const pairs = new Set(rows.map((row) => JSON.stringify([row.path, row.versionId])));
-  return hash(
-    'sha256',
-    [...pairs]
-      .sort()
-      .map((pair) => `${pair}\n`)
-      .join(''),
-  );
-}
-
-/** The rows that a branch borrows: those of other branches at some paths at which it has no rows of its own. */
-function borrowedRows(
-  rows: readonly WorkbookRow[],
-  branch: string,
-  own: readonly WorkbookRow[],
-  holds: (path: string) => boolean,
-): WorkbookRow[] {
-  const ownPaths = new Set(own.map((row) => row.path));
-  return rows.filter((row) => row.branch !== branch && !ownPaths.has(row.path) && holds(row.path));
-}
-
 /**
  * The fingerprint that a published tree has under a listing.
  * @param rows all rows of the target's repository
- * @param branch the target's branch
  * @param holds whether the target's tree holds a file at a workbook's path
  */
 export function fingerprintOfTree(
@@ -80,74 +55,60 @@ export function fingerprintOfTree(
   holds: (path: string) => boolean,
 ): Fingerprint {
   const own = rows.filter((row) => row.branch === branch);
-  const borrowed = borrowedRows(rows, branch, own, holds);
+  const ownPaths = new Set(own.map(({ path }) => path));
+  const others = rows.filter(({ path }) => !ownPaths.has(path) && holds(path));
   return {
-    digest: digestOf([...own, ...borrowed]),
-    borrowed: [...new Set(borrowed.map((row) => row.path))].sort(),
+    digest: digestOf([...own, ...others]),
+    borrowed: [...new Set(others.map(({ path }) => path))].sort(),
   };
+}
+
+/** The digest of nothing but the pairs given; their order and repetitions do not matter. */
+function digestOf(rows: readonly WorkbookRow[]): string {
+  const pairs = new Set(rows.map((row) => `${JSON.stringify([row.path, row.versionId])}\n`));
+  return hash('sha256', [...pairs].sort().join(''));
+}
+
+/** The rows of a repository, grouped once for all of its branches: there may be thousands. */
+export interface RepositoryRows {
+  readonly byBranch: ReadonlyMap<string, readonly WorkbookRow[]>;
+  readonly byPath: ReadonlyMap<string, readonly WorkbookRow[]>;
+}
+
+/** Groups the rows of a repository. */
+export function groupRows(rows: readonly WorkbookRow[]): RepositoryRows {
+  return {
+    byBranch: Map.groupBy(rows, ({ branch }) => branch),
+    byPath: Map.groupBy(rows, ({ path }) => path),
+  };
+}
+
+/** The digest of a target, counting the workbooks that its tree borrowed when it was published. */
+export function targetDigest(
+  { byBranch, byPath }: RepositoryRows,
+  branch: string,
+  borrowed: readonly string[] = [],
+): string {
+  const own = byBranch.get(branch) ?? [];
+  if (borrowed.length === 0) return digestOf(own);
+  const ownPaths = new Set(own.map(({ path }) => path));
+  const paths = borrowed.filter((path) => !ownPaths.has(path));
+  return digestOf([...own, ...paths.flatMap((path) => byPath.get(path) ?? [])]);
 }
 
 /** Values of a version's status that say that the service has finished with it, well or badly. */
 const FINISHED_STATUS =
   /^(?:success(?:ful|fully)?|succeeded|done|completed?|finished|fail(?:ed|ure)?|errors?|errored)$/i;
 
-/** The groups of a list's rows. A list that did not change has the very rows of the last poll, and with them its digests. */
-const groupsOf = new WeakMap<readonly WorkbookRow[], ReadonlyMap<string, RepositoryRows>>();
-
-/** Groups the rows of a listing by the full name of their repository. The same rows give the same groups. */
-export function rowsByRepository(rows: readonly WorkbookRow[]): ReadonlyMap<string, RepositoryRows> {
-  const known = groupsOf.get(rows);
-  if (known !== undefined) return known;
-  const byName = Map.groupBy(rows, (row) => row.repository);
-  const groups = new Map([...byName].map(([name, group]) => [name, new RepositoryRows(group)]));
-  groupsOf.set(rows, groups);
-  return groups;
-}
-
-/** The rows of a repository. The digests of its branches are computed once. */
-export class RepositoryRows {
-  readonly all: readonly WorkbookRow[];
-  readonly branches: ReadonlyMap<string, readonly WorkbookRow[]>;
-  readonly #digests = new Map<string, { readonly borrowed: readonly string[]; readonly digest: string }>();
-  #paths: ReadonlyMap<string, readonly WorkbookRow[]> | null = null;
-
-  constructor(rows: readonly WorkbookRow[]) {
-    this.all = rows;
-    this.branches = Map.groupBy(rows, (row) => row.branch);
-  }
-
-  /** The digest of a target, counting the workbooks that its tree borrowed when it was published. */
-  digest(branch: string, borrowed: readonly string[] = []): string {
-    const known = this.#digests.get(branch);
-    if (known !== undefined && isDeepStrictEqual(known.borrowed, borrowed)) return known.digest;
-    const own = this.#of(branch);
-    const digest = digestOf([...own, ...borrowedRows(this.#at(borrowed), branch, own, () => true)]);
-    this.#digests.set(branch, { borrowed, digest });
-    return digest;
-  }
-
-  /**
-   * Whether the service says that it has finished with every workbook of a branch. The specification names one status,
-   * `success`, and a counter (sections 2.3 and 2.4); an absent status counts as finished.
-   */
-  isSettled(branch: string): boolean {
-    return this.#of(branch).every(
-      ({ processing, versionStatus }) =>
-        processing === 0 && (versionStatus === null || FINISHED_STATUS.test(versionStatus)),
-    );
-  }
-
-  /** The rows at some paths. They are grouped once: a repository may have thousands of branches that borrow. */
-  #at(paths: readonly string[]): readonly WorkbookRow[] {
-    if (paths.length === 0) return [];
-    this.#paths ??= Map.groupBy(this.all, (row) => row.path);
-    const byPath = this.#paths;
-    return [...new Set(paths)].flatMap((path) => byPath.get(path) ?? []);
-  }
-
-  #of(branch: string): readonly WorkbookRow[] {
-    return this.branches.get(branch) ?? [];
-  }
+/**
+ * Whether the service says that it has finished with every workbook of a branch. The specification names one status,
+ * `success`, and a counter (sections 2.3 and 2.4); an absent status counts as finished.
+ */
+export function isSettled({ byBranch }: RepositoryRows, branch: string): boolean {
+  return (byBranch.get(branch) ?? []).every(
+    ({ processing, versionStatus }) =>
+      processing === 0 && (versionStatus === null || FINISHED_STATUS.test(versionStatus)),
+  );
 }
 
 /** Whether a row says that its workbook was deleted, so that the contents rightly lack it. */

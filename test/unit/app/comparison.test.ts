@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { planComparison } from '../../../src/app/comparison.ts';
-import type { PlanInput } from '../../../src/mirror/plan/input.ts';
+import type { PlanInput } from '../../../src/mirror/plan/actions.ts';
 import {
   listing,
   NOW_MS,
@@ -25,7 +25,7 @@ describe('what the service has of a target now', () => {
       const trees = [publishedUnder(ACCOUNTING, ROWS, { verifiedAtMs })];
       expect(planned({ published: trees })).toMatchObject({
         kind: 'as-listed',
-        action: { kind: 'pull', conditional: true, depth: 'facts', byWorkbook: 'no' },
+        action: { kind: 'pull', depth: 'facts', byWorkbook: 'no' },
       });
     }
   });

@@ -16,10 +16,7 @@ function result(outcome: Result['outcome'], action: Action | undefined = PULL): 
 
 function held(reason: HoldReason): Result {
   const { action } = result({ kind: 'held' });
-  return result(
-    { kind: 'held' },
-    { ...action, kind: 'hold', reason, untilMs: null, missing: false, guarded: null },
-  );
+  return result({ kind: 'held' }, { ...action, kind: 'hold', reason, untilMs: null, guarded: null });
 }
 
 function failed(code: Extract<Outcome, { kind: 'failed' }>['code']): Result {

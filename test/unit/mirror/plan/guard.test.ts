@@ -10,7 +10,7 @@ import {
   type HeldDeletion,
   heldFiles,
   holdTogether,
-  type DeletionFacts,
+  type GuardFacts,
 } from '../../../../src/mirror/plan/guard.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
 import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
@@ -126,14 +126,11 @@ describe('the targets of a pass', () => {
       ]),
     );
 
-  const held = (limit: string, fields: Partial<DeletionFacts> = {}): readonly unknown[] =>
-    holdTogether('target', due, {
-      total: 10,
-      limit: parseDeletionLimit(limit),
-      approvals: new Map(),
-      records: new Map(),
-      ...fields,
-    });
+  const held = (limit: string, fields: Partial<GuardFacts> = {}): readonly unknown[] => {
+    const policy = { guard: { targets: parseDeletionLimit(limit) } };
+    const facts = { policy, approvals: new Map(), records: new Map(), ...fields };
+    return [...holdTogether('target', due, 10, facts).keys()];
+  };
 
   it('are held all together when they are too many', () => {
     expect(held('1')).toEqual(due);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { fingerprintOfTree } from '../../../../src/mirror/plan/workbooks.ts';
 import type { Action } from '../../../../src/mirror/plan/actions.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
-import type { PlanInput } from '../../../../src/mirror/plan/input.ts';
+import type { PlanInput } from '../../../../src/mirror/plan/actions.ts';
 import {
   type Published,
   emptyRecord,
@@ -148,7 +148,8 @@ function applied(world: World, plan: readonly Action[], polled: Listing): World 
   }
   for (const action of plan) {
     if (action.kind === 'keep') remember(action, { kind: 'kept' });
-    if (action.kind === 'hold') remember(action, { kind: action.missing ? 'missing' : 'held' });
+    if (action.kind === 'hold')
+      remember(action, { kind: action.reason === 'repository-missing' ? 'missing' : 'held' });
     if (action.kind !== 'pull') continue;
     trees.set(action.path, pulledTree(action, polled, world.nowMs));
     remember(action, pulledOutcome(1, world.nowMs));
@@ -190,8 +191,8 @@ describe('whatever the service answers, a plan', () => {
   it('retires no repository, and counts none as missing, by an empty or incomplete list', () => {
     holdsAlways((plan, { listing: polled }) => {
       if (polled.repositories.length > 0 && polled.repositoriesComplete) return;
-      const against = plan.filter(
-        (action) => action.reason === 'repository-gone' || (action.kind === 'hold' && action.missing),
+      const against = plan.filter((action) =>
+        ['repository-gone', 'repository-missing'].includes(action.reason),
       );
       expect(against).toEqual([]);
     });

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { fingerprintOfTree } from '../../../../src/mirror/plan/workbooks.ts';
 import type { Action } from '../../../../src/mirror/plan/actions.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
-import type { PlanInput } from '../../../../src/mirror/plan/input.ts';
+import type { PlanInput } from '../../../../src/mirror/plan/actions.ts';
 import {
   type Published,
   emptyRecord,
@@ -247,7 +247,8 @@ class Execution {
     for (const action of plan) this.move(action);
     for (const action of plan) {
       if (action.kind === 'keep') this.remember(action, { kind: 'kept' });
-      if (action.kind === 'hold') this.remember(action, { kind: action.missing ? 'missing' : 'held' });
+      if (action.kind === 'hold')
+        this.remember(action, { kind: action.reason === 'repository-missing' ? 'missing' : 'held' });
     }
     for (const action of plan) if (action.kind === 'pull') this.remember(action, this.pull(action));
     for (const action of plan) if (action.kind === 'retire') this.retire(action);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Action } from '../../../../src/mirror/plan/actions.ts';
 import { fullCheckDueMs } from '../../../../src/mirror/plan/plan.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
-import type { PlanInput } from '../../../../src/mirror/plan/input.ts';
+import type { PlanInput } from '../../../../src/mirror/plan/actions.ts';
 import { HEAD_BRANCH, type Listing } from '../../../../src/mirror/upstream/listing.ts';
 import {
   allBut,
@@ -200,7 +200,7 @@ describe('a plan for one target', () => {
 
   it('holds a new branch until the service has had its time, counted from when it was first seen', () => {
     const unrecovered = listing({ workbooks: [row({ processing: 1 })] });
-    expect(only({ listing: unrecovered })).toMatchObject({ untilMs: NOW_MS + HOUR_MS, missing: false });
+    expect(only({ listing: unrecovered })).toMatchObject({ untilMs: NOW_MS + HOUR_MS });
     const records = recordMap(record({ processingSinceMs: NOW_MS - 10 * MINUTE_MS }));
     expect(only({ listing: unrecovered, records })).toMatchObject({ untilMs: NOW_MS + 50 * MINUTE_MS });
   });
@@ -220,15 +220,6 @@ describe('a plan for one target', () => {
     const records = recordMap(record({ processingSinceMs: 0 }));
     expect(only({ listing: listing({ workbooks: [row({ processing: 1 })] }), records })).toMatchObject({
       settled: false,
-    });
-  });
-
-  it('asks conditionally only where a tree stands', () => {
-    const changed = listing({ workbooks: [row({ versionId: 'v2' })] });
-    expect(only({ listing: changed, published: [TREE] })).toMatchObject({ conditional: true });
-    expect(only({ listing: changed })).toMatchObject({ conditional: false });
-    expect(only(mirrored({ published: [{ ...TREE, treePresent: false }] }))).toMatchObject({
-      conditional: false,
     });
   });
 
@@ -346,7 +337,7 @@ describe('a target that failed', () => {
   ])('%s', (_what, fields, start) => {
     const action = only(fields);
     expect(`${action.kind} ${action.reason}`).toBe(start);
-    if (action.kind === 'hold') expect(action).toMatchObject({ untilMs: later, missing: false });
+    if (action.kind === 'hold') expect(action).toMatchObject({ untilMs: later });
   });
 
   it('stays in quarantine without a list of workbooks', () => {
@@ -373,14 +364,12 @@ describe('a repository that the service does not list', () => {
     makePlan(planInput(fields)).find(({ target: { repositoryId } }) => repositoryId === REPOSITORY.id);
 
   it.each([
-    [0, 'hold', 'repository-missing', true],
-    [1, 'hold', 'repository-missing', true],
-    [2, 'retire', 'repository-gone', undefined],
-    [7, 'retire', 'repository-gone', undefined],
-  ])('after %i complete answers without it: %s', (passes, kind, reason, missing) => {
-    const action = ofTree(missed(passes));
-    expect(action).toMatchObject({ kind, reason });
-    expect(action?.kind === 'hold' ? action.missing : undefined).toBe(missing);
+    [0, 'hold', 'repository-missing'],
+    [1, 'hold', 'repository-missing'],
+    [2, 'retire', 'repository-gone'],
+    [7, 'retire', 'repository-gone'],
+  ])('after %i complete answers without it: %s', (passes, kind, reason) => {
+    expect(ofTree(missed(passes))).toMatchObject({ kind, reason });
   });
 
   it.each<[string, Partial<Listing>, string]>([
@@ -394,7 +383,7 @@ describe('a repository that the service does not list', () => {
     ['the list of workbooks still names it', { workbooks: ROWS }, 'listing-contradicts-itself'],
   ])('is neither counted nor retired when %s', (_when, fields, reason) => {
     const action = ofTree({ ...missed(9), listing: { ...GONE, ...fields } });
-    expect(action).toMatchObject({ kind: 'hold', reason, missing: false });
+    expect(action).toMatchObject({ kind: 'hold', reason });
   });
 
   it('is retired without a list of workbooks too', () => {
@@ -545,7 +534,7 @@ describe('HEAD', () => {
     ]);
   });
 
-  it('moves and then makes way in a repository that was renamed meanwhile', () => {
+  it('makes way from its present place in a repository that was renamed meanwhile', () => {
     const renamed = repository({ id: REPOSITORY.id, fullName: 'Finance' });
     const rows = [row({ repository: 'Finance' })];
     const plan = makePlan(
@@ -555,8 +544,8 @@ describe('HEAD', () => {
       }),
     );
     expect(plan.find(({ kind }) => kind === 'retire')).toMatchObject({
-      path: 'Finance/HEAD',
-      moveFrom: 'Accounting/HEAD',
+      path: 'Accounting/HEAD',
+      moveFrom: null,
     });
   });
 

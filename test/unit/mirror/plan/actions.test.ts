@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Action, HoldAction, PullAction, HoldReason } from '../../../../src/mirror/plan/actions.ts';
-import { keepRunningPulls } from '../../../../src/mirror/plan/held-actions.ts';
+import { keepRunningPulls } from '../../../../src/mirror/plan/actions.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
 import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
 import { listing, planInput, published, repository, row } from '../../../support/builders.ts';
@@ -31,7 +31,6 @@ function held(reason: HoldReason, fields: Partial<HoldAction> = {}): Action {
     kind: 'hold',
     reason,
     untilMs: null,
-    missing: false,
     guarded: null,
     ...fields,
   };
@@ -62,10 +61,10 @@ describe('a pull that goes on', () => {
         'listing-contradicts-itself',
       ] as const
     ).map((reason): [string, Action] => [`would hold it: ${reason}`, held(reason)]),
-    ['would count it as missing', held('repository-missing', { missing: true })],
+    ['would count it as missing', held('repository-missing')],
     ['holds an earlier deletion of files', held('deletion-guard')],
   ])('has its target left alone where the plan %s', (_what, action) => {
-    const [other, left, ...none] = keepRunningPulls([action, OTHER], CARRIED, LISTING);
+    const [left, other, ...none] = keepRunningPulls([action, OTHER], CARRIED, LISTING);
     expect([other, none]).toEqual([OTHER, []]);
     expect(left).toMatchObject({
       kind: 'hold',
@@ -73,7 +72,6 @@ describe('a pull that goes on', () => {
       target: PULL.target,
       path: PULL.path,
       moveFrom: null,
-      missing: false,
       guarded: null,
     });
   });
@@ -101,9 +99,9 @@ describe('a pull that goes on', () => {
     expect(reasons([OTHER], { repositories: [] })).toEqual(['unchanged', 'still-pulling']);
   });
 
-  it('keeps the second tree of its target where it is', () => {
+  it('leaves the decision about a second tree of its target as it is', () => {
     const duplicate: Action = { ...PULL, kind: 'retire', reason: 'duplicate', path: 'Copy/main' };
-    expect(reasons([duplicate, PULL, OTHER])).toEqual(['unchanged', 'still-pulling']);
+    expect(reasons([duplicate, PULL, OTHER])).toEqual(['duplicate', 'still-pulling', 'unchanged']);
     expect(reasons([duplicate, OTHER])).toEqual(['duplicate', 'unchanged']);
   });
 
