@@ -116,21 +116,8 @@ async function record(
 ): Promise<void> {
   const nowMs = context.now();
   const steps = ends.map(({ result: { action, outcome }, before, tree }) => {
-    const { kind, reason } = action;
-    const repository = repositoryOf(action.path);
-    const step = {
-      repository,
-      kind,
-      reason,
-      outcome,
-      publishedAtMs: action.published?.publishedAtMs ?? null,
-      tree,
-      listedAtMs,
-      nowMs,
-      random: context.random(),
-      verdictDigest: policy.verdictDigest,
-      deselection: action.deselection,
-    };
+    const { verdictDigest } = policy;
+    const step = { action, outcome, tree, listedAtMs, nowMs, random: context.random(), verdictDigest };
     return { action, outcome, before, after: nextRecord(before, step, policy.retry) };
   });
   for (const step of steps) step.after = await withFiles(context.store, step.action, step.after);

@@ -1,69 +1,25 @@
 import { counted } from '../../lib/text/humanize.ts';
-import { backOffDelayMs } from '../../lib/time/back-off.ts';
+import { backOffDelayMs, type BackOffPolicy } from '../../lib/time/back-off.ts';
+import { type ActionSubject, holdRule } from './actions.ts';
 import type { HeldDeletion } from './guard.ts';
-import { holdRule } from './actions.ts';
 import {
   aboutTree,
   type Decision,
   type Failure,
   type Held,
   type Outcome,
-  type RetryPolicy,
-  type TargetRecord,
   type RememberedTree,
+  type TargetRecord,
 } from './record.ts';
-
-const MAX_DECISIONS = 20;
-
-function withDecision(
-  decisions: readonly Decision[],
-  kind: string,
-  reason: string,
-  result: string,
-  nowMs: number,
-): readonly Decision[] {
-  const [last, ...older] = decisions;
-  if (last !== undefined && last.kind === kind && last.reason === reason && last.result === result) {
-    return last.firstAtMs <= nowMs ? decisions : [{ ...last, firstAtMs: nowMs }, ...older];
-  }
-  return [{ kind, reason, result, firstAtMs: nowMs }, ...decisions].slice(0, MAX_DECISIONS);
-}
-
-function nextFailure(
-  previous: Failure | null,
-  outcome: Extract<Outcome, { kind: 'failed' }>,
-  policy: RetryPolicy,
-  { nowMs, random, verdictDigest }: RecordStep,
-): Failure {
-  const attempts = (previous?.attempts ?? 0) + 1;
-  const delayMs =
-    outcome.action === 'retry'
-      ? backOffDelayMs(policy.backOff, attempts, random, outcome.retryAfterMs)
-      : Math.max(policy.slowRetryMs, outcome.retryAfterMs);
-  return {
-    code: outcome.code,
-    action: outcome.action,
-    message: outcome.message,
-    hint: outcome.hint,
-    sinceMs: previous?.sinceMs ?? nowMs,
-    lastAtMs: nowMs,
-    attempts,
-    nextAttemptAtMs: nowMs + delayMs,
-    fingerprint: outcome.fingerprint,
-    verdictDigest,
-  };
-}
 
 /** An action that was carried out, and the facts of its time. */
 export interface RecordStep {
-  /** The repository's path below `mirror/`. */
-  readonly repository: string;
-  readonly kind: string;
-  readonly reason: string;
+  readonly action: Pick<ActionSubject, 'path' | 'published' | 'deselection'> & {
+    readonly kind: string;
+    readonly reason: string;
+  };
   readonly outcome: Outcome;
-  /** `publishedAtMs` of the tree that stood there when the action was decided on; null where none did. */
-  readonly publishedAtMs: number | null;
-  /** The summary of the tree then; null where there was none. */
+  /** The summary of the tree when the action was decided on; null where there was none. */
   readonly tree: RememberedTree | null;
   /** When the listing was taken that the action was decided on, in milliseconds since the epoch. */
   readonly listedAtMs: number;
@@ -72,148 +28,183 @@ export interface RecordStep {
   readonly random: number;
   /** See `PlanPolicy.verdictDigest`. */
   readonly verdictDigest: string;
-  /** See `Action.deselection`. */
-  readonly deselection: HeldDeletion | undefined;
+}
+
+/** The times after which failed and absent targets are tried again. */
+export interface RetryPolicy {
+  readonly backOff: BackOffPolicy;
+  /** A quarantined or stalled target is looked at again after this, in milliseconds. */
+  readonly slowRetryMs: number;
 }
 
 /** The record after an action: a pure function of the one before it and of what happened. */
 export function nextRecord(before: TargetRecord, step: RecordStep, policy: RetryPolicy): TargetRecord {
-  const after = afterOutcome(before, step, policy);
-  const { deselection, nowMs } = step;
-  const isOther = after.held !== null && after.held.subject !== 'deselected';
+  const { deselection, published, path } = step.action;
+  const record = {
+    ...aboutTree(before, published?.publishedAtMs ?? null),
+    repository: path.slice(0, path.lastIndexOf('/')),
+    tree: step.tree,
+    decisions: nextDecisions(before.decisions, step),
+  };
+  const after = afterOutcome(record, step, policy);
   // Another matter that waits for a person is reported first.
-  if (isOther) return after;
-  const held = deselection === undefined ? null : heldSince(before.held, deselection, null, nowMs, policy);
+  if (after.held !== null && after.held.subject !== 'deselected') return after;
+  const held =
+    deselection === undefined ? null : nextHeld(before.held, deselection, null, step.nowMs, policy);
   return { ...after, held };
 }
 
-/** The kind of decision that an action turned out to be: a pull, or a retirement, may find a deletion that is held. */
-function kindOf({ kind, outcome }: RecordStep): string {
-  return outcome.kind === 'guarded' ? 'hold' : kind;
+function afterOutcome(record: TargetRecord, step: RecordStep, policy: RetryPolicy): TargetRecord {
+  const { action, outcome, nowMs } = step;
+  switch (outcome.kind) {
+    case 'held': {
+      const isProcessing = action.reason === 'service-processing';
+      return {
+        ...record,
+        missingPasses: holdRule(action.reason).isNoEvidence === true ? record.missingPasses : 0,
+        processingSinceMs: record.processingSinceMs ?? (isProcessing ? nowMs : null),
+      };
+    }
+    case 'guarded':
+    case 'missing':
+      return leavingLater(record, outcome, nowMs, policy);
+    case 'failed':
+      return {
+        ...record,
+        missingPasses: 0,
+        // Any other failure is no answer: it says nothing about the contents.
+        doubt: outcome.doubt ?? record.doubt,
+        failure: nextFailure(record.failure, outcome, step, policy),
+      };
+    default:
+      return foundRight(record, step, outcome);
+  }
 }
 
-function afterOutcome(before: TargetRecord, step: RecordStep, policy: RetryPolicy): TargetRecord {
-  const { repository, tree } = step;
-  const record = { ...aboutTree(before, step.publishedAtMs), repository, tree };
-  const { outcome, listedAtMs, nowMs } = step;
-  const decisions = withDecision(record.decisions, kindOf(step), step.reason, describe(outcome), nowMs);
-  const seen = {
+/** Subjects of held deletions of which the target is gone: it stays so, that an approval need not wait for further answers. */
+const GONE: ReadonlySet<string> = new Set<HeldDeletion['subject']>(['target', 'restored', 'deselected']);
+
+/** The record of a target that is to leave the mirror, once enough answers lack it or a person lets it go. */
+function leavingLater(
+  record: TargetRecord,
+  outcome: Extract<Outcome, { kind: 'guarded' | 'missing' }>,
+  nowMs: number,
+  policy: RetryPolicy,
+): TargetRecord {
+  const missingPasses = record.missingPasses + 1;
+  const { held } = record;
+  if (outcome.kind === 'guarded') {
+    const isGone = GONE.has(outcome.held.subject);
+    const next = nextHeld(held, outcome.held, outcome.fingerprint, nowMs, policy);
+    return { ...record, failure: null, missingPasses: isGone ? missingPasses : 0, held: next };
+  }
+  // A retirement that is held stays held, and the next look is due later.
+  const isHeldWhole = held?.subject === 'target' || held?.subject === 'restored';
+  const next = isHeldWhole ? { ...held, nextLookAtMs: nowMs + policy.slowRetryMs } : null;
+  return { ...record, failure: null, missingPasses, held: next };
+}
+
+/** The record of a target that is as the service has it: nothing that was wrong before counts. */
+function foundRight(
+  record: TargetRecord,
+  { action, listedAtMs, nowMs }: RecordStep,
+  outcome: Extract<Outcome, { kind: 'kept' | 'pulled' | 'absent' | 'retired' }>,
+): TargetRecord {
+  const right = {
     ...record,
-    decisions,
+    verifiedAtMs: listedAtMs,
     missingPasses: 0,
     processingSinceMs: null,
     absentSinceMs: null,
+    failure: null,
     doubt: null,
     held: null,
   };
   switch (outcome.kind) {
     case 'kept':
-      return {
-        ...seen,
-        verifiedAtMs: listedAtMs,
-        failure: null,
-        absentSinceMs: step.reason === 'absent' ? record.absentSinceMs : null,
-      };
+      return { ...right, absentSinceMs: action.reason === 'absent' ? record.absentSinceMs : null };
+    case 'absent':
+      return { ...right, checkedAtMs: nowMs, absentSinceMs: record.absentSinceMs ?? nowMs };
+    case 'retired':
+      return { ...right, verifiedAtMs: record.verifiedAtMs, tree: null };
     case 'pulled': {
       const verifiedAtMs = Math.min(listedAtMs, outcome.asOfMs ?? listedAtMs);
       return {
-        ...seen,
+        ...right,
         verifiedAtMs,
         checkedAtMs: outcome.isWhole ? verifiedAtMs : record.checkedAtMs,
         examinedAtMs: outcome.isExamined ? nowMs : record.examinedAtMs,
         publishedAtMs: outcome.publishedAtMs,
-        tree: outcome.tree ?? tree,
-        failure: null,
+        tree: outcome.tree ?? record.tree,
       };
     }
-    case 'held':
-      return heldRecord({ ...record, decisions }, step);
-    case 'guarded':
-      return guardedRecord({ ...record, decisions }, outcome, nowMs, policy);
-    case 'missing':
-      return missingRecord({ ...record, decisions }, nowMs, policy);
-    case 'absent':
-      return {
-        ...seen,
-        verifiedAtMs: listedAtMs,
-        checkedAtMs: nowMs,
-        failure: null,
-        absentSinceMs: record.absentSinceMs ?? nowMs,
-      };
-    case 'retired':
-      return { ...seen, tree: null, failure: null };
-    case 'failed':
-      return failedRecord({ ...record, decisions }, outcome, policy, step);
   }
 }
 
-function failedRecord(
-  record: TargetRecord,
-  outcome: Extract<Outcome, { kind: 'failed' }>,
-  policy: RetryPolicy,
-  step: RecordStep,
-): TargetRecord {
+function nextFailure(
+  before: Failure | null,
+  { code, action, message, hint, retryAfterMs, fingerprint }: Extract<Outcome, { kind: 'failed' }>,
+  { nowMs, random, verdictDigest }: RecordStep,
+  { backOff, slowRetryMs }: RetryPolicy,
+): Failure {
+  const attempts = (before?.attempts ?? 0) + 1;
+  const delayMs =
+    action === 'retry'
+      ? backOffDelayMs(backOff, attempts, random, retryAfterMs)
+      : Math.max(slowRetryMs, retryAfterMs);
   return {
-    ...record,
-    missingPasses: 0,
-    // Any other failure is no answer: it says nothing about the contents.
-    doubt: outcome.doubt ?? record.doubt,
-    failure: nextFailure(record.failure, outcome, policy, step),
-  };
-}
-
-/** One more answer without the target. A retirement that is held stays held, and the next look is due later. */
-function missingRecord(record: TargetRecord, nowMs: number, policy: RetryPolicy): TargetRecord {
-  const { held, missingPasses } = record;
-  const isHeldWhole = held?.subject === 'target' || held?.subject === 'restored';
-  const heldOn = isHeldWhole ? { ...held, nextLookAtMs: nowMs + policy.slowRetryMs } : null;
-  return { ...record, missingPasses: missingPasses + 1, failure: null, held: heldOn };
-}
-
-/** A target that is gone stays so while it is held, so that an approval need not wait for further answers. */
-function guardedRecord(
-  record: TargetRecord,
-  { held, fingerprint }: Extract<Outcome, { kind: 'guarded' }>,
-  nowMs: number,
-  policy: RetryPolicy,
-): TargetRecord {
-  return {
-    ...record,
-    failure: null,
-    missingPasses: held.subject === 'files' || held.subject === 'moved' ? 0 : record.missingPasses + 1,
-    held: heldSince(record.held, held, fingerprint, nowMs, policy),
+    code,
+    action,
+    message,
+    hint,
+    sinceMs: before?.sinceMs ?? nowMs,
+    lastAtMs: nowMs,
+    attempts,
+    nextAttemptAtMs: nowMs + delayMs,
+    fingerprint,
+    verdictDigest,
   };
 }
 
 /** The hold that waits for a person's word, since when, and with the most deletions that there ever were. */
-function heldSince(
+function nextHeld(
   before: Held | null,
   held: HeldDeletion,
   fingerprint: string | null,
   nowMs: number,
-  policy: RetryPolicy,
+  { slowRetryMs }: RetryPolicy,
 ): Held {
   const isSame = before?.subject === held.subject && before.digest === held.digest;
+  const same = isSame ? before : null;
+  const most = same !== null && same.deletions > held.deletions ? same : held;
   return {
     ...held,
-    ...(isSame && before.deletions > held.deletions ? { deletions: before.deletions, of: before.of } : {}),
+    deletions: most.deletions,
+    of: most.of,
     fingerprint,
-    sinceMs: isSame ? before.sinceMs : nowMs,
-    nextLookAtMs: isSame && before.nextLookAtMs > nowMs ? before.nextLookAtMs : nowMs + policy.slowRetryMs,
-    first: held.first ?? (isSame ? before.first : []),
+    sinceMs: same?.sinceMs ?? nowMs,
+    nextLookAtMs: same !== null && same.nextLookAtMs > nowMs ? same.nextLookAtMs : nowMs + slowRetryMs,
+    first: held.first ?? same?.first ?? [],
   };
 }
 
-function heldRecord(record: TargetRecord, { reason, nowMs }: RecordStep): TargetRecord {
-  return {
-    ...record,
-    missingPasses: holdRule(reason).isNoEvidence === true ? record.missingPasses : 0,
-    processingSinceMs:
-      reason === 'service-processing' ? (record.processingSinceMs ?? nowMs) : record.processingSinceMs,
-  };
+/** So many decisions are remembered. */
+const MAX_DECISIONS = 20;
+
+function nextDecisions(
+  decisions: readonly Decision[],
+  { action: { kind, reason }, outcome, nowMs }: RecordStep,
+): readonly Decision[] {
+  const [last, ...older] = decisions;
+  // A pull, or a retirement, may find a deletion that is held.
+  const decision = { kind: outcome.kind === 'guarded' ? 'hold' : kind, reason, result: resultOf(outcome) };
+  const isSame =
+    last?.kind === decision.kind && last.reason === decision.reason && last.result === decision.result;
+  if (!isSame) return [{ ...decision, firstAtMs: nowMs }, ...decisions].slice(0, MAX_DECISIONS);
+  return last.firstAtMs <= nowMs ? decisions : [{ ...last, firstAtMs: nowMs }, ...older];
 }
 
-function describe(outcome: Outcome): string {
+function resultOf(outcome: Outcome): string {
   if (outcome.kind === 'failed') return outcome.code;
   if (outcome.kind === 'guarded') {
     const { deletions, of, subject } = outcome.held;

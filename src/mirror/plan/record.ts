@@ -1,7 +1,6 @@
 import { crc32 } from 'node:zlib';
 import type { Repository, TargetId } from '../upstream/listing.ts';
 import { isAhead } from '../../lib/time/wrong-clock.ts';
-import type { BackOffPolicy } from '../../lib/time/back-off.ts';
 import type { ErrorAction, ErrorCode } from '../../lib/errors/errors.ts';
 import type { Doubt } from './contradictions.ts';
 import type { HeldDeletion } from './guard.ts';
@@ -225,57 +224,36 @@ export type Outcome =
       readonly doubt?: Doubt;
     };
 
-/** How failed and absent targets are tried again. */
-export interface RetryPolicy {
-  readonly backOff: BackOffPolicy;
-  /** A quarantined or stalled target is looked at again after this, in milliseconds. */
-  readonly slowRetryMs: number;
-}
-
 /** A record without the times that speak of another tree than the one that stands there. */
 export function aboutTree(record: TargetRecord, publishedAtMs: number | null): TargetRecord {
   if (publishedAtMs === null || record.publishedAtMs === publishedAtMs) return record;
   return { ...record, publishedAtMs, verifiedAtMs: null, checkedAtMs: null, examinedAtMs: null };
 }
 
-/** Records as {@link upToNow} gives them; the same map where no time lies in the future. */
+/**
+ * Records without times that lie in the future, as a clock that was ahead left them: of a record that has any, no time proves
+ * anything. What waits for a person goes on waiting, from now on.
+ * @param nowMs milliseconds since the epoch
+ */
 export function recordsUpToNow(
   records: ReadonlyMap<string, TargetRecord>,
   nowMs: number,
 ): ReadonlyMap<string, TargetRecord> {
-  const ahead = [...records].flatMap(([key, record]): [string, TargetRecord][] => {
-    const without = upToNow(record, nowMs);
-    return without === record ? [] : [[key, without]];
-  });
-  return ahead.length === 0 ? records : new Map([...records, ...ahead]);
+  return new Map([...records].map(([key, record]) => [key, upToNow(record, nowMs)]));
 }
 
-/**
- * A record without times that lie in the future, as a clock that was ahead left them: verified or compared then counts as never, and
- * what has gone on since then has gone on since now.
- * @param nowMs milliseconds since the epoch
- */
 function upToNow(record: TargetRecord, nowMs: number): TargetRecord {
   const { verifiedAtMs, checkedAtMs, examinedAtMs, processingSinceMs, absentSinceMs, failure, held } = record;
   const since = [processingSinceMs, absentSinceMs, failure?.lastAtMs ?? null, held?.sinceMs ?? null];
   if (!isAhead(nowMs, verifiedAtMs, checkedAtMs, examinedAtMs, ...since)) return record;
-  const unlessAhead = (timeMs: number | null): number | null => (isAhead(nowMs, timeMs) ? null : timeMs);
-  const atMost = (timeMs: number): number => Math.min(timeMs, nowMs);
-  const wasAhead = isAhead(nowMs, failure?.lastAtMs ?? null);
   return {
     ...record,
-    verifiedAtMs: unlessAhead(verifiedAtMs),
-    checkedAtMs: unlessAhead(checkedAtMs),
-    examinedAtMs: unlessAhead(examinedAtMs),
-    processingSinceMs: processingSinceMs === null ? null : atMost(processingSinceMs),
-    absentSinceMs: absentSinceMs === null ? null : atMost(absentSinceMs),
-    failure:
-      failure === null || !wasAhead
-        ? failure
-        : { ...failure, sinceMs: atMost(failure.sinceMs), lastAtMs: nowMs, nextAttemptAtMs: nowMs },
-    held:
-      held === null || !isAhead(nowMs, held.sinceMs)
-        ? held
-        : { ...held, sinceMs: nowMs, nextLookAtMs: nowMs },
+    verifiedAtMs: null,
+    checkedAtMs: null,
+    examinedAtMs: null,
+    processingSinceMs: null,
+    absentSinceMs: null,
+    failure: null,
+    held: held === null ? null : { ...held, sinceMs: nowMs, nextLookAtMs: nowMs },
   };
 }

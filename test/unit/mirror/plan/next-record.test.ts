@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 
 import { backOffDelayMs, retryAfterMs } from '../../../../src/lib/time/back-off.ts';
 import { nextRecord, type RecordStep } from '../../../../src/mirror/plan/next-record.ts';
-import { emptyRecord, type Outcome, type TargetRecord } from '../../../../src/mirror/plan/record.ts';
+import type { Outcome, TargetRecord } from '../../../../src/mirror/plan/record.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
 import {
   failure,
@@ -18,7 +18,6 @@ import {
   recordMap,
   repository,
   row,
-  target,
   pulledOutcome,
 } from '../../../support/builders.ts';
 
@@ -34,20 +33,26 @@ const FAILED: Extract<Outcome, { kind: 'failed' }> = {
   fingerprint: 'digest',
 };
 
-function after(before: TargetRecord, outcome: Outcome, fields: Partial<RecordStep> = {}): TargetRecord {
+/** The fields of a step that tests vary. */
+type StepFields = Partial<Omit<RecordStep, 'action'>> & {
+  readonly kind?: string;
+  readonly reason?: string;
+  readonly path?: string;
+  readonly publishedAtMs?: number;
+};
+
+function after(before: TargetRecord, outcome: Outcome, fields: StepFields = {}): TargetRecord {
+  const { kind = 'pull', reason = 'full-check', path = 'Accounting/main', publishedAtMs, ...rest } = fields;
+  const tree = publishedAtMs === undefined ? null : published(repository(), { publishedAtMs });
   const step = {
-    repository: 'Accounting',
-    kind: 'pull',
-    reason: 'full-check',
+    action: { kind, reason, path, published: tree },
     outcome,
-    publishedAtMs: null,
     tree: null,
     listedAtMs: LISTED_AT_MS,
     nowMs: NOW_MS,
     random: 0,
     verdictDigest: 'verdict',
-    deselection: undefined,
-    ...fields,
+    ...rest,
   };
   return nextRecord(before, step, RETRY);
 }
@@ -67,7 +72,7 @@ const FULL = record({
 const { decisions: _decisions, ...REMEMBERED } = FULL;
 
 describe('the record after an action', () => {
-  it.each<[string, Outcome, Partial<RecordStep>, Partial<TargetRecord>]>([
+  it.each<[string, Outcome, StepFields, Partial<TargetRecord>]>([
     [
       'that kept the target: verified, and nothing is wrong any more',
       { kind: 'kept' },
@@ -194,28 +199,8 @@ describe('the record after an action', () => {
   it('names the repository as it is called now, and leaves the one before as it was', () => {
     const before = record();
     const copy = structuredClone(before);
-    expect(after(before, { kind: 'kept' }, { repository: 'Finance' }).repository).toBe('Finance');
+    expect(after(before, { kind: 'kept' }, { path: 'Finance/main' }).repository).toBe('Finance');
     expect(before).toEqual(copy);
-  });
-
-  it('remembers nothing of a target at first', () => {
-    expect(emptyRecord(target())).toEqual({
-      target: target(),
-      repository: '',
-      verifiedAtMs: null,
-      checkedAtMs: null,
-      examinedAtMs: null,
-      publishedAtMs: null,
-      tree: null,
-      missingPasses: 0,
-      processingSinceMs: null,
-      absentSinceMs: null,
-      failure: null,
-      doubt: null,
-      held: null,
-      drift: null,
-      decisions: [],
-    });
   });
 
   it('counts missing answers from the start once the repository was listed again', () => {
@@ -293,7 +278,7 @@ describe('the decisions about a target', () => {
     expect(now.decisions).toEqual([{ kind: 'keep', reason: 'unchanged', result: 'kept', firstAtMs: 1 }]);
   });
 
-  it.each<[string, Partial<RecordStep>]>([
+  it.each<[string, StepFields]>([
     ['kind', { kind: 'hold' }],
     ['reason', { reason: 'never-mirrored' }],
     ['result', { outcome: pulledOutcome(2) }],

@@ -127,17 +127,13 @@ function applied(world: World, plan: readonly Action[], polled: Listing): World 
   const remember = (action: Action, outcome: Outcome): void => {
     const key = targetKey(action.target);
     const step = {
-      repository: action.repository.fullName,
-      kind: action.kind,
-      reason: action.reason,
+      action,
       outcome,
-      publishedAtMs: action.published?.publishedAtMs ?? null,
       tree: null,
       listedAtMs: world.nowMs,
       nowMs: world.nowMs,
       random: 0.5,
       verdictDigest: 'verdict',
-      deselection: action.deselection,
     };
     records.set(key, nextRecord(world.records.get(key) ?? emptyRecord(action.target), step, RETRY));
   };

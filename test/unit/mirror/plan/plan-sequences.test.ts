@@ -335,17 +335,13 @@ class Execution {
     const key = targetKey(action.target);
     const { nowMs } = this.world;
     const step = {
-      repository: action.repository.fullName,
-      kind: action.kind,
-      reason: action.reason,
+      action,
       outcome,
-      publishedAtMs: action.published?.publishedAtMs ?? null,
       tree: null,
       listedAtMs: nowMs,
       nowMs,
       random: 0.5,
       verdictDigest: 'verdict',
-      deselection: action.deselection,
     };
     this.outcomes.set(key, outcome);
     this.records.set(key, nextRecord(this.records.get(key) ?? emptyRecord(action.target), step, RETRY));

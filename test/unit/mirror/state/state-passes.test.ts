@@ -7,7 +7,7 @@ import { emptyRecord, type Outcome, type TargetRecord } from '../../../../src/mi
 import { type Database, NamespaceStore } from '../../../../src/mirror/state/database.ts';
 import { RecordStore, type StoredPass } from '../../../../src/mirror/state/state.ts';
 import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
-import { HOUR_MS, MINUTE_MS, NOW_MS, target } from '../../../support/builders.ts';
+import { HOUR_MS, MINUTE_MS, NOW_MS, published, target } from '../../../support/builders.ts';
 
 /** A store, as it lies on the disk. After some writes it fails. */
 class Disk {
@@ -93,18 +93,14 @@ function recordAfter(
 ): TargetRecord {
   const [kind, reason, outcome] = STEPS[happening];
   const step: RecordStep = {
-    repository: 'Accounting',
-    kind,
-    reason,
+    action: { kind, reason, path: 'Accounting/main', published: published(undefined, { publishedAtMs: 5 }) },
     outcome,
-    publishedAtMs: 5,
     tree: null,
     listedAtMs,
     // A cache may give a listing of long ago.
     nowMs: NOW_MS + HOUR_MS,
     random: 0.5,
     verdictDigest: 'verdict',
-    deselection: undefined,
   };
   return nextRecord(before, step, POLICY);
 }
