@@ -88,7 +88,7 @@ async function refusal(
     const message = `${url.origin}${url.pathname} creates no repositories (status ${status}).`;
     return new MirrorError('service.not_found', message, { hint: addressHint(url) });
   }
-  if (status === 403 && said === null) return credentialRefused('current', 403, url, answer.keyPair);
+  if (status === 403 && said === null) return credentialRefused('current', 403, url);
   if (said !== null && (status === 403 || UNWANTED.has(status))) {
     const code = status === 403 ? 'credentials.refused' : 'usage.invalid';
     const hint = hints.get(cause);

@@ -5,13 +5,11 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Cached } from './listing.ts';
 import { formatDuration, formatSize } from '../../lib/text/units.ts';
 import { addressHint, brokenOff, statusError } from './failures.ts';
-import { credentialRefused, type KeyPair } from './keyring.ts';
+import { credentialRefused } from './keyring.ts';
 import { piecesOf, type WireAnswer } from './connections.ts';
 
 /** An answer of the service. */
 export interface Answer extends WireAnswer {
-  /** For the error where the key is refused by status 403. */
-  readonly keyPair: KeyPair;
   /** Null where the service itself gave it, as far as its headers tell. */
   readonly cached: Cached | null;
 }
@@ -97,8 +95,8 @@ export async function readList<List>(
   known: Understood<List> | undefined,
   understand: (json: unknown) => List,
 ): Promise<Understood<List>> {
-  const { status, url, keyPair } = answer;
-  if (status === 403) throw credentialRefused(generation, 403, url, keyPair);
+  const { status, url } = answer;
+  if (status === 403) throw credentialRefused(generation, 403, url);
   if (status !== 200) throw statusError(status, url, undefined);
   const { text, digest } = await readText(answer, limits);
   return digest === known?.digest ? known : { ...understand(parseJson(answer, text)), digest };

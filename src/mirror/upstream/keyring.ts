@@ -13,65 +13,29 @@ const CREDENTIALS = {
   v1: { kind: 'apiToken', name: 'personal API token of v1' },
 } as const satisfies Record<Generation, { readonly kind: CredentialKind; readonly name: string }>;
 
-/** The two generations' keys beside each other: one is set alone, both are set, or both are set to the same value. */
-export type KeyPair = 'single' | 'different' | 'equal';
-
-const PAIR_HINTS: Readonly<Record<KeyPair, string>> = {
-  single: '',
-  different:
-    ' Perhaps service.apiKey and service.apiToken are swapped: then give each the value of the other.',
-  equal:
-    ' service.apiKey and service.apiToken have the same value, but the key and the token are two secrets: one of the two is in the wrong place.',
-};
-
 /**
  * The error for keys that the service refuses (service specification, section 5).
  * @param count how many keys were tried
+ * @param advice more sentences for the hint, with a space before
  */
 export function credentialRefused(
   generation: Generation,
   status: number,
   { origin, pathname }: URL,
-  pair: KeyPair,
   count = 1,
+  advice = '',
 ): MirrorError {
   const { name } = CREDENTIALS[generation];
-  const what = `${origin}${pathname} refuses the ${name} (status ${status})`;
-  return credentialError(what, generation, pair, count);
+  return refusal(generation, `${origin}${pathname} refuses the ${name} (status ${status})`, count, advice);
 }
 
-/**
- * The error while keys that were refused wait: nothing was sent.
- * @param untilMs when they are tried again, in milliseconds since the epoch
- */
-function credentialStalled(
-  generation: Generation,
-  untilMs: number,
-  pair: KeyPair,
-  count: number,
-): MirrorError {
-  const { name } = CREDENTIALS[generation];
-  const what = `The service refused the ${name}, which is tried again at ${utcTime(untilMs)}`;
-  const next = ' `run` uses a changed file at once; SIGHUP and `sync` try the same key again.';
-  return credentialError(what, generation, pair, count, next);
-}
-
-/** @param next a sentence about what happens next, with a space before it; left out where nothing waits yet */
-function credentialError(
-  what: string,
-  generation: Generation,
-  pair: KeyPair,
-  count: number,
-  next = '',
-): MirrorError {
+function refusal(generation: Generation, what: string, count: number, advice: string): MirrorError {
   const setting = `service.${CREDENTIALS[generation].kind}`;
   const which = count > 1 ? `all ${count} keys of the setting` : 'setting';
   const renewal =
     `Make a new one in the service under ${CREDENTIAL_PLACES[generation]} and put it where ${setting} comes from:` +
     ' the setting, its file, variable or credential. A group key will not do.';
-  return new MirrorError('credentials.refused', `${what}: ${which} ${setting}.`, {
-    hint: renewal + PAIR_HINTS[pair] + next,
-  });
+  return new MirrorError('credentials.refused', `${what}: ${which} ${setting}.`, { hint: renewal + advice });
 }
 
 /** The keys of a generation of the API that the service refused, all of them. */
@@ -121,28 +85,25 @@ export interface KeyringOptions {
 /** Keys that were refused may lock an account if they are tried again and again, so they are tried ever more rarely. */
 const REFUSAL_BACK_OFF: BackOffPolicy = { firstDelayMs: 60_000, maxDelayMs: 3_600_000 };
 
-/** A refusal as it happened. */
-export interface Refusal extends Pick<RefusedKeys, 'generation' | 'digest'> {
-  readonly nowMs: number;
-  /** From 0 up to 1. */
-  readonly random: number;
-  /** From Retry-After (RFC 9110, section 10.2.3), in milliseconds; 0 without one. */
-  readonly retryAfterMs: number;
-}
-
 /** Whether keys that were refused still wait. A wait that ends more than a day ahead was computed with a wrong clock. */
 export function isWaiting({ untilMs }: RefusedKeys, nowMs: number): boolean {
   return untilMs > nowMs && untilMs - nowMs <= MAX_RETRY_AFTER_MS;
 }
 
-/** The refusal to remember after one more. Requests that were under way together count once. */
-export function nextRefusal(before: RefusedKeys | null, refusal: Refusal): RefusedKeys {
-  const { generation, digest, nowMs, random, retryAfterMs } = refusal;
-  const isSame = before?.digest === digest;
+/**
+ * The refusal to remember after one more. Requests that were under way together count once.
+ * @param random from 0 up to 1
+ */
+export function nextRefusal(
+  before: RefusedKeys | null,
+  keys: Pick<RefusedKeys, 'generation' | 'digest'>,
+  nowMs: number,
+  random: number,
+): RefusedKeys {
+  const isSame = before?.digest === keys.digest;
   if (isSame && isWaiting(before, nowMs)) return before;
   const attempts = isSame ? before.attempts + 1 : 1;
-  const delayMs = backOffDelayMs(REFUSAL_BACK_OFF, attempts, random, retryAfterMs);
-  return { generation, digest, attempts, untilMs: nowMs + delayMs };
+  return { ...keys, attempts, untilMs: nowMs + backOffDelayMs(REFUSAL_BACK_OFF, attempts, random) };
 }
 
 /** Tells keys of a generation from others, whatever their order, and does not give them away. */
@@ -182,7 +143,9 @@ export class Keyring {
     const keys = this.#keysOf(generation);
     if (digestOf(generation, keys) !== digest) return;
     this.#report(refused);
-    throw credentialStalled(generation, untilMs, this.pair(), keys.length);
+    const what = `The service refused the ${CREDENTIALS[generation].name}, which is tried again at ${utcTime(untilMs)}`;
+    const next = ' `run` uses a changed file at once; SIGHUP and `sync` try the same key again.';
+    throw refusal(generation, what, keys.length, this.#doubt() + next);
   }
 
   /** The keys to try one after the other: in their order, those last that were refused. */
@@ -215,19 +178,13 @@ export class Keyring {
       onKeyChange?.({ kind: 'accepted', generation, key: number });
   }
 
-  /**
-   * Notes that the service refused all keys of a generation: they wait from now on. Gives the error.
-   * @param keys those that were sent
-   * @param retryAfterMs the service's wish for the next request, 0 for none
-   */
-  refuse(generation: Generation, keys: readonly string[], url: URL, retryAfterMs: number): MirrorError {
+  /** Notes that the service refused all keys of a generation: they wait from now on. Gives the error. */
+  refuse(generation: Generation, keys: readonly string[], url: URL): MirrorError {
     const { keyMemory } = this.#options;
-    const digest = digestOf(generation, keys);
-    const refusal = { generation, digest, nowMs: Date.now(), random: Math.random(), retryAfterMs };
-    const refused = nextRefusal(keyMemory.refused ?? null, refusal);
-    keyMemory.refused = refused;
-    this.#report(refused);
-    return credentialRefused(generation, 401, url, this.pair(), keys.length);
+    const refused = { generation, digest: digestOf(generation, keys) };
+    keyMemory.refused = nextRefusal(keyMemory.refused ?? null, refused, Date.now(), Math.random());
+    this.#report(keyMemory.refused);
+    return credentialRefused(generation, 401, url, keys.length, this.#doubt());
   }
 
   /** Every key, also those that were replaced since they were seen, to keep them out of every text. */
@@ -236,11 +193,11 @@ export class Keyring {
     return [...this.#seen];
   }
 
-  /** Whether the keys of the two generations may be in each other's place. */
-  pair(): KeyPair {
-    const [keys, tokens] = [this.#keysOf('current'), this.#keysOf('v1')];
-    if (keys.length === 0 || tokens.length === 0) return 'single';
-    return keys.some((key) => tokens.includes(key)) ? 'equal' : 'different';
+  /** Where there are keys of both generations, each may be in the other's place. */
+  #doubt(): string {
+    return this.hasKey('current') && this.hasKey('v1')
+      ? ' Perhaps service.apiKey and service.apiToken are swapped, or have the same value: they are two secrets.'
+      : '';
   }
 
   #keysOf(generation: Generation): readonly string[] {

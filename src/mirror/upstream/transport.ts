@@ -147,7 +147,6 @@ export class Transport {
     const { generation, target, isContents = false } = sent;
     const url = target instanceof URL ? target : new URL(this.#options.baseUrl + target);
     const keys = this.#keyring.inOrder(generation);
-    let wishedMs = 0;
     for (const [index, key] of keys.entries()) {
       const answer = await this.#ask(sent, url, key);
       try {
@@ -157,14 +156,13 @@ export class Transport {
             this.#keyring.accept(generation, key, keys.slice(0, index));
           return value;
         }
-        wishedMs = wishMs(answer) ?? 0;
       } catch (error) {
         throw transportError(error, url);
       } finally {
         answer.body.destroy();
       }
     }
-    throw isContents ? contentsRefused(url) : this.#keyring.refuse(generation, keys, url, wishedMs);
+    throw isContents ? contentsRefused(url) : this.#keyring.refuse(generation, keys, url);
   }
 
   /** Sends a request with a key. @throws MirrorError also for statuses that say nothing of what was asked for */
@@ -197,8 +195,7 @@ export class Transport {
       this.#hasAnswered = true;
       const { status } = answer;
       if (status < 300 || status >= 400 || status === 304) {
-        const keyPair = status === 403 ? this.#keyring.pair() : 'single';
-        return { ...answer, keyPair, cached: cachedAnswer(answer.headers, Date.now()) };
+        return { ...answer, cached: cachedAnswer(answer.headers, Date.now()) };
       }
       answer.body.destroy();
       const isPost = body !== undefined;

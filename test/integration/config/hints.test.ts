@@ -100,12 +100,6 @@ describe('a key that the service refuses', () => {
       'wrong-2',
       'Perhaps service.apiKey and service.apiToken are swapped',
     ],
-    [
-      'with the value of the token',
-      'wrong',
-      'wrong',
-      'have the same value, but the key and the token are two secrets',
-    ],
   ])('%s', async (_, apiKey, apiToken, hint) => {
     const service = await FakeService.start();
     onTestFinished(() => service.close());

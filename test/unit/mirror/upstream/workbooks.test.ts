@@ -41,7 +41,6 @@ function transportTo(placesNow: () => Places): {
     const url = new URL(href);
     const common = {
       url,
-      keyPair: 'single',
       cached: null,
       headers: {},
       body: 'nothing',
