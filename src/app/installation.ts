@@ -1,10 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { createSerialQueue } from '../lib/concurrency/serial-queue.ts';
 import { ServiceClient } from '../mirror/upstream/client.ts';
-import { Contents } from '../mirror/upstream/contents.ts';
+import { Contents, type ReferenceMemory } from '../mirror/upstream/contents.ts';
 import type { KeyChange, KeyMemory } from '../mirror/upstream/keyring.ts';
 import type { PauseMemory } from '../mirror/upstream/pace.ts';
-import type { ReferenceMemory } from '../mirror/upstream/repositories.ts';
 import { Transport } from '../mirror/upstream/transport.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { eventFailure } from '../mirror/pass/events.ts';

@@ -4,7 +4,7 @@ import {
   REFERENCE_FORMS,
   type ReferenceForm,
   referencesFor,
-} from '../mirror/upstream/repositories.ts';
+} from '../mirror/upstream/contents.ts';
 import type { Repository } from '../mirror/upstream/listing.ts';
 import { contentKey, examineArchive } from './archive.ts';
 import type { Ask } from './asker.ts';

@@ -1,6 +1,6 @@
 import { repositorySchema } from '../lib/api/schemas.ts';
 import { REPOSITORIES_PATH } from '../lib/api/requests.ts';
-import { countNames } from '../mirror/upstream/repositories.ts';
+import { countNames } from '../mirror/upstream/contents.ts';
 import type { Repository } from '../mirror/upstream/listing.ts';
 import type { ProbeAnswer } from './connection.ts';
 import { table } from './table.ts';

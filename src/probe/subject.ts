@@ -1,5 +1,5 @@
 import { contentsPath } from '../lib/api/requests.ts';
-import { countNames, type ReferenceForm, referencesFor } from '../mirror/upstream/repositories.ts';
+import { countNames, type ReferenceForm, referencesFor } from '../mirror/upstream/contents.ts';
 import type { Repository } from '../mirror/upstream/listing.ts';
 import { type ArchiveFacts, examineArchive, innerPaths } from './archive.ts';
 import type { Ask } from './asker.ts';

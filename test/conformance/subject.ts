@@ -1,6 +1,6 @@
 import { contentsPath, requestHeaders } from '../../src/lib/api/requests.ts';
 import { findLeadingFolder } from '../../src/mirror/archive/leading-folder.ts';
-import { countNames, type ReferenceForm, referencesFor } from '../../src/mirror/upstream/repositories.ts';
+import { countNames, type ReferenceForm, referencesFor } from '../../src/mirror/upstream/contents.ts';
 import { isObject, type JsonObject } from '../../src/probe/words.ts';
 import { type Door, openDoor, type Reply, type Sent } from './http.ts';
 import { given, holds, type Need, NotMet } from './verdict.ts';

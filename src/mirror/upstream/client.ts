@@ -2,7 +2,7 @@ import type { WorkbookStatusFilter } from '../../lib/api/requests.ts';
 import { unlessAborted } from '../../lib/concurrency/concurrency.ts';
 import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { countNames, readRepositories, type RepositoryList, type RepositoryMemory } from './repositories.ts';
+import { readRepositories, type RepositoryList, type RepositoryMemory } from './repositories.ts';
 import {
   knownBranch,
   olderOf,
@@ -13,6 +13,7 @@ import {
 } from './listing.ts';
 import {
   type Contents,
+  countNames,
   type ContentsAnswer,
   type ContentsRequest,
   type FileAnswer,

@@ -4,23 +4,8 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { type Answer, kindOf, strongTag } from './answers.ts';
 import { isArchiveStart, isCompoundStart, provesItsEnd } from '../../lib/zip/whole-file.ts';
 import { type Cached, HEAD_BRANCH, type Repository, serviceBranch } from './listing.ts';
-import {
-  type Destination,
-  Download,
-  type Downloaded,
-  type DownloadOptions,
-  type FileDestination,
-  wholeBytes,
-} from './download.ts';
-import { contentsForbidden, statusError } from './failures.ts';
-import {
-  failureOfForm,
-  onlyAmbiguous,
-  type Reference,
-  type ReferenceForm,
-  type ReferenceMemory,
-  referencesFor,
-} from './repositories.ts';
+import { type Destination, Download, type DownloadOptions, type FileDestination } from './download.ts';
+import { ContentsRefusedError, contentsForbidden, statusError } from './failures.ts';
 import type { Transport } from './transport.ts';
 
 /** The contents of a branch, and where they go. */
@@ -54,8 +39,6 @@ export interface FileRequest extends Omit<ContentsRequest, 'etag'> {
   readonly path: string;
   readonly destination: FileDestination;
   readonly expected: ExpectedFile;
-  /** Greatest size; left out, that of an archive. */
-  readonly maxBytes?: number;
 }
 
 export type FileAnswer =
@@ -70,14 +53,17 @@ export type PathRequest = Pick<ContentsRequest, 'repository' | 'branch' | 'signa
   readonly path: string;
 };
 
-/** Nothing at a reference. */
-interface Absent {
-  readonly kind: 'absent';
-  /** 0 where a cache says so: it proves nothing. */
-  readonly status: number;
-}
+/** Nothing at a reference. `status` is 0 where a cache says so: it proves nothing. */
+type Absent = { readonly kind: 'absent'; readonly status: number };
 
 const CONTENTS = { generation: 'current', isContents: true } as const;
+
+/** Errors with which an installation may answer a form of reference that it does not take. */
+const ERRORS_OF_FORMS: ReadonlySet<string> = new Set([
+  'contents.wrong_kind',
+  'contents.forbidden',
+  'service.wrong_kind',
+]);
 
 /** The contents of repositories, and the forms of reference by which they are found. */
 export class Contents {
@@ -106,25 +92,28 @@ export class Contents {
    */
   async download(request: ContentsRequest): Promise<ContentsAnswer> {
     const { repository } = request;
-    const provenForm = this.#proven.get(repository.id) ?? null;
-    const trustedForm = provenForm ?? this.#memory.form;
-    const absences = new Map<ReferenceForm | null, number>();
+    const trusted = this.#formOf(repository);
+    const absences = new Map<ReferenceForm | null | undefined, number>();
     let failure: MirrorError | null = null;
-    for (const { form, text } of referencesFor(repository, this.nameCounts, trustedForm)) {
-      const answer = await this.#downloadArchive(request, text).catch(failureOfForm);
-      if (answer.kind === 'absent') {
+    for (const { form, text } of referencesFor(repository, this.nameCounts, trusted)) {
+      try {
+        const answer = await this.#downloadArchive(request, text);
+        if (answer.kind !== 'absent') {
+          this.#memory.form = form;
+          this.#proven.set(repository.id, form);
+          return answer;
+        }
         absences.set(form, answer.status);
-      } else if (answer.kind === 'failed') {
-        if (form === provenForm && answer.error.code !== 'contents.wrong_kind') throw answer.error;
-        failure ??= answer.error;
-      } else {
-        this.#memory.form = form;
-        this.#proven.set(repository.id, form);
-        return answer;
+      } catch (error) {
+        if (!isOfForm(error)) throw error;
+        failure ??= error;
       }
     }
-    if (failure !== null && !absences.has(provenForm)) throw failure;
-    return this.#notFound(repository, trustedForm, absences);
+    if (failure !== null && !absences.has(this.#proven.get(repository.id))) throw failure;
+    const isShared = (this.nameCounts.get(repository.name.toLowerCase()) ?? 0) > 1;
+    if (isShared && !absences.has(trusted)) throw onlyAmbiguous(repository);
+    const [status] = absences.values();
+    return { kind: 'not-found', isCertain: status === 404 || status === 410 };
   }
 
   /**
@@ -133,10 +122,10 @@ export class Contents {
    * @throws MirrorError `contents.*`, `service.*`, `disk.*`
    */
   async downloadFile(request: FileRequest): Promise<FileAnswer> {
-    const { path, maxBytes = this.#maxArchiveBytes } = request;
+    const { path } = request;
     const target = this.#targetOf(request, path);
     if (target === null) return { kind: 'not-found' };
-    const wanted = { ...request, knownTag: null, what: 'file', maxBytes } as const;
+    const wanted = { ...request, knownTag: null, what: 'file' } as const;
     return this.#receive(target, wanted, (answer, download) => readFileAnswer(answer, download, request));
   }
 
@@ -152,48 +141,30 @@ export class Contents {
     return this.#transport.send(asked, (answer) => Promise.resolve(isThere(answer, path)));
   }
 
-  /** @param absences statuses with which nothing was found, by form of reference */
-  #notFound(
-    repository: Repository,
-    trustedForm: ReferenceForm | null,
-    absences: ReadonlyMap<ReferenceForm | null, number>,
-  ): ContentsAnswer {
-    const isShared = (this.nameCounts.get(repository.name.toLowerCase()) ?? 0) > 1;
-    if (isShared && !absences.has(trustedForm)) throw onlyAmbiguous(repository);
-    const status = absences.get(this.#likeliest(repository)?.form ?? null);
-    return { kind: 'not-found', isCertain: status === 404 || status === 410 };
+  #formOf({ id }: Repository): ReferenceForm | null {
+    return this.#proven.get(id) ?? this.#memory.form;
   }
 
   /** Where a path is asked for; null where no reference names its repository alone. */
-  #targetOf(
-    { repository, branch }: Pick<ContentsRequest, 'repository' | 'branch'>,
-    path: string,
-  ): string | null {
-    const reference = this.#likeliest(repository);
-    return reference === null ? null : contentsPath(reference.text, path, branchParameter(branch));
-  }
-
-  /** The reference that is the likeliest to be understood. */
-  #likeliest(repository: Repository): Reference | null {
-    const form = this.#proven.get(repository.id) ?? this.#memory.form;
-    return referencesFor(repository, this.nameCounts, form)[0] ?? null;
+  #targetOf({ repository, branch }: Omit<PathRequest, 'signal'>, path: string): string | null {
+    const [reference] = referencesFor(repository, this.nameCounts, this.#formOf(repository));
+    return reference === undefined ? null : contentsPath(reference.text, path, branchParameter(branch));
   }
 
   #downloadArchive(request: ContentsRequest, reference: string): Promise<ContentsAnswer | Absent> {
-    const maxBytes = this.#maxArchiveBytes;
     const target = contentsPath(reference, undefined, branchParameter(request.branch));
-    const wanted = { ...request, knownTag: request.etag, what: 'archive', maxBytes } as const;
+    const wanted = { ...request, knownTag: request.etag, what: 'archive' } as const;
     return this.#receive(target, wanted, readArchive);
   }
 
   /** Downloads what a path gives. Its destination stays only where `read` finds there what was asked for. */
   async #receive<Found extends { readonly kind: string }>(
     target: string,
-    wanted: Omit<DownloadOptions, 'limits' | 'bandwidth'>,
+    wanted: Omit<DownloadOptions, 'limits' | 'bandwidth' | 'maxBytes'>,
     read: (answer: Answer, download: Download) => Promise<Found>,
   ): Promise<Found> {
     const { limits, bandwidth } = this.#transport;
-    const download = new Download({ ...wanted, limits, bandwidth });
+    const download = new Download({ ...wanted, maxBytes: this.#maxArchiveBytes, limits, bandwidth });
     let isKept = false;
     try {
       const request = { ...CONTENTS, target, continuation: download, signal: wanted.signal };
@@ -204,6 +175,12 @@ export class Contents {
       await wanted.destination.close(isKept);
     }
   }
+}
+
+/** Whether another form may not meet a failure. Where no key is let in, it would only be tried again. */
+function isOfForm(error: unknown): error is MirrorError {
+  const isRefused = error instanceof ContentsRefusedError;
+  return error instanceof MirrorError && ERRORS_OF_FORMS.has(error.code) && !isRefused;
 }
 
 async function readArchive(answer: Answer, download: Download): Promise<ContentsAnswer | Absent> {
@@ -220,26 +197,21 @@ async function readArchive(answer: Answer, download: Download): Promise<Contents
 async function readFileAnswer(
   answer: Answer,
   download: Download,
-  { path, expected, destination }: FileRequest,
+  { expected, destination }: FileRequest,
 ): Promise<FileAnswer> {
   if (isAbsent(answer.status)) return { kind: 'not-found' };
   if (!download.isAbout(answer.status)) return unexpected(answer);
-  if (!isAnnounced(answer, expected)) return { kind: 'different' };
   // A cache may give the version before; only a digest tells.
   if (answer.cached !== null && expected.sha256 === undefined) return { kind: 'different' };
-  const { sizeBytes, isCounted, headers, start } = await download.receive(answer);
+  const { sizeBytes, isCounted, start } = await download.receive(answer);
   const { sha256, crc32 } = destination;
-  const isRight = isExpectedFile({ path, sizeBytes, sha256, headers, start }, expected);
-  const isCertain = isCounted || expected.sizeBytes !== undefined || expected.sha256 !== undefined;
+  if (!isExpectedFile({ sizeBytes, sha256, start }, expected)) return { kind: 'different' };
   const isWhole =
-    isRight && (isCertain || (await onDisk('reading the download', () => provesItsEnd(destination.bytes))));
+    isCounted ||
+    expected.sizeBytes !== undefined ||
+    expected.sha256 !== undefined ||
+    (await onDisk('reading the download', () => provesItsEnd(destination.bytes)));
   return isWhole ? { kind: 'file', sizeBytes, sha256, crc32 } : { kind: 'different' };
-}
-
-/** Whether the length that an answer with the whole file says it has is the expected one, as far as either is known. */
-function isAnnounced({ status, headers }: Answer, { sizeBytes }: ExpectedFile): boolean {
-  const totalBytes = status === 200 ? wholeBytes(headers) : null;
-  return sizeBytes === undefined || totalBytes === null || totalBytes === sizeBytes;
 }
 
 /** @throws MirrorError `contents.wrong_kind` for a web page in the place of a file: it says nothing about the file */
@@ -294,60 +266,103 @@ export interface ExpectedFile {
 
 /** A file as it came. */
 export interface ReceivedFile {
-  readonly path: string;
   readonly sizeBytes: number;
   readonly sha256: string;
-  readonly headers: Downloaded['headers'];
-  readonly start: Downloaded['start'];
+  /** Its first bytes. */
+  readonly start: Uint8Array;
 }
 
-const LOCAL_HEADER = 'PK\u0003\u0004';
-/** Where the name of the first entry begins, and where its length stands (APPNOTE 6.3.10, 4.3.7). */
-const NAME_AT = 30;
-const NAME_LENGTH_AT = 26;
-/** Names in packages of workbooks (ECMA-376 part 2; OpenDocument 1.3 part 2): no repository has a folder of files like that. */
-const PACKAGE_PARTS =
-  /^(?:\[Content_Types\]\.xml$|_rels\/|docProps\/|xl\/|customXml\/|customUI\/|mimetype$|META-INF\/|content\.xml$)/;
-const PACKAGES = /\.(?:xls[xmb]|xlt[xm]|ods)$/i;
-const OLD_WORKBOOKS = /\.xl[st]$/i;
-
 /**
- * Decides whether what came for the path of a file is that file. Where its digest is known, that alone counts. Where it is not, it
- * must not look like anything else that a service may answer with: a web page, an error in JSON, or the archive of a folder, which
- * begins as a workbook does. Of files that are no workbooks only their headers and first bytes can tell.
+ * Decides whether what came for the path of a workbook is that workbook. Where its digest is known, that alone counts. Otherwise it
+ * must begin as workbooks do: a web page, an error in JSON and the archive of a folder, which a service may answer with, do not.
  */
 export function isExpectedFile(file: ReceivedFile, expected: ExpectedFile): boolean {
   if (expected.sizeBytes !== undefined && expected.sizeBytes !== file.sizeBytes) return false;
   if (expected.sha256 !== undefined) return expected.sha256.toLowerCase() === file.sha256;
-  if (isSomethingElse(file)) return false;
-  const isCompound = isCompoundStart(file.start);
-  if (PACKAGES.test(file.path)) return isCompound || isPackage(file.start);
-  return !OLD_WORKBOOKS.test(file.path) || isCompound;
+  return isCompoundStart(file.start) || isPackage(file.start);
 }
 
-function isSomethingElse({ path, headers, start }: ReceivedFile): boolean {
-  const type = headers['content-type']?.trim().toLowerCase() ?? '';
-  const text = Buffer.from(start).toString('latin1').trimStart();
-  const isPage = type.startsWith('text/html') || /^<(?:!doctype html|html)/i.test(text);
-  if (isPage && !/\.x?html?$/i.test(path)) return true;
-  if (/^application\/(?:[\w.-]+\+)?json/.test(type) && !/json/i.test(extensionOf(path))) return true;
-  const isArchive = /^application\/(?:x-)?zip/.test(type) || namesArchive(headers['content-disposition']);
-  return isArchive && !/^zip$/i.test(extensionOf(path));
-}
+/** Names in packages of workbooks (ECMA-376 part 2; OpenDocument 1.3 part 2): no repository has a folder of files like that. */
+const PACKAGE_PARTS =
+  /^(?:\[Content_Types\]\.xml$|_rels\/|docProps\/|xl\/|customXml\/|customUI\/|mimetype$|META-INF\/|content\.xml$)/;
 
-/** Whether the name to save it by is that of an archive (RFC 6266). */
-function namesArchive(disposition: string | undefined): boolean {
-  const parameters = disposition?.split(';').map((each) => each.trim()) ?? [];
-  return parameters.some((each) => /^filename\*?\s*=/i.test(each) && /\.zip"?$/i.test(each));
-}
-
-function extensionOf(path: string): string {
-  return /\.([^./]*)$/.exec(path)?.[1] ?? '';
-}
-
+/** Whether an archive begins with a part of a workbook: its first local header has the name's length and the name (APPNOTE 6.3.10, 4.3.7). */
 function isPackage(start: Uint8Array): boolean {
   const bytes = Buffer.from(start);
-  if (bytes.length < NAME_AT || bytes.toString('latin1', 0, 4) !== LOCAL_HEADER) return false;
-  const nameBytes = bytes.readUInt16LE(NAME_LENGTH_AT);
-  return PACKAGE_PARTS.test(bytes.toString('latin1', NAME_AT, NAME_AT + nameBytes));
+  if (bytes.length < 30 || bytes.toString('latin1', 0, 4) !== 'PK\u0003\u0004') return false;
+  return PACKAGE_PARTS.test(bytes.toString('latin1', 30, 30 + bytes.readUInt16LE(26)));
+}
+
+/**
+ * The forms in which `{repo}` may have to be sent; the specification does not show which one an installation takes
+ * (section 4.1). In the order in which they are tried.
+ */
+export const REFERENCE_FORMS = ['id', 'full_name_encoded', 'full_name', 'name'] as const;
+
+/** One of {@link REFERENCE_FORMS}. */
+export type ReferenceForm = (typeof REFERENCE_FORMS)[number];
+
+/** A way to name a repository in a request. */
+export interface Reference {
+  readonly form: ReferenceForm;
+  /** As it is sent, encoded. */
+  readonly text: string;
+}
+
+/** Whether a text keeps its meaning in an address: `.` and `..` are resolved away (RFC 3986, section 5.2.4). */
+function isSendable(text: string): boolean {
+  return text.isWellFormed() && !text.split('/').some((segment) => segment === '.' || segment === '..');
+}
+
+/** How many repositories answer to each text, seen without case. */
+export function countNames(repositories: readonly Repository[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { id, name, fullName } of repositories) {
+    for (const text of new Set([id, name, fullName].map((each) => each.toLowerCase()))) {
+      counts.set(text, (counts.get(text) ?? 0) + 1);
+    }
+  }
+  return counts;
+}
+
+/**
+ * The references to try for a repository: never one that could name another repository too, the remembered form first,
+ * and each text once.
+ * @param nameCounts what {@link countNames} gives for all repositories of the service
+ * @param remembered the form that worked last in this installation
+ */
+export function referencesFor(
+  repository: Repository,
+  nameCounts: ReadonlyMap<string, number>,
+  remembered: ReferenceForm | null,
+): Reference[] {
+  const { id, fullName, name } = repository;
+  const plain = { id, full_name_encoded: fullName, full_name: fullName, name };
+  const forms = new Set([...(remembered === null ? [] : [remembered]), ...REFERENCE_FORMS]);
+  const usable = [...forms].filter(
+    (form) => isSendable(plain[form]) && (nameCounts.get(plain[form].toLowerCase()) ?? 0) <= 1,
+  );
+  const references = new Map<string, ReferenceForm>();
+  for (const form of usable) {
+    const text =
+      form === 'full_name'
+        ? fullName.split('/').map(encodeURIComponent).join('/')
+        : encodeURIComponent(plain[form]);
+    if (!references.has(text)) references.set(text, form);
+  }
+  return [...references].map(([text, form]) => ({ form, text }));
+}
+
+/** Which form of reference an installation takes: found by trying, remembered, found again when it stops working. */
+export interface ReferenceMemory {
+  form: ReferenceForm | null;
+}
+
+/** The error where the only form left is a short name that others share. */
+function onlyAmbiguous(repository: Repository): MirrorError {
+  return new MirrorError(
+    'contents.not_found',
+    `No reference that names ${repository.fullName} alone finds its contents, and the short name ${JSON.stringify(repository.name)} is shared with others.`,
+    { hint: 'Rename one of the repositories of that name in the service.' },
+  );
 }

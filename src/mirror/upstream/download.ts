@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 
-import { diskError, onDisk } from '../../lib/errors/disk-errors.ts';
+import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { formatDuration, formatSize } from '../../lib/text/units.ts';
 import {
@@ -55,22 +55,15 @@ export class FileDestination implements Destination {
     await onDisk('writing the download', async () => {
       if (this.#file !== null) return this.#file.truncate(0);
       await rm(this.#path, { force: true });
-      this.#file = await open(this.#path, 'wx+');
+      this.#file = await open(this.#path, 'ax+');
     });
   }
 
   async write(piece: Uint8Array): Promise<void> {
     this.#hash.update(piece);
     this.crc32 = crc32(piece, this.crc32);
-    try {
-      for (let written = 0; written < piece.length;) {
-        const { bytesWritten } = await this.#opened.write(piece, written, undefined, this.sizeBytes);
-        written += bytesWritten;
-        this.sizeBytes += bytesWritten;
-      }
-    } catch (cause) {
-      throw diskError(cause, 'writing the download', this.#path);
-    }
+    await onDisk('writing the download', () => this.#opened.appendFile(piece));
+    this.sizeBytes += piece.length;
   }
 
   /** The bytes that came, to be read before it is closed. */
@@ -120,11 +113,20 @@ export interface Downloaded {
   /** Whether the service said before how many bytes there are: otherwise the answer may have ended early. */
   readonly isCounted: boolean;
   /** Of the answer that began it. */
-  readonly headers: Answer['headers'];
+  readonly headers: AnswerHeaders;
   /** Null where no cache gave that answer. */
   readonly cached: Cached | null;
   /** Its first bytes, which tell its kind (`START_BYTES`), or all of it where it has fewer. */
   readonly start: Uint8Array;
+}
+
+/** The part of a download that is on disk, and to which the rest can be asked for (RFC 9110, sections 13.1.5 and 14). */
+export interface Part {
+  /** The strong entity tag of all the bytes. */
+  readonly tag: string;
+  readonly sizeBytes: number;
+  /** How many bytes there are in all; null where the service did not say. */
+  readonly totalBytes: number | null;
 }
 
 /**
@@ -132,35 +134,35 @@ export interface Downloaded {
  * before the first bytes come.
  */
 export class Download implements Continuation {
-  private readonly options: DownloadOptions;
-  /** What the destination holds; null where that is of no use. */
-  private part: Part | null = null;
+  readonly #options: DownloadOptions;
+  #part: Part | null = null;
   /** Of the answer that began it. */
-  private first: Pick<Answer, 'headers' | 'cached'> = { headers: {}, cached: null };
+  #first: Pick<Answer, 'headers' | 'cached'> = { headers: {}, cached: null };
   /** Its first bytes, see `START_BYTES`. */
-  private start = Buffer.alloc(0);
+  #start = Buffer.alloc(0);
 
   constructor(options: DownloadOptions) {
-    this.options = options;
+    this.#options = options;
   }
 
   /** Whether nothing is asked for unless it has changed. */
   get isConditional(): boolean {
-    return this.options.knownTag !== null && this.resumesAtBytes() === 0;
+    return this.#options.knownTag !== null && this.#part === null;
   }
 
   headers(): Readonly<Record<string, string>> {
-    const { knownTag } = this.options;
-    return knownTag !== null && this.isConditional ? { 'if-none-match': knownTag } : restHeaders(this.part);
+    const { knownTag } = this.#options;
+    if (this.#part !== null) return { range: `bytes=${this.#part.sizeBytes}-`, 'if-range': this.#part.tag };
+    return knownTag === null ? {} : { 'if-none-match': knownTag };
   }
 
   resumesAtBytes(): number {
-    return resumesAtBytes(this.part);
+    return this.#part?.sizeBytes ?? 0;
   }
 
   /** Whether an answer with this status is about what was asked for: the whole, a part, or word that there is no such part. */
   isAbout(status: number): boolean {
-    return status === 200 || (this.resumesAtBytes() > 0 && (status === 206 || status === 416));
+    return status === 200 || (this.#part !== null && (status === 206 || status === 416));
   }
 
   /**
@@ -168,43 +170,47 @@ export class Download implements Continuation {
    * @throws MirrorError `contents.interrupted` when another try may do better, `contents.too_large`, `disk.*`
    */
   async receive(answer: Answer): Promise<Downloaded> {
-    const { destination } = this.options;
-    const step = readStep(answer.status, answer.headers, this.part);
-    if (step.kind === 'unfit') {
-      this.part = null;
-      throw interrupted(answer, `the service answered ${step.reason}`);
-    }
-    const { tag, totalBytes, endBytes } = step;
-    if (step.kind === 'begins') await this.begin(answer);
+    const { destination } = this.#options;
+    const { status, headers } = answer;
+    const part = status === 200 ? null : this.#part;
+    this.#part = null;
+    if (status !== 200 && (part === null || !isRest(status, headers, part)))
+      throw interrupted(answer, `the service answered with another part than asked for (status ${status})`);
+    const tag = part === null ? wholeTag(headers) : part.tag;
+    const totalBytes = part === null ? wholeBytes(headers) : totalOf(headers);
+    if (part === null) await this.#begin(answer);
     try {
-      await this.takeBody(answer, totalBytes);
+      await this.#takeBody(answer, totalBytes);
     } finally {
-      this.part = { tag, totalBytes, sizeBytes: destination.sizeBytes };
+      const { sizeBytes } = destination;
+      this.#part = tag === null || sizeBytes === 0 ? null : { tag, sizeBytes, totalBytes };
     }
     const { sizeBytes } = destination;
-    if (endBytes !== null && sizeBytes > endBytes) {
-      this.part = null;
-      throw interrupted(answer, 'more bytes came than the service said');
-    }
-    if (totalBytes !== null && sizeBytes < totalBytes)
+    if (totalBytes !== null && sizeBytes > totalBytes) this.#part = null;
+    if (totalBytes !== null && sizeBytes !== totalBytes)
       throw interrupted(answer, `${sizeBytes} of ${totalBytes} bytes came`);
-    return { sizeBytes, isCounted: totalBytes !== null, start: this.start, ...this.first };
+    return { sizeBytes, isCounted: totalBytes !== null, start: this.#start, ...this.#first };
   }
 
-  private async begin(answer: Answer): Promise<void> {
-    this.part = null;
-    if ((announcedBytes(answer.headers) ?? 0) > this.options.maxBytes) throw tooLarge(this.options, answer);
-    await this.options.destination.begin();
-    this.first = { headers: answer.headers, cached: answer.cached };
-    this.start = Buffer.alloc(0);
+  async #begin(answer: Answer): Promise<void> {
+    if ((announcedBytes(answer.headers) ?? 0) > this.#options.maxBytes) throw tooLarge(this.#options, answer);
+    await this.#options.destination.begin();
+    this.#first = { headers: answer.headers, cached: answer.cached };
+    this.#start = Buffer.alloc(0);
   }
 
-  private async takeBody(answer: Answer, totalBytes: number | null): Promise<void> {
-    const { destination, bandwidth, limits, onArrived, signal } = this.options;
+  async #takeBody(answer: Answer, totalBytes: number | null): Promise<void> {
+    const { destination, bandwidth, limits, onArrived, signal } = this.#options;
+    const bounds: BodyBounds = {
+      maxBytes: this.#options.maxBytes,
+      leastBytes: LEAST_PROGRESS_BYTES,
+      tooLarge: () => tooLarge(this.#options, answer),
+      tooSlow: (durationMs) => interrupted(answer, `it hardly moved for ${formatDuration(durationMs)}`),
+    };
     try {
-      for await (const piece of readBody(answer, limits, this.bounds(answer), destination.sizeBytes)) {
-        const missingBytes = START_BYTES - this.start.length;
-        if (missingBytes > 0) this.start = Buffer.concat([this.start, piece.subarray(0, missingBytes)]);
+      for await (const piece of readBody(answer, limits, bounds, destination.sizeBytes)) {
+        const missingBytes = START_BYTES - this.#start.length;
+        if (missingBytes > 0) this.#start = Buffer.concat([this.#start, piece.subarray(0, missingBytes)]);
         const written = destination.write(piece);
         onArrived?.(destination.sizeBytes, totalBytes);
         if (written !== null) await written;
@@ -215,27 +221,11 @@ export class Download implements Continuation {
       throw interrupted(answer, cause instanceof Error ? cause.message : String(cause), cause);
     }
   }
-
-  private bounds(answer: Answer): BodyBounds {
-    return {
-      maxBytes: this.options.maxBytes,
-      leastBytes: LEAST_PROGRESS_BYTES,
-      tooLarge: () => tooLarge(this.options, answer),
-      tooSlow: (durationMs) => hardlyMoved(answer, durationMs),
-    };
-  }
 }
 
 function interrupted(answer: Answer, reason: string, cause?: unknown): MirrorError {
   const message = `The download of ${answer.url.pathname} broke off: ${reason}.`;
   return new MirrorError('contents.interrupted', message, { cause });
-}
-
-function hardlyMoved({ url }: Answer, durationMs: number): MirrorError {
-  return new MirrorError(
-    'contents.interrupted',
-    `The download of ${url.pathname} hardly moved for ${formatDuration(durationMs)} and was broken off.`,
-  );
 }
 
 function tooLarge({ what, maxBytes }: DownloadOptions, { url }: Answer): MirrorError {
@@ -251,97 +241,44 @@ function tooLarge({ what, maxBytes }: DownloadOptions, { url }: Answer): MirrorE
   );
 }
 
-/** Going on with a download where it broke off (RFC 9110, sections 13.1.5 and 14). All of it is plain decisions. */
-
-/** The identity and length of the bytes of a download. */
-export interface Origin {
-  /** The strong entity tag by which the rest of the same bytes can be asked for; null where it cannot. */
-  readonly tag: string | null;
-  /** How many bytes there are in all; null where nobody said. */
-  readonly totalBytes: number | null;
+/** The tag by which the rest of the bytes can be asked for that an answer begins; null where it cannot. */
+function wholeTag(headers: AnswerHeaders): string | null {
+  return isCoded(headers) ? null : strongTag(headers['etag']);
 }
-
-/** The part of a download that is on disk. */
-export interface Part extends Origin {
-  readonly sizeBytes: number;
-}
-
-/** An answer to the request for a download, or for the rest of it. */
-export type Step =
-  /**
-   * The bytes from the first one on (`begins`), so that those on disk are not needed, or those that follow them (`continues`).
-   * `endBytes`: how many there are then; null where that is not known.
-   */
-  | (Origin & { readonly kind: 'begins' | 'continues'; readonly endBytes: number | null })
-  /** It is not what was asked for, and nothing of it may be used. */
-  | { readonly kind: 'unfit'; readonly reason: string };
 
 /** How many bytes there are in all, as the answer that begins them says; null where it does not. */
 export function wholeBytes(headers: AnswerHeaders): number | null {
   return isCoded(headers) ? null : announcedBytes(headers);
 }
 
-/** Where the next question goes on, in bytes: 0 where it is for everything. */
-export function resumesAtBytes(part: Part | null): number {
-  return part?.tag === null || part === null ? 0 : part.sizeBytes;
+/** How many bytes there are in all, as Content-Range says (RFC 9110, section 14.4); null where it does not. */
+function totalOf(headers: AnswerHeaders): number | null {
+  const total = /^bytes \d+-\d+\/(\d{1,15})$/i.exec(headers['content-range']?.trim() ?? '')?.[1];
+  return total === undefined ? null : Number(total);
 }
 
-/** The headers that ask for the rest of the same bytes, or for everything where they are no more the same. */
-export function restHeaders(part: Part | null): Record<string, string> {
-  const atBytes = resumesAtBytes(part);
-  return atBytes === 0 || part === null || part.tag === null
-    ? {}
-    : { range: `bytes=${atBytes}-`, 'if-range': part.tag };
+/** Whether an answer has exactly the bytes that follow a part of the same bytes. */
+export function isRest(status: number, headers: AnswerHeaders, part: Part): boolean {
+  const totalBytes = totalOf(headers);
+  const isOfSame = strongTag(headers['etag']) === part.tag && !isCoded(headers) && !isMultipart(headers);
+  if (status !== 206 || totalBytes === null || !isOfSame) return false;
+  const restBytes = totalBytes - part.sizeBytes;
+  const range = `bytes ${part.sizeBytes}-${totalBytes - 1}/${totalBytes}`;
+  return (
+    restBytes > 0 &&
+    headers['content-range']?.trim().toLowerCase() === range &&
+    (announcedBytes(headers) ?? restBytes) === restBytes &&
+    (part.totalBytes ?? totalBytes) === totalBytes
+  );
 }
 
-/**
- * Decides what an answer with status 200, 206 or 416 is.
- * @param part what is on disk; null where nothing was asked for but everything
- */
-export function readStep(status: number, headers: AnswerHeaders, part: Part | null): Step {
-  const atBytes = resumesAtBytes(part);
-  if (status === 200) return beginning(headers, part);
-  if (part === null || atBytes === 0) return unfit(`with status ${status} to a question for everything`);
-  if (status === 416) return unfit(`that there is nothing from byte ${atBytes} on (status 416)`);
-  if (isCoded(headers)) return unfit('with a part in a content coding');
-  if (headers['content-type']?.trim().toLowerCase().startsWith('multipart/byteranges') === true)
-    return unfit('with several parts where one was asked for');
-  if (strongTag(headers['etag']) !== part.tag) return unfit('with a part of other bytes (ETag)');
-  return restOf(headers, part, atBytes);
-}
-
-/** Reads Content-Range (RFC 9110, section 14.4). */
-function restOf(headers: AnswerHeaders, part: Part, atBytes: number): Step {
-  const text = headers['content-range'] ?? '';
-  const match = /^bytes (\d{1,15})-(\d{1,15})\/(\d{1,15})$/i.exec(text.trim());
-  const [first, last, totalBytes] = match === null ? [] : match.slice(1).map(Number);
-  if (first === undefined || last === undefined || totalBytes === undefined)
-    return unfit('with a part that does not say which (Content-Range)');
-  const endBytes = last + 1;
-  const isSameTotal = part.totalBytes === null || part.totalBytes === totalBytes;
-  if (first !== atBytes || endBytes <= first || endBytes > totalBytes || !isSameTotal)
-    return unfit(`with another part than asked for (Content-Range: ${text.trim()})`);
-  const lengthBytes = announcedBytes(headers);
-  if (lengthBytes !== null && lengthBytes !== endBytes - first)
-    return unfit('with a part that has another length than it says (Content-Length)');
-  return { kind: 'continues', tag: part.tag, totalBytes, endBytes };
-}
-
-function beginning(headers: AnswerHeaders, part: Part | null): Step {
-  const tag = isCoded(headers) ? null : strongTag(headers['etag']);
-  // A server that sends the same bytes from the beginning, although asked for the rest, does not know ranges.
-  const isIgnored = resumesAtBytes(part) > 0 && tag === part?.tag;
-  const isRefused = /(?:^|,)\s*none\s*(?:,|$)/i.test(headers['accept-ranges'] ?? '');
-  const totalBytes = wholeBytes(headers);
-  return { kind: 'begins', tag: isIgnored || isRefused ? null : tag, totalBytes, endBytes: totalBytes };
+/** Several parts have lines between them (RFC 9110, section 14.6). */
+function isMultipart(headers: AnswerHeaders): boolean {
+  return headers['content-type']?.trim().toLowerCase().startsWith('multipart/') === true;
 }
 
 /** In a content coding, neither lengths nor places are those of the bytes on disk. */
 function isCoded(headers: AnswerHeaders): boolean {
   const coding = (headers['content-encoding'] ?? '').trim().toLowerCase();
   return coding !== '' && coding !== 'identity';
-}
-
-function unfit(reason: string): Step {
-  return { kind: 'unfit', reason };
 }

@@ -169,7 +169,7 @@ describe('a proxy', () => {
     vi.stubEnv(variable, `http://user:${PASSWORD}@${dead}`);
     const error = await failure(`${scheme}://workbooks.test`);
     expect(error.message).toBe(
-      `The proxy http://${dead} (${variable}) does not answer: connect ECONNREFUSED ${dead} (ECONNREFUSED).`,
+      `The proxy http://${dead} (${variable}) does not answer: connect ECONNREFUSED ${dead.replace('localhost', '127.0.0.1')} (ECONNREFUSED).`,
     );
     expect(error.hint).toContain('NO_PROXY');
     expect(mayBeDone(error)).toBe(false);

@@ -1,6 +1,15 @@
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { isExpectedFile, type ReceivedFile } from '../../../../src/mirror/upstream/contents.ts';
+import {
+  countNames,
+  isExpectedFile,
+  type Reference,
+  REFERENCE_FORMS,
+  referencesFor,
+} from '../../../../src/mirror/upstream/contents.ts';
+import type { Repository } from '../../../../src/mirror/upstream/listing.ts';
+import { repository } from '../../../support/builders.ts';
 
 /** The beginning of an archive whose first entry has this name. */
 function zipOf(name: string): Buffer {
@@ -12,82 +21,142 @@ function zipOf(name: string): Buffer {
 
 const COMPOUND = Buffer.from('d0cf11e0a1b11ae1000000', 'hex');
 
-function received(path: string, start: Buffer, headers: ReceivedFile['headers'] = {}): ReceivedFile {
-  return { path, sizeBytes: start.length, sha256: 'ab', headers, start };
+function isExpected(start: Buffer, expected: Parameters<typeof isExpectedFile>[1]): boolean {
+  return isExpectedFile({ sizeBytes: start.length, sha256: 'ab', start }, expected);
 }
 
-describe('a file of which the digest is known', () => {
-  it('is what has it, whatever it looks like', () => {
-    const page = received('a.xlsx', Buffer.from('<!doctype html>'), { 'content-type': 'text/html' });
-    expect(isExpectedFile(page, { sha256: 'AB' })).toBe(true);
-    expect(isExpectedFile(page, { sha256: 'ab', sizeBytes: 15 })).toBe(true);
+describe('a workbook of which the digest is known', () => {
+  it('is the file that has it, whatever it looks like', () => {
+    const page = Buffer.from('<!doctype html>');
+    expect(isExpected(page, { sha256: 'AB' })).toBe(true);
+    expect(isExpected(page, { sha256: 'ab', sizeBytes: 15 })).toBe(true);
   });
 
-  it('is not what has another, or another size', () => {
-    const workbook = received('a.xlsx', zipOf('[Content_Types].xml'));
-    expect(isExpectedFile(workbook, { sha256: 'cd' })).toBe(false);
-    expect(isExpectedFile(workbook, { sha256: 'ab', sizeBytes: 1 })).toBe(false);
-    expect(isExpectedFile(workbook, { sizeBytes: 1 })).toBe(false);
+  it('is no file that has another, or another size', () => {
+    const workbook = zipOf('[Content_Types].xml');
+    expect(isExpected(workbook, { sha256: 'cd' })).toBe(false);
+    expect(isExpected(workbook, { sha256: 'ab', sizeBytes: 1 })).toBe(false);
+    expect(isExpected(workbook, { sizeBytes: 1 })).toBe(false);
   });
 });
 
-describe('a file of which no digest is known', () => {
-  it.each<[string, string, Buffer, ReceivedFile['headers']]>([
-    ['a new workbook', 'a/b.xlsx', zipOf('[Content_Types].xml'), {}],
-    ['one by another program', 'a/b.XLSM', zipOf('docProps/app.xml'), {}],
-    ['one with a password', 'b.xlsb', COMPOUND, {}],
-    ['an OpenDocument one', 'b.ods', zipOf('mimetype'), {}],
-    ['an old one', 'b.xls', COMPOUND, { 'content-type': 'application/vnd.ms-excel' }],
-    ['any other file', 'notes.txt', Buffer.from('text'), { 'content-type': 'application/octet-stream' }],
-    ['a web page', 'a.html', Buffer.from('<!doctype html>'), { 'content-type': 'text/html' }],
-    ['JSON', 'a.json', Buffer.from('{}'), { 'content-type': 'application/json' }],
-    ['an archive', 'a.zip', zipOf('x'), { 'content-disposition': 'attachment; filename="a.zip"' }],
-    ['nothing', 'empty', Buffer.alloc(0), {}],
-    [
-      'a workbook that is saved by its name',
-      'b.xlsx',
-      zipOf('xl/workbook.xml'),
-      { 'content-disposition': 'attachment; filename="b.xlsx"' },
-    ],
-  ])('is taken: %s', (_what, path, start, headers) => {
-    expect(isExpectedFile(received(path, start, headers), {})).toBe(true);
+describe('a workbook of which no digest is known', () => {
+  it.each<[string, Buffer, boolean]>([
+    ['a new workbook', zipOf('[Content_Types].xml'), true],
+    ['one by another program', zipOf('docProps/app.xml'), true],
+    ['an OpenDocument one', zipOf('mimetype'), true],
+    ['an old one, or one with a password', COMPOUND, true],
+    ['a login page', Buffer.from('\n<!DOCTYPE html><html>'), false],
+    ['an error in JSON', Buffer.from('{"detail":"no"}'), false],
+    ['text', Buffer.from('text'), false],
+    ['nothing', Buffer.alloc(0), false],
+    ['the archive of a folder', zipOf('plan.xlsx'), false],
+    ['an archive of nothing', Buffer.from('PK\u0005\u0006'.padEnd(30, '\0'), 'latin1'), false],
+  ])('begins as a workbook does: %s', (_what, start, isTaken) => {
+    expect(isExpected(start, {})).toBe(isTaken);
+  });
+});
+
+const GIT = repository({ id: 'aaaa-1', fullName: 'github.com/org/plan.git' });
+const DROPPED = repository({ id: 'bbbb-2', fullName: 'Accounting' });
+
+function texts(
+  of: Repository,
+  all: readonly Repository[],
+  remembered: Reference['form'] | null = null,
+): string[] {
+  return referencesFor(of, countNames(all), remembered).map(({ form, text }) => `${form}: ${text}`);
+}
+
+describe('the references to a repository', () => {
+  it('come in their order, the short name last', () => {
+    expect(texts(GIT, [GIT, DROPPED])).toEqual([
+      'id: aaaa-1',
+      'full_name_encoded: github.com%2Forg%2Fplan.git',
+      'full_name: github.com/org/plan.git',
+      'name: plan',
+    ]);
   });
 
-  it.each<[string, string, Buffer, ReceivedFile['headers']]>([
-    [
-      'a login page by its type',
-      'a.txt',
-      Buffer.from('Sign in'),
-      { 'content-type': 'text/html; charset=utf-8' },
-    ],
-    ['a login page by its look', 'a.txt', Buffer.from('\n<!DOCTYPE html><html>'), {}],
-    ['an error in JSON', 'a.csv', Buffer.from('{"detail":"no"}'), { 'content-type': 'application/json' }],
-    ['a problem in JSON', 'a.csv', Buffer.from('{}'), { 'content-type': 'application/problem+json' }],
-    ['an error in the place of a workbook', 'a.xlsx', Buffer.from('{"detail":"no"}'), {}],
-    ['text in the place of an old one', 'a.xls', Buffer.from('text'), {}],
-    ['nothing in the place of a workbook', 'a.xlsx', Buffer.alloc(0), {}],
-    ['the archive of a folder', 'a.xlsx', zipOf('plan.xlsx'), {}],
-    ['an archive of nothing', 'a.xlsx', Buffer.from('PK\u0005\u0006'.padEnd(22, '\0'), 'latin1'), {}],
-    ['the archive of a folder by its type', 'a.txt', zipOf('x'), { 'content-type': 'application/zip' }],
-    [
-      'the archive of a folder by its name',
-      'a.txt',
-      Buffer.from('x'),
-      { 'content-disposition': 'attachment; filename=a.zip' },
-    ],
-    [
-      'the archive of a folder by one of many parameters',
-      'a.txt',
-      Buffer.from('x'),
-      { 'content-disposition': `attachment; filename=${' '.repeat(8000)}a.zip ; a=b` },
-    ],
-    [
-      'the archive of a folder by its other name',
-      'a.txt',
-      Buffer.from('x'),
-      { 'content-disposition': "attachment; filename*=UTF-8''a.ZIP" },
-    ],
-  ])('is not taken: %s', (_what, path, start, headers) => {
-    expect(isExpectedFile(received(path, start, headers), {})).toBe(false);
+  it('come once each where forms agree', () => {
+    expect(texts(DROPPED, [GIT, DROPPED])).toEqual(['id: bbbb-2', 'full_name_encoded: Accounting']);
+  });
+
+  it.each([
+    ['full_name', ['full_name', 'id', 'full_name_encoded', 'name']],
+    ['name', ['name', 'id', 'full_name_encoded', 'full_name']],
+    ['id', ['id', 'full_name_encoded', 'full_name', 'name']],
+  ] as const)('begin with the remembered form %s', (remembered, forms) => {
+    expect(referencesFor(GIT, countNames([GIT]), remembered).map(({ form }) => form)).toEqual(forms);
+  });
+
+  it('leave out the remembered form where it is ambiguous', () => {
+    const twin = repository({ id: 'cccc-3', fullName: 'gitlab.com/other/plan.git' });
+    expect(texts(GIT, [GIT, twin], 'name')[0]).toBe('id: aaaa-1');
+    expect(texts(GIT, [GIT, twin], 'name').join(' ')).not.toContain('name: plan');
+  });
+
+  it.each([
+    ['short name', repository({ id: '3', fullName: 'gitlab.com/other/plan.git' })],
+    ['short name in other letters', repository({ id: '3', fullName: 'gitlab.com/other/PLAN.git' })],
+    ['full name', repository({ id: '3', fullName: 'plan' })],
+    ['id', repository({ id: 'plan', fullName: 'Else' })],
+  ])("leave out a name that is another one's %s", (_what, other) => {
+    expect(texts(GIT, [GIT, other]).some((text) => text.endsWith(': plan'))).toBe(false);
+  });
+
+  it('are encoded', () => {
+    const odd = repository({ id: 'x', name: 'a b?', fullName: 'h/ä#/a b?' });
+    expect(texts(odd, [odd])).toEqual([
+      'id: x',
+      'full_name_encoded: h%2F%C3%A4%23%2Fa%20b%3F',
+      'full_name: h/%C3%A4%23/a%20b%3F',
+      'name: a%20b%3F',
+    ]);
+  });
+
+  it.each(['x/../Accounting', '../Accounting', './Accounting'])(
+    'never lead to another repository by the dots of %j',
+    (fullName) => {
+      const odd = repository({ id: '3', name: 'odd', fullName });
+      for (const { text } of referencesFor(odd, countNames([odd, DROPPED]), null)) {
+        const { pathname } = new URL(`http://host/api/repos/${text}/contents`);
+        expect(pathname).not.toBe('/api/repos/Accounting/contents');
+        expect(pathname).toContain('/api/repos/');
+      }
+    },
+  );
+
+  it('are none where a name is no Unicode text, instead of an exception', () => {
+    const odd = repository({ id: '3', fullName: 'a\ud800' });
+    expect(() => referencesFor(odd, countNames([odd]), null)).not.toThrow();
+  });
+
+  it('never name two repositories, whatever they are called', () => {
+    const word = fc.constantFrom('a', 'A', 'b', 'a/b', 'a/a', 'b.git');
+    const some = fc.uniqueArray(
+      fc.record({ id: fc.constantFrom('a', '1', '2', '3'), name: word, fullName: word }),
+      {
+        selector: ({ id }) => id,
+        maxLength: 4,
+      },
+    );
+    fc.assert(
+      fc.property(some, fc.constantFrom(null, ...REFERENCE_FORMS), (fields, remembered) => {
+        const all = fields.map(repository);
+        const counts = countNames(all);
+        for (const of of all) {
+          const references = referencesFor(of, counts, remembered);
+          expect(new Set(references.map(({ text }) => text)).size).toBe(references.length);
+          for (const { text } of references) {
+            const meant = decodeURIComponent(text).toLowerCase();
+            const named = all.filter(({ id, name, fullName }) =>
+              [id, name, fullName].some((each) => each.toLowerCase() === meant),
+            );
+            expect(named).toEqual([of]);
+          }
+        }
+      }),
+    );
   });
 });

@@ -1,17 +1,7 @@
-import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import type { Repository } from '../../../../src/mirror/upstream/listing.ts';
-import {
-  clockProblem,
-  countNames,
-  readRows,
-  type Reference,
-  REFERENCE_FORMS,
-  referencesFor,
-  serviceTimeMs,
-} from '../../../../src/mirror/upstream/repositories.ts';
-import { HOUR_MS, MINUTE_MS, NOW_MS, repository } from '../../../support/builders.ts';
+import { clockProblem, readRows, serviceTimeMs } from '../../../../src/mirror/upstream/repositories.ts';
+import { HOUR_MS, MINUTE_MS, NOW_MS } from '../../../support/builders.ts';
 
 describe('the service’s clock', () => {
   it.each([
@@ -103,109 +93,5 @@ describe('rows of the list of repositories', () => {
   it('that give one id two addresses count the same in whatever order they come', () => {
     const rows = [good, { ...good, url: 'https://a' }, { ...good, url: 'https://b' }];
     expect(readRows(rows)).toStrictEqual(readRows(rows.toReversed()));
-  });
-});
-
-const GIT = repository({ id: 'aaaa-1', fullName: 'github.com/org/plan.git' });
-const DROPPED = repository({ id: 'bbbb-2', fullName: 'Accounting' });
-
-function texts(
-  of: Repository,
-  all: readonly Repository[],
-  remembered: Reference['form'] | null = null,
-): string[] {
-  return referencesFor(of, countNames(all), remembered).map(({ form, text }) => `${form}: ${text}`);
-}
-
-describe('the references to a repository', () => {
-  it('come in their order, the short name last', () => {
-    expect(texts(GIT, [GIT, DROPPED])).toEqual([
-      'id: aaaa-1',
-      'full_name_encoded: github.com%2Forg%2Fplan.git',
-      'full_name: github.com/org/plan.git',
-      'name: plan',
-    ]);
-  });
-
-  it('come once each where forms agree', () => {
-    expect(texts(DROPPED, [GIT, DROPPED])).toEqual(['id: bbbb-2', 'full_name_encoded: Accounting']);
-  });
-
-  it.each([
-    ['full_name', ['full_name', 'id', 'full_name_encoded', 'name']],
-    ['name', ['name', 'id', 'full_name_encoded', 'full_name']],
-    ['id', ['id', 'full_name_encoded', 'full_name', 'name']],
-  ] as const)('begin with the remembered form %s', (remembered, forms) => {
-    expect(referencesFor(GIT, countNames([GIT]), remembered).map(({ form }) => form)).toEqual(forms);
-  });
-
-  it('leave out the remembered form where it is ambiguous', () => {
-    const twin = repository({ id: 'cccc-3', fullName: 'gitlab.com/other/plan.git' });
-    expect(texts(GIT, [GIT, twin], 'name')[0]).toBe('id: aaaa-1');
-    expect(texts(GIT, [GIT, twin], 'name').join(' ')).not.toContain('name: plan');
-  });
-
-  it.each([
-    ['short name', repository({ id: '3', fullName: 'gitlab.com/other/plan.git' })],
-    ['short name in other letters', repository({ id: '3', fullName: 'gitlab.com/other/PLAN.git' })],
-    ['full name', repository({ id: '3', fullName: 'plan' })],
-    ['id', repository({ id: 'plan', fullName: 'Else' })],
-  ])("leave out a name that is another one's %s", (_what, other) => {
-    expect(texts(GIT, [GIT, other]).some((text) => text.endsWith(': plan'))).toBe(false);
-  });
-
-  it('are encoded', () => {
-    const odd = repository({ id: 'x', name: 'a b?', fullName: 'h/ä#/a b?' });
-    expect(texts(odd, [odd])).toEqual([
-      'id: x',
-      'full_name_encoded: h%2F%C3%A4%23%2Fa%20b%3F',
-      'full_name: h/%C3%A4%23/a%20b%3F',
-      'name: a%20b%3F',
-    ]);
-  });
-
-  it.each(['x/../Accounting', '../Accounting', './Accounting'])(
-    'never lead to another repository by the dots of %j',
-    (fullName) => {
-      const odd = repository({ id: '3', name: 'odd', fullName });
-      for (const { text } of referencesFor(odd, countNames([odd, DROPPED]), null)) {
-        const { pathname } = new URL(`http://host/api/repos/${text}/contents`);
-        expect(pathname).not.toBe('/api/repos/Accounting/contents');
-        expect(pathname).toContain('/api/repos/');
-      }
-    },
-  );
-
-  it('are none where a name is no Unicode text, instead of an exception', () => {
-    const odd = repository({ id: '3', fullName: 'a\ud800' });
-    expect(() => referencesFor(odd, countNames([odd]), null)).not.toThrow();
-  });
-
-  it('never name two repositories, whatever they are called', () => {
-    const word = fc.constantFrom('a', 'A', 'b', 'a/b', 'a/a', 'b.git');
-    const some = fc.uniqueArray(
-      fc.record({ id: fc.constantFrom('a', '1', '2', '3'), name: word, fullName: word }),
-      {
-        selector: ({ id }) => id,
-        maxLength: 4,
-      },
-    );
-    fc.assert(
-      fc.property(some, fc.constantFrom(null, ...REFERENCE_FORMS), (fields, remembered) => {
-        const all = fields.map(repository);
-        const counts = countNames(all);
-        for (const of of all) {
-          const references = referencesFor(of, counts, remembered);
-          expect(new Set(references.map(({ text }) => text)).size).toBe(references.length);
-          for (const { text } of references) {
-            const meant = decodeURIComponent(text).toLowerCase();
-            const named = all.filter(({ id, name, fullName }) =>
-              [id, name, fullName].some((each) => each.toLowerCase() === meant),
-            );
-            expect(named).toEqual([of]);
-          }
-        }
-      }),
-    );
   });
 });
