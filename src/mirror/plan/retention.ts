@@ -36,44 +36,26 @@ export function prunable<T extends Kept>(
   nowMs: number,
   clockMs = nowMs,
 ): T[] {
-  const isOver = overIn(kept, policy, nowMs, clockMs);
-  const blocked = new Set<string>();
-  return kept
-    .toSorted((a, b) => a.atMs - b.atMs)
-    .filter((each) => {
-      if (!isOver.has(each)) blocked.add(each.path);
-      return !blocked.has(each.path);
-    });
-}
-
-/** The states that the retention of their kind keeps no longer. */
-function overIn<T extends Kept>(
-  kept: readonly T[],
-  policy: RetentionPolicy,
-  nowMs: number,
-  clockMs: number,
-): ReadonlySet<T> {
-  const seen = new Map<string, number>();
-  const over = kept
-    .toSorted((a, b) => b.atMs - a.atMs)
-    .filter(({ path, kind, atMs }) => {
-      const retention = policy[kind];
-      if (retention.kind === 'count' && isAhead(clockMs, atMs)) return false;
-      const key = `${kind} ${path}`;
-      const newer = seen.get(key) ?? 0;
-      seen.set(key, newer + 1);
-      switch (retention.kind) {
-        case 'off':
-          return true;
-        case 'forever':
-          return false;
-        case 'count':
-          return newer >= retention.count;
-        case 'age':
-          return nowMs - atMs > retention.ageMs;
-      }
-    });
-  return new Set(over);
+  const newestFirst = kept.toSorted((a, b) => b.atMs - a.atMs);
+  /** How many later ones of the same target and kind there are. */
+  const newer = new Map<string, number>();
+  const over = newestFirst.filter(({ path, kind, atMs }) => {
+    const retention = policy[kind];
+    if (retention.kind === 'off') return true;
+    if (retention.kind === 'forever') return false;
+    if (retention.kind === 'age') return nowMs - atMs > retention.ageMs;
+    if (isAhead(clockMs, atMs)) return false;
+    const key = `${kind} ${path}`;
+    const count = newer.get(key) ?? 0;
+    newer.set(key, count + 1);
+    return count >= retention.count;
+  });
+  const isOver = new Set(over);
+  const needsLater = new Set<string>();
+  return newestFirst.toReversed().filter((each) => {
+    if (!isOver.has(each)) needsLater.add(each.path);
+    return !needsLater.has(each.path);
+  });
 }
 
 /**
