@@ -4,34 +4,14 @@ import { byCodeUnits } from '../store/manifest.ts';
 import { branchSegment, type Repository } from '../upstream/listing.ts';
 import type { OtherTree } from './record.ts';
 
-/** A tree below `mirror/`, and whose it is. */
-export interface OccupiedPath {
-  readonly repositoryId: string;
-  readonly fullName: string;
-  /** The repository's path. */
-  readonly path: string;
-  /** The branch's segment below it. */
-  readonly segment: string;
-}
-
 /**
- * Lists the places of all trees in an order that every instance computes alike, so that names that meet get the same mark whoever
- * decides. A tree in its proper place comes before others: a copy that someone made is no reason to move.
+ * The trees in an order that every instance computes alike, so that names that meet get the same mark whoever decides. A tree in its
+ * proper place comes before others: a copy that someone made is no reason to move.
  */
-export function placesOf(trees: readonly OtherTree[]): OccupiedPath[] {
-  const inOrder = [...trees].sort((a, b) => byCodeUnits(a.path, b.path));
-  const { home = [], away = [] } = Object.groupBy(inOrder, (tree) => (isAtHome(tree) ? 'home' : 'away'));
-  return [...home, ...away].map(({ path, repositoryId, fullName }) => ({
-    repositoryId,
-    fullName,
-    path: parentPath(path),
-    segment: lastSegment(path),
-  }));
-}
-
-/** Whether a tree stands where its repository's full name and its branch put it. */
-function isAtHome({ path, fullName, branch }: OtherTree): boolean {
-  return path === `${repositoryPath(fullName)}/${branchSegment(branch)}`;
+function inOrder(trees: readonly OtherTree[]): OtherTree[] {
+  const isAway = ({ path, fullName, branch }: OtherTree): number =>
+    path === `${repositoryPath(fullName)}/${branchSegment(branch)}` ? 0 : 1;
+  return trees.toSorted((a, b) => isAway(a) - isAway(b) || byCodeUnits(a.path, b.path));
 }
 
 /** By code units, which are the order of times that are written alike: loading the rules of a locale takes 2 MB. */
@@ -42,46 +22,43 @@ function byAge(a: Repository, b: Repository): number {
 /**
  * Gives every repository its path below `mirror/`. A repository that is mirrored under its present name stays where it
  * is; of two that would meet, the later one gets `~` and the first 8 digits of its id (manual, "On disk").
- * @param repositories the repositories that the service lists
- * @param occupied the paths in use; that of a gone repository gives way to a new repository of the same name
+ * @param trees all that are there; the place of a gone repository gives way to a new repository of the same name
  * @returns path by repository id
  */
 export function assignRepositoryPaths(
   repositories: readonly Repository[],
-  occupied: readonly OccupiedPath[],
+  trees: readonly OtherTree[],
 ): Map<string, string> {
   const listed = new Map(repositories.map((repository) => [repository.id, repository]));
   const assigned = new Map<string, string>();
   const claims = new Claims();
-  for (const { repositoryId, fullName, path } of occupied) {
-    const repository = listed.get(repositoryId);
-    if (repository?.fullName !== fullName || assigned.has(repositoryId)) continue;
-    if (claims.clashAt(path, repository) !== null) continue;
-    assigned.set(repositoryId, path);
-    claims.add(path, { owner: repositoryId, givesWayTo: null });
+  const assign = (id: string, path: string): void => {
+    assigned.set(id, path);
+    claims.add(path, { owner: id, givesWayTo: null });
+  };
+  const occupied = inOrder(trees);
+  for (const { repositoryId: id, fullName, path } of occupied) {
+    const isNamedSo = listed.get(id)?.fullName === fullName;
+    const place = parentPath(path);
+    if (isNamedSo && !assigned.has(id) && claims.clashAt(place, id) === null) assign(id, place);
   }
   const oldestFirst = [...repositories].sort(byAge);
   const heirs = findHeirs(oldestFirst, occupied);
   for (const { repositoryId, fullName, path } of occupied) {
     const heir = listed.get(repositoryId)?.fullName === fullName ? undefined : heirs.get(fullName);
-    claims.add(path, { owner: repositoryId, givesWayTo: heir ?? null });
+    claims.add(parentPath(path), { owner: repositoryId, givesWayTo: heir ?? null });
   }
-  const trees = Map.groupBy(occupied, (place) => place.repositoryId);
+  const treesById = Map.groupBy(occupied, ({ repositoryId }) => repositoryId);
   for (const repository of oldestFirst) {
-    if (assigned.has(repository.id)) continue;
-    const path = freePath(repository, claims, trees.get(repository.id) ?? []);
-    assigned.set(repository.id, path);
-    claims.add(path, { owner: repository.id, givesWayTo: null });
+    const { id } = repository;
+    if (!assigned.has(id)) assign(id, freePath(repository, claims, treesById.get(id) ?? []));
   }
   return assigned;
 }
 
 /** For each full name the repository, not mirrored yet, that takes over a place that the name has left. */
-function findHeirs(
-  oldestFirst: readonly Repository[],
-  occupied: readonly OccupiedPath[],
-): Map<string, string> {
-  const mirrored = new Set(occupied.map((place) => place.repositoryId));
+function findHeirs(oldestFirst: readonly Repository[], occupied: readonly OtherTree[]): Map<string, string> {
+  const mirrored = new Set(occupied.map(({ repositoryId }) => repositoryId));
   const heirs = new Map<string, string>();
   for (const { id, fullName } of oldestFirst) {
     if (!mirrored.has(id) && !heirs.has(fullName)) heirs.set(fullName, id);
@@ -118,7 +95,7 @@ class Claims {
    * Whether a path is in use by another repository, or lies below one that is, or above one.
    * @returns how many segments down the two meet; null when the path is free for the repository
    */
-  clashAt(path: string, { id }: Pick<Repository, 'id'>): number | null {
+  clashAt(path: string, id: string): number | null {
     const segments = foldName(path).split('/');
     for (let depth = 1; depth < segments.length; depth += 1) {
       const claim = this.paths.get(segments.slice(0, depth).join('/'));
@@ -134,9 +111,9 @@ class Claims {
 }
 
 /** Whether trees at a new path would lie inside the repository's own present trees, or around them. */
-function nestsInOwn(path: string, ownTrees: readonly OccupiedPath[]): boolean {
-  const present = ownTrees.map((tree) => foldName(`${tree.path}/${tree.segment}`));
-  const next = ownTrees.map((tree) => foldName(`${path}/${tree.segment}`));
+function nestsInOwn(path: string, ownTrees: readonly OtherTree[]): boolean {
+  const present = ownTrees.map((tree) => foldName(tree.path));
+  const next = ownTrees.map((tree) => foldName(`${path}/${lastSegment(tree.path)}`));
   return next.some((one) =>
     present.some((other) => one.startsWith(`${other}/`) || other.startsWith(`${one}/`)),
   );
@@ -145,12 +122,12 @@ function nestsInOwn(path: string, ownTrees: readonly OccupiedPath[]): boolean {
 /** Marks may meet other repositories' real names, however unlikely; each round makes the path longer. */
 const MAX_ROUNDS = 100;
 
-function freePath(repository: Repository, claims: Claims, ownTrees: readonly OccupiedPath[]): string {
+function freePath(repository: Repository, claims: Claims, ownTrees: readonly OtherTree[]): string {
   const mark = encodeSegment(repository.id.slice(0, 8));
   let path = repositoryPath(repository.fullName);
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
     const isInOwn = nestsInOwn(path, ownTrees);
-    const depth = claims.clashAt(path, repository) ?? (isInOwn ? path.split('/').length : null);
+    const depth = claims.clashAt(path, repository.id) ?? (isInOwn ? path.split('/').length : null);
     if (depth === null) break;
     path = path
       .split('/')

@@ -10,7 +10,7 @@ import {
 import type { PlanInput } from './actions.ts';
 import type { OtherTree, Published } from './record.ts';
 import { owns, type Selection } from './selection.ts';
-import { assignRepositoryPaths, BranchSegments, lastSegment, parentPath, placesOf } from './target-paths.ts';
+import { assignRepositoryPaths, BranchSegments, lastSegment, parentPath } from './target-paths.ts';
 import { groupRows, isSettled, type RepositoryRows, targetDigest } from './workbooks.ts';
 
 /** A target, with all that the plan needs to decide about it. */
@@ -50,7 +50,7 @@ export interface Candidate {
 export function findCandidates(facts: PlanInput): Candidate[] {
   const { listing, published, others, shard, policy } = facts;
   const { selection } = policy;
-  const paths = assignRepositoryPaths(listing.repositories, placesOf([...published.map(placed), ...others]));
+  const paths = assignRepositoryPaths(listing.repositories, [...published.map(placed), ...others]);
   const treesByRepository = Map.groupBy(published, (tree) => tree.repository.id);
   const rows = rowsByName(listing);
   const candidates = listing.repositories

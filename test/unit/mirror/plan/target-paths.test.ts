@@ -1,11 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import {
-  assignRepositoryPaths,
-  BranchSegments,
-  type OccupiedPath,
-} from '../../../../src/mirror/plan/target-paths.ts';
+import type { OtherTree } from '../../../../src/mirror/plan/record.ts';
+import { assignRepositoryPaths, BranchSegments } from '../../../../src/mirror/plan/target-paths.ts';
 import { encodeSegment, foldName } from '../../../../src/lib/paths/safe-path.ts';
 import type { Repository } from '../../../../src/mirror/upstream/listing.ts';
 import { repository } from '../../../support/builders.ts';
@@ -14,13 +11,13 @@ function assignBranchSegment(branch: string, taken: ReadonlyMap<string, string>)
   return new BranchSegments(taken).assign(branch);
 }
 
-function pathsOf(repositories: readonly Repository[], occupied: readonly OccupiedPath[] = []): string[] {
+function pathsOf(repositories: readonly Repository[], occupied: readonly OtherTree[] = []): string[] {
   const paths = assignRepositoryPaths(repositories, occupied);
   return repositories.map(({ id }) => paths.get(id) ?? 'none');
 }
 
-function place(of: Repository, path: string, fullName = of.fullName): OccupiedPath {
-  return { repositoryId: of.id, fullName, path, segment: 'main' };
+function place(of: Repository, path: string, fullName = of.fullName): OtherTree {
+  return { repositoryId: of.id, fullName, path: `${path}/main`, branch: 'main' };
 }
 
 function clash(one: string, other: string): boolean {
