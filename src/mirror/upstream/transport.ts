@@ -247,8 +247,19 @@ function redirectTarget(
 /** A redirect is followed inside the service's origin, and only to the generation whose credential is on the way. */
 function mayFollow(url: URL, base: URL, generation: Generation): boolean {
   if (url.origin !== base.origin) return false;
-  const isV1 = `${url.pathname}/`.startsWith(`${base.pathname.replace(/\/$/, '')}/v1/`);
+  // A service decodes the path, so that %76 is a v there.
+  const path = decoded(url.pathname);
+  if (path === null) return false;
+  const isV1 = `${path}/`.startsWith(`${base.pathname.replace(/\/$/, '')}/v1/`);
   return isV1 === (generation === 'v1');
+}
+
+function decoded(path: string): string | null {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return null;
+  }
 }
 
 /** The error for a redirect. Of an address elsewhere only the origin is named: nobody knows what else stands in it. */

@@ -96,11 +96,14 @@ describe('a redirect', () => {
     expect(service.credentialFaults()).toStrictEqual([]);
   });
 
-  it('never takes the key of the current API to the root of v1', async () => {
-    const { service, mirror } = await seeded();
-    service.fault = (path) => (path === '/api/repos' ? { kind: 'redirect', to: '/api/v1' } : null);
-    expect(await mirror.failure()).toMatchObject({ code: 'service.redirected' });
-  });
+  it.each(['/api/v1', '/api/%761/workbooks', '/api/v1%2Fworkbooks', '/api/%zz'])(
+    'never takes the key of the current API to %s',
+    async (to) => {
+      const { service, mirror } = await seeded();
+      service.fault = (path) => (path === '/api/repos' ? { kind: 'redirect', to } : null);
+      expect(await mirror.failure()).toMatchObject({ code: 'service.redirected' });
+    },
+  );
 });
 
 describe('the next page', () => {
