@@ -11,7 +11,7 @@ import type { PlanInput } from './actions.ts';
 import type { OtherTree, Published } from './record.ts';
 import { owns, type Selection } from './selection.ts';
 import { assignRepositoryPaths, BranchSegments, lastSegment, parentPath } from './target-paths.ts';
-import { groupRows, isSettled, type RepositoryRows, targetDigest } from './workbooks.ts';
+import { groupRows, isSettled, type RepositoryRows, rowsByRepository, targetDigest } from './workbooks.ts';
 
 /** A target, with all that the plan needs to decide about it. */
 export interface Candidate {
@@ -83,8 +83,8 @@ export function findCandidates(facts: PlanInput): Candidate[] {
 /** Makes a function that gives the rows of a repository; null where the service has no list of workbooks. */
 function rowsByName({ workbooks }: Listing): (fullName: string) => RepositoryRows | null {
   if (workbooks === null) return () => null;
-  const byName = Map.groupBy(workbooks, (row) => row.repository);
-  return (fullName) => groupRows(byName.get(fullName) ?? []);
+  const byName = rowsByRepository(workbooks);
+  return (fullName) => byName.get(fullName) ?? groupRows([]);
 }
 
 /** As much of a tree of this instance as others know of it. */

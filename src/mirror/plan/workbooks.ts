@@ -72,28 +72,52 @@ function digestOf(rows: readonly WorkbookRow[]): string {
 /** The rows of a repository, grouped once for all of its branches: there may be thousands. */
 export interface RepositoryRows {
   readonly byBranch: ReadonlyMap<string, readonly WorkbookRow[]>;
-  readonly byPath: ReadonlyMap<string, readonly WorkbookRow[]>;
+  /** The rows at a path, on whichever branch. */
+  readonly atPath: (path: string) => readonly WorkbookRow[];
 }
 
 /** Groups the rows of a repository. */
 export function groupRows(rows: readonly WorkbookRow[]): RepositoryRows {
+  let byPath: ReadonlyMap<string, readonly WorkbookRow[]> | null = null;
   return {
     byBranch: Map.groupBy(rows, ({ branch }) => branch),
-    byPath: Map.groupBy(rows, ({ path }) => path),
+    atPath: (path) => {
+      byPath ??= Map.groupBy(rows, (row) => row.path);
+      return byPath.get(path) ?? [];
+    },
   };
 }
 
+/** The groups of a list, by repository. A list that did not change has the very rows of the last poll. */
+const groupsOfLists = new WeakMap<readonly WorkbookRow[], ReadonlyMap<string, RepositoryRows>>();
+
+/** Groups the rows of a list by the full name of their repository. The same list has the same groups. */
+export function rowsByRepository(rows: readonly WorkbookRow[]): ReadonlyMap<string, RepositoryRows> {
+  const known = groupsOfLists.get(rows);
+  if (known !== undefined) return known;
+  const byName = Map.groupBy(rows, ({ repository }) => repository);
+  const groups = new Map([...byName].map(([name, group]) => [name, groupRows(group)]));
+  groupsOfLists.set(rows, groups);
+  return groups;
+}
+
+/** Digests of the rows of branches: most of what an idle pass would compute. */
+const digestsOfGroups = new WeakMap<readonly WorkbookRow[], string>();
+
 /** The digest of a target, counting the workbooks that its tree borrowed when it was published. */
 export function targetDigest(
-  { byBranch, byPath }: RepositoryRows,
+  { byBranch, atPath }: RepositoryRows,
   branch: string,
   borrowed: readonly string[] = [],
 ): string {
   const own = byBranch.get(branch) ?? [];
-  if (borrowed.length === 0) return digestOf(own);
-  const ownPaths = new Set(own.map(({ path }) => path));
-  const paths = borrowed.filter((path) => !ownPaths.has(path));
-  return digestOf([...own, ...paths.flatMap((path) => byPath.get(path) ?? [])]);
+  if (borrowed.length > 0) {
+    const ownPaths = new Set(own.map(({ path }) => path));
+    return digestOf([...own, ...borrowed.filter((path) => !ownPaths.has(path)).flatMap(atPath)]);
+  }
+  const digest = digestsOfGroups.get(own) ?? digestOf(own);
+  digestsOfGroups.set(own, digest);
+  return digest;
 }
 
 /** Values of a version's status that say that the service has finished with it, well or badly. */
