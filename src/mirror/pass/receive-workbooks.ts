@@ -123,13 +123,17 @@ async function areGone(
   return true;
 }
 
-/** Does without the result where an error may be one workbook's own; the whole contents meet any other error again. */
+/** Failures that the whole contents would meet as well: nothing is asked for twice. */
+const CONCERNS_ALL =
+  /^(?:credentials|pass|disk|directory|system|internal)\.|^service\.(?:unreachable|busy|timeout)$|^contents\.forbidden$/;
+
+/** Does without the result where an error is one workbook's own. */
 async function unlessOfOne<T>({ signal }: Reception, work: () => Promise<T>): Promise<T | null> {
   try {
     return await work();
   } catch (error) {
     signal.throwIfAborted();
-    if (!(error instanceof MirrorError)) throw error;
+    if (!(error instanceof MirrorError) || CONCERNS_ALL.test(error.code)) throw error;
     return null;
   }
 }
