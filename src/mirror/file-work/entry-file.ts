@@ -88,6 +88,7 @@ export class EntryFile {
   private _isTaken = false;
   private _digest: Hash | null = null;
   private _fault: string | null = null;
+  private _isOver = false;
 
   constructor(options: EntryFileOptions) {
     this._options = options;
@@ -159,6 +160,9 @@ export class EntryFile {
   }
 
   private _letGo(): void {
+    // What was given back may be another entry's by now.
+    if (this._isOver) return;
+    this._isOver = true;
     this._file?.close();
     this._file = null;
     for (const buffer of [this._buffer, this._other])

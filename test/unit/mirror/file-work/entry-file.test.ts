@@ -1,9 +1,12 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 
-import { Inflater } from '../../../../src/mirror/file-work/entry-file.ts';
+import { EntryFile, Inflater } from '../../../../src/mirror/file-work/entry-file.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
 
 /** Inflates what comes in pieces into a buffer of so many bytes. @returns the bytes, and how many were used */
 function inflated(
@@ -77,6 +80,35 @@ it('an inflater throws what zlib throws, and inflates the next', () => {
   );
   const whole = deflateRawSync(Buffer.from('abc'.repeat(1000)));
   expect(inflated(inflater, whole, 100, 100).bytes.toString()).toBe('abc'.repeat(1000));
+});
+
+it('an entry that is closed after its end takes no memory from the entry that has it now', async () => {
+  const folder = await temporaryFolder();
+  const entry = (name: string): EntryFile =>
+    new EntryFile({
+      place: join(folder, name),
+      isJudged: true,
+      isDeflated: false,
+      isPastCache: false,
+      known: null,
+      mostBytes: 100,
+      timeMs: 0,
+    });
+  const take = (file: EntryFile, text: string): void => {
+    for (let at = 0; at < text.length; at += 1)
+      file.write(Buffer.from(text.slice(at, at + 1)), at === text.length - 1);
+  };
+  const ended = entry('ended');
+  take(ended, 'ab');
+  await ended.end(null);
+  const one = entry('one');
+  await ended.close();
+  const two = entry('two');
+  take(one, 'first');
+  take(two, 'other');
+  await one.end(null);
+  await two.end(null);
+  expect(await readFile(join(folder, 'one'), 'utf8')).toBe('first');
 });
 
 function attempt(work: () => Buffer): Buffer | null {
