@@ -167,7 +167,7 @@ const LEAST_SHARE = 1 / 8;
 
 /**
  * Memory that sockets read into, again and again: new memory for each read keeps the garbage collector busy. A buffer is used again
- * only where all that was read into it reached its reader as one piece, and came back; otherwise it is garbage like any other.
+ * only where the end of the read reached its reader and came back; otherwise it is garbage like any other.
  */
 export class ReceiveBuffers {
   private readonly sizeBytes: number;
@@ -197,9 +197,12 @@ export class ReceiveBuffers {
     return copy;
   }
 
-  /** Takes back a piece, once. A part of what was lent, and memory from elsewhere, is left alone. */
+  /**
+   * Takes back a piece, once. The pieces of one read belong to one body, and come back in their order, so that the buffer is free with
+   * the one that ends where the read ended; what comes before them in it are the headers of the answer.
+   */
   giveBack(piece: Uint8Array): void {
-    if (piece.byteOffset !== 0 || this.lent.get(piece.buffer) !== piece.byteLength) return;
+    if (this.lent.get(piece.buffer) !== piece.byteOffset + piece.byteLength) return;
     this.lent.delete(piece.buffer);
     this.keep(piece.buffer);
   }
