@@ -104,15 +104,16 @@ async function readAllPages(
   const known = new Map(last?.pages.map((page) => [page.asked, page]));
   const visited = new Set<string>();
   const pages: Page[] = [];
-  let total = 0;
+  let rowCount = 0;
   let target: string | URL | null = path;
   while (target !== null) {
     const page = await readPage(transport, signal, target, known.get(String(target)), visited);
     if (page === null) break;
     visited.add(page.url.href);
     pages.push(page);
-    total += page.rows.length + page.malformed.length;
-    if (total > MAX_ROWS || pages.length > Math.min(page.count, total) + SPARE_PAGES) throw endless();
+    // Rows that cannot be understood need no further page: pages of nothing else come to an end.
+    rowCount += page.rows.length;
+    if (rowCount > MAX_ROWS || pages.length > Math.min(page.count, rowCount) + SPARE_PAGES) throw endless();
     target = page.next;
   }
   if (pages.length === 0) return null;
@@ -124,6 +125,7 @@ async function readAllPages(
     pages.every(({ rows }, at) => rows === last.pages[at]?.rows);
   if (last !== undefined && isSame) return { ...last, pages };
   const rows = pages.flatMap((page) => page.rows);
+  const total = pages.reduce((sum, { malformed }) => sum + malformed.length, rows.length);
   return { pages, rows, doubt: isCut ? 'a page was gone while it was read' : doubtAbout(pages, rows, total) };
 }
 
