@@ -46,10 +46,8 @@ function addPassCommands(program: Command): void {
     flags: PASS_FLAGS,
     summary: 'have a pass made now',
     help:
-      'Asks the running daemon, by its control socket, for a pass that also tries targets that wait (back-off, quarantine, stall) and repairs ' +
-      'trees that someone changed: all, or those that are named. Where several instances share the directory, all are asked; where none runs, this ' +
-      'makes the pass. With --wait it ends when the pass has ended, with its exit code, as that of `sync`.\n\n' +
-      'Example: workbook-mirror poll --wait --directory /var/lib/workbook-mirror',
+      'Has the daemons of the directory make a pass or, where none runs, makes it. It also tries targets that wait and repairs trees that someone ' +
+      'changed: all, or those that are named.\n\nExample: workbook-mirror poll --wait',
     load: async () => (await import('./poll.ts')).runPoll,
   })
     .argument(...TARGETS)
