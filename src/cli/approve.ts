@@ -15,7 +15,7 @@ import { targetKey, branchSegment } from '../mirror/upstream/listing.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { StoredPass } from '../mirror/state/state.ts';
 import { WHOLE_DIRECTORY } from '../mirror/plan/selection.ts';
-import { writeApproval } from '../mirror/store/requests.ts';
+import { writeApproval } from '../mirror/store/approvals.ts';
 import { refuseMissing } from '../app/open-reader.ts';
 import { loudness } from './loudness.ts';
 import { type Outcome, tell } from './output.ts';

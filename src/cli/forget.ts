@@ -13,7 +13,7 @@ import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts'
 import { owns } from '../mirror/plan/selection.ts';
 import type { Published } from '../mirror/plan/record.ts';
 import { branchSegment, type TargetId, targetKey } from '../mirror/upstream/listing.ts';
-import { writeApproval } from '../mirror/store/requests.ts';
+import { writeApproval } from '../mirror/store/approvals.ts';
 import { lostTargets, readTargetList, saveTargets } from '../mirror/store/target-list.ts';
 import type { MirrorStore } from '../mirror/store/disk.ts';
 import { confirmed, shown } from './approve.ts';

@@ -25,7 +25,7 @@ import { publishesWhole } from '../store/publish/moves.ts';
 import { recover } from '../store/publish/commit.ts';
 import { sweep } from '../store/publish/sweep.ts';
 import type { StoreReader } from '../store/read-store.ts';
-import { readApprovals } from '../store/requests.ts';
+import { readApprovals } from '../store/approvals.ts';
 import { readFormerAddress, saveTargets } from '../store/target-list.ts';
 
 /** The rules that passes follow, for planning and for carrying out the plan. */

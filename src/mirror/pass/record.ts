@@ -1,5 +1,5 @@
 import { publishedManifest } from '../store/inventory.ts';
-import { removeApprovals } from '../store/requests.ts';
+import { removeApprovals } from '../store/approvals.ts';
 import { type Action, type HoldAction, holdRule } from '../plan/actions.ts';
 import { PATHS_SHOWN, type Approval } from '../plan/guard.ts';
 import { nextRecord } from '../plan/next-record.ts';

@@ -1,4 +1,4 @@
-import { readApprovals } from '../../../../src/mirror/store/requests.ts';
+import { readApprovals } from '../../../../src/mirror/store/approvals.ts';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { approve } from '../../../../src/cli/approve.ts';
