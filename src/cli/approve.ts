@@ -7,7 +7,7 @@ import type { HeldDeletion } from '../mirror/plan/guard.ts';
 import { type FileDifference, removedAt } from '../app/file-differences.ts';
 import { describeDifferences } from './differences.ts';
 import { counted } from '../lib/text/humanize.ts';
-import { heldSentence } from '../app/sentences.ts';
+import { heldSentence } from '../app/messages.ts';
 import { likely } from '../lib/text/nearest.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import type { Held, TargetRecord } from '../mirror/plan/record.ts';

@@ -2,7 +2,7 @@ import { publishedManifest } from '../mirror/store/inventory.ts';
 import type { Command } from 'commander';
 import type { SettingsFor } from '../config/schema.ts';
 import { counted, roughSize } from '../lib/text/humanize.ts';
-import { unmatchedSentence } from '../app/sentences.ts';
+import { unmatchedSentence } from '../app/messages.ts';
 import { type Action, isPlannedHold } from '../mirror/plan/actions.ts';
 import { type ForeseenChanges, foreseeChanges } from '../app/foreseen-changes.ts';
 import { repositoryFacts } from '../mirror/pass/execute.ts';

@@ -2,9 +2,8 @@ import { counted, roughSize } from '../lib/text/humanize.ts';
 import { EVENT_LEVELS, type EventLevel, type EventSink, type MirrorEvent } from '../app/events.ts';
 import { isTold, type Loudness } from './loudness.ts';
 import { endsPull } from '../daemon/status/live.ts';
-import { describePhase } from '../app/sentences.ts';
+import { describePhase, describeEvent } from '../app/messages.ts';
 import type { PullProgress, ScanProgress } from '../mirror/pass/progress.ts';
-import { describeEvent } from '../app/messages.ts';
 import { scrub } from '../lib/text/scrub.ts';
 import { ERASE_LINE, escaped, say, type TerminalText } from '../lib/text/terminal-text.ts';
 

@@ -1,11 +1,10 @@
 import { publishedManifest } from '../mirror/store/inventory.ts';
 import type { Command } from 'commander';
-
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { counted, oneLine, utcTime } from '../lib/text/humanize.ts';
 import { missingSentence } from '../mirror/plan/contradictions.ts';
-import { driftSentence, heldSentence } from '../app/sentences.ts';
+import { driftSentence, heldSentence } from '../app/messages.ts';
 import type { ManifestFile } from '../mirror/store/manifest.ts';
 import { likely } from '../lib/text/nearest.ts';
 import { ownCommand } from '../lib/text/own-command.ts';

@@ -1,7 +1,7 @@
 import { ERROR_RULES, type ErrorCode } from '../../lib/errors/errors.ts';
 import type { EventFailure } from '../../mirror/pass/events.ts';
 import type { MirrorEvent } from '../../app/events.ts';
-import { driftSentence, heldSentence } from '../../app/sentences.ts';
+import { driftSentence, heldSentence } from '../../app/messages.ts';
 import type { Readiness } from '../status/readiness.ts';
 import type { NotificationType } from '../../config/notification-types.ts';
 import type { TargetState, TargetStatus } from '../../app/target-status.ts';

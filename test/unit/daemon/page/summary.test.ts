@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { describePhase } from '../../../../src/app/sentences.ts';
+import { describePhase } from '../../../../src/app/messages.ts';
 import type { PullProgress } from '../../../../src/mirror/pass/progress.ts';
 import { pullText } from '../../../../src/daemon/page/summary.js';
 

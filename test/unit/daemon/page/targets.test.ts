@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-
-import { driftSentence, heldSentence } from '../../../../src/app/sentences.ts';
+import { driftSentence, heldSentence } from '../../../../src/app/messages.ts';
 import type { TargetStatus } from '../../../../src/app/target-status.ts';
 import {
   arrange,
