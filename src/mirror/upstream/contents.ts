@@ -105,7 +105,9 @@ export class Contents {
         }
         absences.set(form, answer.status);
       } catch (error) {
-        if (!isOfForm(error)) throw error;
+        // The form that gave these contents before is right: its failure is no reason to try another one.
+        const isRight = form === this.#proven.get(repository.id);
+        if (!isOfForm(error) || (isRight && error.code !== 'contents.wrong_kind')) throw error;
         failure ??= error;
       }
     }
