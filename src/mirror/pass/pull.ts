@@ -86,14 +86,15 @@ async function agreedRows(pull: Pull, received: Received, changes: Changes): Pro
   const { branch } = action.target;
   const { previous } = changes;
   const rows = rowsAbout(pull, received, changes) ?? [];
-  if (findContradictions(rows, branch, previous, received).length === 0) return pull.rows;
+  const found = findContradictions(rows, branch, previous, received);
+  if (found.length === 0) return pull.rows;
   // A workbook that changed between the first list and the contents contradicts the first list alone.
   const later = (await rowsNow(context.service, pull.repository, pull.signal)) ?? rows;
-  const agreed = rowsInBoth(rows, branch, later);
-  const contradictions = findContradictions(agreed, branch, previous, received);
+  const still = new Set(findContradictions(later, branch, previous, received).map(({ path }) => path));
+  const contradictions = found.filter(({ path }) => still.has(path));
   const doubt = nextDoubt(record.doubt, contradictions, context.now());
   if (doubt !== null) throw new ContradictedError(contradictions, doubt);
-  return agreed;
+  return rowsInBoth(rows, branch, later);
 }
 
 /** Refuses other contents of a time before the tree was found to be right: they would bring an old state back. */

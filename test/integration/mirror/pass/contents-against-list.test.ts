@@ -238,6 +238,27 @@ describe('a commit between the list and the contents', () => {
     expect((await mirror.versions())['a.xlsx']).toBe(service.version(repository, 'main', 'a.xlsx').id);
   });
 
+  it.each([
+    ['lack the workbook', undefined],
+    ['have the bytes of the version before both', 'b1'],
+  ])('explains nothing where the contents contradict the later list, too: they %s', async (_what, text) => {
+    const mirror = await user();
+    await mirror.syncUntilFresh();
+    const { service, repository } = mirror;
+    for (const [path, next] of [
+      ['a.xlsx', 'a2'],
+      ['b.xlsx', 'b2'],
+    ] as const)
+      service.write(repository, 'main', path, next);
+    service.knobs.contentsOf = () => contentsNow(mirror, { 'b.xlsx': text });
+    service.knobs.afterPage = () => {
+      service.knobs.afterPage = null;
+      service.write(repository, 'main', 'b.xlsx', 'b3');
+    };
+    expect((await mirror.run('sync')).exitCode).toBe(1);
+    expect(await mirror.tree()).toEqual(FILES);
+  });
+
   it('explains nothing where the second list is not whole', async () => {
     const mirror = await user();
     await mirror.syncUntilFresh();
