@@ -314,8 +314,10 @@ function waitForPlaces(plan: readonly Action[], { published, others }: PlanInput
   const leaving = plan.filter(({ reason }) => reason === 'repository-gone').map(({ path }) => path);
   const free = new Set(leaving);
   return plan.map((action) => {
-    const { kind, path, moveFrom, target } = action;
-    const takesPlace = kind === 'pull' || kind === 'keep' || moveFrom !== null;
+    const { kind, path, moveFrom, target, published } = action;
+    // A pull of an earlier pass may go on for one that is held: it must not take the place either.
+    const isNew = kind === 'hold' && published === null;
+    const takesPlace = kind === 'pull' || kind === 'keep' || isNew || moveFrom !== null;
     const isOwn = (owners.get(path) ?? target.repositoryId) === target.repositoryId;
     const isFree = (isOwn || free.has(path)) && !placesOfOthers.has(path);
     return takesPlace && !isFree ? holdOf(action, 'path-occupied', { moveFrom: null }) : action;
