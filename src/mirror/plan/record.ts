@@ -246,14 +246,18 @@ function upToNow(record: TargetRecord, nowMs: number): TargetRecord {
   const { verifiedAtMs, checkedAtMs, examinedAtMs, processingSinceMs, absentSinceMs, failure, held } = record;
   const since = [processingSinceMs, absentSinceMs, failure?.lastAtMs ?? null, held?.sinceMs ?? null];
   if (!isAhead(nowMs, verifiedAtMs, checkedAtMs, examinedAtMs, ...since)) return record;
+  const unlessAhead = (timeMs: number | null): number | null => (isAhead(nowMs, timeMs) ? null : timeMs);
   return {
     ...record,
-    verifiedAtMs: null,
-    checkedAtMs: null,
-    examinedAtMs: null,
-    processingSinceMs: null,
-    absentSinceMs: null,
-    failure: null,
-    held: held === null ? null : { ...held, sinceMs: nowMs, nextLookAtMs: nowMs },
+    verifiedAtMs: unlessAhead(verifiedAtMs),
+    checkedAtMs: unlessAhead(checkedAtMs),
+    examinedAtMs: unlessAhead(examinedAtMs),
+    processingSinceMs: unlessAhead(processingSinceMs),
+    absentSinceMs: unlessAhead(absentSinceMs),
+    failure: isAhead(nowMs, failure?.lastAtMs ?? null) ? null : failure,
+    held:
+      held === null || !isAhead(nowMs, held.sinceMs)
+        ? held
+        : { ...held, sinceMs: nowMs, nextLookAtMs: nowMs },
   };
 }
