@@ -48,6 +48,9 @@ const BACK_WITHIN_MS = 15_000;
 /** How often it is looked for, in milliseconds. */
 const LOOK_EVERY_MS = 250;
 
+/** A daemon that works begins its reply within this time, in milliseconds. */
+const TAKEN_WITHIN_MS = 15_000;
+
 /**
  * Asks the daemon that works in a directory for a pass. A daemon that ends before it has replied, and is started again, is asked again.
  * @returns null where no daemon listens
@@ -62,7 +65,9 @@ export async function askForPoll(
   for (;;) {
     try {
       const reply = await post(layout, POLL_ROUTE, wish, signal);
-      if (reply !== null) return pollReplySchema.parse(reply);
+      const parsed = reply === null ? null : pollReplySchema.safeParse(reply);
+      if (parsed?.success === true) return parsed.data;
+      if (parsed !== null) throw notTaken('its reply is not understood', layout);
       if (backUntilMs === null) return null;
     } catch (error) {
       if (signal.aborted) throw interrupted(error);
@@ -79,6 +84,12 @@ export async function askForPoll(
   }
 }
 
+function notTaken(why: string, { root }: DirectoryLayout): MirrorError {
+  return new MirrorError('daemon.absent', `The daemon does not take the request: ${why} (${root})`, {
+    hint: 'The command and the daemon may be of different versions: restart the daemon after an update.',
+  });
+}
+
 function interrupted(cause: unknown): MirrorError {
   const message = 'Interrupted: this command waits no more. A pass that the daemon makes goes on.';
   return new MirrorError('pass.abandoned', message, { cause });
@@ -86,11 +97,12 @@ function interrupted(cause: unknown): MirrorError {
 
 /** Sends a request to the daemon. @returns its reply, which must be JSON; null where no daemon listens */
 async function post(
-  { controlSocket, root }: DirectoryLayout,
+  layout: DirectoryLayout,
   path: string,
   body: unknown,
   signal: AbortSignal,
 ): Promise<unknown> {
+  const { controlSocket, root } = layout;
   try {
     const socket = await openSocketPath(controlSocket);
     try {
@@ -99,16 +111,11 @@ async function post(
       sent.end(JSON.stringify(body));
       const response = await new Promise<IncomingMessage>((resolve, reject) => {
         sent.once('response', resolve).once('error', reject);
-      });
+        sent.setTimeout(TAKEN_WITHIN_MS, () => reject(notTaken('it does not answer, and may hang', layout)));
+      }).finally(() => sent.setTimeout(0));
       const reply = await text(response);
       if (response.statusCode === 200) return JSON.parse(reply) as unknown;
-      throw new MirrorError(
-        'daemon.absent',
-        `The daemon does not take the request: ${reply.trim()} (${root})`,
-        {
-          hint: 'The command and the daemon may be of different versions: restart the daemon after an update.',
-        },
-      );
+      throw notTaken(reply.trim(), layout);
     } finally {
       await socket.close();
     }

@@ -247,7 +247,8 @@ async function passUntilStopped(
 /** Has a pass made that also repairs trees and tries what waits, for commands. */
 function pollBy(drift: DriftWatch, requests: PassRequests, polls: PollPacer): ControlActions['poll'] {
   return async (targets) => {
-    await drift.repair(targets);
+    // A disk that fails now fails the pass, too, which reports it.
+    await drift.repair(targets).catch(() => {});
     const answer = requests.add(targets);
     polls.ask();
     return answer;

@@ -24,7 +24,8 @@ describe('a daemon ends with a code that has its supervisor start it again', () 
     daemon.child.kill('SIGHUP');
     await daemon.prints(/"directory\.replaced"/);
     expect(daemon.child.exitCode).toBeNull();
-    await cp(aside, embedded.directory, { recursive: true, preserveTimestamps: true });
+    const filter = (path: string): boolean => !path.endsWith('control.sock');
+    await cp(aside, embedded.directory, { recursive: true, preserveTimestamps: true, filter });
     daemon.child.kill('SIGHUP');
     expect(await daemon.ended).toMatchObject({ exitCode: 1 });
     const again = start(['run'], { ...embedded.settings, ...NEVER });

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { chmod, chown, rename, stat, unlink } from 'node:fs/promises';
+import type { Stats } from 'node:fs';
+import { chmod, chown, lstat, rename, stat, unlink } from 'node:fs/promises';
 
 import { pollRequestSchema, type PollAnswer, POLL_ROUTE } from '../../app/control.ts';
 import type { EventSink } from '../../app/events.ts';
@@ -81,6 +82,7 @@ async function listen(
   const made = `${controlSocket}.new`;
   await unlessMissing(unlink(made));
   const address = await openSocketPath(made);
+  let own: Pick<Stats, 'ino' | 'dev'>;
   try {
     const listening = once(server, 'listening');
     server.listen(address.path);
@@ -90,6 +92,7 @@ async function listen(
     const isOfGroup = (mode & 0o020) !== 0;
     if (isOfGroup) await chown(made, -1, gid).catch(() => {});
     await chmod(made, isOfGroup ? 0o660 : 0o600);
+    own = await lstat(made);
     await rename(made, controlSocket);
   } catch (error) {
     server.close();
@@ -100,7 +103,9 @@ async function listen(
     const closed = new Promise<void>((resolve) => {
       server.close(() => resolve());
     });
-    await unlessMissing(unlink(controlSocket)).catch(() => {});
+    // A daemon that took over a directory, or another directory in this place, has a socket of its own there.
+    const present = await unlessMissing(lstat(controlSocket)).catch(() => null);
+    if (present?.ino === own.ino && present.dev === own.dev) await unlink(controlSocket).catch(() => {});
     await closed;
     await address.close();
   };
@@ -117,8 +122,9 @@ async function handle(
       throw error;
     });
     await sendReply(request, response, answered);
-  } catch {
-    response.destroy();
+  } catch (error) {
+    if (response.headersSent) response.destroy();
+    else await sendReply(request, response, refusal(500, eventFailure(error).message)).catch(() => {});
   }
 }
 
@@ -130,7 +136,17 @@ async function replyTo({ poll }: ControlActions, request: IncomingMessage): Prom
     return refusal(400, `The request is not understood: ${wish.error.issues[0]?.message ?? ''}`);
   const { targets, wait } = wish.data;
   const answer = poll(targets ?? null);
-  return reply(200, 'application/json', JSON.stringify({ answer: wait ? await answer : null }));
+  if (wait) return { status: 200, headers: JSON_HEADERS, body: { open: () => whenAnswered(answer) } };
+  answer.catch(() => {});
+  return reply(200, 'application/json', JSON.stringify({ answer: null }));
+}
+
+const JSON_HEADERS = { connection: 'close', 'content-type': 'application/json' };
+
+/** The body of a reply that waits. The line break is sent at once: it says that the daemon has taken the request. */
+async function* whenAnswered(answer: Promise<PollAnswer>): AsyncGenerator<Uint8Array> {
+  yield Buffer.from('\n');
+  yield Buffer.from(JSON.stringify({ answer: await answer }));
 }
 
 function refusal(status: number, line: string): Reply {

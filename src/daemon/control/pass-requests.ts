@@ -23,7 +23,7 @@ export function pollAnswerOf({ report, failure }: PassEnd, isReady: boolean): Po
 /** The requests that one pass answers. */
 export interface TakenRequests {
   readonly retries: Retries;
-  /** Whether anyone asked. */
+  /** Whether anyone asked, now or before a pass that failed. */
   readonly isAsked: boolean;
   /** Answers those who wait. Targets that a failed pass could not try are tried by the next one. */
   readonly answer: (answer: PollAnswer) => void;
@@ -48,7 +48,7 @@ export class PassRequests {
     this.#retries = new Set();
     return {
       retries,
-      isAsked: waiting.length > 0,
+      isAsked: waiting.length > 0 || retries === 'all' || retries.size > 0,
       answer: (answer) => {
         if (answer.summary === null) this.#want(retries);
         for (const resolve of waiting) resolve(answer);
