@@ -521,7 +521,7 @@ describe('through any life of a service', () => {
           workbooks: polled.workbooks.filter((_each, at) => at !== lostAt),
         };
         const withBad = makePlan({ ...input, listing: bad });
-        // A list that is not whole retires nothing: what the whole list retires may wait, held, and must not be anything else.
+        // A list that is not whole retires nothing: what the whole list retires may wait, or be asked for, and must not be anything else.
         const retiring = new Set(
           pass.plan.flatMap(({ kind, target }) => (kind === 'retire' ? [targetKey(target)] : [])),
         );
@@ -543,7 +543,7 @@ describe('through any life of a service', () => {
             }));
         expect(essence(withBad)).toEqual(essence(pass.plan));
         for (const { kind, target } of ofOthers(withBad)) {
-          if (retiring.has(targetKey(target))) expect(['retire', 'hold']).toContain(kind);
+          if (retiring.has(targetKey(target))) expect(['retire', 'hold', 'pull']).toContain(kind);
         }
         const retired = withBad.filter(({ reason }) => reason === 'repository-gone');
         if (!bad.repositoriesComplete) expect(retired).toEqual([]);
