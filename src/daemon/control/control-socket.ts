@@ -14,6 +14,7 @@ import { RequestError } from '../../lib/http/request-error.ts';
 import { cutUnreadBodies } from '../../lib/http/unread-bodies.ts';
 import { openSocketPath } from '../../lib/net/socket-path.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
+import { refusal } from '../web/replies.ts';
 import type { DirectoryLayout } from '../../mirror/store/layout.ts';
 
 /** Commands that may be connected at once, and those of them that wait for a pass. One that hangs gives its place to the next one. */
@@ -136,23 +137,19 @@ async function replyTo({ poll }: ControlActions, request: IncomingMessage): Prom
     return refusal(400, `The request is not understood: ${wish.error.issues[0]?.message ?? ''}`);
   const { targets, wait } = wish.data;
   const answer = poll(targets ?? null);
-  if (wait) return { status: 200, headers: JSON_HEADERS, body: { open: () => whenAnswered(answer) } };
+  if (wait)
+    return {
+      status: 200,
+      headers: { 'content-type': 'application/json' },
+      body: { open: () => whenAnswered(answer) },
+    };
   answer.catch(() => {});
-  return reply(200, 'application/json', JSON.stringify({ answer: null }));
+  const body = packableBody('application/json', JSON.stringify({ answer: null }));
+  return { status: 200, headers: {}, body };
 }
-
-const JSON_HEADERS = { connection: 'close', 'content-type': 'application/json' };
 
 /** The body of a reply that waits. The line break is sent at once: it says that the daemon has taken the request. */
 async function* whenAnswered(answer: Promise<PollAnswer>): AsyncGenerator<Uint8Array> {
   yield Buffer.from('\n');
   yield Buffer.from(JSON.stringify({ answer: await answer }));
-}
-
-function refusal(status: number, line: string): Reply {
-  return reply(status, 'text/plain; charset=utf-8', `${line}\n`);
-}
-
-function reply(status: number, contentType: string, text: string): Reply {
-  return { status, headers: { connection: 'close' }, body: packableBody(contentType, text) };
 }
