@@ -45,7 +45,7 @@ const ABSENT_CODES: ReadonlySet<string> = new Set(['ENOENT', 'ECONNREFUSED', 'EN
 /** A daemon that ended may be back within this time, in milliseconds, and is then asked again. */
 const BACK_WITHIN_MS = 15_000;
 
-/** How often it is looked for, in milliseconds. */
+/** The pause between two attempts to reach it, in milliseconds. */
 const LOOK_EVERY_MS = 250;
 
 /** A daemon that works begins its reply within this time, in milliseconds. */
@@ -86,7 +86,7 @@ export async function askForPoll(
 
 function notTaken(why: string, { root }: DirectoryLayout): MirrorError {
   return new MirrorError('daemon.absent', `The daemon does not take the request: ${why} (${root})`, {
-    hint: 'The command and the daemon may be of different versions: restart the daemon after an update.',
+    hint: 'The daemon may hang, or be of another version than the command: restart it.',
   });
 }
 
@@ -111,7 +111,7 @@ async function post(
       sent.end(JSON.stringify(body));
       const response = await new Promise<IncomingMessage>((resolve, reject) => {
         sent.once('response', resolve).once('error', reject);
-        sent.setTimeout(TAKEN_WITHIN_MS, () => reject(notTaken('it does not answer, and may hang', layout)));
+        sent.setTimeout(TAKEN_WITHIN_MS, () => reject(notTaken('it does not answer', layout)));
       }).finally(() => sent.setTimeout(0));
       const reply = await text(response);
       if (response.statusCode === 200) return JSON.parse(reply) as unknown;

@@ -178,7 +178,7 @@ function addDecisionCommands(program: Command): void {
   })
     .argument(...TARGETS)
     .option('--all', 'everything that waits')
-    .option('--json', 'print what is tried as JSON');
+    .option('--json', 'print how it ended as JSON');
 }
 
 function addHistoryCommands(program: Command): void {

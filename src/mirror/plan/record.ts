@@ -231,8 +231,8 @@ export function aboutTree(record: TargetRecord, publishedAtMs: number | null): T
 }
 
 /**
- * Records without times that lie in the future, as a clock that was ahead left them: of a record that has any, no time proves
- * anything. What waits for a person goes on waiting, from now on.
+ * Records without times that lie in the future, which a clock that was ahead left: such a time counts as never. A deletion that waits
+ * for approval still waits, from now on.
  * @param nowMs milliseconds since the epoch
  */
 export function recordsUpToNow(
