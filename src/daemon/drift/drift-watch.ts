@@ -15,7 +15,7 @@ import { watchTrees } from './watch-trees.ts';
 export interface DriftWatch {
   /** Sets the listener that is called, from now on, when a tree is to be repaired at once. */
   readonly onRepair: (repairNow: () => void) => void;
-  /** Has trees that are known to differ put right with the next pass. @param targets null for all */
+  /** Notes that the next pass is to repair the trees that are known to differ. @param targets those meant; null for all */
   readonly repair: (targets: readonly string[] | null) => Promise<void>;
   /** To be called after every pass. */
   readonly afterPass: () => void;

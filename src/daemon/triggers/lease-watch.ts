@@ -27,7 +27,7 @@ export function watchLeases(layout: DirectoryLayout, onOver: () => void): LeaseW
       () => false,
     );
     isLooking = false;
-    // A look that is going on when the watch is closed tells of nothing any more.
+    // The watch may have been closed during the look: then nothing is to begin.
     if (!isOver || isClosed) return;
     isWaiting = false;
     onOver();

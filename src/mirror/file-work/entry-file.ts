@@ -160,7 +160,7 @@ export class EntryFile {
   }
 
   private _letGo(): void {
-    // What was given back may be another entry's by now.
+    // Another entry may have the buffers by now: giving them back twice would let two entries write into one.
     if (this._isOver) return;
     this._isOver = true;
     this._file?.close();

@@ -26,7 +26,7 @@ export interface ShareReport extends Shard {
   readonly targets: number;
   /** How many of them were not as they should be. */
   readonly notWell: number;
-  /** When the target was verified that was so the longest time ago; null where there is none, or one never was. */
+  /** The earliest of the times at which its targets were last verified; null where it has none, or one was never verified. */
   readonly oldestVerifiedAtMs: number | null;
 }
 
@@ -68,7 +68,7 @@ export interface Selection {
   readonly selects: (repositoryFullName: string, branch: string) => boolean;
   /** Branches of a repository that are mirrored even if no listing names them. */
   readonly configuredBranches: (repositoryFullName: string) => readonly ConfiguredBranch[];
-  /** The patterns of the settings, each by itself. */
+  /** All patterns of the settings. */
   readonly patterns: readonly SelectionPattern[];
 }
 
@@ -114,7 +114,7 @@ export function selectsNothing({
   return repositories > 0 && selected === 0;
 }
 
-/** Of so many names the nearest is looked for. */
+/** The most names that are searched for the one nearest to a pattern. */
 const NAMES_COMPARED = 10_000;
 
 /**

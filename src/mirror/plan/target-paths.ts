@@ -5,8 +5,8 @@ import { branchSegment, type Repository } from '../upstream/listing.ts';
 import type { OtherTree } from './record.ts';
 
 /**
- * The trees in an order that every instance computes alike, so that names that meet get the same mark whoever decides. A tree in its
- * proper place comes before others: a copy that someone made is no reason to move.
+ * The trees in the same order for every instance, so that all give the same mark to names that collide. A tree in its proper place
+ * comes first: otherwise a copy that someone made would move it.
  */
 function inOrder(trees: readonly OtherTree[]): OtherTree[] {
   const isAway = ({ path, fullName, branch }: OtherTree): number =>

@@ -33,13 +33,13 @@ export interface Candidate {
   readonly isRequired: boolean;
   /** For the branch `HEAD`: whether a named branch of its repository is known, and whether one is mirrored. */
   readonly superseded: 'no' | 'known' | 'published';
-  /** Of the rows on its branch and of those that its tree borrows; null where the service has no list of workbooks. */
+  /** The digest of the rows on its branch and of those that its tree borrows; null where the service has no list of workbooks. */
   readonly fingerprint: string | null;
   /** Whether a row names its branch. */
   readonly isNamed: boolean;
   /** Whether the service has finished with the rows on its branch. */
   readonly isSettled: boolean;
-  /** Of a gone one: whether the list of workbooks still has its repository, under a name that no other one has now. */
+  /** Whether a target that is gone still has rows in the list of workbooks, under a name that no other repository has now. */
   readonly isContradicted: boolean;
 }
 
@@ -165,7 +165,7 @@ function candidatesOf(repository: Repository, facts: RepositoryFacts): Candidate
     path: `${path}/${segments.assign(branch)}`,
     published: chosen.get(branch) ?? null,
     selected: selection.selects(fullName, branch),
-    // Of several settings of one branch the first counts.
+    // The first setting of a branch counts.
     isRequired: configured.find((each) => each.branch === branch)?.required === true,
     superseded: branch === HEAD_BRANCH ? headIs : 'no',
     ...listedFacts(rows, branch, chosen.get(branch) ?? null),

@@ -150,7 +150,7 @@ const UPSERT = `INSERT INTO kv VALUES(?, ?, ?, NULL)
   ON CONFLICT DO UPDATE SET value = excluded.value, expires = NULL`;
 const PAGE = `SELECT key, value FROM kv WHERE ns = ? AND key > ? ORDER BY key LIMIT ${PAGE_ENTRIES}`;
 
-/** The files of a database: SQLite opens each by its name, and follows a link that stands there (sqlite.org/tempfiles.html). */
+/** The endings of a database's files. SQLite opens each by its name and follows a link in its place (sqlite.org/tempfiles.html). */
 const SUFFIXES = ['', '-wal', '-shm', '-journal'];
 
 /** SQLite's result codes for a file that is no whole database (sqlite.org/rescode.html): CORRUPT 11, NOTADB 26, ERROR 1. */
