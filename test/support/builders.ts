@@ -1,3 +1,4 @@
+import type { PassFinished } from '../../src/mirror/pass/events.ts';
 import type { Manifest, ManifestFile } from '../../src/mirror/store/manifest.ts';
 import { fingerprintOfTree } from '../../src/mirror/plan/workbooks.ts';
 import type { PlanInput, PlanPolicy } from '../../src/mirror/plan/actions.ts';
@@ -235,4 +236,25 @@ export function pulledOutcome(
   publishedAtMs = NOW_MS,
 ): Extract<Outcome, { kind: 'pulled' }> {
   return { kind: 'pulled', changedFiles, publishedAtMs, isExamined: true, tree: null, isWhole: true };
+}
+
+/** The end of a pass that did nothing, with the fields that a test is about. */
+export function passFinished(fields: Partial<PassFinished> = {}): PassFinished {
+  return {
+    trigger: 'schedule',
+    durationMs: 1,
+    targets: 0,
+    pulled: 0,
+    changed: 0,
+    tried: 0,
+    failed: 0,
+    held: 0,
+    missing: 0,
+    downloadedBytes: 0,
+    changedFiles: 0,
+    pulling: 0,
+    waiting: 0,
+    processing: 0,
+    ...fields,
+  };
 }

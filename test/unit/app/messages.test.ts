@@ -6,7 +6,7 @@ import { ERASE_LINE } from '../../../src/lib/text/terminal-text.ts';
 import { createEventLog } from '../../../src/daemon/log/logger.ts';
 import { describeEvent } from '../../../src/app/messages.ts';
 import { createProgress } from '../../../src/cli/progress.ts';
-import { NOW_MS } from '../../support/builders.ts';
+import { NOW_MS, passFinished } from '../../support/builders.ts';
 import { hostileText, UNFIT } from '../../support/hostile-text.ts';
 
 const WRONG = { code: 'service.failed', message: 'It failed.', hint: 'Wait.' } as const;
@@ -22,20 +22,7 @@ const PULLED = {
   durationMs: 1400,
 };
 const FINISHED = {
-  trigger: 'schedule',
-  durationMs: 1400,
-  targets: 3,
-  pulled: 0,
-  changed: 0,
-  tried: 0,
-  failed: 0,
-  held: 0,
-  missing: 0,
-  downloadedBytes: 0,
-  changedFiles: 0,
-  pulling: 0,
-  waiting: 0,
-  processing: 0,
+  ...passFinished({ durationMs: 1400, targets: 3 }),
 } as const;
 const WORKBOOK = { workbookId: 'Accounting/plan.xlsx', versionId: 'v1', branch: 'main' };
 

@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { EventSink, MirrorEvent } from '../../../src/app/events.ts';
 import type { PullProgress } from '../../../src/mirror/pass/progress.ts';
 import { createProgress, type ProgressOptions } from '../../../src/cli/progress.ts';
-import { NOW_MS } from '../../support/builders.ts';
+import { NOW_MS, passFinished } from '../../support/builders.ts';
 
 const CLEAR = '\r\u001b[K';
 
@@ -66,20 +66,7 @@ const failed = (target: string): MirrorEvent => ({
 });
 const FINISHED: MirrorEvent = {
   name: 'pass.finished',
-  trigger: 'command',
-  durationMs: 1,
-  targets: 1,
-  pulled: 0,
-  changed: 0,
-  tried: 0,
-  failed: 0,
-  held: 0,
-  missing: 0,
-  downloadedBytes: 0,
-  changedFiles: 0,
-  pulling: 0,
-  waiting: 0,
-  processing: 0,
+  ...passFinished({ trigger: 'command', targets: 1 }),
 };
 
 const ABANDONED: MirrorEvent = { name: 'pass.abandoned', trigger: 'command', durationMs: 1 };

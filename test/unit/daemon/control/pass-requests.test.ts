@@ -3,23 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { PassRequests, pollAnswerOf } from '../../../../src/daemon/control/pass-requests.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import type { PassReport } from '../../../../src/mirror/pass/pass.ts';
+import { passFinished } from '../../../support/builders.ts';
 
 function reportOf(exitCode: PassReport['exitCode'], pulling: number, waiting: number): PassReport {
   const summary = {
-    trigger: 'poll',
-    durationMs: 1,
-    targets: 2,
-    pulled: 0,
-    changed: 0,
-    tried: 0,
-    failed: 0,
-    held: 0,
-    missing: 0,
-    downloadedBytes: 0,
-    changedFiles: 0,
-    pulling,
-    waiting,
-    processing: 0,
+    ...passFinished({ trigger: 'poll', targets: 2, pulling, waiting }),
   } as const;
   return { results: [], summary, exitCode, isAllThatCanBe: true };
 }

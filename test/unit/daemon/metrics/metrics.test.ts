@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { createMetrics } from '../../../../src/daemon/metrics/metrics.ts';
 import type { DaemonReport } from '../../../../src/daemon/status/report.ts';
 import type { TargetStatus } from '../../../../src/app/target-status.ts';
-import { HOUR_MS, NOW_MS } from '../../../support/builders.ts';
+import { HOUR_MS, NOW_MS, passFinished } from '../../../support/builders.ts';
 import { daemonReport, eventfulReport, targetStatus } from '../../../support/report.ts';
 import { parseMetrics, type ScrapedSample } from '../../../support/text-format.ts';
 
@@ -58,20 +58,14 @@ const PULLED = {
 } as const;
 const FINISHED = {
   name: 'pass.finished',
-  trigger: 'schedule',
-  durationMs: 2000,
-  targets: 1,
-  pulled: 1,
-  changed: 1,
-  tried: 0,
-  failed: 0,
-  held: 0,
-  missing: 0,
-  downloadedBytes: 100,
-  changedFiles: 6,
-  pulling: 0,
-  waiting: 0,
-  processing: 0,
+  ...passFinished({
+    durationMs: 2000,
+    targets: 1,
+    pulled: 1,
+    changed: 1,
+    downloadedBytes: 100,
+    changedFiles: 6,
+  }),
 } as const;
 
 describe('the metrics', () => {

@@ -10,7 +10,7 @@ import {
 } from '../../../../src/daemon/status/readiness.ts';
 import type { MirrorEvent } from '../../../../src/app/events.ts';
 import type { TargetStatus } from '../../../../src/app/target-status.ts';
-import { NOW_MS } from '../../../support/builders.ts';
+import { NOW_MS, passFinished } from '../../../support/builders.ts';
 import { targetStatus } from '../../../support/report.ts';
 
 const DRIFT = { added: 1, missing: 0, modified: 0, first: 'a', sinceMs: NOW_MS };
@@ -104,20 +104,7 @@ const NONE = { count: 0, first: [] };
 const STARTED: MirrorEvent = { name: 'pass.started', trigger: 'schedule' };
 const FINISHED: MirrorEvent = {
   name: 'pass.finished',
-  trigger: 'schedule',
-  durationMs: 1,
-  targets: 0,
-  pulled: 0,
-  changed: 0,
-  tried: 0,
-  failed: 0,
-  held: 0,
-  missing: 0,
-  downloadedBytes: 0,
-  changedFiles: 0,
-  pulling: 0,
-  waiting: 0,
-  processing: 0,
+  ...passFinished(),
 };
 const FAILED: MirrorEvent = {
   name: 'pass.failed',

@@ -6,7 +6,7 @@ import { loadSettings } from '../../../../src/config/load.ts';
 import { createProgressMonitor } from '../../../../src/daemon/supervision/progress-monitor.ts';
 import { PullMonitor } from '../../../../src/mirror/pass/progress.ts';
 import type { MirrorEvent } from '../../../../src/app/events.ts';
-import { published } from '../../../support/builders.ts';
+import { published, passFinished } from '../../../support/builders.ts';
 
 const { settings } = loadSettings({
   flags: {},
@@ -25,20 +25,14 @@ const PASS: readonly MirrorEvent[] = [
   { name: 'listing.read', isWhole: true, repositories: 1, workbooks: 1, processing: NONE, failed: NONE },
   {
     name: 'pass.finished',
-    trigger: 'start',
-    durationMs: 1,
-    targets: 1,
-    pulled: 1,
-    changed: 1,
-    tried: 0,
-    failed: 0,
-    held: 0,
-    missing: 0,
-    downloadedBytes: 1,
-    changedFiles: 1,
-    pulling: 0,
-    waiting: 0,
-    processing: 0,
+    ...passFinished({
+      trigger: 'start',
+      targets: 1,
+      pulled: 1,
+      changed: 1,
+      downloadedBytes: 1,
+      changedFiles: 1,
+    }),
   },
 ];
 

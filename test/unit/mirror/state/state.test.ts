@@ -10,7 +10,15 @@ import {
   type StateOptions,
   type StoredPass,
 } from '../../../../src/mirror/state/state.ts';
-import { failure, NOW_MS, record, recordMap, repository, target } from '../../../support/builders.ts';
+import {
+  failure,
+  NOW_MS,
+  record,
+  recordMap,
+  repository,
+  target,
+  passFinished,
+} from '../../../support/builders.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 let folder = '';
@@ -73,20 +81,7 @@ const PASS: StoredPass = {
   finishedAtMs: 2,
   listedAtMs: null,
   summary: {
-    trigger: 'schedule',
-    durationMs: 1,
-    targets: 1,
-    pulled: 1,
-    changed: 1,
-    tried: 0,
-    failed: 0,
-    held: 0,
-    missing: 0,
-    downloadedBytes: 5,
-    changedFiles: 1,
-    pulling: 0,
-    waiting: 0,
-    processing: 0,
+    ...passFinished({ targets: 1, pulled: 1, changed: 1, downloadedBytes: 5, changedFiles: 1 }),
   },
   failure: null,
   selection: { repositories: 1, selected: 1, unmatched: [] },
