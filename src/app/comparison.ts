@@ -72,7 +72,6 @@ function planWithout(
       fullCheckMs,
     },
     nowMs,
-    urgent: true,
-    retries: new Set(),
+    retries: 'all',
   });
 }

@@ -206,7 +206,6 @@ export function planInput(fields: Partial<PlanInput> = {}): PlanInput {
     unreadable: new Set(),
     policy: planPolicy(),
     nowMs: NOW_MS,
-    urgent: false,
     retries: new Set(),
     ...fields,
   };

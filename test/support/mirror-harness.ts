@@ -14,7 +14,8 @@ import type { Trigger } from '../../src/mirror/pass/events.ts';
 import type { DriftNote } from '../../src/mirror/plan/record.ts';
 import type { EventName, MirrorEvent } from '../../src/app/events.ts';
 import type { PullQueue } from '../../src/mirror/pass/queue.ts';
-import { type PassReport, type Retries, runPass } from '../../src/mirror/pass/pass.ts';
+import { type PassReport, runPass } from '../../src/mirror/pass/pass.ts';
+import type { Retries } from '../../src/mirror/plan/actions.ts';
 import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from './fake-service.ts';
 
 /** Settings as variables, without the prefix: `SERVICE_RETRIES`. An empty text takes one of the harness's away. */

@@ -1,6 +1,7 @@
 import { EXIT_CODES, exitCodeOf, type MirrorError } from '../../lib/errors/errors.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
-import type { PassReport, Retries } from '../../mirror/pass/pass.ts';
+import type { PassReport } from '../../mirror/pass/pass.ts';
+import type { Retries } from '../../mirror/plan/actions.ts';
 import type { PollAnswer } from '../../app/control.ts';
 
 /** How a pass ended: with its report, or with the reason why it failed as a whole. */

@@ -1,7 +1,7 @@
 import { callError } from '../../lib/errors/disk-errors.ts';
 import { type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
 import { eventFailure, type PassFinished, type Trigger } from './events.ts';
-import { type Action, isPlannedHold, type PullAction } from '../plan/actions.ts';
+import { type Action, isPlannedHold, type Retries, type PullAction } from '../plan/actions.ts';
 import { keepRunningPulls } from '../plan/actions.ts';
 import {
   listsNoneOf,
@@ -43,12 +43,9 @@ export interface PassReport {
 /** Triggers behind which a person waits: they do not respect back-off. */
 const URGENT: ReadonlySet<Trigger> = new Set(['command', 'signal']);
 
-/** Targets, by their paths, that a pass tries although they wait for a time or for another version. */
-export type Retries = ReadonlySet<string> | 'all';
-
 /**
  * One pass: polls the service, plans, pulls and publishes what changed, and records it.
- * @param retries beside those that the trigger asks for
+ * @param asked targets that a person wants tried at once; the triggers of a person mean all
  * @throws MirrorError when the pass as a whole fails: the service cannot be polled, refuses the credentials, or the pass
  *   is abandoned through `signal`
  */
@@ -57,20 +54,20 @@ export async function runPass(
   policy: PassPolicy,
   trigger: Trigger,
   signal: AbortSignal,
-  retries: Retries = new Set(),
+  asked: Retries = new Set(),
 ): Promise<PassReport> {
-  const urgency = URGENT.has(trigger) ? 'all' : retries;
+  const retries = URGENT.has(trigger) ? 'all' : asked;
   const startedAtMs = context.now();
   context.emit({ name: 'pass.started', trigger });
   try {
     for (const target of await recover(context.store, signal))
       context.emit({ name: 'publish.recovered', target });
     const lost = await reportLost(context);
-    const listing = await context.service.poll(signal, urgency === 'all');
+    const listing = await context.service.poll(signal, retries === 'all');
     context.emit({ name: 'listing.read', ...flaggedIn(listing) });
     const problems = await reportUpstream(context, listing);
     await context.store.lock.check();
-    const planned = await planPass(context, policy, listing, takeOver(context), urgency);
+    const planned = await planPass(context, policy, listing, takeOver(context), retries);
     const { selection } = planned;
     reportSelection(context, selection);
     const results = await executePlan(context, policy, listing, planned, signal);
@@ -121,7 +118,7 @@ export async function planPass(
   policy: PlanPolicy,
   listing: Listing,
   carried: ReadonlyMap<string, PullAction>,
-  urgency: Retries,
+  retries: Retries,
 ): Promise<
   PlannedPass & {
     readonly plan: Action[];
@@ -145,8 +142,7 @@ export async function planPass(
     approvals,
     policy,
     nowMs,
-    urgent: urgency === 'all',
-    retries: urgency === 'all' ? new Set() : urgency,
+    retries,
   });
   const plan = keepRunningPulls(whole, carried, listing);
   const count = (kind: Action['kind']): number =>

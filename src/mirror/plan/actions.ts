@@ -36,11 +36,12 @@ export interface PlanInput {
   readonly policy: PlanPolicy;
   /** Milliseconds since the epoch. */
   readonly nowMs: number;
-  /** True when a person asked for the pass: neither back-off nor quarantine is a reason to wait then. */
-  readonly urgent: boolean;
-  /** Paths of targets that a person wants tried at once. */
-  readonly retries: ReadonlySet<string>;
+  /** The targets that a person wants tried at once: neither back-off nor quarantine is a reason to wait for them. */
+  readonly retries: Retries;
 }
+
+/** Targets, by their paths, that a pass tries although they wait for a time or for another version. */
+export type Retries = ReadonlySet<string> | 'all';
 
 /** The meaning of a hold to everything that asks about it. What is left out is false. */
 export interface HoldRule {

@@ -173,10 +173,10 @@ function deletionHeld(of: Case, { policy, approvals, nowMs }: PlanInput): Action
 }
 
 /** A target that failed before waits for its time, in quarantine also for another version or other settings, or for a person. */
-function failedBefore(of: Case, { nowMs, urgent, retries, policy }: PlanInput): Action | null {
+function failedBefore(of: Case, { nowMs, retries, policy }: PlanInput): Action | null {
   const { failure } = of.record;
   const isDue = failure === null || nowMs >= failure.nextAttemptAtMs;
-  if (isDue || urgent || retries.has(of.path)) return null;
+  if (isDue || retries === 'all' || retries.has(of.path)) return null;
   const untilMs = failure.nextAttemptAtMs;
   if (failure.action !== 'quarantine') return hold(of, 'backing-off', { untilMs });
   const isSame = failure.fingerprint === of.fingerprint && failure.verdictDigest === policy.verdictDigest;
@@ -222,7 +222,7 @@ function pullReason(of: Case, input: PlanInput): PullReason | null {
 /** Whether the service had no contents of a target when it was last asked for them, and nothing says that it has some now. */
 function isKnownAbsent(of: Case, input: PlanInput): boolean {
   const { absentSinceMs, checkedAtMs } = of.record;
-  if (absentSinceMs === null || of.isNamed || input.urgent || !isListRead(of, input)) return false;
+  if (absentSinceMs === null || of.isNamed || input.retries === 'all' || !isListRead(of, input)) return false;
   return input.nowMs < fullCheckDueMs(of.target, checkedAtMs ?? 0, input.policy.fullCheckMs);
 }
 

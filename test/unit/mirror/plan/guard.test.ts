@@ -199,7 +199,7 @@ describe('a version that would delete too many files', () => {
 
   it('is not downloaded again only to be held again', () => {
     expect(planned({})).toEqual(['hold deletion-guard']);
-    expect(planned({ urgent: true })).toEqual(['hold deletion-guard']);
+    expect(planned({ retries: 'all' as const })).toEqual(['hold deletion-guard']);
   });
 
   it('is pulled when it was approved, when it changed, when the limit was raised, and after a while', () => {

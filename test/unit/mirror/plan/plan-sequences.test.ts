@@ -378,7 +378,7 @@ function passed(world: World, step: Step): Pass {
     records: before.records,
     policy: POLICY,
     nowMs: before.nowMs,
-    urgent: step.urgent,
+    retries: step.urgent ? 'all' : new Set(),
   });
   const plan = makePlan(input);
   const execution = new Execution(before, step, polled);

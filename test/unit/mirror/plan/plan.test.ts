@@ -155,7 +155,7 @@ describe('a plan for one target', () => {
     [
       'a person asks for a branch that was not there a moment ago',
       {
-        urgent: true,
+        retries: 'all' as const,
         records: recordMap(record({ absentSinceMs: NOW_MS - 1, checkedAtMs: NOW_MS - 1 })),
         policy: planPolicy({ selection: selection({ configured: [{ branch: 'main', required: false }] }) }),
       },
@@ -295,17 +295,21 @@ describe('a target that failed', () => {
   it.each<[string, Partial<PlanInput>, string]>([
     ['waits for its time', failed({}), 'hold backing-off'],
     ['is pulled when its time has come', { ...failed({}), nowMs: later }, 'pull versions-changed'],
-    ['is pulled at once when a person asks', { ...failed({}), urgent: true }, 'pull versions-changed'],
+    [
+      'is pulled at once when a person asks',
+      { ...failed({}), retries: 'all' as const },
+      'pull versions-changed',
+    ],
     ['waits if it stalls', failed({ action: 'stall' }), 'hold backing-off'],
     [
       'is pulled when a person asks though it stalls',
-      { ...failed({ action: 'stall' }), urgent: true },
+      { ...failed({ action: 'stall' }), retries: 'all' as const },
       'pull versions-changed',
     ],
     ['stays in quarantine', failed({ action: 'quarantine', fingerprint }), 'hold quarantined'],
     [
       'leaves quarantine when a person asks',
-      { ...failed({ action: 'quarantine', fingerprint }), urgent: true },
+      { ...failed({ action: 'quarantine', fingerprint }), retries: 'all' as const },
       'pull versions-changed',
     ],
     [
