@@ -29,7 +29,7 @@ function digits(length: number): fc.Arbitrary<string> {
 }
 
 /** Any file that a manifest may have. */
-export function manifestFiles(): fc.Arbitrary<ManifestFile> {
+function manifestFiles(): fc.Arbitrary<ManifestFile> {
   const workbook = fc.record(
     {
       id: text,

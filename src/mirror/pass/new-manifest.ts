@@ -1,13 +1,12 @@
+import { isDeepStrictEqual } from 'node:util';
 import { isAhead } from '../../lib/time/wrong-clock.ts';
 import { fingerprintOfTree, rowsAtFiles } from '../plan/workbooks.ts';
 import { missingWorkbooks } from '../plan/contradictions.ts';
 import { workbookOf } from '../plan/workbooks.ts';
 import {
-  isSame,
   isUnchanged,
   type Manifest,
   type ManifestFile,
-  sameManifest,
   type TreeChanges,
   treeChanges,
 } from '../store/manifest.ts';
@@ -132,7 +131,7 @@ function withVersions(
     const { workbook: known, ...rest } = file;
     if (row === undefined) return rest;
     const workbook = workbookOf(row);
-    return known !== undefined && isSame(known, workbook) ? file : { ...rest, workbook };
+    return known !== undefined && isDeepStrictEqual(known, workbook) ? file : { ...rest, workbook };
   });
 }
 
@@ -145,5 +144,5 @@ export function needsPublishing(manifest: Manifest, previous: Manifest | null, n
     comparedAtMs: 0,
     archiveBytes: 0,
   });
-  return !sameManifest(facts(manifest), facts(previous));
+  return !isDeepStrictEqual(facts(manifest), facts(previous));
 }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { lastLease, leasesInForce } from '../store/leases/lease.ts';
 import { showStage } from '../store/publish/stage-links.ts';
 import { examinePublished } from '../store/verify/examine.ts';
@@ -8,7 +9,7 @@ import { utcTime } from '../../lib/text/humanize.ts';
 import { aboutTree } from '../plan/record.ts';
 import { type Cached, cacheName } from '../upstream/listing.ts';
 import { type HeldDeletion, heldFiles, isApproved } from '../plan/guard.ts';
-import { isSame, type Manifest } from '../store/manifest.ts';
+import type { Manifest } from '../store/manifest.ts';
 import { PULL_REASONS } from '../plan/actions.ts';
 import { findContradictions, missingSentence, nextDoubt, rowsInBoth } from '../plan/contradictions.ts';
 import { type NewState, ContradictedError, failed, heldByLease, type Pull } from './execution.ts';
@@ -205,7 +206,7 @@ async function pulled(
   if (first !== undefined && count > 0)
     news.push({ name: 'target.skipped_entries', target, count: skipped.length, first: first.path });
   const { missing = [] } = manifest;
-  if (missing.length > 0 && !isSame(missing, before.manifest?.missing))
+  if (missing.length > 0 && !isDeepStrictEqual(missing, before.manifest?.missing))
     news.push({ name: 'listing.problem', problem: `${target}: ${missingSentence(missing)}` });
   news.push({ name: 'target.pulled', ...facts });
   const isExamined = isWhole && (before.manifest === null || action.depth === 'bytes');

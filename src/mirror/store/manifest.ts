@@ -84,9 +84,6 @@ export interface Manifest {
   readonly files: readonly ManifestFile[];
 }
 
-/** The number of the manifest's format; a reader refuses a greater one. */
-export const MANIFEST_FORMAT = 1;
-
 /** The difference of one published tree from the one before it. */
 export interface TreeChanges {
   readonly added: readonly string[];
@@ -134,36 +131,6 @@ export function movedFiles(
     moved.set(path, place);
   }
   return moved;
-}
-
-/** Whether two manifests say the same, and so would be written as the same text. */
-export function sameManifest(a: Manifest, b: Manifest): boolean {
-  return isSame(a, b);
-}
-
-/** Compares plain data; what is undefined is left out of a text, and so is the same as nothing. */
-export function isSame(a: unknown, b: unknown): boolean {
-  if (a === b) return true;
-  if (Array.isArray(a)) {
-    return Array.isArray(b) && a.length === b.length && a.every((item, index) => isSame(item, b[index]));
-  }
-  return isObject(a) && isObject(b) && !Array.isArray(b) && hasAllOf(a, b) && hasNoMore(b, a);
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null;
-}
-
-/** Whether every member of an object is in another one, and the same there. */
-function hasAllOf(a: Readonly<Record<string, unknown>>, b: Readonly<Record<string, unknown>>): boolean {
-  for (const key in a) if (!isSame(a[key], b[key])) return false;
-  return true;
-}
-
-/** Whether an object has no member that another one has not. */
-function hasNoMore(a: Readonly<Record<string, unknown>>, b: Readonly<Record<string, unknown>>): boolean {
-  for (const key in a) if (a[key] !== undefined && b[key] === undefined) return false;
-  return true;
 }
 
 /** Orders texts by their UTF-16 units: the same everywhere, whatever the locale. */
