@@ -114,20 +114,6 @@ function tryLock(tryOnce: () => boolean): boolean {
 }
 
 /**
- * Finds out whether a lock could be taken now: takes it, and gives it back at once.
- * @returns the error that names its holder; null where no process has it
- * @throws MirrorError `directory.unusable` where the file is none, and system errors
- */
-export async function probeLock(lockFile: string, native: NativeCalls): Promise<LockedError | null> {
-  const handle = await openOwnFile(lockFile);
-  try {
-    return native.tryLock(handle.fd) ? null : await lockedBy(handle, lockFile);
-  } finally {
-    await handle.close();
-  }
-}
-
-/**
  * Makes this process one of several that write to a directory together, all of which have the same text. The first one writes it into the
  * file.
  * @param whenFirst is done while no other process has the lock

@@ -11,10 +11,12 @@ import {
   type RememberedTree,
   type TreeSummary,
 } from '../plan/record.ts';
+import type { Shard } from '../plan/selection.ts';
 import { type DirectoryLayout, manifestPath } from './layout.ts';
 import { parseManifest, understandManifest } from './manifest-text.ts';
 import { byCodeUnits, type Manifest } from './manifest.ts';
 import { treeAt, type TreePlace } from './published-tree.ts';
+import { ownTreesIn } from './shards.ts';
 
 /** Reads which targets are published, from the manifests: the disk is the truth. */
 export interface Inventory {
@@ -50,8 +52,8 @@ export interface InventoryReading {
 interface InventoryOptions {
   /** Receives the targets of the trees that links lead to, by the names of these. */
   readonly linked?: Map<string, string>;
-  /** Finds out, at each reading, which repositories are this instance's. Left out where all are. */
-  readonly chooseOwn?: () => Promise<(repositoryId: string) => boolean>;
+  /** The share of this instance, among several; null where it has all. */
+  readonly shard?: Shard | null;
 }
 
 /** A manifest as it was last read; `tree` is null where it cannot be understood. */
@@ -63,10 +65,7 @@ interface KnownManifest {
 /** Makes an inventory that reads a manifest only when its file is not the one that was summarised before. */
 export function createInventory(
   layout: DirectoryLayout,
-  {
-    linked = new Map<string, string>(),
-    chooseOwn = () => Promise.resolve(() => true),
-  }: InventoryOptions = {},
+  { linked = new Map<string, string>(), shard = null }: InventoryOptions = {},
 ): Inventory {
   let known = new Map<string, KnownManifest>();
   let ofOthers: ReadonlySet<string> = new Set();
@@ -88,7 +87,7 @@ export function createInventory(
       }),
     read: () =>
       onDisk('reading the manifests', async () => {
-        const isOwn = await chooseOwn();
+        const isOwn = await ownTreesIn(layout, shard);
         const paths = await manifestPaths(layout);
         const present = new Map<string, KnownManifest>();
         const published: Published[] = [];

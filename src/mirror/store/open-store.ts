@@ -13,7 +13,7 @@ import { type DirectoryLayout, layoutOf } from './layout.ts';
 import { examineFileSystem, type FileSystemWants, refuseMounts } from './probes.ts';
 import { createGate } from './publish/gate.ts';
 import { recover } from './publish/commit.ts';
-import { lockForWriting, ownTreesIn } from './shards.ts';
+import { lockForWriting } from './shards.ts';
 
 /** How a store is opened. */
 export interface StoreOptions
@@ -58,7 +58,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
 async function storeOn(disk: Disk, { shard }: StoreOptions): Promise<MirrorStore> {
   const { layout, linked } = disk;
   const recovered = await recover(disk);
-  const inventory = createInventory(layout, { linked, chooseOwn: ownTreesIn(layout, shard ?? null) });
+  const inventory = createInventory(layout, { linked, shard: shard ?? null });
   const knownId = await usable(layout.root, () => knownDirectoryId(layout));
   const identity = { id: knownId ?? randomUUID(), isNew: knownId === null };
   return { ...disk, ...identity, shard: shard ?? null, inventory, recovered };

@@ -3,7 +3,6 @@ import { knownDirectoryId } from './directory.ts';
 import type { MirrorStore } from './disk.ts';
 import { createInventory } from './inventory.ts';
 import { layoutOf } from './layout.ts';
-import { ownTreesIn } from './shards.ts';
 
 /** The parts of the store that can be read beside the process that writes the mirror directory. */
 export type StoreReader = Pick<MirrorStore, 'layout' | 'shard' | 'id' | 'inventory'>;
@@ -14,6 +13,6 @@ export type StoreReader = Pick<MirrorStore, 'layout' | 'shard' | 'id' | 'invento
  */
 export async function readStore(directory: string, shard: Shard | null = null): Promise<StoreReader> {
   const layout = layoutOf(directory, shard ?? undefined);
-  const inventory = createInventory(layout, { chooseOwn: ownTreesIn(layout, shard) });
+  const inventory = createInventory(layout, { shard });
   return { layout, shard, id: (await knownDirectoryId(layout)) ?? '', inventory };
 }

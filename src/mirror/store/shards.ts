@@ -9,7 +9,6 @@ import {
   lockDirectoryShared,
   LockedError,
   lockWithin,
-  probeLock,
 } from '../../lib/disk/lock.ts';
 import { readOwnText } from '../../lib/disk/own-file.ts';
 import { onDisk, unlessMissing } from '../../lib/errors/disk-errors.ts';
@@ -17,28 +16,18 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import type { NativeCalls } from '../../lib/native/file-calls.ts';
 import { owns, type Shard, type ShareReport } from '../plan/selection.ts';
 import { shareReportSchema } from '../state/schemas.ts';
-import type { Disk } from './disk.ts';
 import { type DirectoryLayout, layoutOf } from './layout.ts';
 
-/** For so long a lock is tried for that a program may have just to look at it, in milliseconds. */
-const LOOK_PATIENCE_MS = 500;
-
-/** For so long an instance with a share tries for its locks, in milliseconds: the first one has them alone until it has gathered the stages. */
-const SHARE_PATIENCE_MS = 5000;
+/**
+ * For so long a lock is tried for, in milliseconds: a program may have it just to look at it, and the first of several instances has it
+ * alone until it has gathered the stages.
+ */
+const LOCK_PATIENCE_MS = 500;
 
 const TRY_EVERY_MS = 100;
 
 /** Instances of another count work in the directory. This one can work there once they have ended. */
 export class OtherCountError extends LockedError {}
-
-/** The text that the lock of a directory has while instances with shares have it together. */
-function textOf({ count }: Shard): string {
-  return `shards of ${count}\n`;
-}
-
-function countIn(text: string): string | null {
-  return /^shards of (\d+)\n$/.exec(text)?.[1] ?? null;
-}
 
 /**
  * Locks a directory for writing: for this process alone or, for one of several instances, its share alone and the whole together with the
@@ -50,10 +39,10 @@ export async function lockForWriting(
   shard: Shard | null,
   native: NativeCalls,
 ): Promise<DirectoryLock> {
-  if (shard === null) return patiently(() => lockWhole(layout, native), LOOK_PATIENCE_MS);
-  const whole = await patiently(() => lockTogether(layout, shard, native), SHARE_PATIENCE_MS);
+  const whole = await patiently(() => lockWhole(layout, shard, native));
+  if (shard === null) return whole;
   try {
-    const own = await patiently(() => lockDirectory(layout.lockFile, native), SHARE_PATIENCE_MS);
+    const own = await patiently(() => lockDirectory(layout.lockFile, native));
     return {
       fd: own.fd,
       check: async () => {
@@ -82,63 +71,60 @@ export async function obstacleToWriting(
   native: NativeCalls,
 ): Promise<LockedError | null> {
   try {
-    if (shard !== null) await (await lockTogether(layout, shard, native)).release();
+    await (await lockForWriting(layout, shard, native)).release();
+    return null;
   } catch (error) {
     if (error instanceof LockedError) return error;
     throw error;
   }
-  return probeLock(layout.lockFile, native);
 }
 
-async function lockTogether(
+/** Locks the whole directory: alone, or together with the instances whose lock has the same text. */
+async function lockWhole(
   layout: DirectoryLayout,
-  shard: Shard,
+  shard: Shard | null,
   native: NativeCalls,
 ): Promise<DirectoryLock> {
-  const gather = (): Promise<void> => gatherStages(layout);
   try {
-    return await lockDirectoryShared(layout.wholeLock, textOf(shard), native, gather);
+    if (shard !== null) {
+      const text = `shards of ${shard.count}\n`;
+      return await lockDirectoryShared(layout.wholeLock, text, native, () => gatherStages(layout));
+    }
+    const lock = await lockDirectory(layout.wholeLock, native);
+    await gatherStages(layout).catch(async (error: unknown) => {
+      await lock.release();
+      throw error;
+    });
+    return lock;
   } catch (error) {
-    if (!(error instanceof LockedError)) throw error;
-    const { found } = error;
-    const count = countIn(found);
-    if (count === null || found === textOf(shard)) throw error;
-    throw new OtherCountError(
-      found,
-      `Instances work in this directory as shards of ${count}, and this one is shard ${shard.index}/${shard.count}.`,
-      'Give all the same count by the setting shard. Instances of a new count work once those of the old one have ended.',
-    );
+    throw error instanceof LockedError ? lockedByShards(error, shard) : error;
   }
 }
 
-async function lockWhole(layout: DirectoryLayout, native: NativeCalls): Promise<DirectoryLock> {
-  const lock = await lockDirectory(layout.wholeLock, native).catch((error: unknown) => {
-    if (!(error instanceof LockedError)) throw error;
-    const count = countIn(error.found);
-    if (count === null) throw error;
-    throw new LockedError(
+/** The error of a lock on the whole, in terms of the setting `shard` where instances with shares have it. */
+function lockedByShards(error: LockedError, shard: Shard | null): LockedError {
+  const count = /^shards of (\d+)\n$/.exec(error.found)?.[1];
+  if (count === undefined || Number(count) === shard?.count) return error;
+  if (shard === null)
+    return new LockedError(
       error.found,
       `Instances that share this directory work in it, as shards of ${count}.`,
       'Give this one a share, too: the setting shard, such as 2/5. Or stop the others first.',
     );
-  });
-  try {
-    await gatherStages(layout);
-    return lock;
-  } catch (error) {
-    await lock.release();
-    throw error;
-  }
+  return new OtherCountError(
+    error.found,
+    `Instances work in this directory as shards of ${count}, and this one is shard ${shard.index}/${shard.count}.`,
+    'Give all the same count by the setting shard. Instances of a new count work once those of the old one have ended.',
+  );
 }
 
-async function patiently(lock: () => Promise<DirectoryLock>, patienceMs: number): Promise<DirectoryLock> {
+async function patiently(lock: () => Promise<DirectoryLock>): Promise<DirectoryLock> {
   const startedAtMs = performance.now();
   for (;;) {
     try {
       return await lock();
     } catch (error) {
-      const mostMs = error instanceof OtherCountError ? LOOK_PATIENCE_MS : patienceMs;
-      if (!(error instanceof LockedError) || performance.now() - startedAtMs > mostMs) throw error;
+      if (!(error instanceof LockedError) || performance.now() - startedAtMs > LOCK_PATIENCE_MS) throw error;
       await sleep(TRY_EVERY_MS);
     }
   }
@@ -160,8 +146,7 @@ export async function withCommonLock<T>(
   const flags = constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
   const handle = await onDisk('opening a lock', () => open(commonLock, flags, 0o600));
   try {
-    const lock = (): Promise<boolean> => lockWithin(() => native.tryLock(handle.fd), COMMON_PATIENCE_MS);
-    if (!(await onDisk('locking what instances share', lock)))
+    if (!(await lockWithin(() => native.tryLock(handle.fd), COMMON_PATIENCE_MS)))
       throw new MirrorError(
         'disk.failed',
         `Another program holds the lock on ${commonLock} and does not let go.`,
@@ -178,34 +163,10 @@ export async function withCommonLock<T>(
  * @throws MirrorError `disk.*`
  */
 export async function otherInstances(layout: DirectoryLayout): Promise<DirectoryLayout[]> {
-  const entries = await onDisk('looking for other instances', async () => {
-    return (await unlessMissing(readdir(layout.shards, { withFileTypes: true }))) ?? [];
-  });
-  const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
-  const indexes = folders.filter((name) => /^[1-9]\d{0,4}$/.test(name)).map(Number);
-  const others = indexes
-    .filter((index) => index !== layout.shardIndex)
-    .map((index) => layoutOf(layout.root, { index }));
+  const others = (await namesIn(layout.shards))
+    .filter((name) => /^[1-9]\d{0,4}$/.test(name) && Number(name) !== layout.shardIndex)
+    .map((name) => layoutOf(layout.root, { index: Number(name) }));
   return layout.shardIndex === null ? others : [...others, layoutOf(layout.root)];
-}
-
-/** Tells whether a repository is this instance's to mirror. */
-export type IsOwn = (repositoryId: string) => boolean;
-
-/**
- * Finds out which of the trees in a directory are this instance's: all, unless other instances share the directory. Where they have
- * disks of their own, what is there and has another owner now still is this one's to keep.
- * @returns asks the disk, and gives the same function for as long as it says the same
- */
-export function ownTreesIn(layout: DirectoryLayout, shard: Shard | null): () => Promise<IsOwn> {
-  const ownsAll: IsOwn = () => true;
-  const ownsShare: IsOwn = (repositoryId) => owns(shard, repositoryId);
-  return async () => ((await isShared(layout)) ? ownsShare : ownsAll);
-}
-
-/** Whether instances with other shares work in a directory, or did. */
-async function isShared(layout: DirectoryLayout): Promise<boolean> {
-  return layout.shardIndex !== null && (await hasOtherShards(layout));
 }
 
 /** Whether there is anything in a directory of an instance with a share, other than that of a layout. @throws MirrorError `disk.*` */
@@ -219,30 +180,42 @@ export function namesIn(folder: string): Promise<string[]> {
 }
 
 /**
+ * Finds out which of the trees in a directory are this instance's: all, unless other instances share the directory. Where they have
+ * disks of their own, trees that have another owner now still are this one's to keep.
+ * @throws MirrorError `disk.*`
+ */
+export async function ownTreesIn(
+  layout: DirectoryLayout,
+  shard: Shard | null,
+): Promise<(repositoryId: string) => boolean> {
+  const isShared = shard !== null && (await hasOtherShards(layout));
+  return (repositoryId) => !isShared || owns(shard, repositoryId);
+}
+
+/**
  * Moves what all other instances have in staging and trash to where the whole directory has its own, to be finished or removed there.
  * To be called while no instance works in the directory.
- * @throws system errors
+ * @throws MirrorError `disk.failed`, and system errors
  */
 export async function gatherStages(layout: DirectoryLayout): Promise<void> {
   const whole = layoutOf(layout.root);
   for (const other of await otherInstances(layout)) {
     if (other.shardIndex === null) continue;
-    for (const name of await namesIn(other.staging))
-      await rename(join(other.staging, name), join(whole.staging, name));
-    for (const name of await namesIn(other.trash))
-      await rename(join(other.trash, name), join(whole.trash, name));
+    for (const folder of ['staging', 'trash'] as const)
+      for (const name of await namesIn(other[folder]))
+        await rename(join(other[folder], name), join(whole[folder], name));
   }
 }
 
 const MAX_REPORT_BYTES = 64 * 1024;
 
-/** Writes how this instance's share stands, for all who ask in the directory. @throws MirrorError `directory.*`, `disk.*` */
+/** Writes how this instance's share is, for all who ask in the directory. @throws MirrorError `directory.*`, `disk.*` */
 export async function writeShareReport(
-  { layout, lock }: Pick<Disk, 'layout' | 'lock'>,
+  { layout, lock }: { readonly layout: DirectoryLayout; readonly lock: DirectoryLock },
   report: ShareReport,
 ): Promise<void> {
   await lock.check();
-  await onDisk('writing how the share stands', () =>
+  await onDisk('writing how the share is', () =>
     replaceFile(layout.shareReport, `${JSON.stringify(report)}\n`, layout.staging),
   );
 }
@@ -252,16 +225,11 @@ export async function readShareReports(layout: DirectoryLayout): Promise<ShareRe
   const reports: ShareReport[] = [];
   for (const { shareReport } of [layout, ...(await otherInstances(layout))]) {
     const text = await readOwnText(shareReport, MAX_REPORT_BYTES).catch(() => null);
-    const { data } = shareReportSchema.safeParse(jsonOf(text ?? ''));
-    if (data !== undefined) reports.push(data);
+    try {
+      reports.push(shareReportSchema.parse(JSON.parse(text ?? '')));
+    } catch {
+      // The instance has yet to say something.
+    }
   }
   return reports;
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }
