@@ -31,7 +31,6 @@ export function policyOf(settings: SettingsFor<never>): PassPolicy {
     retireAfterPasses: settings.retire.afterPasses,
     guard: settings.guard,
     content: settings.content,
-    pageCache: settings.pageCache,
     verdictDigest: digestOf([settings.archive, settings.hooks.beforePublish]),
     concurrency: settings.concurrency,
     slowAfterMs: settings.slowAfter,

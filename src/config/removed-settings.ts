@@ -13,6 +13,10 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
     'service.connectTimeout',
     'leave it out: a connection may take ten seconds, or service.timeout if that is less',
   ],
+  [
+    'pageCache',
+    'leave it out: large files go past the page cache when a target is mirrored for the first time',
+  ],
   ['service.headersTimeout', TIMEOUT],
   ['service.stallTimeout', TIMEOUT],
   [

@@ -66,12 +66,6 @@ export const settingsSchema = z.strictObject({
       ' swapped), `rename` goes file by file with a journal, `auto` is exchange or rename',
     needsRestart: true,
   }),
-  pageCache: setting(choice(['auto', 'keep', 'bypass']).prefault('auto'), {
-    description:
-      "whether new files of 1 MiB and more go past the system's page cache, which takes a third less processor time and leaves the" +
-      ' cache to others, but lets their first reader wait for the disk: `bypass` always, `keep` never, `auto` when a target is' +
-      ' mirrored for the first time',
-  }),
   fullCheck: setting(duration({ min: '1m', max: YEAR }).prefault('24h'), {
     description: "how often every target's contents are compared whole; spread over that time",
   }),

@@ -58,9 +58,6 @@ export interface PassContext {
   readonly queue: PullQueue;
 }
 
-/** Whether large new files go past the page cache: always, never, or when a target is mirrored for the first time. */
-export type PageCachePolicy = 'auto' | 'keep' | 'bypass';
-
 /** How a plan is carried out. */
 export interface ExecutePolicy {
   /** Prompt pulls at once. */
@@ -69,7 +66,6 @@ export interface ExecutePolicy {
   readonly slowAfterMs: number;
   readonly retry: RetryPolicy;
   readonly guard: GuardPolicy;
-  readonly pageCache: PageCachePolicy;
   /** See `PlanPolicy.verdictDigest`. */
   readonly verdictDigest: string;
 }
@@ -107,7 +103,6 @@ export interface RepositoryFacts {
 /** Everything that receiving the contents of a target takes: nothing that publishes. */
 export interface Reception extends RepositoryFacts {
   readonly context: Pick<PassContext, 'service' | 'archiveLimits' | 'onProgress'>;
-  readonly policy: Pick<ExecutePolicy, 'pageCache'>;
   readonly action: PullAction;
   /** Takes in how far it is. */
   readonly meter: PullMeter;

@@ -8,7 +8,7 @@ import { type EndedResult, resultOf } from './results.ts';
 import { STAGED } from '../store/publish/moves.ts';
 import { emptyStage, type Stage } from '../store/publish/stage.ts';
 import type { PublishedState } from './published-state.ts';
-import { goesPastCache, knownFiles, type Unpacked, unpack } from './unpack.ts';
+import { knownFiles, type Unpacked, unpack } from './unpack.ts';
 import type { PullAction } from '../plan/actions.ts';
 import { HEAD_BRANCH } from '../upstream/listing.ts';
 import type { PassService } from '../upstream/client.ts';
@@ -93,14 +93,15 @@ async function tryToReceive(
   before: PublishedState,
   isSaved: boolean,
 ): Promise<UnpackedAnswer | WithoutArchive | null> {
-  const { context, policy, action, repository, signal, meter } = reception;
+  const { context, action, repository, signal, meter } = reception;
   meter.downloads();
   const archive = new ArchiveReceiver({
     tree: stage.tree,
     tailPath: join(stage.folder, STAGED.archive),
     isSaved,
     limits: context.archiveLimits,
-    isPastCache: goesPastCache(policy.pageCache, before.manifest === null),
+    // Past the page cache, large files of a first mirror take less processor time, and leave the cache to other programs.
+    isPastCache: before.manifest === null,
     known: knownFiles(reception, stage, isSaved ? null : before),
   });
   try {

@@ -10,7 +10,7 @@ import type { KnownFile } from '../archive/arrival.ts';
 import type { UnpackedArchive, UnpackedEntry } from '../archive/unpack.ts';
 import type { KnownContent } from '../file-work/entry-file.ts';
 import { doInThread } from '../file-work/pool.ts';
-import type { PageCachePolicy, Reception } from './execution.ts';
+import type { Reception } from './execution.ts';
 import type { PublishedState } from './published-state.ts';
 import { STAGED } from '../store/publish/moves.ts';
 import { keptTime, type Stage } from '../store/publish/stage.ts';
@@ -25,11 +25,6 @@ export interface Unpacked {
   readonly rewritten: readonly string[];
   /** Whether every byte was compared or written. */
   readonly isThorough: boolean;
-}
-
-/** Whether large files go past the page cache. @param isFirst whether the target is mirrored for the first time */
-export function goesPastCache(policy: PageCachePolicy, isFirst: boolean): boolean {
-  return policy === 'bypass' || (policy === 'auto' && isFirst);
 }
 
 /**

@@ -79,7 +79,6 @@ describe('the parsed settings', () => {
       slowAfter: 60_000,
       content: 'auto',
       publish: 'auto',
-      pageCache: 'auto',
       fullCheck: 86_400_000,
       readerGrace: 120_000,
       processingPatience: 900_000,
