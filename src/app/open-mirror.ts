@@ -22,12 +22,15 @@ type MirrorSettings = SettingsFor<'service' | 'directory'>;
 /** Wait after a target's first failure, and the longest wait, in milliseconds. */
 const TARGET_BACK_OFF = { firstDelayMs: 60_000, maxDelayMs: 3_600_000 };
 
+/** How long a target that was never mirrored waits while the service is still processing it, in milliseconds. */
+const PROCESSING_PATIENCE_MS = 15 * 60_000;
+
 /** The policy of passes, from the settings. */
 export function policyOf(settings: SettingsFor<never>): PassPolicy {
   return {
     selection: createSelection(settings),
     fullCheckMs: settings.fullCheck,
-    processingPatienceMs: settings.processingPatience,
+    processingPatienceMs: PROCESSING_PATIENCE_MS,
     retireAfterPasses: settings.retire.afterPasses,
     guard: settings.guard,
     content: settings.content,

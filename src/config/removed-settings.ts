@@ -13,6 +13,7 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
     'service.connectTimeout',
     'leave it out: a connection may take ten seconds, or service.timeout if that is less',
   ],
+  ['processingPatience', 'leave it out: a new target waits up to 15 minutes while the service processes it'],
   [
     'pageCache',
     'leave it out: large files go past the page cache when a target is mirrored for the first time',

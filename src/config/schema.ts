@@ -78,10 +78,6 @@ export const settingsSchema = z.strictObject({
     description: 'how long a replaced tree stays whole for readers that are still in it',
     needsRestart: true,
   }),
-  processingPatience: setting(duration().prefault('15m'), {
-    description:
-      'how long a target never mirrored before waits while the service says it is still processing it',
-  }),
   shutdownTimeout: setting(duration().prefault('30s'), {
     description: 'how long work in hand may take to finish once the program is told to stop',
   }),

@@ -309,7 +309,7 @@ describe('while the service is still processing', () => {
     ['a counter', { processing: 1 }],
     ['a status', { status: 'queued' }],
   ])('waits with the first mirror, and pulls when it has finished (%s)', async (_name, state) => {
-    const { service, mirror } = await startPair({}, { PROCESSING_PATIENCE: '15m' });
+    const { service, mirror } = await startPair();
     const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
     service.addRepository('Other', { 'b.xlsx': 'b' });
     const version = service.version(repository, 'main', 'a.xlsx');
@@ -323,7 +323,7 @@ describe('while the service is still processing', () => {
   });
 
   it('waits only so long with the first mirror, and pulls once more when it has finished', async () => {
-    const { service, mirror } = await startPair({}, { PROCESSING_PATIENCE: '15m' });
+    const { service, mirror } = await startPair();
     const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
     const version = service.version(repository, 'main', 'a.xlsx');
     version.processing = 2;
