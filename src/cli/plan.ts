@@ -86,7 +86,6 @@ function planData(actions: readonly Action[], changes: PlanReport['changes']): u
     action: action.kind,
     reason: action.reason,
     isHeld: isPlannedHold(action),
-    deselection: action.deselection ?? null,
     movedFrom: action.moveFrom,
     lastArchiveBytes: action.published?.archiveBytes ?? null,
     files: action.published?.fileCount ?? null,
@@ -99,11 +98,12 @@ function describePlan(actions: readonly Action[], changes: PlanReport['changes']
   if (actions.length === 0) return say`Nothing is selected: there is no target.`;
   const rows = actions.map((action) => [
     shownKind(action) + (action.moveFrom === null ? '' : ' (moves)'),
-    action.deselection === undefined ? action.reason : `${action.reason}, deselected`,
+    action.reason,
     action.published === null ? '?' : String(action.published.fileCount),
     action.published === null ? '?' : roughSize(action.published.archiveBytes),
     action.path,
   ]);
+  const held = actions.filter(isPlannedHold).length;
   const pulls = actions.filter((action) => action.kind === 'pull');
   const knownBytes = pulls.reduce((sum, action) => sum + (action.published?.archiveBytes ?? 0), 0);
   const unknown = pulls.filter((action) => action.published === null).length;
@@ -117,26 +117,14 @@ function describePlan(actions: readonly Action[], changes: PlanReport['changes']
   return joinLines([
     table(['ACTION', 'REASON', 'FILES', 'LAST ARCHIVE', 'TARGET'], rows),
     '',
-    ...linesOf(summary, describeHolds(actions)),
+    ...linesOf(summary, held > 0 && `${counted(held, 'target')} would be held.`),
     ...[...(changes ?? [])].flatMap(([action, each]) => ['', describeChanges(action, each)]),
   ]);
 }
 
 /** The action for a person, as the pass will count it. */
 function shownKind(action: Action): string {
-  if (action.reason === 'not-selected') return 'leave';
-  return action.kind === 'keep' && isPlannedHold(action) ? 'hold' : action.kind;
-}
-
-/** The holds of a plan, for a person: what a pass would report as held. */
-function describeHolds(actions: readonly Action[]): string[] {
-  const held = actions.filter(isPlannedHold);
-  const deselected = held.filter(({ deselection }) => deselection !== undefined).length;
-  return linesOf(
-    held.length > 0 && `${counted(held.length, 'target')} would be held.`,
-    deselected > 0 &&
-      `The settings no longer select ${deselected} of them, too many at once: they are mirrored as before until \`${ownCommand('approve')} TARGET\` lets them go.`,
-  );
+  return action.reason === 'not-selected' ? 'leave' : action.kind;
 }
 
 /** The changes that an action would bring, for a person. */

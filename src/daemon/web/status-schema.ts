@@ -171,7 +171,7 @@ const failure = z.object({
 });
 
 const held = z.object({
-  subject: z.enum(['target', 'restored', 'files', 'deselected', 'moved']),
+  subject: z.enum(['target', 'restored', 'files', 'moved']),
   deletions: count,
   of: count,
   digest: z.string().nullable(),

@@ -34,7 +34,7 @@ const failureSchema = z.object({
 });
 
 const heldSchema = z.object({
-  subject: z.enum(['target', 'restored', 'files', 'deselected', 'moved']),
+  subject: z.enum(['target', 'restored', 'files', 'moved']),
   deletions: count,
   of: count,
   digest: textOrNull,
