@@ -1,6 +1,5 @@
 import type { ArchiveLimits } from '../mirror/archive/policy.ts';
 import type { ServiceClient } from '../mirror/upstream/client.ts';
-import { digestOf } from '../config/changes.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { createSelection } from '../config/selection.ts';
 import type { EventSink } from './events.ts';
@@ -34,7 +33,6 @@ export function policyOf(settings: SettingsFor<never>): PassPolicy {
     retireAfterPasses: settings.retire.afterPasses,
     guard: settings.guard,
     content: settings.content,
-    verdictDigest: digestOf([settings.archive, settings.hooks.beforePublish]),
     concurrency: settings.concurrency,
     slowAfterMs: settings.slowAfter,
     retry: { backOff: TARGET_BACK_OFF, slowRetryMs: TARGET_BACK_OFF.maxDelayMs },

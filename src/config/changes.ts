@@ -46,7 +46,7 @@ export function filesOfSettings(settings: Settings): string[] {
 }
 
 /** Tells one value of settings from another, its secrets included. Not to be read. */
-export function digestOf(value: unknown): string {
+function digestOf(value: unknown): string {
   return createHash('sha256')
     .update(JSON.stringify([revealed(value)]))
     .digest('hex');

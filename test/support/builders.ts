@@ -156,7 +156,6 @@ export function failure(fields: Partial<Failure> = {}): Failure {
     attempts: 1,
     nextAttemptAtMs: NOW_MS + HOUR_MS / 2,
     fingerprint: null,
-    verdictDigest: 'verdict',
     ...fields,
   };
 }
@@ -189,7 +188,6 @@ export function planPolicy(fields: Partial<PlanPolicy> = {}): PlanPolicy {
     retireAfterPasses: 3,
     guard: { targets: { kind: 'off' }, files: { kind: 'off' } },
     content: 'auto',
-    verdictDigest: 'verdict',
     ...fields,
   };
 }

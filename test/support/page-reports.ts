@@ -49,7 +49,6 @@ export function failingTarget(fields: Partial<TargetStatus> = {}, nowMs = NOW_MS
         attempts: 7,
         nextAttemptAtMs: nowMs + 4 * MINUTE_MS,
         fingerprint: null,
-        verdictDigest: null,
       },
       ...fields,
     },

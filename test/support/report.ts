@@ -66,7 +66,6 @@ export function eventfulReport(): DaemonReport {
     attempts: 3,
     nextAttemptAtMs: NOW_MS + MINUTE_MS,
     fingerprint: 'g',
-    verdictDigest: null,
   } as const;
   const held = {
     subject: 'files',

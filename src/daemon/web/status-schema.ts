@@ -165,9 +165,6 @@ const failure = z.object({
   attempts: count.meta({ description: 'failures in a row' }),
   nextAttemptAtMs: timeMs,
   fingerprint: z.string().nullable(),
-  verdictDigest: z.string().nullable().meta({
-    description: 'digest of the settings that it arose under; null where an earlier version recorded it',
-  }),
 });
 
 const held = z.object({

@@ -66,8 +66,6 @@ export interface ExecutePolicy {
   readonly slowAfterMs: number;
   readonly retry: RetryPolicy;
   readonly guard: GuardPolicy;
-  /** See `PlanPolicy.verdictDigest`. */
-  readonly verdictDigest: string;
 }
 
 /** A plan, and what it was computed from beside the listing. */

@@ -115,8 +115,7 @@ async function record(
 ): Promise<void> {
   const nowMs = context.now();
   const steps = ends.map(({ result: { action, outcome }, before, tree }) => {
-    const { verdictDigest } = policy;
-    const step = { action, outcome, tree, listedAtMs, nowMs, random: context.random(), verdictDigest };
+    const step = { action, outcome, tree, listedAtMs, nowMs, random: context.random() };
     return { action, outcome, before, after: nextRecord(before, step, policy.retry) };
   });
   for (const step of steps) step.after = await withFiles(context.store, step.action, step.after);

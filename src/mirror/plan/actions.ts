@@ -16,8 +16,6 @@ export interface PlanPolicy {
   readonly retireAfterPasses: number;
   readonly guard: GuardPolicy;
   readonly content: ContentPolicy;
-  /** Digest of the settings by which a version is found to be bad: what an archive may hold, and who is asked before publishing. */
-  readonly verdictDigest: string;
 }
 
 /** All that a plan is computed from. */

@@ -26,8 +26,6 @@ export interface RecordStep {
   readonly nowMs: number;
   /** A number from 0 up to 1. */
   readonly random: number;
-  /** See `PlanPolicy.verdictDigest`. */
-  readonly verdictDigest: string;
 }
 
 /** The times after which failed and absent targets are tried again. */
@@ -139,7 +137,7 @@ function foundRight(
 function nextFailure(
   before: Failure | null,
   { code, action, message, hint, retryAfterMs, fingerprint }: Extract<Outcome, { kind: 'failed' }>,
-  { nowMs, random, verdictDigest }: RecordStep,
+  { nowMs, random }: RecordStep,
   { backOff, slowRetryMs }: RetryPolicy,
 ): Failure {
   const attempts = (before?.attempts ?? 0) + 1;
@@ -157,7 +155,6 @@ function nextFailure(
     attempts,
     nextAttemptAtMs: nowMs + delayMs,
     fingerprint,
-    verdictDigest,
   };
 }
 

@@ -168,15 +168,14 @@ function deletionHeld(of: Case, { policy, approvals, nowMs }: PlanInput): Action
   return hold(of, 'deletion-guard', { untilMs: held.nextLookAtMs });
 }
 
-/** A target that failed before waits for its time, in quarantine also for another version or other settings, or for a person. */
-function failedBefore(of: Case, { nowMs, retries, policy }: PlanInput): Action | null {
+/** A target that failed before waits for its time, in quarantine also for another version, or for a person. */
+function failedBefore(of: Case, { nowMs, retries }: PlanInput): Action | null {
   const { failure } = of.record;
   const isDue = failure === null || nowMs >= failure.nextAttemptAtMs;
   if (isDue || retries === 'all' || retries.has(of.path)) return null;
   const untilMs = failure.nextAttemptAtMs;
   if (failure.action !== 'quarantine') return hold(of, 'backing-off', { untilMs });
-  const isSame = failure.fingerprint === of.fingerprint && failure.verdictDigest === policy.verdictDigest;
-  return isSame ? hold(of, 'quarantined', { untilMs }) : null;
+  return failure.fingerprint === of.fingerprint ? hold(of, 'quarantined', { untilMs }) : null;
 }
 
 /** A new branch with which the service has not finished: its contents would soon be others. */

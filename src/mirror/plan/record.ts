@@ -88,8 +88,6 @@ export interface Failure {
   readonly nextAttemptAtMs: number;
   /** The digest of the versions that failed: a quarantine ends when it changes. */
   readonly fingerprint: string | null;
-  /** As `PlanPolicy.verdictDigest` was: a quarantine ends when it changes, too. Null in records of earlier versions. */
-  readonly verdictDigest: string | null;
 }
 
 /** A deletion that the guard held back. Times in milliseconds since the epoch. */

@@ -30,7 +30,6 @@ const failureSchema = z.object({
   attempts: z.int().min(1),
   nextAttemptAtMs: time,
   fingerprint: textOrNull,
-  verdictDigest: textOrNull,
 });
 
 const heldSchema = z.object({

@@ -87,7 +87,7 @@ describe('the command before publishing', () => {
     service.addRepository('Plan', { 'a.xlsx': 'a' });
     expect(await mirror.results()).toMatchObject({ 'Plan/main': { code: 'publish.refused' } });
     await mirror.restart({ HOOKS_BEFORE_PUBLISH: (await scriptOf('exit 0')).command });
-    expect((await mirror.pass({ trigger: 'schedule' })).exitCode).toBe(0);
+    expect((await mirror.pass({ trigger: 'command' })).exitCode).toBe(0);
     await mirror.expectExact();
   });
 

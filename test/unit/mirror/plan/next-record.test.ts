@@ -51,7 +51,6 @@ function after(before: TargetRecord, outcome: Outcome, fields: StepFields = {}):
     listedAtMs: LISTED_AT_MS,
     nowMs: NOW_MS,
     random: 0,
-    verdictDigest: 'verdict',
     ...rest,
   };
   return nextRecord(before, step, RETRY);
@@ -181,7 +180,6 @@ describe('the record after an action', () => {
           attempts: 4,
           nextAttemptAtMs: NOW_MS + 4 * MINUTE_MS,
           fingerprint: 'digest',
-          verdictDigest: 'verdict',
         },
       },
     ],

@@ -133,7 +133,6 @@ function applied(world: World, plan: readonly Action[], polled: Listing): World 
       listedAtMs: world.nowMs,
       nowMs: world.nowMs,
       random: 0.5,
-      verdictDigest: 'verdict',
     };
     records.set(key, nextRecord(world.records.get(key) ?? emptyRecord(action.target), step, RETRY));
   };

@@ -341,7 +341,6 @@ class Execution {
       listedAtMs: nowMs,
       nowMs,
       random: 0.5,
-      verdictDigest: 'verdict',
     };
     this.outcomes.set(key, outcome);
     this.records.set(key, nextRecord(this.records.get(key) ?? emptyRecord(action.target), step, RETRY));

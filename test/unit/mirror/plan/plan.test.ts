@@ -313,16 +313,6 @@ describe('a target that failed', () => {
       'pull versions-changed',
     ],
     [
-      'leaves quarantine when what is judged by changed',
-      failed({ action: 'quarantine', fingerprint, verdictDigest: 'another' }),
-      'pull versions-changed',
-    ],
-    [
-      'leaves quarantine when nobody knows what was judged by',
-      failed({ action: 'quarantine', fingerprint, verdictDigest: null }),
-      'pull versions-changed',
-    ],
-    [
       'leaves quarantine with another version',
       failed({ action: 'quarantine', fingerprint: 'another' }),
       'pull versions-changed',

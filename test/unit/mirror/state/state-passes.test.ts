@@ -100,7 +100,6 @@ function recordAfter(
     // A cache may give a listing of long ago.
     nowMs: NOW_MS + HOUR_MS,
     random: 0.5,
-    verdictDigest: 'verdict',
   };
   return nextRecord(before, step, POLICY);
 }
