@@ -11,7 +11,7 @@ import { PullMonitor } from '../mirror/pass/progress.ts';
 import { openMirror } from '../app/open-mirror.ts';
 import { createMirrorStatusReader } from '../daemon/status/mirror-status.ts';
 import { isReady } from '../daemon/status/status-service.ts';
-import { createHooks } from '../daemon/hooks/create-hooks.ts';
+import { createHooks, HOOKS_CLOSE_MS } from '../daemon/hooks/create-hooks.ts';
 import { secretsOf } from '../config/secrets-of.ts';
 import { loudness } from './loudness.ts';
 import { type Outcome, tell } from './output.ts';
@@ -97,7 +97,7 @@ export async function sync(
     const isIncomplete = report.exitCode === EXIT_CODES.ok && !isDone;
     return { report, hooksDue, exitCode: isIncomplete ? EXIT_CODES.incomplete : report.exitCode };
   } finally {
-    await hooks.close(settings.shutdownTimeout);
+    await hooks.close(HOOKS_CLOSE_MS);
     stopListening();
     progress.close();
     await mirror.close();

@@ -13,6 +13,7 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
     'service.connectTimeout',
     'leave it out: a connection may take ten seconds, or service.timeout if that is less',
   ],
+  ['shutdownTimeout', 'leave it out: the program ends within 30 seconds; give its supervisor a little more'],
   ['processingPatience', 'leave it out: a new target waits up to 15 minutes while the service processes it'],
   [
     'pageCache',

@@ -78,9 +78,6 @@ export const settingsSchema = z.strictObject({
     description: 'how long a replaced tree stays whole for readers that are still in it',
     needsRestart: true,
   }),
-  shutdownTimeout: setting(duration().prefault('30s'), {
-    description: 'how long work in hand may take to finish once the program is told to stop',
-  }),
   drift: setting(choice(['off', 'report', 'repair']).prefault('report'), {
     description:
       'what `run` does about published trees that someone changes: nothing until the full check, `report` it within' +

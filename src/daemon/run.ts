@@ -11,7 +11,7 @@ import { runPass } from '../mirror/pass/pass.ts';
 import { PullMonitor } from '../mirror/pass/progress.ts';
 import { codeOf, isCertificateCode } from '../mirror/upstream/failures.ts';
 import { type DriftWatch, startDriftWatch } from './drift/drift-watch.ts';
-import { createHooks } from './hooks/create-hooks.ts';
+import { createHooks, HOOKS_CLOSE_MS } from './hooks/create-hooks.ts';
 import { createLogOutput, type LogOutput } from './log/log-output.ts';
 import { type EventLog, followLevel, logOf } from './log/logger.ts';
 import { goOnWithoutOutput } from '../lib/process/streams.ts';
@@ -34,8 +34,8 @@ import { watchLeases } from './triggers/lease-watch.ts';
 import { startTicker } from './triggers/ticker.ts';
 import { startHttp } from './web/status-server.ts';
 
-/** How much of the time for stopping hooks have, so that what is left of them is stopped before the program ends. */
-const SHARE_OF_HOOKS = 0.9;
+/** The program ends within this time once it is to stop, in milliseconds: a little more than {@link HOOKS_CLOSE_MS}. */
+const SHUTDOWN_TIMEOUT_MS = 30_000;
 
 /** The listeners for events, in the order in which they receive them, each from when it exists. */
 const LISTENERS = [
@@ -170,7 +170,7 @@ interface Closable {
   readonly close: () => Promise<void> | void;
 }
 
-/** Closes all parts in the order in which they were made, but together: each may take what is left of `shutdownTimeout`. */
+/** Closes all parts in the order in which they were made, but together: all of them share the time in which the program ends. */
 async function closeAll(parts: Closable[]): Promise<void> {
   await Promise.all(parts.splice(0).map(async (part) => part.close()));
 }
@@ -199,7 +199,7 @@ async function passUntilStopped(
   const http = part(await startHttp(settings.current, status, emit, polls.ask));
   listeners.http = http.sink;
   const hooks = createHooks(settings.current, mirror, emit, status);
-  part({ close: () => hooks.close(settings.current().shutdownTimeout * SHARE_OF_HOOKS) });
+  part({ close: () => hooks.close(HOOKS_CLOSE_MS) });
   listeners.hooks = hooks.sink;
   const drift = part(await startDriftWatch(first.settings, mirror, emit));
   const memory = part(createMemoryRelease(progress.isWorking));
@@ -240,7 +240,7 @@ async function passUntilStopped(
   supervision.ready();
 
   const exitCode = await control.stopped;
-  setTimeout(() => process.exit(exitCode), settings.current().shutdownTimeout).unref();
+  setTimeout(() => process.exit(exitCode), SHUTDOWN_TIMEOUT_MS).unref();
   supervision.stopping();
   return exitCode;
 }

@@ -49,7 +49,6 @@ describe('programs that ignore that they are asked to end', () => {
       });
       const daemon = start(['run'], {
         ...embedded.settings,
-        WORKBOOK_MIRROR_SHUTDOWN_TIMEOUT: '2s',
         [`WORKBOOK_MIRROR_HOOKS_${hook}`]: path,
       });
       expect(await until(async () => (await areRunning(await pids())).length >= 2)).toBe(true);

@@ -25,11 +25,13 @@ export interface Hooks {
   readonly close: (timeoutMs: number) => Promise<void>;
 }
 
+/** The time in which hooks end once the program is to stop, in milliseconds. */
+export const HOOKS_CLOSE_MS = 27_000;
+
 /** How long an address may take to answer, in milliseconds. */
 const ANSWER_TIMEOUT_MS = 30_000;
 
-/** The part of the time for an end that is kept for notifications, and the most of it, in milliseconds. */
-const TELLING_SHARE = 0.25;
+/** The most of that time that is kept for notifications, in milliseconds. */
 const TELLING_MS = 5000;
 
 /** Events after which what stands may be due for the command that is run after publishing. */
@@ -83,7 +85,7 @@ export function createHooks(
   onPublished(afterPublish.onPublished);
   afterPublish.lookAtAll();
   const close = async (timeoutMs: number): Promise<void> => {
-    const tellingMs = Math.min(TELLING_MS, timeoutMs * TELLING_SHARE);
+    const tellingMs = Math.min(TELLING_MS, timeoutMs);
     await afterPublish.close(Math.max(0, timeoutMs - tellingMs - KILL_GRACE_MS));
     await alerts.close();
     await Promise.all([webhook.close(tellingMs), heartbeat.close(tellingMs)]);

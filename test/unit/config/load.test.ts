@@ -81,7 +81,6 @@ describe('the parsed settings', () => {
       publish: 'auto',
       fullCheck: 86_400_000,
       readerGrace: 120_000,
-      shutdownTimeout: 30_000,
       drift: 'report',
       stuckAfter: 900_000,
       retire: { afterPasses: 2 },
