@@ -1,5 +1,5 @@
 import { isAhead, latestKnown, latestUntil } from '../lib/time/wrong-clock.ts';
-import { fullCheckDueMs } from '../mirror/plan/plan.ts';
+import { comparisonPeriodMs, fullCheckDueMs } from '../mirror/plan/plan.ts';
 import {
   aboutTree,
   type DriftNote,
@@ -107,6 +107,7 @@ function publishedStatus(
   const verifiedAtMs = latestKnown(nowMs, [record.verifiedAtMs, tree.verifiedAtMs]);
   const checkedTimesMs = [record.checkedAtMs, tree.comparedAtMs ?? tree.verifiedAtMs];
   const lastCheckMs = latestUntil(nowMs, checkedTimesMs);
+  const periodMs = comparisonPeriodMs(tree, policy.fullCheckMs);
   const isRestored = tree.restoredAtMs !== null && (record.verifiedAtMs ?? 0) <= tree.restoredAtMs;
   const isUnproven = isRestored || record.decisions[0]?.reason === 'row-unreadable';
   const isStale = isOlder(verifiedAtMs, policy.maxStalenessMs, nowMs) || !tree.treePresent || isUnproven;
@@ -120,7 +121,7 @@ function publishedStatus(
     verifiedAtMs,
     changedAtMs: tree.publishedAtMs,
     checkedAtMs: latestKnown(nowMs, checkedTimesMs),
-    nextFullCheckAtMs: lastCheckMs === 0 ? nowMs : fullCheckDueMs(target, lastCheckMs, policy.fullCheckMs),
+    nextFullCheckAtMs: lastCheckMs === 0 ? nowMs : fullCheckDueMs(target, lastCheckMs, periodMs),
     nextAttemptAtMs: record.failure?.nextAttemptAtMs ?? null,
     fingerprint: tree.fingerprint,
     files: tree.fileCount,

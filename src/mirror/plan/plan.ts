@@ -211,7 +211,7 @@ function pullReason(of: Case, input: PlanInput): PullReason | null {
   if (record.missingPasses > 0) return 'confirm-gone';
   if (!published.settled && of.isSettled) return 'processing-finished';
   if (!isListRead(of, input)) return 'no-version-list';
-  return isExaminationDue(of, published, input) ? 'full-check' : null;
+  return isExaminationDue(of, published, input) || isMissingDue(of, published, input) ? 'full-check' : null;
 }
 
 /** Whether the service had no contents of a target when it was last asked for them, and nothing says that it has some now. */
@@ -322,7 +322,25 @@ function isExaminationDue({ target, record }: Case, tree: Published, { nowMs, po
   // A clock that was ahead wrote this manifest: the check writes it again.
   if (isAhead(nowMs, tree.verifiedAtMs, tree.comparedAtMs, tree.publishedAtMs, tree.restoredAtMs))
     return true;
-  const comparedAtMs = Math.max(record.checkedAtMs ?? 0, tree.comparedAtMs ?? tree.verifiedAtMs);
-  const lastMs = record.examinedAtMs ?? comparedAtMs;
+  const lastMs = record.examinedAtMs ?? lastComparedMs(record, tree);
   return nowMs >= fullCheckDueMs(target, lastMs, policy.fullCheckMs);
+}
+
+/** Whether contents that lacked a listed workbook are to be looked at again: they may have it without a new version. */
+function isMissingDue({ target, record }: Case, tree: Published, { nowMs, policy }: PlanInput): boolean {
+  if (tree.missing.length === 0) return false;
+  const periodMs = comparisonPeriodMs(tree, policy.fullCheckMs);
+  return nowMs >= fullCheckDueMs(target, lastComparedMs(record, tree), periodMs);
+}
+
+function lastComparedMs({ checkedAtMs }: TargetRecord, { comparedAtMs, verifiedAtMs }: Published): number {
+  return Math.max(checkedAtMs ?? 0, comparedAtMs ?? verifiedAtMs);
+}
+
+/** Contents that lack a listed workbook are looked at again after this, in milliseconds. */
+const MISSING_CHECK_MS = 60 * 60_000;
+
+/** The longest time between two comparisons of a tree with the whole contents, in milliseconds. */
+export function comparisonPeriodMs({ missing }: Pick<Published, 'missing'>, fullCheckMs: number): number {
+  return missing.length === 0 ? fullCheckMs : Math.min(fullCheckMs, MISSING_CHECK_MS);
 }
