@@ -21,6 +21,8 @@ export function heldSentence({ subject, deletions, of }: HeldDeletion): string {
       return `the service's new state would delete ${deletions} of its ${counted(of, 'file')}`;
     case 'moved':
       return 'another instance mirrors it now; the copy here stays until it is approved to go';
+    case 'deselected':
+      return `the settings no longer select it, and ${deletions} of ${counted(of, 'target')} were deselected at once; it is mirrored as before`;
   }
 }
 

@@ -229,7 +229,8 @@ function publishedState(
   state: TargetState,
 ): TargetState {
   if (held?.subject === 'moved') return 'unselected';
-  if (!selection.selects(repository.fullName, branch)) return 'unselected';
+  // One that was deselected together with too many others is mirrored as before.
+  if (!selection.selects(repository.fullName, branch) && held?.subject !== 'deselected') return 'unselected';
   return treePresent || (state !== 'fresh' && state !== 'stale') ? state : 'damaged';
 }
 

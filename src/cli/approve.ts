@@ -199,7 +199,9 @@ function describeApproved(approved: readonly Approved[]): TerminalText {
       ? 'The directory may mirror this service; the trees of the one before leave as any other that are gone'
       : subject === 'files'
         ? `${target}: ${deletions} of ${counted(of, 'file')} may be deleted; the history keeps the tree as it is now`
-        : `${target}: may go to history/, as ${subject === 'moved' ? 'another instance mirrors it now' : 'it is gone from the service'}`,
+        : subject === 'deselected'
+          ? `${target}: may be left out, as the settings say; its tree stays as it is`
+          : `${target}: may go to history/, as ${subject === 'moved' ? 'another instance mirrors it now' : 'it is gone from the service'}`,
   );
   return joinLines([
     ...lines,

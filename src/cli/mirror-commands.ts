@@ -144,7 +144,7 @@ function addDecisionCommands(program: Command): void {
     summary: 'let a held deletion go through, once',
     help:
       'A pass that would retire too many targets, or delete too many files of one (`guard`), holds that until it is ' +
-      'approved here. Lists what would go, and asks; without a ' +
+      'approved here, and so is a change of settings that deselects too many targets. Lists what would go, and asks; without a ' +
       'terminal it takes --yes. The next pass carries it out, and the history keeps what goes. Works beside a running daemon.\n\n' +
       'Example: workbook-mirror approve Accounting/main',
     load: async () => (await import('./approve.ts')).runApprove,

@@ -86,6 +86,7 @@ function planData(actions: readonly Action[], changes: PlanReport['changes']): u
     action: action.kind,
     reason: action.reason,
     isHeld: isPlannedHold(action),
+    deselection: action.deselection ?? null,
     movedFrom: action.moveFrom,
     lastArchiveBytes: action.published?.archiveBytes ?? null,
     files: action.published?.fileCount ?? null,
@@ -98,12 +99,11 @@ function describePlan(actions: readonly Action[], changes: PlanReport['changes']
   if (actions.length === 0) return say`Nothing is selected: there is no target.`;
   const rows = actions.map((action) => [
     shownKind(action) + (action.moveFrom === null ? '' : ' (moves)'),
-    action.reason,
+    action.deselection === undefined ? action.reason : `${action.reason}, deselected`,
     action.published === null ? '?' : String(action.published.fileCount),
     action.published === null ? '?' : roughSize(action.published.archiveBytes),
     action.path,
   ]);
-  const held = actions.filter(isPlannedHold).length;
   const pulls = actions.filter((action) => action.kind === 'pull');
   const knownBytes = pulls.reduce((sum, action) => sum + (action.published?.archiveBytes ?? 0), 0);
   const unknown = pulls.filter((action) => action.published === null).length;
@@ -117,14 +117,26 @@ function describePlan(actions: readonly Action[], changes: PlanReport['changes']
   return joinLines([
     table(['ACTION', 'REASON', 'FILES', 'LAST ARCHIVE', 'TARGET'], rows),
     '',
-    ...linesOf(summary, held > 0 && `${counted(held, 'target')} would be held.`),
+    ...linesOf(summary, describeHolds(actions)),
     ...[...(changes ?? [])].flatMap(([action, each]) => ['', describeChanges(action, each)]),
   ]);
 }
 
 /** The action for a person, as the pass will count it. */
 function shownKind(action: Action): string {
-  return action.reason === 'not-selected' ? 'leave' : action.kind;
+  if (action.reason === 'not-selected') return 'leave';
+  return action.kind === 'keep' && isPlannedHold(action) ? 'hold' : action.kind;
+}
+
+/** The holds of a plan, for a person: what a pass would report as held. */
+function describeHolds(actions: readonly Action[]): string[] {
+  const held = actions.filter(isPlannedHold);
+  const deselected = held.filter(({ deselection }) => deselection !== undefined).length;
+  return linesOf(
+    held.length > 0 && `${counted(held.length, 'target')} would be held.`,
+    deselected > 0 &&
+      `The settings no longer select ${deselected} of them, too many at once: they are mirrored as before until \`${ownCommand('approve')} TARGET\` lets them go.`,
+  );
 }
 
 /** The changes that an action would bring, for a person. */

@@ -33,7 +33,13 @@ describe('settings that change while the daemon runs', () => {
     await write(`schedule: "* * * * * *"\nlog:\n  level: debug\nrepositories:\n  include: [nothing]\n`);
     await daemon.prints(/"settings\.reloaded".*schedule, log\.level|"settings\.reloaded".*"log\.level"/);
     await daemon.prints(/"pass\.started","trigger":"schedule"/);
+    // Nobody means that: the mirror stays as it was, until somebody says so.
     await daemon.prints(/"selection\.unmatched","setting":"repositories\.include","pattern":"nothing"/);
+    await daemon.prints(/"deletion\.held".*"subject":"deselected"/);
+    expect(daemon.stdout()).not.toMatch(/"pull":0,"keep":0,"hold":0/);
+    await write(
+      `schedule: "* * * * * *"\nlog:\n  level: debug\nrepositories:\n  include: [nothing]\nguard:\n  targets: off\n`,
+    );
     await daemon.prints(/"pull":0,"keep":0,"hold":0/);
     await daemon.prints(/"selection\.empty"/);
   });

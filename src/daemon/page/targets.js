@@ -174,6 +174,8 @@ export function heldClause({ subject, deletions, of }) {
       return `the service’s new state would delete ${numberText(deletions)} of its ${counted(of, 'file')}`;
     case 'moved':
       return 'another instance mirrors it now; the copy here stays until it is approved to go';
+    case 'deselected':
+      return `the settings no longer select it, and ${numberText(deletions)} of ${counted(of, 'target')} were deselected at once; it is mirrored as before`;
   }
 }
 

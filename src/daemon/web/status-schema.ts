@@ -168,7 +168,7 @@ const failure = z.object({
 });
 
 const held = z.object({
-  subject: z.enum(['target', 'restored', 'files', 'moved']),
+  subject: z.enum(['target', 'restored', 'files', 'deselected', 'moved']),
   deletions: count,
   of: count,
   digest: z.string().nullable(),

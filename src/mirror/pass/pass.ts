@@ -145,7 +145,8 @@ export async function planPass(
     retries,
   });
   const plan = keepRunningPulls(whole, carried, listing);
-  const count = (kind: Action['kind']): number => plan.filter((action) => action.kind === kind).length;
+  const count = (kind: Action['kind']): number =>
+    plan.filter((action) => action.kind === kind && !(kind === 'keep' && isPlannedHold(action))).length;
   context.emit({
     name: 'pass.planned',
     pull: count('pull'),

@@ -61,6 +61,7 @@ const MEANT_LATER: ReadonlySet<string> = new Set(['guarded', 'missing', 'held', 
 /** Whether an approved deletion may still be meant: its target was not seen again, or its new state not published. */
 function isStillToBeDone({ subject }: Approval, { action, outcome }: ActionResult): boolean {
   if (subject === 'forgotten') return action.reason === 'forgotten' && outcome.kind !== 'retired';
+  if (subject === 'deselected') return action.deselection !== undefined;
   if (MEANT_LATER.has(outcome.kind)) return true;
   const isRetirement = action.kind === 'retire' || action.reason === 'confirm-gone';
   return outcome.kind === 'failed' && (subject === 'files' || isRetirement);

@@ -57,6 +57,7 @@ export function summarise(
 
 /** Whether a pass left a target as it is on purpose, although the operator wants it. */
 function isHeld({ action, outcome }: Pick<ActionResult, 'action' | 'outcome'>): boolean {
+  if (action.deselection !== undefined) return true;
   return (
     (outcome.kind === 'guarded' || outcome.kind === 'held') && holdRule(action.reason).isHarmless !== true
   );

@@ -140,6 +140,7 @@ const HOLD_RULES: ReadonlyMap<string, HoldRule> = new Map(Object.entries(HOLD_RE
  * service's list is not held: it counts towards its retirement.
  */
 export function isPlannedHold(action: Action): boolean {
+  if (action.deselection !== undefined) return true;
   return (
     action.kind === 'hold' &&
     action.reason !== 'repository-missing' &&
@@ -158,6 +159,8 @@ export interface ActionSubject {
   readonly fingerprint: string | null;
   /** The place of the tree until now, if its repository was renamed: it moves before anything else happens. */
   readonly moveFrom: string | null;
+  /** Of a target that the settings no longer select: why it is mirrored all the same. Left out for any other. */
+  readonly deselection?: HeldDeletion;
 }
 
 interface ActionOf<Kind extends string, Reason extends string> extends ActionSubject {
@@ -191,7 +194,7 @@ export interface HoldAction extends ActionOf<'hold', HoldReason> {
 
 /** The hold of a target. @param subject another action about it will do */
 export function holdOf(
-  { target, repository, path, published, fingerprint, moveFrom }: ActionSubject,
+  { target, repository, path, published, fingerprint, moveFrom, deselection }: ActionSubject,
   reason: HoldReason,
   more: Partial<Pick<HoldAction, 'moveFrom' | 'untilMs' | 'guarded'>> = {},
 ): HoldAction {
@@ -202,6 +205,7 @@ export function holdOf(
     published,
     fingerprint,
     moveFrom,
+    ...(deselection === undefined ? {} : { deselection }),
     kind: 'hold',
     reason,
     untilMs: null,

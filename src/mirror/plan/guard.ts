@@ -33,10 +33,11 @@ export interface GuardPolicy {
 export interface HeldDeletion {
   /**
    * The whole target, as it is gone from the service with too many others; the same for one that a person brought back from
-   * the history; files of a target, which a new version lacks; or the copy of a target that another instance mirrors now.
+   * the history; files of a target, which a new version lacks; or nothing but the mirroring of a target, which the settings no
+   * longer select, as too many others; or the copy of a target that another instance mirrors now.
    */
-  readonly subject: 'target' | 'restored' | 'files' | 'moved';
-  /** How many targets of the pass, or files of the target, would be deleted. */
+  readonly subject: 'target' | 'restored' | 'files' | 'deselected' | 'moved';
+  /** How many targets of the pass, or files of the target, would be deleted, or how many targets mirrored no longer. */
   readonly deletions: number;
   readonly of: number;
   /** Of the paths that would be deleted: an approval is for just those. Null for a whole target. */
@@ -75,7 +76,7 @@ export function isApproved(
   return approval.subject === 'restored' && held.subject === 'target';
 }
 
-/** The facts by which retirements that happen together are judged. */
+/** The facts by which deletions that happen together are judged. */
 export interface GuardFacts {
   readonly policy: { readonly guard: Pick<GuardPolicy, 'targets'> };
   readonly approvals: Approvals;
@@ -84,24 +85,25 @@ export interface GuardFacts {
 }
 
 /**
- * The targets, of those that are to be retired in one pass, that are held because there are too many of them. What was approved goes
- * through and lets nothing else through: a target that was held once stays so until it is approved itself, is back, or the limit is raised.
- * @param total how many targets are mirrored
+ * Of the targets that are to be retired in one pass, or that the settings no longer select, those that are held because there are
+ * too many of them: a slip in a filter must not stop a mirror. What was approved goes through and lets nothing else through: a
+ * target that was held once stays so until it is approved itself, is back, or the limit is raised.
+ * @param total how many targets are mirrored, or were before
  */
-export function heldRetirements<T extends { readonly target: TargetId }>(
-  retirements: readonly T[],
+export function holdTogether<T extends { readonly target: TargetId }>(
+  subject: 'target' | 'deselected',
+  deletions: readonly T[],
   total: number,
   { policy, approvals, records }: GuardFacts,
 ): ReadonlyMap<T, HeldDeletion> {
-  const subject = 'target';
   const limit = policy.guard.targets;
-  const isTooMuch = exceedsLimit(limit, retirements.length, total);
-  const held = retirements.filter(({ target }) => {
+  const isTooMuch = exceedsLimit(limit, deletions.length, total);
+  const held = deletions.filter(({ target }) => {
     if (isApproved(approvals, target, { subject, digest: null })) return false;
     const before = records.get(targetKey(target))?.held;
     return isTooMuch || (before?.subject === subject && exceedsLimit(limit, before.deletions, before.of));
   });
-  const deletion: HeldDeletion = { subject, deletions: held.length, of: total, digest: null };
+  const deletion = { subject, deletions: held.length, of: total, digest: null };
   return new Map(held.map((each) => [each, deletion]));
 }
 

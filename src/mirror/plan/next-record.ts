@@ -14,7 +14,7 @@ import {
 
 /** An action that was carried out, and the facts of its time. */
 export interface RecordStep {
-  readonly action: Pick<ActionSubject, 'path' | 'published'> & {
+  readonly action: Pick<ActionSubject, 'path' | 'published' | 'deselection'> & {
     readonly kind: string;
     readonly reason: string;
   };
@@ -37,14 +37,19 @@ export interface RetryPolicy {
 
 /** The record after an action: a pure function of the one before it and of what happened. */
 export function nextRecord(before: TargetRecord, step: RecordStep, policy: RetryPolicy): TargetRecord {
-  const { published, path } = step.action;
+  const { deselection, published, path } = step.action;
   const record = {
     ...aboutTree(before, published?.publishedAtMs ?? null),
     repository: path.slice(0, path.lastIndexOf('/')),
     tree: step.tree,
     decisions: nextDecisions(before.decisions, step),
   };
-  return afterOutcome(record, step, policy);
+  const after = afterOutcome(record, step, policy);
+  // Another matter that waits for a person is reported first.
+  if (after.held !== null && after.held.subject !== 'deselected') return after;
+  const held =
+    deselection === undefined ? null : nextHeld(before.held, deselection, null, step.nowMs, policy);
+  return { ...after, held };
 }
 
 function afterOutcome(record: TargetRecord, step: RecordStep, policy: RetryPolicy): TargetRecord {
@@ -75,7 +80,7 @@ function afterOutcome(record: TargetRecord, step: RecordStep, policy: RetryPolic
 }
 
 /** Subjects of held deletions of which the target is gone: it stays so, that an approval need not wait for further answers. */
-const GONE: ReadonlySet<string> = new Set<HeldDeletion['subject']>(['target', 'restored']);
+const GONE: ReadonlySet<string> = new Set<HeldDeletion['subject']>(['target', 'restored', 'deselected']);
 
 /** The record of a target that is to leave the mirror, once enough answers lack it or a person lets it go. */
 function leavingLater(

@@ -13,19 +13,23 @@ import {
   type RetireAction,
   type RetireReason,
 } from './actions.ts';
-import { type Approvals, exceedsLimit, heldRetirements, isApproved } from './guard.ts';
+import { type Approvals, exceedsLimit, type HeldDeletion, holdTogether, isApproved } from './guard.ts';
 import { aboutTree, emptyRecord, type Published, type TargetRecord } from './record.ts';
 import { type Candidate, findCandidates } from './targets.ts';
 
 /** Decides what a pass does about every target, and why. Pure: the same facts give the same plan. */
 export function makePlan(input: PlanInput): Action[] {
   const candidates = findCandidates(input);
+  const deselections = heldDeselections(candidates, input);
   const plan = candidates.flatMap((candidate): Action[] => {
-    const { target, published, selected } = candidate;
+    const deselection = deselections.get(candidate);
+    const { target, published } = candidate;
+    const selected = candidate.selected || deselection !== undefined;
     if (!selected && published === null) return [];
     const remembered = input.records.get(targetKey(target)) ?? emptyRecord(target);
     const record = aboutTree(remembered, published?.publishedAtMs ?? null);
-    return [decide({ ...candidate, record }, input)];
+    const action = decide({ ...candidate, selected, record }, input);
+    return [deselection === undefined ? action : { ...action, deselection }];
   });
   return waitForPlaces(guardRetirements(plan, input), input);
 }
@@ -277,11 +281,28 @@ function subjectOf(of: Case): ActionSubject {
 function guardRetirements(plan: readonly Action[], input: PlanInput): Action[] {
   const due = plan.filter((action) => action.kind === 'retire' && RETIRE_REASONS[action.reason].isGuarded);
   const mirrored = plan.filter(({ published, reason }) => published !== null && reason !== 'not-selected');
-  const held = heldRetirements(due, mirrored.length, input);
+  const held = holdTogether('target', due, mirrored.length, input);
   return plan.map((action) => {
     const guarded = held.get(action);
     return guarded === undefined ? action : holdOf(action, 'deletion-guard', { guarded });
   });
+}
+
+/**
+ * The targets that the settings no longer select and that are mirrored all the same until a person says so: too many were deselected
+ * at once. For those the selection before stays in force. A target of which nothing is remembered was not mirrored before.
+ */
+function heldDeselections(
+  candidates: readonly Candidate[],
+  input: PlanInput,
+): ReadonlyMap<Candidate, HeldDeletion> {
+  const mirrored = candidates.filter(({ published, kind }) => published !== null && kind !== 'duplicate');
+  const deselected = mirrored.filter(({ target, selected }) => {
+    const last = input.records.get(targetKey(target))?.decisions[0];
+    return !selected && last !== undefined && last.reason !== 'not-selected';
+  });
+  const total = mirrored.filter(({ selected }) => selected).length + deselected.length;
+  return holdTogether('deselected', deselected, total, input);
 }
 
 /** Holds what is to take a place that the tree of another repository does not leave in this pass. */

@@ -33,7 +33,7 @@ const failureSchema = z.object({
 });
 
 const heldSchema = z.object({
-  subject: z.enum(['target', 'restored', 'files', 'moved']),
+  subject: z.enum(['target', 'restored', 'files', 'deselected', 'moved']),
   deletions: count,
   of: count,
   digest: textOrNull,

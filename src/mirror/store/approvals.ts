@@ -22,7 +22,7 @@ const MAX_BYTES = 64 * 1024;
 
 const approvalSchema = z.object({
   target: z.object({ repositoryId: z.string(), branch: z.string() }),
-  subject: z.enum(['target', 'restored', 'files', 'moved', 'forgotten', 'service']),
+  subject: z.enum(['target', 'restored', 'files', 'deselected', 'moved', 'forgotten', 'service']),
   digest: z.string().nullable(),
 });
 

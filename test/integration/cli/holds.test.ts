@@ -12,18 +12,35 @@ async function mirrored(): Promise<MirrorCommands> {
 
 const NARROW = { REPOSITORIES_INCLUDE: 'A,B' };
 
-describe('filters that were narrowed', () => {
-  it('are shown by plan as the pass that follows takes them', async () => {
+describe('filters that were narrowed too much', () => {
+  it('are shown by plan as the pass that follows counts them', async () => {
     const { command } = await mirrored();
     const planned = await command(['plan'], NARROW);
-    expect(planned.stdout).toMatch(/^leave +not-selected .* C\/main$/m);
+    expect(planned.stdout).toMatch(/^hold +unchanged, deselected .* C\/main$/m);
     expect(planned.stdout).toMatch(/^keep +unchanged .* A\/main$/m);
-    expect(planned.stdout).not.toContain('would be held');
+    expect(planned.stdout).toContain('4 targets would be held.');
     const actions = JSON.parse((await command(['plan', '--json'], NARROW)).stdout) as { isHeld: boolean }[];
-    expect(actions.filter(({ isHeld }) => isHeld)).toEqual([]);
+    expect(actions.filter(({ isHeld }) => isHeld)).toHaveLength(4);
     const synced = await command(['sync'], NARROW);
-    expect(synced.stderr).not.toContain('held');
-    expect(synced.exitCode).toBe(0);
+    expect(synced.stderr).toContain('; 4 held');
+    expect(synced.exitCode).toBe(1);
+  });
+
+  it('hold nothing any more once the deselection is approved', async () => {
+    const { command } = await mirrored();
+    await command(['sync'], NARROW);
+    const approved = await command(['approve', '--all', '--yes'], NARROW);
+    // What is let through is listed, also where nobody is asked.
+    for (const name of ['C', 'D', 'E', 'F'])
+      expect(approved.stderr).toContain(`${name}/main: the settings no longer select it`);
+    for (let passes = 0; passes < 2; passes += 1) {
+      const synced = await command(['sync'], NARROW);
+      expect(synced.stderr).not.toContain('held');
+      expect(synced.exitCode).toBe(0);
+    }
+    const planned = await command(['plan'], NARROW);
+    expect(planned.stdout).toMatch(/^leave +not-selected .* C\/main$/m);
+    expect(planned.stdout).not.toContain('would be held');
     expect((await command(['status'], NARROW)).stdout).not.toContain('held');
   });
 

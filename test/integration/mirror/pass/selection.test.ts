@@ -1,12 +1,16 @@
+import { readApprovals } from '../../../../src/mirror/store/approvals.ts';
 import { describe, expect, it } from 'vitest';
 
+import { approve } from '../../../../src/cli/approve.ts';
 import type { FakeService } from '../../../support/fake-service.ts';
-import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 
 const NAMES = ['Accounting', 'Budget', 'Controlling', 'Forecast', 'Payroll', 'Travel'];
 
-async function mirrored(): Promise<{ service: FakeService; mirror: MirrorHarness }> {
-  const { service, mirror } = await startPair();
+async function mirrored(
+  settings: HarnessSettings = {},
+): Promise<{ service: FakeService; mirror: MirrorHarness }> {
+  const { service, mirror } = await startPair({}, { GUARD_TARGETS: '20%', ...settings });
   for (const name of NAMES) service.addRepository(name, { 'plan.xlsx': name });
   await mirror.pass();
   await mirror.expectExact();
@@ -14,22 +18,58 @@ async function mirrored(): Promise<{ service: FakeService; mirror: MirrorHarness
 }
 
 describe('a filter with a slip in it', () => {
-  it('leaves the trees as they were, and is mirrored by again once it is right', async () => {
+  it('leaves the mirror as it was until a person approves, and says what is near', async () => {
     const { service, mirror } = await mirrored();
     await mirror.restart({ REPOSITORIES_INCLUDE: 'accounting' });
-    expect((await mirror.pass()).exitCode).toBe(1);
-    expect(mirror.eventsOf('selection.unmatched')).toMatchObject([
-      { setting: 'repositories.include', pattern: 'accounting' },
-    ]);
-    expect(mirror.eventsOf('selection.empty')).toMatchObject([{ repositories: 6 }]);
-    expect((await mirror.results())['Travel/main']).toMatchObject({ action: 'hold', reason: 'not-selected' });
-    await mirror.expectExact();
-
     const [repository] = service.repositories;
     if (repository !== undefined) service.write(repository, 'main', 'plan.xlsx', 'new');
+    for (const trigger of ['schedule', 'command'] as const) {
+      const { exitCode, summary } = await mirror.pass({ trigger });
+      expect(exitCode).toBe(1);
+      expect(summary).toMatchObject({ held: 6, targets: 6 });
+    }
+    await mirror.expectExact();
+    expect(mirror.eventsOf('selection.unmatched')).toEqual([
+      {
+        name: 'selection.unmatched',
+        setting: 'repositories.include',
+        pattern: 'accounting',
+        nearest: 'Accounting',
+      },
+    ]);
+    expect(mirror.eventsOf('selection.empty')).toEqual([]);
+    expect(mirror.eventsOf('deletion.held')).toHaveLength(6);
+    const held = mirror.eventsOf('deletion.held');
+    expect(held.map(({ target }) => target).sort()).toEqual(NAMES.map((name) => `${name}/main`));
+    expect(held[0]).toMatchObject({ subject: 'deselected', deletions: 6, of: 6 });
+
+    // One target is let go: the others stay as they were.
+    await approve(mirror.diskSettings, ['Travel/main']);
+    expect(await mirror.results()).toMatchObject({
+      'Travel/main': { action: 'hold', reason: 'not-selected' },
+      'Budget/main': { action: 'keep' },
+    });
+    expect(await readApprovals(mirror.context.store.layout)).toEqual(new Map());
+    await approve(mirror.diskSettings, null);
+    const { exitCode } = await mirror.pass();
+    expect(mirror.eventsOf('selection.empty')).toMatchObject([{ name: 'selection.empty', repositories: 6 }]);
+    expect(exitCode).toBe(1);
+    expect(await mirror.targets()).toHaveLength(6);
+  });
+
+  it('is forgotten when it is mended', async () => {
+    const { mirror } = await mirrored();
+    await mirror.restart({ REPOSITORIES_INCLUDE: 'accounting' });
+    await mirror.pass();
+    await approve(mirror.diskSettings, ['Travel/main']);
     await mirror.restart({ REPOSITORIES_INCLUDE: '**' });
     expect((await mirror.pass()).exitCode).toBe(0);
-    await mirror.expectExact();
+    expect(await readApprovals(mirror.context.store.layout)).toEqual(new Map());
+    const records = [...(await mirror.context.state.records()).values()];
+    expect(records.every(({ held }) => held === null)).toBe(true);
+    // An approval that was never used is none for the next slip.
+    await mirror.restart({ REPOSITORIES_INCLUDE: 'travel' });
+    expect((await mirror.results())['Travel/main']).toMatchObject({ action: 'keep' });
   });
 
   it('makes a first pass fail that finds nothing to do', async () => {
@@ -43,12 +83,18 @@ describe('a filter with a slip in it', () => {
   });
 });
 
-describe('a filter that leaves out a target', () => {
+describe('a filter that leaves out no more than the guard lets through', () => {
   it('is followed at once', async () => {
     const { mirror } = await mirrored();
     await mirror.restart({ REPOSITORIES_EXCLUDE: 'Travel' });
     expect((await mirror.pass()).exitCode).toBe(0);
     expect((await mirror.results())['Travel/main']).toMatchObject({ action: 'hold', reason: 'not-selected' });
+  });
+
+  it('is followed at once where nothing is guarded', async () => {
+    const { mirror } = await mirrored({ GUARD_TARGETS: 'off' });
+    await mirror.restart({ REPOSITORIES_INCLUDE: 'Travel' });
+    expect((await mirror.pass()).exitCode).toBe(0);
   });
 
   it('is warned of where it names a branch, or a target, that is not there', async () => {

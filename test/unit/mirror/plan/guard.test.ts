@@ -9,7 +9,7 @@ import {
   exceedsLimit,
   type HeldDeletion,
   heldFiles,
-  heldRetirements,
+  holdTogether,
   type GuardFacts,
 } from '../../../../src/mirror/plan/guard.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
@@ -129,7 +129,7 @@ describe('the targets of a pass', () => {
   const held = (limit: string, fields: Partial<GuardFacts> = {}): readonly unknown[] => {
     const policy = { guard: { targets: parseDeletionLimit(limit) } };
     const facts = { policy, approvals: new Map(), records: new Map(), ...fields };
-    return [...heldRetirements(due, 10, facts).keys()];
+    return [...holdTogether('target', due, 10, facts).keys()];
   };
 
   it('are held all together when they are too many', () => {
