@@ -54,11 +54,6 @@ export function commandTree(command: Command, parents: readonly string[] = []): 
   };
 }
 
-/** Whether a flag stands for a setting, which every command has in common, and not for something of its own. */
-export function isSettingFlag({ long }: Option): boolean {
-  return long === '--config' || settingsByFlag.has(long ?? '');
-}
-
 function flagOf(option: Option): Flag[] {
   const { long, short, description } = option;
   if (long === undefined) return [];

@@ -19,7 +19,7 @@ import { keyIds } from './keys.ts';
 import type { Outcome } from './output.ts';
 import { NAMES, SHELLS } from './completion/names.ts';
 import { settingsOf } from './settings-flags.ts';
-import { topicNames } from '../manual/chapters.ts';
+import { readTopics } from '../manual/chapters.ts';
 import { requiredServeDirectory } from '../server/start/directory.ts';
 
 const SCRIPTS = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion } as const;
@@ -57,7 +57,7 @@ const NAMED = { target: 'targets', kept: 'history', key: 'keys' } as const;
 
 /** The tree with what `help` explains: its commands, and the topics of the manual. */
 function withHelpNames(tree: CommandNode): CommandNode {
-  const names = [...tree.children.map(({ name }) => name), ...topicNames()];
+  const names = [...tree.children.map(({ name }) => name), ...readTopics().map(({ name }) => name)];
   const argument = { kind: 'choice', choices: [...new Set(names)] } as const;
   return {
     ...tree,

@@ -1,7 +1,7 @@
 import { type Command, Help, Option } from 'commander';
 
 import { ownCommand } from '../lib/text/own-command.ts';
-import { topicNames } from '../manual/chapters.ts';
+import { readTopics } from '../manual/chapters.ts';
 
 /** Commands by what people do with them, in the order of a first day. */
 const GROUPS: readonly (readonly [string, readonly string[]])[] = [
@@ -13,7 +13,8 @@ const GROUPS: readonly (readonly [string, readonly string[]])[] = [
   ['Learn', ['help', 'completion']],
 ];
 
-const EXIT_CODE_HELP = `
+/** The exit codes, for the help of the program. */
+export const EXIT_CODE_HELP = `
 Exit codes of run and sync:
   0   every selected target is verified fresh (run: it was told to stop)
   1   some target failed, is held or quarantined; the others are done
@@ -123,7 +124,7 @@ function programHelp(program: Command, helper: Help): string {
 }
 
 function topicsText(): string {
-  const topics = topicNames();
+  const topics = readTopics();
   if (topics.length === 0) return '';
-  return `\nTopics of the manual, shown by \`help TOPIC\`:\n${topics.map((name) => `  ${name}\n`).join('')}`;
+  return `\nTopics of the manual, shown by \`help TOPIC\`:\n${topics.map(({ name }) => `  ${name}\n`).join('')}`;
 }

@@ -1,63 +1,71 @@
 import type { Command } from 'commander';
 
+import { settingDescriptors } from '../config/descriptors.ts';
 import { CHAPTERS } from '../manual/chapters.ts';
-import { type Block, parseInline } from '../manual/markdown.ts';
-import { renderManualPage } from '../manual/roff.ts';
-import { isSettingFlag } from './command-tree.ts';
-import { readChapter } from './manual.ts';
+import { EXIT_CODE_HELP } from './help-screen.ts';
 
-/** The chapters in the manual page; `help` shows the others. */
-const OF_PAGE = ['commands', 'settings', 'on-disk', 'troubleshooting'] as const;
+/** Columns of the help of a command, which a manual page indents by 7 of 80. */
+const HELP_COLUMNS = 72;
 
-/** The source of a manual page: commands with their flags, exit codes, settings and files. */
+/** The source of a manual page of section 1 (man(7)): the help of all commands, and the settings. */
 export function manualPage(program: Command, version: string): string {
-  return renderManualPage({ name: program.name(), version, summary: program.description() }, [
-    heading(2, 'Synopsis'),
-    { kind: 'paragraph', spans: parseInline(`**${program.name()}** *command* [*flag*…] [*argument*…]`) },
-    ...OF_PAGE.flatMap((name) => readChapter(name) ?? []),
-    heading(2, 'Flags of the commands'),
-    paragraph(
-      'Most commands also take `--config FILE` and each setting as a flag, by its name in dashes: see Settings.',
+  const name = program.name();
+  return [
+    `.TH ${name.toUpperCase()} 1 "" "${name} ${version}"`,
+    // A name in which a word is broken, or a space is widened, could not be told from another.
+    '.nh',
+    '.ad l',
+    '.SH NAME',
+    `${escaped(name)} \\- ${escaped(program.description())}`,
+    '.SH COMMANDS',
+    ...asItIs(helpOf(program)),
+    ...leaves(program).flatMap((command) =>
+      [`.SS ${escaped(pathOf(command))}`].concat(asItIs(helpOf(command))),
     ),
-    ...leaves(program).flatMap(commandBlocks),
-    heading(2, 'See also'),
-    paragraph(`Other chapters of the manual are shown by \`${program.name()} help NAME\`: ${othersOf()}.`),
-  ]);
-}
-
-function othersOf(): string {
-  const shown: readonly string[] = OF_PAGE;
-  return CHAPTERS.filter((name) => !shown.includes(name))
-    .map((name) => `\`${name}\``)
-    .join(', ');
+    '.SH EXIT STATUS',
+    ...asItIs(EXIT_CODE_HELP.trim().split('\n')),
+    '.SH SETTINGS',
+    ...settingDescriptors.flatMap((setting) => [
+      '.TP',
+      `\\fB${escaped(setting.name)}\\fR`,
+      escaped(setting.description),
+    ]),
+    '.SH SEE ALSO',
+    `${escaped(`${name} help`)} with one of: ${CHAPTERS.map(escaped).join(', ')}`,
+    '',
+  ].join('\n');
 }
 
 function leaves(command: Command): Command[] {
   return command.commands.length === 0 ? [command] : command.commands.flatMap(leaves);
 }
 
-function commandBlocks(command: Command): Block[] {
+function pathOf(command: Command): string {
+  return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
+}
+
+function helpOf(command: Command): string[] {
   const help = command.createHelp();
-  const rows = help
-    .visibleOptions(command)
-    .filter((option) => !isSettingFlag(option))
-    .map((option) => [parseInline(`\`${option.flags}\``), parseInline(option.description)]);
-  return [
-    heading(3, help.commandUsage(command).replace(' [options]', '')),
-    ...command.description().split('\n\n').map(descriptionBlock),
-    { kind: 'table', headings: [parseInline('flag'), parseInline('does')], rows },
-  ];
+  help.prepareContext({ helpWidth: HELP_COLUMNS });
+  return help.formatHelp(command, help).trimEnd().split('\n');
 }
 
-/** A paragraph of a description; an example keeps its lines. */
-function descriptionBlock(text: string): Block {
-  return text.startsWith('Example: ') ? { kind: 'code', lines: text.split('\n') } : paragraph(text);
+function asItIs(lines: readonly string[]): string[] {
+  return ['.nf', ...lines.map(escaped), '.fi'];
 }
 
-function heading(level: number, text: string): Block {
-  return { kind: 'heading', level, spans: [{ text, style: 'plain' }] };
-}
+/** Roff shows these as typographic signs, which cannot be copied into a shell. */
+const SIGNS: Readonly<Record<string, string>> = {
+  '\\': '\\e',
+  '-': '\\-',
+  "'": '\\(aq',
+  '`': '\\(ga',
+  '^': '\\(ha',
+  '~': '\\(ti',
+};
 
-function paragraph(text: string): Block {
-  return { kind: 'paragraph', spans: parseInline(text) };
+/** A text on a line of its own; one that begins with a dot is no request. */
+function escaped(text: string): string {
+  const shown = text.replaceAll(/[\\\-'`^~]/g, (sign) => SIGNS[sign] ?? sign);
+  return shown.startsWith('.') ? `\\&${shown}` : shown;
 }
