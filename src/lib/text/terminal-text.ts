@@ -8,7 +8,7 @@ export type Shown = TerminalText | string | number;
 /** How text can be emphasised. */
 export type Emphasis = Extract<
   Parameters<typeof styleText>[0],
-  'bold' | 'italic' | 'red' | 'green' | 'yellow' | 'blue' | 'cyan'
+  'bold' | 'red' | 'green' | 'yellow' | 'blue' | 'cyan'
 >;
 
 let make: (text: string) => TerminalText;
