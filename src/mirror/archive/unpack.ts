@@ -6,7 +6,7 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { METHODS, type ZipEntry } from '../../lib/zip/directory.ts';
 import { EntryFile, type EntryOutcome } from '../file-work/entry-file.ts';
 import { dropFiles } from '../file-work/trees.ts';
-import type { StopFlag } from '../file-work/walk.ts';
+import type { StopFlag } from '../file-work/trees.ts';
 import type { SkippedEntry } from '../store/manifest.ts';
 import { Arrival, type ArrivalOptions, type EntryResult, isAsKnown, type Tail } from './arrival.ts';
 import { examine, type PlacedEntry } from './directory.ts';

@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads';
 
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Answer, Question, Tasks } from './thread.ts';
-import type { StopFlag } from './walk.ts';
+import type { StopFlag } from './trees.ts';
 
 /** More threads than this get in each other's way in the file system. */
 const MOST_THREADS = 4;

@@ -3,8 +3,7 @@ import { parentPort } from 'node:worker_threads';
 import { callError } from '../../lib/errors/disk-errors.ts';
 import { type MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { abandonArchive, feedArchive, finishArchive, openArchive } from '../archive/unpack.ts';
-import { linkAll, placeFiles } from './trees.ts';
-import { walk } from './walk.ts';
+import { linkAll, placeFiles, walk } from './trees.ts';
 
 /**
  * Work on many files at a time, with a few words on each for failures. It is done in threads of its own by synchronous calls, which cost

@@ -12,9 +12,17 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 
-import { systemCode } from '../../lib/errors/disk-errors.ts';
+import { isMissing, systemCode } from '../../lib/errors/disk-errors.ts';
 import { makingFolder } from './new-file.ts';
-import type { FileFacts } from './walk.ts';
+
+/** Facts of files, in columns: as objects it would take longer to hand them over than to compare them. */
+export interface FileFacts {
+  readonly sizesBytes: Float64Array;
+  /** Permission bits. */
+  readonly modes: Uint16Array;
+  /** Whole milliseconds since the epoch. */
+  readonly mtimesMs: Float64Array;
+}
 
 /** Errors of a file system that has no hard links, or no more of them (link(2)). */
 export const NO_LINKS: ReadonlySet<string | undefined> = new Set([
@@ -121,4 +129,127 @@ function unwrap(tree: string, folder: string, aside: string): void {
   renameSync(`${tree}/${folder}`, aside);
   for (const name of readdirSync(aside)) renameSync(`${aside}/${name}`, `${tree}/${name}`);
   rmdirSync(aside);
+}
+
+/** Shared with a thread; a number other than 0 asks it to give its work up. */
+export type StopFlag = Int32Array<SharedArrayBuffer>;
+
+/** Looks at everything below a folder. */
+export interface WalkRequest {
+  readonly tree: string;
+  readonly stop: StopFlag;
+}
+
+/** The findings of a walk. */
+export interface Walked extends FileFacts {
+  /** Why there is nothing to tell of the folder itself; null where it is one. */
+  readonly root: { readonly kind: 'gone' } | { readonly kind: 'unreadable'; readonly problem: string } | null;
+  /** Below the folder, with slashes. */
+  readonly paths: readonly string[];
+  /** Places in {@link WALKED_KINDS}. */
+  readonly kinds: Uint8Array;
+  /** Paths that could not be looked at, with the system's reason. */
+  readonly problems: readonly { readonly path: string; readonly problem: string }[];
+}
+
+export const WALKED_KINDS = ['file', 'folder', 'link', 'special'] as const;
+
+/**
+ * Looks at everything below a folder, without following a link. What vanishes meanwhile is not there; what cannot be looked at
+ * is told and stops nothing.
+ * @throws Error where it is to stop
+ */
+export function walk({ tree, stop }: WalkRequest): Walked {
+  const columns = new Columns();
+  const root = rootOf(tree);
+  const folders = root === null ? [''] : [];
+  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+    if (Atomics.load(stop, 0) !== 0) throw new Error('The tree is looked at no further.');
+    const prefix = folder === '' ? '' : `${folder}/`;
+    for (const name of namesIn(tree, folder, columns)) {
+      const path = `${prefix}${name}`;
+      const stats = lookAt(tree, path, columns);
+      if (stats === null) continue;
+      columns.add(path, stats);
+      if (stats.isDirectory()) folders.push(path);
+    }
+  }
+  return columns.walked(root);
+}
+
+function rootOf(tree: string): Walked['root'] {
+  try {
+    const stats = lstatSync(tree, { throwIfNoEntry: false });
+    return stats?.isDirectory() === true ? null : { kind: 'gone' };
+  } catch (error) {
+    return systemCode(error) === 'ENOTDIR'
+      ? { kind: 'gone' }
+      : { kind: 'unreadable', problem: problemOf(error) };
+  }
+}
+
+function namesIn(tree: string, folder: string, columns: Columns): string[] {
+  try {
+    return readdirSync(`${tree}/${folder}`);
+  } catch (error) {
+    if (!isMissing(error)) columns.problem(folder === '' ? '.' : folder, error);
+    return [];
+  }
+}
+
+function lookAt(tree: string, path: string, columns: Columns): Stats | null {
+  try {
+    return lstatSync(`${tree}/${path}`, { throwIfNoEntry: false }) ?? null;
+  } catch (error) {
+    if (!isMissing(error)) columns.problem(path, error);
+    return null;
+  }
+}
+
+/** A failed call in the system's words, e.g. `EIO: i/o error, read`, without the path, which may hold anything. */
+export function problemOf(error: unknown): string {
+  if (systemCode(error) === undefined || !(error instanceof Error)) throw error;
+  return error.message.replace(/ '[^]*$/, '');
+}
+
+class Columns {
+  private readonly paths: string[] = [];
+  private readonly kinds: number[] = [];
+  private readonly sizesBytes: number[] = [];
+  private readonly modes: number[] = [];
+  private readonly mtimesMs: number[] = [];
+  private readonly problems: { path: string; problem: string }[] = [];
+
+  add(path: string, stats: Stats): void {
+    this.paths.push(path);
+    this.kinds.push(WALKED_KINDS.indexOf(kindOf(stats)));
+    this.sizesBytes.push(stats.size);
+    this.modes.push(stats.mode & 0o7777);
+    this.mtimesMs.push(Math.round(stats.mtimeMs));
+  }
+
+  problem(path: string, error: unknown): void {
+    this.problems.push({ path, problem: problemOf(error) });
+  }
+
+  walked(root: Walked['root']): Walked {
+    return {
+      root,
+      paths: this.paths,
+      kinds: Uint8Array.from(this.kinds),
+      sizesBytes: Float64Array.from(this.sizesBytes),
+      modes: Uint16Array.from(this.modes),
+      mtimesMs: Float64Array.from(this.mtimesMs),
+      problems: this.problems,
+    };
+  }
+}
+
+/** The kind of what stands at a path, by its `lstat`. */
+export function kindOf(
+  stats: Pick<Stats, 'isFile' | 'isDirectory' | 'isSymbolicLink'>,
+): (typeof WALKED_KINDS)[number] {
+  if (stats.isFile()) return 'file';
+  if (stats.isDirectory()) return 'folder';
+  return stats.isSymbolicLink() ? 'link' : 'special';
 }

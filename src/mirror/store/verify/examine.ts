@@ -6,7 +6,7 @@ import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
 import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { doInThread, withStopFlag } from '../../file-work/pool.ts';
-import { kindOf, problemOf, WALKED_KINDS, type Walked } from '../../file-work/walk.ts';
+import { kindOf, problemOf, WALKED_KINDS, type Walked } from '../../file-work/trees.ts';
 import type { MirrorStore } from '../disk.ts';
 import { manifestStamp, readManifestFile } from '../inventory.ts';
 import { type DirectoryLayout, manifestPath } from '../layout.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { readLockHolder } from '../../../lib/disk/lock.ts';
 import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { toMirrorError } from '../../../lib/errors/errors.ts';
-import { kindOf } from '../../file-work/walk.ts';
+import { kindOf } from '../../file-work/trees.ts';
 import type { ListedTarget } from '../../plan/record.ts';
 import type { MirrorStore } from '../disk.ts';
 import { findCopies } from '../history/history.ts';
