@@ -1,53 +1,43 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { expect } from 'vitest';
 
 import { MirrorError } from '../../src/lib/errors/errors.ts';
-import type { ArrivalOptions } from '../../src/mirror/archive/arrival.ts';
 import {
-  abandonArchive,
+  endArchive,
   feedArchive,
-  finishArchive,
-  type FinishedArchive,
-  openArchive,
+  receiveArchive,
   type UnpackedArchive,
 } from '../../src/mirror/archive/unpack.ts';
+import type { UnpackOptions as AllOptions } from '../../src/mirror/archive/entry.ts';
 import { DEFAULT_LIMITS } from './archive-limits.ts';
 
 /** How an archive is unpacked in a test. */
-export interface UnpackOptions extends Partial<Omit<ArrivalOptions, 'tree' | 'tailPath'>> {
+export interface UnpackOptions extends Partial<Omit<AllOptions, 'tree' | 'keptPath' | 'progress'>> {
   /** The sizes of the pieces in which it comes, again and again; left out, it comes whole. */
   readonly pieces?: readonly number[];
 }
 
 /** An archive that was unpacked, and the bytes of its files by their paths. */
-export type Unpacked<Archive = UnpackedArchive> = Archive & {
+export interface Unpacked extends UnpackedArchive {
   readonly files: Readonly<Record<string, Buffer>>;
-};
+}
 
 let lastId = 0;
 
-/** Unpacks an archive as a thread does, into a temporary folder. */
-export async function unpackZip(
-  zip: Uint8Array,
-  options: UnpackOptions = {},
-): Promise<Unpacked<FinishedArchive>> {
+/** Unpacks an archive as a thread does, into a temporary folder. @throws MirrorError as `receiveArchive` */
+export async function unpackZip(zip: Uint8Array, options: UnpackOptions = {}): Promise<Unpacked> {
   const { pieces = [zip.length], ...given } = options;
   const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-test-'));
-  const tree = join(folder, 'tree');
+  const [tree, keptPath] = [join(folder, 'tree'), join(folder, 'kept')];
+  await mkdir(tree);
   const id = (lastId += 1);
-  await openArchive({
-    id,
-    tree,
-    tailPath: join(folder, 'tail'),
-    isSaved: false,
-    limits: DEFAULT_LIMITS,
-    isPastCache: false,
-    known: [],
-    ...given,
-  });
+  const progress = new Float64Array(new SharedArrayBuffer(8));
+  const all = { tree, keptPath, limits: DEFAULT_LIMITS, isPastCache: false, known: [], progress, ...given };
+  const received = receiveArchive({ id, ...all });
+  received.catch(() => {});
   try {
     for (let at = 0, count = 0; at < zip.length; count += 1) {
       const end = at + Math.max(1, pieces[count % pieces.length] ?? zip.length);
@@ -57,14 +47,11 @@ export async function unpackZip(
       piece.fill(0xee);
       at = end;
     }
-    const stop = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-    const finished = await finishArchive({ id, stop }, () => {});
-    if (finished.kind === 'lost') return { ...finished, files: {} };
-    const files = await filesIn(tree);
-    return { ...finished, entries: alike(finished), files };
+    endArchive({ id, isWhole: true });
+    const unpacked = await received;
+    return { ...unpacked, entries: alike(unpacked), files: await filesIn(tree) };
   } finally {
-    await abandonArchive({ id });
-    expect(await readdir(folder)).not.toContain('tail');
+    expect(await readdir(folder)).toEqual(['tree']);
     await rm(folder, { recursive: true });
   }
 }
@@ -91,28 +78,21 @@ async function filesIn(tree: string): Promise<Record<string, Buffer>> {
 const SMALL_BYTES = 1_000_000;
 
 /**
- * Unpacks an archive from a saved file, and while it arrives in pieces of several sizes, which must come to the same unless the archive
- * has to be saved first.
+ * Unpacks an archive that comes in pieces of several sizes, which must come to the same.
  * @throws MirrorError as unpacking it does
  */
 export async function readZip(
   zip: Uint8Array,
   options: UnpackOptions = {},
-  sizes: readonly (readonly number[])[] = [
-    [zip.length],
-    zip.length < SMALL_BYTES ? [7, 100, 4093] : [65_000],
-  ],
+  sizes: readonly (readonly number[])[] = [zip.length < SMALL_BYTES ? [7, 100, 4093] : [65_000]],
 ): Promise<Unpacked> {
-  const saved = await attempt(() => unpackZip(zip, { ...options, isSaved: true }));
-  for (const pieces of sizes) {
-    const arrived = await attempt(() => unpackZip(zip, { ...options, pieces }));
-    if (arrived instanceof MirrorError || arrived.kind !== 'lost') expect(arrived).toStrictEqual(saved);
-  }
-  if (saved instanceof MirrorError) throw saved;
-  if (saved.kind === 'lost') throw new Error('a saved archive cannot be lost');
-  const written = saved.entries.filter(({ content }) => content.kind === 'written');
-  expect(Object.keys(saved.files).sort()).toStrictEqual(written.map(({ path }) => path).sort());
-  return saved;
+  const found = await attempt(() => unpackZip(zip, options));
+  for (const pieces of sizes)
+    expect(await attempt(() => unpackZip(zip, { ...options, pieces }))).toStrictEqual(found);
+  if (found instanceof MirrorError) throw found;
+  const written = found.entries.filter(({ content }) => content.kind === 'written');
+  expect(Object.keys(found.files).sort()).toStrictEqual(written.map(({ path }) => path).sort());
+  return found;
 }
 
 async function attempt<T>(work: () => Promise<T>): Promise<T | MirrorError> {

@@ -3,7 +3,7 @@ import { isAscii } from 'node:buffer';
 import { storableTimeMs } from '../time/file-time.ts';
 import { DIRECTORY_ENTRY_BYTES, type DirectoryPlace } from './end-record.ts';
 import { type ExtraFacts, parseExtraFields } from './extra-fields.ts';
-import { type ZipBytes, ZipFault } from './zip-bytes.ts';
+import { type ReadBytes, ZipFault } from './zip-fault.ts';
 
 /** An entry of a zip's central directory: only what is needed, as there may be a million. */
 export interface ZipEntry {
@@ -45,35 +45,25 @@ export class ZipEntryFault extends ZipFault {
   }
 }
 
-/** Entries that are handed on together: a promise for each would take longer than what is done with most of them. */
-const ENTRIES_TOGETHER = 1000;
+/** The longest entry: the fixed part, and a name, extra fields and a comment of 16 bits of length each. */
+const MOST_ENTRY_BYTES = DIRECTORY_ENTRY_BYTES + 3 * 0xffff;
 
 /**
- * Lists the central directory, which must be as long as its end record says, many entries at a time.
+ * Lists the central directory, which must be as long as its end record says.
  * @throws ZipFault; Error of the disk
  */
-export async function* entriesOf(
-  bytes: ZipBytes,
+export function* entriesOf(
+  read: ReadBytes,
   { offset, end, entryCount }: DirectoryPlace,
-): AsyncGenerator<readonly ZipEntry[]> {
+): Generator<ZipEntry, void> {
   let position = offset;
-  for (let left = entryCount; left > 0;) {
-    const entries: ZipEntry[] = [];
-    for (const most = Math.min(left, ENTRIES_TOGETHER); entries.length < most;) {
-      if (position + DIRECTORY_ENTRY_BYTES > end) throw goesOn();
-      const fixed = bytes.find(position, DIRECTORY_ENTRY_BYTES);
-      const fixedAt = typeof fixed === 'number' ? fixed : await fixed;
-      const lengthBytes = entryBytes(bytes.atHand, fixedAt);
-      const presentBytes = Math.min(lengthBytes, end - position);
-      const whole = bytes.find(position, presentBytes);
-      const at = typeof whole === 'number' ? whole : await whole;
-      const entry = parseEntry(bytes.atHand, at, at + presentBytes);
-      position += lengthBytes;
-      if (position > end) throw goesOn();
-      entries.push(entry);
-    }
-    yield entries;
-    left -= entries.length;
+  for (let left = entryCount; left > 0; left -= 1) {
+    if (position + DIRECTORY_ENTRY_BYTES > end) throw goesOn();
+    const bytes = read(position, Math.min(MOST_ENTRY_BYTES, end - position));
+    const entry = parseEntry(bytes);
+    position += entryBytes(bytes);
+    if (position > end) throw goesOn();
+    yield entry;
   }
   if (position !== end)
     throw new ZipFault(`The archive's directory holds more than the ${entryCount} entries that are counted.`);
@@ -83,58 +73,52 @@ function goesOn(): ZipFault {
   return new ZipFault("The archive's directory goes on behind its end.");
 }
 
-/** The length of an entry, by its fixed part. */
-function entryBytes(bytes: Buffer, at: number): number {
-  const variableBytes =
-    bytes.readUInt16LE(at + 28) + bytes.readUInt16LE(at + 30) + bytes.readUInt16LE(at + 32);
+function entryBytes(bytes: Buffer): number {
+  const variableBytes = bytes.readUInt16LE(28) + bytes.readUInt16LE(30) + bytes.readUInt16LE(32);
   return DIRECTORY_ENTRY_BYTES + variableBytes;
 }
 
 const SIGNATURE = 0x02014b50;
-/** Stands for a number that is in the zip64 extra field (APPNOTE 6.3.10, section 4.5.3). */
+/** Says that a number is in the zip64 extra field (APPNOTE 6.3.10, section 4.5.3). */
 const IN_EXTRA = 0xffffffff;
 
-/** Parses an entry (APPNOTE 6.3.10, section 4.3.12). @throws ZipFault */
-function parseEntry(bytes: Buffer, at: number, end: number): ZipEntry {
-  const nameStart = at + DIRECTORY_ENTRY_BYTES;
-  const nameEnd = Math.min(end, nameStart + bytes.readUInt16LE(at + 28));
-  const extraEnd = Math.min(end, nameEnd + bytes.readUInt16LE(at + 30));
-  const flags = bytes.readUInt16LE(at + 8);
-  const nameBytes = bytes.toString('latin1', nameStart, nameEnd);
-  const named = decodeName(bytes.subarray(nameStart, nameEnd), nameBytes, flags);
-  const signature = bytes.readUInt32LE(at);
+/** Parses the entry that some bytes begin with (APPNOTE 6.3.10, section 4.3.12). @throws ZipFault */
+function parseEntry(bytes: Buffer): ZipEntry {
+  const nameEnd = Math.min(bytes.length, DIRECTORY_ENTRY_BYTES + bytes.readUInt16LE(28));
+  const extraEnd = Math.min(bytes.length, nameEnd + bytes.readUInt16LE(30));
+  const flags = bytes.readUInt16LE(8);
+  const nameBytes = bytes.toString('latin1', DIRECTORY_ENTRY_BYTES, nameEnd);
+  const named = decodeName(bytes.subarray(DIRECTORY_ENTRY_BYTES, nameEnd), nameBytes, flags);
+  const signature = bytes.readUInt32LE(0);
   if (signature !== SIGNATURE)
     throw new ZipEntryFault(
       named.name,
       `invalid central directory file header signature: 0x${signature.toString(16)}`,
     );
   const extra = extraOf(bytes, nameEnd, extraEnd, named.name);
-  let taken = 0;
-  const wide = (position: number): number => {
+  const left = [...extra.wide];
+  const numberAt = (position: number): number => {
     const short = bytes.readUInt32LE(position);
     if (short !== IN_EXTRA || !extra.isWide) return short;
-    const long = extra.wide[taken];
-    if (long === undefined)
-      throw new ZipEntryFault(
-        named.name,
-        'zip64 extended information extra field does not include all numbers',
-      );
-    taken += 1;
-    return long;
+    const long = left.shift();
+    if (long !== undefined) return long;
+    throw new ZipEntryFault(
+      named.name,
+      'zip64 extended information extra field does not include all numbers',
+    );
   };
-  const sizeBytes = wide(at + 24);
+  const sizeBytes = numberAt(24);
   return {
-    name: named.name,
-    isDecodable: named.isDecodable,
+    ...named,
     nameBytes,
-    unixMode: bytes.readUInt16LE(at + 40),
+    unixMode: bytes.readUInt16LE(40),
     flags,
-    compressionMethod: bytes.readUInt16LE(at + 10),
-    crc32: bytes.readUInt32LE(at + 16),
-    compressedBytes: wide(at + 20),
+    compressionMethod: bytes.readUInt16LE(10),
+    crc32: bytes.readUInt32LE(16),
+    compressedBytes: numberAt(20),
     sizeBytes,
-    headerOffset: wide(at + 42),
-    modifiedAtMs: changeTimeMs(bytes.readUInt32LE(at + 12), extra),
+    headerOffset: numberAt(42),
+    modifiedAtMs: changeTimeMs(bytes.readUInt32LE(12), extra),
   };
 }
 

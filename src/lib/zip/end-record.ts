@@ -1,5 +1,5 @@
 import { uint64 } from './extra-fields.ts';
-import { viewOf, type ZipBytes, ZipFault } from './zip-bytes.ts';
+import { ZipFault } from './zip-fault.ts';
 
 /** Where an archive's central directory lies, and what it is said to hold. Positions and sizes in bytes. */
 export interface DirectoryPlace {
@@ -13,7 +13,6 @@ export interface DirectoryPlace {
 const END_BYTES = 22;
 const LOCATOR_BYTES = 20;
 const ZIP64_END_BYTES = 56;
-const MAX_COMMENT_BYTES = 0xffff;
 const END_SIGNATURE = 0x06054b50;
 const LOCATOR_SIGNATURE = 0x07064b50;
 const ZIP64_END_SIGNATURE = 0x06064b50;
@@ -29,35 +28,34 @@ interface EndRecord {
   readonly directoryOffset: number;
 }
 
+/** The most of an archive's end that is looked at: the end record with the longest comment, and the records of zip64. */
+export const END_AREA_BYTES = 128 * 1024;
+
 /**
  * Reads the end of an archive (APPNOTE 6.3.10, sections 4.3.14 to 4.3.16): the last end record counts, and directory,
  * zip64 records, end record and comment must follow each other and end where the file ends. So there is one reading of an
  * archive, whatever its comment or something before or behind it looks like.
- * @throws ZipFault; Error of the disk
+ * @param tail its last bytes, {@link END_AREA_BYTES} or all
+ * @param sizeBytes of the whole archive
+ * @throws ZipFault
  */
-export async function readEnd(bytes: ZipBytes): Promise<DirectoryPlace> {
-  const tailBytes = Math.min(
-    bytes.sizeBytes - bytes.startBytes,
-    LOCATOR_BYTES + END_BYTES + MAX_COMMENT_BYTES,
-  );
-  const tailStart = bytes.sizeBytes - tailBytes;
-  const tail = await viewOf(bytes, tailStart, tailBytes);
+export function readEnd(tail: Buffer, sizeBytes: number): DirectoryPlace {
+  const tailStart = sizeBytes - tail.length;
   const at = findEnd(tail);
   const end = parseEnd(tail.subarray(at));
   const locatorAt = at - LOCATOR_BYTES;
   const isZip64 = locatorAt >= 0 && tail.readUInt32LE(locatorAt) === LOCATOR_SIGNATURE;
   if (!isZip64) return placeOf(end, tailStart + at, false);
   const locator = tail.subarray(locatorAt, at);
-  const locatorPosition = tailStart + locatorAt;
-  const zip64Position = uint64(locator, 8);
   const isMultiDisk = locator.readUInt32LE(4) !== 0 || locator.readUInt32LE(16) > 1;
-  if (zip64Position + ZIP64_END_BYTES > locatorPosition) throw disagreeing();
-  const record = await viewOf(bytes, zip64Position, ZIP64_END_BYTES);
+  const recordAt = uint64(locator, 8) - tailStart;
+  if (recordAt < 0 || recordAt + ZIP64_END_BYTES > locatorAt) throw disagreeing();
+  const record = tail.subarray(recordAt, locatorAt);
   if (record.readUInt32LE(0) !== ZIP64_END_SIGNATURE) throw disagreeing();
-  if (zip64Position + 12 + uint64(record, 4) !== locatorPosition) throw disagreeing();
+  if (uint64(record, 4) + 12 !== record.length) throw disagreeing();
   const zip64 = parseZip64End(record);
   if (!agree(end, zip64)) throw disagreeing();
-  return placeOf(zip64, zip64Position, isMultiDisk);
+  return placeOf(zip64, tailStart + recordAt, isMultiDisk);
 }
 
 function findEnd(tail: Buffer): number {

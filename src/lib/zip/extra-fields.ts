@@ -1,4 +1,4 @@
-import { ZipFault } from './zip-bytes.ts';
+import { ZipFault } from './zip-fault.ts';
 
 /** The facts in the extra fields of an entry that matter (APPNOTE 6.3.10, section 4.5). */
 export interface ExtraFacts {
@@ -33,6 +33,15 @@ export function parseExtraFields(bytes: Buffer, start: number, end: number): Ext
     else if (id === WINDOWS_TIMES) modifiedAtMs ??= windowsTimeMs(bytes, dataAt, at);
   }
   return { isWide: wide !== null, wide: wide ?? [], modifiedAtMs };
+}
+
+/** As {@link parseExtraFields}; fields that cannot be parsed count as none. */
+export function extraFacts(bytes: Buffer, start: number, end: number): ExtraFacts {
+  try {
+    return parseExtraFields(bytes, start, end);
+  } catch {
+    return NOTHING;
+  }
 }
 
 function wideNumbers(bytes: Buffer, start: number, end: number): number[] {

@@ -1,86 +1,110 @@
-import type { ZipBytes } from './zip-bytes.ts';
+import { changeTimeMs, decodeName } from './directory.ts';
+import { extraFacts, uint64 } from './extra-fields.ts';
 
-/** An entry's local header, which stands in front of its content (APPNOTE 6.3.10, section 4.3.7). */
+/** The size and the checksum of the content of an entry. */
+export interface Content {
+  readonly compressedBytes: number;
+  readonly sizeBytes: number;
+  readonly crc32: number;
+}
+
+/** An entry's local header, which is in front of its content (APPNOTE 6.3.10, section 4.3.7). */
 export interface LocalHeader {
+  readonly name: string;
+  readonly isDecodable: boolean;
+  /** The bytes of the name, a character for each. */
+  readonly nameBytes: string;
   readonly flags: number;
   readonly compressionMethod: number;
-  readonly crc32: number;
-  /** {@link IN_EXTRA} where the extra fields have it. */
-  readonly compressedBytes: number;
-  /** {@link IN_EXTRA} where the extra fields have it. */
-  readonly sizeBytes: number;
-  readonly nameBytes: string;
-  /** As a DOS date and time, in 32 bits (APPNOTE 6.3.10, section 4.4.6). */
-  readonly dosTime: number;
-  /** The extra fields, good until other bytes are asked for. */
-  readonly extra: Buffer;
+  /** As the header claims. Where {@link DESCRIPTOR_FLAG} is set, a descriptor behind the content counts instead. */
+  readonly content: Content;
+  /** Milliseconds since the epoch, as a file system can keep it. */
+  readonly modifiedAtMs: number;
   /** Where the content starts; it may be behind the end of an archive that is cut off. */
   readonly dataOffset: number;
 }
 
-/** The fixed part of a local header (APPNOTE 6.3.10, section 4.3.7). */
+/** The fixed part of a local header. */
 export const LOCAL_HEADER_BYTES = 30;
 const LOCAL_SIGNATURE = 0x04034b50;
-/** Stands for a number that is in the zip64 extra field (APPNOTE 6.3.10, section 4.5.3). */
-export const IN_EXTRA = 0xffffffff;
-const NO_BYTES = Buffer.alloc(0);
+/** Says that a number is in the zip64 extra field (APPNOTE 6.3.10, section 4.5.3). */
+const IN_EXTRA = 0xffffffff;
 
-/**
- * Reads a local header: at once where it is at hand.
- * @param aheadBytes how much is read at least
- * @returns null where there is none
- */
-export function readLocalHeader(
-  bytes: ZipBytes,
-  headerOffset: number,
-  aheadBytes?: number,
-): LocalHeader | null | Promise<LocalHeader | null> {
-  if (headerOffset + LOCAL_HEADER_BYTES > bytes.sizeBytes) return null;
-  const again = (): ReturnType<typeof readLocalHeader> => readLocalHeader(bytes, headerOffset, aheadBytes);
-  const fixed = bytes.find(headerOffset, LOCAL_HEADER_BYTES, aheadBytes);
-  if (typeof fixed !== 'number') return fixed.then(again);
-  const length = localHeaderBytes(bytes.atHand, fixed);
-  if (length === null) return null;
-  const presentLength = Math.min(length, bytes.sizeBytes - headerOffset);
-  const start = bytes.find(headerOffset, presentLength, aheadBytes);
-  if (typeof start !== 'number') return start.then(again);
-  return parseLocalHeader(bytes.atHand, start, presentLength, headerOffset);
+/** The length of a local header, by its fixed part; null where no local header is there. */
+export function localHeaderBytes(bytes: Buffer): number | null {
+  if (bytes.length < LOCAL_HEADER_BYTES || bytes.readUInt32LE(0) !== LOCAL_SIGNATURE) return null;
+  return LOCAL_HEADER_BYTES + bytes.readUInt16LE(26) + bytes.readUInt16LE(28);
 }
 
 /**
- * The length of a local header, by its fixed part.
- * @returns null where no local header is there
+ * Parses a local header.
+ * @param bytes the whole header
+ * @param position where it lies in the archive
  */
-export function localHeaderBytes(bytes: Buffer, at: number): number | null {
-  if (bytes.readUInt32LE(at) !== LOCAL_SIGNATURE) return null;
-  return LOCAL_HEADER_BYTES + bytes.readUInt16LE(at + 26) + bytes.readUInt16LE(at + 28);
-}
-
-/**
- * Reads a local header that is at hand.
- * @param lengthBytes how much of it there is
- * @param headerOffset where it lies in the archive
- */
-export function parseLocalHeader(
-  bytes: Buffer,
-  at: number,
-  lengthBytes: number,
-  headerOffset: number,
-): LocalHeader {
-  const compressedBytes = bytes.readUInt32LE(at + 18);
-  const sizeBytes = bytes.readUInt32LE(at + 22);
-  const nameLength = bytes.readUInt16LE(at + 26);
-  const nameStart = at + LOCAL_HEADER_BYTES;
-  const nameEnd = Math.min(nameStart + nameLength, at + lengthBytes);
-  return {
-    flags: bytes.readUInt16LE(at + 6),
-    compressionMethod: bytes.readUInt16LE(at + 8),
-    crc32: bytes.readUInt32LE(at + 14),
-    compressedBytes,
-    sizeBytes,
-    nameBytes: bytes.toString('latin1', nameStart, nameEnd),
-    dosTime: bytes.readUInt32LE(at + 10),
-    extra: nameEnd === at + lengthBytes ? NO_BYTES : bytes.subarray(nameEnd, at + lengthBytes),
-    dataOffset: headerOffset + LOCAL_HEADER_BYTES + nameLength + bytes.readUInt16LE(at + 28),
+export function parseLocalHeader(bytes: Buffer, position: number): LocalHeader {
+  const flags = bytes.readUInt16LE(6);
+  const nameEnd = LOCAL_HEADER_BYTES + bytes.readUInt16LE(26);
+  const nameBytes = bytes.toString('latin1', LOCAL_HEADER_BYTES, nameEnd);
+  const extra = extraFacts(bytes, nameEnd, bytes.length);
+  // The size before packing is the first of the numbers of 64 bits (APPNOTE 6.3.10, section 4.5.3).
+  const wide = [...extra.wide];
+  const numberAt = (at: number): number => {
+    const short = bytes.readUInt32LE(at);
+    return short === IN_EXTRA ? (wide.shift() ?? short) : short;
   };
+  const sizeBytes = numberAt(22);
+  return {
+    ...decodeName(bytes.subarray(LOCAL_HEADER_BYTES, nameEnd), nameBytes, flags),
+    nameBytes,
+    flags,
+    compressionMethod: bytes.readUInt16LE(8),
+    content: { compressedBytes: numberAt(18), sizeBytes, crc32: bytes.readUInt32LE(14) },
+    modifiedAtMs: changeTimeMs(bytes.readUInt32LE(10), extra),
+    dataOffset: position + bytes.length,
+  };
+}
+
+/** Bit 3: CRC and sizes follow the content in a data descriptor (APPNOTE 6.3.10, section 4.4.4). */
+export const DESCRIPTOR_FLAG = 0x8;
+const DESCRIPTOR_SIGNATURE = 0x08074b50;
+
+/** With and without its signature, with sizes of 32 and of 64 bits (APPNOTE 6.3.10, section 4.3.9). */
+const DESCRIPTOR_LENGTHS = [12, 16, 20, 24];
+
+/** The longest descriptor, and the signature of what follows it. */
+export const DESCRIPTOR_AREA_BYTES = 28;
+
+/** Signatures of what may follow an entry: the next one, or the directory (APPNOTE 6.3.10, sections 4.3.7 and 4.3.12). */
+const NEXT_SIGNATURES: ReadonlySet<number> = new Set([LOCAL_SIGNATURE, 0x02014b50]);
+
+/**
+ * The length of the descriptor behind a content, as the content and what follows tell: 0 where it is left out and the header has the
+ * same numbers, null where there is none that fits.
+ * @param bytes {@link DESCRIPTOR_AREA_BYTES} of what is behind the content
+ */
+export function descriptorBytes(bytes: Buffer, content: Content, claimed: Content): number | null {
+  if (bytes.length < DESCRIPTOR_AREA_BYTES) return null;
+  const isNextAt = (at: number): boolean => NEXT_SIGNATURES.has(bytes.readUInt32LE(at));
+  const found = DESCRIPTOR_LENGTHS.find((length) => isNextAt(length) && isDescriptor(bytes, length, content));
+  return found ?? (isNextAt(0) && isSameContent(claimed, content) ? 0 : null);
+}
+
+/** Whether two contents are the same, as far as their sizes and checksums tell. */
+export function isSameContent(one: Content, other: Content): boolean {
+  return (
+    one.crc32 === other.crc32 &&
+    one.compressedBytes === other.compressedBytes &&
+    one.sizeBytes === other.sizeBytes
+  );
+}
+
+function isDescriptor(bytes: Buffer, length: number, content: Content): boolean {
+  const hasSignature = length === 16 || length === 24;
+  if (hasSignature && bytes.readUInt32LE(0) !== DESCRIPTOR_SIGNATURE) return false;
+  const at = hasSignature ? 4 : 0;
+  const [compressedBytes, sizeBytes] =
+    length - at === 12
+      ? [bytes.readUInt32LE(at + 4), bytes.readUInt32LE(at + 8)]
+      : [uint64(bytes, at + 4), uint64(bytes, at + 12)];
+  return isSameContent({ crc32: bytes.readUInt32LE(at), compressedBytes, sizeBytes }, content);
 }

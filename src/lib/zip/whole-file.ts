@@ -1,6 +1,7 @@
-import { entriesOf } from './directory.ts';
-import { readEnd } from './end-record.ts';
-import { viewOf, type ZipBytes } from './zip-bytes.ts';
+import { END_AREA_BYTES, readEnd } from './end-record.ts';
+
+/** Reads a part of a file. It rejects where the file does not have all of it. */
+type ReadLater = (position: number, lengthBytes: number) => Promise<Buffer>;
 
 /** How much of a file tells its kind. */
 export const START_BYTES = 512;
@@ -27,23 +28,17 @@ export function isCompoundStart(start: Uint8Array): boolean {
  * as old ones are. Of other files nothing can tell.
  * @throws Error of the disk
  */
-export async function provesItsEnd(bytes: ZipBytes): Promise<boolean> {
+export async function provesItsEnd(read: ReadLater, sizeBytes: number): Promise<boolean> {
   try {
-    const start = await viewOf(bytes, 0, Math.min(START_BYTES, bytes.sizeBytes));
-    if (isArchiveStart(start)) return await isWholeZip(bytes);
-    return isCompoundStart(start) && (await isWholeCompoundFile(bytes));
+    const start = await read(0, Math.min(START_BYTES, sizeBytes));
+    if (isCompoundStart(start)) return await isWholeCompoundFile(read, sizeBytes);
+    if (!isArchiveStart(start)) return false;
+    const tailBytes = Math.min(END_AREA_BYTES, sizeBytes);
+    return !readEnd(await read(sizeBytes - tailBytes, tailBytes), sizeBytes).isMultiDisk;
   } catch (error) {
     if (!(error instanceof Error) || 'syscall' in error) throw error;
     return false;
   }
-}
-
-/** @throws Error where the end record, the directory and the length contradict each other */
-async function isWholeZip(bytes: ZipBytes): Promise<boolean> {
-  const end = await readEnd(bytes);
-  let entries = 0;
-  for await (const listed of entriesOf(bytes, end)) entries += listed.length;
-  return entries === end.entryCount && !end.isMultiDisk;
 }
 
 /** Fields of a compound file's header ([MS-CFB], section 2.2). */
@@ -58,25 +53,25 @@ const SECTOR_SHIFTS: ReadonlySet<number> = new Set([9, 12]);
 const FREE_SECTOR = 0xffffffff;
 
 /** Whether the file ends with the last sector that its allocation table has in use. @throws Error where a part of the table is missing */
-async function isWholeCompoundFile(bytes: ZipBytes): Promise<boolean> {
-  const header = Buffer.from(await viewOf(bytes, 0, HEADER_BYTES));
+async function isWholeCompoundFile(read: ReadLater, sizeBytes: number): Promise<boolean> {
+  const header = await read(0, HEADER_BYTES);
   const shift = header.readUInt16LE(SECTOR_SHIFT_AT);
   if (!SECTOR_SHIFTS.has(shift)) return false;
   const sectorBytes = 2 ** shift;
-  const tables = await tablesOf(bytes, header, sectorBytes);
+  const tables = await tablesOf(read, header, sectorBytes);
   for (const [index, table] of [...tables.entries()].reverse()) {
-    const entries = await sectorOf(bytes, table, sectorBytes);
+    const entries = await sectorOf(read, table, sectorBytes);
     for (let entry = sectorBytes / 4 - 1; entry >= 0; entry -= 1) {
       if (entries.readUInt32LE(entry * 4) === FREE_SECTOR) continue;
       // The header takes the room of the sector before the first one.
-      return bytes.sizeBytes === ((index * sectorBytes) / 4 + entry + 2) * sectorBytes;
+      return sizeBytes === ((index * sectorBytes) / 4 + entry + 2) * sectorBytes;
     }
   }
   return false;
 }
 
 /** The sectors of the allocation table, which the header names, and further sectors where there are many ([MS-CFB], section 2.5). */
-async function tablesOf(bytes: ZipBytes, header: Buffer, sectorBytes: number): Promise<readonly number[]> {
+async function tablesOf(read: ReadLater, header: Buffer, sectorBytes: number): Promise<readonly number[]> {
   const count = header.readUInt32LE(TABLE_COUNT_AT);
   const tables: number[] = [];
   const take = (sector: Buffer, from: number, most: number): void => {
@@ -86,14 +81,14 @@ async function tablesOf(bytes: ZipBytes, header: Buffer, sectorBytes: number): P
   take(header, TABLES_AT, TABLES_IN_HEADER);
   const perSector = sectorBytes / 4 - 1;
   for (let next = header.readUInt32LE(FIRST_MORE_TABLES_AT); tables.length < count;) {
-    const sector = await sectorOf(bytes, next, sectorBytes);
+    const sector = await sectorOf(read, next, sectorBytes);
     take(sector, 0, perSector);
     next = sector.readUInt32LE(perSector * 4);
   }
   return tables;
 }
 
-/** A sector, good until another one is asked for. @throws Error where the file does not have it */
-function sectorOf(bytes: ZipBytes, sector: number, sectorBytes: number): Promise<Buffer> {
-  return viewOf(bytes, (sector + 1) * sectorBytes, sectorBytes);
+/** @throws Error where the file does not have it */
+function sectorOf(read: ReadLater, sector: number, sectorBytes: number): Promise<Buffer> {
+  return read((sector + 1) * sectorBytes, sectorBytes);
 }

@@ -55,6 +55,13 @@ export class Refusals {
   }
 }
 
+/** Refuses an archive for one reason. @throws MirrorError `archive.refused` */
+export function refuse(refusal: Refusal): void {
+  const refusals = new Refusals();
+  refusals.add(refusal);
+  refusals.throwIfAny();
+}
+
 /** The error for an archive that is not whole: the download is worth another try. */
 export function damaged(message: string, cause?: unknown): MirrorError {
   return new MirrorError('archive.damaged', message, {
@@ -68,6 +75,14 @@ export function damagedEntry(name: string, fault: string, cause?: unknown): Mirr
   return damaged(`The archive's entry ${quoted(name)} ${fault}.`, cause);
 }
 
+/** The error for an entry whose local header is not where the directory says. */
+export function misplaced(name: string): MirrorError {
+  return damagedEntry(name, 'is not where the directory says');
+}
+
+/** The fault of an entry that is another one at its content, or in its descriptor, than in the directory. */
+export const OTHER_CONTENT = 'has another size or CRC-32 at its content than in the directory';
+
 /** Bounds of an archive that is accepted. */
 export interface ArchiveLimits {
   /** Most bytes of all files together, as the archive claims them; no entry gives more than it claims. */
@@ -78,15 +93,11 @@ export interface ArchiveLimits {
   readonly nameTwins: 'refuse' | 'accept';
 }
 
-/** The refusal of an archive whose files have too many bytes together. @param greatest the entry that claims most of them */
-export function sizeRefusal(
-  totalBytes: number,
-  greatest: Pick<ZipEntry, 'name' | 'sizeBytes'>,
-  { maxUnpackedBytes }: ArchiveLimits,
-): Refusal {
+/** The refusal of an archive whose files have too many bytes together. @param name of the entry that has most, or one too many */
+export function sizeRefusal(name: string, fault: string, { maxUnpackedBytes }: ArchiveLimits): Refusal {
   return entryRefusal(
-    greatest.name,
-    `would unpack to ${greatest.sizeBytes} of ${totalBytes} bytes, and archive.maxUnpackedSize allows ${maxUnpackedBytes}`,
+    name,
+    `${fault}, and archive.maxUnpackedSize allows ${maxUnpackedBytes}`,
     'Make it smaller in the service, or raise archive.maxUnpackedSize',
   );
 }

@@ -1,16 +1,33 @@
 import { readdirSync, rmSync } from 'node:fs';
-import { setImmediate as pause } from 'node:timers/promises';
 
 import { callError } from '../../lib/errors/disk-errors.ts';
-import { MirrorError } from '../../lib/errors/errors.ts';
-import { METHODS, type ZipEntry } from '../../lib/zip/directory.ts';
-import { EntryFile, type EntryOutcome } from '../file-work/entry-file.ts';
+import { ENCRYPTION_FLAGS, METHODS, type ZipEntry, ZipEntryFault } from '../../lib/zip/directory.ts';
+import { isSameContent, type LocalHeader } from '../../lib/zip/local-header.ts';
+import { ZipFault } from '../../lib/zip/zip-fault.ts';
+import type { EntryOutcome } from '../file-work/entry-file.ts';
 import { dropFiles } from '../file-work/trees.ts';
-import type { StopFlag } from '../file-work/trees.ts';
 import type { SkippedEntry } from '../store/manifest.ts';
-import { Arrival, type ArrivalOptions, type EntryResult, isAsKnown, type Tail } from './arrival.ts';
-import { examine, type PlacedEntry } from './directory.ts';
-import { damagedEntry } from './policy.ts';
+import { type ListedEntry, listEntries } from './directory.ts';
+import {
+  hasDescriptor,
+  headerAt,
+  type Known,
+  type KnownFile,
+  type TakenEntry,
+  takeEntry,
+  type UnpackOptions,
+} from './entry.ts';
+import {
+  type ArchiveLimits,
+  OTHER_CONTENT,
+  damaged,
+  damagedEntry,
+  judgeEntry,
+  maxNameBytes,
+  misplaced,
+  quoted,
+} from './policy.ts';
+import { Arrival, KeptBytes } from './source.ts';
 
 /** A file of an archive. */
 export interface UnpackedEntry {
@@ -28,185 +45,214 @@ export interface UnpackedEntry {
 
 /** An archive that was unpacked and found acceptable. */
 export interface UnpackedArchive {
-  readonly kind: 'unpacked';
   /** In the order in which they lie in the archive. */
   readonly entries: readonly UnpackedEntry[];
   readonly skipped: readonly SkippedEntry[];
 }
 
-/** `lost`: it can only be judged with all of its bytes at hand, and not all of them were kept. */
-export type FinishedArchive = UnpackedArchive | { readonly kind: 'lost' };
-
-const LOST = { kind: 'lost' } as const;
-
-/** An archive that arrives in this thread. */
-interface Arriving {
-  readonly arrival: Arrival;
-  readonly options: ArrivalOptions;
-  /** The end of the task before: one is done after the other. */
-  last: Promise<unknown>;
+/**
+ * Unpacks an archive into private files while it arrives, by the local headers in front of its entries. From the first entry on of which
+ * that cannot be done, the rest is kept in a file. Nothing counts before the directory, which comes last, was found to agree with every
+ * header: every byte before it must belong to one entry, and to one only. So nothing is read twice, which the worst zip bombs live
+ * on, and nothing is hidden from the directory.
+ * @throws MirrorError `archive.damaged` when it is no whole zip archive or contradicts itself, `archive.refused` under the entry policy
+ *   or the limits; Error of the disk; the reason of the signal
+ */
+async function unpackArchive(
+  arrival: Arrival,
+  options: UnpackOptions,
+  signal: AbortSignal,
+): Promise<UnpackedArchive> {
+  const known: Known = new Map(options.known.map((file) => [file.path, file]));
+  const arrived = new Map<number, TakenEntry>();
+  try {
+    await takeArriving(arrival, arrived, known, options);
+    const kept = new KeptBytes(options.keptPath, arrival.position, options.progress, signal);
+    try {
+      for (let bytes = await arrival.atHand(1); bytes.length > 0; bytes = await arrival.atHand(1)) {
+        kept.add(bytes);
+        arrival.take(bytes.length);
+      }
+      return await takeListed(kept, arrived, known, options);
+    } finally {
+      kept.close();
+    }
+  } catch (error) {
+    if (error instanceof ZipEntryFault)
+      throw damagedEntry(error.entryName, `cannot be listed: ${error.message}`, error);
+    throw error instanceof ZipFault ? damaged(error.message, error) : error;
+  } finally {
+    await Promise.allSettled([...arrived.values()].map(({ outcome }) => outcome));
+  }
 }
 
-const arriving = new Map<number, Arriving>();
+/**
+ * Takes the entries that can be unpacked while they arrive. It ends before the first one that cannot: as its name is refused, its header
+ * does not say where it ends, or it may be more than the limits allow, which the directory then tells exactly.
+ * @param arrived receives them, by where their headers lie
+ */
+async function takeArriving(
+  source: Arrival,
+  arrived: Map<number, TakenEntry>,
+  known: Known,
+  options: UnpackOptions,
+): Promise<void> {
+  const allowance = new Allowance(options.limits);
+  for (let last: Promise<unknown> = Promise.resolve(); ;) {
+    const header = await headerAt(source);
+    const isStreamed = header !== null && hasDescriptor(header);
+    if (header === null || (isStreamed && header.compressionMethod !== METHODS.deflated)) return;
+    const expected = isStreamed ? null : header.content;
+    const sizeBytes = expected?.sizeBytes ?? 0;
+    // The directory alone has the mode.
+    const verdict = judgeEntry({ ...header, unixMode: 0, sizeBytes });
+    if (verdict.kind === 'refuse' || !allowance.admits(verdict.path, header, sizeBytes)) return;
+    const path = verdict.kind === 'file' ? verdict.path : null;
+    const mostBytes = expected?.sizeBytes ?? allowance.leftBytes;
+    const headerOffset = source.position;
+    source.take(header.dataOffset - headerOffset);
+    const taken = await takeEntry(source, { header, expected, path, mostBytes }, known, options);
+    arrived.set(headerOffset, taken);
+    if (isStreamed) allowance.leftBytes -= taken.content.sizeBytes;
+    // No more than two files are written at a time.
+    await last;
+    last = taken.outcome;
+  }
+}
 
-/** An archive in a request to a thread: each has a number. */
+/** The bounds of what is unpacked before the directory is known. */
+class Allowance {
+  leftBytes: number;
+  private _leftNameBytes: number;
+  /** Files and folders that may be made. */
+  private _leftCount: number;
+  private _lastFolder = '';
+
+  constructor(limits: ArchiveLimits) {
+    this.leftBytes = limits.maxUnpackedBytes;
+    this._leftNameBytes = maxNameBytes(limits);
+    this._leftCount = limits.maxEntries;
+  }
+
+  /** Whether an entry is within the bounds. A folder that is left and entered again counts twice. */
+  admits(path: string, { nameBytes }: LocalHeader, sizeBytes: number): boolean {
+    const folder = path.slice(0, path.lastIndexOf('/') + 1);
+    this._leftCount -= folder === this._lastFolder ? 1 : folder.split('/').length;
+    this._lastFolder = folder;
+    this._leftNameBytes -= nameBytes.length;
+    this.leftBytes -= sizeBytes;
+    return Math.min(this._leftCount, this._leftNameBytes, this.leftBytes) >= 0;
+  }
+}
+
+/** Holds the directory against the entries that arrived, and takes those that were kept. Files made of links and folders are removed. */
+async function takeListed(
+  kept: KeptBytes,
+  arrived: ReadonlyMap<number, TakenEntry>,
+  known: Known,
+  options: UnpackOptions,
+): Promise<UnpackedArchive> {
+  const entries: UnpackedEntry[] = [];
+  const skipped: SkippedEntry[] = [];
+  const dropped: string[] = [];
+  const lastTaken = [...arrived.values()].at(-1)?.header.name ?? null;
+  for (const { entry, verdict, next } of listEntries(kept, options.limits, lastTaken)) {
+    const came = arrived.get(entry.headerOffset);
+    const header = came?.header ?? (await keptHeader(kept, entry));
+    const fault = contradiction(header, entry, next);
+    if (fault !== null) throw damagedEntry(entry.name, fault);
+    const path = verdict.kind === 'file' ? verdict.path : null;
+    const expected = { header, expected: entry, path, mostBytes: entry.sizeBytes };
+    const taken = came ?? (await takeEntry(kept, expected, known, options));
+    if (!isSameContent(taken.content, entry)) throw damagedEntry(entry.name, OTHER_CONTENT);
+    if (taken.endOffset !== next.offset)
+      throw damagedEntry(entry.name, 'is followed by bytes that belong to no entry');
+    const outcome = await taken.outcome;
+    if (path !== null) entries.push(unpackedEntry(entry, path, taken.known, outcome));
+    else if (outcome.kind === 'written') dropped.push(verdict.path);
+    if (verdict.kind === 'skip') skipped.push({ path: verdict.path, reason: verdict.reason });
+  }
+  dropFiles(options.tree, dropped);
+  return { entries, skipped };
+}
+
+/** Goes to the content of an entry that was kept. @throws MirrorError `archive.damaged` where its header is not there */
+async function keptHeader(kept: KeptBytes, { name, headerOffset }: ZipEntry): Promise<LocalHeader> {
+  if (headerOffset < kept.startBytes) throw misplaced(name);
+  kept.seek(headerOffset);
+  const header = await headerAt(kept);
+  if (header === null) throw misplaced(name);
+  kept.seek(header.dataOffset);
+  return header;
+}
+
+/** How a local header contradicts the directory: the sentence goes on where the entry's name ends; null where it does not. */
+function contradiction(header: LocalHeader, entry: ZipEntry, next: ListedEntry['next']): string | null {
+  if (header.nameBytes !== entry.nameBytes) return `has another name, ${quoted(header.name)}, at its content`;
+  if (header.compressionMethod !== entry.compressionMethod || (header.flags & ENCRYPTION_FLAGS) !== 0)
+    return 'is packed in another way than the directory says';
+  if (!hasDescriptor(header) && !isSameContent(header.content, entry)) return OTHER_CONTENT;
+  return header.dataOffset + entry.compressedBytes > next.offset ? `overlaps ${next.name}` : null;
+}
+
+function unpackedEntry(
+  { name, sizeBytes, crc32, modifiedAtMs }: ZipEntry,
+  path: string,
+  known: KnownFile | null,
+  outcome: EntryOutcome,
+): UnpackedEntry {
+  switch (outcome.kind) {
+    case 'written':
+      return { path, sizeBytes, crc32, modifiedAtMs, content: outcome };
+    case 'same':
+      return { path, sizeBytes, crc32, modifiedAtMs, content: { ...outcome, as: known?.path ?? path } };
+    case 'damaged':
+      throw damagedEntry(name, outcome.fault);
+    case 'taken':
+    case 'none':
+      throw damagedEntry(name, 'has the place of another entry');
+  }
+}
+
+/** The archives that arrive in this thread, by their numbers. */
+const arriving = new Map<number, { readonly arrival: Arrival; readonly control: AbortController }>();
+
+/** An archive in a request to a thread. */
 interface Numbered {
   readonly id: number;
 }
 
-/** Begins with an archive, from its first byte. Files that were unpacked of it before are removed. */
-export async function openArchive({ id, ...options }: ArrivalOptions & Numbered): Promise<void> {
-  const { tree } = options;
-  const isAgain = arriving.has(id);
-  await abandonArchive({ id });
-  if (isAgain)
-    for (const name of readdirSync(tree)) rmSync(`${tree}/${name}`, { recursive: true, force: true });
-  arriving.set(id, { arrival: new Arrival(options), options, last: Promise.resolve() });
+/**
+ * Receives an archive, and unpacks it. Files that were unpacked in a try before are removed.
+ * @throws MirrorError `archive.damaged`, `archive.refused`, `disk.*`; Error where it is abandoned
+ */
+export async function receiveArchive({ id, ...options }: UnpackOptions & Numbered): Promise<UnpackedArchive> {
+  const control = new AbortController();
+  const arrival = new Arrival(control.signal);
+  arriving.set(id, { arrival, control });
+  try {
+    for (const name of readdirSync(options.tree))
+      rmSync(`${options.tree}/${name}`, { recursive: true, force: true });
+    return await unpackArchive(arrival, options, control.signal);
+  } catch (error) {
+    throw callError(error, 'unpacking the archive', options.tree);
+  } finally {
+    arriving.delete(id);
+    arrival.close();
+  }
 }
 
-/**
- * Takes the next bytes of an archive.
- * @param request its memory is not read any more when the task has ended
- * @throws MirrorError `disk.*`
- */
-export function feedArchive(
+/** Takes the next bytes of an archive, unless it has failed. They are not read any more when the task has ended. */
+export async function feedArchive(
   request: Numbered & { readonly memory: ArrayBufferLike; readonly lengthBytes: number },
 ): Promise<void> {
-  return after(request, ({ arrival }) => arrival.feed(Buffer.from(request.memory, 0, request.lengthBytes)));
+  const { id, memory, lengthBytes } = request;
+  await arriving.get(id)?.arrival.feed(Buffer.from(memory, 0, lengthBytes));
 }
 
-/**
- * Compares an archive that has come with its directory, and unpacks the entries that were kept. Files that were made of links and
- * folders are removed: the directory alone says that an entry is one of these.
- * @param onBytes receives the number of bytes that are unpacked, of entries that were kept
- * @throws MirrorError `archive.damaged`, `archive.refused`, `disk.*`; Error where it is to stop
- */
-export function finishArchive(
-  request: Numbered & { readonly stop: StopFlag },
-  onBytes: (bytes: number) => void,
-): Promise<FinishedArchive> {
-  return after(request, ({ arrival, options }) => finish(arrival, options, request.stop, onBytes));
-}
-
-/** Lets go of an archive. Files that were unpacked of it go with the stage. */
-export async function abandonArchive({ id }: Numbered): Promise<void> {
+/** Ends an archive, which has come whole or is abandoned. */
+export function endArchive({ id, isWhole }: Numbered & { readonly isWhole: boolean }): void {
   const found = arriving.get(id);
-  arriving.delete(id);
-  await found?.last.catch(() => {});
-  await found?.arrival.close();
-}
-
-function after<T>({ id }: Numbered, work: (found: Arriving) => Promise<T>): Promise<T> {
-  const found = arriving.get(id);
-  if (found === undefined) throw new TypeError('no such archive arrives in this thread');
-  const done = found.last
-    .then(() => work(found))
-    .catch((error: unknown) => {
-      throw callError(error, 'unpacking the archive', found.options.tree);
-    });
-  found.last = done;
-  return done;
-}
-
-async function finish(
-  arrival: Arrival,
-  options: ArrivalOptions,
-  stop: StopFlag,
-  onBytes: (bytes: number) => void,
-): Promise<FinishedArchive> {
-  const tail = arrival.end();
-  const placed = tail === null ? null : await examined(arrival, tail, options);
-  if (tail === null || placed === null) return LOST;
-  const entries: UnpackedEntry[] = [];
-  const skipped: SkippedEntry[] = [];
-  const dropped: string[] = [];
-  for (const each of placed) {
-    const { entry, verdict } = each;
-    const came = arrival.entries.get(entry.headerOffset);
-    if (verdict.kind === 'skip') skipped.push({ path: verdict.path, reason: verdict.reason });
-    if (verdict.kind !== 'file') {
-      if ((await came?.outcome)?.kind === 'written') dropped.push(verdict.path);
-      continue;
-    }
-    const result = came ?? (await unpackKept(arrival, tail, options, stop, each));
-    if (came === undefined) onBytes(entry.sizeBytes);
-    const { outcome } = result;
-    const settled = outcome instanceof Promise ? await outcome : outcome;
-    const unpacked = unpackedEntry(entry, verdict.path, result, settled);
-    if (unpacked === null) return LOST;
-    entries.push(unpacked);
-  }
-  dropFiles(options.tree, dropped);
-  return { kind: 'unpacked', entries, skipped };
-}
-
-/** The entries as the directory has them; null where it does not agree with the entries that came. */
-async function examined(
-  { entries }: Arrival,
-  tail: Tail,
-  { limits }: ArrivalOptions,
-): Promise<readonly PlacedEntry[] | null> {
-  try {
-    return await examine(tail.bytes, limits, entries);
-  } catch (error) {
-    const isDamaged = error instanceof MirrorError && error.code === 'archive.damaged';
-    if (entries.size > 0 && isDamaged) return null;
-    throw error;
-  }
-}
-
-/** @returns null where there is no file, although there should be one */
-function unpackedEntry(
-  { sizeBytes, crc32, modifiedAtMs }: ZipEntry,
-  path: string,
-  result: EntryResult,
-  outcome: EntryOutcome,
-): UnpackedEntry | null {
-  if (outcome.kind === 'damaged') throw damagedEntry(path, outcome.fault);
-  if (outcome.kind === 'none' || result.path !== path) return null;
-  const content = outcome.kind === 'same' ? { ...outcome, as: result.known?.path ?? '' } : outcome;
-  return { path, sizeBytes, crc32, modifiedAtMs, content };
-}
-
-/** Bytes that are read together. */
-const PART_BYTES = 256 * 1024;
-
-/** Unpacks an entry that was kept. Between two parts others have their turn in the thread. */
-async function unpackKept(
-  arrival: Arrival,
-  tail: Tail,
-  { tree, isPastCache }: ArrivalOptions,
-  stop: StopFlag,
-  { entry, verdict: { path }, dataOffset }: PlacedEntry,
-): Promise<EntryResult> {
-  const { compressedBytes, compressionMethod, sizeBytes } = entry;
-  const known = arrival.knownFile(path);
-  if (isAsKnown(entry, known)) return { path, known, outcome: { kind: 'same', by: 'crc32' } };
-  const file = new EntryFile({
-    place: `${tree}/${path}`,
-    isJudged: true,
-    // Some programs call an empty file deflated and give no bytes for it.
-    isDeflated: compressionMethod === METHODS.deflated && (compressedBytes !== 0 || sizeBytes !== 0),
-    isPastCache,
-    known: known?.content ?? null,
-    mostBytes: sizeBytes,
-    timeMs: known?.timeMs ?? entry.modifiedAtMs,
-  });
-  try {
-    const memory = Buffer.allocUnsafe(Math.min(PART_BYTES, compressedBytes));
-    for (let at = 0; at < compressedBytes && !file.isDamaged; at += memory.length) {
-      if (Atomics.load(stop, 0) !== 0) throw new Error('The archive is unpacked no further.');
-      const part = memory.subarray(0, Math.min(memory.length, compressedBytes - at));
-      if (tail.read(part, dataOffset + at) < part.length) break;
-      const isLast = at + part.length === compressedBytes;
-      for (let usedBytes = file.write(part, isLast); file.isFull;) {
-        await file.spill();
-        usedBytes += file.write(part.subarray(usedBytes), isLast);
-      }
-      if (!isLast) await pause();
-    }
-    return { path, known, outcome: await file.end(entry) };
-  } finally {
-    await file.close();
-  }
+  if (isWhole) found?.arrival.end();
+  else found?.control.abort(new Error('The archive is abandoned.'));
 }

@@ -19,7 +19,6 @@ const PROGRAM = new URL(import.meta.url.endsWith('.ts') ? './thread.ts' : './thr
 
 /** A task that a thread was given. */
 interface Job {
-  readonly onBytes: (bytes: number) => void;
   /** Takes the result of its own kind of task. */
   readonly resolve: (result: never) => void;
   readonly reject: (error: Error) => void;
@@ -32,8 +31,6 @@ let whenIdle: NodeJS.Timeout | undefined;
 
 /** A thread, and the tasks that it has not ended. It begins with them in their order. */
 class Thread {
-  /** How many callers have it for tasks in a row. */
-  claims = 0;
   readonly #worker: Worker;
   readonly #jobs = new Map<number, Job>();
   /** Why it has ended; null while it has not. */
@@ -54,15 +51,11 @@ class Thread {
   }
 
   /** See {@link doInThread}. */
-  run<Kind extends keyof Tasks>(
-    kind: Kind,
-    request: Tasks[Kind]['request'],
-    onBytes: (bytes: number) => void = () => {},
-  ): Promise<Tasks[Kind]['result']> {
+  run<Kind extends keyof Tasks>(kind: Kind, request: Tasks[Kind]['request']): Promise<Tasks[Kind]['result']> {
     const { promise, resolve, reject } = Promise.withResolvers<Tasks[Kind]['result']>();
     if (this.#end !== null) return Promise.reject(threadError(this.#end));
     lastNumber += 1;
-    this.#jobs.set(lastNumber, { onBytes, resolve, reject });
+    this.#jobs.set(lastNumber, { resolve, reject });
     // A thread that works keeps the program from ending.
     this.#worker.ref();
     const question: Question = { number: lastNumber, kind, request };
@@ -79,7 +72,6 @@ class Thread {
 
   #take(answer: Answer): void {
     const job = this.#jobs.get(answer.number);
-    if (answer.kind === 'bytes') return job?.onBytes(answer.bytes);
     this.#jobs.delete(answer.number);
     if (this.load === 0) this.#worker.unref();
     whenIdle ??= setTimeout(endIdle, IDLE_MS).unref();
@@ -99,27 +91,12 @@ class Thread {
   }
 }
 
-/**
- * Does a task in the thread that has the fewest.
- * @param onBytes receives the number of bytes as they are written
- * @throws MirrorError `archive.*`, `disk.*`, `internal.defect`, `program.replaced`
- */
+/** Does a task in the thread that has the fewest. @throws MirrorError `archive.*`, `disk.*`, `internal.defect`, `program.replaced` */
 export async function doInThread<Kind extends keyof Tasks>(
   kind: Kind,
   request: Tasks[Kind]['request'],
-  onBytes?: (bytes: number) => void,
 ): Promise<Tasks[Kind]['result']> {
-  return threadOfLeast((thread) => thread.load).run(kind, request, onBytes);
-}
-
-/** A thread for tasks in a row, which share what is kept in it. Others use it as well. */
-export type ClaimedThread = Pick<Thread, 'run' | 'claims'>;
-
-/** Claims the thread that has the fewest claims; `claims` is to be lowered in the end. @throws MirrorError `internal.defect` */
-export function claimThread(): ClaimedThread {
-  const thread = threadOfLeast(({ claims }) => claims);
-  thread.claims += 1;
-  return thread;
+  return leastBusyThread().run(kind, request);
 }
 
 /**
@@ -142,10 +119,13 @@ export async function withStopFlag<T>(signal: AbortSignal, work: (stop: StopFlag
   }
 }
 
-/** The thread with the least load, or another one where that has any and there may be more. */
-function threadOfLeast(loadOf: (thread: Thread) => number): Thread {
-  const [least] = [...threads].sort((a, b) => loadOf(a) - loadOf(b));
-  if (least !== undefined && (loadOf(least) === 0 || threads.size === BULK_THREADS)) return least;
+/** A thread, for tasks that share what is kept in it. */
+export type PoolThread = Pick<Thread, 'run'>;
+
+/** The thread with the fewest tasks, or a new one where that has any and there may be more. @throws MirrorError `internal.defect` */
+export function leastBusyThread(): PoolThread {
+  const [least] = [...threads].sort((a, b) => a.load - b.load);
+  if (least !== undefined && (least.load === 0 || threads.size === BULK_THREADS)) return least;
   try {
     const thread = new Thread();
     threads.add(thread);
@@ -170,5 +150,5 @@ function threadError(cause: Error): MirrorError {
 }
 
 function endIdle(): void {
-  for (const thread of threads) if (thread.load === 0 && thread.claims === 0) thread.end();
+  for (const thread of threads) if (thread.load === 0) thread.end();
 }

@@ -2,19 +2,17 @@ import { parentPort } from 'node:worker_threads';
 
 import { callError } from '../../lib/errors/disk-errors.ts';
 import { type MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
-import { abandonArchive, feedArchive, finishArchive, openArchive } from '../archive/unpack.ts';
+import { endArchive, feedArchive, receiveArchive } from '../archive/unpack.ts';
 import { linkAll, placeFiles, walk } from './trees.ts';
 
 /**
  * Work on many files at a time, with a few words on each for failures. It is done in threads of its own by synchronous calls, which cost
- * a fraction of asynchronous ones where a file takes microseconds, and leave the main thread free where a disk hangs. A task gets its
- * request, and a function that takes the number of bytes as it moves on.
+ * a fraction of asynchronous ones where a file takes microseconds, and leave the main thread free where a disk hangs.
  */
 const TASKS = {
-  openArchive: { doing: 'unpacking the archive', work: openArchive },
+  receiveArchive: { doing: 'unpacking the archive', work: receiveArchive },
   feedArchive: { doing: 'unpacking the archive', work: feedArchive },
-  finishArchive: { doing: 'unpacking the archive', work: finishArchive },
-  abandonArchive: { doing: 'unpacking the archive', work: abandonArchive },
+  endArchive: { doing: 'unpacking the archive', work: endArchive },
   place: { doing: 'placing unpacked files', work: placeFiles },
   link: { doing: 'linking unchanged files', work: linkAll },
   walk: { doing: 'looking at a tree', work: walk },
@@ -35,10 +33,9 @@ export interface Question<Kind extends keyof Tasks = keyof Tasks> {
   readonly request: Tasks[Kind]['request'];
 }
 
-/** A message of a thread at work; `bytes` says that it moves on. An error would lose its code on its way. */
+/** The end of a task. An error would lose its code on its way. */
 export type Answer<Result = never> = { readonly number: number } & (
   | { readonly kind: 'done'; readonly result: Result }
-  | { readonly kind: 'bytes'; readonly bytes: number }
   | ({ readonly kind: 'failed' } & Pick<MirrorError, 'code' | 'message' | 'hint' | 'stack'>)
 );
 
@@ -48,16 +45,13 @@ const table: {
     readonly doing: string;
     readonly work: (
       request: Tasks[Kind]['request'],
-      onBytes: (bytes: number) => void,
     ) => Tasks[Kind]['result'] | Promise<Tasks[Kind]['result']>;
   };
 } = TASKS;
 
 async function answer<Kind extends keyof Tasks>({ number, kind, request }: Question<Kind>): Promise<void> {
-  const onBytes = (bytes: number): void => send({ number, kind: 'bytes', bytes });
   try {
-    const done = table[kind].work(request, onBytes);
-    send({ number, kind: 'done', result: done instanceof Promise ? await done : done });
+    send({ number, kind: 'done', result: await table[kind].work(request) });
   } catch (error) {
     const { code, message, hint, stack = '' } = toMirrorError(callError(error, table[kind].doing));
     send({ number, kind: 'failed', code, message, hint, stack });

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { ArchiveReceiver } from '../archive/archive-receiver.ts';
+import { ArchiveReceiver } from '../archive/receiver.ts';
 import type { Cached } from '../upstream/listing.ts';
 import type { ContentsAnswer } from '../upstream/contents.ts';
 import { type Reception, type RepositoryFacts } from './execution.ts';
@@ -70,39 +70,38 @@ interface UnpackedAnswer {
 type WithoutArchive = Exclude<ContentsAnswer, { kind: 'archive' }>;
 
 /**
- * Downloads the whole contents, where they may have changed, and unpacks them into the stage while they arrive. An archive that cannot
- * be judged in that way is downloaded again, kept whole, and unpacked then.
+ * Downloads the whole contents, where they may have changed, and unpacks them into the stage while they arrive. Files that are the same as
+ * published ones are not written. Where one is needed all the same, as it has another time or path, all are downloaded and written.
  */
 async function receiveArchive(
   reception: Reception,
   stage: Stage,
   before: PublishedState,
 ): Promise<UnpackedAnswer | WithoutArchive> {
-  const answer = await tryToReceive(reception, stage, before, false);
+  const answer = await tryToReceive(reception, stage, before, before);
   if (answer !== null) return answer;
   await emptyStage(stage);
-  const again = await tryToReceive(reception, stage, before, true);
-  if (again === null) throw new MirrorError('internal.defect', 'A saved archive was not judged.');
-  return again;
+  const whole = await tryToReceive(reception, stage, before, null);
+  if (whole === null) throw new MirrorError('internal.defect', 'An unpacked file is not there.');
+  return whole;
 }
 
-/** @param isSaved whether the archive is kept whole first @returns null where it must be */
+/** @param known what may stay as it is published; null for nothing @returns null where a file is needed that was not written */
 async function tryToReceive(
   reception: Reception,
   stage: Stage,
   before: PublishedState,
-  isSaved: boolean,
+  known: PublishedState | null,
 ): Promise<UnpackedAnswer | WithoutArchive | null> {
   const { context, action, repository, signal, meter } = reception;
   meter.downloads();
   const archive = new ArchiveReceiver({
     tree: stage.tree,
-    tailPath: join(stage.folder, STAGED.archive),
-    isSaved,
+    keptPath: join(stage.folder, STAGED.archive),
     limits: context.archiveLimits,
     // Past the page cache, large files of a first mirror take less processor time, and leave the cache to other programs.
     isPastCache: before.manifest === null,
-    known: knownFiles(reception, stage, isSaved ? null : before),
+    known: knownFiles(reception, stage, known),
   });
   try {
     const answer = await context.service.download({
@@ -119,9 +118,8 @@ async function tryToReceive(
       meter.unpacked(bytes);
       context.onProgress();
     };
-    const finished = await archive.finish(onBytes, signal);
-    if (finished.kind === 'lost') return null;
-    const unpacked = await unpack(reception, finished, stage, before, hasFileTimes);
+    const contents = await archive.finish(onBytes, signal);
+    const unpacked = await unpack(reception, contents, stage, before, hasFileTimes);
     if (unpacked === null) return null;
     const received = { ...unpacked, etag, archiveBytes: sizeBytes, downloadedBytes: sizeBytes, cached };
     return { kind: 'unpacked', received };

@@ -6,7 +6,7 @@ import { findLeadingFolder } from '../archive/leading-folder.ts';
 import { byCodeUnits, type ManifestFile, type SkippedEntry } from '../store/manifest.ts';
 import { isDeletion, rowsAtFiles } from '../plan/workbooks.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
-import type { KnownFile } from '../archive/arrival.ts';
+import type { KnownFile } from '../archive/entry.ts';
 import type { UnpackedArchive, UnpackedEntry } from '../archive/unpack.ts';
 import type { KnownContent } from '../file-work/entry-file.ts';
 import { doInThread } from '../file-work/pool.ts';

@@ -212,7 +212,9 @@ async function readFileAnswer(
     isCounted ||
     expected.sizeBytes !== undefined ||
     expected.sha256 !== undefined ||
-    (await onDisk('reading the download', () => provesItsEnd(destination.bytes)));
+    (await onDisk('reading the download', () =>
+      provesItsEnd((...part) => destination.read(...part), sizeBytes),
+    ));
   return isWhole ? { kind: 'file', sizeBytes, sha256, crc32 } : { kind: 'different' };
 }
 

@@ -17,7 +17,6 @@ import {
 import type { Cached } from './listing.ts';
 import { type Bandwidth, type Continuation, LEAST_PROGRESS_BYTES } from './pace.ts';
 import { START_BYTES } from '../../lib/zip/whole-file.ts';
-import { FileWindow, type ZipBytes } from '../../lib/zip/zip-bytes.ts';
 
 /** Where a download goes, piece by piece. Nothing is made there before it begins. */
 export interface Destination {
@@ -66,9 +65,12 @@ export class FileDestination implements Destination {
     this.sizeBytes += piece.length;
   }
 
-  /** The bytes that came, to be read before it is closed. */
-  get bytes(): ZipBytes {
-    return new FileWindow(this.#opened.fd, this.sizeBytes);
+  /** Reads a part of what came, before it is closed. @throws RangeError where there is not as much; Error of the disk */
+  async read(position: number, lengthBytes: number): Promise<Buffer> {
+    const bytes = Buffer.alloc(lengthBytes);
+    const { bytesRead } = await this.#opened.read(bytes, 0, lengthBytes, position);
+    if (bytesRead < lengthBytes) throw new RangeError('the download is not as long as that');
+    return bytes;
   }
 
   /** SHA-256 of the bytes that came, in hexadecimal digits. */

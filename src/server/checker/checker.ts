@@ -2,9 +2,9 @@ import { setImmediate } from 'node:timers/promises';
 import { inflateRawSync } from 'node:zlib';
 
 import { entriesOf, METHODS, type ZipEntry } from '../../lib/zip/directory.ts';
-import { readEnd } from '../../lib/zip/end-record.ts';
-import { readLocalHeader } from '../../lib/zip/local-header.ts';
-import { bytesInMemory, viewOf, type ZipBytes } from '../../lib/zip/zip-bytes.ts';
+import { END_AREA_BYTES, readEnd } from '../../lib/zip/end-record.ts';
+import { LOCAL_HEADER_BYTES, localHeaderBytes } from '../../lib/zip/local-header.ts';
+import { endedEarly, type ReadBytes } from '../../lib/zip/zip-fault.ts';
 
 /** The kind of a workbook by its name: `ooxml` stands for xlsx, xlsm, xltx, xltm and xlsb. */
 type WorkbookKind = 'ooxml' | 'xls' | 'ods';
@@ -95,32 +95,40 @@ function textOf(bytes: Buffer): string {
   return bytes.toString('latin1', 0, MARKUP_BYTES).replaceAll('\0', '');
 }
 
+/** Parts that are looked at before requests have their turn: a million parts of a file that is in memory take seconds. */
+const PARTS_TOGETHER = 1000;
+
 async function checkPackage(kind: 'ooxml' | 'ods', { sizeBytes, first, last }: FileBytes): Promise<Finding> {
-  const bytes = bytesInMemory(last.length === 0 ? first : last, sizeBytes);
+  const bytes = last.length === 0 ? first : last;
+  const startBytes = sizeBytes - bytes.length;
+  const read: ReadBytes = (position, lengthBytes) => {
+    const at = position - startBytes;
+    if (at < 0 || at + lengthBytes > bytes.length) throw endedEarly();
+    return bytes.subarray(at, at + lengthBytes);
+  };
   const [partName, pattern] = KIND_PARTS[kind];
   try {
-    const end = await readEnd(bytes);
+    const end = readEnd(bytes.subarray(-END_AREA_BYTES), sizeBytes);
     if (end.isMultiDisk) return 'damaged';
     let part: ZipEntry | undefined;
-    for await (const entries of entriesOf(bytes, end)) {
-      part ??= entries.find(({ name }) => name.replaceAll('\\', '/').toLowerCase() === partName);
-      // Requests have their turn: a million parts of a file that is in memory take seconds.
-      await setImmediate();
+    let count = 0;
+    for (const entry of entriesOf(read, end)) {
+      if (entry.name.replaceAll('\\', '/').toLowerCase() === partName) part ??= entry;
+      if ((count += 1) % PARTS_TOGETHER === 0) await setImmediate();
     }
     if (part === undefined) return 'foreign';
     // Of a large file this part may not be at hand.
-    const isAtHand = part.headerOffset >= sizeBytes - bytes.atHand.length;
-    return !isAtHand || pattern.test(await readPart(bytes, part)) ? 'workbook' : 'foreign';
+    return part.headerOffset < startBytes || pattern.test(readPart(read, part)) ? 'workbook' : 'foreign';
   } catch {
     return 'damaged';
   }
 }
 
 /** Reads the text of a small part. @throws Error where it is damaged, or larger than such a part is */
-async function readPart(bytes: ZipBytes, entry: ZipEntry): Promise<string> {
-  const local = await readLocalHeader(bytes, entry.headerOffset);
-  if (local === null) throw new Error('there is no local header');
-  const packed = await viewOf(bytes, local.dataOffset, entry.compressedBytes);
-  if (entry.compressionMethod === METHODS.stored) return textOf(packed);
+function readPart(read: ReadBytes, { headerOffset, compressedBytes, compressionMethod }: ZipEntry): string {
+  const headerBytes = localHeaderBytes(read(headerOffset, LOCAL_HEADER_BYTES));
+  if (headerBytes === null) throw new Error('there is no local header');
+  const packed = read(headerOffset + headerBytes, compressedBytes);
+  if (compressionMethod === METHODS.stored) return textOf(packed);
   return textOf(inflateRawSync(packed, { maxOutputLength: KIND_PART_LIMIT_BYTES }));
 }

@@ -22,7 +22,7 @@ function inflated(
   for (let start = 0; start < deflated.length; start += pieceBytes) {
     const piece = deflated.subarray(start, start + pieceBytes);
     for (let at = 0; ;) {
-      const { usedBytes, madeBytes } = inflater.inflate(piece, at, buffer, 0, false);
+      const { usedBytes, madeBytes } = inflater.inflate(piece.subarray(at), buffer, 0, false);
       made.push(Buffer.from(buffer.subarray(0, madeBytes)));
       used += usedBytes;
       at += usedBytes;
@@ -87,25 +87,24 @@ it('an entry that is closed after its end takes no memory from the entry that ha
   const entry = (name: string): EntryFile =>
     new EntryFile({
       place: join(folder, name),
-      isJudged: true,
       isDeflated: false,
       isPastCache: false,
       known: null,
       mostBytes: 100,
       timeMs: 0,
     });
-  const take = (file: EntryFile, text: string): void => {
+  const take = async (file: EntryFile, text: string): Promise<void> => {
     for (let at = 0; at < text.length; at += 1)
-      file.write(Buffer.from(text.slice(at, at + 1)), at === text.length - 1);
+      await file.write(Buffer.from(text.slice(at, at + 1)), at === text.length - 1);
   };
   const ended = entry('ended');
-  take(ended, 'ab');
+  await take(ended, 'ab');
   await ended.end(null);
   const one = entry('one');
   await ended.close();
   const two = entry('two');
-  take(one, 'first');
-  take(two, 'other');
+  await take(one, 'first');
+  await take(two, 'other');
   await one.end(null);
   await two.end(null);
   expect(await readFile(join(folder, 'one'), 'utf8')).toBe('first');
