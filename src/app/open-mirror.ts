@@ -18,9 +18,6 @@ import { openRecalledState } from './open-reader.ts';
 
 type MirrorSettings = SettingsFor<'service' | 'directory'>;
 
-/** Wait after a target's first failure, and the longest wait, in milliseconds. */
-const TARGET_BACK_OFF = { firstDelayMs: 60_000, maxDelayMs: 3_600_000 };
-
 /** How long a target that was never mirrored waits while the service is still processing it, in milliseconds. */
 const PROCESSING_PATIENCE_MS = 15 * 60_000;
 
@@ -35,7 +32,6 @@ export function policyOf(settings: SettingsFor<never>): PassPolicy {
     content: settings.content,
     concurrency: settings.concurrency,
     slowAfterMs: settings.slowAfter,
-    retry: { backOff: TARGET_BACK_OFF, slowRetryMs: TARGET_BACK_OFF.maxDelayMs },
   };
 }
 
@@ -198,7 +194,7 @@ function createSetups(first: Setup, queue: PullQueue): Setups {
   const closeReplaced = async (): Promise<void> => {
     // A pass that was under way when the settings changed may have begun more of the former service's since.
     for (const { baseUrl, client } of replaced)
-      if (baseUrl !== current.baseUrl) await queue.callOffOf(client);
+      if (baseUrl !== current.baseUrl) await queue.callOff(({ service }) => service === client);
     const unused = replaced.filter(({ client }) => !queue.isUsing(client));
     replaced = replaced.filter((setup) => !unused.includes(setup));
     for (const setup of unused) await setup.close();
@@ -207,7 +203,7 @@ function createSetups(first: Setup, queue: PullQueue): Setups {
     current: () => current,
     take: (next) => {
       // What another service gives is not to be published once the settings name this one.
-      if (next.baseUrl !== current.baseUrl) void queue.callOffAll();
+      if (next.baseUrl !== current.baseUrl) void queue.callOff(() => true);
       replaced = [...replaced, current];
       current = next;
     },

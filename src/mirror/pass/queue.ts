@@ -1,6 +1,6 @@
 import { LONGEST_TIMER_MS } from '../../lib/time/longest-timer.ts';
 import type { PullAction } from '../plan/actions.ts';
-import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
+import { toMirrorError } from '../../lib/errors/errors.ts';
 import { Places } from '../../lib/concurrency/places.ts';
 import { type TargetId, targetKey } from '../upstream/listing.ts';
 import type { PassService } from '../upstream/client.ts';
@@ -57,7 +57,7 @@ const TIMES_WITH_SLOW = 4;
 /** How many pulls publish at once. More of them share a flush, and hold more memory. */
 const PUBLISHES_AT_ONCE = 32;
 
-/** Codes of errors that end every pull alike; the next pass finds out whether they still hold. */
+/** Codes of errors that the next pass meets as well, if they still hold. */
 const FOUND_OUT_ANYWAY: ReadonlySet<string> = new Set(['pass.abandoned', 'credentials.refused']);
 
 interface Running extends RunningPull {
@@ -77,7 +77,7 @@ interface WaitingPass {
 }
 
 /** Calls back once, after a time in milliseconds; returns a function that prevents the call. */
-export type StartTimer = (onDue: () => void, afterMs: number) => () => void;
+type StartTimer = (onDue: () => void, afterMs: number) => () => void;
 
 const startTimeout: StartTimer = (onDue, afterMs) => {
   const timer = setTimeout(onDue, Math.min(afterMs, LONGEST_TIMER_MS));
@@ -99,15 +99,13 @@ export class PullQueue {
   /** The next one is the last. */
   #waiting: QueuedPull[] = [];
   #pass: WaitingPass | null = null;
-  /** The service that the latest pulls ask; null where there were none. */
-  #service: PassService | null = null;
   #limits: QueueLimits = { concurrency: 0, slowAfterMs: 0 };
 
   /**
    * @param outlastsPasses whether slow pulls go on beside the passes
    * @param emit takes the events of slow pulls
    */
-  constructor(outlastsPasses: boolean, emit: PassEventSink, startTimer: StartTimer = startTimeout) {
+  constructor(outlastsPasses: boolean, emit: PassEventSink, startTimer = startTimeout) {
     this.#outlastsPasses = outlastsPasses;
     this.#emit = emit;
     this.#startTimer = startTimer;
@@ -124,14 +122,13 @@ export class PullQueue {
   }
 
   /**
-   * Begins pulls, which all ask the same service, in a fair order, in place of all that waited before. Returns when all have ended or,
-   * where the queue outlasts the passes, when only slow ones are left and what waits for their places.
+   * Runs pulls in place of those that wait. Returns when all have ended or, where the queue outlasts the passes, when only slow ones
+   * are left and pulls that wait for their places.
    * @returns the results of those of these pulls that have ended
    * @throws the error by which a pull was rejected: then nothing more begins, and pulls that are waited for end before
    */
   async run(pulls: readonly QueuedPull[], limits: QueueLimits): Promise<readonly EndedResult[]> {
     this.#limits = limits;
-    this.#service = pulls[0]?.service ?? null;
     // After a defect between two passes nothing more begins.
     this.#waiting = this.#failures.length > 0 ? [] : inFairOrder(pulls).toReversed();
     const { promise: idle, resolve } = Promise.withResolvers<void>();
@@ -145,31 +142,20 @@ export class PullQueue {
     return pass.results.splice(0);
   }
 
-  /** Takes back what waits. */
+  /** Takes back the pulls that wait. */
   clear(): void {
     this.#waiting = [];
   }
 
-  /** Ends running pulls and waits for that; the errors by which they are rejected are not reported. */
-  async callOff(isMeant: (pull: RunningPull) => boolean): Promise<void> {
+  /** Takes back pulls that wait, ends running ones, and waits for their ends. The errors by which they are rejected are not reported. */
+  async callOff(isMeant: (pull: Pick<QueuedPull, 'action' | 'service'>) => boolean): Promise<void> {
+    this.#waiting = this.#waiting.filter((pull) => !isMeant(pull));
     const called = [...this.#running.values()].filter(isMeant);
     for (const { control } of called) control.abort();
     await Promise.all(called.map(({ ended }) => ended));
   }
 
-  /** As `callOff` those that ask this service, and takes back what waits to ask it. */
-  async callOffOf(service: PassService): Promise<void> {
-    if (service === this.#service) this.clear();
-    await this.callOff((pull) => pull.service === service);
-  }
-
-  /** As `callOff` all that go on, and takes back what waits. */
-  async callOffAll(): Promise<void> {
-    this.clear();
-    await this.callOff(() => true);
-  }
-
-  /** Takes back what waits, and waits for what goes on. */
+  /** Takes back the pulls that wait, and waits for those that go on. */
   async drain(): Promise<void> {
     this.clear();
     await Promise.all([...this.#running.values()].map(({ ended }) => ended));
@@ -208,11 +194,7 @@ export class PullQueue {
     running.ended = this.#run(pull, running, this.#pass);
   }
 
-  async #run(
-    { action, service, run }: QueuedPull,
-    running: Running,
-    pass: WaitingPass | null,
-  ): Promise<void> {
+  async #run({ action, run }: QueuedPull, running: Running, pass: WaitingPass | null): Promise<void> {
     const { signal } = running.control;
     const stopTimer = this.#startTimer(() => this.#becomeSlow(running), this.#limits.slowAfterMs);
     const toPublish = async (until: AbortSignal): Promise<void> => {
@@ -227,12 +209,19 @@ export class PullQueue {
     } catch (error) {
       const { code } = toMirrorError(error);
       ended = code === 'pass.abandoned' ? 'called off' : code;
-      if (!signal.aborted) this.#fail(error, service);
+      if (!signal.aborted) {
+        this.clear();
+        // Between two passes no caller waits for an error that the next pass meets as well.
+        if (this.#pass !== null || !FOUND_OUT_ANYWAY.has(code)) this.#failures.push(error);
+      }
     }
     stopTimer();
     running.leave?.();
     this.#running.delete(targetKey(action.target));
-    if (running.isSlow) this.#reportSlowEnded(running, ended);
+    if (running.isSlow) {
+      const durationMs = Date.now() - running.startedAtMs;
+      this.#emit({ name: 'target.slow_ended', target: action.path, result: ended, durationMs });
+    }
     this.#advance();
   }
 
@@ -241,20 +230,6 @@ export class PullQueue {
     const { action, startedAtMs } = running;
     this.#emit({ name: 'target.slow', target: action.path, startedAtMs });
     this.#advance();
-  }
-
-  #reportSlowEnded({ action, startedAtMs }: Running, result: string): void {
-    const durationMs = Date.now() - startedAtMs;
-    this.#emit({ name: 'target.slow_ended', target: action.path, result, durationMs });
-  }
-
-  #fail(error: unknown, service: PassService): void {
-    const isFoundOut = error instanceof MirrorError && FOUND_OUT_ANYWAY.has(error.code);
-    // What a replaced client is refused says nothing about the pulls of the present one.
-    if (isFoundOut && service !== this.#service) return;
-    this.clear();
-    // Between two passes no caller waits for an error that the next pass meets as well.
-    if (this.#pass !== null || !isFoundOut) this.#failures.push(error);
   }
 }
 

@@ -329,30 +329,15 @@ describe('the queue that outlasts the passes', () => {
     expect(state()).toBe('goes on');
   });
 
-  it('does not let a key that was refused to a pull of a former service fail the pass that asks another one', async () => {
-    const bench = new Bench(true);
-    bench.run(['a/1', 'b/1']);
-    await timePasses();
-    const { state } = bench.run(['c/1', 'd/1', 'e/1'], 1, aService());
-    await bench.end('a/1', REFUSED);
-    for (const name of ['c/1', 'd/1']) await bench.end(name);
-    expect(bench.begun).toEqual(['a/1', 'b/1', 'c/1', 'd/1', 'e/1']);
-    await timePasses();
-    expect(state()).toBe('goes on');
-    await bench.end('b/1', REFUSED);
-    const next = bench.run([]);
-    await bench.end('e/1');
-    expect(next.state()).toBe('goes on');
-  });
-
   it('calls off what asks a service, and begins nothing more that would', async () => {
     const bench = new Bench(true);
     const former = aService();
     bench.run(['a/1', 'b/1', 'c/1', 'd/1', 'e/1'], 1, former);
     for (let times = 0; times < 4; times += 1) await timePasses();
-    await bench.queue.callOffOf(aService());
+    const other = aService();
+    await bench.queue.callOff(({ service }) => service === other);
     expect([bench.running.length, bench.queue.isUsing(former)]).toEqual([4, true]);
-    await bench.queue.callOffOf(former);
+    await bench.queue.callOff(({ service }) => service === former);
     expect([bench.begun.length, bench.running, bench.queue.isUsing(former)]).toEqual([4, [], false]);
   });
 
@@ -362,7 +347,7 @@ describe('the queue that outlasts the passes', () => {
     bench.run(['a/1'], 1, former);
     await timePasses();
     bench.run(['b/1', 'c/1'], 1);
-    await bench.queue.callOffOf(former);
+    await bench.queue.callOff(({ service }) => service === former);
     expect(bench.running).toEqual(['b/1']);
     await bench.end('b/1');
     expect(bench.running).toEqual(['c/1']);
@@ -390,7 +375,7 @@ describe('the queue that outlasts the passes', () => {
     await bench.queue.callOff(({ action }) => action.path === 'a/1');
     expect(bench.running).toEqual(['b/1 slowly']);
     expect(bench.slowEnded).toEqual(['a/1: called off']);
-    await bench.queue.callOffAll();
+    await bench.queue.callOff(() => true);
     expect(bench.running).toEqual([]);
     const next = bench.run([]);
     await settled();
