@@ -8,7 +8,6 @@ import type { PullMonitor, PullMeter } from './progress.ts';
 import { type EndedResult, resultOf } from './results.ts';
 import type { PullQueue, Turn } from './queue.ts';
 import { type Action, holdOf, type PullAction } from '../plan/actions.ts';
-import type { RetryPolicy } from '../plan/next-record.ts';
 import type { TargetRecord, RememberedTree } from '../plan/record.ts';
 import { callError } from '../../lib/errors/disk-errors.ts';
 import { type ErrorCode, MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
@@ -64,7 +63,6 @@ export interface ExecutePolicy {
   readonly concurrency: number;
   /** A pull that takes longer is no prompt one: it gives its place to the next one. In milliseconds. */
   readonly slowAfterMs: number;
-  readonly retry: RetryPolicy;
   readonly guard: GuardPolicy;
 }
 

@@ -69,7 +69,7 @@ function isStillToBeDone({ subject }: Approval, { action, outcome }: ActionResul
 
 /** Records the outcomes of actions, and then reports them. */
 export function recordAll(
-  { context, policy, listing, records, trees }: Execution,
+  { context, listing, records, trees }: Execution,
   results: readonly EndedResult[],
 ): Promise<void> {
   const ends = results.map((result) => {
@@ -77,7 +77,7 @@ export function recordAll(
     const before = records.get(targetKey(target)) ?? emptyRecord(target);
     return { result, before, tree: trees.get(published?.path ?? path) ?? null };
   });
-  return record({ context, policy, listedAtMs: listing.takenAtMs }, ends);
+  return record({ context, listedAtMs: listing.takenAtMs }, ends);
 }
 
 /** Records targets that nothing is known of and that are about to be pulled, so that all that the service lists can be told from outside. */
@@ -111,13 +111,13 @@ interface ActionEnd {
 }
 
 async function record(
-  { context, policy, listedAtMs }: Pick<Pull, 'context' | 'policy' | 'listedAtMs'>,
+  { context, listedAtMs }: Pick<Pull, 'context' | 'listedAtMs'>,
   ends: readonly ActionEnd[],
 ): Promise<void> {
   const nowMs = context.now();
   const steps = ends.map(({ result: { action, outcome }, before, tree }) => {
     const step = { action, outcome, tree, listedAtMs, nowMs, random: context.random() };
-    return { action, outcome, before, after: nextRecord(before, step, policy.retry) };
+    return { action, outcome, before, after: nextRecord(before, step) };
   });
   for (const step of steps) step.after = await withFiles(context.store, step.action, step.after);
   const next = steps.map(({ after }) => after);

@@ -1,5 +1,5 @@
 import { counted } from '../../lib/text/humanize.ts';
-import { backOffDelayMs, type BackOffPolicy } from '../../lib/time/back-off.ts';
+import { backOffDelayMs } from '../../lib/time/back-off.ts';
 import { type ActionSubject, holdRule } from './actions.ts';
 import type { HeldDeletion } from './guard.ts';
 import {
@@ -28,15 +28,13 @@ export interface RecordStep {
   readonly random: number;
 }
 
-/** The times after which failed and absent targets are tried again. */
-export interface RetryPolicy {
-  readonly backOff: BackOffPolicy;
-  /** A quarantined or stalled target is looked at again after this, in milliseconds. */
-  readonly slowRetryMs: number;
-}
+/** Wait after a target's first failure, and the longest wait, in milliseconds. */
+const BACK_OFF = { firstDelayMs: 60_000, maxDelayMs: 3_600_000 };
+/** A target in quarantine, one that waits for a person, and a held deletion are looked at again after this, in milliseconds. */
+const SLOW_RETRY_MS = BACK_OFF.maxDelayMs;
 
 /** The record after an action: a pure function of the one before it and of what happened. */
-export function nextRecord(before: TargetRecord, step: RecordStep, policy: RetryPolicy): TargetRecord {
+export function nextRecord(before: TargetRecord, step: RecordStep): TargetRecord {
   const { deselection, published, path } = step.action;
   const record = {
     ...aboutTree(before, published?.publishedAtMs ?? null),
@@ -44,15 +42,14 @@ export function nextRecord(before: TargetRecord, step: RecordStep, policy: Retry
     tree: step.tree,
     decisions: nextDecisions(before.decisions, step),
   };
-  const after = afterOutcome(record, step, policy);
+  const after = afterOutcome(record, step);
   // Another matter that waits for a person is reported first.
   if (after.held !== null && after.held.subject !== 'deselected') return after;
-  const held =
-    deselection === undefined ? null : nextHeld(before.held, deselection, null, step.nowMs, policy);
+  const held = deselection === undefined ? null : nextHeld(before.held, deselection, null, step.nowMs);
   return { ...after, held };
 }
 
-function afterOutcome(record: TargetRecord, step: RecordStep, policy: RetryPolicy): TargetRecord {
+function afterOutcome(record: TargetRecord, step: RecordStep): TargetRecord {
   const { action, outcome, nowMs } = step;
   switch (outcome.kind) {
     case 'held': {
@@ -65,14 +62,14 @@ function afterOutcome(record: TargetRecord, step: RecordStep, policy: RetryPolic
     }
     case 'guarded':
     case 'missing':
-      return leavingLater(record, outcome, nowMs, policy);
+      return leavingLater(record, outcome, nowMs);
     case 'failed':
       return {
         ...record,
         missingPasses: 0,
         // Any other failure is no answer: it says nothing about the contents.
         doubt: outcome.doubt ?? record.doubt,
-        failure: nextFailure(record.failure, outcome, step, policy),
+        failure: nextFailure(record.failure, outcome, step),
       };
     default:
       return foundRight(record, step, outcome);
@@ -87,18 +84,17 @@ function leavingLater(
   record: TargetRecord,
   outcome: Extract<Outcome, { kind: 'guarded' | 'missing' }>,
   nowMs: number,
-  policy: RetryPolicy,
 ): TargetRecord {
   const missingPasses = record.missingPasses + 1;
   const { held } = record;
   if (outcome.kind === 'guarded') {
     const isGone = GONE.has(outcome.held.subject);
-    const next = nextHeld(held, outcome.held, outcome.fingerprint, nowMs, policy);
+    const next = nextHeld(held, outcome.held, outcome.fingerprint, nowMs);
     return { ...record, failure: null, missingPasses: isGone ? missingPasses : 0, held: next };
   }
   // A retirement that is held stays held, and the next look is due later.
   const isHeldWhole = held?.subject === 'target' || held?.subject === 'restored';
-  const next = isHeldWhole ? { ...held, nextLookAtMs: nowMs + policy.slowRetryMs } : null;
+  const next = isHeldWhole ? { ...held, nextLookAtMs: nowMs + SLOW_RETRY_MS } : null;
   return { ...record, failure: null, missingPasses, held: next };
 }
 
@@ -143,13 +139,12 @@ function nextFailure(
   before: Failure | null,
   { code, action, message, hint, retryAfterMs, fingerprint }: Extract<Outcome, { kind: 'failed' }>,
   { nowMs, random }: RecordStep,
-  { backOff, slowRetryMs }: RetryPolicy,
 ): Failure {
   const attempts = (before?.attempts ?? 0) + 1;
   const delayMs =
     action === 'retry'
-      ? backOffDelayMs(backOff, attempts, random, retryAfterMs)
-      : Math.max(slowRetryMs, retryAfterMs);
+      ? backOffDelayMs(BACK_OFF, attempts, random, retryAfterMs)
+      : Math.max(SLOW_RETRY_MS, retryAfterMs);
   return {
     code,
     action,
@@ -164,13 +159,7 @@ function nextFailure(
 }
 
 /** The hold that waits for a person's word, since when, and with the most deletions that there ever were. */
-function nextHeld(
-  before: Held | null,
-  held: HeldDeletion,
-  fingerprint: string | null,
-  nowMs: number,
-  { slowRetryMs }: RetryPolicy,
-): Held {
+function nextHeld(before: Held | null, held: HeldDeletion, fingerprint: string | null, nowMs: number): Held {
   const isSame = before?.subject === held.subject && before.digest === held.digest;
   const same = isSame ? before : null;
   const most = same !== null && same.deletions > held.deletions ? same : held;
@@ -180,7 +169,7 @@ function nextHeld(
     of: most.of,
     fingerprint,
     sinceMs: same?.sinceMs ?? nowMs,
-    nextLookAtMs: same !== null && same.nextLookAtMs > nowMs ? same.nextLookAtMs : nowMs + slowRetryMs,
+    nextLookAtMs: same !== null && same.nextLookAtMs > nowMs ? same.nextLookAtMs : nowMs + SLOW_RETRY_MS,
     first: held.first ?? same?.first ?? [],
   };
 }

@@ -22,7 +22,6 @@ import {
 } from '../../../support/builders.ts';
 
 const LISTED_AT_MS = NOW_MS - 1000;
-const RETRY = { backOff: { firstDelayMs: MINUTE_MS, maxDelayMs: HOUR_MS }, slowRetryMs: 6 * HOUR_MS };
 const FAILED: Extract<Outcome, { kind: 'failed' }> = {
   kind: 'failed',
   code: 'service.failed',
@@ -53,7 +52,7 @@ function after(before: TargetRecord, outcome: Outcome, fields: StepFields = {}):
     random: 0,
     ...rest,
   };
-  return nextRecord(before, step, RETRY);
+  return nextRecord(before, step);
 }
 
 /** A record in which everything is remembered. */
@@ -241,7 +240,7 @@ describe('failures in a row', () => {
   it.each(['quarantine', 'stall', 'exit', 'hold'] as const)('wait at a slow, steady pace: %s', (action) => {
     for (const count of [1, 7]) {
       const { failure: last } = failing(count, { ...FAILED, action });
-      expect((last?.nextAttemptAtMs ?? 0) - (last?.lastAtMs ?? 0)).toBe(RETRY.slowRetryMs);
+      expect((last?.nextAttemptAtMs ?? 0) - (last?.lastAtMs ?? 0)).toBe(HOUR_MS);
     }
   });
 

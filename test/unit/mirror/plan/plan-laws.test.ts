@@ -14,7 +14,6 @@ import { nextRecord } from '../../../../src/mirror/plan/next-record.ts';
 import { HEAD_BRANCH, type Listing, targetKey } from '../../../../src/mirror/upstream/listing.ts';
 import {
   allBut,
-  HOUR_MS,
   listing,
   MINUTE_MS,
   NOW_MS,
@@ -79,7 +78,6 @@ interface World {
 }
 
 const NOWHERE: World = { trees: [], records: new Map(), nowMs: NOW_MS };
-const RETRY = { backOff: { firstDelayMs: MINUTE_MS, maxDelayMs: HOUR_MS }, slowRetryMs: HOUR_MS };
 
 /** What a branch holds beside the workbooks that are listed on it: always the same. */
 function holds(branch: string, path: string): boolean {
@@ -134,7 +132,7 @@ function applied(world: World, plan: readonly Action[], polled: Listing): World 
       nowMs: world.nowMs,
       random: 0.5,
     };
-    records.set(key, nextRecord(world.records.get(key) ?? emptyRecord(action.target), step, RETRY));
+    records.set(key, nextRecord(world.records.get(key) ?? emptyRecord(action.target), step));
   };
   for (const { moveFrom, path, published: tree, repository: of } of plan) {
     if (moveFrom === null || tree === null) continue;

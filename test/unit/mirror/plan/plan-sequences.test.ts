@@ -42,7 +42,6 @@ const BRANCHES = ['main', 'dev'];
 const PATHS = ['x.xlsx', 'folder/y.xlsx'];
 const RETIRE_AFTER = 3;
 const POLICY = planPolicy({ retireAfterPasses: RETIRE_AFTER });
-const RETRY = { backOff: { firstDelayMs: MINUTE_MS, maxDelayMs: HOUR_MS }, slowRetryMs: HOUR_MS };
 
 /** What the service really has: by repository id, its name and, by branch and path, versions. */
 type Truth = ReadonlyMap<string, { readonly name: string; readonly branches: Branches }>;
@@ -343,7 +342,7 @@ class Execution {
       random: 0.5,
     };
     this.outcomes.set(key, outcome);
-    this.records.set(key, nextRecord(this.records.get(key) ?? emptyRecord(action.target), step, RETRY));
+    this.records.set(key, nextRecord(this.records.get(key) ?? emptyRecord(action.target), step));
   }
 
   /** As src/mirror/pass/record.ts does it. */

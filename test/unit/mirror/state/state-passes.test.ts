@@ -55,7 +55,6 @@ class Disk {
   }
 }
 
-const POLICY = { backOff: { firstDelayMs: 1000, maxDelayMs: 60_000 }, slowRetryMs: 60_000 };
 const FAILED = {
   kind: 'failed',
   code: 'service.failed',
@@ -101,7 +100,7 @@ function recordAfter(
     nowMs: NOW_MS + HOUR_MS,
     random: 0.5,
   };
-  return nextRecord(before, step, POLICY);
+  return nextRecord(before, step);
 }
 
 const TARGETS = Array.from({ length: 5 }, (_, index) => target(`branch-${index}`));
