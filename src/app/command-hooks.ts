@@ -1,7 +1,7 @@
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError, toMirrorError } from '../lib/errors/errors.ts';
 import { scrub } from '../lib/text/scrub.ts';
-import type { PassContext, StagedState } from '../mirror/pass/execution.ts';
+import type { PassContext, StagedState } from '../mirror/pass/context.ts';
 import type { ToldTree } from '../mirror/state/state.ts';
 import { layoutOf, manifestPath, type DirectoryLayout, treePath } from '../mirror/store/layout.ts';
 import { secretsOf } from '../config/secrets-of.ts';

@@ -6,7 +6,7 @@ import type { EventSink } from './events.ts';
 import type { State } from '../mirror/state/state.ts';
 import { openStore } from '../mirror/store/open-store.ts';
 import type { MirrorStore } from '../mirror/store/disk.ts';
-import type { PassContext } from '../mirror/pass/execution.ts';
+import type { PassContext } from '../mirror/pass/context.ts';
 import { PullQueue } from '../mirror/pass/queue.ts';
 import { ReportedOnce } from '../mirror/pass/events.ts';
 import type { PassPolicy } from '../mirror/pass/pass.ts';
@@ -129,7 +129,8 @@ export async function openMirror(
       store,
       state,
       emit,
-      ...atStart(),
+      now: Date.now,
+      reported: new ReportedOnce(),
       queue,
       monitor,
     };
@@ -166,11 +167,6 @@ export async function openMirror(
     await store.lock.release();
     throw error;
   }
-}
-
-/** Clock and chance, and that nothing was reported or computed yet. */
-function atStart(): Pick<PassContext, 'now' | 'random' | 'reported'> {
-  return { now: Date.now, random: Math.random, reported: new ReportedOnce() };
 }
 
 /** Emits events about the findings when the directory was opened. */

@@ -10,7 +10,7 @@ import { archiveLimitsOf, policyOf } from '../app/open-mirror.ts';
 import { connect, recallInstallation } from '../app/installation.ts';
 import type { MirrorReader } from '../app/open-reader.ts';
 import { type Inquiry, type PresentState, receivePresentState } from '../app/present-state.ts';
-import { PullMonitor } from '../mirror/pass/progress.ts';
+import { PullMeter } from '../mirror/pass/progress.ts';
 import { repositoryFacts } from '../mirror/pass/execute.ts';
 import { planComparison } from '../app/comparison.ts';
 import { HOLD_REASONS } from '../mirror/plan/actions.ts';
@@ -43,7 +43,7 @@ export async function askService(
   // What was downloaded must not stay behind when a terminal is closed, either.
   const { signal, stopListening } = abortOnSignal([...STOP_SIGNALS, 'SIGHUP']);
   const line = createLiveLine(liveLineOptions());
-  const meter = new PullMonitor().begin(path, null);
+  const meter = new PullMeter(path, null);
   const onProgress = (): void => line.show(() => `${path}: ${describeAmount(meter.progress())}`);
   try {
     return await withReader(settings, async (reader) => {

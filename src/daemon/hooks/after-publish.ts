@@ -1,5 +1,5 @@
 import { type BackgroundWork, createBackgroundWork } from '../../lib/concurrency/background-work.ts';
-import type { NewState } from '../../mirror/pass/execution.ts';
+import type { NewState } from '../../mirror/pass/context.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { backOffDelayMs } from '../../lib/time/back-off.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';

@@ -5,22 +5,17 @@ import { isApproved } from '../plan/guard.ts';
 import type { Manifest } from '../store/manifest.ts';
 import { type Outcome, emptyRecord, type TargetRecord } from '../plan/record.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
-import {
-  type ExecutePolicy,
-  type Execution,
-  failed,
-  type PlannedPass,
-  type PassContext,
-  type Pull,
-  type RepositoryFacts,
-} from './execution.ts';
-import { type ActionResult, type EndedResult, resultOf } from './results.ts';
+import type { ExecutePolicy, PlannedPass, PassContext, Pull, RepositoryFacts } from './context.ts';
+import { type ActionResult, type EndedResult, failed, resultOf } from './results.ts';
 import { isReachable, notFoundError } from './receive.ts';
 import { forget, recordAll, withdraw, recordPull, recordQueued, tolerateStateFailure } from './record.ts';
 import { joinSignals } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import type { QueuedPull } from './queue.ts';
+import type { Turn } from './queue.ts';
 import { pullTarget } from './pull.ts';
+
+/** Outcomes of pulls after which the published tree stays where it is. */
+const KEEPS_PLACE: ReadonlySet<ActionResult['outcome']['kind']> = new Set(['failed', 'held', 'unfinished']);
 
 /**
  * Carries a plan out: what needs no contents first, then the pulls, last what leaves the mirror. One target's failure is
@@ -34,74 +29,50 @@ export async function executePlan(
   planned: PlannedPass,
   signal: AbortSignal,
 ): Promise<ActionResult[]> {
-  const execution: Execution = { context, policy, listing, ...planned, signal };
-  await callOffUnwanted(execution);
-  const { done, unmoved, untouched, pulls } = await doWithoutContents(execution);
-  const pulled = await pullAll(execution, pulls);
+  const { plan } = planned;
+  // The pulls of earlier passes that the plan does not let go on end before it touches what they are about.
+  const goingOn = new Set(plan.filter(isStillPulling).map(keyOf));
+  await context.queue.callOff(({ action }) => !goingOn.has(keyOf(action)));
+  const done: EndedResult[] = [];
+  const pulled: ActionResult[] = [];
+  const pulls: PullAction[] = [];
+  const leaving: RetireAction[] = [];
+  for (const action of plan) {
+    const obstacle = await moveTarget(context, action, signal);
+    if (obstacle !== null) done.push(obstacle);
+    else if (action.kind === 'pull') pulls.push(action);
+    else if (action.kind === 'retire') leaving.push(action);
+    else if (isStillPulling(action)) pulled.push(unfinishedResult(context, action));
+    else done.push(resultOf(action, action.kind === 'keep' ? { kind: 'kept' } : outcomeOfHold(action)));
+  }
+  await recordAll(context, listing, planned, done);
+  pulled.push(...(await pullAll(context, policy, listing, planned, pulls, signal)));
+  // The tree of a gone repository stays in its place until the new one's, which was to take it, is there.
+  const taken = new Set(pulled.filter(({ outcome }) => KEEPS_PLACE.has(outcome.kind)).map(pathOf));
   const retired: EndedResult[] = [];
   const counting: EndedResult[] = [];
-  const due = execution.plan.filter((action) => !unmoved.has(action));
-  for (const action of dueRetirements(due, [...untouched, ...pulled])) {
-    const result = await retire(execution, action);
+  for (const action of leaving.filter(({ path }) => !taken.has(path))) {
+    const result = await retire(context, listing, planned, action, signal);
     retired.push(result);
     // A duplicate shares its record and approval with the tree that counts, so nothing is remembered of it, also where a lease holds it.
     if (action.reason !== 'duplicate') counting.push(result);
   }
-  await recordAll(execution, counting);
-  const others = [...done, ...untouched, ...pulled];
-  await forget(execution, [...others, ...retired]);
-  await withdraw(execution, [...others, ...counting]);
-  return [...others, ...retired];
-}
-
-/** Ends the pulls of earlier passes that the plan does not let go on, before it touches what they are about. */
-async function callOffUnwanted({ context, plan }: Execution): Promise<void> {
-  const wanted = new Set(plan.filter(isStillPulling).map(({ target }) => targetKey(target)));
-  await context.queue.callOff(({ action }) => !wanted.has(keyOf(action)));
+  await recordAll(context, listing, planned, counting);
+  await forget(context.state, listing, planned, retired);
+  await withdraw(context.store, planned, [...done, ...pulled, ...counting]);
+  return [...done, ...pulled, ...retired];
 }
 
 function isStillPulling({ reason }: Action): boolean {
   return reason === 'still-pulling';
 }
 
-/**
- * The trees that are to leave the mirror now. That of a gone repository stays in its place until the new one's, which was to take
- * it, is there.
- */
-function dueRetirements(plan: readonly Action[], results: readonly ActionResult[]): RetireAction[] {
-  const waiting = results.filter(({ outcome }) => KEEPS_PLACE.has(outcome.kind));
-  const places = new Set(waiting.map(({ action }) => action.path));
-  return plan.filter((action) => action.kind === 'retire').filter(({ path }) => !places.has(path));
+function keyOf({ target }: Action): string {
+  return targetKey(target);
 }
 
-/** Outcomes of pulls after which the published tree stays where it is. */
-const KEEPS_PLACE: ReadonlySet<ActionResult['outcome']['kind']> = new Set(['failed', 'held', 'unfinished']);
-
-/** Carries out actions that need no contents, and gives the pulls that are left. */
-async function doWithoutContents(execution: Execution): Promise<{
-  readonly done: readonly EndedResult[];
-  /** Actions of which the tree could not be moved to where they expect it. */
-  readonly unmoved: ReadonlySet<Action>;
-  /** Targets of which a pull of an earlier pass goes on. */
-  readonly untouched: readonly ActionResult[];
-  readonly pulls: readonly PullAction[];
-}> {
-  const done: EndedResult[] = [];
-  const unmoved = new Set<Action>();
-  const untouched: ActionResult[] = [];
-  const pulls: PullAction[] = [];
-  for (const action of execution.plan) {
-    const obstacle = action.moveFrom === null ? null : await moveTarget(execution, action, action.moveFrom);
-    if (obstacle !== null) {
-      unmoved.add(action);
-      done.push(obstacle);
-    } else if (action.kind === 'keep') done.push(resultOf(action, { kind: 'kept' }));
-    else if (isStillPulling(action)) untouched.push(unfinishedResult(execution, action));
-    else if (action.kind === 'hold') done.push(resultOf(action, outcomeOfHold(action)));
-    else if (action.kind === 'pull') pulls.push(action);
-  }
-  await recordAll(execution, done);
-  return { done, unmoved, untouched, pulls };
+function pathOf({ action }: ActionResult): string {
+  return action.path;
 }
 
 function outcomeOfHold({ guarded, reason, fingerprint }: HoldAction): Outcome {
@@ -110,53 +81,58 @@ function outcomeOfHold({ guarded, reason, fingerprint }: HoldAction): Outcome {
 }
 
 /** Moves the tree of a renamed repository. Gives the result of the action if the move fails. */
-async function moveTarget(execution: Execution, action: Action, from: string): Promise<EndedResult | null> {
-  const { context } = execution;
+async function moveTarget(
+  context: PassContext,
+  action: Action,
+  signal: AbortSignal,
+): Promise<EndedResult | null> {
+  const { path, moveFrom: from } = action;
+  if (from === null) return null;
   try {
     const manifest = await publishedManifest(context.store.layout, from);
     if (manifest === null) return null;
-    await moveTree(context.store, from, action.path, renamed(manifest, action.repository), execution.signal);
-    context.emit({ name: 'target.moved', from, target: action.path });
+    await moveTree(context.store, from, path, renamed(manifest, action.repository), signal);
+    context.emit({ name: 'target.moved', from, target: path });
     return null;
   } catch (error) {
-    return failed(execution, action, error);
+    return failed(context, action, error, signal);
   }
 }
 
 /** The manifest of a tree whose repository has another name now. */
-function renamed(manifest: Manifest, repository: Action['repository']): Manifest {
-  const { id, name, fullName, url } = repository;
+function renamed(manifest: Manifest, { id, name, fullName, url }: Action['repository']): Manifest {
   const oldPrefix = `${manifest.repository.fullName}/`;
-  const files = manifest.files.map((file) =>
-    file.workbook?.id.startsWith(oldPrefix) === true
-      ? {
-          ...file,
-          workbook: { ...file.workbook, id: `${fullName}/${file.workbook.id.slice(oldPrefix.length)}` },
-        }
-      : file,
-  );
+  const files = manifest.files.map((file) => {
+    const { workbook } = file;
+    if (workbook?.id.startsWith(oldPrefix) !== true) return file;
+    return { ...file, workbook: { ...workbook, id: `${fullName}/${workbook.id.slice(oldPrefix.length)}` } };
+  });
   return { ...manifest, repository: { ...manifest.repository, id, name, fullName, url }, files };
 }
 
 /** Moves a tree out of the mirror, unless the tree of another repository has its place now, or its branch is back. */
-async function retire(execution: Execution, action: RetireAction): Promise<EndedResult> {
-  const { context, approvals, signal } = execution;
+async function retire(
+  context: PassContext,
+  listing: Listing,
+  { plan, approvals }: PlannedPass,
+  action: RetireAction,
+  signal: AbortSignal,
+): Promise<EndedResult> {
   const { path, target, reason } = action;
   try {
     const manifest = await publishedManifest(context.store.layout, path);
     const isStillThere = manifest?.repository.id === target.repositoryId && manifest.branch === target.branch;
-    if (isStillThere) {
-      if (reason === 'branch-gone' && (await isBack(execution, action)))
-        return resultOf(action, { kind: 'held' });
-      const subject = 'target';
-      if (isApproved(approvals, target, { subject, digest: null }))
-        context.emit({ name: 'deletion.approved', target: path, subject });
-      await retireTree(context.store, path, signal);
-      context.emit({ name: 'target.retired', target: path, reason });
-    }
+    if (!isStillThere) return resultOf(action, { kind: 'retired' });
+    if (reason === 'branch-gone' && (await isBack(context, listing, plan, action, signal)))
+      return resultOf(action, { kind: 'held' });
+    const subject = 'target';
+    if (isApproved(approvals, target, { subject, digest: null }))
+      context.emit({ name: 'deletion.approved', target: path, subject });
+    await retireTree(context.store, path, signal);
+    context.emit({ name: 'target.retired', target: path, reason });
     return resultOf(action, { kind: 'retired' });
   } catch (error) {
-    return failed(execution, action, error);
+    return failed(context, action, error, signal);
   }
 }
 
@@ -165,8 +141,11 @@ async function retire(execution: Execution, action: RetireAction): Promise<Ended
  * @throws MirrorError `contents.not_found` where nothing of its repository is found
  */
 async function isBack(
-  { context: { service }, listing, plan, signal }: Execution,
+  { service }: PassContext,
+  listing: Listing,
+  plan: readonly Action[],
   action: RetireAction,
+  signal: AbortSignal,
 ): Promise<boolean> {
   const facts = repositoryFacts(listing, plan)(action);
   if (!(await isReachable(service, action, facts, signal))) throw notFoundError(action);
@@ -180,55 +159,38 @@ async function isBack(
  * @throws MirrorError `credentials.refused`, `pass.abandoned`, `internal.defect`
  */
 async function pullAll(
-  execution: Execution,
+  context: PassContext,
+  policy: ExecutePolicy,
+  listing: Listing,
+  { plan, records, trees, approvals }: PlannedPass,
   actions: readonly PullAction[],
+  signal: AbortSignal,
 ): Promise<readonly ActionResult[]> {
-  const { concurrency, slowAfterMs } = execution.policy;
-  await recordQueued(execution, actions);
-  const pulls = queuePulls(execution, actions);
-  const ended = await execution.context.queue.run(pulls, { concurrency, slowAfterMs });
-  const keys = new Set(ended.map(({ action }) => keyOf(action)));
-  const unfinished = actions.filter((action) => !keys.has(keyOf(action)));
-  return [...ended, ...unfinished.map((action) => unfinishedResult(execution, action))];
-}
-
-function keyOf({ target }: Action): string {
-  return targetKey(target);
-}
-
-/** The result of a pull that goes on, or waits for a place. */
-function unfinishedResult({ context }: Pick<Execution, 'context'>, action: Action): ActionResult {
-  // A pull that went on when the plan was made may have ended since.
-  const hasBegun = action.reason === 'still-pulling' || context.queue.running().has(keyOf(action));
-  return { action, outcome: { kind: 'unfinished', hasBegun }, downloadedBytes: 0, changedFiles: 0 };
-}
-
-function queuePulls(execution: Execution, actions: readonly PullAction[]): QueuedPull[] {
-  if (actions.length === 0) return [];
-  const { context, policy, listing, records, trees, approvals, plan, signal } = execution;
+  await recordQueued(context, records, actions);
   const factsFor = repositoryFacts(listing, plan);
-  return actions.map((action): QueuedPull => {
+  const pulls = actions.map((action) => {
     const record = records.get(keyOf(action)) ?? emptyRecord(action.target);
     const tree = trees.get(action.published?.path ?? action.path) ?? null;
-    const pull = { context, policy, approvals, action, ...factsFor(action), record, tree };
-    const archiveBytes = action.published?.archiveBytes ?? null;
+    const pull: Pull = { action, ...factsFor(action), approvals, record, tree };
     return {
       action,
       service: context.service,
       waitingSinceMs: waitingSinceMs(record),
-      sizeBytes: action.byWorkbook === 'no' ? archiveBytes : 0,
-      run: async (turn) => {
-        const meter = context.monitor.begin(action.path, archiveBytes);
-        const either = joinSignals(signal, turn.signal);
-        try {
-          return await pullAndRecord({ ...pull, meter, turn, signal: either.signal });
-        } finally {
-          either.leave();
-          meter.end();
-        }
-      },
+      sizeBytes: action.byWorkbook === 'no' ? (action.published?.archiveBytes ?? null) : 0,
+      run: (turn: Turn) => pullAndRecord(context, policy, pull, turn, signal),
     };
   });
+  const ended = await context.queue.run(pulls, policy);
+  const keys = new Set(ended.map(({ action }) => keyOf(action)));
+  const unfinished = actions.filter((action) => !keys.has(keyOf(action)));
+  return [...ended, ...unfinished.map((action) => unfinishedResult(context, action))];
+}
+
+/** The result of a pull that goes on, or waits for a place. */
+function unfinishedResult({ queue }: Pick<PassContext, 'queue'>, action: Action): ActionResult {
+  // A pull that went on when the plan was made may have ended since.
+  const hasBegun = isStillPulling(action) || queue.running().has(keyOf(action));
+  return { action, outcome: { kind: 'unfinished', hasBegun }, downloadedBytes: 0, changedFiles: 0 };
 }
 
 /** Makes a function that gives the facts about the repository of an action. */
@@ -239,12 +201,12 @@ export function repositoryFacts(
   const byId = new Map(repositories.map((repository) => [repository.id, repository]));
   const rows = workbooks === null ? null : Map.groupBy(workbooks, (row) => row.repository);
   // One array for all pulls of a repository: it may have thousands of branches.
-  const branches = new Map(
-    [...Map.groupBy(plan, ({ target }) => target.repositoryId)].map(([id, actions]) => [
-      id,
-      actions.map(({ target }) => target.branch),
-    ]),
-  );
+  const branches = new Map<string, string[]>();
+  for (const { target } of plan) {
+    const known = branches.get(target.repositoryId);
+    if (known === undefined) branches.set(target.repositoryId, [target.branch]);
+    else known.push(target.branch);
+  }
   return ({ target, path }) => {
     const repository = byId.get(target.repositoryId);
     if (repository === undefined) throw new MirrorError('internal.defect', `No repository for ${path}.`);
@@ -263,22 +225,40 @@ function waitingSinceMs({ verifiedAtMs, failure }: TargetRecord): number {
 }
 
 /** Pulls a target and records the outcome. Repairs known differences in its tree at the same time. */
-async function pullAndRecord(pull: Pull): Promise<EndedResult> {
-  const { result, news } = await pullTarget(pull);
-  await recordPull(pull, result);
-  if (result.outcome.kind === 'pulled') await endRepair(pull);
-  // Emitted after recording: a listener that reads the records must find the news there.
-  for (const event of news) pull.context.emit(event);
-  return result;
+async function pullAndRecord(
+  context: PassContext,
+  policy: ExecutePolicy,
+  pull: Pull,
+  { signal: calledOff, toPublish }: Turn,
+  signal: AbortSignal,
+): Promise<EndedResult> {
+  const { action } = pull;
+  const meter = context.monitor.begin(action.path, action.published?.archiveBytes ?? null);
+  const either = joinSignals(signal, calledOff);
+  try {
+    const turn = { signal: either.signal, toPublish };
+    const { result, news } = await pullTarget(context, policy, pull, turn, meter);
+    await recordPull(context, pull, result);
+    if (result.outcome.kind === 'pulled') await endRepair(context, pull);
+    // Emitted after recording: a listener that reads the records must find the news there.
+    for (const event of news) context.emit(event);
+    return result;
+  } finally {
+    either.leave();
+    context.monitor.end(meter);
+  }
 }
 
 /**
  * Notes that a thorough pull has repaired a tree. A shallow pull does not find every difference, and one that was found since the pull
  * began waits for the next pass.
  */
-async function endRepair({ context: { state }, action, record: { drift } }: Pull): Promise<void> {
-  const isThorough = action.depth === 'bytes' || action.published === null;
+async function endRepair(
+  { state }: Pick<PassContext, 'state'>,
+  { action, record: { drift } }: Pull,
+): Promise<void> {
+  const { target, path, depth, published } = action;
+  const isThorough = depth === 'bytes' || published === null;
   if (!isThorough || drift === null) return;
-  const { target, path } = action;
   await tolerateStateFailure(() => state.saveDrift(target, path, null, drift), undefined);
 }

@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isAhead } from '../../lib/time/wrong-clock.ts';
-import { fingerprintOfTree, rowsAtFiles } from '../plan/workbooks.ts';
 import { missingWorkbooks } from '../plan/contradictions.ts';
-import { workbookOf } from '../plan/workbooks.ts';
+import { fingerprintOfTree, rowsAtFiles, workbookOf } from '../plan/workbooks.ts';
 import {
   isUnchanged,
   type Manifest,
@@ -11,7 +10,7 @@ import {
   treeChanges,
 } from '../store/manifest.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
-import type { Pull } from './execution.ts';
+import type { Pull } from './context.ts';
 import type { Received } from './receive.ts';
 
 /** The facts of a pull from which the manifest follows. */
@@ -39,10 +38,9 @@ export function newManifest(pull: PullFacts, received: Received, changes: Change
   const { previous, isSameTree } = changes;
   const { action, repository, listedAtMs } = pull;
   const { branch } = action.target;
-  const { etag, archiveBytes, comparedAtMs, skipped, isThorough } = received;
-  const asOfMs = Math.min(listedAtMs, received.cached?.asOfMs ?? listedAtMs);
-  const rows = rowsAbout(pull, received, changes);
-  const listed = listedFacts(rows, branch, received, previous);
+  const { etag, archiveBytes, comparedAtMs, skipped, isThorough, cached } = received;
+  const asOfMs = Math.min(listedAtMs, cached?.asOfMs ?? listedAtMs);
+  const { missing, ...listed } = listedFacts(rowsAbout(pull, received, changes), branch, received, previous);
   const { id, name, fullName, url, createdAt } = repository;
   return {
     repository: { id, name, fullName, url, createdAt },
@@ -51,15 +49,13 @@ export function newManifest(pull: PullFacts, received: Received, changes: Change
     comparedAtMs: Math.min(comparedAtMs, asOfMs),
     publishedAtMs: previous !== null && isSameTree ? Math.min(previous.publishedAtMs, nowMs) : nowMs,
     restoredAtMs: null,
-    fingerprint: listed.fingerprint,
-    borrowed: listed.borrowed,
+    ...listed,
     settled: action.settled,
     etag,
     ...(isThorough || isVouchedFor(etag, previous) ? {} : { isThorough }),
     archiveBytes,
     skipped,
-    ...(listed.missing.length === 0 ? {} : { missing: listed.missing }),
-    files: listed.files,
+    ...(missing.length === 0 ? {} : { missing }),
   };
 }
 
@@ -70,15 +66,15 @@ function listedFacts(
   received: Received,
   previous: Manifest | null,
 ): Pick<Manifest, 'fingerprint' | 'borrowed' | 'files'> & { readonly missing: readonly string[] } {
-  const { files } = received;
-  if (rows === null) {
-    const missing = previous?.missing ?? [];
-    return { fingerprint: null, borrowed: [], missing, files: withVersions(files, [], branch) };
-  }
-  const paths = files.map((file) => file.path);
-  const { digest, borrowed } = fingerprintOfTree(rows, branch, holdsIn(rows, branch, paths));
-  const missing = missingWorkbooks(rows, branch, received);
-  return { fingerprint: digest, borrowed, missing, files: withVersions(files, rows, branch) };
+  const files = withVersions(received.files, rows ?? [], branch);
+  if (rows === null) return { fingerprint: null, borrowed: [], missing: previous?.missing ?? [], files };
+  const holds = holdsIn(
+    rows,
+    branch,
+    files.map(({ path }) => path),
+  );
+  const { digest, borrowed } = fingerprintOfTree(rows, branch, holds);
+  return { fingerprint: digest, borrowed, missing: missingWorkbooks(rows, branch, received), files };
 }
 
 /** The rows of the list that speak of received contents; null where these are older than the list. */
@@ -138,11 +134,6 @@ function withVersions(
 /** Whether anything differs but the times of verification, or these lie in the future. @param nowMs milliseconds since the epoch */
 export function needsPublishing(manifest: Manifest, previous: Manifest | null, nowMs: number): boolean {
   if (previous === null || isAhead(nowMs, previous.verifiedAtMs, previous.comparedAtMs)) return true;
-  const facts = (of: Manifest): Manifest => ({
-    ...of,
-    verifiedAtMs: 0,
-    comparedAtMs: 0,
-    archiveBytes: 0,
-  });
+  const facts = (of: Manifest): Manifest => ({ ...of, verifiedAtMs: 0, comparedAtMs: 0, archiveBytes: 0 });
   return !isDeepStrictEqual(facts(manifest), facts(previous));
 }

@@ -1,8 +1,15 @@
 import { callError } from '../../lib/errors/disk-errors.ts';
 import { type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
 import { eventFailure, type PassFinished, type Trigger } from './events.ts';
-import { type Action, isPlannedHold, type Retries, type PullAction } from '../plan/actions.ts';
-import { keepRunningPulls } from '../plan/actions.ts';
+import {
+  type Action,
+  isPlannedHold,
+  keepRunningPulls,
+  type PlanInput,
+  type PlanPolicy,
+  type PullAction,
+  type Retries,
+} from '../plan/actions.ts';
 import {
   listsNoneOf,
   otherService,
@@ -12,11 +19,10 @@ import {
 } from '../plan/selection.ts';
 import { makePlan } from '../plan/plan.ts';
 import { recordsUpToNow } from '../plan/record.ts';
-import type { PlanInput, PlanPolicy } from '../plan/actions.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
 import { flaggedIn, reportLost, reportSelection, reportUpstream } from './reports.ts';
 import { executePlan } from './execute.ts';
-import type { ExecutePolicy, PlannedPass, PassContext } from './execution.ts';
+import type { ExecutePolicy, PlannedPass, PassContext } from './context.ts';
 import type { ActionResult } from './results.ts';
 import { stillAwaited, exitCodeOfPass, isAllThatCanBe, summarise } from './results.ts';
 import { tolerateStateFailure } from './record.ts';

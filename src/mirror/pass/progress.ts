@@ -30,23 +30,16 @@ export interface ScanProgress {
 /** Takes in how far one pull is. */
 export class PullMeter {
   readonly #target: string;
-  readonly #startedAtMs: number;
   readonly #expectedBytes: number | null;
-  readonly #onEnd: (meter: PullMeter) => void;
+  readonly #startedAtMs = Date.now();
   #phase: PullPhase = 'comparing';
   #gauge = new Gauge(null);
   #downloadedBytes = 0;
 
-  constructor(
-    target: string,
-    expectedBytes: number | null,
-    startedAtMs: number,
-    onEnd: (meter: PullMeter) => void,
-  ) {
+  /** @param expectedBytes the size of the last archive; null where there was none */
+  constructor(target: string, expectedBytes: number | null) {
     this.#target = target;
     this.#expectedBytes = expectedBytes;
-    this.#startedAtMs = startedAtMs;
-    this.#onEnd = onEnd;
   }
 
   downloads(): void {
@@ -75,10 +68,6 @@ export class PullMeter {
     this.#begin('publishing', new Gauge(null));
   }
 
-  end(): void {
-    this.#onEnd(this);
-  }
-
   progress(): PullProgress {
     const amount = this.#gauge.amount();
     return {
@@ -104,9 +93,13 @@ export class PullMonitor {
 
   /** A pull begins. @param expectedBytes the size of its last archive; null where there was none */
   begin(target: string, expectedBytes: number | null): PullMeter {
-    const meter = new PullMeter(target, expectedBytes, Date.now(), (ended) => this.#meters.delete(ended));
+    const meter = new PullMeter(target, expectedBytes);
     this.#meters.add(meter);
     return meter;
+  }
+
+  end(meter: PullMeter): void {
+    this.#meters.delete(meter);
   }
 
   /** So many of all trees were compared with their manifests by now. */

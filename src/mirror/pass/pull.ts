@@ -1,24 +1,32 @@
 import { isDeepStrictEqual } from 'node:util';
 import { lastLease, leasesInForce } from '../store/leases/lease.ts';
 import { showStage } from '../store/publish/stage-links.ts';
+import { publishedManifest } from '../store/inventory.ts';
 import { examinePublished } from '../store/verify/examine.ts';
-import { summariseDrift } from '../store/verify/drift.ts';
+import { summariseDrift, trustOf } from '../store/verify/drift.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import type { PassEvent, TargetPulled } from './events.ts';
+import type { PassEvent } from './events.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
 import { aboutTree } from '../plan/record.ts';
 import { type Cached, cacheName } from '../upstream/listing.ts';
-import { type HeldDeletion, heldFiles, isApproved } from '../plan/guard.ts';
+import { heldFiles, isApproved } from '../plan/guard.ts';
 import type { Manifest } from '../store/manifest.ts';
-import { PULL_REASONS } from '../plan/actions.ts';
-import { findContradictions, missingSentence, nextDoubt, rowsInBoth } from '../plan/contradictions.ts';
-import { type NewState, ContradictedError, failed, heldByLease, type Pull } from './execution.ts';
-import { type EndedResult } from './results.ts';
+import type { PullAction, PullReason } from '../plan/actions.ts';
+import {
+  ContradictedError,
+  findContradictions,
+  missingSentence,
+  nextDoubt,
+  rowsInBoth,
+} from '../plan/contradictions.ts';
+import type { ExecutePolicy, NewState, PassContext, PublishedState, Pull } from './context.ts';
+import { type EndedResult, failed, heldByLease } from './results.ts';
 import { notFound, type Received, receiveWhole } from './receive.ts';
 import { type Changes, changesSince, needsPublishing, newManifest, rowsAbout } from './new-manifest.ts';
-import { reportCached } from './reports.ts';
+import type { PullMeter } from './progress.ts';
+import type { Turn } from './queue.ts';
 import { tolerateStateFailure } from './record.ts';
-import { lookAtPublished, type PublishedState } from './published-state.ts';
+import { reportCached } from './reports.ts';
 import { discardStage, type Stage, stageOn } from '../store/publish/stage.ts';
 import { publishStage, type Repair } from '../store/publish/publish.ts';
 import { receiveWorkbooks, rowsNow } from './receive-workbooks.ts';
@@ -30,70 +38,106 @@ export interface Pulled {
   readonly news: readonly PassEvent[];
 }
 
+/** Pulls that are worth a download while a lease keeps new states from being published: they may find nothing new. */
+const MAY_FIND_NOTHING: ReadonlySet<PullReason> = new Set(['confirm-gone', 'no-version-list', 'full-check']);
+
 /** Pulls a target, unless a lease holds. @throws MirrorError what ends the whole pass; what is published is as it was */
-export async function pullTarget(pull: Pull): Promise<Pulled> {
-  const { context, action, signal } = pull;
+export async function pullTarget(
+  context: PassContext,
+  policy: ExecutePolicy,
+  pull: Pull,
+  turn: Turn,
+  meter: PullMeter,
+): Promise<Pulled> {
+  const { action } = pull;
   try {
-    signal.throwIfAborted();
-    // A lease would keep the new state from being published: it is not downloaded.
-    const lease = PULL_REASONS[action.reason].mayChangeNothing
-      ? null
-      : lastLease(await leasesInForce(context.store.layout, context.now()));
-    if (lease !== null) return { result: heldByLease(context, action, lease), news: [] };
+    turn.signal.throwIfAborted();
+    if (!MAY_FIND_NOTHING.has(action.reason)) {
+      const lease = lastLease(await leasesInForce(context.store.layout, context.now()));
+      if (lease !== null) return { result: heldByLease(context, action, lease), news: [] };
+    }
     context.emit({ name: 'target.started', target: action.path, reason: action.reason });
-    return await pullContents(pull);
+    return await pullContents(context, policy, pull, turn, meter);
   } catch (error) {
-    return { result: failed(pull, action, error), news: [] };
+    return { result: failed(context, action, error, turn.signal), news: [] };
   }
 }
 
 /** Downloads what may have changed of a target's contents, compares it with what is published, and publishes what differs. */
-async function pullContents(pull: Pull): Promise<Pulled> {
-  const { context, action, policy, meter } = pull;
+async function pullContents(
+  context: PassContext,
+  policy: ExecutePolicy,
+  pull: Pull,
+  turn: Turn,
+  meter: PullMeter,
+): Promise<Pulled> {
+  const { action } = pull;
   const startedAtMs = context.now();
-  const before = await lookAtPublished(pull);
+  const reception = { ...pull, context, meter, signal: turn.signal };
+  const before = await lookAtPublished(context, pull, turn.signal);
   const stage = await stageOn(context.store, action.path);
   try {
     const received =
-      (await receiveWorkbooks(pull, stage, before)) ?? (await receiveWhole(pull, stage, before));
-    if (received.kind === 'not-found') return { result: await notFound(pull, received.isCertain), news: [] };
+      (await receiveWorkbooks(reception, stage, before)) ?? (await receiveWhole(reception, stage, before));
+    if (received.kind === 'not-found')
+      return { result: await notFound(reception, received.isCertain), news: [] };
+    const { downloadedBytes, rewritten, cached } = received;
     const changes = changesSince(before.manifest, received.files);
-    if (received.cached !== null) {
-      reportCached(context, 'cached contents', received.cached);
-      refuseOlder(pull, received.cached, changes);
+    if (cached !== null) {
+      reportCached(context, 'cached contents', cached);
+      refuseOlder(pull, cached, changes);
     }
-    const rows = await agreedRows(pull, received, changes);
+    const rows = await agreedRows(context, pull, received, changes, turn.signal);
     meter.publishes();
     const manifest = newManifest({ ...pull, rows }, received, changes, context.now());
     const held = heldFiles(before.manifest?.files ?? [], manifest.files, changes, policy.guard.files);
-    if (held !== null && !isApproved(pull.approvals, action.target, held))
-      return { result: guarded(pull, held, received.downloadedBytes), news: [] };
+    if (held !== null && !isApproved(pull.approvals, action.target, held)) {
+      const outcome = { kind: 'guarded', held, fingerprint: action.fingerprint } as const;
+      return { result: { action, outcome, downloadedBytes, changedFiles: 0 }, news: [] };
+    }
     if (held !== null) context.emit({ name: 'deletion.approved', target: action.path, subject: 'files' });
-    const { rewritten } = received;
     const repair = { rewritten, isDamaged: before.isDamaged, isApprovedDeletion: held !== null };
-    const method = await publishChanges(pull, stage, manifest, changes, repair);
-    return await pulled(pull, { before, received, changes, manifest, method, startedAtMs });
+    const method = await publishChanges(context, action, turn, stage, manifest, changes, repair);
+    return await pulled(context, pull, received, changes, manifest, method, startedAtMs);
   } finally {
     await discardStage(context.store, stage);
   }
+}
+
+/** Compares what stands in a target's place with its manifest: the plan may not have known of it. @throws MirrorError `disk.*` */
+async function lookAtPublished(
+  { store: { layout, onProgress: onBytes } }: PassContext,
+  { action: { path, target, depth } }: Pull,
+  signal: AbortSignal,
+): Promise<PublishedState> {
+  const manifest = await publishedManifest(layout, path);
+  const isOurs = manifest?.repository.id === target.repositoryId && manifest.branch === target.branch;
+  if (!isOurs) return { manifest: null, isDamaged: false, isTrusted: () => false };
+  const differences = await examinePublished(layout, path, manifest.files, { depth, signal, onBytes });
+  return { manifest, isDamaged: differences.length > 0, isTrusted: trustOf(differences) };
 }
 
 /**
  * The rows of the list that agree with received contents, or that are not believed; null where there is no list of workbooks.
  * @throws ContradictedError where the list speaks against publishing these contents
  */
-async function agreedRows(pull: Pull, received: Received, changes: Changes): Promise<Pull['rows']> {
-  const { context, action, record } = pull;
-  const { branch } = action.target;
+async function agreedRows(
+  { service, now }: PassContext,
+  pull: Pull,
+  received: Received,
+  changes: Changes,
+  signal: AbortSignal,
+): Promise<Pull['rows']> {
+  const { branch } = pull.action.target;
   const { previous } = changes;
   const rows = rowsAbout(pull, received, changes) ?? [];
   const found = findContradictions(rows, branch, previous, received);
   if (found.length === 0) return pull.rows;
   // A workbook that changed between the first list and the contents contradicts the first list alone.
-  const later = (await rowsNow(context.service, pull.repository, pull.signal)) ?? rows;
+  const later = (await rowsNow(service, pull.repository, signal)) ?? rows;
   const still = new Set(findContradictions(later, branch, previous, received).map(({ path }) => path));
   const contradictions = found.filter(({ path }) => still.has(path));
-  const doubt = nextDoubt(record.doubt, contradictions, context.now());
+  const doubt = nextDoubt(pull.record.doubt, contradictions, now());
   if (doubt !== null) throw new ContradictedError(contradictions, doubt);
   return rowsInBoth(rows, branch, later);
 }
@@ -110,41 +154,38 @@ function refuseOlder({ record }: Pull, cached: Cached, { previous, isSameTree }:
   );
 }
 
-/** Too many files would be deleted: nothing is published. */
-function guarded({ action }: Pull, held: HeldDeletion, downloadedBytes: number): EndedResult {
-  const outcome = { kind: 'guarded', held, fingerprint: action.fingerprint } as const;
-  return { action, outcome, downloadedBytes, changedFiles: 0 };
-}
-
 /** The most files of a tree that is published without a place. */
 const MOST_FILES_WITHOUT_PLACE = 1000;
 
-/** Publishes what differs from what is there, if anything does and nobody refuses it. @returns how */
+/** Publishes what differs from what is there, if anything does and `beforePublish` does not refuse it. @returns how */
 async function publishChanges(
-  pull: Pull,
+  context: PassContext,
+  action: PullAction,
+  { signal, toPublish }: Turn,
   stage: Stage,
   manifest: Manifest,
   { previous, isSameTree }: Changes,
   repair: Repair,
 ): Promise<string> {
-  const { context, action, turn, signal } = pull;
+  const { store } = context;
   const { path } = action;
   if (!repair.isDamaged && !needsPublishing(manifest, previous, context.now())) return 'none';
-  const isNew = !isSameTree;
   const state = { target: path, manifest, previous };
-  if (isNew) await askBefore(pull, stage, state);
+  if (!isSameTree) await askBefore(context, action, stage, state, signal);
   // A large tree keeps its place: its publish takes longer than the flushes, and its manifests take memory.
-  if (manifest.files.length <= MOST_FILES_WITHOUT_PLACE) await turn.toPublish(signal);
-  const { method } = await publishStage(context.store, stage, path, manifest, repair, signal);
-  if (isNew) context.onPublished(state);
+  if (manifest.files.length <= MOST_FILES_WITHOUT_PLACE) await toPublish(signal);
+  const { method } = await publishStage(store, stage, path, manifest, repair, signal);
+  if (!isSameTree) context.onPublished(state);
   return method;
 }
 
 /** Passes a new state to `beforePublish`, which may refuse it. A tree that it changed is put right by the next pass. */
 async function askBefore(
-  { context: { beforePublish, store, state: memory, emit, now }, action, signal }: Pull,
+  { beforePublish, store, state: memory, emit, now }: PassContext,
+  action: PullAction,
   stage: Stage,
   state: NewState,
+  signal: AbortSignal,
 ): Promise<void> {
   if (beforePublish === null) return;
   const refusals: unknown[] = [];
@@ -157,13 +198,15 @@ async function askBefore(
   const isAsItWas = await showStage(store, stage, state.manifest, look, signal);
   if (!isAsItWas && state.previous !== null) {
     const { target, previous } = state;
-    const options = { depth: 'facts', signal } as const;
-    const differences = await examinePublished(store.layout, target, previous.files, options);
+    const differences = await examinePublished(store.layout, target, previous.files, {
+      depth: 'facts',
+      signal,
+    });
+    const drift = summariseDrift(differences);
+    const note = { ...drift, sinceMs: now(), needsRepair: true };
     if (differences.length > 0) {
-      const summary = summariseDrift(differences);
-      const note = { ...summary, sinceMs: now(), needsRepair: true };
       await tolerateStateFailure(() => memory.saveDrift(action.target, target, note), undefined);
-      emit({ name: 'target.drifted', target, ...summary });
+      emit({ name: 'target.drifted', target, ...drift });
     }
   }
   if (refusals.length > 0) throw refusals[0];
@@ -175,50 +218,41 @@ async function askBefore(
 
 /** The result and the events for contents that were compared and, where they differed, published. */
 async function pulled(
-  { context, action }: Pull,
-  done: {
-    readonly before: PublishedState;
-    readonly received: Received;
-    readonly changes: Changes;
-    readonly manifest: Manifest;
-    readonly method: string;
-    readonly startedAtMs: number;
-  },
+  { store, now }: PassContext,
+  { action }: Pull,
+  { rewritten, downloadedBytes, isWhole, cached }: Received,
+  { previous, ...changes }: Changes,
+  manifest: Manifest,
+  method: string,
+  startedAtMs: number,
 ): Promise<Pulled> {
-  const { before, changes, manifest, method } = done;
-  const { rewritten, downloadedBytes, isWhole, cached } = done.received;
-  const target = action.path;
-  const facts: TargetPulled = {
-    target,
-    reason: action.reason,
-    method,
-    downloadedBytes,
-    files: manifest.files.length,
-    added: changes.added.length,
-    changed: changes.changed.length + rewritten.length,
-    removed: changes.removed.length,
-    durationMs: context.now() - done.startedAtMs,
-  };
-  const count = facts.added + facts.changed + facts.removed;
+  const { path: target, reason } = action;
+  const { skipped, publishedAtMs, missing = [] } = manifest;
+  const added = changes.added.length;
+  const changed = changes.changed.length + rewritten.length;
+  const removed = changes.removed.length;
+  const changedFiles = added + changed + removed;
   const news: PassEvent[] = [];
-  const { skipped, publishedAtMs } = manifest;
   const [first] = skipped;
-  if (first !== undefined && count > 0)
+  if (first !== undefined && changedFiles > 0)
     news.push({ name: 'target.skipped_entries', target, count: skipped.length, first: first.path });
-  const { missing = [] } = manifest;
-  if (missing.length > 0 && !isDeepStrictEqual(missing, before.manifest?.missing))
+  if (missing.length > 0 && !isDeepStrictEqual(missing, previous?.missing))
     news.push({ name: 'listing.problem', problem: `${target}: ${missingSentence(missing)}` });
+  const durationMs = now() - startedAtMs;
+  const files = manifest.files.length;
+  const facts = { target, reason, method, downloadedBytes, files, added, changed, removed, durationMs };
   news.push({ name: 'target.pulled', ...facts });
-  const isExamined = isWhole && (before.manifest === null || action.depth === 'bytes');
-  const tree = method === 'none' ? null : await context.store.inventory.note(target, manifest);
+  const isExamined = isWhole && (previous === null || action.depth === 'bytes');
+  const tree = method === 'none' ? null : await store.inventory.note(target, manifest);
+  const asOf = cached === null ? {} : { asOfMs: cached.asOfMs };
   const outcome = {
     kind: 'pulled',
-    changedFiles: count,
+    changedFiles,
     publishedAtMs,
     tree,
     isExamined,
     isWhole,
-    ...(cached === null ? {} : { asOfMs: cached.asOfMs }),
+    ...asOf,
   } as const;
-  return { result: { action, outcome, downloadedBytes, changedFiles: count }, news };
+  return { result: { action, outcome, downloadedBytes, changedFiles }, news };
 }

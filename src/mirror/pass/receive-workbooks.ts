@@ -5,9 +5,8 @@ import { changesByPath, groupRows, targetDigest, type WorkbookChanges } from '..
 import { FileDestination } from '../upstream/download.ts';
 import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import type { Reception } from './execution.ts';
 import { dropFile, emptyStage, keptTime, makeParents, setTime, type Stage } from '../store/publish/stage.ts';
-import type { PublishedState } from './published-state.ts';
+import type { PublishedState, Reception } from './context.ts';
 import type { Received } from './receive.ts';
 import { timeOf, timeOfNewBytes } from './unpack.ts';
 import type { PassService } from '../upstream/client.ts';

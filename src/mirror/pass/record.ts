@@ -12,64 +12,63 @@ import {
   type RememberedTree,
 } from '../plan/record.ts';
 import { owns } from '../plan/selection.ts';
-import { targetKey } from '../upstream/listing.ts';
-import type { Execution, Pull, PassContext } from './execution.ts';
+import { type Listing, targetKey } from '../upstream/listing.ts';
+import type { PassContext, PlannedPass, Pull } from './context.ts';
 import type { ActionResult, EndedResult } from './results.ts';
 
 /** Forgets what is remembered of targets that are no more: retired, or neither listed nor mirrored any longer. */
 export async function forget(
-  { context, records, listing, plan }: Execution,
-  results: readonly ActionResult[],
+  state: PassContext['state'],
+  { repositories, repositoriesComplete }: Listing,
+  { plan, records }: PlannedPass,
+  retired: readonly ActionResult[],
 ): Promise<void> {
-  const retired = new Set(
-    results.filter(({ outcome }) => outcome.kind === 'retired').map(({ action }) => action),
+  if (!repositoriesComplete || repositories.length === 0) return;
+  const left = new Set(
+    retired.filter(({ outcome }) => outcome.kind === 'retired').map(({ action }) => action),
   );
-  const alive = new Set(
-    plan.filter((action) => !retired.has(action)).map((action) => targetKey(action.target)),
-  );
-  if (!listing.repositoriesComplete || listing.repositories.length === 0) return;
+  const alive = new Set(plan.filter((action) => !left.has(action)).map((action) => targetKey(action.target)));
   const gone = [...records.values()].filter((each) => !alive.has(targetKey(each.target)));
-  await tolerateStateFailure(() => context.state.forgetRecords(gone), undefined);
+  await tolerateStateFailure(() => state.forgetRecords(gone), undefined);
 }
 
 /** Takes back the approvals that had their effect, or that there is nothing to approve for any more. */
 export async function withdraw(
-  { context, approvals, isOtherService }: Execution,
+  { layout, lock, shard }: PassContext['store'],
+  { approvals, isOtherService }: PlannedPass,
   results: readonly ActionResult[],
 ): Promise<void> {
   const resultOf = new Map(results.map((result) => [targetKey(result.action.target), result]));
-  const { shard } = context.store;
   // Something of another service that was let in has yet to be published.
   const isToCome = isOtherService && !results.some(({ outcome }) => outcome.kind === 'pulled');
   const used = [...approvals].flatMap(([key, approval]) => {
     if (approval.subject === 'service') return isToCome ? [] : [approval];
     const result = resultOf.get(key);
+    if (result !== undefined) return isStillToBeDone(approval, result) ? [] : [approval];
     // Others are for other instances; a copy that has moved is this one's to let go.
-    const isOurs = approval.subject === 'moved' || result !== undefined;
-    if (!isOurs && !owns(shard, approval.target.repositoryId)) return [];
-    return result !== undefined && isStillToBeDone(approval, result) ? [] : [approval];
+    return approval.subject === 'moved' || owns(shard, approval.target.repositoryId) ? [approval] : [];
   });
-  if (used.length > 0) {
-    await context.store.lock.check();
-    await removeApprovals(context.store.layout, used);
-  }
+  if (used.length === 0) return;
+  await lock.check();
+  await removeApprovals(layout, used);
 }
 
-/** Outcomes that leave an approval what it was. */
+/** Outcomes that leave an approval what it was: its target was not seen again, or its new state not published. */
 const MEANT_LATER: ReadonlySet<string> = new Set(['guarded', 'missing', 'held', 'unfinished']);
 
-/** Whether an approved deletion may still be meant: its target was not seen again, or its new state not published. */
+/** Whether an approved deletion may still be meant. */
 function isStillToBeDone({ subject }: Approval, { action, outcome }: ActionResult): boolean {
   if (subject === 'forgotten') return action.reason === 'forgotten' && outcome.kind !== 'retired';
   if (subject === 'deselected') return action.deselection !== undefined;
-  if (MEANT_LATER.has(outcome.kind)) return true;
-  const isRetirement = action.kind === 'retire' || action.reason === 'confirm-gone';
-  return outcome.kind === 'failed' && (subject === 'files' || isRetirement);
+  if (outcome.kind !== 'failed') return MEANT_LATER.has(outcome.kind);
+  return subject === 'files' || action.kind === 'retire' || action.reason === 'confirm-gone';
 }
 
 /** Records the outcomes of actions, and then reports them. */
 export function recordAll(
-  { context, listing, records, trees }: Execution,
+  context: PassContext,
+  { takenAtMs }: Listing,
+  { records, trees }: PlannedPass,
   results: readonly EndedResult[],
 ): Promise<void> {
   const ends = results.map((result) => {
@@ -77,29 +76,24 @@ export function recordAll(
     const before = records.get(targetKey(target)) ?? emptyRecord(target);
     return { result, before, tree: trees.get(published?.path ?? path) ?? null };
   });
-  return record({ context, listedAtMs: listing.takenAtMs }, ends);
+  return record(context, takenAtMs, ends);
 }
 
 /** Records targets that nothing is known of and that are about to be pulled, so that all that the service lists can be told from outside. */
 export async function recordQueued(
-  { context, records }: Pick<Execution, 'context' | 'records'>,
+  { state, now }: PassContext,
+  records: ReadonlyMap<string, TargetRecord>,
   pulls: readonly Action[],
 ): Promise<void> {
-  const nowMs = context.now();
   const queued = pulls
     .filter(({ target, published }) => published === null && !records.has(targetKey(target)))
-    .map(({ target, path }) => queuedRecord(target, repositoryOf(path), nowMs));
-  await tolerateStateFailure(() => context.state.saveRecords(queued), undefined);
-}
-
-/** The repository's part of the path of a target. */
-function repositoryOf(path: string): string {
-  return path.slice(0, path.lastIndexOf('/'));
+    .map(({ target, path }) => queuedRecord(target, path.slice(0, path.lastIndexOf('/')), now()));
+  await tolerateStateFailure(() => state.saveRecords(queued), undefined);
 }
 
 /** Records the outcome of a pull, and then reports it. */
-export function recordPull(pull: Pull, result: EndedResult): Promise<void> {
-  return record(pull, [{ result, before: pull.record, tree: pull.tree }]);
+export function recordPull(context: PassContext, pull: Pull, result: EndedResult): Promise<void> {
+  return record(context, pull.listedAtMs, [{ result, before: pull.record, tree: pull.tree }]);
 }
 
 /** The end of an action, and what was remembered before. */
@@ -110,20 +104,20 @@ interface ActionEnd {
   readonly tree: RememberedTree | null;
 }
 
-async function record(
-  { context, listedAtMs }: Pick<Pull, 'context' | 'listedAtMs'>,
-  ends: readonly ActionEnd[],
-): Promise<void> {
+async function record(context: PassContext, listedAtMs: number, ends: readonly ActionEnd[]): Promise<void> {
   const nowMs = context.now();
-  const steps = ends.map(({ result: { action, outcome }, before, tree }) => {
-    const step = { action, outcome, tree, listedAtMs, nowMs, random: context.random() };
-    return { action, outcome, before, after: nextRecord(before, step) };
-  });
-  for (const step of steps) step.after = await withFiles(context.store, step.action, step.after);
-  const next = steps.map(({ after }) => after);
+  const next: TargetRecord[] = [];
+  for (const { result, before, tree } of ends) {
+    const { action, outcome } = result;
+    const after = nextRecord(before, { action, outcome, tree, listedAtMs, nowMs, random: Math.random() });
+    next.push(await withFiles(context.store, action, after));
+  }
   await tolerateStateFailure(() => context.state.saveRecords(next), undefined);
   // Reported after recording: a listener that reads the records must find there what the event says.
-  for (const { action, outcome, before, after } of steps) report(context, action, outcome, before, after);
+  for (const [index, after] of next.entries()) {
+    const end = ends[index];
+    if (end !== undefined) report(context, end.result.action, end.result.outcome, end.before, after);
+  }
 }
 
 /** A record with the first files of a tree that would go as a whole: its manifest tells them. */

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { PassContext } from './execution.ts';
+import type { PassContext } from './context.ts';
 import { tolerateStateFailure } from './record.ts';
 import { type SelectionCheck, selectsNothing } from '../plan/selection.ts';
 import type { ReportedFailures } from '../state/schemas.ts';

@@ -1,9 +1,18 @@
 import type { ListedTarget, Outcome } from '../plan/record.ts';
-import { type ErrorCode, EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
-import { type Action, holdRule } from '../plan/actions.ts';
+import { callError } from '../../lib/errors/disk-errors.ts';
+import {
+  type ErrorCode,
+  EXIT_CODES,
+  type ExitCode,
+  MirrorError,
+  toMirrorError,
+} from '../../lib/errors/errors.ts';
+import { type Lease, LeasedError } from '../store/leases/lease.ts';
+import { type Action, holdOf, holdRule } from '../plan/actions.ts';
+import { ContradictedError } from '../plan/contradictions.ts';
 import { type SelectionCheck, selectsNothing } from '../plan/selection.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
-import type { PassFinished, Trigger } from './events.ts';
+import type { PassEventSink, PassFinished, ReportedOnce, Trigger } from './events.ts';
 
 /** One action with its outcome, the bytes downloaded for it, and the number of files that it changed. */
 export interface ActionResult {
@@ -27,6 +36,52 @@ export interface EndedResult extends ActionResult {
 /** The result of an action that moved no bytes. */
 export function resultOf(action: Action, outcome: Outcome): EndedResult {
   return { action, outcome, downloadedBytes: 0, changedFiles: 0 };
+}
+
+/** The ways in which a lease that holds a target is reported. */
+interface LeaseReports {
+  readonly emit: PassEventSink;
+  readonly reported: ReportedOnce;
+}
+
+/** An action that waits for the end of a lease. It says nothing about the target, and costs it nothing. */
+export function heldByLease(
+  { reported, emit }: LeaseReports,
+  action: Action,
+  { id, untilMs, holder }: Lease,
+): EndedResult {
+  if (reported.news('lease', [id]).length > 0) emit({ name: 'lease.waited', untilMs, holder });
+  return resultOf(holdOf(action, 'lease', { untilMs }), { kind: 'held' });
+}
+
+/** Codes of errors that every other target would meet as well. */
+const ENDS_PASS: ReadonlySet<ErrorCode> = new Set([
+  'credentials.refused',
+  'directory.taken',
+  'program.replaced',
+]);
+
+/** The result of an action that failed. @throws MirrorError for errors that end the whole pass */
+export function failed(
+  reports: LeaseReports,
+  action: Action,
+  thrown: unknown,
+  signal: AbortSignal,
+): EndedResult {
+  const error = toMirrorError(callError(thrown, `mirroring ${action.path}`));
+  if (signal.aborted) throw new MirrorError('pass.abandoned', 'The pass was abandoned.', { cause: thrown });
+  if (ENDS_PASS.has(error.code)) throw error;
+  if (error instanceof LeasedError) return heldByLease(reports, action, error.lease);
+  return resultOf(action, {
+    kind: 'failed',
+    code: error.code,
+    action: error.action,
+    message: error.message,
+    hint: error.hint ?? null,
+    retryAfterMs: error.retryAfterMs ?? 0,
+    fingerprint: action.fingerprint,
+    ...(error instanceof ContradictedError ? { doubt: error.doubt } : {}),
+  });
 }
 
 /** The numbers of a pass, for its last event. @param durationMs milliseconds */

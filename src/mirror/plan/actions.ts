@@ -101,18 +101,16 @@ export const HOLD_REASONS = {
 } as const satisfies Readonly<Record<string, HoldRule>>;
 export type HoldReason = keyof typeof HOLD_REASONS;
 
-/** Why a target is pulled, and whether that is worth a download while a lease keeps new states from being published. */
-export const PULL_REASONS = {
-  'never-mirrored': { mayChangeNothing: false },
-  'tree-missing': { mayChangeNothing: false },
-  drift: { mayChangeNothing: false },
-  'versions-changed': { mayChangeNothing: false },
-  'processing-finished': { mayChangeNothing: false },
-  'confirm-gone': { mayChangeNothing: true },
-  'no-version-list': { mayChangeNothing: true },
-  'full-check': { mayChangeNothing: true },
-} as const;
-export type PullReason = keyof typeof PULL_REASONS;
+/** Why a target is pulled. */
+export type PullReason =
+  | 'never-mirrored'
+  | 'tree-missing'
+  | 'drift'
+  | 'versions-changed'
+  | 'processing-finished'
+  | 'confirm-gone'
+  | 'no-version-list'
+  | 'full-check';
 
 /**
  * Why a tree leaves the mirror for the history, and whether the guard judges it. The target stays where `HEAD` gives way to a named

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { MirrorError } from '../../lib/errors/errors.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { type Manifest, type ManifestFile, type SkippedEntry, byCodeUnits } from '../store/manifest.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
@@ -157,7 +158,7 @@ export function nextDoubt(
   return isBelieved ? null : { digest, answers: answers + 1, sinceMs };
 }
 
-/** A sentence for each kind, the gravest first: the first of these that there is, is the one to tell. */
+/** A sentence for each kind, the gravest first: the first contradiction of the gravest kind is named. */
 const SENTENCES: Readonly<Record<Contradiction['kind'], (name: string, version: string) => string>> = {
   'other-bytes': (name, version) =>
     `The file ${name} has another size or SHA-256 than the list says of its version ${version}`,
@@ -171,27 +172,29 @@ const SENTENCES: Readonly<Record<Contradiction['kind'], (name: string, version: 
 
 const KINDS = Object.keys(SENTENCES);
 
-/** The contradictions, and the way out of them, as sentences. @param contradictions at least one */
-export function describeDoubt(
-  contradictions: readonly Contradiction[],
-  { answers }: Doubt,
-): { readonly message: string; readonly hint: string } {
-  const [first, ...others] = contradictions.toSorted((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind));
-  const { kind, path, versionId } = first ?? { kind: 'missing', path: '', versionId: '' };
-  // Enough of a commit's identifier to know it by.
-  const version = /^[0-9a-f]{40}$/.test(versionId) ? versionId.slice(0, 8) : versionId;
-  const more =
-    others.length === 0
-      ? ''
-      : ` The list and the contents contradict each other about ${counted(others.length, 'other workbook')}, too.`;
-  const end =
-    kind === 'other-bytes'
-      ? 'if it stays, ask the operator of the service which of the two is right'
-      : `once ${ANSWERS_BELIEVED} answers agree over at least ${LEAST_DOUBT_MS / 1000} seconds, the contents are believed`;
-  return {
-    message: `${SENTENCES[kind](JSON.stringify(path), version)} (${counted(answers, 'answer')} said so until now).${more}`,
-    hint: `What is mirrored stays as it is. The next passes compare again: ${end}.`,
-  };
+/** The list and the contents contradict each other, and not yet often enough for the contents to be believed. */
+export class ContradictedError extends MirrorError {
+  readonly doubt: Doubt;
+
+  /** @param contradictions at least one */
+  constructor(contradictions: readonly Contradiction[], doubt: Doubt) {
+    const [first] = contradictions.toSorted((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind));
+    const { kind, path, versionId } = first ?? { kind: 'missing', path: '', versionId: '' };
+    // Enough of a commit's identifier to know it by.
+    const version = /^[0-9a-f]{40}$/.test(versionId) ? versionId.slice(0, 8) : versionId;
+    const others = contradictions.length - 1;
+    const more = others === 0 ? '' : ` So do ${counted(others, 'other workbook')}.`;
+    const end =
+      kind === 'other-bytes'
+        ? 'if it stays, ask the operator of the service which of the two is right'
+        : `once ${ANSWERS_BELIEVED} answers agree over at least ${LEAST_DOUBT_MS / 1000} seconds, the contents are believed`;
+    super(
+      'contents.contradicted',
+      `${SENTENCES[kind](JSON.stringify(path), version)} (${counted(doubt.answers, 'answer')} said so until now).${more}`,
+      { hint: `What is mirrored stays as it is. The next passes compare again: ${end}.` },
+    );
+    this.doubt = doubt;
+  }
 }
 
 /** The warning about workbooks that are listed and that the contents lack. @param paths at least one */
