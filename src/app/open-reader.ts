@@ -11,7 +11,7 @@ import type { StatusPolicy } from './target-status.ts';
 import { tolerateStateFailure } from '../mirror/pass/record.ts';
 import type { TargetRecord } from '../mirror/plan/record.ts';
 import { openState, type State, stateIdOf } from '../mirror/state/state.ts';
-import { readStore, type StoreReader } from '../mirror/store/read-store.ts';
+import { readStore, type StoreReader } from '../mirror/store/directory.ts';
 
 /** Opens a mirror for reports: kept apart from the code that passes need, which takes much longer to load. */
 

@@ -11,7 +11,7 @@ import { checkCommands } from '../app/command-hooks.ts';
 import { scheduleAdvice } from './schedule-advice.ts';
 import { nextRunsMs } from '../app/schedule.ts';
 import { type LockReach, locksIn, type MountLocks, mountText } from '../lib/disk/lock-reach.ts';
-import { examineDirectory } from '../mirror/store/probes.ts';
+import { limitsOfDirectory } from '../mirror/store/probes.ts';
 import { counted } from '../lib/text/humanize.ts';
 import { escapedJson, escapedLines, joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 
@@ -31,10 +31,9 @@ export async function runConfigCheck(command: Command): Promise<Outcome> {
   }
   const loaded = settingsOf(command, ['service', 'directory']);
   await checkCommands(loaded.settings);
-  const { directory } = loaded.settings;
-  const { publish, archive } = loaded.settings;
-  const examined = await examineDirectory(directory, { publish, nameTwins: archive.nameTwins });
-  const limits = examined?.limits ?? ['is tried out when the program starts'];
+  const { directory, publish, archive } = loaded.settings;
+  const wants = { publish, nameTwins: archive.nameTwins };
+  const limits = (await limitsOfDirectory(directory, wants)) ?? ['is tried out when the program starts'];
   const lines = [
     ...describeLocks(directory, await locksIn(directory), sharingSetting(loaded.settings)),
     ...limits.map((limit) => say`directory: its file system ${limit}.`),

@@ -14,7 +14,7 @@ import { PullMeter } from '../mirror/pass/progress.ts';
 import { repositoryFacts } from '../mirror/pass/execute.ts';
 import { planComparison } from '../app/comparison.ts';
 import { HOLD_REASONS } from '../mirror/plan/actions.ts';
-import { readStore } from '../mirror/store/read-store.ts';
+import { readStore } from '../mirror/store/directory.ts';
 import type { ServiceClient } from '../mirror/upstream/client.ts';
 import type { Listing } from '../mirror/upstream/listing.ts';
 import { readTarget, refuseUnknown, type TargetOnDisk } from './diff-states.ts';

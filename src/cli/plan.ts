@@ -7,7 +7,7 @@ import { type Action, isPlannedHold } from '../mirror/plan/actions.ts';
 import { type ForeseenChanges, foreseeChanges } from '../app/foreseen-changes.ts';
 import { repositoryFacts } from '../mirror/pass/execute.ts';
 import { problemsOf } from '../mirror/pass/reports.ts';
-import type { StoreReader } from '../mirror/store/read-store.ts';
+import type { StoreReader } from '../mirror/store/directory.ts';
 import type { WorkbookRow } from '../mirror/upstream/listing.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { describeDifferences } from './differences.ts';

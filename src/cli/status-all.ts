@@ -8,7 +8,7 @@ import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts'
 import { tolerateStateFailure } from '../mirror/pass/record.ts';
 import { ownerOf } from '../mirror/plan/selection.ts';
 import { judgeWhole, type ShareStatus, type WholeStatus } from './whole.ts';
-import { readStore } from '../mirror/store/read-store.ts';
+import { readStore } from '../mirror/store/directory.ts';
 import { readShareReports } from '../mirror/store/shards.ts';
 import { linesOf, type Outcome, table, tellEvent } from './output.ts';
 import { settingsOf } from './settings-flags.ts';

@@ -30,7 +30,7 @@ import type { KeptTargets, State, StoredPass } from '../state/state.ts';
 import { publishesWhole } from '../store/publish/moves.ts';
 import { recover } from '../store/publish/commit.ts';
 import { sweep } from '../store/publish/sweep.ts';
-import type { StoreReader } from '../store/read-store.ts';
+import type { StoreReader } from '../store/directory.ts';
 import { readApprovals } from '../store/approvals.ts';
 import { readFormerAddress, saveTargets } from '../store/target-list.ts';
 

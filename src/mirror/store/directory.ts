@@ -10,7 +10,9 @@ import { openOwnFile, readOwnText, restrict } from '../../lib/disk/own-file.ts';
 import { causeOf, diskError, systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
+import type { Shard } from '../plan/selection.ts';
 import type { MirrorStore } from './disk.ts';
+import { createInventory } from './inventory.ts';
 import { type DirectoryLayout, layoutOf } from './layout.ts';
 import { refuseLinks } from './published-tree.ts';
 import { withCommonLock } from './shards.ts';
@@ -85,26 +87,19 @@ export async function usable<T>(root: string, work: () => Promise<T>): Promise<T
 
 const NO_LOCKS_HINT =
   'The file system takes no locks (flock(2)): mount it with locks, or choose another directory.';
+const FILE_HINT = 'Something on the way to it is a file: choose another directory.';
 
 /** Hints for what only opening meets; of everything else the cause is known. */
 const UNUSABLE_HINTS: Readonly<Record<string, string>> = {
-  ENOTDIR: 'Something on the way to it is a file: choose another directory.',
-  EEXIST: 'Something on the way to it is a file: choose another directory.',
+  ENOTDIR: FILE_HINT,
+  EEXIST: FILE_HINT,
   ENOLCK: NO_LOCKS_HINT,
   ENOSYS: NO_LOCKS_HINT,
   EOPNOTSUPP: NO_LOCKS_HINT,
 };
 
 /** Failures of a disk that may be over at the next start: a supervisor starts the program again, as it does not for wrong settings. */
-const PASSING: ReadonlySet<string> = new Set([
-  'EIO',
-  'EROFS',
-  'ENOSPC',
-  'EDQUOT',
-  'ESTALE',
-  'ENOTCONN',
-  'EHOSTDOWN',
-]);
+const PASSING: ReadonlySet<string> = new Set('EIO EROFS ENOSPC EDQUOT ESTALE ENOTCONN EHOSTDOWN'.split(' '));
 
 function unusable(error: unknown, root: string): unknown {
   const code = systemCode(error);
@@ -155,31 +150,31 @@ export async function refuseForeignDirectory(layout: DirectoryLayout, adopt: boo
   const names = (await unlessMissing(readdir(layout.root))) ?? [];
   if (await holdsMirror(layout, names)) return;
   const root = await resolvedPath(layout.root);
-  if (root === parse(root).root) {
+  if (root === parse(root).root)
     throw refused(`${root} is the root of the file system`, 'Choose a folder of its own for the mirror.');
-  }
-  if (OF_SERVER.filter((name) => names.includes(name)).length > 1) {
+  if (OF_SERVER.filter((name) => names.includes(name)).length > 1)
     throw refused(
       `${layout.root} is the directory of an embedded service (serve.directory)`,
       'Choose a folder of its own for the mirror.',
     );
-  }
   const outer = await mirrorAround(root);
-  if (outer !== null) {
+  if (outer !== null)
     throw refused(`${layout.root} lies inside another mirror, ${outer}`, 'Choose a folder outside of it.');
-  }
-  if (adopt) return;
   const others = names.filter((name) => !OF_FILE_SYSTEMS.has(name)).sort();
   // The home directory of a system user may be the directory of its mirror, if it holds nothing else.
-  if (others.length === 0) return;
-  const what =
-    root === (await resolvedPath(homedir()))
-      ? 'is the home directory of this user, and holds'
-      : 'holds no mirror yet, but';
+  if (adopt || others.length === 0) return;
+  const isHome = root === (await resolvedPath(homedir()));
+  const what = isHome ? 'is the home directory of this user, and holds' : 'holds no mirror yet, but';
+  const shown = others.slice(0, NAMES_SHOWN).map((name) => JSON.stringify(name));
+  const more = others.length > shown.length ? ` and ${others.length - shown.length} more` : '';
   throw refused(
-    `${layout.root} ${what} ${listed(others)}`,
-    `Choose a folder that is empty or does not exist yet. ${adoptHint()}`,
+    `${layout.root} ${what} ${shown.join(', ')}${more}`,
+    `Choose a folder that is empty or does not exist yet. If the mirror belongs beside what is there: \`${ownCommand('sync --adopt')}\`, once.`,
   );
+}
+
+function refused(what: string, hint: string): MirrorError {
+  return new MirrorError('directory.unusable', `directory: ${what}: no mirror is made there.`, { hint });
 }
 
 /** Whether a folder is the directory of a mirror: one that was begun, or one that a backup without private folders brought back. */
@@ -204,16 +199,15 @@ async function mirrorAround(folder: string): Promise<string | null> {
   return null;
 }
 
-function listed(names: readonly string[]): string {
-  const shown = names.slice(0, NAMES_SHOWN).map((name) => JSON.stringify(name));
-  const more = names.length - shown.length;
-  return `${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
-}
+/** The parts of the store that can be read beside the process that writes the mirror directory. */
+export type StoreReader = Pick<MirrorStore, 'layout' | 'shard' | 'id' | 'inventory'>;
 
-function adoptHint(): string {
-  return `If the mirror is to stand beside what is there: \`${ownCommand('sync --adopt')}\`, once.`;
-}
-
-function refused(what: string, hint: string): MirrorError {
-  return new MirrorError('directory.unusable', `directory: ${what}: no mirror is made there.`, { hint });
+/**
+ * Reads the published targets without taking the lock and without writing anything: for `plan`, `status` and `why`.
+ * @param shard the instance whose targets are read; null where one has all
+ */
+export async function readStore(directory: string, shard: Shard | null = null): Promise<StoreReader> {
+  const layout = layoutOf(directory, shard ?? undefined);
+  const id = (await knownDirectoryId(layout)) ?? '';
+  return { layout, shard, id, inventory: createInventory(layout, shard) };
 }

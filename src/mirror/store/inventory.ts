@@ -18,21 +18,6 @@ import { byCodeUnits, type Manifest } from './manifest.ts';
 import { treeAt, type TreePlace } from './published-tree.ts';
 import { ownTreesIn } from './shards.ts';
 
-/** Reads which targets are published, from the manifests: the disk is the truth. */
-export interface Inventory {
-  /** Everything that has a manifest. A manifest that cannot be understood counts as none. */
-  readonly read: () => Promise<InventoryReading>;
-  /** Takes remembered summaries of trees, so that their manifests need not be read. */
-  readonly recall: (trees: Iterable<RememberedTree>) => void;
-  /** Whether another instance mirrored a target when the manifests were read last. */
-  readonly isOthers: (path: string) => boolean;
-  /**
-   * Takes the manifest of a tree that was just published, so that it need not be read.
-   * @returns the summary to remember; null where its manifest file is gone
-   */
-  readonly note: (path: string, manifest: Manifest) => Promise<RememberedTree | null>;
-}
-
 /** The targets that an inventory found. */
 export interface InventoryReading {
   /** The paths of all manifests, sorted. */
@@ -48,36 +33,42 @@ export interface InventoryReading {
   readonly isOwn: (repositoryId: string) => boolean;
 }
 
-/** The rules of an inventory. */
-interface InventoryOptions {
-  /** Receives the targets of the trees that links lead to, by the names of these. */
-  readonly linked?: Map<string, string>;
-  /** The share of this instance, among several; null where it has all. */
-  readonly shard?: Shard | null;
-}
-
 /** A manifest as it was last read; `tree` is null where it cannot be understood. */
 interface KnownManifest {
   readonly stamp: string;
   readonly tree: RememberedTree | null;
 }
 
-/** Makes an inventory that reads a manifest only when its file is not the one that was summarised before. */
+/** Reads which targets are published, from the manifests: the disk is the truth. */
+export type Inventory = ReturnType<typeof createInventory>;
+
+/**
+ * Makes an inventory that reads a manifest only when its file is not the one that was summarised before.
+ * @param shard the share of this instance, among several; null where it has all
+ * @param linked receives the targets of the trees that links lead to, by the names of these
+ */
 export function createInventory(
   layout: DirectoryLayout,
-  { linked = new Map<string, string>(), shard = null }: InventoryOptions = {},
-): Inventory {
+  shard: Shard | null = null,
+  linked = new Map<string, string>(),
+) {
   let known = new Map<string, KnownManifest>();
   let ofOthers: ReadonlySet<string> = new Set();
   return {
-    recall: (trees) => {
+    /** Takes remembered summaries of trees, so that their manifests need not be read. */
+    recall: (trees: Iterable<RememberedTree>): void => {
       for (const tree of trees) {
         const { path } = tree.summary;
         if (!known.has(path)) known.set(path, { stamp: tree.stamp, tree });
       }
     },
-    isOthers: (path) => ofOthers.has(path),
-    note: (path, manifest) =>
+    /** Whether another instance mirrored a target when the manifests were read last. */
+    isOthers: (path: string): boolean => ofOthers.has(path),
+    /**
+     * Takes the manifest of a tree that was just published, so that it need not be read.
+     * @returns the summary to remember; null where its manifest file is gone
+     */
+    note: (path: string, manifest: Manifest): Promise<RememberedTree | null> =>
       onDisk('looking at a manifest', async () => {
         const stamp = await manifestStamp(layout, path);
         if (stamp === null) return null;
@@ -85,7 +76,8 @@ export function createInventory(
         known.set(path, { stamp, tree });
         return tree;
       }),
-    read: () =>
+    /** Everything that has a manifest. A manifest that cannot be understood counts as none. */
+    read: (): Promise<InventoryReading> =>
       onDisk('reading the manifests', async () => {
         const isOwn = await ownTreesIn(layout, shard);
         const paths = await manifestPaths(layout);

@@ -43,11 +43,11 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
   const native = bindNativeCalls();
   await usable(layout.root, () => refuseForeignDirectory(layout, options.adopt === true));
   // Before anything is made there: what is made below a mount point stays there.
-  await usable(layout.root, () => refuseMounts(layout));
+  const ofMounts = await usable(layout.root, () => refuseMounts(layout));
   await prepareDirectory(layout, options.publish === 'link');
   const lock = await usable(layout.root, () => lockForWriting(layout, options.shard ?? null, native));
   try {
-    return await storeOn(await diskOf(options, layout, native, lock), options);
+    return await storeOn(await diskOf(options, layout, native, lock, ofMounts), options);
   } catch (error) {
     await lock.release();
     throw error;
@@ -58,7 +58,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
 async function storeOn(disk: Disk, { shard }: StoreOptions): Promise<MirrorStore> {
   const { layout, linked } = disk;
   const recovered = await recover(disk);
-  const inventory = createInventory(layout, { linked, shard: shard ?? null });
+  const inventory = createInventory(layout, shard ?? null, linked);
   const knownId = await usable(layout.root, () => knownDirectoryId(layout));
   const identity = { id: knownId ?? randomUUID(), isNew: knownId === null };
   return { ...disk, ...identity, shard: shard ?? null, inventory, recovered };
@@ -69,6 +69,7 @@ async function diskOf(
   layout: DirectoryLayout,
   native: NativeCalls,
   lock: DirectoryLock,
+  ofMounts: readonly string[],
 ): Promise<Disk> {
   const { publish: mode, nameTwins = 'refuse', retention, readerGraceMs, now, gatePatienceMs } = options;
   const { facts, limits } = await usable(layout.root, () =>
@@ -81,7 +82,7 @@ async function diskOf(
     mode,
     canExchange: facts.canExchange,
     timeStepMs: facts.timeStepMs ?? 1,
-    limits,
+    limits: [...limits, ...ofMounts],
     flush: new SharedFlush(() => native.syncFileSystem(lock.fd)),
     readerGraceMs,
     retention,
