@@ -1,5 +1,4 @@
 import { toMirrorError } from '../lib/errors/errors.ts';
-import { tolerateStateFailure } from '../mirror/pass/record.ts';
 import type { DriftNote, Published, TargetRecord } from '../mirror/plan/record.ts';
 import type { State } from '../mirror/state/state.ts';
 import { keepDirectoryId } from '../mirror/store/directory.ts';
@@ -31,12 +30,7 @@ export async function noteDrift(
   const manifest = await publishedManifest(store.layout, path);
   if (manifest === null) return true;
   const { repository, branch } = manifest;
-  const target = { repositoryId: repository.id, branch };
-  const save = async (): Promise<boolean> => {
-    await state.saveDrift(target, path, note);
-    return true;
-  };
-  return tolerateStateFailure(save, false);
+  return state.saveDrift({ repositoryId: repository.id, branch }, path, note);
 }
 
 /**

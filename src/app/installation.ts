@@ -9,7 +9,6 @@ import type { SettingsFor } from '../config/schema.ts';
 import { eventFailure } from '../mirror/pass/events.ts';
 import type { EventSink, MirrorEvent } from './events.ts';
 import type { State } from '../mirror/state/state.ts';
-import { tolerateStateFailure } from '../mirror/pass/record.ts';
 
 /** The memory of one installation of the service; outlives the process where there is a state to keep it in. */
 export type InstallationMemory = ReferenceMemory & PauseMemory & KeyMemory;
@@ -82,7 +81,7 @@ function eventOf(change: KeyChange): MirrorEvent {
 
 /** The remembered facts about the installation at an address; empty when the state is about another address. */
 export async function recallInstallation(state: State, baseUrl: string): Promise<InstallationMemory> {
-  const installation = await tolerateStateFailure(() => state.installation(), null);
+  const installation = await state.installation();
   if (installation?.baseUrl !== baseUrl) return { form: null, pausedUntilMs: null, refused: null };
   const { referenceForm, pausedUntilMs, refused } = installation;
   return { form: referenceForm, pausedUntilMs: pausedUntilMs ?? null, refused: refused ?? null };
@@ -97,8 +96,7 @@ export function rememberer(baseUrl: string, state: State, memory: InstallationMe
     const found = { form, pausedUntilMs, refused };
     if (isDeepStrictEqual(found, known)) return;
     const { form: referenceForm, ...rest } = found;
-    const save = (): Promise<void> => state.saveInstallation({ baseUrl, referenceForm, ...rest });
-    await tolerateStateFailure(save, undefined);
+    await state.saveInstallation({ baseUrl, referenceForm, ...rest });
     known = found;
   };
   return () => writes.run(write);

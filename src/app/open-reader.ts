@@ -8,9 +8,8 @@ import { eventFailure } from '../mirror/pass/events.ts';
 import type { EventSink } from './events.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import type { StatusPolicy } from './target-status.ts';
-import { tolerateStateFailure } from '../mirror/pass/record.ts';
 import type { TargetRecord } from '../mirror/plan/record.ts';
-import { openState, type State, stateIdOf } from '../mirror/state/state.ts';
+import { openState, type State, stateIdOf, unlessStateFails } from '../mirror/state/state.ts';
 import { readStore, type StoreReader } from '../mirror/store/directory.ts';
 
 /** Opens a mirror for reports: kept apart from the code that passes need, which takes much longer to load. */
@@ -87,7 +86,7 @@ export async function openRecalledState(
   emit: EventSink,
 ): Promise<RecalledState> {
   const state = await openStateOf(settings, store, readOnly, emit);
-  const records = await tolerateStateFailure(state.records, new Map<string, TargetRecord>());
+  const records = await unlessStateFails(state.records(), new Map<string, TargetRecord>());
   store.inventory.recall([...records.values()].flatMap(({ tree }) => tree ?? []));
   return { state, records };
 }

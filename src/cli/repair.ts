@@ -8,7 +8,6 @@ import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import { layoutOf } from '../mirror/store/layout.ts';
 import type { MirrorStore } from '../mirror/store/disk.ts';
 import { runPass } from '../mirror/pass/pass.ts';
-import { tolerateStateFailure } from '../mirror/pass/record.ts';
 import { openMirror, openMirrorStore } from '../app/open-mirror.ts';
 import { noteDrift, noteForRepair } from '../app/drift-notes.ts';
 import { openStateOf, refuseMissing } from '../app/open-reader.ts';
@@ -104,15 +103,12 @@ async function noteRepaired(
   emit: EventSink,
 ): Promise<void> {
   if (paths.length === 0) return;
-  const note = async (): Promise<void> => {
-    const state = await openStateOf(settings, store, false, emit);
-    try {
-      for (const path of paths) await noteDrift({ store, state }, path, null);
-    } finally {
-      await state.close();
-    }
-  };
-  await tolerateStateFailure(note, undefined);
+  const state = await openStateOf(settings, store, false, emit);
+  try {
+    for (const path of paths) await noteDrift({ store, state }, path, null);
+  } finally {
+    await state.close();
+  }
 }
 
 /** The differences of a tree that was verified, byte by byte. */

@@ -16,12 +16,11 @@ import {
 import { createReplicaLibrary, type ReplicaTotals, type ReplicaTrouble } from '../server/replica/library.ts';
 import type { MirrorPort } from '../server/replica/manifests.ts';
 import { createService } from '../server/http/service.ts';
-import type { State, StoredPass } from '../mirror/state/state.ts';
+import { type State, type StoredPass, unlessStateFails } from '../mirror/state/state.ts';
 import { knownDirectoryId } from '../mirror/store/directory.ts';
 import { type DirectoryLayout, layoutOf } from '../mirror/store/layout.ts';
 import { wayToTree } from '../mirror/store/published-tree.ts';
 import { parseManifest } from '../mirror/store/manifest-text.ts';
-import { tolerateStateFailure } from '../mirror/pass/record.ts';
 import { openStateOf, refuseMissing, statusPolicyOf } from '../app/open-reader.ts';
 import { printData, tellEvent } from './output.ts';
 import { refuseMissingServeDirectory, refuseNoMirror } from '../server/start/directory.ts';
@@ -164,7 +163,7 @@ function readState<T>(
       await state.close();
     }
   };
-  return tolerateStateFailure(call, fallback);
+  return unlessStateFails(call(), fallback);
 }
 
 /** The line that says which mirror is served. */

@@ -5,7 +5,6 @@ import { EXIT_CODES } from '../lib/errors/errors.ts';
 import { agoText, counted } from '../lib/text/humanize.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
-import { tolerateStateFailure } from '../mirror/pass/record.ts';
 import { ownerOf } from '../mirror/plan/selection.ts';
 import { judgeWhole, type ShareStatus, type WholeStatus } from './whole.ts';
 import { readStore } from '../mirror/store/directory.ts';
@@ -40,7 +39,7 @@ export async function wholeStatus(settings: SettingsFor<'directory'>, nowMs: num
   const { store, state } = await openReader(settings, tellEvent);
   try {
     const here = await readShareReports(store.layout);
-    const elsewhere = await tolerateStateFailure(state.shares, []);
+    const elsewhere = await state.shares();
     const whole = judgeWhole([...here, ...elsewhere], nowMs);
     return { ...whole, unattended: here.length === 0 ? [] : await unattendedIn(settings.directory, whole) };
   } finally {

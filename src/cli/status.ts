@@ -11,13 +11,13 @@ import { selectsNothing, type Shard } from '../mirror/plan/selection.ts';
 import { hasOtherShards } from '../mirror/store/shards.ts';
 import { isLeftAlone, isMirrored, type TargetStatus } from '../app/target-status.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
-import type { StoredPass } from '../mirror/state/state.ts';
+import { type StoredPass, unlessStateFails } from '../mirror/state/state.ts';
 import { isLockHidden, type LockHolder, readLockHolder } from '../lib/disk/lock.ts';
 import type { MirrorReader } from '../app/open-reader.ts';
 import { readinessOf } from '../daemon/status/readiness.ts';
 import { linesOf, type Outcome, tableWithNotes } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
-import { readTargets, tolerantly, withReader } from './targets.ts';
+import { readTargets, withReader } from './targets.ts';
 
 /** `status` */
 export async function runStatus(command: Command): Promise<Outcome> {
@@ -61,7 +61,7 @@ function status(settings: SettingsFor<'directory'>): Promise<StatusReport> {
       maxStalenessMs,
       shard: store.shard,
       hasOthers: await hasOtherShards(store.layout),
-      lastPass: await tolerantly(() => state.lastPass(), null),
+      lastPass: await unlessStateFails(state.lastPass(), null),
       holder,
       isLockHidden: await isLockHidden(store.layout.lockFile),
       leases: await leasesInForce(store.layout, Date.now()),
@@ -72,7 +72,7 @@ function status(settings: SettingsFor<'directory'>): Promise<StatusReport> {
 }
 
 async function countHooksDue({ store, state }: MirrorReader): Promise<number | null> {
-  const told = await tolerantly(() => state.toldTrees(), null);
+  const told = await state.toldTrees();
   if (told === null) return null;
   return dueHooks(await store.inventory.read(), told).length;
 }

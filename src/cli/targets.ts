@@ -1,6 +1,5 @@
 import type { SettingsFor } from '../config/schema.ts';
 import { type MirrorReader, openReader, refuseMissing, statusPolicyOf } from '../app/open-reader.ts';
-import { tolerateStateFailure } from '../mirror/pass/record.ts';
 import type { TargetRecord, Published } from '../mirror/plan/record.ts';
 import { statusOfTargets, type TargetStatus } from '../app/target-status.ts';
 import { tellEvent } from './output.ts';
@@ -20,11 +19,6 @@ export async function withReader<T>(
   } finally {
     await reader.state.close();
   }
-}
-
-/** Reads from the state cache; tells of a failure, and goes on with the fallback. */
-export function tolerantly<T>(read: () => Promise<T>, fallback: T): Promise<T> {
-  return tolerateStateFailure(read, fallback);
 }
 
 /** The targets of a mirror, as the directory and the state cache have them. */

@@ -2,7 +2,7 @@ import { relative } from 'node:path';
 import type { SettingsFor } from '../../config/schema.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import type { EventSink } from '../../app/events.ts';
-import { tolerateStateFailure } from '../../mirror/pass/record.ts';
+import { unlessStateFails } from '../../mirror/state/state.ts';
 import { driftNotesIn, noteDrift } from '../../app/drift-notes.ts';
 import type { DriftNote } from '../../mirror/plan/record.ts';
 import type { DirectoryLayout } from '../../mirror/store/layout.ts';
@@ -44,7 +44,7 @@ export async function startDriftWatch(
     };
   const { store, state } = mirror;
   const { published } = await store.inventory.read();
-  const notes = driftNotesIn(await tolerateStateFailure(state.records, new Map()), published);
+  const notes = driftNotesIn(await unlessStateFails(state.records(), new Map()), published);
   const onUnseen = (error: unknown): void => emit({ name: 'drift.unwatched', ...eventFailure(error) });
   let repairNow = nothing;
   const reporter = createReporter(drift === 'repair' ? () => repairNow() : null, notes, mirror, emit);

@@ -30,7 +30,7 @@ export interface AfterPublishPorts extends HookSurroundings {
   /** The trees that the command was told of, by path; null while the state cannot be read. */
   readonly recall: () => Promise<ReadonlyMap<string, ToldTree> | null>;
   /** Remembers the tree that the command was last told of at a path; null for none any more. */
-  readonly remember: (target: string, tree: ToldTree | null) => Promise<void>;
+  readonly remember: (target: string, tree: ToldTree | null) => Promise<unknown>;
   readonly emit: EventSink;
 }
 

@@ -2,7 +2,6 @@ import type { SettingsFor } from '../../config/schema.ts';
 import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import type { EventSink } from '../../app/events.ts';
-import { tolerateStateFailure } from '../../mirror/pass/record.ts';
 import type { State } from '../../mirror/state/state.ts';
 import type { MirrorStatusReader } from '../status/mirror-status.ts';
 import { type Notification, tellOfEvent, tellOfTargets, type Troubles } from './notifications.ts';
@@ -48,7 +47,7 @@ export function createAlerts({ current, readMirror, state, tell, beat, emit }: A
   const isTelling = (): boolean => current().hooks.webhook !== undefined;
   const tellNew = async (findNew: (known: Troubles) => Notification[]): Promise<void> => {
     if (!isTelling()) return;
-    troubles ??= new Map(Object.entries(await tolerateStateFailure(state.troubles, {})));
+    troubles ??= new Map(Object.entries((await state.troubles()) ?? {}));
     const notifications = findNew(troubles);
     if (notifications.length > 0) tell(notifications);
   };
@@ -64,8 +63,7 @@ export function createAlerts({ current, readMirror, state, tell, beat, emit }: A
   };
   const remember = async (): Promise<void> => {
     if (troubles === null) return;
-    const present = Object.fromEntries(troubles);
-    await tolerateStateFailure(() => state.saveTroubles(present), undefined);
+    await state.saveTroubles(Object.fromEntries(troubles));
   };
   return {
     sink: (event) => {

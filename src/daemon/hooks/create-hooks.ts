@@ -2,7 +2,6 @@ import { publishedManifest } from '../../mirror/store/inventory.ts';
 import { hostname } from 'node:os';
 import type { SettingsFor } from '../../config/schema.ts';
 import type { EventSink } from '../../app/events.ts';
-import { tolerateStateFailure } from '../../mirror/pass/record.ts';
 import { createPoster } from './post.ts';
 import type { Mirror } from '../../app/open-mirror.ts';
 import type { StatusService } from '../status/status-service.ts';
@@ -60,8 +59,8 @@ export function createHooks(
     command: () => commandOf(current(), 'afterPublish'),
     inventory: store.inventory.read,
     manifest: (target) => publishedManifest(store.layout, target),
-    recall: () => tolerateStateFailure(state.toldTrees, null),
-    remember: (target, tree) => tolerateStateFailure(() => state.saveToldTree(target, tree), undefined),
+    recall: () => state.toldTrees(),
+    remember: (target, tree) => state.saveToldTree(target, tree),
     emit,
   });
   const { send, close: closeConnections } = createPoster(ANSWER_TIMEOUT_MS);

@@ -5,7 +5,7 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Shard, ShareReport } from '../../mirror/plan/selection.ts';
 import { isLeftAlone, isWell, statusOfTargets, type TargetStatus } from '../../app/target-status.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
-import { tolerateStateFailure } from '../../mirror/pass/record.ts';
+import { unlessStateFails } from '../../mirror/state/state.ts';
 import type { Mirror } from '../../app/open-mirror.ts';
 import { statusPolicyOf } from '../../app/open-reader.ts';
 
@@ -23,7 +23,7 @@ export async function tellShare(
   if (shard === null) return;
   try {
     const { published } = await store.inventory.read();
-    const records = await tolerateStateFailure(state.records, new Map());
+    const records = await unlessStateFails(state.records(), new Map());
     const policy = statusPolicyOf(settings);
     const nowMs = Date.now();
     const targets = statusOfTargets(published, records, policy, nowMs);
@@ -35,7 +35,7 @@ export async function tellShare(
       maxStalenessMs: policy.maxStalenessMs,
     });
     await writeShareReport(store, report);
-    await tolerateStateFailure(() => state.saveShare(report), undefined);
+    await state.saveShare(report);
   } catch (error) {
     if (!(error instanceof MirrorError)) throw error;
   }

@@ -8,7 +8,7 @@ import { type Listing, targetKey } from '../upstream/listing.ts';
 import type { ExecutePolicy, PlannedPass, PassContext, Pull, RepositoryFacts } from './context.ts';
 import { type ActionResult, type EndedResult, failed, resultOf } from './results.ts';
 import { isReachable, notFoundError } from './receive.ts';
-import { forget, recordAll, withdraw, recordPull, recordQueued, tolerateStateFailure } from './record.ts';
+import { forget, recordAll, withdraw, recordPull, recordQueued } from './record.ts';
 import { joinSignals } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Turn } from './queue.ts';
@@ -260,5 +260,5 @@ async function endRepair(
   const { target, path, depth, published } = action;
   const isThorough = depth === 'bytes' || published === null;
   if (!isThorough || drift === null) return;
-  await tolerateStateFailure(() => state.saveDrift(target, path, null, drift), undefined);
+  await state.saveDrift(target, path, null, drift);
 }

@@ -25,8 +25,7 @@ import { executePlan } from './execute.ts';
 import type { ExecutePolicy, PlannedPass, PassContext } from './context.ts';
 import type { ActionResult } from './results.ts';
 import { stillAwaited, exitCodeOfPass, isAllThatCanBe, summarise } from './results.ts';
-import { tolerateStateFailure } from './record.ts';
-import type { KeptTargets, State, StoredPass } from '../state/state.ts';
+import { type KeptTargets, type State, type StoredPass, unlessStateFails } from '../state/state.ts';
 import { publishesWhole } from '../store/publish/moves.ts';
 import { recover } from '../store/publish/commit.ts';
 import { sweep } from '../store/publish/sweep.ts';
@@ -135,7 +134,7 @@ export async function planPass(
   const approvals = await readApprovals(context.store.layout);
   const isOtherService = await isOfOtherService(context, listing, { published, others, approvals });
   // Without its records a pass still works from the disk: it only asks more.
-  const remembered = await tolerateStateFailure(() => context.state.records(), new Map());
+  const remembered = await unlessStateFails(context.state.records(), new Map());
   const nowMs = context.now();
   const records = recordsUpToNow(remembered, nowMs);
   const whole = makePlan({
@@ -237,10 +236,6 @@ async function rememberPass(
   pass: Omit<StoredPass, 'listedAtMs' | 'finishedAtMs' | 'publishesWhole'>,
   kept: KeptTargets | null,
 ): Promise<void> {
-  const save = (): Promise<void> =>
-    context.state.savePass(
-      { ...pass, publishesWhole: publishesWhole(context.store), finishedAtMs: context.now() },
-      kept,
-    );
-  await tolerateStateFailure(save, undefined);
+  const whole = publishesWhole(context.store);
+  await context.state.savePass({ ...pass, publishesWhole: whole, finishedAtMs: context.now() }, kept);
 }

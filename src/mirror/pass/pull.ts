@@ -25,7 +25,6 @@ import { notFound, type Received, receiveWhole } from './receive.ts';
 import { type Changes, changesSince, needsPublishing, newManifest, rowsAbout } from './new-manifest.ts';
 import type { PullMeter } from './progress.ts';
 import type { Turn } from './queue.ts';
-import { tolerateStateFailure } from './record.ts';
 import { reportCached } from './reports.ts';
 import { discardStage, type Stage, stageOn } from '../store/publish/stage.ts';
 import { publishStage, type Repair } from '../store/publish/publish.ts';
@@ -205,7 +204,7 @@ async function askBefore(
     const drift = summariseDrift(differences);
     const note = { ...drift, sinceMs: now(), needsRepair: true };
     if (differences.length > 0) {
-      await tolerateStateFailure(() => memory.saveDrift(action.target, target, note), undefined);
+      await memory.saveDrift(action.target, target, note);
       emit({ name: 'target.drifted', target, ...drift });
     }
   }

@@ -29,7 +29,7 @@ export async function forget(
   );
   const alive = new Set(plan.filter((action) => !left.has(action)).map((action) => targetKey(action.target)));
   const gone = [...records.values()].filter((each) => !alive.has(targetKey(each.target)));
-  await tolerateStateFailure(() => state.forgetRecords(gone), undefined);
+  await state.forgetRecords(gone);
 }
 
 /** Takes back the approvals that had their effect, or that there is nothing to approve for any more. */
@@ -88,7 +88,7 @@ export async function recordQueued(
   const queued = pulls
     .filter(({ target, published }) => published === null && !records.has(targetKey(target)))
     .map(({ target, path }) => queuedRecord(target, path.slice(0, path.lastIndexOf('/')), now()));
-  await tolerateStateFailure(() => state.saveRecords(queued), undefined);
+  await state.saveRecords(queued);
 }
 
 /** Records the outcome of a pull, and then reports it. */
@@ -112,7 +112,7 @@ async function record(context: PassContext, listedAtMs: number, ends: readonly A
     const after = nextRecord(before, { action, outcome, tree, listedAtMs, nowMs, random: Math.random() });
     next.push(await withFiles(context.store, action, after));
   }
-  await tolerateStateFailure(() => context.state.saveRecords(next), undefined);
+  await context.state.saveRecords(next);
   // Reported after recording: a listener that reads the records must find there what the event says.
   for (const [index, after] of next.entries()) {
     const end = ends[index];
@@ -175,16 +175,4 @@ function isSameHeld(before: Held | null, after: Held | null): boolean {
     before.digest === after.digest &&
     before.deletions === after.deletions
   );
-}
-
-/**
- * Calls the state store, whose failures cost requests later and do not fail the pass: the store reports them.
- * @returns the fallback when it failed
- */
-export async function tolerateStateFailure<T>(call: () => Promise<T>, fallback: T): Promise<T> {
-  try {
-    return await call();
-  } catch {
-    return fallback;
-  }
 }

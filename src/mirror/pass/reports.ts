@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { PassContext } from './context.ts';
-import { tolerateStateFailure } from './record.ts';
 import { type SelectionCheck, selectsNothing } from '../plan/selection.ts';
 import type { ReportedFailures } from '../state/schemas.ts';
 import { type Cached, cachedSentence } from '../upstream/listing.ts';
@@ -110,12 +109,11 @@ export async function reportUpstream(
   const { workbooks, workbooksComplete } = listing;
   const problems = problemsOf(listing, context.now());
   if (workbooks === null) return problems;
-  await tolerateStateFailure(async () => {
-    const before = await context.state.reportedFailures();
-    const { events, reported } = reportFailures(before, workbooks, workbooksComplete);
-    for (const event of events) context.emit(event);
-    if (!isDeepStrictEqual(reported, before)) await context.state.saveReportedFailures(reported);
-  }, undefined);
+  const before = await context.state.reportedFailures();
+  if (before === null) return problems;
+  const { events, reported } = reportFailures(before, workbooks, workbooksComplete);
+  for (const event of events) context.emit(event);
+  if (!isDeepStrictEqual(reported, before)) await context.state.saveReportedFailures(reported);
   return problems;
 }
 

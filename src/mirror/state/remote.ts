@@ -2,8 +2,12 @@ import { createHash } from 'node:crypto';
 
 import type { Pool } from 'pg';
 
+import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { CALL_TIMEOUT_MS, type Database, type Entry, inTime, PAGE_ENTRIES } from './database.ts';
+import { type Database, type Entry, PAGE_ENTRIES } from './database.ts';
+
+/** A call that has no answer for so long, in milliseconds, has failed: a server that hangs must not hang a pass. */
+const CALL_TIMEOUT_MS = 5000;
 
 /**
  * Opens a store by its address: Redis, Valkey (which speaks the same protocol) or PostgreSQL. Loads the client of that one alone.
@@ -41,7 +45,7 @@ async function openRedis(address: string): Promise<Database> {
     // The call itself fails, too.
     client.on('error', () => {});
     try {
-      return await inTime(async () => work(await client.connect()));
+      return await inTime(client.connect().then(work));
     } finally {
       if (client.isOpen) client.destroy();
     }
@@ -109,8 +113,8 @@ async function openPostgres(address: string): Promise<Database> {
   let table: Promise<void> | null = null;
   const query = async (sql: string, values: unknown[]): Promise<Row[]> => {
     try {
-      await (table ??= inTime(() => makeTable(pool)));
-      return (await inTime(() => pool.query<Row>(sql, values))).rows;
+      await (table ??= inTime(makeTable(pool)));
+      return (await inTime(pool.query<Row>(sql, values))).rows;
     } catch (error) {
       table = null;
       throw error;
@@ -142,7 +146,7 @@ async function openPostgres(address: string): Promise<Database> {
         last = rows.length < PAGE_ENTRIES ? undefined : rows.at(-1)?.digest;
       }
     },
-    close: () => pool.end(),
+    close: () => inTime(pool.end()),
   };
 }
 
@@ -156,4 +160,14 @@ async function makeTable(pool: Pool): Promise<void> {
 
 function digestOf(key: string): Buffer {
   return createHash('sha256').update(key).digest();
+}
+
+/** Runs a call that must come to its end in time. @throws what it throws, and an Error when it does not answer */
+async function inTime<T>(call: Promise<T>): Promise<T> {
+  const ended = await waitAtMost(
+    call.then((result) => ({ result })),
+    CALL_TIMEOUT_MS,
+  );
+  if (ended === null) throw new Error('it does not answer');
+  return ended.result;
 }

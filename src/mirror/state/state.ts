@@ -4,20 +4,11 @@ import { isDeepStrictEqual } from 'node:util';
 import { Keyv } from 'keyv';
 import type { z } from 'zod';
 import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
 import { type DriftNote, emptyRecord, type TargetRecord } from '../plan/record.ts';
 import type { Shard, ShareReport } from '../plan/selection.ts';
 import { type TargetId, targetKey } from '../upstream/listing.ts';
-import {
-  type Attempt,
-  createAttempt,
-  type Database,
-  inTime,
-  NamespaceStore,
-  openInMemory,
-  openSqlite,
-  openSqliteForReading,
-  type StoreListener,
-} from './database.ts';
+import { type Database, NamespaceStore, openInMemory, openSqlite, openSqliteForReading } from './database.ts';
 import {
   installationSchema,
   lastPassSchema,
@@ -33,12 +24,6 @@ export type Installation = z.infer<typeof installationSchema>;
 
 /** A tree in the form in which the command after publishing receives it. `publishedAtMs` tells one state of it from the next. */
 export type ToldTree = Readonly<Omit<z.infer<typeof toldTreeSchema>, 'target'>>;
-
-/** One value of the state cache. */
-interface StateDocument<Value> {
-  readonly read: () => Promise<Value>;
-  readonly write: (value: NonNullable<Value>) => Promise<void>;
-}
 
 /** How the last pass went. */
 export type StoredPass = z.infer<typeof lastPassSchema>;
@@ -67,13 +52,19 @@ interface Contents {
   readonly listedAtMs: number | null;
 }
 
-/** The memory beside the manifests. Every call may throw a MirrorError `state.unavailable`. */
-export type State = Awaited<ReturnType<typeof openState>>;
-
 /** The namespace of an instance's records, for instances that share a directory. */
 export function stateIdOf(directoryId: string, shard: Pick<Shard, 'index'> | undefined): string {
   return shard === undefined ? directoryId : `${directoryId}-shard-${shard.index}`;
 }
+
+/** Hears of the store's failures: once when they begin, and once when a call succeeds again. */
+export interface StoreListener {
+  readonly onFailed: (error: MirrorError) => void;
+  readonly onRecovered: () => void;
+}
+
+/** A store that failed is left alone for so long, in milliseconds, so that a pass does not wait for it again and again. */
+const PAUSE_MS = 60_000;
 
 /** How a state store is opened. */
 export interface StateOptions {
@@ -92,83 +83,13 @@ export interface StateOptions {
 }
 
 /** Opens the state store. @throws MirrorError `state.unavailable`, `settings.invalid` */
-export async function openState(options: StateOptions) {
-  const { address, sharedService, directoryId } = options;
-  const attempt = createAttempt(options.listener);
-  const database = await attempt(() => openDatabase(options));
-  const namespace = (name: string): Keyv =>
-    new Keyv({ store: new NamespaceStore(database, name), serialization: tolerantJson });
-  const service = namespace(`${directoryId}-service`);
-  const told = namespace(`${directoryId}-told`);
+export async function openState(options: StateOptions): Promise<State> {
+  const { address, sharedService, directoryId, listener } = options;
   // Instances tell each other of their shares in a remote store alone: no other process reads an embedded one.
   const isShared = address !== 'sqlite' && sharedService !== null;
-  const shares = isShared ? namespace(`shares-${digestOf(sharedService).slice(0, 16)}`) : null;
-  const passes = documentOf(service, 'last-pass', lastPassSchema.nullable().catch(null));
-  const records = new RecordStore(namespace(`${directoryId}-targets`), passes, attempt);
-  const failures = documentOf(service, 'reported-failures', reportedFailuresSchema.catch({}));
-  const troubles = documentOf(service, 'troubles', troublesSchema.catch({}));
-  const installation = documentOf(service, 'installation', installationSchema.nullable().catch(null));
-  return {
-    records: () => records.read(),
-    saveRecords: (changed: readonly TargetRecord[]) => records.save(changed),
-    forgetRecords: (gone: readonly TargetRecord[]) => records.forget(gone),
-    /** See {@link RecordStore.saveDrift}. */
-    saveDrift: (...args: Parameters<typeof records.saveDrift>) => records.saveDrift(...args),
-    lastPass: () => attempt(passes.read),
-    /** Saves how a pass went, and the targets that it kept; null for a pass that failed. */
-    savePass: (pass: Omit<StoredPass, 'listedAtMs'>, kept: KeptTargets | null) =>
-      records.savePass(pass, kept),
-    reportedFailures: () => attempt(failures.read),
-    saveReportedFailures: (reported: ReportedFailures) => attempt(() => failures.write(reported)),
-    /** The troubles that the webhook was told and that are not over. */
-    troubles: () => attempt(troubles.read),
-    saveTroubles: (present: Readonly<Record<string, string>>) => attempt(() => troubles.write(present)),
-    installation: () => attempt(installation.read),
-    saveInstallation: (found: Installation) => attempt(() => installation.write(found)),
-    /** The trees that the command after publishing was told of, by the path of their target. */
-    toldTrees: () =>
-      attempt(async () => {
-        const trees = await valuesOf(told, toldTreeSchema);
-        return new Map(trees.map(({ target, ...tree }): [string, ToldTree] => [target, tree]));
-      }),
-    /** Notes the tree that the command was last told of for a target; null for none any more. */
-    saveToldTree: (target: string, tree: ToldTree | null) =>
-      attempt(async () => {
-        const key = digestOf(target);
-        await (tree === null ? told.delete(key) : told.set(key, { target, ...tree }));
-      }),
-    /** Tells the instances with other shares of this one's. */
-    saveShare: (report: ShareReport) =>
-      attempt(async () => {
-        await shares?.set(`${report.directoryId} ${report.index}`, report);
-      }),
-    /** The reports of all instances; none from an embedded store. */
-    shares: () => attempt(async () => (shares === null ? [] : valuesOf(shares, shareReportSchema))),
-    close: () => inTime(() => database.close()).catch(() => {}),
-  };
+  const reports = isShared ? `shares-${digestOf(sharedService).slice(0, 16)}` : null;
+  return new State(await openDatabase(options), listener, directoryId, reports);
 }
-
-/** @param schema says by `catch` what is read where nothing is kept, or nothing that can be understood */
-function documentOf<Value>(service: Keyv, key: string, schema: z.ZodType<Value>): StateDocument<Value> {
-  return {
-    read: async () => schema.parse(await service.get(key)),
-    write: async (value) => {
-      await service.set(key, value);
-    },
-  };
-}
-
-/** JSON that makes a corrupt value a missing one. */
-const tolerantJson = {
-  stringify: (value: unknown): string => JSON.stringify(value),
-  parse: <T>(text: string): T => {
-    try {
-      return JSON.parse(text) as T;
-    } catch {
-      return undefined as T;
-    }
-  },
-};
 
 async function openDatabase({ address, file, readOnly, onReset }: StateOptions): Promise<Database> {
   if (address !== 'sqlite') return (await import('./remote.ts')).openRemote(address);
@@ -191,34 +112,36 @@ function digestOf(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
-/** The values of a namespace that can be understood. */
-async function valuesOf<T>(namespace: Keyv, schema: z.ZodType<T>): Promise<T[]> {
-  const values: T[] = [];
-  const entries: AsyncIterable<readonly unknown[]> = namespace.iterator();
-  for await (const [, value] of entries) {
-    const parsed = schema.safeParse(value);
-    if (parsed.success) values.push(parsed.data);
-  }
-  return values;
-}
-
-/** The records of targets and the last pass, in a store that only this process writes. Every call may throw `state.unavailable`. */
-export class RecordStore {
+/**
+ * The memory beside the manifests, in a store that only this process writes. The store reports its failures, which cost requests and
+ * fail no pass: writing gives false then, and reading nothing. `records` and `lastPass` throw a MirrorError `state.unavailable`.
+ */
+export class State {
+  readonly #database: Database;
+  readonly #listener: StoreListener;
   readonly #targets: Keyv;
-  readonly #lastPass: StateDocument<StoredPass | null>;
-  readonly #attempt: Attempt;
+  readonly #service: Keyv;
+  readonly #told: Keyv;
+  readonly #shares: Keyv | null;
   readonly #queue = createSerialQueue();
   /** Null while it is not known what is kept: before the first reading, and after a failure. */
   #contents: Contents | null = null;
+  #failure: { readonly error: MirrorError; readonly atMs: number } | null = null;
 
-  constructor(targets: Keyv, lastPass: StateDocument<StoredPass | null>, attempt: Attempt) {
-    this.#targets = targets;
-    this.#lastPass = lastPass;
-    this.#attempt = attempt;
+  /** @param reports the namespace of the reports of several instances; null where there are none */
+  constructor(database: Database, listener: StoreListener, directoryId: string, reports: string | null) {
+    const namespace = (name: string): Keyv =>
+      new Keyv({ store: new NamespaceStore(database, name), serialization: tolerantJson });
+    this.#database = database;
+    this.#listener = listener;
+    this.#targets = namespace(`${directoryId}-targets`);
+    this.#service = namespace(`${directoryId}-service`);
+    this.#told = namespace(`${directoryId}-told`);
+    this.#shares = reports === null ? null : namespace(reports);
   }
 
   /** Reads all records, by {@link targetKey}. One that cannot be understood counts as none. */
-  async read(): Promise<Map<string, TargetRecord>> {
+  records(): Promise<Map<string, TargetRecord>> {
     return this.#inTurn(async () => {
       this.#contents = await this.#readContents();
       const { records, listedAtMs } = this.#contents;
@@ -227,10 +150,10 @@ export class RecordStore {
   }
 
   /** Saves the records that say something new. What is noted of drift stays: {@link saveDrift} changes it. */
-  async save(changed: readonly TargetRecord[]): Promise<void> {
-    if (changed.length === 0) return;
-    await this.#inTurn(async () => {
-      const { records, listedAtMs } = (this.#contents ??= await this.#readContents());
+  saveRecords(changed: readonly TargetRecord[]): Promise<boolean> {
+    return this.#saved(async () => {
+      if (changed.length === 0) return;
+      const { records, listedAtMs } = await this.#known();
       const news = new Map<string, StoredRecord>();
       for (const record of changed) {
         const key = targetKey(record.target);
@@ -249,14 +172,9 @@ export class RecordStore {
    * @param note null where the tree is right
    * @param replaced the note that this one replaces, a later one stays; left out for any
    */
-  async saveDrift(
-    target: TargetId,
-    path: string,
-    note: DriftNote | null,
-    replaced?: DriftNote,
-  ): Promise<void> {
-    await this.#inTurn(async () => {
-      const { records } = (this.#contents ??= await this.#readContents());
+  saveDrift(target: TargetId, path: string, note: DriftNote | null, replaced?: DriftNote): Promise<boolean> {
+    return this.#saved(async () => {
+      const { records } = await this.#known();
       const unknown = emptyRecord(target, path.slice(0, path.lastIndexOf('/')));
       const stored = records.get(targetKey(target)) ?? ownTime(unknown);
       if (replaced !== undefined && stored.drift?.sinceMs !== replaced.sinceMs) return;
@@ -265,41 +183,110 @@ export class RecordStore {
   }
 
   /** Removes records. */
-  async forget(records: readonly TargetRecord[]): Promise<void> {
-    if (records.length === 0) return;
-    await this.#inTurn(async () => {
-      await this.#targets.deleteMany(records.map(({ target }) => storeKey(target)));
-      for (const { target } of records) this.#contents?.records.delete(targetKey(target));
+  forgetRecords(gone: readonly TargetRecord[]): Promise<boolean> {
+    return this.#saved(async () => {
+      if (gone.length === 0) return;
+      await this.#targets.deleteMany(gone.map(({ target }) => storeKey(target)));
+      for (const { target } of gone) this.#contents?.records.delete(targetKey(target));
     });
+  }
+
+  /** How the last pass went; null where that is not known. */
+  lastPass(): Promise<StoredPass | null> {
+    return this.#inTurn(() => this.#readLastPass());
   }
 
   /**
    * Saves how a pass went, after its records.
    * @param kept null for a pass that failed: it verified nothing
    */
-  async savePass(pass: Omit<StoredPass, 'listedAtMs'>, kept: KeptTargets | null): Promise<void> {
-    await this.#inTurn(async () => {
-      const { records, listedAtMs } = (this.#contents ??= await this.#readContents());
-      if (kept === null) return this.#lastPass.write({ ...pass, listedAtMs });
+  savePass(pass: Omit<StoredPass, 'listedAtMs'>, kept: KeptTargets | null): Promise<boolean> {
+    return this.#saved(async () => {
+      const { records, listedAtMs } = await this.#known();
       // The listing verified no others: from now on they have the time that they had.
-      const others = [...records].filter(([key, { follows }]) => follows && !kept.targets.has(key));
+      const others =
+        kept === null ? [] : [...records].filter(([key, { follows }]) => follows && !kept.targets.has(key));
       await this.#write(others.map(([, stored]) => ownTime(recordOf(stored, listedAtMs))));
-      await this.#lastPass.write({ ...pass, listedAtMs: kept.listedAtMs });
-      this.#contents = { records, listedAtMs: kept.listedAtMs };
+      const next = kept?.listedAtMs ?? listedAtMs;
+      await this.#service.set('last-pass', { ...pass, listedAtMs: next });
+      this.#contents = { records, listedAtMs: next };
     });
+  }
+
+  /** The failures of workbooks that were reported. */
+  reportedFailures(): Promise<ReportedFailures | null> {
+    return this.#document('reported-failures', reportedFailuresSchema.catch({}));
+  }
+
+  saveReportedFailures(reported: ReportedFailures): Promise<boolean> {
+    return this.#saved(() => this.#service.set('reported-failures', reported));
+  }
+
+  /** The troubles that the webhook was told and that are not over. */
+  troubles(): Promise<Readonly<Record<string, string>> | null> {
+    return this.#document('troubles', troublesSchema.catch({}));
+  }
+
+  saveTroubles(present: Readonly<Record<string, string>>): Promise<boolean> {
+    return this.#saved(() => this.#service.set('troubles', present));
+  }
+
+  installation(): Promise<Installation | null> {
+    return this.#document('installation', installationSchema.nullable().catch(null));
+  }
+
+  saveInstallation(found: Installation): Promise<boolean> {
+    return this.#saved(() => this.#service.set('installation', found));
+  }
+
+  /** The trees that the command after publishing received, by the path of their target. */
+  async toldTrees(): Promise<Map<string, ToldTree> | null> {
+    const trees = await this.#unlessFailing(() => valuesOf(this.#told, toldTreeSchema));
+    return trees && new Map(trees.map(({ target, ...tree }): [string, ToldTree] => [target, tree]));
+  }
+
+  /** Notes the tree that the command received last for a target; null where there is no such tree any more. */
+  saveToldTree(target: string, tree: ToldTree | null): Promise<boolean> {
+    const key = digestOf(target);
+    return this.#saved(() =>
+      tree === null ? this.#told.delete(key) : this.#told.set(key, { target, ...tree }),
+    );
+  }
+
+  /** Tells the instances with other shares of this one's. */
+  saveShare(report: ShareReport): Promise<boolean> {
+    const key = `${report.directoryId} ${report.index}`;
+    return this.#saved(() => Promise.resolve(this.#shares?.set(key, report)));
+  }
+
+  /** The reports of all instances; none from an embedded store. */
+  async shares(): Promise<ShareReport[]> {
+    const shares = this.#shares;
+    if (shares === null) return [];
+    return (await this.#unlessFailing(() => valuesOf(shares, shareReportSchema))) ?? [];
+  }
+
+  close(): Promise<void> {
+    return this.#database.close().catch(() => {});
+  }
+
+  async #known(): Promise<Contents> {
+    return (this.#contents ??= await this.#readContents());
   }
 
   async #readContents(): Promise<Contents> {
     // A pass may end in between: the earlier listing is true of all records, whether they were read before or after that.
-    const before = await this.#lastPass.read();
-    const records = new Map<string, StoredRecord>();
-    const entries: AsyncIterable<readonly unknown[]> = this.#targets.iterator();
-    for await (const [, value] of entries) {
-      const { data } = storedRecordSchema.safeParse(value);
-      if (data !== undefined) records.set(targetKey(data.target), data);
-    }
-    const times = [before, await this.#lastPass.read()].map((pass) => pass?.listedAtMs ?? 0);
-    return { records, listedAtMs: times.includes(0) ? null : Math.min(...times) };
+    const before = await this.#readLastPass();
+    const stored = await valuesOf(this.#targets, storedRecordSchema);
+    const records = new Map(stored.map((record) => [targetKey(record.target), record]));
+    return { records, listedAtMs: before?.listedAtMs ?? null };
+  }
+
+  async #readLastPass(): Promise<StoredPass | null> {
+    return lastPassSchema
+      .nullable()
+      .catch(null)
+      .parse(await this.#service.get('last-pass'));
   }
 
   async #write(records: readonly StoredRecord[]): Promise<void> {
@@ -308,17 +295,84 @@ export class RecordStore {
     for (const record of records) this.#contents?.records.set(targetKey(record.target), record);
   }
 
-  /** Does one thing after the other. After a failure it is not known what is kept. */
+  /** Reads a document. @param schema says by `catch` what is read where nothing is kept, or nothing that can be understood */
+  #document<Value>(key: string, schema: z.ZodType<Value>): Promise<Value | null> {
+    return this.#unlessFailing(async () => schema.parse(await this.#service.get(key)));
+  }
+
+  #unlessFailing<T>(read: () => Promise<T>): Promise<T | null> {
+    return unlessStateFails(this.#inTurn(read), null);
+  }
+
+  /** @returns false where the store failed */
+  #saved(write: () => Promise<unknown>): Promise<boolean> {
+    return unlessStateFails(
+      this.#inTurn(write).then(() => true),
+      false,
+    );
+  }
+
+  /** Does one thing after the other. After a failure the next ones fail at once for a while, and it is not known what is kept. */
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     return this.#queue.run(async () => {
+      const before = this.#failure;
+      if (before !== null && performance.now() - before.atMs < PAUSE_MS) throw before.error;
       try {
-        return await this.#attempt(work);
-      } catch (error) {
+        const result = await work();
+        if (before !== null) this.#listener.onRecovered();
+        this.#failure = null;
+        return result;
+      } catch (cause) {
         this.#contents = null;
+        const error = unavailable(cause);
+        this.#failure = { error, atMs: performance.now() };
+        if (before === null) this.#listener.onFailed(error);
         throw error;
       }
     });
   }
+}
+
+function unavailable(cause: unknown): MirrorError {
+  // Where a name has several addresses and none is reached, only the errors of each say why.
+  const error: unknown = cause instanceof AggregateError ? cause.errors[0] : cause;
+  const message = error instanceof Error ? error.message : String(error);
+  return new MirrorError('state.unavailable', `The state store fails: ${message.replace(/\.$/, '')}.`, {
+    cause,
+    hint: 'Check the setting state. Nothing is lost: what it would remember is found out again.',
+  });
+}
+
+/** What was read from the state store; the fallback where that fails, which the store reports. */
+export async function unlessStateFails<T, F>(reading: Promise<T>, fallback: F): Promise<T | F> {
+  try {
+    return await reading;
+  } catch {
+    return fallback;
+  }
+}
+
+/** JSON that makes a corrupt value a missing one. */
+const tolerantJson = {
+  stringify: (value: unknown): string => JSON.stringify(value),
+  parse: <T>(text: string): T => {
+    try {
+      return JSON.parse(text) as T;
+    } catch {
+      return undefined as T;
+    }
+  },
+};
+
+/** The values of a namespace that can be understood. */
+async function valuesOf<T>(namespace: Keyv, schema: z.ZodType<T>): Promise<T[]> {
+  const values: T[] = [];
+  const entries: AsyncIterable<readonly unknown[]> = namespace.iterator();
+  for await (const [, value] of entries) {
+    const parsed = schema.safeParse(value);
+    if (parsed.success) values.push(parsed.data);
+  }
+  return values;
 }
 
 /** The record, as it reads after the last pass that ended well. @param listedAtMs when that took its listing; null for never */

@@ -1,6 +1,6 @@
 import { readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { PullQueue } from '../../../../src/mirror/pass/queue.ts';
 import type { PassReport } from '../../../../src/mirror/pass/pass.ts';
 import { queuedSinceMs } from '../../../../src/mirror/plan/record.ts';
@@ -309,15 +309,14 @@ describe('a slow pull', () => {
         if (event.name === 'target.pulled' || event.name === 'target.failed')
           log.push(`${event.name} ${event.target}`);
       },
-      state: {
-        ...state,
-        saveRecords: async (...[records]: Parameters<typeof state.saveRecords>): Promise<void> => {
-          await state.saveRecords(records);
-          const told = records.filter((record) => queuedSinceMs(record) === null);
-          log.push(...told.map(({ repository }) => `saved ${repository}`));
-        },
-      },
     };
+    const save = state.saveRecords.bind(state);
+    vi.spyOn(state, 'saveRecords').mockImplementation(async (records) => {
+      const isSaved = await save(records);
+      const told = records.filter((record) => queuedSinceMs(record) === null);
+      log.push(...told.map(({ repository }) => `saved ${repository}`));
+      return isSaved;
+    });
     await pair.pass({ parts });
     await pair.cut();
     pair.hold();

@@ -8,8 +8,9 @@ import { inspect } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
-import { createAttempt, NamespaceStore } from '../../../../src/mirror/state/database.ts';
+import { NamespaceStore } from '../../../../src/mirror/state/database.ts';
 import { openRemote } from '../../../../src/mirror/state/remote.ts';
+import { State } from '../../../../src/mirror/state/state.ts';
 import { freePort, hasRedis, postgres, startPostgres, startRedis } from '../../../support/stores.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
@@ -175,10 +176,10 @@ describe.each(['redis', 'postgres'])('an address that begins with %s', (scheme) 
   ];
 
   it.each(refusals)('%s fails, and no password is told', async (_what, where) => {
-    const store = await opened(`${scheme}://user:s3cret%40word@${await where()}/0`);
-    const error: unknown = await createAttempt({ onFailed: () => {}, onRecovered: () => {} })(() =>
-      store.get('a'),
-    ).catch((e: unknown) => e);
+    const database = await openRemote(`${scheme}://user:s3cret%40word@${await where()}/0`);
+    const state = new State(database, { onFailed: () => {}, onRecovered: () => {} }, 'directory', null);
+    onTestFinished(() => state.close());
+    const error: unknown = await state.lastPass().catch((e: unknown) => e);
     expect(error).toBeInstanceOf(MirrorError);
     expect(error).toMatchObject({ code: 'state.unavailable' });
     expect((error as Error).message).not.toMatch(/fails: \.?$/);

@@ -1,39 +1,38 @@
 import * as fc from 'fast-check';
-import { Keyv } from 'keyv';
 import { describe, expect, it } from 'vitest';
 
 import { nextRecord, type RecordStep } from '../../../../src/mirror/plan/next-record.ts';
 import { emptyRecord, type Outcome, type TargetRecord } from '../../../../src/mirror/plan/record.ts';
-import { type Database, NamespaceStore } from '../../../../src/mirror/state/database.ts';
-import { RecordStore, type StoredPass } from '../../../../src/mirror/state/state.ts';
+import type { Database } from '../../../../src/mirror/state/database.ts';
+import { State, type StoredPass } from '../../../../src/mirror/state/state.ts';
 import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
 import { HOUR_MS, MINUTE_MS, NOW_MS, published, target } from '../../../support/builders.ts';
 
+const SILENT = { onFailed: () => {}, onRecovered: () => {} };
+
 /** A store, as it lies on the disk. After some writes it fails. */
 class Disk {
-  readonly #records = new Map<string, string>();
-  #pass: StoredPass | null = null;
+  readonly #namespaces = { targets: new Map<string, string>(), service: new Map<string, string>() };
   #writesLeft = Number.POSITIVE_INFINITY;
   readonly #database: Database = {
-    read: async () => undefined,
-    write: async (_namespace, entries) => {
-      for (const [key, value] of entries) this.#write(() => this.#records.set(key, value));
+    read: async (namespace, key) => this.#in(namespace).get(key),
+    write: async (namespace, entries) => {
+      for (const [key, value] of entries) this.#write(() => this.#in(namespace).set(key, value));
     },
     remove: async () => {},
     close: async () => {},
-    pages: async function* pages(this: Disk) {
-      yield [...this.#records];
+    pages: async function* pages(this: Disk, namespace: string) {
+      yield [...this.#in(namespace)];
     }.bind(this),
   };
 
   /** Opens it, as a process does that begins. */
-  open(): RecordStore {
-    const targets = new Keyv({ store: new NamespaceStore(this.#database, 'targets') });
-    const passes = {
-      read: async () => this.#pass,
-      write: async (pass: StoredPass) => this.#write(() => (this.#pass = pass)),
-    };
-    return new RecordStore(targets, passes, (call) => call());
+  open(): State {
+    return new State(this.#database, SILENT, 'directory', null);
+  }
+
+  #in(namespace: string): Map<string, string> {
+    return namespace === 'directory-targets' ? this.#namespaces.targets : this.#namespaces.service;
   }
 
   failAfter(writes: number): void {
@@ -41,11 +40,11 @@ class Disk {
   }
 
   losePass(): void {
-    this.#pass = null;
+    this.#namespaces.service.clear();
   }
 
   loseRecords(): void {
-    this.#records.clear();
+    this.#namespaces.targets.clear();
   }
 
   #write(work: () => void): void {
@@ -108,22 +107,22 @@ const KEYS = TARGETS.map(targetKey);
 
 /** Records a pass as the program does: each call may fail, and the pass goes on. */
 async function pass(
-  store: RecordStore,
+  store: State,
   happenings: readonly Happening[],
   { listedAtMs, endsWell = true }: { readonly listedAtMs: number; readonly endsWell?: boolean },
 ): Promise<void> {
-  const records = await store.read().catch(() => new Map<string, TargetRecord>());
+  const records = await store.records().catch(() => new Map<string, TargetRecord>());
   const next = TARGETS.flatMap((each, index) => {
     const happening = happenings[index] ?? 'kept';
     const before = records.get(targetKey(each)) ?? emptyRecord(each);
     return happening === 'unfinished' ? [] : [recordAfter(before, happening, listedAtMs)];
   });
   const isPull = ({ decisions }: TargetRecord): boolean => decisions[0]?.kind === 'pull';
-  await store.save(next.filter((record) => !isPull(record))).catch(() => {});
-  for (const record of next.filter(isPull)) await store.save([record]).catch(() => {});
+  await store.saveRecords(next.filter((record) => !isPull(record)));
+  for (const record of next.filter(isPull)) await store.saveRecords([record]);
   const kept = KEYS.filter((_, index) => ['kept', 'absent'].includes(happenings[index] ?? 'kept'));
   const ended = endsWell ? { listedAtMs, targets: new Set(kept) } : null;
-  await store.savePass(passNote(), ended).catch(() => {});
+  await store.savePass(passNote(), ended);
 }
 
 function passNote(): Omit<StoredPass, 'listedAtMs'> {
@@ -142,7 +141,7 @@ function passNote(): Omit<StoredPass, 'listedAtMs'> {
 
 /** When each target was verified, as another process reads it. */
 async function verifiedTimes(disk: Disk): Promise<(number | null)[]> {
-  const records = await disk.open().read();
+  const records = await disk.open().records();
   return KEYS.map((key) => records.get(key)?.verifiedAtMs ?? null);
 }
 
@@ -155,7 +154,7 @@ describe('a target that passes keep', () => {
     const disk = new Disk();
     const store = disk.open();
     await pass(store, [], { listedAtMs: NOW_MS });
-    const [before] = (await store.read()).values();
+    const [before] = (await store.records()).values();
     if (before === undefined) throw new Error('there is no record');
     const held = recordAfter(before, 'held', NOW_MS + 1);
     const kept = recordAfter(before, 'kept', NOW_MS + 1);
@@ -163,8 +162,8 @@ describe('a target that passes keep', () => {
       [held, kept],
       [kept, held],
     ] as const) {
-      await store.save([one, last]);
-      const { decisions } = (await disk.open().read()).get(targetKey(before.target)) ?? {};
+      await store.saveRecords([one, last]);
+      const { decisions } = (await disk.open().records()).get(targetKey(before.target)) ?? {};
       expect(decisions).toEqual(last.decisions);
     }
   });
@@ -239,14 +238,14 @@ class Comparison {
 
 describe('a note that a tree differs from its manifest', () => {
   const note = { added: 0, missing: 1, modified: 0, first: 'a.xlsx', sinceMs: NOW_MS, needsRepair: true };
-  const noteIn = async (store: RecordStore): Promise<unknown> =>
-    (await store.read()).get(targetKey(target()))?.drift;
+  const noteIn = async (store: State): Promise<unknown> =>
+    (await store.records()).get(targetKey(target()))?.drift;
 
   it('is kept for a target of which nothing else is remembered', async () => {
     const disk = new Disk();
     await disk.open().saveDrift(target(), 'Accounting/main', note);
     expect(await noteIn(disk.open())).toEqual(note);
-    expect((await disk.open().read()).get(targetKey(target()))?.repository).toBe('Accounting');
+    expect((await disk.open().records()).get(targetKey(target()))?.repository).toBe('Accounting');
     await disk.open().saveDrift(target(), 'Accounting/main', null);
     expect(await noteIn(disk.open())).toBeNull();
   });
@@ -254,9 +253,9 @@ describe('a note that a tree differs from its manifest', () => {
   it('is not undone by a pass that began before', async () => {
     const store = new Disk().open();
     const before = emptyRecord(target(), 'Accounting');
-    await store.read();
+    await store.records();
     await store.saveDrift(target(), 'Accounting/main', note);
-    await store.save([before]);
+    await store.saveRecords([before]);
     expect(await noteIn(store)).toEqual(note);
   });
 

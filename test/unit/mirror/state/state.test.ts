@@ -1,15 +1,12 @@
 import { readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 
+import type { MirrorError } from '../../../../src/lib/errors/errors.ts';
+import { type Database, openInMemory } from '../../../../src/mirror/state/database.ts';
 import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
-import {
-  openState,
-  type State,
-  type StateOptions,
-  type StoredPass,
-} from '../../../../src/mirror/state/state.ts';
+import { openState, State, type StateOptions, type StoredPass } from '../../../../src/mirror/state/state.ts';
 import {
   failure,
   NOW_MS,
@@ -232,7 +229,30 @@ describe('the state cache', () => {
     const state = await opened();
     await closed(state);
     await expect(state.records()).rejects.toMatchObject({ code: 'state.unavailable' });
-    await expect(state.saveRecords(RECORDS)).rejects.toMatchObject({ code: 'state.unavailable' });
+    expect(await state.saveRecords(RECORDS)).toBe(false);
+  });
+
+  it('reports once that its store fails, and once more that it answers again', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    onTestFinished(() => {
+      vi.useRealTimers();
+    });
+    const reports: string[] = [];
+    const database = openInMemory();
+    let isFailing = true;
+    const read: Database['read'] = (...key) =>
+      isFailing ? Promise.reject(new Error('gone')) : database.read(...key);
+    const onFailed = ({ code }: MirrorError): unknown => reports.push(code);
+    const onRecovered = (): unknown => reports.push('recovered');
+    const state = new State({ ...database, read }, { onFailed, onRecovered }, 'directory', null);
+    for (let minutes = 0; minutes < 3; minutes += 1) {
+      expect(await state.troubles()).toBeNull();
+      vi.advanceTimersByTime(60_000);
+    }
+    isFailing = false;
+    expect(await state.troubles()).toEqual({});
+    expect(await state.troubles()).toEqual({});
+    expect(reports).toEqual(['state.unavailable', 'recovered']);
   });
 });
 
@@ -318,7 +338,7 @@ describe('the state cache beside its writer', () => {
     expect(await reader.records()).toEqual(
       recordMap(record({ missingPasses: 1 }), record({ target: target('dev') })),
     );
-    await expect(reader.saveRecords([record()])).rejects.toMatchObject({ code: 'state.unavailable' });
+    expect(await reader.saveRecords([record()])).toBe(false);
   });
 
   it('sees what a writer left that is gone', async () => {
