@@ -1,7 +1,7 @@
 import { createInventory, manifestPaths, readStampedManifest } from '../mirror/store/inventory.ts';
 import type { DirectoryLayout } from '../mirror/store/layout.ts';
 import type { Manifest } from '../mirror/store/manifest.ts';
-import { readInventory } from '../mirror/store/verify/verify.ts';
+import { checkTargetList } from '../mirror/store/target-list.ts';
 
 /** A target with its manifest. */
 export interface ReadManifest {
@@ -38,7 +38,11 @@ export async function* everyManifest(
     }
   }
   yield* unseen();
-  const { inventoryProblem, lost } = await readInventory(layout, createInventory(layout));
+  const { inventoryProblem, lost } = await checkTargetList({
+    layout,
+    inventory: createInventory(layout),
+    now: Date.now,
+  });
   yield* unseen();
   for (const { path } of lost)
     if (!seen.has(path))

@@ -14,7 +14,7 @@ import { owns } from '../mirror/plan/selection.ts';
 import type { Published } from '../mirror/plan/record.ts';
 import { branchSegment, type TargetId, targetKey } from '../mirror/upstream/listing.ts';
 import { writeApproval } from '../mirror/store/approvals.ts';
-import { lostTargets, readTargetList, saveTargets } from '../mirror/store/target-list.ts';
+import { checkTargetList, readTargetList, saveTargets } from '../mirror/store/target-list.ts';
 import type { MirrorStore } from '../mirror/store/disk.ts';
 import { confirmed, shown } from './approve.ts';
 import { type Outcome, tellEvent } from './output.ts';
@@ -171,7 +171,7 @@ async function forgetNow(
     const manifest = await publishedManifest(store.layout, target);
     if (manifest !== null && targetKey(idOf(manifest)) === targetKey(id)) await retireTree(store, target);
   }
-  const { lost } = await lostTargets(store);
+  const { lost } = await checkTargetList(store);
   await saveTargets(
     store,
     lost.filter((target) => !keys.has(targetKey(target))),

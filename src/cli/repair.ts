@@ -1,5 +1,5 @@
 import { lastLease, LeasedError, leasesInForce } from '../mirror/store/leases/lease.ts';
-import { lostTargets, saveTargets } from '../mirror/store/target-list.ts';
+import { checkTargetList, saveTargets } from '../mirror/store/target-list.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import type { EventSink } from '../app/events.ts';
@@ -51,7 +51,7 @@ export async function repair(
       if (isRepaired) fromDisk.push(path);
     }
     await noteRepaired(settings, store, fromDisk, progress.sink);
-    inventoryWritten = (await lostTargets(store)).problem !== null;
+    inventoryWritten = (await checkTargetList(store)).inventory === 'damaged';
     if (inventoryWritten) await saveTargets(store, []);
   } finally {
     await store.lock.release();

@@ -11,7 +11,6 @@ import { type DirectoryLayout, layoutOf } from '../mirror/store/layout.ts';
 import { readTargetList } from '../mirror/store/target-list.ts';
 import {
   damagedTargets,
-  hasNothingElse,
   isClean,
   type VerifyOptions,
   type VerifyReport,
@@ -82,7 +81,7 @@ async function verifyAndRepair(
       printData(describeRepaired(repaired));
       if (!isClean(after)) printData(describeVerification(after));
     }
-    const isWell = isClean(after) && hasNothingElse(report);
+    const isWell = isClean(after) && report.strays.length === 0;
     return isWell ? EXIT_CODES.ok : EXIT_CODES.incomplete;
   } finally {
     stopListening();

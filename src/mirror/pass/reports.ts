@@ -6,7 +6,7 @@ import { type Cached, cachedSentence } from '../upstream/listing.ts';
 import type { Listing, WorkbookRow } from '../upstream/listing.ts';
 import type { PassEventFields, FlaggedWorkbooks, PassEvent } from './events.ts';
 import type { ListedTarget } from '../plan/record.ts';
-import { lostTargets } from '../store/target-list.ts';
+import { checkTargetList } from '../store/target-list.ts';
 
 /** Reports a cache that gave an answer in place of the service: once, and not again because its answer has another age. */
 export function reportCached(
@@ -91,7 +91,7 @@ export async function reportLost({
   emit,
   reported,
 }: Pick<PassContext, 'store' | 'emit' | 'reported'>): Promise<readonly ListedTarget[]> {
-  const { lost, problem } = await lostTargets(store);
+  const { lost, inventoryProblem: problem } = await checkTargetList(store);
   if (problem !== null) emit({ name: 'inventory.damaged', problem });
   const paths = lost.map(({ path }) => path);
   for (const target of reported.news('lost', paths)) emit({ name: 'target.lost', target });

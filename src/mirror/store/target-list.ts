@@ -9,7 +9,7 @@ import type { ListedTarget, Published } from '../plan/record.ts';
 import { targetKey } from '../upstream/listing.ts';
 import { readHistory } from './history/history.ts';
 import type { MirrorStore } from './disk.ts';
-import { type Inventory, type InventoryReading, manifestPaths } from './inventory.ts';
+import { type InventoryReading, manifestPaths } from './inventory.ts';
 import type { DirectoryLayout } from './layout.ts';
 import { byCodeUnits } from './manifest.ts';
 import { withCommonLock } from './shards.ts';
@@ -27,11 +27,10 @@ export interface TargetList {
   readonly targets: readonly ListedTarget[];
 }
 
-/** The file where the list belongs. `problem`: a sentence without its end. */
+/** The file where the list belongs. */
 export type TargetListFound =
   | { readonly kind: 'list'; readonly list: TargetList }
-  | { readonly kind: 'missing' }
-  | { readonly kind: 'damaged'; readonly problem: string };
+  | { readonly kind: 'missing' | 'damaged' };
 
 /** Room for a million targets. */
 const MAX_LIST_BYTES = 512 * 1024 ** 2;
@@ -63,7 +62,7 @@ export async function readTargetList(layout: DirectoryLayout): Promise<TargetLis
     };
     return { kind: 'list', list };
   } catch {
-    return { kind: 'damaged', problem: 'it is not a list of targets as this program writes it' };
+    return { kind: 'damaged' };
   }
 }
 
@@ -132,18 +131,35 @@ export async function saveTargets(
   await onDisk('writing the inventory', () => withCommonLock(layout, native, save));
 }
 
+/** What the list tells of a directory. */
+export interface ListCheck {
+  /** Where the list is `missing` or `damaged`, nothing tells what is lost. */
+  readonly inventory: 'ok' | 'missing' | 'damaged';
+  /** The problem with a damaged list, as a sentence without its full stop; null where it is not damaged. */
+  readonly inventoryProblem: string | null;
+  /** The targets of the list that are gone with their manifests. */
+  readonly lost: readonly ListedTarget[];
+}
+
+/** Reads the list, and finds which of its targets are lost. @throws MirrorError `disk.failed` */
+export async function checkTargetList(
+  store: Pick<MirrorStore, 'layout' | 'inventory' | 'now'>,
+): Promise<ListCheck> {
+  const found = await onDisk('reading the inventory', () => readTargetList(store.layout));
+  if (found.kind === 'list')
+    return { inventory: 'ok', inventoryProblem: null, lost: await findLost(store, found.list) };
+  const problem = 'it is not a list of targets as this program writes it';
+  return { inventory: found.kind, inventoryProblem: found.kind === 'damaged' ? problem : null, lost: [] };
+}
+
 /**
  * The targets of the list that have no manifest and did not leave the mirror either: the same target is mirrored nowhere else, and the
  * history has nothing of it that left since the list was written. Those of other instances are for these to find.
- * @param nowMs milliseconds since the epoch
- * @throws MirrorError `disk.failed`
  */
-export async function findLost(
-  layout: DirectoryLayout,
+async function findLost(
+  { layout, inventory, now }: Pick<MirrorStore, 'layout' | 'inventory' | 'now'>,
   list: TargetList,
-  inventory: Pick<Inventory, 'read'>,
-  nowMs: number,
-): Promise<readonly ListedTarget[]> {
+): Promise<ListedTarget[]> {
   const present = new Set(await manifestPaths(layout));
   const missing = list.targets.filter(({ path }) => !present.has(path));
   if (missing.length === 0) return [];
@@ -151,7 +167,7 @@ export async function findLost(
   const { published, others, isOwn } = await inventory.read();
   const mirrored = new Set([...published.map(listedTarget), ...others].map(targetKey));
   // A clock that was ahead does not tell since when.
-  const sinceMs = latestUntil(nowMs, [list.writtenAtMs]);
+  const sinceMs = latestUntil(now(), [list.writtenAtMs]);
   const lost: ListedTarget[] = [];
   for (const target of missing) {
     if (!isOwn(target.repositoryId) || mirrored.has(targetKey(target))) continue;
@@ -160,21 +176,4 @@ export async function findLost(
       lost.push(target);
   }
   return lost;
-}
-
-/**
- * Finds the targets of the list that are gone with their manifests, and the problem with the list; null for none.
- * @throws MirrorError `disk.failed`
- */
-export async function lostTargets({
-  layout,
-  inventory,
-  now,
-}: Pick<MirrorStore, 'layout' | 'inventory' | 'now'>): Promise<{
-  readonly lost: readonly ListedTarget[];
-  readonly problem: string | null;
-}> {
-  const found = await onDisk('reading the inventory', () => readTargetList(layout));
-  if (found.kind !== 'list') return { lost: [], problem: found.kind === 'damaged' ? found.problem : null };
-  return { lost: await findLost(layout, found.list, inventory, now()), problem: null };
 }

@@ -5,7 +5,6 @@ import { readLockHolder } from '../../../lib/disk/lock.ts';
 import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { toMirrorError } from '../../../lib/errors/errors.ts';
 import { kindOf } from '../../file-work/trees.ts';
-import type { ListedTarget } from '../../plan/record.ts';
 import type { MirrorStore } from '../disk.ts';
 import { findCopies } from '../history/history.ts';
 import { createInventory, type Inventory, manifestPaths, publishedManifest } from '../inventory.ts';
@@ -13,7 +12,7 @@ import type { DirectoryLayout } from '../layout.ts';
 import { byCodeUnits, foldersWith, type ManifestFile } from '../manifest.ts';
 import { publishStage } from '../publish/publish.ts';
 import { discardStage, stageFile, stageOn } from '../publish/stage.ts';
-import { findLost, readTargetList } from '../target-list.ts';
+import { checkTargetList, type ListCheck } from '../target-list.ts';
 import { type Difference, type EntryKind, trustOf } from './drift.ts';
 import { examinePublished, examineTarget, isGone, pathsInChange } from './examine.ts';
 
@@ -43,7 +42,7 @@ export interface UnreadableManifest {
 }
 
 /** The findings of a verification. */
-export interface VerifyReport {
+export interface VerifyReport extends ListCheck {
   readonly directory: string;
   /** False when it was interrupted: then the rest was not looked at. */
   readonly isComplete: boolean;
@@ -56,12 +55,6 @@ export interface VerifyReport {
   /** How many targets have a manifest in the whole directory, and how many should have one; null where no number was given. */
   readonly mirrored: number;
   readonly expected: number | null;
-  /** Targets of the inventory, of those that were asked for, that are gone with their manifests. */
-  readonly lost: readonly ListedTarget[];
-  /** The `inventory.json` of the directory; where it is `missing` or `damaged`, nothing tells what is lost. */
-  readonly inventory: 'ok' | 'missing' | 'damaged';
-  /** The problem with a damaged inventory, as a sentence without its full stop; null where it is not damaged. */
-  readonly inventoryProblem: string | null;
   /** The process that has the lock of the directory, such as the daemon; null for none, or where that cannot be told. */
   readonly lockedByPid: number | null;
   readonly readBytes: number;
@@ -98,11 +91,11 @@ export async function verifyTrees(
   const startedAtMs = performance.now();
   const paths = await manifestPaths(layout);
   const selected = paths.filter((path) => chosen?.has(path) !== false);
-  const manifests = createInventory(layout);
+  const inventory = createInventory(layout);
   const targets: VerifiedTarget[] = [];
   const unreadableManifests: UnreadableManifest[] = [];
   let strays: readonly Stray[] = [];
-  let inventory: InventoryFound = { inventory: 'ok', inventoryProblem: null, lost: [] };
+  let list: ListCheck = { inventory: 'ok', inventoryProblem: null, lost: [] };
   let readBytes = 0;
   const onBytes = (bytes: number): void => {
     readBytes += bytes;
@@ -111,7 +104,7 @@ export async function verifyTrees(
   onEvent({
     kind: 'started',
     selected: selected.length,
-    totalBytes: await bytesOf(manifests, new Set(selected)),
+    totalBytes: await bytesOf(inventory, new Set(selected)),
   });
   try {
     for (const path of selected) {
@@ -121,7 +114,7 @@ export async function verifyTrees(
       onEvent({ kind: 'examined', target });
     }
     strays = chosen === null ? await findStrays(layout) : [];
-    inventory = await readInventory(layout, manifests);
+    list = await checkTargetList({ layout, inventory, now: Date.now });
   } catch (error) {
     if (!signal.aborted) throw error;
   }
@@ -134,8 +127,8 @@ export async function verifyTrees(
     strays,
     mirrored: paths.length,
     expected,
-    ...inventory,
-    lost: inventory.lost.filter(({ path }) => chosen?.has(path) !== false),
+    ...list,
+    lost: list.lost.filter(({ path }) => chosen?.has(path) !== false),
     lockedByPid: await lockedByPid(layout),
     readBytes,
     durationMs: performance.now() - startedAtMs,
@@ -148,18 +141,12 @@ export async function lockedByPid({ lockFile }: DirectoryLayout): Promise<number
   return holder?.isAlive === true && holder.pid !== process.pid ? holder.pid : null;
 }
 
-/** Whether a verification came to its end, everything is as its manifest says, and nothing is missing. */
+/** Whether a verification came to its end, everything is as its manifest says, and nothing is missing or belongs to no manifest. */
 export function isClean(report: VerifyReport): boolean {
-  const { isComplete, targets, unreadableManifests, lost, inventory } = report;
-  const isWell = targets.every((target) => target.state === 'ok');
+  const { isComplete, targets, unreadableManifests, strays, lost, inventory } = report;
   const isAllThere = hasExpected(report) && lost.length === 0 && inventory !== 'damaged';
-  const isAllReadable = unreadableManifests.length === 0;
-  return isComplete && isWell && isAllThere && isAllReadable && hasNothingElse(report);
-}
-
-/** Whether nothing was found that belongs to no target. */
-export function hasNothingElse({ strays }: Pick<VerifyReport, 'strays'>): boolean {
-  return strays.length === 0;
+  const isAllWell = targets.every(({ state }) => state === 'ok') && unreadableManifests.length === 0;
+  return isComplete && isAllWell && isAllThere && strays.length === 0;
 }
 
 /** Whether a directory has as many targets as it should; a wrong or an empty folder has none. */
@@ -174,8 +161,8 @@ export function damagedTargets(report: VerifyReport): string[] {
 }
 
 /** The bytes of all files of targets, by the inventory; null where that cannot be told. */
-async function bytesOf(manifests: Inventory, paths: ReadonlySet<string>): Promise<number | null> {
-  const reading = await manifests.read().catch(() => null);
+async function bytesOf(inventory: Inventory, paths: ReadonlySet<string>): Promise<number | null> {
+  const reading = await inventory.read().catch(() => null);
   if (reading === null) return null;
   const chosen = reading.published.filter(({ path }) => paths.has(path));
   return chosen.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
@@ -204,25 +191,14 @@ async function verifyTarget(
   }
 }
 
-type InventoryFound = Pick<VerifyReport, 'inventory' | 'inventoryProblem' | 'lost'>;
-
-/** Reads the inventory, and finds which of its targets are lost. */
-export async function readInventory(layout: DirectoryLayout, manifests: Inventory): Promise<InventoryFound> {
-  const found = await readTargetList(layout);
-  if (found.kind === 'missing') return { inventory: 'missing', inventoryProblem: null, lost: [] };
-  if (found.kind === 'damaged') return { inventory: 'damaged', inventoryProblem: found.problem, lost: [] };
-  const lost = await findLost(layout, found.list, manifests, Date.now());
-  return { inventory: 'ok', inventoryProblem: null, lost };
-}
-
 /** Finds the entries below `mirror/` that belong to no manifest, and to no publish that is under way: the topmost ones, sorted. */
 async function findStrays(layout: DirectoryLayout): Promise<readonly Stray[]> {
   const strays = await straysBeside(layout, await manifestPaths(layout));
   if (strays.length === 0) return [];
-  // A tree is shown before its manifest, and taken away before it: such a stray is there at one of two looks.
-  const targets = [...(await pathsInChange(layout)), ...(await manifestPaths(layout))];
-  const before = new Set(strays.map(({ path }) => path));
-  return (await straysBeside(layout, targets)).filter(({ path }) => before.has(path));
+  // A tree is there before its manifest.
+  const published = [...(await pathsInChange(layout)), ...(await manifestPaths(layout))];
+  const expected = new Set([...published, ...foldersWith(published)]);
+  return strays.filter(({ path }) => !expected.has(path));
 }
 
 /** Finds entries below `mirror/` beside the trees of some targets and the folders that lead there. Trees are not looked into. */

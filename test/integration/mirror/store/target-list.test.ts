@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
-import { findLost, readTargetList } from '../../../../src/mirror/store/target-list.ts';
+import { checkTargetList, readTargetList } from '../../../../src/mirror/store/target-list.ts';
 import { type FakeService } from '../../../support/fake-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
@@ -44,10 +44,8 @@ async function lose(mirror: MirrorHarness, target: string): Promise<void> {
 /** What of an inventory that was written before is missing now. */
 async function lostOf(mirror: MirrorHarness, before: string): Promise<string[]> {
   await writeFile(join(mirror.directory, 'inventory.json'), before);
-  const layout = layoutOf(mirror.directory);
-  const found = await readTargetList(layout);
-  if (found.kind !== 'list') throw new Error(`the inventory is ${found.kind}`);
-  const lost = await findLost(layout, found.list, mirror.context.store.inventory, Date.now());
+  const { inventory, lost } = await checkTargetList(mirror.context.store);
+  expect(inventory).toBe('ok');
   return lost.map(({ path }) => path);
 }
 
