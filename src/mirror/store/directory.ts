@@ -1,6 +1,5 @@
 import { access, constants, lstat, readdir, rm } from 'node:fs/promises';
-import { homedir } from 'node:os';
-import { basename, dirname, join, parse, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 
 import { z } from 'zod';
 
@@ -85,18 +84,8 @@ export async function usable<T>(root: string, work: () => Promise<T>): Promise<T
   }
 }
 
-const NO_LOCKS_HINT =
-  'The file system takes no locks (flock(2)): mount it with locks, or choose another directory.';
-const FILE_HINT = 'Something on the way to it is a file: choose another directory.';
-
-/** Hints for what only opening meets; of everything else the cause is known. */
-const UNUSABLE_HINTS: Readonly<Record<string, string>> = {
-  ENOTDIR: FILE_HINT,
-  EEXIST: FILE_HINT,
-  ENOLCK: NO_LOCKS_HINT,
-  ENOSYS: NO_LOCKS_HINT,
-  EOPNOTSUPP: NO_LOCKS_HINT,
-};
+/** Errors of flock(2) where the file system takes no locks. */
+const NO_LOCKS: ReadonlySet<string> = new Set(['ENOLCK', 'ENOSYS', 'EOPNOTSUPP']);
 
 /** Failures of a disk that may be over at the next start: a supervisor starts the program again, as it does not for wrong settings. */
 const PASSING: ReadonlySet<string> = new Set('EIO EROFS ENOSPC EDQUOT ESTALE ENOTCONN EHOSTDOWN'.split(' '));
@@ -107,9 +96,12 @@ function unusable(error: unknown, root: string): unknown {
   const cause = causeOf(error, root);
   if (cause?.code === 'system.exhausted' || PASSING.has(code)) return diskError(error, `opening ${root}`);
   const what = cause === null ? error.message : `${cause.what} (${code})`;
+  const hint = NO_LOCKS.has(code)
+    ? 'The file system takes no locks (flock(2)): mount it with locks, or choose another directory.'
+    : 'Check the file system, or choose another directory.';
   return new MirrorError('directory.unusable', `directory: cannot write in ${root}: ${what}`, {
     cause: error,
-    hint: cause?.hint ?? UNUSABLE_HINTS[code] ?? 'Check the file system, or choose another directory.',
+    hint: cause?.hint ?? hint,
   });
 }
 
@@ -135,9 +127,6 @@ export async function keepDirectoryId({ layout, native, lock, id }: MirrorStore)
 /** Names in the topmost folder of a volume (mkfs.ext4(8), snapshots of NetApp and ZFS): with nothing else, it is empty. */
 const OF_FILE_SYSTEMS: ReadonlySet<string> = new Set(['lost+found', '.snapshot', '.zfs']);
 
-/** Names that the embedded service keeps in its directory: no other directory holds two of them. */
-const OF_SERVER: readonly string[] = ['repositories', 'repositories.json', 'serve.lock', 'keys', 'external'];
-
 /** How many names a refusal shows. */
 const NAMES_SHOWN = 5;
 
@@ -149,26 +138,15 @@ const NAMES_SHOWN = 5;
 export async function refuseForeignDirectory(layout: DirectoryLayout, adopt: boolean): Promise<void> {
   const names = (await unlessMissing(readdir(layout.root))) ?? [];
   if (await holdsMirror(layout, names)) return;
-  const root = await resolvedPath(layout.root);
-  if (root === parse(root).root)
-    throw refused(`${root} is the root of the file system`, 'Choose a folder of its own for the mirror.');
-  if (OF_SERVER.filter((name) => names.includes(name)).length > 1)
-    throw refused(
-      `${layout.root} is the directory of an embedded service (serve.directory)`,
-      'Choose a folder of its own for the mirror.',
-    );
-  const outer = await mirrorAround(root);
+  const outer = await mirrorAround(await resolvedPath(layout.root));
   if (outer !== null)
     throw refused(`${layout.root} lies inside another mirror, ${outer}`, 'Choose a folder outside of it.');
   const others = names.filter((name) => !OF_FILE_SYSTEMS.has(name)).sort();
-  // The home directory of a system user may be the directory of its mirror, if it holds nothing else.
   if (adopt || others.length === 0) return;
-  const isHome = root === (await resolvedPath(homedir()));
-  const what = isHome ? 'is the home directory of this user, and holds' : 'holds no mirror yet, but';
   const shown = others.slice(0, NAMES_SHOWN).map((name) => JSON.stringify(name));
   const more = others.length > shown.length ? ` and ${others.length - shown.length} more` : '';
   throw refused(
-    `${layout.root} ${what} ${shown.join(', ')}${more}`,
+    `${layout.root} holds no mirror yet, but ${shown.join(', ')}${more}`,
     `Choose a folder that is empty or does not exist yet. If the mirror belongs beside what is there: \`${ownCommand('sync --adopt')}\`, once.`,
   );
 }

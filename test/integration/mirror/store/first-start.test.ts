@@ -1,7 +1,7 @@
 import { mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 
 import { openStore } from '../../../../src/mirror/store/open-store.ts';
 import { startEmbedded } from '../../../support/embedded.ts';
@@ -71,13 +71,6 @@ describe('a first start', () => {
     await open(begun);
   });
 
-  it('is refused in the directory of an embedded service, also when it is said to be meant', async () => {
-    await mkdir(join(folder, 'repositories'));
-    await writeFile(join(folder, 'repositories.json'), '{}');
-    await expectRefused(folder, 'embedded service');
-    await expectRefused(folder, 'embedded service', true);
-  });
-
   it('is refused inside another mirror, also through a link', async () => {
     await open(join(folder, 'outer'));
     const inner = join(folder, 'outer/mirror/Accounting');
@@ -87,21 +80,6 @@ describe('a first start', () => {
     await symlink(inner, join(folder, 'link'));
     await expectRefused(join(folder, 'link'), 'inside another mirror');
     await expect(open(join(inner, 'not/there/yet'))).rejects.toThrow('inside another mirror');
-  });
-
-  it('is refused at the root of the file system, also when it is said to be meant', async () => {
-    await expect(open('/', true)).rejects.toThrow('root of the file system');
-  });
-
-  it('is refused in a home directory, but for the empty one of a system’s user', async () => {
-    vi.stubEnv('HOME', folder);
-    onTestFinished(() => {
-      vi.unstubAllEnvs();
-    });
-    await writeFile(join(folder, '.profile'), '');
-    await expectRefused(folder, 'home directory of this user, and holds ".profile"');
-    await rm(join(folder, '.profile'));
-    await open(folder);
   });
 });
 
