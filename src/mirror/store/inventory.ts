@@ -15,7 +15,7 @@ import type { Shard } from '../plan/selection.ts';
 import { type DirectoryLayout, manifestPath } from './layout.ts';
 import { parseManifest, understandManifest } from './manifest-text.ts';
 import { byCodeUnits, type Manifest } from './manifest.ts';
-import { treeAt, type TreePlace } from './published-tree.ts';
+import { treeAt } from './published-tree.ts';
 import { ownTreesIn } from './shards.ts';
 
 /** The targets that an inventory found. */
@@ -33,12 +33,6 @@ export interface InventoryReading {
   readonly isOwn: (repositoryId: string) => boolean;
 }
 
-/** A manifest as it was last read; `tree` is null where it cannot be understood. */
-interface KnownManifest {
-  readonly stamp: string;
-  readonly tree: RememberedTree | null;
-}
-
 /** Reads which targets are published, from the manifests: the disk is the truth. */
 export type Inventory = ReturnType<typeof createInventory>;
 
@@ -52,15 +46,12 @@ export function createInventory(
   shard: Shard | null = null,
   linked = new Map<string, string>(),
 ) {
-  let known = new Map<string, KnownManifest>();
+  let known = new Map<string, RememberedTree>();
   let ofOthers: ReadonlySet<string> = new Set();
   return {
     /** Takes remembered summaries of trees, so that their manifests need not be read. */
     recall: (trees: Iterable<RememberedTree>): void => {
-      for (const tree of trees) {
-        const { path } = tree.summary;
-        if (!known.has(path)) known.set(path, { stamp: tree.stamp, tree });
-      }
+      for (const tree of trees) if (!known.has(tree.summary.path)) known.set(tree.summary.path, tree);
     },
     /** Whether another instance mirrored a target when the manifests were read last. */
     isOthers: (path: string): boolean => ofOthers.has(path),
@@ -72,8 +63,8 @@ export function createInventory(
       onDisk('looking at a manifest', async () => {
         const stamp = await manifestStamp(layout, path);
         if (stamp === null) return null;
-        const tree = rememberedTree(stamp, summaryOf(manifest, path));
-        known.set(path, { stamp, tree });
+        const tree = rememberedTree(stamp, manifest, path);
+        known.set(path, tree);
         return tree;
       }),
     /** Everything that has a manifest. A manifest that cannot be understood counts as none. */
@@ -81,26 +72,25 @@ export function createInventory(
       onDisk('reading the manifests', async () => {
         const isOwn = await ownTreesIn(layout, shard);
         const paths = await manifestPaths(layout);
-        const present = new Map<string, KnownManifest>();
+        const present = new Map<string, RememberedTree>();
         const published: Published[] = [];
         const others: OtherTree[] = [];
         const unreadable: string[] = [];
         const trees = new Map<string, RememberedTree>();
         await forEachInSlices(paths, (path) => {
           try {
-            const found = readUnlessKnown(layout, path, known.get(path));
-            if (found === null) return;
-            present.set(path, found);
-            if (found.tree === null) return;
-            const { repository, branch } = found.tree.summary;
+            const tree = readUnlessKnown(layout, path, known.get(path));
+            if (tree === null) return;
+            present.set(path, tree);
+            const { repository, branch } = tree.summary;
             if (!isOwn(repository.id)) {
               others.push({ path, repositoryId: repository.id, fullName: repository.fullName, branch });
               return;
             }
-            trees.set(path, found.tree);
+            trees.set(path, tree);
             const place = treeAt(layout, path);
             if (place.kind === 'link') linked.set(place.name, path);
-            published.push({ ...found.tree.summary, treePresent: hasTree(place) });
+            published.push({ ...tree.summary, treePresent: ['folder', 'link'].includes(place.kind) });
           } catch {
             unreadable.push(path);
           }
@@ -112,12 +102,12 @@ export function createInventory(
   };
 }
 
-/** What is known of a target's manifest while its file is the same, else what is read now; null where there is no file. */
+/** What is known of a target's manifest while its file is the same, else what is read now; null where there is none to be understood. */
 function readUnlessKnown(
   layout: DirectoryLayout,
   path: string,
-  known: KnownManifest | undefined,
-): KnownManifest | null {
+  known: RememberedTree | undefined,
+): RememberedTree | null {
   const file = manifestPath(layout, path);
   const stats = statsNow(file);
   if (stats === null) return null;
@@ -125,11 +115,7 @@ function readUnlessKnown(
   if (known?.stamp === stamp) return known;
   const text = unlessMissingNow(() => readNow(file));
   const manifest = text === null ? null : parseManifest(text);
-  return { stamp, tree: manifest === null ? null : rememberedTree(stamp, summaryOf(manifest, path)) };
-}
-
-function rememberedTree(stamp: string, summary: TreeSummary): RememberedTree {
-  return { stamp, summary, check: checkOf({ stamp, summary }) };
+  return manifest === null ? null : rememberedTree(stamp, manifest, path);
 }
 
 /** The targets that have a manifest, whether it can be understood or not: paths below `mirror/`, sorted. */
@@ -162,12 +148,8 @@ function stampOf({ ino, size, mtimeMs, ctimeMs }: Stats): string {
   return `${ino} ${size} ${mtimeMs} ${ctimeMs}`;
 }
 
-function hasTree({ kind }: TreePlace): boolean {
-  return kind === 'folder' || kind === 'link';
-}
-
-function summaryOf(manifest: Manifest, path: string): TreeSummary {
-  return {
+function rememberedTree(stamp: string, manifest: Manifest, path: string): RememberedTree {
+  const summary: TreeSummary = {
     path,
     repository: manifest.repository,
     branch: manifest.branch,
@@ -184,6 +166,7 @@ function summaryOf(manifest: Manifest, path: string): TreeSummary {
     missing: manifest.missing ?? [],
     sizeBytes: manifest.files.reduce((sum, file) => sum + file.sizeBytes, 0),
   };
+  return { stamp, summary, check: checkOf({ stamp, summary }) };
 }
 
 /** A manifest as it is on disk now. */

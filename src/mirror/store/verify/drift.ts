@@ -45,19 +45,19 @@ export function differencesOf(
 ): readonly Difference[] {
   const foundAt = new Map(found.map((entry) => [entry.path, entry]));
   const wanted = new Set(files.map((file) => file.path));
+  const needed = foldersWith([...wanted, ...foundAt.keys()]);
   const isUnreadable = (path: string): boolean => foundAt.get(path)?.kind === 'unreadable';
   const differences: Difference[] = [];
   for (const file of files) {
-    const entry = foundAt.get(file.path);
+    const { path } = file;
+    const entry = foundAt.get(path);
     if (entry === undefined) {
-      if (!foldersOf(file.path).some(isUnreadable)) differences.push({ path: file.path, kind: 'missing' });
-      continue;
+      if (!foldersOf(path).some(isUnreadable)) differences.push({ path, kind: 'missing' });
+    } else if (entry.kind !== 'unreadable') {
+      const what = modificationsOf(file, entry);
+      if (what.length > 0) differences.push({ path, kind: 'modified', what });
     }
-    if (entry.kind === 'unreadable') continue;
-    const what = modificationsOf(file, entry);
-    if (what.length > 0) differences.push({ path: file.path, kind: 'modified', what });
   }
-  const needed = foldersWith([...wanted, ...found.map((entry) => entry.path)]);
   for (const entry of found) {
     const { path, kind } = entry;
     if (kind === 'unreadable') differences.push({ path, kind, problem: entry.problem });
@@ -72,13 +72,12 @@ function modificationsOf(
   entry: Exclude<FoundEntry, { kind: 'unreadable' }>,
 ): Modification[] {
   if (entry.kind !== 'file') return ['not a file'];
-  const differs: Record<Exclude<Modification, 'not a file'>, boolean> = {
-    size: entry.sizeBytes !== file.sizeBytes,
-    mode: entry.mode !== file.mode,
-    mtime: entry.mtimeMs !== file.mtimeMs,
-    bytes: entry.sha256 !== null && entry.sha256 !== file.sha256,
-  };
-  return (['size', 'mode', 'mtime', 'bytes'] as const).filter((each) => differs[each]);
+  const what: Modification[] = [];
+  if (entry.sizeBytes !== file.sizeBytes) what.push('size');
+  if (entry.mode !== file.mode) what.push('mode');
+  if (entry.mtimeMs !== file.mtimeMs) what.push('mtime');
+  if (entry.sha256 !== null && entry.sha256 !== file.sha256) what.push('bytes');
+  return what;
 }
 
 /** The folders that a path lies in, the nearest last. */

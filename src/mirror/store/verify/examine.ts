@@ -6,7 +6,7 @@ import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
 import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { doInThread, withStopFlag } from '../../file-work/pool.ts';
-import { kindOf, problemOf, WALKED_KINDS, type Walked } from '../../file-work/trees.ts';
+import { problemOf, WALKED_KINDS, type Walked } from '../../file-work/trees.ts';
 import type { MirrorStore } from '../disk.ts';
 import { manifestStamp, readManifestFile } from '../inventory.ts';
 import { type DirectoryLayout, manifestPath } from '../layout.ts';
@@ -181,42 +181,30 @@ async function addDigests(
     options.signal.throwIfAborted();
     const entry = found[index];
     if (entry?.kind !== 'file' || sizes.get(entry.path) !== entry.sizeBytes) return;
+    const { path } = entry;
     const buffer = buffers.pop() ?? Buffer.allocUnsafe(CHUNK_BYTES);
     try {
-      found[index] = await digested(join(tree, entry.path), entry.path, buffer, options);
+      found[index] = { ...entry, sha256: await sha256Of(join(tree, path), buffer, options) };
     } catch (error) {
       options.signal.throwIfAborted();
-      found[index] = { kind: 'unreadable', path: entry.path, problem: problemOf(error) };
+      found[index] = { kind: 'unreadable', path, problem: problemOf(error) };
     }
     buffers.push(buffer);
   });
 }
 
-/** Reads a file. @throws system errors, and the reason of `signal` */
-async function digested(
-  absolutePath: string,
-  path: string,
-  buffer: Buffer,
-  { signal, onBytes }: ExamineOptions,
-): Promise<FoundEntry> {
-  const handle = await open(absolutePath, READ_FLAGS);
+/** @throws system errors, and the reason of `signal` */
+async function sha256Of(file: string, buffer: Buffer, { signal, onBytes }: ExamineOptions): Promise<string> {
+  const handle = await open(file, READ_FLAGS);
   try {
-    const stats = await handle.stat();
-    const kind = kindOf(stats);
-    if (kind !== 'file') return { kind, path };
     const hash = createHash('sha256');
-    let sizeBytes = 0;
     for (;;) {
       signal.throwIfAborted();
       const { bytesRead } = await handle.read(buffer, 0, buffer.length, null);
+      if (bytesRead === 0) return hash.digest('hex');
       hash.update(buffer.subarray(0, bytesRead));
       onBytes?.(bytesRead);
-      sizeBytes += bytesRead;
-      // Where all is read that the file had, a part of the buffer left free means that it did not grow.
-      if (bytesRead === 0 || (sizeBytes === stats.size && bytesRead < buffer.length)) break;
     }
-    const facts = { mode: stats.mode & 0o7777, mtimeMs: Math.round(stats.mtimeMs) };
-    return { kind, path, sizeBytes: stats.size, ...facts, sha256: hash.digest('hex') };
   } finally {
     await handle.close();
   }
