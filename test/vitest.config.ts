@@ -6,6 +6,7 @@ const SETUP = [
   // Where a law is to be tried with the same inputs every time: PROPERTY_SEED.
   'support/property-seed.ts',
   'support/poison-pieces.ts',
+  'support/quick-retries.ts',
 ].map((file) => join(import.meta.dirname, file));
 
 /** A report for machines has the message of a failure alone: what was found must be in it. 0 shortens nothing. */

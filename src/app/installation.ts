@@ -3,8 +3,7 @@ import { createSerialQueue } from '../lib/concurrency/serial-queue.ts';
 import { ServiceClient } from '../mirror/upstream/client.ts';
 import { Contents, type ReferenceMemory } from '../mirror/upstream/contents.ts';
 import type { KeyChange, KeyMemory } from '../mirror/upstream/keyring.ts';
-import type { PauseMemory } from '../mirror/upstream/pace.ts';
-import { Transport } from '../mirror/upstream/transport.ts';
+import { type PauseMemory, Transport } from '../mirror/upstream/transport.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { eventFailure } from '../mirror/pass/events.ts';
 import type { EventSink, MirrorEvent } from './events.ts';
@@ -37,7 +36,8 @@ export function connect(
   listeners: ConnectionListeners = {},
 ): ServiceClient {
   const transport = openTransport(settings, memory, emit, listeners);
-  const contents = new Contents(transport, memory, settings.archive.maxSize);
+  const { archive, service } = settings;
+  const contents = new Contents(transport, memory, archive.maxSize, service.maxBandwidth);
   return new ServiceClient(transport, contents, settings.shard ?? null);
 }
 
@@ -60,10 +60,6 @@ export function openTransport(
     },
     timeoutMs: service.timeout,
     connections: settings.concurrency * CONNECTIONS_A_PULL,
-    maxBandwidth: service.maxBandwidth,
-    retries: service.retries,
-    maxRetryDelayMs: service.maxRetryDelay,
-    maxAnswerBytes: service.maxAnswerSize,
     pause: memory,
     ...(onWarning === undefined ? {} : { onPause: onWarning }),
     ...(onProgress === undefined ? {} : { onProgress }),

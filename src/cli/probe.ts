@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { openProbeConnection } from '../probe/connection.ts';
+import { RETRIES } from '../mirror/upstream/transport.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { scrubbed } from '../lib/text/scrub.ts';
@@ -50,7 +51,7 @@ export async function probeService(
       asksV1: service.apiToken !== undefined,
       triesWrongKey: withWrongKey,
       maxRequests,
-      maxPauseMs: service.maxRetryDelay,
+      maxPauseMs: RETRIES.maxDelayMs,
       maxDownloadBytes: MAX_DOWNLOAD_BYTES,
       pause: (delayMs) => waitFor(delayMs, signal),
       onProgress: progress.report,

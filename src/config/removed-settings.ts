@@ -19,6 +19,15 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
     'pageCache',
     'leave it out: large files go past the page cache when a target is mirrored for the first time',
   ],
+  [
+    'service.retries',
+    'leave it out: a request is tried four times more, a download as long as each try brings more of it',
+  ],
+  [
+    'service.maxRetryDelay',
+    'leave it out: a request waits for 30 seconds at most, and then fails until the next pass',
+  ],
+  ['service.maxAnswerSize', 'leave it out: a list may have 256 MiB, or so much in each of its pages'],
   ['service.headersTimeout', TIMEOUT],
   ['service.stallTimeout', TIMEOUT],
   [

@@ -48,15 +48,6 @@ export const serviceSection = section('The service that is mirrored.', {
   timeout: setting(requestTimeout().prefault('2m'), {
     description: 'how long an answer may take to start, and how long no byte of it may come',
   }),
-  retries: setting(integer(0, 20).prefault(4), {
-    description: 'how often a request is tried again within a pass',
-  }),
-  maxRetryDelay: setting(duration({ min: '1ms' }).prefault('30s'), {
-    description: 'longest wait between two tries of a request',
-  }),
-  maxAnswerSize: setting(size({ min: '1kB' }).prefault('256 MiB'), {
-    description: 'greatest answer in JSON that is read, decoded; pages of a list count one by one',
-  }),
   maxBandwidth: setting(sizeOrOff({ min: '1kB' }).prefault('off'), {
     description: 'most bytes a second that all downloads together take, `10 MB`; shared evenly among them',
   }),

@@ -33,7 +33,7 @@ export const TRANSPORT = table<Traffic>('Transport', {
   'transport.answers': {
     question: 'how many requests had an answer?',
     read: ({ all, heads }) => `${heads.length} of ${all.length}`,
-    meaning: 'the mirror tries what fails again: service.retries',
+    meaning: 'the mirror tries what fails again, four times',
   },
   'transport.time': {
     question: 'time to the first byte, median and longest',

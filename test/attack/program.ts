@@ -35,7 +35,6 @@ export function syncIn(
     SERVICE_BASE_URL: baseUrl,
     SERVICE_API_KEY: API_KEY,
     SERVICE_API_TOKEN: API_TOKEN,
-    SERVICE_RETRIES: '0',
     DIRECTORY: place.directory,
     CONCURRENCY: '1',
     ...settings,

@@ -23,7 +23,6 @@ async function settingsFor(baseUrl: string): Promise<Record<string, string>> {
   return {
     WORKBOOK_MIRROR_SERVICE_BASE_URL: baseUrl,
     WORKBOOK_MIRROR_SERVICE_API_KEY: 'a-secret-key-that-nobody-may-see',
-    WORKBOOK_MIRROR_SERVICE_RETRIES: '0',
     WORKBOOK_MIRROR_DIRECTORY: join(await temporaryFolder(), 'mirrored'),
   };
 }

@@ -72,7 +72,6 @@ describe('the daemon', () => {
     const daemon = start(['run'], {
       ...embedded.settings,
       ...NEVER,
-      WORKBOOK_MIRROR_SERVICE_RETRIES: '0',
       WORKBOOK_MIRROR_SERVICE_BASE_URL: 'http://127.0.0.1:1/api',
     });
     await daemon.prints(/"pass\.failed"/);

@@ -19,7 +19,6 @@ const execute = promisify(execFile);
 const NOWHERE = {
   WORKBOOK_MIRROR_SERVICE_BASE_URL: 'http://127.0.0.1:9/api',
   WORKBOOK_MIRROR_SERVICE_API_KEY: 'a-key-for-nothing',
-  WORKBOOK_MIRROR_SERVICE_RETRIES: '0',
 };
 
 /** A folder with the script of a shell, a program of the right name, and a mirror of which only the manifests matter. */

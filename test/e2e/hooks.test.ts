@@ -120,7 +120,7 @@ it('tells a webhook and gives a sign of life, and shows neither address', async 
 
   requests.length = 0;
   await embedded.service.close();
-  const failed = { ...settings, WORKBOOK_MIRROR_SERVICE_RETRIES: '0' };
+  const failed = { ...settings };
   for (let times = 0; times < 2; times += 1) expect((await run(['sync'], failed)).exitCode).toBe(3);
   expect(requests.map(({ path }) => path)).toEqual(['POST /secret-hook']);
   expect(JSON.parse(requests[0]?.body ?? '')).toMatchObject({

@@ -14,7 +14,6 @@ const MAIN = join(import.meta.dirname, '../../src/main.ts');
 const NOWHERE = {
   WORKBOOK_MIRROR_SERVICE_BASE_URL: 'http://127.0.0.1:9/api',
   WORKBOOK_MIRROR_SERVICE_API_KEY: 'a-key-for-nothing',
-  WORKBOOK_MIRROR_SERVICE_RETRIES: '0',
 };
 
 describe('the log in the journal', () => {

@@ -16,7 +16,6 @@ it('a key that the service puts into the address of a login page is shown nowher
     WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
     WORKBOOK_MIRROR_SERVICE_API_KEY: API_KEY,
     WORKBOOK_MIRROR_SERVICE_API_TOKEN: API_TOKEN,
-    WORKBOOK_MIRROR_SERVICE_RETRIES: '0',
     WORKBOOK_MIRROR_DIRECTORY: directory,
   };
   const shown: string[] = [];

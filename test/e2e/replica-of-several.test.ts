@@ -51,7 +51,6 @@ async function replicaOf(...directories: readonly string[]) {
     WORKBOOK_MIRROR_SERVICE_BASE_URL: baseUrl,
     WORKBOOK_MIRROR_SERVICE_API_KEY: 'key',
     WORKBOOK_MIRROR_SERVICE_API_TOKEN: 'token',
-    WORKBOOK_MIRROR_SERVICE_RETRIES: '0',
     WORKBOOK_MIRROR_GUARD_TARGETS: 'off',
     WORKBOOK_MIRROR_DIRECTORY: directory,
   };

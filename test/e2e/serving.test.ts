@@ -12,7 +12,6 @@ import { temporaryFolder } from '../support/temporary.ts';
 const SERVED = {
   WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0',
   WORKBOOK_MIRROR_SCHEDULE: '* * * * * *',
-  WORKBOOK_MIRROR_SERVICE_RETRIES: '0',
 };
 
 /** Where a daemon serves, once it does. */

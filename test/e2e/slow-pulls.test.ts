@@ -52,7 +52,7 @@ describe('a pull that takes long', () => {
     });
     expect(await ask('/metrics')).toContain('workbook_mirror_slow_pulls 1\n');
     // Other settings bring another client; that of the pull is not closed under it.
-    await writeFile(`${file}.new`, `${NEVER}service:\n  retries: 1\n`);
+    await writeFile(`${file}.new`, `${NEVER}service:\n  timeout: 3m\n`);
     await rename(`${file}.new`, file);
     await daemon.prints(/"trigger":"settings"[^\n]*"pulling":1/);
     release();

@@ -48,7 +48,6 @@ describe('what is loaded to answer', () => {
       ...SPYING,
       WORKBOOK_MIRROR_SERVICE_BASE_URL: 'http://127.0.0.1:1/api',
       WORKBOOK_MIRROR_SERVICE_API_KEY: 'key',
-      WORKBOOK_MIRROR_SERVICE_RETRIES: '0',
       WORKBOOK_MIRROR_STATE: state,
     });
     const [loaded = ''] = /^loaded: .*\bundici\b.*/m.exec(stderr) ?? [];

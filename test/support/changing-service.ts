@@ -66,7 +66,6 @@ export class ChangingService {
       SERVICE_BASE_URL: this.service.baseUrl,
       SERVICE_API_KEY: API_KEY,
       SERVICE_API_TOKEN: API_TOKEN,
-      SERVICE_RETRIES: '1',
       GUARD_FILES: 'off',
       SCHEDULE: '0 0 1 1 *',
       PUBLISH: 'link',

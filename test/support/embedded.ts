@@ -51,7 +51,6 @@ export async function startEmbedded(): Promise<Embedded> {
       WORKBOOK_MIRROR_SERVICE_BASE_URL: baseUrl,
       WORKBOOK_MIRROR_SERVICE_API_KEY: KEY,
       WORKBOOK_MIRROR_SERVICE_API_TOKEN: TOKEN,
-      WORKBOOK_MIRROR_SERVICE_RETRIES: '1',
       WORKBOOK_MIRROR_DIRECTORY: directory,
     },
     differences: async () =>

@@ -36,7 +36,6 @@ export async function startCommands(knobs: Partial<FakeKnobs> = {}): Promise<Mir
       SERVICE_BASE_URL: service.baseUrl,
       SERVICE_API_KEY: API_KEY,
       SERVICE_API_TOKEN: API_TOKEN,
-      SERVICE_RETRIES: '0',
       DIRECTORY: directory,
       READER_GRACE: '0s',
       ...settings,

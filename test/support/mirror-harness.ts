@@ -18,7 +18,7 @@ import { type PassReport, runPass } from '../../src/mirror/pass/pass.ts';
 import type { Retries } from '../../src/mirror/plan/actions.ts';
 import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from './fake-service.ts';
 
-/** Settings as variables, without the prefix: `SERVICE_RETRIES`. An empty text takes one of the harness's away. */
+/** Settings as variables, without the prefix: `SERVICE_TIMEOUT`. An empty text takes one of the harness's away. */
 export type HarnessSettings = Readonly<Record<string, string>>;
 
 const manifestSchema = z.looseObject({
@@ -67,8 +67,6 @@ export interface TargetResult {
 const OFTEN_ENOUGH: HarnessSettings = {
   SERVICE_API_KEY: API_KEY,
   SERVICE_API_TOKEN: API_TOKEN,
-  SERVICE_RETRIES: '1',
-  SERVICE_MAX_RETRY_DELAY: '2ms',
   SERVICE_TIMEOUT: '20s',
   READER_GRACE: '0s',
   GUARD_TARGETS: 'off',

@@ -40,7 +40,6 @@ export async function startService(files: Readonly<Record<string, string>> = {})
     WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
     WORKBOOK_MIRROR_SERVICE_API_KEY: service.apiKey,
     WORKBOOK_MIRROR_SERVICE_API_TOKEN: service.apiToken,
-    WORKBOOK_MIRROR_SERVICE_RETRIES: '1',
     WORKBOOK_MIRROR_DIRECTORY: join(folder, 'm'),
     PROGRAM: `${process.execPath} ${MAIN}`,
     D: folder,

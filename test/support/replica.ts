@@ -74,7 +74,6 @@ export async function startReplica(
       WORKBOOK_MIRROR_SERVICE_BASE_URL: baseUrl,
       WORKBOOK_MIRROR_SERVICE_API_KEY: KEY,
       ...(withToken ? { WORKBOOK_MIRROR_SERVICE_API_TOKEN: TOKEN } : {}),
-      WORKBOOK_MIRROR_SERVICE_RETRIES: '4',
       WORKBOOK_MIRROR_DIRECTORY: place,
     }),
     ask: (path, headers = {}) => fetch(`${baseUrl}${path}`, { headers: { 'x-api-key': KEY, ...headers } }),

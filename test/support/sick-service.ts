@@ -41,7 +41,7 @@ export class SickPair {
     const concerned = service.addRepository('Accounting', { 'folder/plan.xlsx': '', 'folder/notes.txt': '' });
     const other = service.addRepository('host/org/plan.git', { 'a.xlsx': '', 'b.xlsx': '' });
     service.fork(other, 'main', 'feature/x');
-    const mirror = await MirrorHarness.open(service, { SERVICE_RETRIES: '0', ...settings });
+    const mirror = await MirrorHarness.open(service, { ...settings });
     const pair = new SickPair(service, mirror, concerned);
     pair.edit();
     await mirror.pass();

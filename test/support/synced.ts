@@ -24,8 +24,6 @@ export async function startSynced(knobs: Partial<FakeKnobs> = {}): Promise<Synce
     SERVICE_BASE_URL: service.baseUrl,
     SERVICE_API_KEY: API_KEY,
     SERVICE_API_TOKEN: API_TOKEN,
-    SERVICE_RETRIES: '1',
-    SERVICE_MAX_RETRY_DELAY: '2ms',
     DIRECTORY: directory,
     HTTP_LISTEN: 'off',
   };

@@ -140,8 +140,8 @@ async function readText(
 function tooLarge({ origin, pathname }: URL, maxBytes: number): MirrorError {
   return new MirrorError(
     'service.answer_too_large',
-    `The answer of ${origin}${pathname} is greater than ${formatSize(maxBytes)}: setting service.maxAnswerSize.`,
-    { hint: 'If so large an answer is right, raise service.maxAnswerSize.' },
+    `The answer of ${origin}${pathname} is greater than ${formatSize(maxBytes)}.`,
+    { hint: 'No list of this service should be so large: look at the address in a browser.' },
   );
 }
 

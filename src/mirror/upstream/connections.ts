@@ -14,8 +14,6 @@ export interface ConnectionOptions {
   readonly timeoutMs: number;
   /** Most connections at once. */
   readonly connections: number;
-  /** How much of an answer may wait in memory for its reader. */
-  readonly bufferBytes: number;
 }
 
 /** An answer whose body is still to be read, once, decoded, by {@link piecesOf}. */
@@ -45,13 +43,15 @@ export interface Connections {
 /** Most bytes of one read. */
 const READ_BYTES = 128 * 1024;
 
+/** Reads that may wait in memory for the reader of an answer. */
+const WAITING_READS = 2;
+
 /** How long a connection may take, unless everything may take less. */
 export const CONNECT_TIMEOUT_MS = 10_000;
 
 /** Makes a pool. Proxies are taken from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY. */
 export function createConnections(origin: string, options: ConnectionOptions): Connections {
   const connectTimeoutMs = Math.min(CONNECT_TIMEOUT_MS, options.timeoutMs);
-  const waitingPieces = Math.ceil(options.bufferBytes / READ_BYTES);
   // HTTP/2 is off: its flow-control windows in this library cap all downloads together far below one plain connection.
   const ways = createWays({
     allowH2: false,
@@ -68,7 +68,7 @@ export function createConnections(origin: string, options: ConnectionOptions): C
       }
       const { dispatcher, proxy } = ways.to(url);
       try {
-        return await exchange(dispatcher, url, request, waitingPieces);
+        return await exchange(dispatcher, url, request);
       } catch (error) {
         throw transportError(error, url, proxy);
       }
@@ -86,7 +86,6 @@ function exchange(
   dispatcher: Dispatcher,
   url: URL,
   { headers, body, signal }: WireRequest,
-  waitingPieces: number,
 ): Promise<WireAnswer> {
   const path = url.pathname + url.search;
   const sent = body === undefined ? ({ method: 'GET' } as const) : ({ method: 'POST', body } as const);
@@ -94,7 +93,7 @@ function exchange(
     const receive = (answer: Dispatcher.StreamFactoryData): PassThrough => {
       const received = new PassThrough({
         readableObjectMode: true,
-        readableHighWaterMark: waitingPieces,
+        readableHighWaterMark: WAITING_READS,
         writableObjectMode: true,
         // Where it goes on after a wait, undici writes an empty piece first, which must not make it wait again.
         writableHighWaterMark: 2,

@@ -4,7 +4,13 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { type Answer, kindOf, strongTag } from './answers.ts';
 import { isArchiveStart, isCompoundStart, provesItsEnd } from '../../lib/zip/whole-file.ts';
 import { type Cached, HEAD_BRANCH, type Repository, serviceBranch } from './listing.ts';
-import { type Destination, Download, type DownloadOptions, type FileDestination } from './download.ts';
+import {
+  Bandwidth,
+  type Destination,
+  Download,
+  type DownloadOptions,
+  type FileDestination,
+} from './download.ts';
 import { ContentsRefusedError, contentsForbidden, statusError } from './failures.ts';
 import type { Transport } from './transport.ts';
 
@@ -72,17 +78,25 @@ export class Contents {
   readonly #transport: Transport;
   readonly #memory: ReferenceMemory;
   readonly #maxArchiveBytes: number;
+  readonly #bandwidth: Bandwidth | null;
   /** The form that last gave a repository's contents, by id: installations may take several, for other repositories. */
   readonly #proven = new Map<string, ReferenceForm>();
 
   /**
    * @param memory the form that worked last, for any repository; written to
    * @param maxArchiveBytes greatest archive that is downloaded, in bytes after decoding
+   * @param maxBandwidth of all downloads together, in bytes a second; null for no limit
    */
-  constructor(transport: Transport, memory: ReferenceMemory, maxArchiveBytes: number) {
+  constructor(
+    transport: Transport,
+    memory: ReferenceMemory,
+    maxArchiveBytes: number,
+    maxBandwidth: number | null = null,
+  ) {
     this.#transport = transport;
     this.#memory = memory;
     this.#maxArchiveBytes = maxArchiveBytes;
+    this.#bandwidth = maxBandwidth === null ? null : new Bandwidth(maxBandwidth);
   }
 
   /**
@@ -165,8 +179,12 @@ export class Contents {
     wanted: Omit<DownloadOptions, 'limits' | 'bandwidth' | 'maxBytes'>,
     read: (answer: Answer, download: Download) => Promise<Found>,
   ): Promise<Found> {
-    const { limits, bandwidth } = this.#transport;
-    const download = new Download({ ...wanted, maxBytes: this.#maxArchiveBytes, limits, bandwidth });
+    const download = new Download({
+      ...wanted,
+      maxBytes: this.#maxArchiveBytes,
+      limits: this.#transport.limits,
+      bandwidth: this.#bandwidth,
+    });
     let isKept = false;
     try {
       const request = { ...CONTENTS, target, continuation: download, signal: wanted.signal };

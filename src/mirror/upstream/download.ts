@@ -15,7 +15,7 @@ import {
   strongTag,
 } from './answers.ts';
 import type { Cached } from './listing.ts';
-import { type Bandwidth, type Continuation, LEAST_PROGRESS_BYTES } from './pace.ts';
+import { type Continuation, LEAST_PROGRESS_BYTES, waitFor } from './transport.ts';
 import { START_BYTES } from '../../lib/zip/whole-file.ts';
 
 /** Where a download goes, piece by piece. Nothing is made there before it begins. */
@@ -283,4 +283,44 @@ function isMultipart(headers: AnswerHeaders): boolean {
 function isCoded(headers: AnswerHeaders): boolean {
   const coding = (headers['content-encoding'] ?? '').trim().toLowerCase();
   return coding !== '' && coding !== 'identity';
+}
+
+/** How much may be saved up while no bytes come, as time. */
+const BURST_MS = 250;
+
+/**
+ * When bytes that came are within a limit. Times in milliseconds, on one clock.
+ * @param freeAtMs when all bytes before them are within it
+ */
+export function withinLimitAtMs(
+  freeAtMs: number,
+  bytesPerSecond: number,
+  sizeBytes: number,
+  nowMs: number,
+): number {
+  return Math.max(freeAtMs, nowMs - BURST_MS) + (sizeBytes * 1000) / bytesPerSecond;
+}
+
+/**
+ * How many bytes downloads may take, all together. Each asks for one piece of the same greatest size after the other, so that they get
+ * equal shares.
+ */
+export class Bandwidth {
+  readonly #bytesPerSecond: number;
+  #freeAtMs = 0;
+
+  constructor(bytesPerSecond: number) {
+    this.#bytesPerSecond = bytesPerSecond;
+  }
+
+  /**
+   * Waits until bytes that came are within the limit.
+   * @throws MirrorError `pass.abandoned` when `signal` says so
+   */
+  async take(sizeBytes: number, signal: AbortSignal): Promise<void> {
+    const nowMs = performance.now();
+    this.#freeAtMs = withinLimitAtMs(this.#freeAtMs, this.#bytesPerSecond, sizeBytes, nowMs);
+    const delayMs = this.#freeAtMs - nowMs;
+    if (delayMs > 0 || signal.aborted) await waitFor(Math.ceil(delayMs), signal);
+  }
 }

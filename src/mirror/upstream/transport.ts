@@ -1,24 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
 import { type Generation, requestHeaders } from '../../lib/api/requests.ts';
-import { retryAfterMs } from '../../lib/time/back-off.ts';
-import { MirrorError } from '../../lib/errors/errors.ts';
-import {
-  Bandwidth,
-  type Continuation,
-  extendPause,
-  type PauseMemory,
-  type RetryPolicy,
-  Tries,
-  waitFor,
-  waitOut,
-} from './pace.ts';
+import { backOffDelayMs, MAX_RETRY_AFTER_MS, retryAfterMs } from '../../lib/time/back-off.ts';
+import { type ErrorCode, MirrorError } from '../../lib/errors/errors.ts';
+import { utcTime } from '../../lib/text/humanize.ts';
 import type { Answer, AnswerLimits } from './answers.ts';
 import { cachedAnswer } from './listing.ts';
-import {
-  type ConnectionOptions,
-  type Connections,
-  createConnections,
-  type WireAnswer,
-} from './connections.ts';
+import { type Connections, createConnections, type WireAnswer } from './connections.ts';
 import {
   contentsRefused,
   isLasting,
@@ -29,21 +17,44 @@ import {
 } from './failures.ts';
 import { Keyring, type KeyringOptions } from './keyring.ts';
 
-/** How requests are made. Durations in milliseconds. */
-export interface TransportOptions
-  extends KeyringOptions, RetryPolicy, AnswerLimits, Omit<ConnectionOptions, 'connections' | 'bufferBytes'> {
+/** How a request that failed is tried again: so often, and after waits that double. Durations in milliseconds. */
+export const RETRIES = {
+  /** Further tries after a failed one; of a download, after its last try that got further. */
+  most: 4,
+  firstDelayMs: 500,
+  /** Also the longest pause that a request waits for, if the service asks for one. */
+  maxDelayMs: 30_000,
+};
+
+/** Greatest answer in JSON, after decoding; pages of a list count one by one. */
+const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
+
+/** How requests are made. */
+export interface TransportOptions extends KeyringOptions, Pick<AnswerLimits, 'timeoutMs' | 'onProgress'> {
   /** The application's address followed by `/api`, without a slash at the end. */
   readonly baseUrl: string;
   /** Most connections for contents; those for everything else are apart, so that a poll never waits for a download. */
   readonly connections: number;
-  /** Limit of all downloads of contents together, in bytes a second; null for none. */
-  readonly maxBandwidth: number | null;
   /** Until when the service asked to be left alone: read before each attempt, written to as the service asks. */
   readonly pause: PauseMemory;
   /** Called when a pause has begun or grown longer. */
   readonly onPause?: () => void;
-  /** `fromBytes`: where a download goes on; 0 where it starts anew, and for what is no download. */
+  /** `fromBytes`: where a download goes on; 0 where it begins again, and for other requests. */
   readonly onRetry?: (error: MirrorError, delayMs: number, fromBytes: number) => void;
+}
+
+/** Until when the service asked to be left alone; outlives the process where it is remembered. */
+export interface PauseMemory {
+  /** Milliseconds since the epoch; absent or null while nothing was asked. */
+  pausedUntilMs?: number | null;
+}
+
+/** A request each of whose tries goes on where the one before broke off. */
+export interface Continuation {
+  /** Headers of the next try, besides those of every request. */
+  readonly headers: () => Readonly<Record<string, string>>;
+  /** Where the next try goes on, in bytes; 0 where it begins again. */
+  readonly resumesAtBytes: () => number;
 }
 
 /** A request: GET, or POST where it has a body. */
@@ -57,7 +68,7 @@ export interface TransportRequest {
    * keys: a person may not have access to one repository, and a download may have begun before its key was revoked.
    */
   readonly isContents?: boolean;
-  /** Where each further try goes on; left out, it begins anew. */
+  /** Where each further try goes on; left out, it begins again. */
   readonly continuation?: Continuation;
   /** The body of a POST, in JSON. It is sent again only after a failure that says that nothing was done with it. */
   readonly body?: string;
@@ -67,17 +78,11 @@ export interface TransportRequest {
 /** A poll reads one page after the other; there may be two for a moment, as when the settings change. */
 const LIST_CONNECTIONS = 2;
 
-/** How much of an answer may wait in memory: much, which is fast, or little, where a limit is to be kept to. */
-const BUFFER_BYTES = 1024 * 1024;
-const LIMITED_BUFFER_BYTES = 64 * 1024;
-
 /** The way to the service: one origin, pooled connections, retries. */
 export class Transport {
   /** The base address, without anything secret. */
   readonly address: string;
   readonly limits: AnswerLimits;
-  /** Asked for leave before more of any contents is read; null where that is not limited. */
-  readonly bandwidth: Bandwidth | null;
   readonly #options: TransportOptions;
   readonly #base: URL;
   readonly #keyring: Keyring;
@@ -87,18 +92,14 @@ export class Transport {
   #hasAnswered = false;
 
   constructor(options: TransportOptions) {
-    const { maxBandwidth, ...connections } = options;
+    const { timeoutMs, connections } = options;
     this.#options = options;
     this.#base = new URL(options.baseUrl);
     this.address = this.#base.origin + this.#base.pathname;
-    this.limits = options;
-    this.bandwidth = maxBandwidth === null ? null : new Bandwidth(maxBandwidth);
+    this.limits = { ...options, maxAnswerBytes: MAX_ANSWER_BYTES };
     this.#keyring = new Keyring(options);
-    const { origin } = this.#base;
-    const lists = { ...connections, connections: LIST_CONNECTIONS, bufferBytes: BUFFER_BYTES };
-    const bufferBytes = maxBandwidth === null ? BUFFER_BYTES : LIMITED_BUFFER_BYTES;
-    this.#contents = createConnections(origin, { ...connections, bufferBytes });
-    this.#lists = createConnections(origin, lists);
+    this.#contents = createConnections(this.#base.origin, { timeoutMs, connections });
+    this.#lists = createConnections(this.#base.origin, { timeoutMs, connections: LIST_CONNECTIONS });
   }
 
   hasCredential(generation: Generation): boolean {
@@ -120,8 +121,9 @@ export class Transport {
    *   of them names a key, even if the service did
    */
   async send<T>(request: TransportRequest, read: (answer: Answer) => Promise<T>): Promise<T> {
-    const { signal, continuation, body } = request;
-    const tries = new Tries(this.#options, continuation);
+    const { signal, body } = request;
+    const atBytes = (): number => request.continuation?.resumesAtBytes() ?? 0;
+    let [failures, furthestBytes] = [0, 0];
     for (;;) {
       try {
         return await this.#tryOnce(request, read);
@@ -130,10 +132,13 @@ export class Transport {
         if (signal.aborted)
           throw new MirrorError('pass.abandoned', 'The request was abandoned.', { cause: error });
         const isLast = (body !== undefined && mayBeDone(thrown)) || (!this.#hasAnswered && isLasting(thrown));
-        const next = isLast ? null : tries.next(error, Math.random());
-        if (next === null) throw error;
-        if (error instanceof MirrorError) this.#options.onRetry?.(error, next.delayMs, next.fromBytes);
-        await waitFor(next.delayMs, signal);
+        // A try that gets further than all before it does not use up the retries.
+        failures = atBytes() >= furthestBytes + LEAST_PROGRESS_BYTES ? 0 : failures + 1;
+        furthestBytes = Math.max(furthestBytes, atBytes());
+        const delayMs = isLast ? null : retryDelayMs(error, failures, Math.random());
+        if (delayMs === null) throw error;
+        if (error instanceof MirrorError) this.#options.onRetry?.(error, delayMs, atBytes());
+        await waitFor(delayMs, signal);
       }
     }
   }
@@ -167,8 +172,8 @@ export class Transport {
 
   /** Sends a request with a key. @throws MirrorError also for statuses that say nothing of what was asked for */
   async #ask(sent: TransportRequest, url: URL, key: string): Promise<Answer> {
-    const { pause, maxRetryDelayMs, onPause } = this.#options;
-    await waitOut(pause, maxRetryDelayMs, url, sent.signal);
+    const { pause, onPause } = this.#options;
+    await waitOut(pause, url, sent.signal);
     const answer = await this.#sendFollowing(sent, url, key);
     const { status } = answer;
     const waitMs = wishMs(answer);
@@ -217,6 +222,80 @@ function isWelcome(status: number): boolean {
 /** Statuses that say nothing of what was asked for: another try may do better. */
 function isPassing(status: number): boolean {
   return status === 408 || status === 425 || status === 429 || status >= 500;
+}
+
+/** The bytes that a try must bring to count as one that got further, and that a download must bring while it is waited for. */
+export const LEAST_PROGRESS_BYTES = 64 * 1024;
+
+const RETRYABLE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'service.unreachable',
+  'service.timeout',
+  'service.busy',
+  'service.failed',
+  'contents.interrupted',
+]);
+
+/**
+ * Decides when a request that failed is tried again: not before the service wishes.
+ * @param failures in a row
+ * @param random a number from 0 up to 1
+ * @returns milliseconds; null where it is not tried again
+ */
+export function retryDelayMs(error: unknown, failures: number, random: number): number | null {
+  if (!(error instanceof MirrorError) || !RETRYABLE.has(error.code)) return null;
+  const { most, maxDelayMs } = RETRIES;
+  const wishMs = error.retryAfterMs ?? 0;
+  if (failures > most || wishMs > maxDelayMs) return null;
+  return backOffDelayMs(RETRIES, Math.max(1, failures), random, wishMs);
+}
+
+/**
+ * The rest of a pause, in milliseconds; 0 for none. A pause ends at most a day ahead (see `retryAfterMs`), so one that ends
+ * later was computed with a wrong clock, and does not count.
+ */
+export function pauseLeftMs({ pausedUntilMs }: PauseMemory, nowMs: number): number {
+  const leftMs = (pausedUntilMs ?? 0) - nowMs;
+  return leftMs > 0 && leftMs <= MAX_RETRY_AFTER_MS ? leftMs : 0;
+}
+
+/** Makes a pause last at least so long from now; gives whether it lasts longer than before. */
+export function extendPause(memory: PauseMemory, waitMs: number, nowMs: number): boolean {
+  if (waitMs <= pauseLeftMs(memory, nowMs)) return false;
+  memory.pausedUntilMs = nowMs + waitMs;
+  return true;
+}
+
+/**
+ * Waits until the pause is over, which may become longer while it waits.
+ * @throws MirrorError `service.busy` when the pause lasts longer than a request waits, `pass.abandoned`
+ */
+export async function waitOut(memory: PauseMemory, url: URL, signal: AbortSignal): Promise<void> {
+  for (let leftMs = pauseLeftMs(memory, Date.now()); leftMs > 0; leftMs = pauseLeftMs(memory, Date.now())) {
+    if (leftMs > RETRIES.maxDelayMs) throw paused(url, Date.now() + leftMs, leftMs);
+    await waitFor(leftMs, signal);
+  }
+}
+
+/** Waits. @throws MirrorError `pass.abandoned` */
+export async function waitFor(delayMs: number, signal: AbortSignal): Promise<void> {
+  try {
+    await sleep(delayMs, undefined, { signal });
+  } catch (cause) {
+    throw new MirrorError('pass.abandoned', 'The pass was abandoned while waiting for the service.', {
+      cause,
+    });
+  }
+}
+
+function paused(url: URL, untilMs: number, leftMs: number): MirrorError {
+  return new MirrorError(
+    'service.busy',
+    `${url.origin} asked for no requests until ${utcTime(untilMs)} (Retry-After); ${url.pathname} was not asked for.`,
+    {
+      retryAfterMs: leftMs,
+      hint: 'Nothing is asked before that time.',
+    },
+  );
 }
 
 const MAX_REDIRECTS = 5;

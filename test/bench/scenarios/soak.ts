@@ -51,7 +51,6 @@ export const soak: Scenario = {
     const daemon = await startDaemon(bench, service, directory, {
       HTTP_LISTEN: `127.0.0.1:${port}`,
       READER_GRACE: '1s',
-      SERVICE_MAX_RETRY_DELAY: '100ms',
     });
     const quarters = await soakOf(bench, service, daemon, `http://127.0.0.1:${port}/metrics`);
     await service.set({ fault: null });

@@ -29,10 +29,6 @@ function connect(baseUrl: string): Transport {
     keyMemory: {},
     timeoutMs: 1000,
     connections: 2,
-    maxBandwidth: null,
-    retries: 3,
-    maxRetryDelayMs: 20,
-    maxAnswerBytes: 100_000,
     pause: {},
   });
 }

@@ -26,7 +26,6 @@ function variables(
     SERVICE_BASE_URL: service.baseUrl,
     SERVICE_API_KEY: API_KEY,
     SERVICE_API_TOKEN: API_TOKEN,
-    SERVICE_RETRIES: '0',
     DIRECTORY: directory,
     ...more,
   };

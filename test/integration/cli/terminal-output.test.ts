@@ -50,7 +50,6 @@ async function withService(
       SERVICE_BASE_URL: service.baseUrl,
       SERVICE_API_KEY: API_KEY,
       SERVICE_API_TOKEN: API_TOKEN,
-      SERVICE_RETRIES: '0',
       DIRECTORY: folder,
       RETIRE_AFTER_PASSES: '1',
       GUARD_TARGETS: 'off',

@@ -514,7 +514,7 @@ it('a key that is accepted is not said to be again when other settings change', 
 
 /** Settings from variables, with the old keys. */
 function settingsFor(values: Readonly<Record<string, string>>): Parameters<typeof openMirror>[0] {
-  const all = { SERVICE_API_KEY: OLD, SERVICE_API_TOKEN: OLD, SERVICE_RETRIES: '0', ...values };
+  const all = { SERVICE_API_KEY: OLD, SERVICE_API_TOKEN: OLD, ...values };
   const env = Object.entries(all).map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value]);
   return loadSettings({
     flags: {},

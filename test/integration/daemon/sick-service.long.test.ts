@@ -29,7 +29,6 @@ async function startDaemon(settings: Readonly<Record<string, string>> = {}): Pro
     WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
     WORKBOOK_MIRROR_SERVICE_API_KEY: API_KEY,
     WORKBOOK_MIRROR_SERVICE_API_TOKEN: API_TOKEN,
-    WORKBOOK_MIRROR_SERVICE_RETRIES: '0',
     WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *',
     WORKBOOK_MIRROR_DIRECTORY: directory,
     ...settings,
@@ -136,7 +135,7 @@ describe('a daemon on a service', () => {
   it(
     'that asks for a pause gets no request during it, from the daemon as from the next process',
     async () => {
-      const daemon = await startDaemon({ WORKBOOK_MIRROR_SERVICE_MAX_RETRY_DELAY: '100ms' });
+      const daemon = await startDaemon();
       edit(daemon, 'second');
       const headers = { 'retry-after': '4' };
       let untilMs = 0;

@@ -66,9 +66,6 @@ describe('the parsed settings', () => {
     expect(load().settings).toEqual({
       service: {
         timeout: 120_000,
-        retries: 4,
-        maxRetryDelay: 30_000,
-        maxAnswerSize: 2 ** 28,
         maxBandwidth: null,
       },
       standby: false,
@@ -238,7 +235,7 @@ describe('the file', () => {
 
 describe('problems', () => {
   it('come all at once, each with name, source and expectation', () => {
-    const configFile = put('c.yaml', 'service:\n  apikey: s3cret\n  retries: 99\nfullCheck: 10s\n');
+    const configFile = put('c.yaml', 'service:\n  apikey: s3cret\n  timeout: 2d\nfullCheck: 10s\n');
     const part = {
       configFile,
       needs: ['service', 'directory'] as const,
@@ -249,7 +246,7 @@ describe('problems', () => {
     expect(problems(part)).toEqual([
       'WORKBOOK_MIRROR_CONCURENCY: unknown variable; the nearest known one is WORKBOOK_MIRROR_CONCURRENCY',
       `service.apikey (${configFile}:2): unknown setting; the nearest known one is service.apiKey`,
-      `service.retries (${configFile}:3): expected a whole number from 0 to 20, got "99"`,
+      `service.timeout (${configFile}:3): expected a duration from 1ms to 1d, got "2d"`,
       'timezone (WORKBOOK_MIRROR_TIMEZONE): expected a time zone such as UTC or Europe/Berlin, got "Mars/Base"',
       'publish (--publish): expected one of auto, exchange, rename, link, got "never"',
       `fullCheck (${configFile}:4): expected a duration from 1m to 366d, got "10s"`,

@@ -47,7 +47,6 @@ async function user(
       SERVICE_BASE_URL: service.baseUrl,
       SERVICE_API_KEY: API_KEY,
       SERVICE_API_TOKEN: API_TOKEN,
-      SERVICE_RETRIES: '0',
       DIRECTORY: directory,
       GUARD_FILES: 'off',
     });

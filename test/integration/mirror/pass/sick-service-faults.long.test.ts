@@ -163,7 +163,7 @@ describe('whatever is wrong with an answer, nothing that was right is lost', () 
     async () => {
       const other = await startOtherOrigin();
       onTestFinished(() => other.close());
-      const pairs = await lanesOf(WRAPPED, { SERVICE_MAX_ANSWER_SIZE: '1MB', ARCHIVE_MAX_SIZE: '1MB' });
+      const pairs = await lanesOf(WRAPPED, { ARCHIVE_MAX_SIZE: '1MB' });
       const statuses = Object.fromEntries(
         STATUSES.map((status): [string, Fault] => [`status ${status}`, { kind: 'status', status }]),
       );

@@ -210,7 +210,7 @@ describe('a slow pull', () => {
   });
 
   it('that fails is recorded as any other, and tried again in its time', async () => {
-    const pair = await SlowPair.start({ SERVICE_RETRIES: '0' });
+    const pair = await SlowPair.start();
     await pair.pass();
     await pair.cut();
     expect(pair.mirror.eventsOf('target.failed')).toMatchObject([{ target: 'Slow/main', attempts: 1 }]);
@@ -261,7 +261,7 @@ describe('a slow pull', () => {
   });
 
   it('to which the key is refused fails: the next pass finds out whether the lists refuse it as well', async () => {
-    const pair = await SlowPair.start({ SERVICE_RETRIES: '1' });
+    const pair = await SlowPair.start();
     for (const branch of ['b', 'c']) pair.service.write(pair.slow, branch, 'a.xlsx', branch);
     await pair.pass();
     pair.service.apiKey = 'another one';
@@ -301,7 +301,7 @@ describe('a slow pull', () => {
   });
 
   it('is told of when its record is saved, however it ends', async () => {
-    const pair = await SlowPair.start({ SERVICE_RETRIES: '0' });
+    const pair = await SlowPair.start();
     const { state } = pair.mirror.context;
     const log: string[] = [];
     const parts = {

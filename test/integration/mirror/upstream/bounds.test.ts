@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { brotliCompressSync, gzipSync } from 'node:zlib';
+import { gzipSync } from 'node:zlib';
 
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
@@ -29,32 +29,32 @@ async function healed(service: FakeService, mirror: MirrorHarness): Promise<void
   expect(service.credentialFaults()).toStrictEqual([]);
 }
 
+/** The greatest answer in JSON that is read. */
+const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
+
 const MEGABYTES = Buffer.alloc(8 * 1024 * 1024, ' ');
 
 describe('an answer in JSON', () => {
   const tooGreat: readonly [string, Fault][] = [
-    ['too great, and says so', { kind: 'body', body: Buffer.alloc(10_001, ' ') }],
-    ['without end', { kind: 'endless', after: 1, piece: Buffer.alloc(1000, ' ') }],
+    ['too great, and says so', { kind: 'length', delta: MAX_ANSWER_BYTES }],
+    ['without end', { kind: 'endless', after: 1, piece: MEGABYTES }],
     [
-      'that explodes when it is unpacked (gzip)',
-      { kind: 'body', body: gzipSync(MEGABYTES), headers: { 'content-encoding': 'gzip' } },
-    ],
-    [
-      'that explodes when it is unpacked (br)',
-      { kind: 'body', body: brotliCompressSync(MEGABYTES), headers: { 'content-encoding': 'br' } },
+      'that explodes when it is unpacked',
+      {
+        kind: 'body',
+        body: Buffer.concat(Array.from({ length: 33 }, () => gzipSync(MEGABYTES))),
+        headers: { 'content-encoding': 'gzip' },
+      },
     ],
   ];
   describe.each(['/repos', '/v1/workbooks'])('of %s', (list) => {
     it.each(tooGreat)('%s ends the pass, and is not asked for twice', async (_what, fault) => {
-      const { service, mirror } = await withChanges({
-        SERVICE_MAX_ANSWER_SIZE: '10kB',
-        SERVICE_RETRIES: '3',
-      });
+      const { service, mirror } = await withChanges();
       const before = await mirror.stamps();
       service.fault = (path) => (path.endsWith(list) ? fault : null);
       const error = await mirror.failure();
       expect(error).toMatchObject({ code: 'service.answer_too_large', action: 'stall' });
-      expect(error.message).toContain('service.maxAnswerSize');
+      expect(error.message).toContain('256 MiB');
       expect(service.takeRequests().filter((request) => request.endsWith(list))).toHaveLength(1);
       expect(await mirror.stamps()).toStrictEqual(before);
       await healed(service, mirror);
@@ -62,13 +62,10 @@ describe('an answer in JSON', () => {
 
     it('that comes byte by byte is given up', async () => {
       const { service, mirror } = await withChanges({
-        SERVICE_TIMEOUT: '200ms',
-        SERVICE_RETRIES: '0',
+        SERVICE_TIMEOUT: '60ms',
       });
       service.fault = (path) => (path.endsWith(list) ? { kind: 'trickle', everyMs: 20 } : null);
-      const startMs = Date.now();
       expect(await mirror.failure()).toMatchObject({ code: 'service.timeout' });
-      expect(Date.now() - startMs).toBeLessThan(10_000);
       await mirror.restart({ SERVICE_TIMEOUT: '20s' });
       await healed(service, mirror);
     });
@@ -100,7 +97,7 @@ describe('a download', () => {
     ],
   ];
   it.each(tooGreat)('%s fails its target alone, once, and leaves nothing behind', async (_what, fault) => {
-    const { service, mirror } = await withChanges({ ARCHIVE_MAX_SIZE: '2MB', SERVICE_RETRIES: '3' });
+    const { service, mirror } = await withChanges({ ARCHIVE_MAX_SIZE: '2MB' });
     const [{ id } = { id: '' }] = service.repositories;
     const isConcerned = (path: string): boolean => path.includes(id) && path.includes('/contents');
     service.fault = (path) => (isConcerned(path) ? fault : null);
@@ -123,7 +120,7 @@ describe('a download', () => {
   });
 
   it('that hardly moves is given up', async () => {
-    const { service, mirror } = await withChanges({ SERVICE_TIMEOUT: '200ms', SERVICE_RETRIES: '0' });
+    const { service, mirror } = await withChanges({ SERVICE_TIMEOUT: '60ms' });
     service.fault = (path) => (path.includes('/contents') ? { kind: 'trickle', everyMs: 20 } : null);
     const results = await mirror.results();
     expect(results['Accounting/main']).toMatchObject({ code: 'contents.interrupted' });
@@ -174,7 +171,7 @@ describe('a pause that the service asks for', () => {
     [429, '/v1/workbooks'],
     [503, '/v1/workbooks'],
   ])('with status %i at %s holds for every request', async (status, list) => {
-    const { service, mirror } = await withChanges({ SERVICE_RETRIES: '3' });
+    const { service, mirror } = await withChanges();
     service.fault = (path) => (path.endsWith(list) ? busy(status, '600') : null);
     await mirror.failure();
     const sent = service.takeRequests();
@@ -196,7 +193,7 @@ describe('a pause that the service asks for', () => {
   });
 
   it('while pulls run stops those that have not begun, and each says until when', async () => {
-    const { service, mirror } = await withChanges({ CONCURRENCY: '1', SERVICE_RETRIES: '3' });
+    const { service, mirror } = await withChanges({ CONCURRENCY: '1' });
     service.fault = (path) => (path.includes('/contents') ? busy(429, '600') : null);
     const results = await mirror.results();
     expect(results['Accounting/main']).toMatchObject({ code: 'service.busy' });
@@ -207,8 +204,6 @@ describe('a pause that the service asks for', () => {
   it('that is short is waited for by all pulls, and by none is it cut short', async () => {
     const { service, mirror } = await withChanges({
       CONCURRENCY: '2',
-      SERVICE_RETRIES: '3',
-      SERVICE_MAX_RETRY_DELAY: '5s',
     });
     let untilMs = 0;
     let early = 0;

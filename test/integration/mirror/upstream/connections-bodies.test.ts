@@ -19,7 +19,6 @@ import { listen, makeCertificate } from '../../../support/listen.ts';
 const CONTENT = randomBytes(9_000_000);
 const PACKED = gzipSync(CONTENT, { level: 1 });
 const DIGEST = createHash('sha256').update(CONTENT).digest('hex');
-const BUFFER_BYTES = 1024 * 1024;
 
 /** Serves the content as its path says: with a length, in chunks of some odd size, or compressed. */
 function serve(server: Server): Server {
@@ -38,7 +37,6 @@ function connectTo(origin: string): Connections {
   const connections = createConnections(origin, {
     timeoutMs: 5000,
     connections: 2,
-    bufferBytes: BUFFER_BYTES,
   });
   onTestFinished(connections.close);
   return connections;

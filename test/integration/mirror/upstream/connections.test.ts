@@ -61,10 +61,6 @@ async function ask(baseUrl: string): Promise<number> {
     keyMemory: {},
     timeoutMs: 5000,
     connections: 2,
-    maxBandwidth: null,
-    retries: 0,
-    maxRetryDelayMs: 0,
-    maxAnswerBytes: 1000,
     pause: {},
   });
   onTestFinished(() => transport.close());

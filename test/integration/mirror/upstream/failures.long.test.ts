@@ -29,12 +29,12 @@ function contentsOf(service: FakeService, repository: string): (path: string) =>
 
 describe('a list', () => {
   const failures: readonly [string, Fault, string, number][] = [
-    ['status 500', { kind: 'status', status: 500 }, 'service.failed', 3],
-    ['status 503', { kind: 'status', status: 503 }, 'service.failed', 3],
-    ['status 429', { kind: 'status', status: 429 }, 'service.busy', 3],
-    ['status 408', { kind: 'status', status: 408 }, 'service.failed', 3],
-    ['a body that breaks off', { kind: 'cut', after: 10 }, 'service.unreachable', 3],
-    ['a length that is too great', { kind: 'length', delta: 10 }, 'service.unreachable', 3],
+    ['status 500', { kind: 'status', status: 500 }, 'service.failed', 5],
+    ['status 503', { kind: 'status', status: 503 }, 'service.failed', 5],
+    ['status 429', { kind: 'status', status: 429 }, 'service.busy', 5],
+    ['status 408', { kind: 'status', status: 408 }, 'service.failed', 5],
+    ['a body that breaks off', { kind: 'cut', after: 10 }, 'service.unreachable', 5],
+    ['a length that is too great', { kind: 'length', delta: 10 }, 'service.unreachable', 5],
     ['status 401', { kind: 'status', status: 401 }, 'credentials.refused', 1],
     ['status 403', { kind: 'status', status: 403 }, 'credentials.refused', 1],
     ['status 418', { kind: 'status', status: 418 }, 'service.wrong_kind', 1],
@@ -46,7 +46,7 @@ describe('a list', () => {
   ];
   describe.each(['/repos', '/v1/workbooks'])('%s', (path) => {
     it.each(failures)('with %s ends the pass and touches nothing', async (_name, fault, code, requests) => {
-      const { service, mirror } = await withChange({ SERVICE_RETRIES: '2' });
+      const { service, mirror } = await withChange();
       const before = await mirror.stamps();
       service.fault = (asked) => (asked.endsWith(path) ? fault : null);
       expect(await mirror.failure()).toMatchObject({ code });
@@ -76,12 +76,12 @@ describe('a list', () => {
 
 describe('contents', () => {
   const failures: readonly [string, Fault, string, string, number][] = [
-    ['status 500', { kind: 'status', status: 500 }, 'service.failed', 'retry', 2],
-    ['status 429', { kind: 'status', status: 429 }, 'service.busy', 'retry', 2],
+    ['status 500', { kind: 'status', status: 500 }, 'service.failed', 'retry', 5],
+    ['status 429', { kind: 'status', status: 429 }, 'service.busy', 'retry', 5],
     ['status 403', { kind: 'status', status: 403 }, 'contents.forbidden', 'stall', 1],
-    ['a body that breaks off', { kind: 'cut', after: 100 }, 'contents.interrupted', 'retry', 2],
-    ['a body that breaks off at once', { kind: 'cut', after: 0 }, 'contents.interrupted', 'retry', 2],
-    ['a length that is too great', { kind: 'length', delta: 10 }, 'contents.interrupted', 'retry', 2],
+    ['a body that breaks off', { kind: 'cut', after: 100 }, 'contents.interrupted', 'retry', 5],
+    ['a body that breaks off at once', { kind: 'cut', after: 0 }, 'contents.interrupted', 'retry', 5],
+    ['a length that is too great', { kind: 'length', delta: 10 }, 'contents.interrupted', 'retry', 5],
     // One that turns out damaged when a part of it is unpacked already is kept whole the second time.
     ['a length that is too small', { kind: 'length', delta: -10 }, 'archive.damaged', 'retry', 2],
     [
@@ -149,7 +149,7 @@ describe('contents', () => {
   });
 
   it('with status 401 fail each target by itself, and nothing is tried twice', async () => {
-    const { service, mirror } = await withChange({ CONCURRENCY: '1', SERVICE_RETRIES: '4' });
+    const { service, mirror } = await withChange({ CONCURRENCY: '1' });
     service.fault = (path) => (path.includes('/contents') ? { kind: 'status', status: 401 } : null);
     const codes = Object.values(await mirror.results()).map(({ code }) => code);
     expect(new Set(codes)).toStrictEqual(new Set(['contents.forbidden']));
@@ -174,7 +174,7 @@ describe('Retry-After', () => {
   it.each(['0', 'Thu, 01 Jan 1970 00:00:00 GMT', 'nonsense'])(
     'of %s is tried again within the pass',
     async (wish) => {
-      const { service, mirror } = await withChange({ SERVICE_RETRIES: '3' });
+      const { service, mirror } = await withChange();
       service.failTimes('/repos', 2, { kind: 'status', status: 429, headers: { 'retry-after': wish } });
       expect((await mirror.pass()).exitCode).toBe(0);
       await mirror.expectExact();
@@ -182,7 +182,7 @@ describe('Retry-After', () => {
   );
 
   it('that is longer than a pass would wait is not tried again in the pass', async () => {
-    const { service, mirror } = await withChange({ SERVICE_RETRIES: '3' });
+    const { service, mirror } = await withChange();
     service.failTimes('/repos', 1, { kind: 'status', status: 503, headers: { 'retry-after': '3600' } });
     expect(await mirror.failure()).toMatchObject({ code: 'service.failed', retryAfterMs: 3_600_000 });
     expect(service.takeRequests()).toHaveLength(1);
@@ -212,11 +212,11 @@ describe('a service that falls silent', () => {
     const { service, mirror } = await withChange({ SERVICE_TIMEOUT: '100ms' });
     service.fault = (asked) => (asked.endsWith(path) ? { kind: 'silence' } : null);
     expect(await mirror.failure()).toMatchObject({ code: 'service.timeout', action: 'retry' });
-    expect(service.takeRequests().filter((request) => request.endsWith(path))).toHaveLength(2);
+    expect(service.takeRequests().filter((request) => request.endsWith(path))).toHaveLength(5);
   });
 
   it('within its answer to /repos ends the pass', async () => {
-    const { service, mirror } = await withChange({ SERVICE_TIMEOUT: '100ms', SERVICE_RETRIES: '0' });
+    const { service, mirror } = await withChange({ SERVICE_TIMEOUT: '100ms' });
     service.fault = (asked) => (asked.endsWith('/repos') ? { kind: 'stall', after: 5 } : null);
     expect(await mirror.failure()).toMatchObject({ code: 'service.timeout' });
   });
@@ -227,7 +227,6 @@ describe('a service that falls silent', () => {
   ] as const)('%s contents fails this target only', async (_when, fault, code) => {
     const { service, mirror, before } = await withChange({
       SERVICE_TIMEOUT: '150ms',
-      SERVICE_RETRIES: '0',
     });
     const isConcerned = contentsOf(service, 'Accounting');
     service.fault = (path) => (isConcerned(path) ? fault : null);

@@ -142,7 +142,7 @@ describe('which targets there are', () => {
     [
       'stays known under other settings',
       true,
-      [...PASS, reloaded('schedule', 'log.level', 'service.retries')],
+      [...PASS, reloaded('schedule', 'log.level', 'service.timeout')],
     ],
     [
       'is not known by the end of a pass that began before the settings changed',

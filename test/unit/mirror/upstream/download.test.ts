@@ -6,7 +6,14 @@ import { crc32 } from 'node:zlib';
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
 
-import { FileDestination, isRest, type Part, wholeBytes } from '../../../../src/mirror/upstream/download.ts';
+import {
+  Bandwidth,
+  FileDestination,
+  isRest,
+  type Part,
+  wholeBytes,
+  withinLimitAtMs,
+} from '../../../../src/mirror/upstream/download.ts';
 import { strongTag } from '../../../../src/mirror/upstream/answers.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
@@ -118,5 +125,32 @@ describe('a file that a download goes to', () => {
     await rm(path);
     await mkdir(path);
     await expect(file.close(false)).rejects.toMatchObject({ code: 'disk.failed' });
+  });
+});
+
+describe('a limit of the bandwidth', () => {
+  it('is kept to, but for what was saved up', () => {
+    let [freeAtMs, nowMs, takenBytes] = [0, 1_000_000, 0];
+    for (const pieceBytes of [65_536, 8192, 20_000, 1]) {
+      const endMs = nowMs + 10_000;
+      for (const startBytes = takenBytes; ; takenBytes += pieceBytes) {
+        freeAtMs = withinLimitAtMs(freeAtMs, 1_000_000, pieceBytes, nowMs);
+        nowMs = Math.max(nowMs, freeAtMs);
+        if (nowMs < endMs) continue;
+        expect(takenBytes - startBytes).toBeLessThanOrEqual(10_250_000);
+        expect(takenBytes - startBytes).toBeGreaterThan(9_900_000);
+        break;
+      }
+      nowMs += 60_000;
+    }
+  });
+
+  it('is left by those who are gone', async () => {
+    const gone = new AbortController();
+    const bandwidth = new Bandwidth(1);
+    const left = bandwidth.take(1e6, gone.signal);
+    gone.abort(new Error('the pass is over'));
+    await expect(left).rejects.toMatchObject({ code: 'pass.abandoned' });
+    await expect(bandwidth.take(1, gone.signal)).rejects.toMatchObject({ code: 'pass.abandoned' });
   });
 });
