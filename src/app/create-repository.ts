@@ -8,7 +8,7 @@ import type { Repository } from '../mirror/upstream/listing.ts';
 import { addressHint, mayBeDone, statusError } from '../mirror/upstream/failures.ts';
 import { credentialRefused } from '../mirror/upstream/keyring.ts';
 import { type Answer, type AnswerLimits, readJson, wrongKind } from '../mirror/upstream/answers.ts';
-import { readRows } from '../mirror/upstream/repositories.ts';
+import { readRepositoryRows } from '../mirror/upstream/lists.ts';
 import type { Transport } from '../mirror/upstream/transport.ts';
 
 /** A repository to be created (service specification, section 4.1). */
@@ -67,7 +67,7 @@ async function readCreated(
 ): Promise<Repository> {
   const { status } = answer;
   if (status !== 200 && status !== 201) throw await refusal(answer, limits, secrets, hints);
-  const [repository] = readRows([await readJson(answer, limits)]).repositories;
+  const [repository] = readRepositoryRows([await readJson(answer, limits)]).repositories;
   if (repository === undefined) throw wrongKind(answer, 'JSON that is not a repository');
   return repository;
 }

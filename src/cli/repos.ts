@@ -12,7 +12,7 @@ import { counted } from '../lib/text/humanize.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { EventSink } from '../app/events.ts';
 import type { ServiceClient } from '../mirror/upstream/client.ts';
-import type { RepositoryList } from '../mirror/upstream/repositories.ts';
+import type { RepositoryList } from '../mirror/upstream/lists.ts';
 import { type Outcome, table, tellEvent } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
 

@@ -1,11 +1,8 @@
-import { createHash } from 'node:crypto';
-
-import { type Generation, WORKBOOKS_PATH } from '../../lib/api/requests.ts';
+import { WORKBOOKS_PATH } from '../../lib/api/requests.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Cached } from './listing.ts';
 import { formatDuration, formatSize } from '../../lib/text/units.ts';
-import { addressHint, brokenOff, statusError } from './failures.ts';
-import { credentialRefused } from './keyring.ts';
+import { addressHint, brokenOff } from './failures.ts';
 import { piecesOf, type WireAnswer } from './connections.ts';
 
 /** An answer of the service. */
@@ -76,33 +73,12 @@ export async function* readBody(
  *   `service.timeout`; `service.unreachable` when it breaks off
  */
 export async function readJson(answer: Answer, limits: AnswerLimits): Promise<unknown> {
-  const { text } = await readText(answer, limits);
-  return parseJson(answer, text);
+  return parseJson(answer, await readBytes(answer, limits));
 }
 
-/** A list, or a page of one, with a digest of the bytes that it was understood from. */
-export type Understood<List> = List & { readonly digest: string };
-
-/**
- * Reads the answer to the request for a list. Where its bytes are those that are known, they are not parsed again.
- * @param known the list as it was the last time
- * @throws MirrorError `credentials.refused`, and as {@link readJson}
- */
-export async function readList<List>(
-  generation: Generation,
-  answer: Answer,
-  limits: AnswerLimits,
-  known: Understood<List> | undefined,
-  understand: (json: unknown) => List,
-): Promise<Understood<List>> {
-  const { status, url } = answer;
-  if (status === 403) throw credentialRefused(generation, 403, url);
-  if (status !== 200) throw statusError(status, url, undefined);
-  const { text, digest } = await readText(answer, limits);
-  return digest === known?.digest ? known : { ...understand(parseJson(answer, text)), digest };
-}
-
-function parseJson(answer: Answer, text: string): unknown {
+/** @throws MirrorError `service.wrong_kind` */
+export function parseJson(answer: Answer, bytes: Buffer): unknown {
+  const text = new TextDecoder().decode(bytes);
   try {
     return JSON.parse(text);
   } catch (cause) {
@@ -110,10 +86,8 @@ function parseJson(answer: Answer, text: string): unknown {
   }
 }
 
-async function readText(
-  answer: Answer,
-  limits: AnswerLimits,
-): Promise<{ readonly text: string; readonly digest: string }> {
+/** Reads an answer in JSON whole. @throws MirrorError as {@link readJson} */
+export async function readBytes(answer: Answer, limits: AnswerLimits): Promise<Buffer> {
   const { headers, url } = answer;
   const { maxAnswerBytes: maxBytes } = limits;
   if ((announcedBytes(headers) ?? 0) > maxBytes) throw tooLarge(url, maxBytes);
@@ -123,18 +97,14 @@ async function readText(
     tooLarge: () => tooLarge(url, maxBytes),
     tooSlow: (durationMs: number) => tooSlow(url, durationMs),
   };
-  const decoder = new TextDecoder();
-  const hash = createHash('sha256');
-  let text = '';
+  const pieces: Buffer[] = [];
   try {
-    for await (const piece of readBody(answer, limits, bounds)) {
-      hash.update(piece);
-      text += decoder.decode(piece, { stream: true });
-    }
+    // The memory of a piece is used again for the next one.
+    for await (const piece of readBody(answer, limits, bounds)) pieces.push(Buffer.from(piece));
   } catch (error) {
     throw brokenOff(error, url);
   }
-  return { text: text + decoder.decode(), digest: hash.digest('base64') };
+  return Buffer.concat(pieces);
 }
 
 function tooLarge({ origin, pathname }: URL, maxBytes: number): MirrorError {

@@ -2,7 +2,7 @@ import type { WorkbookStatusFilter } from '../../lib/api/requests.ts';
 import { unlessAborted } from '../../lib/concurrency/concurrency.ts';
 import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { readRepositories, type RepositoryList, type RepositoryMemory } from './repositories.ts';
+import { readRepositories, type RepositoryList, type RepositoryMemory } from './lists.ts';
 import {
   knownBranch,
   olderOf,
@@ -22,18 +22,17 @@ import {
 } from './contents.ts';
 import { owns, type Shard } from '../plan/selection.ts';
 import type { Transport } from './transport.ts';
-import { type ListMemory, readWorkbooks, type WorkbookList } from './workbooks.ts';
+import { readWorkbooks, type WorkbookList, type WorkbookMemory } from './workbooks.ts';
 
 /** The service, as this program uses it. Every call may throw a MirrorError `service.*` or `credentials.refused`. */
 export class ServiceClient {
   readonly #transport: Transport;
   readonly #contents: Contents;
   readonly #shard: Shard | null;
-  readonly #repositories: RepositoryMemory = {};
-  readonly #workbooks: ListMemory = {};
+  readonly #memory: RepositoryMemory & WorkbookMemory = {};
   #joined: JoinedRows | null = null;
-  #hasV1 = false;
-  #v1Absences = 0;
+  /** Polls in a row that found no list of workbooks. */
+  #absences = ABSENCES_OF_V1;
   // One caller that leaves must not end the reading that others wait for.
   readonly #closing = new AbortController();
   readonly #nextPoll = shareWork(() => this.poll(this.#closing.signal));
@@ -65,15 +64,14 @@ export class ServiceClient {
     const transport = this.#transport;
     transport.admit(isUrgent);
     const beganAtMs = Date.now();
-    const list = await readRepositories(transport, signal, this.#repositories);
-    const workbooks = await readWorkbooks(transport, signal, undefined, this.#workbooks);
-    this.#believeAbsence(workbooks);
-    const { repositories } = list;
-    this.#contents.nameCounts = countNames(repositories);
-    const joined =
-      workbooks === null ? null : joinRows(this.#shard, repositories, workbooks.rows, this.#joined);
-    this.#joined = joined;
-    return { address: transport.address, ...combine(beganAtMs, list, workbooks, joined) };
+    const list = await readRepositories(transport, signal, this.#memory);
+    const workbooks = await readWorkbooks(transport, signal, undefined, this.#memory);
+    this.#absences = workbooks === null ? this.#absences + 1 : 0;
+    if (workbooks === null && this.#absences < ABSENCES_OF_V1) throw v1Vanished();
+    this.#contents.nameCounts = countNames(list.repositories);
+    this.#joined =
+      workbooks === null ? null : joinRows(this.#shard, list.repositories, workbooks.rows, this.#joined);
+    return { address: transport.address, ...listingOf(beganAtMs, list, workbooks, this.#joined) };
   }
 
   /**
@@ -84,17 +82,14 @@ export class ServiceClient {
     return unlessAborted(this.#nextPoll(), signal);
   }
 
-  /** See {@link Contents.download}. */
   download(request: ContentsRequest): Promise<ContentsAnswer> {
     return this.#contents.download(request);
   }
 
-  /** See {@link Contents.downloadFile}. */
   downloadFile(request: FileRequest): Promise<FileAnswer> {
     return this.#contents.downloadFile(request);
   }
 
-  /** See {@link Contents.exists}. */
   exists(request: PathRequest): Promise<boolean> {
     return this.#contents.exists(request);
   }
@@ -102,13 +97,6 @@ export class ServiceClient {
   close(): Promise<void> {
     this.#closing.abort();
     return this.#transport.close();
-  }
-
-  /** @throws MirrorError where a list of workbooks that was there before is gone too shortly to be believed */
-  #believeAbsence(workbooks: WorkbookList | null): void {
-    this.#hasV1 ||= workbooks !== null;
-    this.#v1Absences = workbooks === null ? this.#v1Absences + 1 : 0;
-    if (this.#hasV1 && this.#v1Absences > 0 && this.#v1Absences < ABSENCES_OF_V1) throw v1Vanished();
   }
 }
 
@@ -128,34 +116,28 @@ function v1Vanished(): MirrorError {
   );
 }
 
-function combine(
+function listingOf(
   beganAtMs: number,
-  repositories: RepositoryList,
+  list: RepositoryList,
   workbooks: WorkbookList | null,
   joined: JoinedRows | null,
 ): Omit<Listing, 'address'> {
-  const cached = olderOf(repositories.cached, workbooks?.cached ?? null);
+  const cached = olderOf(list.cached, workbooks?.cached ?? null);
   return {
     takenAtMs: Math.min(beganAtMs, cached?.asOfMs ?? beganAtMs),
     cached,
-    serviceTimeMs: repositories.serviceTimeMs,
-    repositories: repositories.repositories,
-    repositoriesComplete: repositories.isComplete,
+    serviceTimeMs: list.serviceTimeMs,
+    repositories: list.repositories,
+    repositoriesComplete: list.isComplete,
     workbooks: joined?.rows ?? null,
-    unread: unreadRows(repositories, workbooks),
+    unread: unreadRows(list.repositories, workbooks),
     workbooksComplete: workbooks?.isComplete ?? false,
-    problems: [
-      ...repositories.problems,
-      ...(workbooks?.problems ?? []),
-      ...(joined?.unlisted ?? []).map(
-        (name) => `the list of workbooks names the repository ${JSON.stringify(name)}, which is not listed`,
-      ),
-    ],
+    problems: [...list.problems, ...(workbooks?.problems ?? []), ...(joined?.problems ?? [])],
   };
 }
 
 /** The repositories that malformed rows are about, which name them as others do: by full name or by id. */
-function unreadRows({ repositories }: RepositoryList, workbooks: WorkbookList | null): UnreadRows {
+function unreadRows(repositories: readonly Repository[], workbooks: WorkbookList | null): UnreadRows {
   const named = new Set(workbooks?.malformed.map(({ repository }) => repository));
   const hidden = repositories.filter(({ id, fullName }) => named.has(id) || named.has(fullName));
   return { repositories: new Set(hidden.map(({ fullName }) => fullName)), isAnywhere: named.has(null) };
@@ -166,8 +148,8 @@ interface JoinedRows {
   /** What they were made from. */
   readonly from: { readonly repositories: readonly Repository[]; readonly rows: readonly WorkbookRow[] };
   readonly rows: readonly WorkbookRow[];
-  /** Names of repositories that are not listed. */
-  readonly unlisted: readonly string[];
+  /** A sentence for each repository that is not listed. */
+  readonly problems: readonly string[];
 }
 
 /**
@@ -192,12 +174,14 @@ function joinRows(
     const repository = named.get(row.repository);
     if (repository === undefined) unlisted.add(row.repository);
     else if (!own.has(repository.id)) return [];
-    return [asKnown(row, repository?.fullName ?? row.repository)];
+    const branch = knownBranch(row.branch);
+    const fullName = repository?.fullName ?? row.repository;
+    return row.repository === fullName && row.branch === branch
+      ? row
+      : { ...row, repository: fullName, branch };
   });
-  return { from: { repositories, rows }, rows: joined, unlisted: [...unlisted] };
-}
-
-function asKnown(row: WorkbookRow, repository: string): WorkbookRow {
-  const branch = knownBranch(row.branch);
-  return row.repository === repository && row.branch === branch ? row : { ...row, repository, branch };
+  const problems = [...unlisted].map(
+    (name) => `the list of workbooks names the repository ${JSON.stringify(name)}, which is not listed`,
+  );
+  return { from: { repositories, rows }, rows: joined, problems };
 }

@@ -108,62 +108,6 @@ export function targetKey(target: TargetId): string {
   return `${target.repositoryId}\n${target.branch}`;
 }
 
-/** A row of a list of the service that could not be understood. */
-export interface MalformedRow {
-  /** The repository that it names; null where it names none that can be read. */
-  readonly repository: string | null;
-  /** The row and its fault, for a person. */
-  readonly fault: string;
-}
-
-/** More of a name is of no use. */
-const MAX_SHOWN_LENGTH = 200;
-
-/** Reads of a row what can be read. @param issues the faults that its schema finds @param at its place in its answer, from 0 */
-export function malformedRow(
-  row: unknown,
-  issues: readonly { readonly path: readonly PropertyKey[] }[],
-  at: number,
-): MalformedRow {
-  const fields: Partial<Record<string, unknown>> = typeof row === 'object' && row !== null ? { ...row } : {};
-  const [id, name, integration] = ['id', 'name', 'integration'].map((field) => textOf(fields[field]));
-  const shown = (id ?? name)?.slice(0, MAX_SHOWN_LENGTH);
-  const place = `row ${at + 1} of its answer`;
-  const subject = shown === undefined ? place : `the row of ${JSON.stringify(shown)} (${place})`;
-  const field = issues[0]?.path.map(String).join('.') ?? '';
-  const fault = field === '' ? 'is no object' : `has nothing usable in its field ${JSON.stringify(field)}`;
-  return { repository: integration ?? repositoryIn(id, name), fault: `${subject} ${fault}` };
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined;
-}
-
-/** A workbook's id is the name of its repository, and its own name after that (service specification, section 2.2). */
-function repositoryIn(id: string | undefined, name: string | undefined): string | null {
-  const isOwn = id !== undefined && name?.startsWith('/') === true && id.endsWith(name);
-  return isOwn && id.length > name.length ? id.slice(0, -name.length) : null;
-}
-
-/** So many rows are named one by one. */
-const ROWS_NAMED = 5;
-
-/**
- * Names rows that could not be understood, a sentence each; those that name no repository come first.
- * @param list the name of the list, such as `workbooks`
- * @param consequence says what follows from a row
- */
-export function malformedSentences(
-  list: string,
-  rows: readonly MalformedRow[],
-  consequence: (row: MalformedRow) => string,
-): readonly string[] {
-  const sorted = rows.toSorted((a, b) => Number(a.repository !== null) - Number(b.repository !== null));
-  const named = sorted.slice(0, ROWS_NAMED).map((row) => `${row.fault}: ${consequence(row)}`);
-  const more = rows.length > ROWS_NAMED ? [`${rows.length - ROWS_NAMED} more rows are malformed`] : [];
-  return [...named, ...more].map((sentence) => `in the list of ${list}, ${sentence}`);
-}
-
 /** An answer that a cache between here and the service gave in place of the service (RFC 9111, section 5.1). */
 export interface Cached {
   /** When the service gave it, in milliseconds since the epoch. */

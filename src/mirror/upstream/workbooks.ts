@@ -1,46 +1,51 @@
 import { type WorkbookStatusFilter, WORKBOOKS_PATH, workbooksPath } from '../../lib/api/requests.ts';
-import { pageSchema, type ApiWorkbook, workbookSchema } from '../../lib/api/schemas.ts';
+import { type ApiWorkbook, pageSchema, workbookSchema } from '../../lib/api/schemas.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { type Answer, readList, strongTag, type Understood, wrongKind } from './answers.ts';
+import { type Answer, wrongKind } from './answers.ts';
 import {
-  type Cached,
+  type ListTransport,
   malformedRow,
   type MalformedRow,
   malformedSentences,
-  olderOf,
-  type WorkbookRow,
-} from './listing.ts';
-import type { Transport } from './transport.ts';
+  type Page,
+  type PageRequest,
+  readPage,
+} from './lists.ts';
+import { type Cached, olderOf, type WorkbookRow } from './listing.ts';
 
-/** The list of workbooks, all pages of it. */
-export interface WorkbookList {
+/** The rows of the list of workbooks, those of all pages. */
+interface WorkbookRows {
   /** The same value as long as nothing has changed, where the same memory is used. */
   readonly rows: readonly WorkbookRow[];
   /** Rows that could not be understood. */
   readonly malformed: readonly MalformedRow[];
   /** False when absence from it proves nothing. */
   readonly isComplete: boolean;
+  /** Why pages may have shifted while they were read; null where they agree with each other. */
+  readonly doubt: string | null;
   readonly problems: readonly string[];
+}
+
+/** The list of workbooks. */
+export interface WorkbookList extends WorkbookRows {
   /** The oldest of its pages that a cache gave; null where none did. */
   readonly cached: Cached | null;
 }
 
-/** All pages of the list, read once. */
-interface Reading {
-  readonly pages: readonly Page[];
-  /** The same value as long as the bytes of all pages are the same. */
+/** The list as it was read last. A list with the same bytes is the same value again. */
+export interface WorkbookMemory {
+  workbooks?: { readonly pages: readonly Page<WorkbookPage>[]; readonly list: WorkbookRows };
+}
+
+/** The contents of a page of the list of workbooks. */
+interface WorkbookPage {
+  readonly count: number;
   readonly rows: readonly WorkbookRow[];
-  /** Why pages may have shifted while they were read; null where they agree with each other. */
-  readonly doubt: string | null;
+  /** Rows that could not be understood. */
+  readonly malformed: readonly MalformedRow[];
+  /** Null at the last page. */
+  readonly next: URL | null;
 }
-
-/** The last reading of the list. A list with the same bytes is the same value again, and is not parsed. */
-export interface ListMemory {
-  last?: Reading;
-}
-
-/** The way to the service, as far as lists need it. */
-export type ListTransport = Pick<Transport, 'hasCredential' | 'send' | 'limits'>;
 
 const MAX_READINGS = 4;
 
@@ -55,83 +60,43 @@ export async function readWorkbooks(
   transport: ListTransport,
   signal: AbortSignal,
   status?: WorkbookStatusFilter,
-  memory: ListMemory = {},
+  memory: WorkbookMemory = {},
 ): Promise<WorkbookList | null> {
   if (!transport.hasCredential('v1')) return null;
   for (let readings = 1; ; readings += 1) {
-    const { last } = memory;
-    const reading = await readAllPages(transport, signal, workbooksPath(status), last);
-    if (reading === null) return null;
-    memory.last = reading;
-    if (reading.doubt === null || reading.rows === last?.rows) return listOf(reading);
-    if (readings === MAX_READINGS) throw inconsistent(reading.doubt);
+    const last = memory.workbooks;
+    const pages = await readAllPages(transport, signal, workbooksPath(status), last?.pages ?? []);
+    if (pages.length === 0) return null;
+    const isSame =
+      last?.pages.length === pages.length &&
+      pages.every(({ contents }, at) => contents === last.pages[at]?.contents);
+    const list = isSame ? last.list : joinPages(pages.map(({ contents }) => contents));
+    memory.workbooks = { pages, list };
+    if (list.doubt === null || isSame)
+      return { ...list, cached: pages.map(({ cached }) => cached).reduce(olderOf, null) };
+    if (readings === MAX_READINGS) throw inconsistent(list.doubt);
   }
 }
 
-function listOf({ rows, pages, doubt }: Reading): WorkbookList {
-  const malformed = pages.flatMap((page) => page.malformed);
-  return {
-    rows,
-    malformed,
-    isComplete: doubt === null && malformed.length === 0,
-    problems: [
-      ...malformedSentences('workbooks', malformed, consequenceOf),
-      ...(doubt === null ? [] : [`in the list of workbooks ${doubt}`]),
-    ],
-    cached: pages.map((page) => page.cached).reduce(olderOf, null),
-  };
-}
-
-function consequenceOf({ repository }: MalformedRow): string {
-  return repository === null
-    ? 'it does not tell its repository, so that the list verifies no target'
-    : `the contents of ${JSON.stringify(repository)} are compared as a whole`;
-}
-
-/** Pages beyond those that the rows need, or the count announces: some services give a few empty ones. */
-const SPARE_PAGES = 1000;
-
-/** More workbooks than fit into memory; stops pages that are made up as they are asked for. */
-const MAX_ROWS = 2_000_000;
-
-/** Reads all pages once, one after the other. @returns null where there is no such list */
-async function readAllPages(
-  transport: ListTransport,
-  signal: AbortSignal,
-  path: string,
-  last: Reading | undefined,
-): Promise<Reading | null> {
-  const known = new Map(last?.pages.map((page) => [page.asked, page]));
-  const visited = new Set<string>();
-  const pages: Page[] = [];
-  let rowCount = 0;
-  let target: string | URL | null = path;
-  while (target !== null) {
-    const page = await readPage(transport, signal, target, known.get(String(target)), visited);
-    if (page === null) break;
-    visited.add(page.url.href);
-    pages.push(page);
-    // Rows that cannot be understood need no further page: pages of nothing else come to an end.
-    rowCount += page.rows.length;
-    if (rowCount > MAX_ROWS || pages.length > Math.min(page.count, rowCount) + SPARE_PAGES) throw endless();
-    target = page.next;
-  }
-  if (pages.length === 0) return null;
-  // Where a page was gone, the rows are never the same value: the list is not taken.
-  const isCut = target !== null;
-  const isSame =
-    !isCut &&
-    last?.pages.length === pages.length &&
-    pages.every(({ rows }, at) => rows === last.pages[at]?.rows);
-  if (last !== undefined && isSame) return { ...last, pages };
+/** Joins pages to a list, and decides whether it is complete. */
+function joinPages(pages: readonly WorkbookPage[]): WorkbookRows {
   const rows = pages.flatMap((page) => page.rows);
-  const total = pages.reduce((sum, { malformed }) => sum + malformed.length, rows.length);
-  return { pages, rows, doubt: isCut ? 'a page was gone while it was read' : doubtAbout(pages, rows, total) };
+  const malformed = pages.flatMap((page) => page.malformed);
+  const doubt = doubtAbout(pages, rows, rows.length + malformed.length);
+  const problems = [
+    ...malformedSentences('workbooks', malformed, ({ repository }) =>
+      repository === null
+        ? 'it does not tell its repository, so that the list verifies no target'
+        : `the contents of ${JSON.stringify(repository)} are compared as a whole`,
+    ),
+    ...(doubt === null ? [] : [`in the list of workbooks ${doubt}`]),
+  ];
+  return { rows, malformed, isComplete: doubt === null && malformed.length === 0, doubt, problems };
 }
 
 /** Why pages may have shifted while they were read; null where their counts agree with each other and with the rows. */
 function doubtAbout(
-  pages: readonly Pick<Page, 'count'>[],
+  pages: readonly WorkbookPage[],
   rows: readonly WorkbookRow[],
   total: number,
 ): string | null {
@@ -147,181 +112,102 @@ function inconsistent(doubt: string): MirrorError {
   return new MirrorError('listing.inconsistent', message, { hint: 'Nothing was deleted.' });
 }
 
-function circular({ search }: URL): MirrorError {
-  const message = `The pages of the list of workbooks lead in a circle: ${search}.`;
-  return new MirrorError('listing.malformed', message);
+/** Pages beyond those that the rows need, or the count announces: some services give a few empty ones. */
+const SPARE_PAGES = 1000;
+
+/** More workbooks than fit into memory; stops pages that are made up as they are asked for. */
+const MAX_ROWS = 2_000_000;
+
+/** Reads all pages once, one after the other. @returns none where there is no such list */
+async function readAllPages(
+  transport: ListTransport,
+  signal: AbortSignal,
+  path: string,
+  last: readonly Page<WorkbookPage>[],
+): Promise<readonly Page<WorkbookPage>[]> {
+  const known = new Map(last.map((page) => [page.asked, page]));
+  const visited = new Set<string>();
+  const pages: Page<WorkbookPage>[] = [];
+  let rowCount = 0;
+  for (let target: string | URL | null = path; target !== null;) {
+    const request: PageRequest = { generation: 'v1', target, signal };
+    const page: Page<WorkbookPage> | null = await readPage(
+      transport,
+      request,
+      known.get(String(target)),
+      readWorkbookPage,
+    );
+    if (page === null && pages.length === 0) return [];
+    if (page === null) throw inconsistent('a page was gone while it was read');
+    if (visited.has(page.url.href)) throw malformedPages('lead in a circle');
+    visited.add(page.url.href);
+    pages.push(page);
+    // Rows that cannot be understood need no further page: pages of nothing else come to an end.
+    rowCount += page.contents.rows.length;
+    if (rowCount > MAX_ROWS || pages.length > Math.min(page.contents.count, rowCount) + SPARE_PAGES)
+      throw malformedPages('do not end');
+    target = page.contents.next;
+  }
+  return pages;
 }
 
 const VENDOR_HINT = 'Nothing was deleted. If it stays, report it to the vendor of the service.';
 
-function endless(): MirrorError {
-  const message = 'The pages of the list of workbooks do not end.';
-  return new MirrorError('listing.malformed', message, { hint: VENDOR_HINT });
-}
-
-/** A page of the list of workbooks. */
-interface Page extends PageContents {
-  /** The address that was asked for. */
-  readonly asked: string;
-  /** The address that it came from. */
-  readonly url: URL;
-  readonly next: URL | null;
-  readonly digest: string;
-  /** Strong entity tag, for conditional requests (RFC 9110, section 13.1.2); null where the service gives none. */
-  readonly etag: string | null;
-  /** Null where no cache gave it. */
-  readonly cached: Cached | null;
-}
-
-/** The contents of a page. */
-interface PageContents {
-  readonly count: number;
-  /** The reference to the next page, as the page gives it; null where there is none. */
-  readonly reference: string | null;
-  readonly rows: readonly WorkbookRow[];
-  /** Rows that could not be understood. */
-  readonly malformed: readonly MalformedRow[];
-}
-
-/**
- * Reads a page of the list of workbooks. One with the same bytes as the last time has the very rows of that time.
- * @param known the page that this address gave the last time; undefined where that is not known
- * @param visited addresses of the pages before it
- * @returns null where the service has no page there
- */
-async function readPage(
-  transport: ListTransport,
-  signal: AbortSignal,
-  target: string | URL,
-  known: Page | undefined,
-  visited: ReadonlySet<string>,
-): Promise<Page | null> {
-  const tag = known?.etag ?? null;
-  const headers = tag === null ? {} : { 'if-none-match': tag };
-  const request = { generation: 'v1', target, signal, headers } as const;
-  const page = await transport.send(request, async (answer) => {
-    const { status, url, cached } = answer;
-    if (visited.has(url.href)) throw circular(url);
-    if (status === 404) return null;
-    // A redirect may lead elsewhere than it did the last time, and the tag says nothing of that place.
-    if (status === 304 && known !== undefined)
-      return url.href === known.url.href ? { ...known, cached } : 'of-another-place';
-    const understand = (json: unknown): PageContents => readContents(answer, json);
-    const contents: Understood<PageContents> = await readList(
-      'v1',
-      answer,
-      transport.limits,
-      known,
-      understand,
-    );
-    const next = contents.reference === null ? null : nextPageUrl(contents.reference, url);
-    return { ...contents, asked: String(target), url, next, etag: strongTag(answer.headers['etag']), cached };
+function malformedPages(fault: string): MirrorError {
+  return new MirrorError('listing.malformed', `The pages of the list of workbooks ${fault}.`, {
+    hint: VENDOR_HINT,
   });
-  return page === 'of-another-place' ? readPage(transport, signal, target, undefined, visited) : page;
-}
-
-function readContents(answer: Answer, json: unknown): PageContents {
-  const parsed = pageSchema.safeParse(json);
-  if (!parsed.success) throw wrongKind(answer, 'JSON that is not a page of workbooks', parsed.error);
-  const { count, next, results } = parsed.data;
-  return { count, reference: next === undefined || next === '' ? null : next, ...readRows(results) };
 }
 
 /**
- * Where the next page is. `next` may be absolute, a path or a query, and behind a proxy it may name the service's inner
- * host or lack the prefix of the base address: the token goes to this list only, so that of a `next` that leads elsewhere
- * only the query counts (service specification, section 2.5: "Reference to the next page").
- * @param next the reference as the page gives it
- * @param current the address that the page came from
- * @throws MirrorError `listing.malformed` when it is no reference to another page of this list
+ * Reads a page of the list of workbooks, row by row, so that one bad row hides no other. Rows are kept for long: texts that several
+ * of them have, such as a repository's name or a commit's message, are kept once.
  */
-export function nextPageUrl(next: string, current: URL): URL {
-  if (next.length > MAX_REFERENCE_LENGTH) throw noReference(next);
-  const resolved = URL.parse(next, current.href);
-  if (resolved === null) throw noReference(next);
-  const list = listPath(current);
-  const isBelow = resolved.origin === current.origin && resolved.pathname.startsWith(`${list}/`);
-  const target = new URL(isBelow ? resolved : current);
-  if (!isBelow) {
-    if (resolved.search === '') throw noReference(next);
-    if (current.pathname !== `${list}/`) target.pathname = list;
-    target.search = resolved.search;
-  }
-  target.username = '';
-  target.password = '';
-  const status = current.searchParams.get('status');
-  if (status !== null && !target.searchParams.has('status')) target.searchParams.set('status', status);
-  target.hash = '';
-  return target;
-}
-
-/** Servers need take no longer addresses (RFC 9110, section 4.1). */
-const MAX_REFERENCE_LENGTH = 8000;
-
-/** The path of the list itself, of which a page may be a part. */
-function listPath(current: URL): string {
-  const at = current.pathname.indexOf(WORKBOOKS_PATH);
-  return at === -1 ? current.pathname : current.pathname.slice(0, at + WORKBOOKS_PATH.length);
-}
-
-function noReference(next: string): MirrorError {
-  const shown = JSON.stringify(next.slice(0, 200));
-  const message = `The list of workbooks names a next page that cannot be followed: ${shown}.`;
-  return new MirrorError('listing.malformed', message, { hint: VENDOR_HINT });
-}
-
-/**
- * Reads the rows of a page one by one, so that one bad row hides no other. Rows are kept for long: texts that several of
- * them have, such as a repository's name or a commit's message, are kept once.
- */
-function readRows(results: readonly unknown[]): Pick<PageContents, 'rows' | 'malformed'> {
-  const shared = shareTexts();
+function readWorkbookPage(answer: Answer, json: unknown): WorkbookPage {
+  const page = pageSchema.safeParse(json);
+  if (!page.success) throw wrongKind(answer, 'JSON that is not a page of workbooks', page.error);
+  const { count, next: reference, results } = page.data;
+  const texts = new Map<string, string>();
   const rows: WorkbookRow[] = [];
   const malformed: MalformedRow[] = [];
   for (const [at, result] of results.entries()) {
     const parsed = workbookSchema.safeParse(result);
-    if (parsed.success) rows.push(toRow(parsed.data, shared));
-    else malformed.push(malformedRow(result, parsed.error.issues, at));
+    if (parsed.success) rows.push(workbookRow(parsed.data, texts));
+    else malformed.push(malformedRow(result, parsed.error, at));
   }
-  return { rows, malformed };
+  const isLast = reference === undefined || reference === null || reference === '';
+  return { count, rows, malformed, next: isLast ? null : nextPageUrl(reference, answer.url) };
 }
 
-/** Gives for a text the first one that was equal to it. */
-type SharedTexts = <Text extends string | null>(text: Text) => Text | string;
-
-function shareTexts(): SharedTexts {
-  const known = new Map<string, string>();
-  return (text) => {
-    if (text === null) return text;
-    const before = known.get(text);
-    if (before === undefined) known.set(text, text);
-    return before ?? text;
-  };
-}
-
-function toRow(workbook: ApiWorkbook, shared: SharedTexts): WorkbookRow {
-  const { version, status, id } = workbook;
+/** @param texts those of the rows before it */
+function workbookRow({ version, status, ...workbook }: ApiWorkbook, texts: Map<string, string>): WorkbookRow {
+  const { id } = workbook;
+  const path = workbook.name.replace(/^\/+/, '');
+  const shared = (text: string | null | undefined): string | null => sharedText(text ?? null, texts);
   return {
     id,
-    path: pathIn(id, workbook.name.replace(/^\/+/, '')),
-    repository: shared(workbook.integration),
-    branch: shared(version.branch),
-    versionId: shared(version.id),
-    author: shared(version.author ?? null),
-    message: shared(version.message ?? null),
-    createdAt: shared(version.created_at ?? null),
-    action: shared(version.action ?? null),
-    parentId: shared(version.parent?.id ?? null),
-    versionStatus: shared(version.status ?? null),
+    // A part of another text takes no memory of its own.
+    path: id.endsWith(`/${path}`) ? id.slice(-path.length) : path,
+    repository: sharedText(workbook.integration, texts),
+    branch: sharedText(version.branch, texts),
+    versionId: sharedText(version.id, texts),
+    author: shared(version.author),
+    message: shared(version.message),
+    createdAt: shared(version.created_at),
+    action: shared(version.action),
+    parentId: shared(version.parent?.id),
+    versionStatus: shared(version.status),
     processing: status?.processing ?? 0,
     failure: status?.failure ?? 0,
     ...fileFacts(workbook.file),
   };
 }
 
-/** The path, as a part of the id where it is one: the engine keeps a part of a text without copying it. */
-function pathIn(id: string, path: string): string {
-  return id.endsWith(`/${path}`) ? id.slice(-path.length) : path;
+function sharedText<Text extends string | null>(text: Text, texts: Map<string, string>): Text | string {
+  if (text === null) return text;
+  const before = texts.get(text);
+  if (before === undefined) texts.set(text, text);
+  return before ?? text;
 }
 
 function fileFacts(file: ApiWorkbook['file']): Pick<WorkbookRow, 'sizeBytes' | 'sha256'> {
@@ -329,4 +215,32 @@ function fileFacts(file: ApiWorkbook['file']): Pick<WorkbookRow, 'sizeBytes' | '
     ...(typeof file?.size === 'number' ? { sizeBytes: file.size } : {}),
     ...(typeof file?.digest === 'string' ? { sha256: file.digest.toLowerCase() } : {}),
   };
+}
+
+/** Servers need take no longer addresses (RFC 9110, section 4.1). */
+const MAX_REFERENCE_LENGTH = 8000;
+
+/**
+ * Finds the next page. `next` may be absolute, a path or a query, and behind a proxy it may name the service's inner
+ * host or lack the prefix of the base address: the token goes to this list only, so that of a `next` that leads elsewhere
+ * only the query counts (service specification, section 2.5: "Reference to the next page").
+ * @param next the reference as the page gives it
+ * @param current the address that the page came from
+ * @throws MirrorError `listing.malformed` when it is no reference to another page of this list
+ */
+export function nextPageUrl(next: string, current: URL): URL {
+  const resolved = next.length > MAX_REFERENCE_LENGTH ? null : URL.parse(next, current.href);
+  const at = current.pathname.indexOf(WORKBOOKS_PATH);
+  const list = at === -1 ? current.pathname : current.pathname.slice(0, at + WORKBOOKS_PATH.length);
+  const isBelow = resolved?.origin === current.origin && resolved.pathname.startsWith(`${list}/`);
+  if (resolved === null || (!isBelow && resolved.search === ''))
+    throw malformedPages(`name a next one that cannot be followed: ${JSON.stringify(next.slice(0, 200))}`);
+  const target = new URL(current);
+  if (isBelow) target.pathname = resolved.pathname;
+  else if (current.pathname !== `${list}/`) target.pathname = list;
+  target.search = resolved.search;
+  target.hash = '';
+  const status = current.searchParams.get('status');
+  if (status !== null && !target.searchParams.has('status')) target.searchParams.set('status', status);
+  return target;
 }

@@ -5,13 +5,13 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import type { TransportRequest } from '../../../../src/mirror/upstream/transport.ts';
+import type { ListTransport } from '../../../../src/mirror/upstream/lists.ts';
 import type { Answer } from '../../../../src/mirror/upstream/answers.ts';
 import {
-  type ListMemory,
-  type ListTransport,
   nextPageUrl,
   readWorkbooks,
   type WorkbookList,
+  type WorkbookMemory,
 } from '../../../../src/mirror/upstream/workbooks.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 
@@ -53,6 +53,7 @@ function transportTo(placesNow: () => Places): {
     return { ...common, status: 200, headers: tag, body: place.body };
   };
   const transport: ListTransport = {
+    address: 'https://service.example/api',
     hasCredential: () => true,
     send: async (request, consume) => {
       await Promise.resolve();
@@ -110,14 +111,14 @@ function wholeList(workbooks: number, version = 1, etags = false): Places {
   );
 }
 
-function read(transport: ListTransport, memory?: ListMemory): Promise<WorkbookList | null> {
+function read(transport: ListTransport, memory?: WorkbookMemory): Promise<WorkbookList | null> {
   return readWorkbooks(transport, new AbortController().signal, undefined, memory);
 }
 
 describe('a list of workbooks that is read again', () => {
   it('is the same value as long as it is the same', async () => {
     const { transport } = transportTo(() => wholeList(9));
-    const memory: ListMemory = {};
+    const memory: WorkbookMemory = {};
     const one = await read(transport, memory);
     const other = await read(transport, memory);
     expect(other?.rows).toHaveLength(9);
@@ -127,7 +128,7 @@ describe('a list of workbooks that is read again', () => {
   it('keeps the rows of the pages that are the same', async () => {
     let places = wholeList(9);
     const { transport } = transportTo(() => places);
-    const memory: ListMemory = {};
+    const memory: WorkbookMemory = {};
     const one = await read(transport, memory);
     places = new Map([...places, [`${LIST}?page=3`, wholeList(9, 2).get(`${LIST}?page=3`) ?? { body: '' }]]);
     const other = await read(transport, memory);
@@ -139,7 +140,7 @@ describe('a list of workbooks that is read again', () => {
 
   it('is not sent again where the service has strong entity tags', async () => {
     const { transport, asked } = transportTo(() => wholeList(9, 1, true));
-    const memory: ListMemory = {};
+    const memory: WorkbookMemory = {};
     const one = await read(transport, memory);
     asked.length = 0;
     expect((await read(transport, memory))?.rows).toBe(one?.rows);
@@ -149,7 +150,7 @@ describe('a list of workbooks that is read again', () => {
   it('is read anew where only weak entity tags say that it is the same', async () => {
     let places = new Map([...wholeList(3)].map(([href, place]) => [href, { ...place, etag: 'W/"same"' }]));
     const { transport } = transportTo(() => places);
-    const memory: ListMemory = {};
+    const memory: WorkbookMemory = {};
     await read(transport, memory);
     places = new Map([...wholeList(3, 2)].map(([href, place]) => [href, { ...place, etag: 'W/"same"' }]));
     expect((await read(transport, memory))?.rows.map(({ versionId }) => versionId)).toEqual([
@@ -227,7 +228,7 @@ describe('the pages of a list', () => {
     ]);
     await expect(read(transportTo(() => places).transport)).rejects.toMatchObject({
       code: 'listing.malformed',
-      message: 'The pages of the list of workbooks lead in a circle: ?page=2.',
+      message: 'The pages of the list of workbooks lead in a circle.',
     });
   });
 
@@ -238,7 +239,7 @@ describe('the pages of a list', () => {
       [`${LIST}?page=2`, shared],
     ]);
     const { transport } = transportTo(() => places);
-    const memory: ListMemory = {};
+    const memory: WorkbookMemory = {};
     const one = await read(transport, memory);
     places = new Map([
       [LIST, page(0, '?page=3')],
@@ -316,7 +317,7 @@ describe('whatever the service does', () => {
   it('a list that is read with a memory comes to what it comes to without one', async () => {
     await fc.assert(
       fc.asyncProperty(someLife, async (lives) => {
-        const memory: ListMemory = {};
+        const memory: WorkbookMemory = {};
         for (const places of lives) {
           const { transport } = transportTo(() => places);
           const remembering = await outcome(read(transport, memory));

@@ -1,0 +1,218 @@
+import { createHash } from 'node:crypto';
+
+import type { z } from 'zod';
+
+import { REPOSITORIES_PATH } from '../../lib/api/requests.ts';
+import { repositoriesSchema, repositorySchema } from '../../lib/api/schemas.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { type Answer, parseJson, readBytes, strongTag, wrongKind } from './answers.ts';
+import { addressHint, statusError } from './failures.ts';
+import { credentialRefused } from './keyring.ts';
+import type { Cached, Repository } from './listing.ts';
+import type { Transport, TransportRequest } from './transport.ts';
+
+/** The way to the service, as far as lists need it. */
+export type ListTransport = Pick<Transport, 'address' | 'hasCredential' | 'send' | 'limits'>;
+
+/** The request for a list, or a page of one. */
+export type PageRequest = Pick<TransportRequest, 'generation' | 'target' | 'signal'>;
+
+/** A list, or a page of one, as it was read last. */
+export interface Page<Contents> {
+  /** The address that was asked for. */
+  readonly asked: string;
+  /** The address that it came from. */
+  readonly url: URL;
+  /** SHA-256 of its bytes. */
+  readonly digest: string;
+  /** Strong entity tag, for conditional requests (RFC 9110, section 13.1.2); null where the service gives none. */
+  readonly etag: string | null;
+  /** Null where no cache gave it. */
+  readonly cached: Cached | null;
+  /** The service's clock, in milliseconds since the epoch (RFC 9110, section 6.6.1); null where it gives no time. */
+  readonly serviceTimeMs: number | null;
+  readonly contents: Contents;
+}
+
+/**
+ * Reads a page. One with the same bytes as the last time has the very contents of that time: it is neither decoded nor parsed.
+ * @param known the page that this address gave the last time; undefined where that is not known
+ * @returns null where the service has no page there
+ */
+export async function readPage<Contents>(
+  transport: ListTransport,
+  request: PageRequest,
+  known: Page<Contents> | undefined,
+  understand: (answer: Answer, json: unknown) => Contents,
+): Promise<Page<Contents> | null> {
+  const headers = typeof known?.etag === 'string' ? { 'if-none-match': known.etag } : {};
+  const page = await transport.send({ ...request, headers }, async (answer) => {
+    const { status, url, cached } = answer;
+    const facts = { url, cached, serviceTimeMs: serviceTimeMs(answer.headers['date']) };
+    // A redirect may lead elsewhere than it did the last time, and what is known says nothing of that place.
+    const isKnownPlace = url.href === known?.url.href;
+    if (status === 404) return null;
+    if (status === 304 && known !== undefined) return isKnownPlace ? { ...known, ...facts } : 'elsewhere';
+    if (status === 403) throw credentialRefused(request.generation, 403, url);
+    if (status !== 200) throw statusError(status, url, undefined);
+    const bytes = await readBytes(answer, transport.limits);
+    const digest = createHash('sha256').update(bytes).digest('base64');
+    const isSame = isKnownPlace && digest === known.digest;
+    const contents = isSame ? known.contents : understand(answer, parseJson(answer, bytes));
+    const etag = strongTag(answer.headers['etag']);
+    return { ...facts, asked: String(request.target), digest, etag, contents };
+  });
+  return page === 'elsewhere' ? readPage(transport, request, undefined, understand) : page;
+}
+
+/** The repositories that the rows of the list name. */
+interface RepositoryRows {
+  readonly repositories: readonly Repository[];
+  /** False when rows could not be understood or contradict each other, so that absence proves nothing. */
+  readonly isComplete: boolean;
+  /** A sentence each. */
+  readonly problems: readonly string[];
+}
+
+/** The list of repositories. */
+export interface RepositoryList extends RepositoryRows {
+  /** The service's clock, in milliseconds since the epoch; null where it gives no time. */
+  readonly serviceTimeMs: number | null;
+  /** Null where no cache gave it. */
+  readonly cached: Cached | null;
+}
+
+/** The list as it was read last. A list with the same bytes is the same value again. */
+export interface RepositoryMemory {
+  repositories?: Page<RepositoryRows>;
+}
+
+/**
+ * Reads `GET /repos` (service specification, section 4.1).
+ * @param memory what is known of the list; written to
+ * @throws MirrorError `credentials.refused`, `service.*`, `pass.abandoned`
+ */
+export async function readRepositories(
+  transport: ListTransport,
+  signal: AbortSignal,
+  memory: RepositoryMemory = {},
+): Promise<RepositoryList> {
+  const request = { generation: 'current', target: REPOSITORIES_PATH, signal } as const;
+  const page = await readPage(transport, request, memory.repositories, (answer, json) => {
+    const rows = repositoriesSchema.safeParse(json);
+    if (!rows.success) throw wrongKind(answer, 'JSON that is not a list of repositories', rows.error);
+    return readRepositoryRows(rows.data);
+  });
+  if (page === null) {
+    const message = `${transport.address}${REPOSITORIES_PATH} does not exist (status 404).`;
+    const hint = addressHint(new URL(transport.address));
+    throw new MirrorError('service.not_found', message, { hint });
+  }
+  memory.repositories = page;
+  const { contents, cached, serviceTimeMs } = page;
+  const clock = clockProblem(serviceTimeMs, Date.now());
+  const problems = clock === null ? contents.problems : [...contents.problems, clock];
+  return { ...contents, problems, serviceTimeMs, cached };
+}
+
+/**
+ * Reads the rows one by one, so that one bad row hides no other. Where rows give one id different names, none of them counts: to
+ * believe the wrong one would move a tree. Nothing is lost by that, as such a list does not prove that a repository is gone.
+ */
+export function readRepositoryRows(rows: readonly unknown[]): RepositoryRows {
+  const byId = new Map<string, Repository>();
+  const contradicted = new Set<string>();
+  const malformed: MalformedRow[] = [];
+  for (const [at, row] of rows.entries()) {
+    const parsed = repositorySchema.safeParse(row);
+    if (!parsed.success) {
+      malformed.push(malformedRow(row, parsed.error, at));
+      continue;
+    }
+    const { id, name, full_name: fullName, url = null, created_at: createdAt = null } = parsed.data;
+    const before = byId.get(id);
+    if (before === undefined) byId.set(id, { id, name, fullName, url, createdAt });
+    else if (before.name !== name || before.fullName !== fullName) contradicted.add(id);
+  }
+  return {
+    repositories: [...byId.values()].filter(({ id }) => !contradicted.has(id)),
+    isComplete: malformed.length === 0 && contradicted.size === 0,
+    problems: [
+      ...malformedSentences(
+        'repositories',
+        malformed,
+        () => 'what it names is not mirrored, and none counts as gone',
+      ),
+      ...[...contradicted].map(
+        (id) => `the list of repositories gives ${JSON.stringify(id)} several names, of which none counts`,
+      ),
+    ],
+  };
+}
+
+/** The time that a Date header gives (RFC 9110, sections 5.6.7 and 6.6.1), in milliseconds since the epoch; null if it is none. */
+export function serviceTimeMs(header: string | undefined): number | null {
+  const timeMs = header?.trim().endsWith('GMT') === true ? Date.parse(header) : Number.NaN;
+  return Number.isNaN(timeMs) ? null : timeMs;
+}
+
+const MINUTE_MS = 60_000;
+const WORTH_SAYING_MS = 10 * MINUTE_MS;
+
+/** Says that the service's clock and this machine's differ much; rounded, so that it reads the same at every pass. */
+export function clockProblem(theirsMs: number | null, oursMs: number): string | null {
+  const differenceMs = theirsMs === null ? 0 : theirsMs - oursMs;
+  const minutes = Math.abs(differenceMs) / MINUTE_MS;
+  if (minutes * MINUTE_MS <= WORTH_SAYING_MS) return null;
+  const about =
+    minutes < 120
+      ? `${Math.round(minutes / 10) * 10} minutes`
+      : minutes < 48 * 60
+        ? `${Math.round(minutes / 60)} hours`
+        : `${Math.round(minutes / 60 / 24)} days`;
+  return `the service's clock is about ${about} ${differenceMs > 0 ? 'ahead of' : 'behind'} this machine's`;
+}
+
+/** A row of a list that could not be understood. */
+export interface MalformedRow {
+  /** The repository that it names; null where it names none that can be read. */
+  readonly repository: string | null;
+  /** The row and its fault, for a person. */
+  readonly fault: string;
+}
+
+/** More of a name is of no use. */
+const MAX_SHOWN_LENGTH = 200;
+
+/** Reads of a row what can be read. @param at its place in its answer, from 0 */
+export function malformedRow(row: unknown, { issues }: z.ZodError, at: number): MalformedRow {
+  const fields: Partial<Record<string, unknown>> = typeof row === 'object' && row !== null ? { ...row } : {};
+  const [id = '', name = '', integration = ''] = ['id', 'name', 'integration'].map((field) =>
+    typeof fields[field] === 'string' ? fields[field] : '',
+  );
+  const shown = JSON.stringify((id || name).slice(0, MAX_SHOWN_LENGTH));
+  const place = `row ${at + 1} of its answer`;
+  const field = issues[0]?.path.map(String).join('.') ?? '';
+  const fault = field === '' ? 'is no object' : `has nothing usable in its field ${JSON.stringify(field)}`;
+  // A workbook's id is the name of its repository, and its own name after that (service specification, section 2.2).
+  const isOwn = name.startsWith('/') && id.endsWith(name) && id.length > name.length;
+  return {
+    repository: integration || (isOwn ? id.slice(0, -name.length) : null),
+    fault: `${shown === '""' ? place : `the row of ${shown} (${place})`} ${fault}`,
+  };
+}
+
+/** So many rows are named one by one. */
+const ROWS_NAMED = 5;
+
+/** Names rows that could not be understood, a sentence each; those that name no repository come first. */
+export function malformedSentences(
+  list: 'repositories' | 'workbooks',
+  rows: readonly MalformedRow[],
+  consequence: (row: MalformedRow) => string,
+): readonly string[] {
+  const sorted = rows.toSorted((a, b) => Number(a.repository !== null) - Number(b.repository !== null));
+  const named = sorted.slice(0, ROWS_NAMED).map((row) => `${row.fault}: ${consequence(row)}`);
+  const more = rows.length > ROWS_NAMED ? [`${rows.length - ROWS_NAMED} more rows are malformed`] : [];
+  return [...named, ...more].map((sentence) => `in the list of ${list}, ${sentence}`);
+}
