@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
 import { lastLease, leasesInForce } from '../store/leases/lease.ts';
-import { showStage } from '../store/publish/stage-links.ts';
 import { publishedManifest } from '../store/inventory.ts';
 import { examinePublished } from '../store/verify/examine.ts';
 import { summariseDrift, trustOf } from '../store/verify/drift.ts';
@@ -26,7 +25,7 @@ import { type Changes, changesSince, needsPublishing, newManifest, rowsAbout } f
 import type { PullMeter } from './progress.ts';
 import type { Turn } from './queue.ts';
 import { reportCached } from './reports.ts';
-import { discardStage, type Stage, stageOn } from '../store/publish/stage.ts';
+import { discardStage, showStage, type Stage, stageOn } from '../store/publish/stage.ts';
 import { publishStage, type Repair } from '../store/publish/publish.ts';
 import { receiveWorkbooks, rowsNow } from './receive-workbooks.ts';
 

@@ -5,7 +5,7 @@ import type { RetentionPolicy } from '../plan/retention.ts';
 import type { Shard } from '../plan/selection.ts';
 import type { Inventory } from './inventory.ts';
 import type { DirectoryLayout } from './layout.ts';
-import type { PublishGate } from './publish/gate.ts';
+import type { PublishGate } from './leases/gate.ts';
 import type { PublishMode } from './publish/moves.ts';
 
 /** The mirror directory as the process that locked it works with it. Functions that change what is published take it. */

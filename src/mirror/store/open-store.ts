@@ -11,7 +11,7 @@ import type { Disk, MirrorStore } from './disk.ts';
 import { createInventory } from './inventory.ts';
 import { type DirectoryLayout, layoutOf } from './layout.ts';
 import { examineFileSystem, type FileSystemWants, refuseMounts } from './probes.ts';
-import { createGate } from './publish/gate.ts';
+import { createGate } from './leases/gate.ts';
 import { recover } from './publish/commit.ts';
 import { lockForWriting } from './shards.ts';
 

@@ -12,7 +12,7 @@ import { manifestPaths, readManifest } from '../inventory.ts';
 import { type DirectoryLayout, manifestPath, parseHistoryName } from '../layout.ts';
 import { LeasedError } from '../leases/lease.ts';
 import { publishedTree, refuseLinks } from '../published-tree.ts';
-import { GateBlockedError } from '../publish/gate.ts';
+import { GateBlockedError } from '../leases/gate.ts';
 
 /** A tree in the history. */
 export interface HistoryEntry extends Kept {

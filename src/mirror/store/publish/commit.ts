@@ -11,7 +11,7 @@ import { type DirectoryLayout, historyName, layoutOf, treePath } from '../layout
 import { LeasedError } from '../leases/lease.ts';
 import { restartAge, treeAt } from '../published-tree.ts';
 import { namesIn, withCommonLock } from '../shards.ts';
-import { tryToPass } from './gate.ts';
+import { tryToPass } from '../leases/gate.ts';
 import {
   isAnyMade,
   type Journal,

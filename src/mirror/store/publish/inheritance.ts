@@ -6,44 +6,42 @@ import { isMissing, systemCode, unlessMissingNow } from '../../../lib/errors/dis
 import type { NativeCalls } from '../../../lib/native/file-calls.ts';
 
 /** The part of a folder's permissions that what is made in it inherits (acl(5), inode(7)). */
-export interface Inheritance {
+interface Inheritance {
   /** The group of everything that is made in it, where it has the set-group-ID bit; null for that of the process. */
   readonly gid: number | null;
   /** Its default ACL; null for none. Then the umask counts. */
   readonly acl: Buffer | null;
 }
 
+const NOTHING: Inheritance = { gid: null, acl: null };
+
 type AclCalls = Pick<NativeCalls, 'acl' | 'setAcl'>;
 
 const SET_GROUP_ID = 0o2000;
 
-/** Where new entries inherit from. */
-interface Model extends Inheritance {
-  /** The folder around the place, or the nearest one that is there: the way to the place is made in it. */
-  readonly around: string;
-}
-
 /**
- * The permissions that new entries of a place inherit: those of the folder that they replace, if it hands anything on, or else those of
- * the folder around the place.
+ * Makes a folder in the staging area that has, and hands on, what an entry of a place inherits: from the folder that it replaces, if that
+ * hands anything on, or else from the folder around the place, or the nearest one that is there.
  * @param replaced need not be there
  */
-export function modelFor(native: AclCalls, place: string, replaced: string | null = null): Model {
+export async function makeFolderFor(
+  native: AclCalls,
+  folder: string,
+  place: string,
+  replaced: string | null = null,
+): Promise<void> {
   let around = dirname(place);
   while (around !== dirname(around) && folderAt(around) === null) around = dirname(around);
-  const own = replaced === null ? { gid: null, acl: null } : inheritanceOf(native, replaced);
-  return { around, ...(isSpecial(own) ? own : inheritanceOf(native, around)) };
-}
-
-/** Makes a folder in the staging area that has, and hands on, what one has that is made at a place. */
-export async function makeFolderAs(native: AclCalls, wanted: Model, folder: string): Promise<void> {
+  const own = replaced === null ? NOTHING : inheritanceOf(native, replaced);
+  const wanted = isSame(own, NOTHING) ? inheritanceOf(native, around) : own;
   await mkdir(folder);
   if (isSame(wanted, inheritanceOf(native, folder))) return;
-  const { gid, acl, around } = wanted;
-  if (!(await isGiven(folder, gid ?? process.getegid?.() ?? -1))) {
-    await rm(folder, { recursive: true });
-    return makeInPlace(around, folder);
-  }
+  if (await isGiven(folder, wanted.gid ?? process.getegid?.() ?? -1)) return give(native, folder, wanted);
+  await rm(folder, { recursive: true });
+  return makeInPlace(around, folder);
+}
+
+async function give(native: AclCalls, folder: string, { gid, acl }: Inheritance): Promise<void> {
   // A folder is made with a mode of 0777, which takes nothing from a default ACL.
   native.setAcl(folder, 'access', acl);
   native.setAcl(folder, 'default', acl);
@@ -52,23 +50,18 @@ export async function makeFolderAs(native: AclCalls, wanted: Model, folder: stri
   await chmod(folder, permissions | (gid === null ? 0 : SET_GROUP_ID));
 }
 
-/** Whether a folder hands on anything that the process does not do anyway. */
-function isSpecial({ gid, acl }: Inheritance): boolean {
-  return gid !== null || acl !== null;
-}
-
-function inheritanceOf(native: AclCalls, folder: string): Inheritance {
-  const found = folderAt(folder);
-  if (found === null) return { gid: null, acl: null };
-  return { gid: (found.mode & SET_GROUP_ID) === 0 ? null : found.gid, acl: native.acl(folder, 'default') };
-}
-
 function isSame(one: Inheritance, other: Inheritance): boolean {
   const areAclsSame = one.acl === null ? other.acl === null : other.acl?.equals(one.acl) === true;
   return one.gid === other.gid && areAclsSame;
 }
 
-/** The facts of a folder; null where none stands there. */
+function inheritanceOf(native: AclCalls, folder: string): Inheritance {
+  const found = folderAt(folder);
+  if (found === null) return NOTHING;
+  return { gid: (found.mode & SET_GROUP_ID) === 0 ? null : found.gid, acl: native.acl(folder, 'default') };
+}
+
+/** The facts of a folder; null where none is there. */
 function folderAt(path: string): Stats | null {
   const found = unlessMissingNow(() => lstatSync(path));
   return found?.isDirectory() === true ? found : null;
@@ -99,8 +92,7 @@ async function makeInPlace(around: string, folder: string): Promise<void> {
       await mkdir(made).catch((error: unknown) => {
         if (systemCode(error) !== 'EEXIST') throw error;
       });
-      await rename(made, folder);
-      return;
+      return await rename(made, folder);
     } catch (error) {
       if (!isMissing(error)) throw error;
     }

@@ -16,8 +16,7 @@ import { examinePublished } from '../verify/examine.ts';
 import { commit, freeHistoryPath, occupantAt, refuseUnfinished, throughGate } from './commit.ts';
 import { inodeAt } from './journal.ts';
 import { choosePublishMethod, type HistoryFacts, type PublishMethod, publishMoves, STAGED } from './moves.ts';
-import { keepPublished, linkPublished } from './stage-links.ts';
-import { makeTreeLink, type Stage } from './stage.ts';
+import { keepPublished, linkPublished, makeTreeLink, type Stage } from './stage.ts';
 
 /** How the step from what is published to a new state is special. */
 export interface Repair {
@@ -73,7 +72,7 @@ async function publishBehindGate(
       method: method.kind,
       canExchange,
       manifestInode: await inodeOf(join(stage.folder, STAGED.manifest)),
-      sourceInode: await stageSource(disk, stage, path, method),
+      sourceInode: await stageSource(disk, stage, method),
       files: await inodesOf(stage.tree, movedFiles(step)),
       removed: await inodesOf(stage.published, removed),
       occupant: await occupantAt(layout, path),
@@ -229,7 +228,7 @@ async function stageHistory(
 ): Promise<HistoryFacts | null> {
   if (kept === null) return null;
   const { layout } = disk;
-  if (kept.files !== null) await keepPublished(stage, kept.files, disk.onProgress);
+  if (kept.files !== null) await keepPublished(stage, stage.published, kept.files, disk.onProgress);
   const keptManifest = join(stage.folder, STAGED.keptManifest);
   // The manifest before stays where it is until the new one takes its place: it is never absent.
   if ((await inodeAt(manifestPath(layout, path))) !== null)
@@ -242,14 +241,9 @@ async function stageHistory(
 }
 
 /** Makes the tree or link ready that takes the place of the tree. @returns its inode; null where neither does */
-async function stageSource(
-  { layout }: Disk,
-  stage: Stage,
-  path: string,
-  { kind }: PublishMethod,
-): Promise<number | null> {
+async function stageSource({ layout }: Disk, stage: Stage, { kind }: PublishMethod): Promise<number | null> {
   if (kind === 'link') {
-    await makeTreeLink(layout, stage, path);
+    await makeTreeLink(layout, stage);
     return inodeOf(join(stage.folder, STAGED.link));
   }
   return kind === 'first' || kind === 'exchange' ? inodeOf(join(stage.folder, STAGED.tree)) : null;

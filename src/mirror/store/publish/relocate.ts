@@ -10,8 +10,7 @@ import { linkText, treeAt } from '../published-tree.ts';
 import { commit, freeHistoryPath, occupantAt, refuseUnfinished, throughGate } from './commit.ts';
 import { inodeAt } from './journal.ts';
 import { type LeavingFacts, type Move, renameMoves, retireMoves, STAGED } from './moves.ts';
-import { keepPublished } from './stage-links.ts';
-import { discardBehindGate, openStage, type Stage } from './stage.ts';
+import { discardBehindGate, keepPublished, openStage, type Stage } from './stage.ts';
 
 /** Moves a tree and its manifest, if it has one, from the mirror to the dated history. */
 export function retireTree(disk: Disk, path: string, signal?: AbortSignal): Promise<void> {
@@ -22,7 +21,8 @@ async function retireBehindGate(disk: Disk, path: string): Promise<void> {
   refuseUnfinished(disk, path);
   await inStage(disk, path, [path], async (stage) => {
     const place = await freeHistoryPath(disk, path, 'retired');
-    if ('name' in treeAt(disk.layout, path)) await keepPublished(stage, 'all', disk.onProgress);
+    if ('name' in treeAt(disk.layout, path))
+      await keepPublished(stage, stage.published, 'all', disk.onProgress);
     const keptInode = await inodeAt(join(stage.folder, STAGED.kept));
     return retireMoves(await leavingFacts(disk, path), place, keptInode);
   });

@@ -1,15 +1,19 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { lstat, mkdir, open, readdir, rename, rm, symlink, utimes } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 
+import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
 import { makeFolders } from '../../../lib/disk/durable.ts';
-import { linkNow } from '../../../lib/disk/read.ts';
+import { linkNow, statsNow } from '../../../lib/disk/read.ts';
 import type { FlushMark, SharedFlush } from '../../../lib/disk/shared-flush.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import type { NativeCalls } from '../../../lib/native/file-calls.ts';
+import { BULK_THREADS, doInThread } from '../../file-work/pool.ts';
+import type { LinkRequest } from '../../file-work/trees.ts';
 import type { Disk } from '../disk.ts';
 import { type DirectoryLayout, manifestPath, treePath } from '../layout.ts';
-import { type ManifestFile, PERMISSION_BITS } from '../manifest.ts';
+import { removeIfFree } from '../leases/gate.ts';
+import { type Manifest, type ManifestFile, PERMISSION_BITS } from '../manifest.ts';
 import {
   linkedTree,
   linkText,
@@ -19,8 +23,8 @@ import {
   removeTree,
   treeNameOf,
 } from '../published-tree.ts';
-import { removeLinked } from './gate.ts';
-import { makeFolderAs, modelFor } from './inheritance.ts';
+import { examineTree } from '../verify/examine.ts';
+import { makeFolderFor } from './inheritance.ts';
 import { hasJournal } from './journal.ts';
 import { STAGED } from './moves.ts';
 
@@ -62,44 +66,32 @@ export async function stageOn(disk: Disk, target: string): Promise<Stage> {
 }
 
 /**
- * Opens a stage for a target.
- * @param target where the target's published tree stands, below `mirror/`
+ * Opens a stage for a target. What is made there gets the group and the ACL that it would get at its place: the tree those of the tree
+ * that it replaces or of the folder around it, the manifest, which is written beside it, those of its own.
+ * @param target where the target's published tree belongs, below `mirror/`
  * @throws MirrorError `disk.*`
  */
-export async function openStage(
+export function openStage(
   { layout, inUse, flush, native, timeStepMs }: StageDisk,
   target: string,
 ): Promise<Stage> {
-  const name = randomUUID();
-  const folder = join(layout.staging, name);
-  const published = publishedTree(layout, target);
-  const flushMark = flush.mark();
-  // Before it is there: a recovery may look at any time.
-  inUse.add(name);
-  await onDisk('making a stage', () => makeStage(layout, native, folder, target));
-  const tree = join(folder, STAGED.tree);
-  const state = { staged: new Set<string>(), folders: new Set([tree]), hasLinks: false };
-  return { folder, target, published, flushMark, tree, timeStepMs, ...state };
-}
-
-/**
- * Makes the folders of a stage. What is made there gets the group and the ACL that it would get at its place: the tree those of the tree
- * that it replaces or of the folder around it, the manifest, which is written beside it, those of its own.
- */
-async function makeStage(
-  layout: DirectoryLayout,
-  native: NativeCalls | null,
-  folder: string,
-  path: string,
-): Promise<void> {
-  const tree = join(folder, STAGED.tree);
-  if (native === null) {
-    await mkdir(tree, { recursive: true });
-    return;
-  }
-  await makeFolderAs(native, modelFor(native, manifestPath(layout, path)), folder);
-  const model = modelFor(native, treePath(layout, path), publishedTree(layout, path));
-  await makeFolderAs(native, model, tree);
+  return onDisk('making a stage', async () => {
+    const name = randomUUID();
+    const folder = join(layout.staging, name);
+    const tree = join(folder, STAGED.tree);
+    const published = publishedTree(layout, target);
+    const manifest = manifestPath(layout, target);
+    const flushMark = flush.mark();
+    // Before it is there: a recovery may look at any time.
+    inUse.add(name);
+    if (native === null) await mkdir(tree, { recursive: true });
+    else {
+      await makeFolderFor(native, folder, manifest);
+      await makeFolderFor(native, tree, treePath(layout, target), published);
+    }
+    const state = { staged: new Set<string>(), folders: new Set([tree]), hasLinks: false };
+    return { folder, target, published, flushMark, tree, timeStepMs, ...state };
+  });
 }
 
 /** Writes a file of the new tree. @param onBytes called whenever bytes were written */
@@ -110,11 +102,27 @@ export function stageFile(
   chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   onBytes: () => void,
 ): Promise<StagedFile> {
+  const hash = createHash('sha256');
+  let sizeBytes = 0;
+  const digested = async function* (): AsyncGenerator<Uint8Array> {
+    for await (const chunk of chunks) {
+      hash.update(chunk);
+      sizeBytes += chunk.byteLength;
+      yield chunk;
+      onBytes();
+    }
+  };
   const write = async (): Promise<StagedFile> => {
     await makeParents(stage, path);
-    const written = await writeFile(join(stage.tree, path), mtimeMs, chunks, onBytes);
+    const handle = await open(join(stage.tree, path), 'wx', 0o644);
+    try {
+      await handle.writeFile(digested());
+    } finally {
+      await handle.close();
+    }
     stage.staged.add(path);
-    return { path, mtimeMs, ...written };
+    const mode = await setTime(stage, path, mtimeMs);
+    return { path, mtimeMs, sizeBytes, sha256: hash.digest('hex'), mode };
   };
   return onDisk(`writing ${path}`, write, stage.tree);
 }
@@ -158,53 +166,147 @@ export function setTime({ tree }: Stage, path: string, mtimeMs: number): Promise
   });
 }
 
-async function writeFile(
-  destination: string,
-  mtimeMs: number,
-  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  onBytes: () => void,
-): Promise<{ sizeBytes: number; sha256: string; mode: number }> {
-  const hash = createHash('sha256');
-  let sizeBytes = 0;
-  const handle = await open(destination, 'wx', 0o644);
-  try {
-    for await (const chunk of chunks) {
-      hash.update(chunk);
-      sizeBytes += chunk.byteLength;
-      await writeAll(handle, chunk);
-      onBytes();
-    }
-    const mtime = new Date(mtimeMs);
-    await handle.utimes(mtime, mtime);
-    const { mode } = await handle.stat();
-    return { sizeBytes, sha256: hash.digest('hex'), mode: mode & PERMISSION_BITS };
-  } finally {
-    await handle.close();
-  }
+/** Puts the whole new tree where a link is to lead to it, and makes that link. */
+export async function makeTreeLink(layout: DirectoryLayout, { folder, tree, target }: Stage): Promise<void> {
+  const name = treeNameOf(folder);
+  const place = linkedTree(layout, name);
+  await refuseLinks(layout, [dirname(placeBelowRoot(name))]);
+  await makeFolders(dirname(place));
+  await symlink(linkText(target, name), join(folder, STAGED.link));
+  // Making it may have taken days, and no link leads to it yet: see `restartAge`.
+  await utimes(tree, new Date(), new Date());
+  await rename(tree, place);
 }
 
-async function writeAll(handle: Awaited<ReturnType<typeof open>>, chunk: Uint8Array): Promise<void> {
-  for (let offset = 0; offset < chunk.byteLength;) {
-    offset += (await handle.write(chunk, offset)).bytesWritten;
-  }
-}
+/** Files that are linked together by one thread. */
+const LINKS_TOGETHER = 512;
 
-/** Puts the whole new tree where a link is to lead to it, and makes that link. @param path the target */
-export async function makeTreeLink(
-  layout: DirectoryLayout,
-  { folder, tree }: Stage,
-  path: string,
-): Promise<void> {
-  await onDisk('making a link to a tree', async () => {
-    const treeName = treeNameOf(folder);
-    const place = linkedTree(layout, treeName);
-    await refuseLinks(layout, [dirname(placeBelowRoot(treeName))]);
-    await makeFolders(dirname(place));
-    await symlink(linkText(path, treeName), join(folder, STAGED.link));
-    // Making it may have taken days, and no link leads to it yet: see `restartAge`.
-    await utimes(tree, new Date(), new Date());
-    await rename(tree, place);
+/**
+ * Gives files of one tree names in another one, by hard links, or copies where there are none.
+ * @param facts gives those that files should have; null where only their presence counts
+ * @returns the path of one that is not as it should be, by `lstat`; null for none
+ */
+async function linkAll<T>(
+  stage: Stage,
+  { from, to }: Pick<LinkRequest, 'from' | 'to'>,
+  files: readonly T[],
+  requestFor: (files: readonly T[]) => Pick<LinkRequest, 'paths' | 'facts'>,
+  onLinks: () => void,
+): Promise<string | null> {
+  stage.hasLinks = true;
+  const starts = Array.from(
+    { length: Math.ceil(files.length / LINKS_TOGETHER) },
+    (_, at) => at * LINKS_TOGETHER,
+  );
+  let changed: string | null = null;
+  await forEachConcurrently(starts, BULK_THREADS, async (start) => {
+    const request = requestFor(files.slice(start, start + LINKS_TOGETHER));
+    const result = await doInThread('link', { from, to, ...request });
+    changed ??= result.changed;
+    onLinks();
   });
+  return changed;
+}
+
+/**
+ * Hard-links the published copies of files into the new tree.
+ * @returns the path of one that is not as its manifest says, by `lstat`; null for none
+ */
+export function linkPublished(
+  stage: Stage,
+  files: readonly ManifestFile[],
+  onLinks: () => void,
+): Promise<string | null> {
+  const places = { from: stage.published, to: stage.tree };
+  const requestFor = (part: readonly ManifestFile[]): Pick<LinkRequest, 'paths' | 'facts'> => ({
+    paths: part.map(({ path }) => path),
+    facts: {
+      sizesBytes: Float64Array.from(part, ({ sizeBytes }) => sizeBytes),
+      modes: Uint16Array.from(part, ({ mode }) => mode),
+      mtimesMs: Float64Array.from(part, ({ mtimeMs }) => mtimeMs),
+    },
+  });
+  return onDisk('linking unchanged files', () => linkAll(stage, places, files, requestFor, onLinks));
+}
+
+/** Hard-links files of a tree into another one. */
+async function linkPaths(
+  stage: Stage,
+  places: Pick<LinkRequest, 'from' | 'to'>,
+  all: readonly string[],
+  onLinks: () => void,
+): Promise<void> {
+  await linkAll(stage, places, all, (paths) => ({ paths, facts: null }), onLinks);
+}
+
+/** Hard-links files of a tree elsewhere into the new tree. */
+export async function linkFrom(
+  stage: Stage,
+  from: string,
+  paths: readonly string[],
+  onLinks: () => void,
+): Promise<void> {
+  await onDisk('linking files', () => linkPaths(stage, { from, to: stage.tree }, paths, onLinks));
+  for (const path of paths) stage.staged.add(path);
+}
+
+/**
+ * Makes a tree of links to published files beside the new tree.
+ * @param tree absolute
+ * @param paths some files, or `all` that are in the tree, also those that others put there
+ */
+export async function keepPublished(
+  stage: Stage,
+  tree: string,
+  paths: readonly string[] | 'all',
+  onLinks: () => void,
+): Promise<void> {
+  const kept = join(stage.folder, STAGED.kept);
+  await mkdir(kept);
+  const found = paths === 'all' ? await filesIn(tree) : paths;
+  // A file that someone took away, or put a folder in the place of, has nothing to keep.
+  const present = found.filter((path) => statsNow(join(tree, path))?.isFile() === true);
+  await linkPaths(stage, { from: tree, to: kept }, present, onLinks);
+}
+
+/** The paths of all files in a tree, also of those that somebody else put there. */
+async function filesIn(tree: string): Promise<string[]> {
+  const entries = (await unlessMissing(readdir(tree, { recursive: true, withFileTypes: true }))) ?? [];
+  return entries.map((each) => relative(tree, join(each.parentPath, each.name)));
+}
+
+/**
+ * Shows someone the whole new tree of a stage before it is published: what of it is staged and, as hard links, what is published
+ * already and stays. It is to be read only. Links are made and removed behind the gate, as readers may notice them; where a lease
+ * is taken in between they stay until the next pass.
+ * @param look is given the folder, which is gone when this returns, unless a lease holds
+ * @returns whether the tree still is what its manifest says, as far as `lstat` tells; if not, the stage is of no use any more
+ * @throws whatever `look` throws; MirrorError `publish.leased`, `disk.*`
+ */
+export async function showStage(
+  { gate, onProgress }: Pick<Disk, 'gate' | 'onProgress'>,
+  stage: Stage,
+  { files }: Pick<Manifest, 'files'>,
+  look: (folder: string) => Promise<void>,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const view = join(stage.folder, STAGED.view);
+  const { staged, published } = stage;
+  const paths = files.map((file) => file.path);
+  const show = async (): Promise<void> => {
+    await mkdir(view);
+    const isStaged = (path: string): boolean => staged.has(path);
+    await linkPaths(stage, { from: stage.tree, to: view }, paths.filter(isStaged), onProgress);
+    const others = paths.filter((path) => !isStaged(path));
+    await linkPaths(stage, { from: published, to: view }, others, onProgress);
+  };
+  await gate.pass(() => onDisk('showing the new tree', show), signal);
+  try {
+    await look(view);
+    return (await examineTree(view, files, { depth: 'facts', signal })).length === 0;
+  } finally {
+    await removeIfFree(gate, () => rm(view, { recursive: true, force: true }));
+  }
 }
 
 /** Removes a stage, unless its publishing was begun: then recovery brings it to its end. Links wait for the end of a lease. */
@@ -214,7 +316,7 @@ export async function discardStage(
 ): Promise<void> {
   const discard = (): Promise<void> => discardBehindGate({ layout, inUse }, stage);
   try {
-    if (stage.hasLinks && (await isLeft(stage))) await removeLinked(gate, discard);
+    if (stage.hasLinks && (await isLeft(stage))) await removeIfFree(gate, discard);
     else await discard();
   } finally {
     inUse.delete(treeNameOf(stage.folder));

@@ -10,7 +10,7 @@ import { type DirectoryLayout, layoutOf } from '../layout.ts';
 import { LeasedError, sweepLeases } from '../leases/lease.ts';
 import { isTreeName, linkedTree, removeTree, treeAt } from '../published-tree.ts';
 import { namesIn, withCommonLock } from '../shards.ts';
-import type { PublishGate } from './gate.ts';
+import type { PublishGate } from '../leases/gate.ts';
 
 /**
  * Removes leases that are over, replaced trees that no reader needs any more, and trees that the history no longer keeps.

@@ -4,7 +4,7 @@ import { lockWithin } from '../../../lib/disk/lock.ts';
 import { closeAnyway } from '../../../lib/disk/read.ts';
 import { diskError } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
-import { lastLease, LeasedError, leasesInForce } from '../leases/lease.ts';
+import { lastLease, LeasedError, leasesInForce } from './lease.ts';
 import type { NativeCalls } from '../../../lib/native/file-calls.ts';
 import type { DirectoryLayout } from '../layout.ts';
 
@@ -105,7 +105,7 @@ export async function tryToPass<T>(
   }
 }
 
-/** Removes folders with links to published files, if the gate allows it now; otherwise recovery does before the next pass. */
-export async function removeLinked(gate: PublishGate, remove: () => Promise<void>): Promise<void> {
-  await tryToPass(gate, remove, AbortSignal.timeout(BLOCKED_PATIENCE_MS));
+/** Removes links to published files if that can be done now; otherwise recovery does it before the next pass. */
+export async function removeIfFree(gate: PublishGate, remove: () => Promise<void>): Promise<void> {
+  await gate.pass(remove, AbortSignal.timeout(BLOCKED_PATIENCE_MS)).catch(() => {});
 }

@@ -1,0 +1,51 @@
+import type * as FileSystem from 'node:fs';
+import { mkdir, readFile, stat, symlink, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it, vi } from 'vitest';
+
+import { linkAll } from '../../../../src/mirror/file-work/trees.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+const fault = vi.hoisted(() => ({ code: 'EPERM' }));
+
+vi.mock('node:fs', async (importOriginal) => ({
+  ...(await importOriginal<typeof FileSystem>()),
+  linkSync: () => {
+    throw Object.assign(new Error(`${fault.code}: no links here`), { code: fault.code });
+  },
+}));
+
+/** Links a file of one folder into another one. @returns the copy that is made instead */
+async function linked(make: (path: string) => Promise<void>): Promise<string> {
+  const folder = await temporaryFolder();
+  const [from, to] = [join(folder, 'from'), join(folder, 'to')];
+  for (const each of [join(from, 'sub'), to]) await mkdir(each, { recursive: true });
+  await make(join(from, 'sub/a.xlsx'));
+  linkAll({ from, to, paths: ['sub/a.xlsx'], facts: null });
+  return join(to, 'sub/a.xlsx');
+}
+
+async function makeFile(path: string): Promise<void> {
+  await writeFile(path, 'text');
+  await utimes(path, 1000, 1000);
+}
+
+describe('linking the files of a tree', () => {
+  it.each(['EPERM', 'ENOTSUP', 'EMLINK', 'EXDEV'])(
+    'copies them, with their times, on a file system that answers %s to link(2)',
+    async (code) => {
+      fault.code = code;
+      const copy = await linked(makeFile);
+      expect(await readFile(copy, 'utf8')).toBe('text');
+      expect((await stat(copy)).mtimeMs).toBe(1_000_000);
+    },
+  );
+
+  it('fails for any other reason, and where there is no file to copy', async () => {
+    fault.code = 'EIO';
+    await expect(linked(makeFile)).rejects.toThrow('EIO');
+    fault.code = 'EPERM';
+    await expect(linked((path) => symlink('elsewhere', path))).rejects.toThrow('EPERM');
+  });
+});
