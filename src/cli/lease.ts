@@ -21,7 +21,7 @@ import {
   LONGEST_LEASE_MS,
   releaseLease,
 } from '../mirror/store/leases/lease.ts';
-import { interruptedPublishes } from '../mirror/store/publish/commit.ts';
+import { interruptedPublishes } from '../mirror/store/publish/journal.ts';
 import { runUnderLease } from './lease-holder.ts';
 import { type Outcome, table, tell } from './output.ts';
 import { settingsOf } from './settings-flags.ts';

@@ -27,7 +27,7 @@ import type { ActionResult } from './results.ts';
 import { stillAwaited, exitCodeOfPass, isAllThatCanBe, summarise } from './results.ts';
 import { type KeptTargets, type State, type StoredPass, unlessStateFails } from '../state/state.ts';
 import { publishesWhole } from '../store/publish/moves.ts';
-import { recover } from '../store/publish/commit.ts';
+import { recover } from '../store/publish/journal.ts';
 import { sweep } from '../store/publish/sweep.ts';
 import type { StoreReader } from '../store/directory.ts';
 import { readApprovals } from '../store/approvals.ts';

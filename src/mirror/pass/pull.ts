@@ -25,7 +25,8 @@ import { type Changes, changesSince, needsPublishing, newManifest, rowsAbout } f
 import type { PullMeter } from './progress.ts';
 import type { Turn } from './queue.ts';
 import { reportCached } from './reports.ts';
-import { discardStage, showStage, type Stage, stageOn } from '../store/publish/stage.ts';
+import { discardStage } from '../store/publish/journal.ts';
+import { showStage, type Stage, stageOn } from '../store/publish/stage.ts';
 import { publishStage, type Repair } from '../store/publish/publish.ts';
 import { receiveWorkbooks, rowsNow } from './receive-workbooks.ts';
 

@@ -12,7 +12,7 @@ import { createInventory } from './inventory.ts';
 import { type DirectoryLayout, layoutOf } from './layout.ts';
 import { examineFileSystem, type FileSystemWants, refuseMounts } from './probes.ts';
 import { createGate } from './leases/gate.ts';
-import { recover } from './publish/commit.ts';
+import { recover } from './publish/journal.ts';
 import { lockForWriting } from './shards.ts';
 
 /** How a store is opened. */

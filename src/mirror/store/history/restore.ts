@@ -18,7 +18,8 @@ import { foldName } from '../../../lib/paths/safe-path.ts';
 import { bindNativeCalls } from '../../../lib/native/file-calls.ts';
 import type { MirrorStore } from '../disk.ts';
 import { publishStage } from '../publish/publish.ts';
-import { discardStage, linkFrom, stageFile, stageOn } from '../publish/stage.ts';
+import { discardStage } from '../publish/journal.ts';
+import { linkFrom, stageFile, stageOn } from '../publish/stage.ts';
 
 /** Files of a kept state that can be copied, as their bytes were found. */
 export interface FoundFiles {

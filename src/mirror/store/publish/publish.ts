@@ -13,9 +13,9 @@ import { folderAt, linkOrCopy, refuseLinks, treeAt, treeNameOf, type TreePlace }
 import { formatManifest } from '../manifest-text.ts';
 import { type Manifest, type TreeChanges, treeChanges } from '../manifest.ts';
 import { examinePublished } from '../verify/examine.ts';
-import { commit, freeHistoryPath, occupantAt, refuseUnfinished, throughGate } from './commit.ts';
-import { inodeAt } from './journal.ts';
+import { commit, inodeAt, refuseUnfinished } from './journal.ts';
 import { choosePublishMethod, type HistoryFacts, type PublishMethod, publishMoves, STAGED } from './moves.ts';
+import { freeHistoryPath, occupantAt, throughGate } from './relocate.ts';
 import { keepPublished, linkPublished, makeTreeLink, type Stage } from './stage.ts';
 
 /** How the step from what is published to a new state is special. */

@@ -1,16 +1,26 @@
 import { lstat, symlink, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import type { HistoryKind } from '../../plan/retention.ts';
 import type { Disk } from '../disk.ts';
-import { manifestPath, treePath } from '../layout.ts';
+import { type DirectoryLayout, historyName, manifestPath, treePath } from '../layout.ts';
 import { formatManifest } from '../manifest-text.ts';
 import type { Manifest } from '../manifest.ts';
 import { linkText, treeAt } from '../published-tree.ts';
-import { commit, freeHistoryPath, occupantAt, refuseUnfinished, throughGate } from './commit.ts';
-import { inodeAt } from './journal.ts';
-import { type LeavingFacts, type Move, renameMoves, retireMoves, STAGED } from './moves.ts';
-import { discardBehindGate, keepPublished, openStage, type Stage } from './stage.ts';
+import { commit, discardBehindGate, inodeAt, refuseUnfinished } from './journal.ts';
+import { type LeavingFacts, type Move, type Occupant, renameMoves, retireMoves, STAGED } from './moves.ts';
+import { keepPublished, openStage, type Stage } from './stage.ts';
+
+/** Changes what is published, in the directory that was locked. @param signal ends the wait for the lock on publishing */
+export async function throughGate<T>(
+  { gate, lock }: Pick<Disk, 'gate' | 'lock'>,
+  step: () => Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> {
+  await lock.check();
+  return gate.pass(step, signal);
+}
 
 /** Moves a tree and its manifest, if it has one, from the mirror to the dated history. */
 export function retireTree(disk: Disk, path: string, signal?: AbortSignal): Promise<void> {
@@ -92,4 +102,20 @@ async function inStage(
       await discardBehindGate(disk, stage);
     }
   });
+}
+
+/** A place in the history that nothing holds yet, below the root: clocks go back, and are coarse. */
+export async function freeHistoryPath(disk: Disk, path: string, kind: HistoryKind): Promise<string> {
+  const { layout } = disk;
+  for (let atMs = disk.now(); ; atMs += 1) {
+    const place = join(layout.history, path, historyName(atMs, kind));
+    const taken = await Promise.all([place, `${place}.json`].map((each) => unlessMissing(lstat(each))));
+    if (taken.every((each) => each === null)) return relative(layout.root, place);
+  }
+}
+
+/** Looks at what stands at the place of a target's tree; null for nothing. @throws system errors */
+export async function occupantAt(layout: DirectoryLayout, path: string): Promise<Occupant | null> {
+  const stats = await unlessMissing(lstat(treePath(layout, path)));
+  return stats === null ? null : { inode: stats.ino, isLink: 'name' in treeAt(layout, path) };
 }

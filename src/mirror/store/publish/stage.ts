@@ -4,7 +4,7 @@ import { dirname, join, relative } from 'node:path';
 
 import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
 import { makeFolders } from '../../../lib/disk/durable.ts';
-import { linkNow, statsNow } from '../../../lib/disk/read.ts';
+import { statsNow } from '../../../lib/disk/read.ts';
 import type { FlushMark, SharedFlush } from '../../../lib/disk/shared-flush.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import type { NativeCalls } from '../../../lib/native/file-calls.ts';
@@ -20,12 +20,10 @@ import {
   placeBelowRoot,
   publishedTree,
   refuseLinks,
-  removeTree,
   treeNameOf,
 } from '../published-tree.ts';
 import { examineTree } from '../verify/examine.ts';
 import { makeFolderFor } from './inheritance.ts';
-import { hasJournal } from './journal.ts';
 import { STAGED } from './moves.ts';
 
 /** A file that was staged. */
@@ -307,45 +305,4 @@ export async function showStage(
   } finally {
     await removeIfFree(gate, () => rm(view, { recursive: true, force: true }));
   }
-}
-
-/** Removes a stage, unless its publishing was begun: then recovery brings it to its end. Links wait for the end of a lease. */
-export async function discardStage(
-  { layout, inUse, gate }: Pick<Disk, 'layout' | 'inUse' | 'gate'>,
-  stage: Stage,
-): Promise<void> {
-  const discard = (): Promise<void> => discardBehindGate({ layout, inUse }, stage);
-  try {
-    if (stage.hasLinks && (await isLeft(stage))) await removeIfFree(gate, discard);
-    else await discard();
-  } finally {
-    inUse.delete(treeNameOf(stage.folder));
-  }
-}
-
-/** As {@link discardStage}, for those who have passed the gate. */
-export async function discardBehindGate(
-  { layout, inUse }: Pick<Disk, 'layout' | 'inUse'>,
-  stage: Stage,
-): Promise<void> {
-  try {
-    await onDisk('removing a stage', async () => {
-      if (await isLeft(stage)) await removeUnpublished(layout, stage.folder);
-    });
-  } finally {
-    inUse.delete(treeNameOf(stage.folder));
-  }
-}
-
-/** Whether a stage is there and nothing of it was published. */
-async function isLeft({ folder }: Stage): Promise<boolean> {
-  return (await unlessMissing(lstat(folder))) !== null && !(await hasJournal(folder));
-}
-
-/** Removes a stage of which nothing was published, and the tree that was to be linked to. */
-export async function removeUnpublished(layout: DirectoryLayout, stage: string): Promise<void> {
-  // Once the link has left the stage, a reader may be at its tree, whatever became of the journal.
-  const name = treeNameOf(stage);
-  if (linkNow(join(stage, STAGED.link))?.endsWith(`/${name}`) === true) await removeTree(layout, name);
-  await rm(stage, { recursive: true, force: true });
 }

@@ -11,7 +11,8 @@ import { createInventory, type Inventory, manifestPaths, publishedManifest } fro
 import type { DirectoryLayout } from '../layout.ts';
 import { byCodeUnits, foldersWith, type ManifestFile } from '../manifest.ts';
 import { publishStage } from '../publish/publish.ts';
-import { discardStage, stageFile, stageOn } from '../publish/stage.ts';
+import { discardStage } from '../publish/journal.ts';
+import { stageFile, stageOn } from '../publish/stage.ts';
 import { checkTargetList, type ListCheck } from '../target-list.ts';
 import { type Difference, type EntryKind, trustOf } from './drift.ts';
 import { examinePublished, examineTarget, isGone, pathsInChange } from './examine.ts';

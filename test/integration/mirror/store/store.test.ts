@@ -1,8 +1,9 @@
 import { publishedManifest } from '../../../../src/mirror/store/inventory.ts';
 import { publishStage } from '../../../../src/mirror/store/publish/publish.ts';
-import { recover } from '../../../../src/mirror/store/publish/commit.ts';
+import { recover } from '../../../../src/mirror/store/publish/journal.ts';
 import { moveTree, retireTree } from '../../../../src/mirror/store/publish/relocate.ts';
-import { discardStage, stageFile, stageOn } from '../../../../src/mirror/store/publish/stage.ts';
+import { discardStage } from '../../../../src/mirror/store/publish/journal.ts';
+import { stageFile, stageOn } from '../../../../src/mirror/store/publish/stage.ts';
 import { sweep } from '../../../../src/mirror/store/publish/sweep.ts';
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

@@ -1,4 +1,4 @@
-import { interruptedPublishes } from '../../../../../src/mirror/store/publish/commit.ts';
+import { interruptedPublishes } from '../../../../../src/mirror/store/publish/journal.ts';
 import { retireTree } from '../../../../../src/mirror/store/publish/relocate.ts';
 import { stageFile, stageOn } from '../../../../../src/mirror/store/publish/stage.ts';
 import { open, readdir, readFile, rename, utimes, writeFile } from 'node:fs/promises';

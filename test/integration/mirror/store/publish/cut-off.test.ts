@@ -1,7 +1,8 @@
 import { publishedManifest } from '../../../../../src/mirror/store/inventory.ts';
 import { publishStage } from '../../../../../src/mirror/store/publish/publish.ts';
 import { moveTree, retireTree } from '../../../../../src/mirror/store/publish/relocate.ts';
-import { discardStage, dropFile, stageFile, stageOn } from '../../../../../src/mirror/store/publish/stage.ts';
+import { discardStage } from '../../../../../src/mirror/store/publish/journal.ts';
+import { dropFile, stageFile, stageOn } from '../../../../../src/mirror/store/publish/stage.ts';
 import { lstat, mkdir, readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 

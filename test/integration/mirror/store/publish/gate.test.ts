@@ -1,9 +1,9 @@
 import { publishedManifest } from '../../../../../src/mirror/store/inventory.ts';
 import { publishStage } from '../../../../../src/mirror/store/publish/publish.ts';
-import { recover } from '../../../../../src/mirror/store/publish/commit.ts';
+import { recover } from '../../../../../src/mirror/store/publish/journal.ts';
 import { moveTree, retireTree } from '../../../../../src/mirror/store/publish/relocate.ts';
+import { discardStage } from '../../../../../src/mirror/store/publish/journal.ts';
 import {
-  discardStage,
   showStage,
   type StagedFile,
   stageFile,
