@@ -158,6 +158,30 @@ export async function withCommonLock<T>(
   }
 }
 
+/** What is the instance's own of the disk that it works with. */
+interface DiskOfOne {
+  readonly layout: DirectoryLayout;
+  readonly native: NativeCalls;
+  readonly inUse: Set<string>;
+}
+
+/**
+ * Does work on what this instance left and, where several share the directory, on what the first one gathered of earlier ones: that one
+ * instance at a time.
+ */
+export async function onDiskOfAll<D extends DiskOfOne, T>(
+  disk: D,
+  folder: 'staging' | 'trash',
+  work: (disk: D) => Promise<T>,
+): Promise<T[]> {
+  const { layout, native } = disk;
+  const own = await work(disk);
+  const whole = layoutOf(layout.root);
+  if (layout.shardIndex === null || (await namesIn(whole[folder])).length === 0) return [own];
+  const gathered = { ...disk, layout: whole, inUse: new Set<string>() };
+  return [own, await withCommonLock(layout, native, () => work(gathered))];
+}
+
 /**
  * The layouts of all other instances that work, or once worked, in a directory: of each share, and of one that had all.
  * @throws MirrorError `disk.*`
@@ -175,7 +199,7 @@ export async function hasOtherShards(layout: DirectoryLayout): Promise<boolean> 
 }
 
 /** The names of what lies in another instance's folder; none where it has none. @throws MirrorError `disk.*` */
-export function namesIn(folder: string): Promise<string[]> {
+function namesIn(folder: string): Promise<string[]> {
   return onDisk('looking for other instances', async () => (await unlessMissing(readdir(folder))) ?? []);
 }
 

@@ -4,9 +4,9 @@ import { lockWithin } from '../../../lib/disk/lock.ts';
 import { closeAnyway } from '../../../lib/disk/read.ts';
 import { diskError } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
-import { lastLease, LeasedError, leasesInForce } from './lease.ts';
 import type { NativeCalls } from '../../../lib/native/file-calls.ts';
 import type { DirectoryLayout } from '../layout.ts';
+import { lastLease, LeasedError, leasesInForce } from './lease.ts';
 
 /**
  * The gate for every step that readers of the mirror may notice, or that removes files that they may still read: no step begins
@@ -52,10 +52,6 @@ export function createGate(
   firstPatienceMs = GATE_PATIENCE_MS,
 ): PublishGate {
   let patienceMs = firstPatienceMs;
-  const refuseLeased = async (): Promise<void> => {
-    const lease = lastLease(await leasesInForce(layout, now()));
-    if (lease !== null) throw new LeasedError(lease);
-  };
   return {
     pass: async (step, signal) => {
       // The lock belongs to the open file: each step has its own, and those of one process do not stand for one another.
@@ -64,7 +60,8 @@ export function createGate(
         const isLocked = await lockWithin(() => native.tryLockShared(fd), patienceMs, signal);
         patienceMs = isLocked ? firstPatienceMs : Math.min(patienceMs, BLOCKED_PATIENCE_MS);
         if (!isLocked) throw new GateBlockedError(layout);
-        await refuseLeased();
+        const lease = lastLease(await leasesInForce(layout, now()));
+        if (lease !== null) throw new LeasedError(lease);
         return await step();
       } finally {
         closeAnyway(fd);
@@ -79,29 +76,6 @@ function openGate({ gate }: DirectoryLayout): number {
     return openSync(gate, constants.O_RDWR | constants.O_NOFOLLOW);
   } catch (error) {
     throw diskError(error, 'opening the lock on publishing');
-  }
-}
-
-/**
- * Passes the gate if it can be passed.
- * @returns what the step gives, or, where it was not even begun, why
- * @throws what the step throws
- */
-export async function tryToPass<T>(
-  gate: PublishGate,
-  step: () => Promise<T>,
-  signal?: AbortSignal,
-): Promise<{ readonly done: T } | { readonly obstacle: unknown }> {
-  const progress = { isBegun: false };
-  const begin = (): Promise<T> => {
-    progress.isBegun = true;
-    return step();
-  };
-  try {
-    return { done: await gate.pass(begin, signal) };
-  } catch (error) {
-    if (progress.isBegun) throw error;
-    return { obstacle: error };
   }
 }
 

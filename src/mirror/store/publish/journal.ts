@@ -1,24 +1,22 @@
 import { randomUUID } from 'node:crypto';
-import { access, lstat, readdir, rename, rm, unlink, writeFile } from 'node:fs/promises';
+import { access, readdir, rename, rm, unlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 
 import { z } from 'zod';
 
-import { removeEmptyFolders } from '../../../lib/disk/durable.ts';
-import { readOwnFile, readOwnText } from '../../../lib/disk/own-file.ts';
-import { linkNow } from '../../../lib/disk/read.ts';
+import { makeFolders, removeEmptyFolders } from '../../../lib/disk/durable.ts';
+import { readOwnText } from '../../../lib/disk/own-file.ts';
+import { linkNow, statsNow } from '../../../lib/disk/read.ts';
 import type { FlushMark } from '../../../lib/disk/shared-flush.ts';
-import { onDisk, systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { isMissing, onDisk, systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
 import { isTargetPath, leadsBelow } from '../../../lib/paths/file-name.ts';
 import type { Disk } from '../disk.ts';
-import { type DirectoryLayout, layoutOf } from '../layout.ts';
-import { removeIfFree, tryToPass } from '../leases/gate.ts';
-import { LeasedError } from '../leases/lease.ts';
+import type { DirectoryLayout } from '../layout.ts';
 import { refuseLinks, removeTree, restartAge, treeAt, treeNameOf } from '../published-tree.ts';
-import { namesIn, withCommonLock } from '../shards.ts';
+import { onDiskOfAll } from '../shards.ts';
+import { removeIfFree } from '../leases/gate.ts';
 import { type Move, STAGED } from './moves.ts';
-import { renameInto } from './renames.ts';
 
 /**
  * The list of moves that bring targets from one state to the next. It is written into the stage and flushed together with all that it
@@ -51,66 +49,104 @@ const journalSchema = z.strictObject({
     .readonly(),
 });
 
-/** Writes a stage's journal, and does not flush it. @param stage absolute */
-async function writeJournal(stage: string, journal: Journal): Promise<void> {
-  await writeFile(join(stage, JOURNAL_FILE), JSON.stringify(journal), { flag: 'wx' });
-}
-
-/** Takes back a journal of which no move was made. */
-async function removeJournal(stage: string): Promise<void> {
-  await unlessMissing(unlink(join(stage, JOURNAL_FILE)));
-}
-
-/** Whether a stage has a journal, whole or not: then recovery alone may touch it. */
-async function hasJournal(stage: string): Promise<boolean> {
-  return (await unlessMissing(access(join(stage, JOURNAL_FILE)).then(() => true))) ?? false;
-}
-
 /**
  * Reads a stage's journal; null where none was written whole, and so no move was made.
  * @param stage absolute
  */
 export async function readJournal(stage: string): Promise<Journal | null> {
-  const found = await readOwnFile(join(stage, JOURNAL_FILE), MAX_JOURNAL_BYTES);
-  if (found.kind !== 'text') return null;
+  const text = await readOwnText(join(stage, JOURNAL_FILE), MAX_JOURNAL_BYTES);
   try {
-    return journalSchema.parse(JSON.parse(found.text));
+    return text === null ? null : journalSchema.parse(JSON.parse(text));
   } catch {
     return null;
   }
 }
 
+/**
+ * Makes moves together: the stage with its journal is made durable, the moves are made, these are made durable, and the stage is
+ * removed. An error before the first one takes the journal back; after it the stage stays, to be brought to its end before anything else
+ * happens to the targets. Many may do this at once: they share the flushes. Only who has passed the gate may call this.
+ * @throws MirrorError `directory.replaced`, `disk.*`
+ */
+export async function commit(
+  disk: Disk,
+  { folder, flushMark }: { readonly folder: string; readonly flushMark: FlushMark },
+  journal: Journal,
+): Promise<void> {
+  try {
+    await writeFile(join(folder, JOURNAL_FILE), JSON.stringify(journal), { flag: 'wx' });
+    await carryOut(disk, folder, journal, flushMark);
+  } catch (error) {
+    if (mayBeMade(disk, folder, journal))
+      for (const path of journal.targets) disk.unfinished.set(path, error);
+    else await unlessMissing(unlink(join(folder, JOURNAL_FILE)));
+    throw error;
+  }
+}
+
+/** Makes what was not made yet of a journal, and removes its stage. @param mark taken before anything was written to the stage */
+async function carryOut(disk: Disk, stage: string, journal: Journal, mark: FlushMark): Promise<void> {
+  const { layout, flush, serially, now } = disk;
+  for (const target of journal.targets) {
+    // Its tree may leave it now: its age starts.
+    const present = treeAt(layout, target);
+    if ('name' in present) await restartAge(layout, present.name, now());
+  }
+  await flush.since(mark);
+  await serially(async () => {
+    await disk.lock.check();
+    await refuseLinksOf(layout, stage, journal.moves);
+    await makeMoves(disk, stage, journal);
+  });
+  await flush.since(mark);
+  await removeStage(disk, stage, journal);
+}
+
+/** Removes what remains of a stage whose moves are made; a tree that gave way stays whole for a while, for readers that entered it. */
+async function removeStage(
+  { layout, now, readerGraceMs }: Disk,
+  stage: string,
+  { moves }: Journal,
+): Promise<void> {
+  const gaveWay = moves.some(({ to, swaps }) => swaps === true || basename(to) === STAGED.displaced);
+  if (gaveWay) await rename(stage, join(layout.trash, `${now() + readerGraceMs}-${basename(stage)}`));
+  else await rm(stage, { recursive: true, force: true });
+}
+
 /** The absolute place of one end of a move. */
-function placeOf({ root }: Pick<DirectoryLayout, 'root'>, stage: string, path: string): string {
+function placeOf({ root }: DirectoryLayout, stage: string, path: string): string {
   return path.startsWith(STAGE) ? join(stage, path.slice(STAGE.length)) : join(root, path);
 }
 
+/** The inode of whatever is at a path, be it a link; null for nothing. @throws system errors */
+export function inodeAt(path: string): number | null {
+  return statsNow(path)?.ino ?? null;
+}
+
 /** Makes sure that no move leads through a link that someone put there. @throws MirrorError `disk.changed` */
-function refuseLinksOf(layout: DirectoryLayout, stage: string, { moves }: Journal): Promise<void> {
-  const places = moves.flatMap(({ from, to }) => [from, to]);
-  const folders = new Set(places.map((path) => dirname(placeOf(layout, stage, path))));
+function refuseLinksOf(layout: DirectoryLayout, stage: string, moves: readonly Move[]): Promise<void> {
+  const folders = moves.flatMap(({ from, to }) =>
+    [from, to].map((path) => dirname(placeOf(layout, stage, path))),
+  );
   return refuseLinks(
     layout,
-    [...folders].map((folder) => relative(layout.root, folder)),
+    [...new Set(folders)].map((folder) => relative(layout.root, folder)),
   );
 }
 
-/**
- * Makes all moves that were not made yet, and removes the folders that they left empty. Flushes nothing.
- * @param stage absolute; receives folders that stand where a file goes
- */
+/** Makes all moves that were not made yet, and removes the folders that they left empty. Flushes nothing. */
 async function makeMoves(
   { layout, native }: Pick<Disk, 'layout' | 'native'>,
   stage: string,
   { targets, moves }: Journal,
 ): Promise<void> {
-  for (const { from, to, inode, swaps } of moves) {
-    const [source, destination] = [placeOf(layout, stage, from), placeOf(layout, stage, to)];
-    if ((await inodeAt(source)) !== inode) continue;
+  for (const move of moves) {
+    const [from, to] = [placeOf(layout, stage, move.from), placeOf(layout, stage, move.to)];
+    if (inodeAt(from) !== move.inode) continue;
     // Again, as an earlier move of a journal that someone else wrote may have put a link there.
-    await refuseLinksOf(layout, stage, { targets, moves: [{ from, to, inode }] });
-    if (swaps === true && (await inodeAt(destination)) !== null) native.exchange(source, destination);
-    else await takePlace(source, destination, stage);
+    await refuseLinksOf(layout, stage, [move]);
+    if (move.swaps === true && inodeAt(to) !== null) native.exchange(from, to);
+    else await takePlace(from, to, stage);
   }
   // Not before: a folder that the next move fills again would lose the permissions that someone gave it.
   for (const folder of new Set(moves.map(({ from }) => dirname(from))))
@@ -118,13 +154,27 @@ async function makeMoves(
 }
 
 /** Renames a file also to where someone put a folder, which goes to the stage. */
-async function takePlace(source: string, destination: string, stage: string): Promise<void> {
+async function takePlace(from: string, to: string, stage: string): Promise<void> {
   try {
-    await renameInto(source, destination);
+    await renameInto(from, to);
   } catch (error) {
     if (systemCode(error) !== 'EISDIR') throw error;
-    await rename(destination, join(stage, `obstacle-${randomUUID()}`));
-    await rename(source, destination);
+    await rename(to, join(stage, `obstacle-${randomUUID()}`));
+    await rename(from, to);
+  }
+}
+
+/** So often it is tried to rename something into a folder that other instances make, and remove while it is empty. */
+const RENAME_TRIES = 10;
+
+async function renameInto(from: string, to: string): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    await makeFolders(dirname(to));
+    try {
+      return await rename(from, to);
+    } catch (error) {
+      if (!isMissing(error) || tries === RENAME_TRIES) throw error;
+    }
   }
 }
 
@@ -141,82 +191,20 @@ async function removeLeftFolders(
   await removeEmptyFolders(join(root, folder), join(root, around));
 }
 
-/** Whether any move of a journal was made: then all of it must be. */
-async function isAnyMade(
-  { layout }: Pick<Disk, 'layout'>,
-  stage: string,
-  { moves }: Journal,
-): Promise<boolean> {
-  for (const { to, inode } of moves) {
-    if ((await inodeAt(placeOf(layout, stage, to))) === inode) return true;
-  }
-  return false;
-}
-
-/** The inode of whatever stands at a path, be it a link; null for nothing. @throws system errors */
-export async function inodeAt(path: string): Promise<number | null> {
-  return (await unlessMissing(lstat(path)))?.ino ?? null;
-}
-
-/**
- * Makes the stage durable with its journal, makes the moves, makes these durable, and removes the stage. An error before the first move
- * takes the journal back; after it the stage stays, to be brought to its end before anything else happens to the targets. Many may do
- * this at once: they share the flushes. Only who has passed the gate may call this.
- * @throws MirrorError `directory.replaced`, `disk.*`
- */
-export async function commit(
-  disk: Disk,
-  { folder, flushMark }: { readonly folder: string; readonly flushMark: FlushMark },
-  journal: Journal,
-): Promise<void> {
-  const progress = { isBegun: false };
+/** Whether any move of a journal was made, or may have been: then all of it must be. */
+function mayBeMade({ layout }: Pick<Disk, 'layout'>, stage: string, { moves }: Journal): boolean {
   try {
-    await restartAges(disk, journal);
-    await writeJournal(folder, journal);
-    await disk.flush.since(flushMark);
-    await disk.serially(async () => {
-      await disk.lock.check();
-      await refuseLinksOf(disk.layout, folder, journal);
-      progress.isBegun = true;
-      await makeMoves(disk, folder, journal);
-    });
-    await disk.flush.since(flushMark);
-    await removeStage(disk, folder, journal);
-  } catch (error) {
-    const isTaken = progress.isBegun && (await isAnyMade(disk, folder, journal).catch(() => true));
-    if (isTaken) for (const path of journal.targets) disk.unfinished.set(path, error);
-    else await removeJournal(folder);
-    throw error;
+    return moves.some(({ to, inode }) => inodeAt(placeOf(layout, stage, to)) === inode);
+  } catch {
+    return true;
   }
 }
 
-/** Makes the age of the trees start now that the links of a journal's targets lead to, as these may leave them. */
-async function restartAges(
-  { layout, now }: Pick<Disk, 'layout' | 'now'>,
-  { targets }: Journal,
-): Promise<void> {
-  for (const target of targets) {
-    const place = treeAt(layout, target);
-    if ('name' in place) await restartAge(layout, place.name, now());
-  }
-}
-
-/** Removes what remains of a stage whose moves are made; a tree that gave way stays whole for a while, for readers that entered it. */
-async function removeStage(
-  { layout, now, readerGraceMs }: Pick<Disk, 'layout' | 'now' | 'readerGraceMs'>,
-  stage: string,
-  { moves }: Journal,
-): Promise<void> {
-  const gaveWay = moves.some(({ to, swaps }) => swaps === true || basename(to) === STAGED.displaced);
-  if (gaveWay) await rename(stage, join(layout.trash, `${now() + readerGraceMs}-${basename(stage)}`));
-  else await rm(stage, { recursive: true, force: true });
-}
-
-/** A target whose last publish is still to be completed takes no other one. */
+/** A target whose last publish is still to be completed takes no other one. @throws MirrorError `publish.leased`, `disk.failed` */
 export function refuseUnfinished(disk: Disk, path: string): void {
   const cause = disk.unfinished.get(path);
   if (cause === undefined) return;
-  if (cause instanceof LeasedError) throw cause;
+  if (cause instanceof MirrorError && cause.code === 'publish.leased') throw cause;
   const why = cause instanceof Error ? cause.message : 'for an unknown reason';
   throw new MirrorError('disk.failed', `An earlier publish of ${path} could not be completed: ${why}.`, {
     cause,
@@ -224,104 +212,59 @@ export function refuseUnfinished(disk: Disk, path: string): void {
   });
 }
 
+/** What became of a stage that was left behind: the targets of its journal, and why it could not be completed; null where it was. */
+interface Recovered {
+  readonly targets: readonly string[];
+  readonly obstacle: unknown;
+}
+
 /**
- * Brings to its end what was interrupted; gives the targets that it completed. While a lease holds, or another process has the lock on
- * publishing, it waits, and so does whatever else is to be published there.
+ * Brings to its end, or takes back, whatever a crash or an error interrupted; gives the targets that it completed. While a lease holds,
+ * or another process has the lock on publishing, it waits, and so does whatever else is to be published there.
  */
 export function recover(disk: Disk, signal?: AbortSignal): Promise<readonly string[]> {
   return onDisk('recovering interrupted work', async () => {
     await disk.lock.check();
-    // What a publish that goes on beside this leaves behind meanwhile stays as it says.
+    // What a publish that goes on beside this leaves behind stays noted.
     const known = [...disk.unfinished.keys()];
-    const own = await recoverBehindGate(disk, signal);
-    const gathered = await recoverGathered(disk, signal);
+    const recovered = (await onDiskOfAll(disk, 'staging', (each) => recoverOn(each, signal))).flat();
     for (const path of known) disk.unfinished.delete(path);
-    for (const { unfinished } of [own, gathered])
-      for (const [path, error] of unfinished) disk.unfinished.set(path, error);
-    return [...own.completed, ...gathered.completed];
+    for (const { targets, obstacle } of recovered)
+      if (obstacle !== null) for (const path of targets) disk.unfinished.set(path, obstacle);
+    return recovered.flatMap(({ targets, obstacle }) => (obstacle === null ? targets.slice(0, 1) : []));
   });
 }
 
-/**
- * Does the same with what earlier instances left, which the first one gathered: for instances that share the directory, one at a time.
- * Whatever of it stays unfinished, each of them publishes nothing at its place.
- */
-async function recoverGathered(disk: Disk, signal?: AbortSignal): Promise<Recovered> {
-  const { layout, native } = disk;
-  const whole = layoutOf(layout.root);
-  if (layout.shardIndex === null || (await namesIn(whole.staging)).length === 0) return NOTHING_RECOVERED;
-  const theirs = { ...disk, layout: whole, inUse: new Set<string>() };
-  return withCommonLock(layout, native, () => recoverBehindGate(theirs, signal));
-}
-
-async function recoverBehindGate(disk: Disk, signal?: AbortSignal): Promise<Recovered> {
-  if ((await stagesLeft(disk)).length === 0) return NOTHING_RECOVERED;
-  const recovered = await tryToPass(disk.gate, () => recoverStages(disk), signal);
-  if ('done' in recovered) return recovered.done;
-  const paths = await interruptedPublishes(disk);
-  return { completed: [], unfinished: new Map(paths.map((path) => [path, recovered.obstacle])) };
-}
-
-/** The outcome of recovery, for stages that were left behind. */
-interface Recovered {
-  /** Paths of the targets whose interrupted publish was completed. */
-  readonly completed: readonly string[];
-  /** Paths of the targets whose interrupted publish cannot be completed yet, with why. */
-  readonly unfinished: ReadonlyMap<string, unknown>;
-}
-
-const NOTHING_RECOVERED: Recovered = { completed: [], unfinished: new Map() };
-
-/**
- * Brings to its end, or takes back, whatever a crash or an error interrupted. What cannot be finished now stays for the
- * next time, and stops nothing else.
- */
-async function recoverStages(disk: Disk): Promise<Recovered> {
+/** What cannot be finished now stays for the next time, and stops nothing else. */
+async function recoverOn(disk: Disk, signal?: AbortSignal): Promise<readonly Recovered[]> {
   const mark = disk.flush.mark();
-  const completed: string[] = [];
-  const unfinished = new Map<string, unknown>();
-  const left = (await stagesLeft(disk)).map(async (name) => {
-    const stage = join(disk.layout.staging, name);
-    await refuseIntent(stage);
-    const journal = await readJournal(stage);
-    try {
-      if (journal !== null && (await isAnyMade(disk, stage, journal))) {
-        await complete(disk, stage, journal, mark);
-        completed.push(...journal.targets.slice(0, 1));
-      } else {
-        await removeUnpublished(disk.layout, stage);
-      }
-    } catch (error) {
-      for (const path of journal?.targets ?? [name]) unfinished.set(path, error);
-    }
-  });
+  const left = await stagesLeft(disk);
+  if (left.length === 0) return [];
+  for (const { folder } of left) await refuseIntent(folder);
   // They share the flushes.
-  await Promise.all(left);
-  return { completed, unfinished };
+  const work = (): Promise<Recovered[]> => Promise.all(left.map((stage) => recoverStage(disk, stage, mark)));
+  return disk.gate
+    .pass(work, signal)
+    .catch((obstacle: unknown) => left.map(({ journal }) => ({ targets: journal?.targets ?? [], obstacle })));
 }
 
-/** Makes the moves of a stage that a crash cut off. */
-async function complete(disk: Disk, stage: string, journal: Journal, mark: FlushMark): Promise<void> {
-  const { layout, flush, serially } = disk;
-  // After a kill the journal may not be on the disk yet, where the next start must find it if the power fails between two moves.
-  await flush.since(mark);
-  await restartAges(disk, journal);
-  await serially(async () => {
-    await refuseLinksOf(layout, stage, journal);
-    await makeMoves(disk, stage, journal);
-  });
-  await flush.since(mark);
-  await removeStage(disk, stage, journal);
+async function recoverStage(disk: Disk, { folder, journal }: StageLeft, mark: FlushMark): Promise<Recovered> {
+  try {
+    if (journal === null || !mayBeMade(disk, folder, journal)) {
+      await removeUnpublished(disk.layout, folder);
+      return { targets: [], obstacle: null };
+    }
+    // After a kill the journal may not be on the disk yet, where the next start must find it if the power fails between two moves.
+    await carryOut(disk, folder, journal, mark);
+    return { targets: journal.targets, obstacle: null };
+  } catch (obstacle) {
+    return { targets: journal?.targets ?? [basename(folder)], obstacle };
+  }
 }
 
-/** Room for what an earlier version wrote down. */
-const MAX_INTENT_BYTES = 512 * 1024 ** 2;
-
-/** Refuses the unfinished work of a version that wrote it down in another form. @throws MirrorError `directory.unusable` */
+/** Refuses the unfinished work of version 0.1.0, which wrote it down in another form. @throws MirrorError `directory.unusable` */
 async function refuseIntent(stage: string): Promise<void> {
-  const text = await readOwnText(join(stage, 'intent.json'), MAX_INTENT_BYTES);
-  // One that is cut off was never begun.
-  if (text === null || !isWholeJson(text)) return;
+  if (statsNow(join(stage, 'intent.json')) === null) return;
   throw new MirrorError(
     'directory.unusable',
     `The stage ${basename(stage)} holds a change that an earlier version of this program began and did not end.`,
@@ -329,19 +272,20 @@ async function refuseIntent(stage: string): Promise<void> {
   );
 }
 
-function isWholeJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
+/** A stage that was left behind. */
+interface StageLeft {
+  readonly folder: string;
+  readonly journal: Journal | null;
 }
 
-/** The names of the stages that were left behind. */
-async function stagesLeft({ layout, inUse }: Pick<Disk, 'layout' | 'inUse'>): Promise<string[]> {
+async function stagesLeft({ layout, inUse }: Pick<Disk, 'layout' | 'inUse'>): Promise<StageLeft[]> {
   const names = (await unlessMissing(readdir(layout.staging))) ?? [];
-  return names.filter((name) => !inUse.has(name));
+  const left: StageLeft[] = [];
+  for (const name of names.filter((each) => !inUse.has(each))) {
+    const folder = join(layout.staging, name);
+    left.push({ folder, journal: await readJournal(folder) });
+  }
+  return left;
 }
 
 /**
@@ -349,52 +293,22 @@ async function stagesLeft({ layout, inUse }: Pick<Disk, 'layout' | 'inUse'>): Pr
  * called only where no publish is going on but those of the stages that are in use.
  */
 export async function interruptedPublishes(disk: Pick<Disk, 'layout' | 'inUse'>): Promise<string[]> {
-  const paths: string[] = [];
-  for (const name of await stagesLeft(disk)) {
-    const journal = await readJournal(join(disk.layout.staging, name));
-    paths.push(...(journal?.targets ?? []));
-  }
-  return paths;
-}
-
-/** A stage that is made ready. */
-interface StageInUse {
-  readonly folder: string;
-  /** Whether it holds hard links to published files. */
-  readonly hasLinks: boolean;
+  return (await stagesLeft(disk)).flatMap(({ journal }) => journal?.targets ?? []);
 }
 
 /** Removes a stage, unless its publishing was begun: then recovery brings it to its end. Links wait for the end of a lease. */
 export async function discardStage(
   { layout, inUse, gate }: Pick<Disk, 'layout' | 'inUse' | 'gate'>,
-  stage: StageInUse,
-): Promise<void> {
-  const discard = (): Promise<void> => discardBehindGate({ layout, inUse }, stage);
-  try {
-    if (stage.hasLinks && (await isLeft(stage))) await removeIfFree(gate, discard);
-    else await discard();
-  } finally {
-    inUse.delete(treeNameOf(stage.folder));
-  }
-}
-
-/** As {@link discardStage}, for those who have passed the gate. */
-export async function discardBehindGate(
-  { layout, inUse }: Pick<Disk, 'layout' | 'inUse'>,
-  stage: StageInUse,
+  { folder, hasLinks }: { readonly folder: string; readonly hasLinks: boolean },
 ): Promise<void> {
   try {
-    await onDisk('removing a stage', async () => {
-      if (await isLeft(stage)) await removeUnpublished(layout, stage.folder);
-    });
+    const isBegun = unlessMissing(access(join(folder, JOURNAL_FILE)).then(() => true));
+    if (statsNow(folder) === null || (await isBegun) === true) return;
+    const remove = (): Promise<void> => onDisk('removing a stage', () => removeUnpublished(layout, folder));
+    await (hasLinks ? removeIfFree(gate, remove) : remove());
   } finally {
-    inUse.delete(treeNameOf(stage.folder));
+    inUse.delete(treeNameOf(folder));
   }
-}
-
-/** Whether a stage is there and nothing of it was published. */
-async function isLeft({ folder }: StageInUse): Promise<boolean> {
-  return (await unlessMissing(lstat(folder))) !== null && !(await hasJournal(folder));
 }
 
 /** Removes a stage of which nothing was published, and the tree that was to be linked to. */

@@ -231,12 +231,12 @@ async function stageHistory(
   if (kept.files !== null) await keepPublished(stage, stage.published, kept.files, disk.onProgress);
   const keptManifest = join(stage.folder, STAGED.keptManifest);
   // The manifest before stays where it is until the new one takes its place: it is never absent.
-  if ((await inodeAt(manifestPath(layout, path))) !== null)
+  if (inodeAt(manifestPath(layout, path)) !== null)
     await linkOrCopy(manifestPath(layout, path), keptManifest);
   return {
     place: await freeHistoryPath(disk, path, kept.kind),
-    keptInode: await inodeAt(join(stage.folder, STAGED.kept)),
-    manifestInode: await inodeAt(keptManifest),
+    keptInode: inodeAt(join(stage.folder, STAGED.kept)),
+    manifestInode: inodeAt(keptManifest),
   };
 }
 
@@ -258,7 +258,7 @@ function movedFiles({ method, changes }: Step): readonly string[] {
 async function inodesOf(folder: string, paths: readonly string[]): Promise<ReadonlyMap<string, number>> {
   const found = new Map<string, number>();
   for (const path of paths) {
-    const inode = await inodeAt(join(folder, path));
+    const inode = inodeAt(join(folder, path));
     if (inode !== null) found.set(path, inode);
   }
   return found;

@@ -8,7 +8,7 @@ import { type DirectoryLayout, historyName, manifestPath, treePath } from '../la
 import { formatManifest } from '../manifest-text.ts';
 import type { Manifest } from '../manifest.ts';
 import { linkText, treeAt } from '../published-tree.ts';
-import { commit, discardBehindGate, inodeAt, refuseUnfinished } from './journal.ts';
+import { commit, discardStage, inodeAt, refuseUnfinished } from './journal.ts';
 import { type LeavingFacts, type Move, type Occupant, renameMoves, retireMoves, STAGED } from './moves.ts';
 import { keepPublished, openStage, type Stage } from './stage.ts';
 
@@ -33,7 +33,7 @@ async function retireBehindGate(disk: Disk, path: string): Promise<void> {
     const place = await freeHistoryPath(disk, path, 'retired');
     if ('name' in treeAt(disk.layout, path))
       await keepPublished(stage, stage.published, 'all', disk.onProgress);
-    const keptInode = await inodeAt(join(stage.folder, STAGED.kept));
+    const keptInode = inodeAt(join(stage.folder, STAGED.kept));
     return retireMoves(await leavingFacts(disk, path), place, keptInode);
   });
 }
@@ -82,7 +82,7 @@ async function leavingFacts({ layout }: Disk, path: string): Promise<LeavingFact
   return {
     target: path,
     occupant: await occupantAt(layout, path),
-    manifestInode: await inodeAt(manifestPath(layout, path)),
+    manifestInode: inodeAt(manifestPath(layout, path)),
   };
 }
 
@@ -99,7 +99,7 @@ async function inStage(
     try {
       await commit(disk, stage, { targets, moves: await planned(stage) });
     } finally {
-      await discardBehindGate(disk, stage);
+      await discardStage(disk, stage);
     }
   });
 }

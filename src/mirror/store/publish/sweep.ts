@@ -5,11 +5,10 @@ import { linkNow } from '../../../lib/disk/read.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import type { Disk } from '../disk.ts';
 import { pruneHistory } from '../history/history.ts';
-import { manifestPaths } from '../inventory.ts';
-import { type DirectoryLayout, layoutOf } from '../layout.ts';
+import type { DirectoryLayout } from '../layout.ts';
 import { LeasedError, sweepLeases } from '../leases/lease.ts';
-import { isTreeName, linkedTree, removeTree, treeAt } from '../published-tree.ts';
-import { namesIn, withCommonLock } from '../shards.ts';
+import { isTreeName, linkedTree, removeTree } from '../published-tree.ts';
+import { onDiskOfAll, withCommonLock } from '../shards.ts';
 import type { PublishGate } from '../leases/gate.ts';
 
 /**
@@ -25,19 +24,12 @@ export async function sweep(
   const { layout, native, now } = disk;
   await disk.lock.check();
   await onDisk('removing leases that are over', () => sweepLeases(layout, now()));
-  await onDisk('removing replaced trees', () => sweepAllTrash(disk, signal));
+  await onDisk('removing replaced trees', () =>
+    onDiskOfAll(disk, 'trash', (each) => sweepTrash(each, signal)),
+  );
   await onDisk('removing trees that no link leads to', () => removeOldTrees(disk, signal));
   const pruned = await withCommonLock(layout, native, () => pruneHistory(disk, historyNowMs, signal));
   return pruned.map(({ path, name }) => `${path}/${name}`);
-}
-
-/** Also what earlier instances left, where several share the directory. */
-async function sweepAllTrash(disk: Disk, signal?: AbortSignal): Promise<void> {
-  const { layout, native } = disk;
-  await sweepTrash(disk, signal);
-  const whole = layoutOf(layout.root);
-  if (layout.shardIndex === null || (await namesIn(whole.trash)).length === 0) return;
-  await withCommonLock(layout, native, () => sweepTrash({ ...disk, layout: whole }, signal));
 }
 
 /** Removes trees that are due, and trees that a clock which was ahead would keep for ever; stops once a lease holds. */
@@ -90,8 +82,8 @@ async function removeOldTrees(
 }
 
 /**
- * Finds the trees to which no link below `mirror/` leads and that are older than an age. Publishes may go on meanwhile. While a
- * target has no tree it finds none: one of them may be all that is left of that target.
+ * Finds the trees to which no link below `mirror/` leads and that are older than an age. Publishes may go on at the same
+ * time.
  * @param ageMs see {@link restartAge}; an age below zero, of a clock that was ahead, counts by its amount. Milliseconds
  * @param nowMs milliseconds since the epoch
  * @returns their names
@@ -111,7 +103,7 @@ export async function findOldTrees(
     const stats = await unlessMissing(lstat(linkedTree(layout, name)));
     if (stats !== null && Math.abs(nowMs - stats.mtimeMs) > ageMs) old.push(name);
   }
-  return old.length > 0 && (await haveAllTrees(layout)) ? old : [];
+  return old;
 }
 
 async function treeNames({ trees }: DirectoryLayout): Promise<string[]> {
@@ -134,9 +126,4 @@ async function linkedNames({ mirror }: DirectoryLayout): Promise<ReadonlySet<str
     }
   }
   return names;
-}
-
-async function haveAllTrees(layout: DirectoryLayout): Promise<boolean> {
-  const kinds = (await manifestPaths(layout)).map((path) => treeAt(layout, path).kind);
-  return kinds.every((kind) => kind === 'link' || kind === 'folder');
 }

@@ -289,7 +289,7 @@ describe('recovery', () => {
       hint: expect.stringContaining('94fbe25') as string,
     });
     expect(await readdir(stage)).toEqual(['intent.json']);
-    await writeFile(intent, '{"how":"mani');
+    await rm(intent);
     await opened(directory);
     expect(await readdir(join(directory, '.workbook-mirror/staging'))).toEqual([]);
   });

@@ -1,7 +1,7 @@
 import { publishedManifest } from '../../../../../src/mirror/store/inventory.ts';
+import { discardStage } from '../../../../../src/mirror/store/publish/journal.ts';
 import { publishStage } from '../../../../../src/mirror/store/publish/publish.ts';
 import { moveTree, retireTree } from '../../../../../src/mirror/store/publish/relocate.ts';
-import { discardStage } from '../../../../../src/mirror/store/publish/journal.ts';
 import { dropFile, stageFile, stageOn } from '../../../../../src/mirror/store/publish/stage.ts';
 import { lstat, mkdir, readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,24 +9,25 @@ import { join } from 'node:path';
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 
+import type * as Durable from '../../../../../src/lib/disk/durable.ts';
 import type { Manifest, ManifestFile } from '../../../../../src/mirror/store/manifest.ts';
 import { openStore } from '../../../../../src/mirror/store/open-store.ts';
 import type { PublishMode } from '../../../../../src/mirror/store/publish/moves.ts';
-import type * as Renames from '../../../../../src/mirror/store/publish/renames.ts';
 import type { MirrorStore } from '../../../../../src/mirror/store/disk.ts';
 import { manifestWith } from '../../../../support/builders.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
 
-/** Renames that are still made; the next one fails, and so the publish is cut off. */
-const renames = vi.hoisted(() => ({ left: Number.POSITIVE_INFINITY }));
+/** Moves of the journal that are still made; the next one fails, and so the change is cut off. */
+const moves = vi.hoisted(() => ({ left: Number.POSITIVE_INFINITY }));
 
-vi.mock('../../../../../src/mirror/store/publish/renames.ts', async (load) => {
-  const actual = await load<typeof Renames>();
+// Before each move the folders around its destination are made.
+vi.mock('../../../../../src/lib/disk/durable.ts', async (importOriginal) => {
+  const actual = await importOriginal<typeof Durable>();
   return {
     ...actual,
-    renameInto: (from: string, to: string) => {
-      renames.left -= 1;
-      return renames.left < 0 ? Promise.reject(new Error('cut off')) : actual.renameInto(from, to);
+    makeFolders: (path: string) => {
+      if (!path.includes('/trees/')) moves.left -= 1;
+      return moves.left < 0 ? Promise.reject(new Error('cut off')) : actual.makeFolders(path);
     },
   };
 });
@@ -131,7 +132,7 @@ const trees = fc.dictionary(names, fc.constantFrom('1', '22', '333'), { maxKeys:
 
 describe('a change that is cut off', () => {
   beforeEach(() => {
-    renames.left = Number.POSITIVE_INFINITY;
+    moves.left = Number.POSITIVE_INFINITY;
   });
 
   const modes: readonly PublishMode[] = ['auto', 'exchange', 'rename', 'link'];
@@ -161,9 +162,9 @@ describe('a change that is cut off', () => {
           await store.lock.release();
 
           const cut = await opened(directory, mode, keeps);
-          renames.left = after;
+          moves.left = after;
           const error = await CHANGES[change]?.(cut, next).catch((thrown: unknown) => thrown);
-          renames.left = Number.POSITIVE_INFINITY;
+          moves.left = Number.POSITIVE_INFINITY;
           await cut.lock.release();
           const again = await opened(directory, mode, keeps);
           await again.lock.release();
@@ -182,9 +183,9 @@ describe('a change that is cut off', () => {
     const directory = await temporaryFolder();
     const store = await opened(directory, 'rename', false);
     await publish(store, PATH, { a: '1', b: '1' });
-    renames.left = 1;
+    moves.left = 1;
     await expect(publish(store, PATH, { a: '2', b: '2' })).rejects.toThrow('cut off');
-    renames.left = Number.POSITIVE_INFINITY;
+    moves.left = Number.POSITIVE_INFINITY;
     await store.lock.release();
     const place = join(directory, 'mirror', PATH, 'c');
     await mkdir(place);
