@@ -40,7 +40,7 @@ export async function receivePresentState(
     return { manifest: published, by: 'lists', downloadedBytes: 0 };
   const { action } = comparison;
   const reception = { ...inquiry, action };
-  const before = { manifest: published, isDamaged: false, isTrusted: () => true };
+  const before = { manifest: published, isDamaged: false, foreign: [], isTrusted: () => true };
   const flush = { mark: () => 0 };
   const disk = { layout: layoutOf(folder), inUse: new Set<string>(), flush, native: null, timeStepMs: 1 };
   const stage = await openStage(disk, action.path);

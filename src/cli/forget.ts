@@ -1,5 +1,5 @@
 import { publishedManifest } from '../mirror/store/inventory.ts';
-import { retireTree } from '../mirror/store/publish/relocate.ts';
+import { retireTree } from '../mirror/store/publish/publish.ts';
 import type { Command } from 'commander';
 import type { SettingsFor } from '../config/schema.ts';
 import { openMirrorStore } from '../app/open-mirror.ts';

@@ -25,13 +25,7 @@ export interface FileFacts {
 }
 
 /** Errors of a file system that has no hard links, or no more of them (link(2)). */
-export const NO_LINKS: ReadonlySet<string | undefined> = new Set([
-  'EPERM',
-  'ENOTSUP',
-  'ENOSYS',
-  'EMLINK',
-  'EXDEV',
-]);
+const NO_LINKS: ReadonlySet<string | undefined> = new Set(['EPERM', 'ENOTSUP', 'ENOSYS', 'EMLINK', 'EXDEV']);
 
 /** Gives files of one tree names in another one, by hard links. */
 export interface LinkRequest {

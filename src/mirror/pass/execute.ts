@@ -1,5 +1,5 @@
 import { publishedManifest } from '../store/inventory.ts';
-import { moveTree, retireTree } from '../store/publish/relocate.ts';
+import { moveTree, retireTree } from '../store/publish/publish.ts';
 import type { Action, HoldAction, PullAction, RetireAction } from '../plan/actions.ts';
 import { isApproved } from '../plan/guard.ts';
 import type { Manifest } from '../store/manifest.ts';

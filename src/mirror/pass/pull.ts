@@ -26,8 +26,8 @@ import type { PullMeter } from './progress.ts';
 import type { Turn } from './queue.ts';
 import { reportCached } from './reports.ts';
 import { discardStage } from '../store/publish/journal.ts';
+import { type NextState, publishStage } from '../store/publish/publish.ts';
 import { showStage, type Stage, stageOn } from '../store/publish/stage.ts';
-import { publishStage, type Repair } from '../store/publish/publish.ts';
 import { receiveWorkbooks, rowsNow } from './receive-workbooks.ts';
 
 /** The end of a pull: its result, and the events about it. */
@@ -73,9 +73,9 @@ async function pullContents(
   const { action } = pull;
   const startedAtMs = context.now();
   const reception = { ...pull, context, meter, signal: turn.signal };
-  const before = await lookAtPublished(context, pull, turn.signal);
   const stage = await stageOn(context.store, action.path);
   try {
+    const before = await lookAtPublished(context, pull, turn.signal);
     const received =
       (await receiveWorkbooks(reception, stage, before)) ?? (await receiveWhole(reception, stage, before));
     if (received.kind === 'not-found')
@@ -95,8 +95,10 @@ async function pullContents(
       return { result: { action, outcome, downloadedBytes, changedFiles: 0 }, news: [] };
     }
     if (held !== null) context.emit({ name: 'deletion.approved', target: action.path, subject: 'files' });
-    const repair = { rewritten, isDamaged: before.isDamaged, isApprovedDeletion: held !== null };
-    const method = await publishChanges(context, action, turn, stage, manifest, changes, repair);
+    const { isDamaged, foreign } = before;
+    const repair = { rewritten, isDamaged, foreign, isApprovedDeletion: held !== null };
+    const next = { manifest, before: before.manifest, ...repair };
+    const method = await publishChanges(context, action, turn, stage, next, changes);
     return await pulled(context, pull, received, changes, manifest, method, startedAtMs);
   } finally {
     await discardStage(context.store, stage);
@@ -111,9 +113,10 @@ async function lookAtPublished(
 ): Promise<PublishedState> {
   const manifest = await publishedManifest(layout, path);
   const isOurs = manifest?.repository.id === target.repositoryId && manifest.branch === target.branch;
-  if (!isOurs) return { manifest: null, isDamaged: false, isTrusted: () => false };
+  if (!isOurs) return { manifest: null, isDamaged: false, foreign: [], isTrusted: () => false };
   const differences = await examinePublished(layout, path, manifest.files, { depth, signal, onBytes });
-  return { manifest, isDamaged: differences.length > 0, isTrusted: trustOf(differences) };
+  const foreign = differences.filter(({ kind }) => kind === 'added').map((each) => each.path);
+  return { manifest, isDamaged: differences.length > 0, foreign, isTrusted: trustOf(differences) };
 }
 
 /**
@@ -162,18 +165,16 @@ async function publishChanges(
   action: PullAction,
   { signal, toPublish }: Turn,
   stage: Stage,
-  manifest: Manifest,
+  next: NextState,
   { previous, isSameTree }: Changes,
-  repair: Repair,
 ): Promise<string> {
-  const { store } = context;
-  const { path } = action;
-  if (!repair.isDamaged && !needsPublishing(manifest, previous, context.now())) return 'none';
-  const state = { target: path, manifest, previous };
+  const { manifest, isDamaged = false } = next;
+  if (!isDamaged && !needsPublishing(manifest, previous, context.now())) return 'none';
+  const state = { target: action.path, manifest, previous };
   if (!isSameTree) await askBefore(context, action, stage, state, signal);
   // A large tree keeps its place: its publish takes longer than the flushes, and its manifests take memory.
   if (manifest.files.length <= MOST_FILES_WITHOUT_PLACE) await toPublish(signal);
-  const { method } = await publishStage(store, stage, path, manifest, repair, signal);
+  const method = await publishStage(context.store, stage, next, signal);
   if (!isSameTree) context.onPublished(state);
   return method;
 }

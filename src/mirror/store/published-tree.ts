@@ -1,11 +1,10 @@
-import { constants, lstatSync } from 'node:fs';
-import { copyFile, link, lstat, rm, utimes } from 'node:fs/promises';
+import { lstatSync } from 'node:fs';
+import { rm, utimes } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
 import { linkNow, statsNow } from '../../lib/disk/read.ts';
 import { systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { NO_LINKS } from '../file-work/trees.ts';
 import { type DirectoryLayout, treePath } from './layout.ts';
 
 /** What stands where readers look for a target's tree. */
@@ -136,19 +135,6 @@ function isLink(path: string): boolean {
   } catch (error) {
     if (systemCode(error) === 'ENOTDIR') return false;
     throw error;
-  }
-}
-
-/** Gives a file another name by a hard link, or, where there are none, a copy with its time and mode. */
-export async function linkOrCopy(from: string, to: string): Promise<void> {
-  try {
-    await link(from, to);
-  } catch (error) {
-    if (!NO_LINKS.has(systemCode(error))) throw error;
-    const stats = await lstat(from);
-    if (!stats.isFile()) throw error;
-    await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
-    await utimes(to, stats.atime, stats.mtime);
   }
 }
 

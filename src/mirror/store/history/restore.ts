@@ -248,7 +248,7 @@ export async function restoreToMirror(
     }
     await linkFrom(stage, entry.tree, linked, store.onProgress);
     const restored = { ...manifest, files, restoredAtMs: nowMs, publishedAtMs: nowMs };
-    await publishStage(store, stage, entry.path, restored, { rewritten: [], isDamaged: false });
+    await publishStage(store, stage, { manifest: restored, before: null });
   } finally {
     await discardStage(store, stage);
   }

@@ -16,7 +16,7 @@ import type { DirectoryLayout } from '../layout.ts';
 import { refuseLinks, removeTree, restartAge, treeAt, treeNameOf } from '../published-tree.ts';
 import { onDiskOfAll } from '../shards.ts';
 import { removeIfFree } from '../leases/gate.ts';
-import { type Move, STAGED } from './moves.ts';
+import { guardedMoves, type Move, type Rename, STAGED } from './moves.ts';
 
 /**
  * The list of moves that bring targets from one state to the next. It is written into the stage and flushed together with all that it
@@ -63,7 +63,7 @@ export async function readJournal(stage: string): Promise<Journal | null> {
 }
 
 /**
- * Makes moves together: the stage with its journal is made durable, the moves are made, these are made durable, and the stage is
+ * Makes renames together: the stage with its journal is made durable, the renames are made, these are made durable, and the stage is
  * removed. An error before the first one takes the journal back; after it the stage stays, to be brought to its end before anything else
  * happens to the targets. Many may do this at once: they share the flushes. Only who has passed the gate may call this.
  * @throws MirrorError `directory.replaced`, `disk.*`
@@ -71,14 +71,16 @@ export async function readJournal(stage: string): Promise<Journal | null> {
 export async function commit(
   disk: Disk,
   { folder, flushMark }: { readonly folder: string; readonly flushMark: FlushMark },
-  journal: Journal,
+  targets: readonly string[],
+  renames: readonly Rename[],
 ): Promise<void> {
+  const moves = guardedMoves(renames, (path) => inodeAt(placeOf(disk.layout, folder, path)));
+  const journal = { targets, moves };
   try {
     await writeFile(join(folder, JOURNAL_FILE), JSON.stringify(journal), { flag: 'wx' });
     await carryOut(disk, folder, journal, flushMark);
   } catch (error) {
-    if (mayBeMade(disk, folder, journal))
-      for (const path of journal.targets) disk.unfinished.set(path, error);
+    if (mayBeMade(disk, folder, journal)) for (const path of targets) disk.unfinished.set(path, error);
     else await unlessMissing(unlink(join(folder, JOURNAL_FILE)));
     throw error;
   }
@@ -119,7 +121,7 @@ function placeOf({ root }: DirectoryLayout, stage: string, path: string): string
 }
 
 /** The inode of whatever is at a path, be it a link; null for nothing. @throws system errors */
-export function inodeAt(path: string): number | null {
+function inodeAt(path: string): number | null {
   return statsNow(path)?.ino ?? null;
 }
 

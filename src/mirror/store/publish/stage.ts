@@ -36,6 +36,8 @@ export interface Stage {
   readonly target: string;
   /** The folder of its target's published files when the stage was opened, whether it is there or not. */
   readonly published: string;
+  /** Of the manifest of what was published at the target's path when the stage was opened; null for none. */
+  readonly manifestInode: number | null;
   /** Taken before anything was written to it. */
   readonly flushMark: FlushMark;
   /** The folder of the new tree. */
@@ -79,6 +81,7 @@ export function openStage(
     const tree = join(folder, STAGED.tree);
     const published = publishedTree(layout, target);
     const manifest = manifestPath(layout, target);
+    const manifestInode = statsNow(manifest)?.ino ?? null;
     const flushMark = flush.mark();
     // Before it is there: a recovery may look at any time.
     inUse.add(name);
@@ -88,7 +91,7 @@ export function openStage(
       await makeFolderFor(native, tree, treePath(layout, target), published);
     }
     const state = { staged: new Set<string>(), folders: new Set([tree]), hasLinks: false };
-    return { folder, target, published, flushMark, tree, timeStepMs, ...state };
+    return { folder, target, published, manifestInode, flushMark, tree, timeStepMs, ...state };
   });
 }
 

@@ -11,8 +11,8 @@ import { createInventory, type Inventory, manifestPaths, publishedManifest } fro
 import type { DirectoryLayout } from '../layout.ts';
 import { byCodeUnits, foldersWith, type ManifestFile } from '../manifest.ts';
 import { publishStage } from '../publish/publish.ts';
-import { discardStage } from '../publish/journal.ts';
 import { stageFile, stageOn } from '../publish/stage.ts';
+import { discardStage } from '../publish/journal.ts';
 import { checkTargetList, type ListCheck } from '../target-list.ts';
 import { type Difference, type EntryKind, trustOf } from './drift.ts';
 import { examinePublished, examineTarget, isGone, pathsInChange } from './examine.ts';
@@ -256,7 +256,9 @@ export async function repairFromDisk(
     }
     const files = manifest.files.map((file) => written.get(file.path) ?? file);
     const rewritten = [...written.keys()];
-    await publishStage(store, stage, path, { ...manifest, files }, { rewritten, isDamaged: true });
+    const foreign = differences.filter(({ kind }) => kind === 'added').map((each) => each.path);
+    const next = { manifest: { ...manifest, files }, before: manifest, rewritten, isDamaged: true, foreign };
+    await publishStage(store, stage, next);
     return true;
   } finally {
     await discardStage(store, stage);

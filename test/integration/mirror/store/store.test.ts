@@ -1,8 +1,6 @@
 import { publishedManifest } from '../../../../src/mirror/store/inventory.ts';
-import { publishStage } from '../../../../src/mirror/store/publish/publish.ts';
-import { recover } from '../../../../src/mirror/store/publish/journal.ts';
-import { moveTree, retireTree } from '../../../../src/mirror/store/publish/relocate.ts';
-import { discardStage } from '../../../../src/mirror/store/publish/journal.ts';
+import { discardStage, recover } from '../../../../src/mirror/store/publish/journal.ts';
+import { moveTree, publishStage, retireTree } from '../../../../src/mirror/store/publish/publish.ts';
 import { stageFile, stageOn } from '../../../../src/mirror/store/publish/stage.ts';
 import { sweep } from '../../../../src/mirror/store/publish/sweep.ts';
 import { spawnSync } from 'node:child_process';
@@ -78,22 +76,19 @@ async function publish(
   store: MirrorStore,
   files: Files,
   path = PATH,
-  repositoryId?: string,
+  repositoryId = 'id-1',
 ): Promise<string> {
-  const previous = new Map(
-    (await publishedManifest(store.layout, path))?.files.map((file) => [file.path, file]),
-  );
+  const present = await publishedManifest(store.layout, path);
+  const before = present?.repository.id === repositoryId ? present : null;
+  const previous = new Map(before?.files.map((file) => [file.path, file]));
   const stage = await stageOn(store, path);
   const inventory: ManifestFile[] = [];
   for (const [name, text] of Object.entries(files).sort(([a], [b]) => (a < b ? -1 : 1))) {
-    const before = previous.get(name);
-    const same = before?.sha256 === createHash('sha256').update(text).digest('hex');
-    inventory.push(same ? before : await stageFile(stage, name, TIME_MS, [Buffer.from(text)], () => {}));
+    const known = previous.get(name);
+    const same = known?.sha256 === createHash('sha256').update(text).digest('hex');
+    inventory.push(same ? known : await stageFile(stage, name, TIME_MS, [Buffer.from(text)], () => {}));
   }
-  const { method } = await publishStage(store, stage, path, manifestOf(inventory, repositoryId), {
-    rewritten: [],
-    isDamaged: false,
-  });
+  const method = await publishStage(store, stage, { manifest: manifestOf(inventory, repositoryId), before });
   await discardStage(store, stage);
   return method;
 }
@@ -222,12 +217,13 @@ describe('publishing', () => {
       const directory = await temporaryFolder();
       const store = await opened(directory, mode);
       await publish(store, first);
-      const [, ...kept] = (await publishedManifest(store.layout, PATH))?.files ?? [];
+      const before = await publishedManifest(store.layout, PATH);
+      const [, ...kept] = before?.files ?? [];
       const stage = await stageOn(store, PATH);
       const file = await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('new')], () => {});
       await rm(join(directory, 'mirror', PATH), { recursive: true });
       await expect(
-        publishStage(store, stage, PATH, manifestOf([file, ...kept]), { rewritten: [], isDamaged: false }),
+        publishStage(store, stage, { manifest: manifestOf([file, ...kept]), before }),
       ).rejects.toMatchObject({ code: 'disk.changed' });
       await discardStage(store, stage);
       expect(await readdir(join(directory, 'mirror/Accounting'))).toEqual([]);
@@ -322,8 +318,9 @@ describe('an error in the middle of a publish', () => {
     const stage = await stageOn(store, PATH);
     const inventory = [await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('ONE')], () => {})];
     const thaw = freeze(join(directory, 'manifests/Accounting'));
-    const repair = { rewritten: [], isDamaged: false };
-    await expect(publishStage(store, stage, PATH, manifestOf(inventory), repair)).rejects.toThrow();
+    const before = await publishedManifest(store.layout, PATH);
+    const next = { manifest: manifestOf(inventory), before };
+    await expect(publishStage(store, stage, next)).rejects.toThrow();
     await discardStage(store, stage);
     expect(await recover(store)).toEqual([]);
     await expect(retireTree(store, PATH)).rejects.toMatchObject({ code: 'disk.failed' });
@@ -362,8 +359,9 @@ describe('an error in the middle of a publish', () => {
       const stage = await stageOn(store, PATH);
       const inventory = [await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('two')], () => {})];
       freeze(join(directory, 'manifests/Accounting'));
-      const repair = { rewritten: [], isDamaged: false };
-      await expect(publishStage(store, stage, PATH, manifestOf(inventory), repair)).rejects.toThrow();
+      const before = await publishedManifest(store.layout, PATH);
+      const next = { manifest: manifestOf(inventory), before };
+      await expect(publishStage(store, stage, next)).rejects.toThrow();
       await store.lock.release();
       const again = await opened(directory, 'exchange');
       expect(again.recovered).toEqual([]);

@@ -1,5 +1,5 @@
 import { interruptedPublishes } from '../../../../../src/mirror/store/publish/journal.ts';
-import { retireTree } from '../../../../../src/mirror/store/publish/relocate.ts';
+import { retireTree } from '../../../../../src/mirror/store/publish/publish.ts';
 import { stageFile, stageOn } from '../../../../../src/mirror/store/publish/stage.ts';
 import { open, readdir, readFile, rename, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,7 +1,6 @@
 import { publishedManifest } from '../../../../../src/mirror/store/inventory.ts';
 import { discardStage } from '../../../../../src/mirror/store/publish/journal.ts';
-import { publishStage } from '../../../../../src/mirror/store/publish/publish.ts';
-import { moveTree, retireTree } from '../../../../../src/mirror/store/publish/relocate.ts';
+import { moveTree, publishStage, retireTree } from '../../../../../src/mirror/store/publish/publish.ts';
 import { dropFile, stageFile, stageOn } from '../../../../../src/mirror/store/publish/stage.ts';
 import { lstat, mkdir, readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -62,8 +61,9 @@ function manifestOf(files: readonly ManifestFile[], fingerprint: string, id = 'i
 
 /** Publishes a state as a pull does: only what differs is staged. */
 async function publish(store: MirrorStore, path: string, files: Files, id = 'id-1'): Promise<void> {
-  const before = await publishedManifest(store.layout, path);
-  const known = before?.repository.id === id ? before.files : [];
+  const present = await publishedManifest(store.layout, path);
+  const before = present?.repository.id === id ? present : null;
+  const known = before?.files ?? [];
   const stage = await stageOn(store, path);
   try {
     const inventory: ManifestFile[] = [];
@@ -74,10 +74,7 @@ async function publish(store: MirrorStore, path: string, files: Files, id = 'id-
       if (same !== undefined) await dropFile(stage, name);
       inventory.push(same ?? written);
     }
-    await publishStage(store, stage, path, manifestOf(inventory, JSON.stringify(files), id), {
-      rewritten: [],
-      isDamaged: false,
-    });
+    await publishStage(store, stage, { manifest: manifestOf(inventory, JSON.stringify(files), id), before });
   } finally {
     await discardStage(store, stage);
   }

@@ -1,8 +1,6 @@
 import { publishedManifest } from '../../../../../src/mirror/store/inventory.ts';
-import { publishStage } from '../../../../../src/mirror/store/publish/publish.ts';
-import { recover } from '../../../../../src/mirror/store/publish/journal.ts';
-import { moveTree, retireTree } from '../../../../../src/mirror/store/publish/relocate.ts';
-import { discardStage } from '../../../../../src/mirror/store/publish/journal.ts';
+import { discardStage, recover } from '../../../../../src/mirror/store/publish/journal.ts';
+import { moveTree, publishStage, retireTree } from '../../../../../src/mirror/store/publish/publish.ts';
 import {
   showStage,
   type StagedFile,
@@ -261,7 +259,7 @@ describe('the lock on publishing', () => {
         const stage = await stageOn(store, path);
         try {
           const next = { ...manifest, publishedAtMs: manifest.publishedAtMs + 1 };
-          await publishStage(store, stage, path, next, { rewritten: [], isDamaged: false });
+          await publishStage(store, stage, { manifest: next, before: manifest });
           ends.push(performance.now());
         } catch (error) {
           return error;

@@ -24,9 +24,8 @@ import { publishedManifest } from '../../../../../src/mirror/store/inventory.ts'
 import type { Manifest, ManifestFile } from '../../../../../src/mirror/store/manifest.ts';
 import { openStore } from '../../../../../src/mirror/store/open-store.ts';
 import type { PublishMode } from '../../../../../src/mirror/store/publish/moves.ts';
-import { publishStage } from '../../../../../src/mirror/store/publish/publish.ts';
-import { moveTree, retireTree } from '../../../../../src/mirror/store/publish/relocate.ts';
 import { discardStage } from '../../../../../src/mirror/store/publish/journal.ts';
+import { moveTree, publishStage, retireTree } from '../../../../../src/mirror/store/publish/publish.ts';
 import { stageFile, stageOn } from '../../../../../src/mirror/store/publish/stage.ts';
 import { findOldTrees, sweep } from '../../../../../src/mirror/store/publish/sweep.ts';
 import { findDrift, targetOf } from '../../../../../src/mirror/store/verify/examine.ts';
@@ -91,8 +90,10 @@ async function publish({ store }: Opened, files: Files, repositoryId?: string): 
       const isSame = before?.sha256 === createHash('sha256').update(text).digest('hex');
       inventory.push(isSame ? before : await stageFile(stage, name, TIME_MS, [Buffer.from(text)], () => {}));
     }
-    const manifest = manifestOf(inventory, repositoryId);
-    return (await publishStage(store, stage, PATH, manifest, { rewritten: [], isDamaged: false })).method;
+    return await publishStage(store, stage, {
+      manifest: manifestOf(inventory, repositoryId),
+      before: published,
+    });
   } finally {
     await discardStage(store, stage);
   }
@@ -283,7 +284,8 @@ describe('publish: link', () => {
       ]);
       const stage = await stageOn(mirror.store, PATH);
       const file = await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('again')], () => {});
-      await publishStage(mirror.store, stage, PATH, manifestOf([file]), { rewritten: [], isDamaged: false });
+      const known = await publishedManifest(mirror.store.layout, PATH);
+      await publishStage(mirror.store, stage, { manifest: manifestOf([file]), before: known });
       await discardStage(mirror.store, stage);
       expect(await filesIn(placeIn(directory))).toEqual({ 'a.txt': 'again' });
     }
@@ -311,32 +313,21 @@ describe('publish: link', () => {
     const mirror = await opened(await temporaryFolder());
     const { directory, store } = mirror;
     await publish(mirror, FIRST);
-    const kept =
-      (await publishedManifest(store.layout, PATH))?.files.filter(({ path }) => path !== 'a.txt') ?? [];
+    const published = await publishedManifest(store.layout, PATH);
+    const kept = published?.files.filter(({ path }) => path !== 'a.txt') ?? [];
     const stage = await stageOn(store, PATH);
     const file = await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('new')], () => {});
     const place = placeIn(directory);
     await act(await realpath(place), place);
     const before = [await lstat(place).catch(() => null), await readFile(manifestIn(directory), 'utf8')];
     await expect(
-      publishStage(store, stage, PATH, manifestOf([file, ...kept]), { rewritten: [], isDamaged: false }),
+      publishStage(store, stage, { manifest: manifestOf([file, ...kept]), before: published }),
     ).rejects.toMatchObject({ code: 'disk.changed' });
     expect([await lstat(place).catch(() => null), await readFile(manifestIn(directory), 'utf8')]).toEqual(
       before,
     );
     await discardStage(store, stage);
     expect(await readdir(store.layout.staging)).toEqual([]);
-  });
-
-  it('publishes a stage as nothing but the target that it was opened for', async () => {
-    const mirror = await opened(await temporaryFolder());
-    const stage = await stageOn(mirror.store, PATH);
-    const file = await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('one')], () => {});
-    const repair = { rewritten: [], isDamaged: false };
-    await expect(
-      publishStage(mirror.store, stage, 'Other/main', manifestOf([file]), repair),
-    ).rejects.toMatchObject({ code: 'internal.defect' });
-    await discardStage(mirror.store, stage);
   });
 
   it.each([

@@ -4,21 +4,22 @@ import { describe, expect, it } from 'vitest';
 import { type ManifestFile, treeChanges } from '../../../../../src/mirror/store/manifest.ts';
 import {
   choosePublishMethod,
+  guardedMoves,
   type Move,
-  type Occupant,
+  moveRenames,
   type PublishMode,
-  publishMoves,
+  publishRenames,
   type PublishSituation,
-  renameMoves,
-  retireMoves,
+  type Rename,
+  retireRenames,
 } from '../../../../../src/mirror/store/publish/moves.ts';
 import { changes, manifestFile } from '../../../../support/builders.ts';
 
 const TARGET = 'Sales/main';
 const HISTORY = `history/${TARGET}/TIME`;
 
-/** What stands where, by inode. */
-type Disk = Map<string, number>;
+/** What is where, by inode. */
+type Disk = ReadonlyMap<string, number>;
 
 /** Makes moves as the program does: one whose source is not there any more was made already. */
 function make(disk: Disk, moves: readonly Move[]): Disk {
@@ -36,65 +37,60 @@ function make(disk: Disk, moves: readonly Move[]): Disk {
 const isAnyMade = (disk: Disk, moves: readonly Move[]): boolean =>
   moves.some(({ to, inode }) => disk.get(to) === inode);
 
-/** Everything that moves need where it is before the first one. */
-function before(moves: readonly Move[], occupant: Occupant | null, manifestInode: number | null): Disk {
-  const disk: Disk = new Map();
-  if (occupant !== null) disk.set(`mirror/${TARGET}`, occupant.inode);
-  if (manifestInode !== null) disk.set(`manifests/${TARGET}.json`, manifestInode);
-  for (const { from, inode } of moves) {
-    const isMoved = moves.some((move) => move.to === from || (move.swaps === true && move.from === from));
-    if (!isMoved || inode >= 100) disk.set(from, inode);
-  }
-  return disk;
+/** A change with all that is there before it. */
+function changeOf(renames: readonly Rename[], present: readonly string[]): { disk: Disk; moves: Move[] } {
+  const disk = new Map([...new Set(present)].map((path, at) => [path, at + 1]));
+  return { disk, moves: guardedMoves(renames, (path) => disk.get(path) ?? null) };
 }
 
-const occupants = fc.option(fc.record({ inode: fc.constant(1), isLink: fc.boolean() }));
-const manifests = fc.option(fc.constant(2));
-const inodes = fc
-  .uniqueArray(fc.constantFrom('a', 'b', 'c/d', 'e'), { maxLength: 3 })
-  .chain((paths) =>
-    fc.integer({ min: 100, max: 200 }).map((first) => new Map(paths.map((path, at) => [path, first + at]))),
-  );
+const MANIFEST = `manifests/${TARGET}.json`;
+const TREE = `mirror/${TARGET}`;
+const facts = { hasTree: fc.boolean(), hasManifest: fc.boolean(), isLink: fc.boolean() };
+const names = fc.uniqueArray(fc.constantFrom('a', 'b', 'c/d', 'e'), { maxLength: 3 });
 
 const publishes = fc
   .record({
+    ...facts,
     method: fc.constantFrom('manifest', 'first', 'in-place', 'exchange', 'link', 'rename'),
     canExchange: fc.boolean(),
-    files: inodes,
-    occupant: occupants,
-    manifest: manifests,
+    files: names,
+    removed: names,
     keeps: fc.constantFrom('nothing', 'links', 'all'),
   })
-  .map(({ method, canExchange, files, occupant, manifest, keeps }) => {
-    const isWhole = method === 'first' || method === 'exchange' || method === 'link';
-    const canKeep = isWhole && occupant !== null && !occupant.isLink;
-    const keptInode = keeps === 'all' && canKeep ? null : 301;
-    const moves = publishMoves({
-      target: TARGET,
-      method,
-      canExchange,
-      manifestInode: 300,
-      sourceInode: isWhole ? 302 : null,
-      files: isWhole ? new Map() : files,
-      removed: new Map(),
-      occupant,
-      history:
-        keeps === 'nothing'
-          ? null
-          : { place: HISTORY, keptInode, manifestInode: manifest === null ? null : 303 },
-    });
-    return { moves, disk: before(moves, occupant, manifest) };
+  .map(({ method, canExchange, files, removed, hasTree, hasManifest, isLink, keeps }) => {
+    const isByFile = method === 'in-place' || method === 'rename';
+    const isLinked = hasTree && isLink;
+    const isStaged = keeps === 'links' || isByFile || method === 'manifest' || !hasTree || isLinked;
+    const keeping = keeps === 'nothing' ? null : { place: HISTORY, isStaged, hasManifest };
+    const state = { target: TARGET, method, canExchange, isLinked, files, removed, keeping };
+    const staged = isByFile ? files.map((path) => `stage/tree/${path}`) : ['stage/tree', 'stage/link'];
+    const kept = keeping === null ? [] : ['stage/kept.json', ...(isStaged ? ['stage/kept'] : [])];
+    const published = isByFile ? removed.map((path) => `${TREE}/${path}`) : [TREE];
+    const present = [...(hasTree ? published : []), ...(hasManifest ? [MANIFEST] : [])];
+    return changeOf(publishRenames(state), ['stage/manifest.json', ...staged, ...kept, ...present]);
   });
 
 const leavings = fc
-  .record({ occupant: occupants, manifest: manifests, isRenamed: fc.boolean() })
-  .map(({ occupant, manifest, isRenamed }) => {
-    const facts = { target: TARGET, occupant, manifestInode: manifest };
-    const link = occupant?.isLink === true ? 301 : null;
-    const moves = isRenamed
-      ? renameMoves(facts, 'Sold/main', { manifestInode: 300, linkInode: link })
-      : retireMoves(facts, HISTORY, link);
-    return { moves, disk: before(moves, occupant, manifest) };
+  .record({ ...facts, isMoved: fc.boolean(), isTaken: fc.boolean() })
+  .map(({ hasTree, hasManifest, isLink, isMoved, isTaken }) => {
+    const present = [...(hasTree ? [TREE] : []), ...(hasManifest ? [MANIFEST] : [])];
+    if (!isMoved)
+      return changeOf(retireRenames(TARGET, HISTORY, isLink), [
+        ...present,
+        ...(isLink ? ['stage/kept'] : []),
+      ]);
+    const to = 'Sold/main';
+    const renames = [
+      ...(isTaken ? retireRenames(to, 'history/Sold/main/TIME', false) : []),
+      ...moveRenames(TARGET, to, isLink),
+    ];
+    const taken = isTaken ? [`mirror/${to}`, `manifests/${to}.json`] : [];
+    return changeOf(renames, [
+      ...present,
+      ...taken,
+      'stage/manifest.json',
+      ...(isLink ? ['stage/link'] : []),
+    ]);
   });
 
 const movements = fc.oneof(publishes, leavings);
@@ -116,8 +112,9 @@ describe('the moves of a change', () => {
       fc.property(movements, ({ moves, disk }) => {
         const after = make(disk, moves);
         const left = [...disk.values()].filter((inode) => ![...after.values()].includes(inode));
-        // The manifest before, which is kept by another link, and a link in place of which another one is put.
-        for (const inode of left) expect([1, 2]).toContain(inode);
+        // The manifest before, of which a copy is kept, and a link in place of which another one is put.
+        const replaceable = [MANIFEST, TREE].map((path) => disk.get(path));
+        for (const inode of left) expect(replaceable).toContain(inode);
       }),
     );
   });
@@ -125,17 +122,16 @@ describe('the moves of a change', () => {
   it('leave no instant without a manifest while a target is published', () => {
     fc.assert(
       fc.property(publishes, fc.nat(12), ({ moves, disk }, made) => {
-        const manifest = `manifests/${TARGET}.json`;
         const cut = make(disk, moves.slice(0, made));
-        if (disk.has(manifest)) expect(cut.has(manifest)).toBe(true);
-        expect(make(disk, moves).get(manifest)).toBe(300);
+        if (disk.has(MANIFEST)) expect(cut.has(MANIFEST)).toBe(true);
+        expect(make(disk, moves).get(MANIFEST)).toBe(disk.get('stage/manifest.json'));
       }),
     );
   });
 });
 
 function chosen(fields: Partial<PublishSituation>): string {
-  const method = choosePublishMethod({
+  return choosePublishMethod({
     mode: 'auto',
     canExchange: true,
     isPublished: true,
@@ -146,8 +142,6 @@ function chosen(fields: Partial<PublishSituation>): string {
     files: [],
     ...fields,
   });
-  if (method.kind !== 'in-place') return method.kind;
-  return `${method.isRemoval ? 'remove' : 'rename'} ${method.file} in place`;
 }
 
 const files = (...paths: readonly string[]): ManifestFile[] => paths.map((path) => manifestFile(path));
@@ -170,12 +164,8 @@ describe('how a change is published', () => {
     ['nothing but facts', {}, 'manifest'],
     ['nothing but facts with publish: exchange', { mode: 'exchange' }, 'manifest'],
     ['nothing but facts with publish: rename', { mode: 'rename' }, 'manifest'],
-    ['one changed file', { changes: one, files: files('a') }, 'rename a in place'],
-    [
-      'one changed file, no swapping',
-      { changes: one, files: files('a'), canExchange: false },
-      'rename a in place',
-    ],
+    ['one changed file', { changes: one, files: files('a') }, 'in-place'],
+    ['one changed file, no swapping', { changes: one, files: files('a'), canExchange: false }, 'in-place'],
     ['one changed file with publish: exchange', { changes: one, mode: 'exchange' }, 'exchange'],
     ['one changed file with publish: rename', { changes: one, mode: 'rename' }, 'rename'],
     ['two changed files', { changes: two }, 'exchange'],
@@ -193,20 +183,16 @@ describe('how a change is published', () => {
     ['two changed files, no swapping', { changes: two, canExchange: false }, 'rename'],
     ['two changed files with publish: rename', { changes: two, mode: 'rename' }, 'rename'],
     ['a file that was renamed', { changes: changes({ added: ['b'], removed: ['a'] }) }, 'exchange'],
-    [
-      'one file more at the top',
-      { changes: changes({ added: ['a'] }), files: files('a') },
-      'rename a in place',
-    ],
+    ['one file more at the top', { changes: changes({ added: ['a'] }), files: files('a') }, 'in-place'],
     [
       'one file more in a folder that is there',
       { changes: changes({ added: ['f/a'] }), files: files('f/a', 'f/b') },
-      'rename f/a in place',
+      'in-place',
     ],
     [
       'one file more in a folder that holds only folders',
       { changes: changes({ added: ['f/a'] }), files: files('f/a', 'f/g/b') },
-      'rename f/a in place',
+      'in-place',
     ],
     [
       'one file more in a new folder',
@@ -223,16 +209,12 @@ describe('how a change is published', () => {
       { changes: changes({ added: ['f/a'] }), files: files('f/a', 'ff/b') },
       'exchange',
     ],
-    [
-      'one file less at the top',
-      { changes: changes({ removed: ['a'] }), files: files('b') },
-      'remove a in place',
-    ],
-    ['the last file less', { changes: changes({ removed: ['a'] }) }, 'remove a in place'],
+    ['one file less at the top', { changes: changes({ removed: ['a'] }), files: files('b') }, 'in-place'],
+    ['the last file less', { changes: changes({ removed: ['a'] }) }, 'in-place'],
     [
       'one file less in a folder that stays',
       { changes: changes({ removed: ['f/a'] }), files: files('f/b') },
-      'remove f/a in place',
+      'in-place',
     ],
     ['one file less in a folder that goes', { changes: changes({ removed: ['f/a'] }) }, 'exchange'],
   ])('%s', (_what, fields, method) => {
@@ -273,15 +255,12 @@ describe('how a change is published', () => {
             files: after,
           });
           const all = [...found.added, ...found.changed, ...found.removed];
-          expect(method.kind === 'manifest').toBe(all.length === 0 && (publish !== 'link' || isLinked));
-          expect(method.kind === 'link').toBe(publish === 'link' && method.kind !== 'manifest');
-          if (method.kind === 'exchange')
-            expect((canExchange && publish !== 'rename') || isLinked).toBe(true);
-          if (isLinked) expect(['manifest', 'link', 'exchange']).toContain(method.kind);
-          if (publish !== 'auto' || all.length !== 1) expect(method.kind).not.toBe('in-place');
-          if (method.kind !== 'in-place') return;
-          expect(all).toEqual([method.file]);
-          expect(method.isRemoval).toBe(found.removed.length === 1);
+          expect(method === 'manifest').toBe(all.length === 0 && (publish !== 'link' || isLinked));
+          expect(method === 'link').toBe(publish === 'link' && method !== 'manifest');
+          if (method === 'exchange') expect((canExchange && publish !== 'rename') || isLinked).toBe(true);
+          if (isLinked) expect(['manifest', 'link', 'exchange']).toContain(method);
+          if (publish !== 'auto' || all.length !== 1) expect(method).not.toBe('in-place');
+          if (method !== 'in-place') return;
           const stay = folders([...before, manifestFile('x')]);
           expect(folders([...after, manifestFile('x')])).toEqual(stay);
         },
