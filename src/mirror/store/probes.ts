@@ -6,6 +6,7 @@ import {
   lstat,
   mkdir,
   readdir,
+  rename,
   rm,
   symlink,
   utimes,
@@ -14,8 +15,13 @@ import {
 import { basename, join } from 'node:path';
 
 import { mountPointsBelow } from '../../lib/disk/place-facts.ts';
-import { resolvedPath } from '../../lib/disk/mounts.ts';
-import { ONE_FILE_SYSTEM_HINT, systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
+import { findMount, resolvedPath } from '../../lib/disk/mounts.ts';
+import {
+  ONE_FILE_SYSTEM_HINT,
+  systemCode,
+  unlessMissing,
+  VOLUME_HINT,
+} from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { bindNativeCalls, type NativeCalls } from '../../lib/native/file-calls.ts';
 import { formatDuration } from '../../lib/text/units.ts';
@@ -179,6 +185,22 @@ export async function refuseMounts(layout: DirectoryLayout): Promise<string[]> {
     );
 }
 
+/**
+ * Looks for published folders in a lower layer of an overlay, which renames none of them unless it is mounted with `redirect_dir` (Linux,
+ * Documentation/filesystems/overlayfs.rst). It refuses before it sees that the place is taken by a folder with something in it: so nothing
+ * is ever renamed here.
+ * @throws MirrorError `directory.unusable`
+ */
+async function refuseLowerLayer(layout: DirectoryLayout): Promise<void> {
+  if ((await findMount(layout.root))?.fileSystem !== 'overlay') return;
+  for (const name of (await unlessMissing(readdir(layout.mirror))) ?? []) {
+    const code = await rename(join(layout.mirror, name), layout.internal).then(() => undefined, systemCode);
+    if (code !== 'EXDEV') continue;
+    const what = `is an overlay, and mirror/${name} lies in a lower layer of it, where no folder can be renamed`;
+    throw unusable(`the file system of ${layout.root} ${what}`, VOLUME_HINT);
+  }
+}
+
 /** A file system that does for the settings. */
 export interface Examined {
   readonly facts: FileSystemFacts;
@@ -195,6 +217,7 @@ export async function examineFileSystem(
   native: NativeCalls,
   wants: FileSystemWants,
 ): Promise<Examined> {
+  await refuseLowerLayer(layout);
   const facts = await probeFileSystem(layout, native);
   const refusal = refusalOf(facts, wants);
   if (refusal !== null) throw unusable(`the file system of ${layout.root} ${refusal[0]}`, refusal[1]);
