@@ -114,8 +114,8 @@ async function knownTargets(
     ]),
   );
   const entries = new Map<string, Entry>();
-  const list = await readTargetList(store.layout);
-  for (const { path, repositoryId, branch } of list.kind === 'list' ? list.list.targets : []) {
+  const { targets } = await readTargetList(store.layout);
+  for (const { path, repositoryId, branch } of targets) {
     if (!owns(store.shard, repositoryId)) continue;
     const none = { treePresent: false, files: 0, sizeBytes: 0 };
     entries.set(path, { target: path, id: { repositoryId, branch }, because: 'lost', ...none });

@@ -107,9 +107,8 @@ export async function verify(
 
 /** The targets that have a manifest, or that the inventory names. */
 async function knownTargets(layout: DirectoryLayout): Promise<ReadonlySet<string>> {
-  const found = await readTargetList(layout);
-  const listed = found.kind === 'list' ? found.list.targets.map(({ path }) => path) : [];
-  return new Set([...(await manifestPaths(layout)), ...listed]);
+  const { targets } = await readTargetList(layout);
+  return new Set([...(await manifestPaths(layout)), ...targets.map(({ path }) => path)]);
 }
 
 function chosenPath(name: string, known: ReadonlySet<string>, { mirror }: DirectoryLayout): string {

@@ -127,11 +127,11 @@ export async function convergenceFaults(
 
 /** What the directory's own inventory says otherwise than it is, and what lies in the directory beside what belongs there. */
 async function inventoryFaults(directory: string, targets: readonly string[]): Promise<string[]> {
-  const found = await readTargetList(layoutOf(directory));
-  const named = found.kind === 'list' ? found.list.targets.map(({ path }) => path) : [];
+  const { state, targets: listed } = await readTargetList(layoutOf(directory));
+  const named = listed.map(({ path }) => path);
   const strangers = (await readdir(directory)).filter((name) => !KNOWN_ENTRIES.has(name));
   return [
-    ...(found.kind === 'list' ? [] : [`the inventory is ${found.kind}`]),
+    ...(state === 'ok' ? [] : [`the inventory is ${state}`]),
     ...(named.join('\n') === [...targets].sort().join('\n')
       ? []
       : [`the inventory names ${named.join(', ')}`]),

@@ -147,11 +147,11 @@ class Run {
     await this.expectSuccess('verify', places[0], `1/${FEW}`);
     for (const each of this.log.overlaps()) this.violate(each);
     const layout = layoutOf(places[0].directory);
-    const found = await readTargetList(layout);
-    const listed = found.kind === 'list' ? found.list.targets.map(({ path }) => path) : [];
+    const { state, targets } = await readTargetList(layout);
+    const listed = targets.map(({ path }) => path);
     const expected = books.names.map((name) => `${name}/main`).sort();
     if (JSON.stringify(listed) !== JSON.stringify(expected))
-      this.violate(`inventory.json is ${found.kind}, with ${listed.length} targets`);
+      this.violate(`inventory.json is ${state}, with ${listed.length} targets`);
     const shards = await readdir(layout.shards);
     for (const folder of [layout.staging, ...shards.map((name) => join(layout.shards, name, 'staging'))]) {
       const left = await readdir(folder).catch(() => []);

@@ -23,20 +23,44 @@ export interface DirectoryLock {
   readonly release: () => Promise<void>;
 }
 
+/** How a lock is taken. */
+interface LockOptions {
+  /** The text of processes that have the lock together; null for one that has it alone. */
+  readonly shared: string | null;
+  /** Done while no other process has the lock, by the first of several. */
+  readonly whenAlone: () => Promise<void>;
+}
+
+const ALONE: LockOptions = { shared: null, whenAlone: () => Promise.resolve() };
+
 /**
- * Makes this process the only one that writes to a directory. The kernel frees the lock when the process ends, however
- * it ends, so a crash or a reboot leaves nothing that blocks. Whoever can open the file, if only to read it, can hold the lock
- * (flock(2)): it is there for its owner alone.
- * @throws LockedError when another process has it; MirrorError `directory.unusable` where the file is none
+ * Makes this process the only one that writes to a directory, or one of several that have the same text. The kernel frees the lock when
+ * the process ends, however it ends, so a crash or a reboot leaves nothing that blocks. Whoever can open the file, if only to read it, can
+ * hold the lock (flock(2)): it is there for its owner alone.
+ * @throws LockedError when another process has it, or others have it with another text; MirrorError `directory.unusable` where the file is
+ *   none; and what `whenAlone` throws
  */
-export async function lockDirectory(lockFile: string, native: NativeCalls): Promise<DirectoryLock> {
+export async function lockDirectory(
+  lockFile: string,
+  native: NativeCalls,
+  { shared, whenAlone } = ALONE,
+): Promise<DirectoryLock> {
   const handle = await openOwnFile(lockFile);
-  const text = `pid ${process.pid} on ${hostname()} since ${new Date().toISOString()}\n`;
+  const text = shared ?? `pid ${process.pid} on ${hostname()} since ${new Date().toISOString()}\n`;
+  const lock = (): boolean => (shared === null ? native.tryLock(handle.fd) : native.tryLockShared(handle.fd));
   try {
     await restrict(handle, 0o600);
-    if (!native.tryLock(handle.fd)) throw await lockedBy(handle, lockFile);
-    await writeText(handle, text);
-    return await heldLock(handle, lockFile, text, () => native.tryLock(handle.fd));
+    const isAlone = native.tryLock(handle.fd);
+    if (isAlone) {
+      await writeText(handle, text);
+      await whenAlone();
+      // An exclusive lock does not become a shared one in one step (flock(2)): another process may come in between, and write its text.
+      if (shared !== null) native.unlock(handle.fd);
+    }
+    // The text stays as it is while the lock is shared.
+    const isLocked = shared === null ? isAlone : lock() && (await textOf(handle)) === text;
+    if (!isLocked) throw await lockedBy(handle, lockFile);
+    return await heldLock(handle, lockFile, text, lock);
   } catch (error) {
     await handle.close();
     throw error;
@@ -110,38 +134,6 @@ function tryLock(tryOnce: () => boolean): boolean {
     return tryOnce();
   } catch (error) {
     throw diskError(error, 'locking a file');
-  }
-}
-
-/**
- * Makes this process one of several that write to a directory together, all of which have the same text. The first one writes it into the
- * file.
- * @param whenFirst is done while no other process has the lock
- * @throws LockedError where another process has it alone, or others have it with another text; MirrorError `directory.unusable` where the
- *   file is none
- */
-export async function lockDirectoryShared(
-  lockFile: string,
-  text: string,
-  native: NativeCalls,
-  whenFirst: () => Promise<void>,
-): Promise<DirectoryLock> {
-  const handle = await openOwnFile(lockFile);
-  try {
-    await restrict(handle, 0o600);
-    if (native.tryLock(handle.fd)) {
-      await writeText(handle, text);
-      await whenFirst();
-      // An exclusive lock does not become a shared one in one step (flock(2)): another process may come in between, and write its text.
-      native.unlock(handle.fd);
-    }
-    // The text stays as it is while the lock is shared.
-    if (!native.tryLockShared(handle.fd) || (await textOf(handle)) !== text)
-      throw await lockedBy(handle, lockFile);
-    return await heldLock(handle, lockFile, text, () => native.tryLockShared(handle.fd));
-  } catch (error) {
-    await handle.close();
-    throw error;
   }
 }
 

@@ -3,13 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { replaceFile } from '../../lib/disk/durable.ts';
-import {
-  type DirectoryLock,
-  lockDirectory,
-  lockDirectoryShared,
-  LockedError,
-  lockWithin,
-} from '../../lib/disk/lock.ts';
+import { type DirectoryLock, lockDirectory, LockedError, lockWithin } from '../../lib/disk/lock.ts';
 import { readOwnText } from '../../lib/disk/own-file.ts';
 import { onDisk, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
@@ -85,17 +79,9 @@ async function lockWhole(
   shard: Shard | null,
   native: NativeCalls,
 ): Promise<DirectoryLock> {
+  const shared = shard === null ? null : `shards of ${shard.count}\n`;
   try {
-    if (shard !== null) {
-      const text = `shards of ${shard.count}\n`;
-      return await lockDirectoryShared(layout.wholeLock, text, native, () => gatherStages(layout));
-    }
-    const lock = await lockDirectory(layout.wholeLock, native);
-    await gatherStages(layout).catch(async (error: unknown) => {
-      await lock.release();
-      throw error;
-    });
-    return lock;
+    return await lockDirectory(layout.wholeLock, native, { shared, whenAlone: () => gatherStages(layout) });
   } catch (error) {
     throw error instanceof LockedError ? lockedByShards(error, shard) : error;
   }

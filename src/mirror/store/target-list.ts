@@ -19,6 +19,8 @@ import { withCommonLock } from './shards.ts';
  * manifest is left. Backups bring it along.
  */
 export interface TargetList {
+  /** Where it is `missing` or `damaged`, it names nothing. */
+  readonly state: 'ok' | 'missing' | 'damaged';
   /** Milliseconds since the epoch. */
   readonly writtenAtMs: number;
   /** The address of the service that they came from, without anything secret; null where it is not on record. */
@@ -26,11 +28,6 @@ export interface TargetList {
   /** Sorted by path. */
   readonly targets: readonly ListedTarget[];
 }
-
-/** The file where the list belongs. */
-export type TargetListFound =
-  | { readonly kind: 'list'; readonly list: TargetList }
-  | { readonly kind: 'missing' | 'damaged' };
 
 /** Room for a million targets. */
 const MAX_LIST_BYTES = 512 * 1024 ** 2;
@@ -49,27 +46,27 @@ const listSchema = z.object({
 });
 
 /** Reads the list, which anyone who can write to the directory or a backup may have written. @throws system errors of reading */
-export async function readTargetList(layout: DirectoryLayout): Promise<TargetListFound> {
+export async function readTargetList(layout: DirectoryLayout): Promise<TargetList> {
+  const nothing = { writtenAtMs: 0, address: null, targets: [] };
   const found = await readOwnFile(layout.targetList, MAX_LIST_BYTES);
-  if (found.kind === 'missing') return { kind: 'missing' };
+  if (found.kind === 'missing') return { state: 'missing', ...nothing };
   try {
     const text = found.kind === 'text' ? found.text : '';
     const { written_at: writtenAt, service = null, targets } = listSchema.parse(JSON.parse(text));
-    const list: TargetList = {
+    return {
+      state: 'ok',
       writtenAtMs: Date.parse(writtenAt),
       address: service,
       targets: targets.map(({ branch, path, repository }) => ({ path, repositoryId: repository, branch })),
     };
-    return { kind: 'list', list };
   } catch {
-    return { kind: 'damaged' };
+    return { state: 'damaged', ...nothing };
   }
 }
 
 /** The address of the service that was mirrored last; null where it is not on record. @throws MirrorError `disk.failed` */
 export async function readFormerAddress(layout: DirectoryLayout): Promise<string | null> {
-  const found = await onDisk('reading the inventory', () => readTargetList(layout));
-  return found.kind === 'list' ? found.list.address : null;
+  return (await onDisk('reading the inventory', () => readTargetList(layout))).address;
 }
 
 /**
@@ -113,13 +110,12 @@ export async function saveTargets(
 ): Promise<void> {
   await lock.check();
   const save = async (): Promise<void> => {
-    const found = await readTargetList(layout);
-    const before = found.kind === 'list' ? found.list : null;
-    const service = address ?? before?.address ?? null;
-    const targets = targetsToList(before?.targets ?? [], await inventory.read(), awaited);
-    const isSame = before?.address === service && isDeepStrictEqual(before.targets, targets);
+    const before = await readTargetList(layout);
+    const service = address ?? before.address;
+    const targets = targetsToList(before.targets, await inventory.read(), awaited);
+    const isSame = before.address === service && isDeepStrictEqual(before.targets, targets);
     // One from the future does not tell since when its targets are there.
-    if (isSame && !isAhead(now(), before.writtenAtMs)) return;
+    if (before.state === 'ok' && isSame && !isAhead(now(), before.writtenAtMs)) return;
     const list: z.input<typeof listSchema> = {
       format: 1,
       ...(service === null ? {} : { service }),
@@ -134,7 +130,7 @@ export async function saveTargets(
 /** What the list tells of a directory. */
 export interface ListCheck {
   /** Where the list is `missing` or `damaged`, nothing tells what is lost. */
-  readonly inventory: 'ok' | 'missing' | 'damaged';
+  readonly inventory: TargetList['state'];
   /** The problem with a damaged list, as a sentence without its full stop; null where it is not damaged. */
   readonly inventoryProblem: string | null;
   /** The targets of the list that are gone with their manifests. */
@@ -145,11 +141,9 @@ export interface ListCheck {
 export async function checkTargetList(
   store: Pick<MirrorStore, 'layout' | 'inventory' | 'now'>,
 ): Promise<ListCheck> {
-  const found = await onDisk('reading the inventory', () => readTargetList(store.layout));
-  if (found.kind === 'list')
-    return { inventory: 'ok', inventoryProblem: null, lost: await findLost(store, found.list) };
-  const problem = 'it is not a list of targets as this program writes it';
-  return { inventory: found.kind, inventoryProblem: found.kind === 'damaged' ? problem : null, lost: [] };
+  const list = await onDisk('reading the inventory', () => readTargetList(store.layout));
+  const problem = list.state === 'damaged' ? 'it is not a list of targets as this program writes it' : null;
+  return { inventory: list.state, inventoryProblem: problem, lost: await findLost(store, list) };
 }
 
 /**

@@ -137,7 +137,7 @@ describe('verify --repair', () => {
     await writeFile(join(mirror.directory, 'inventory.json'), '{}');
     expect(await repairOf(mirror, null)).toEqual({ fromDisk: [], pulled: [], inventoryWritten: true });
     expect(await readTargetList(layoutOf(mirror.directory))).toMatchObject({
-      list: { targets: [{ path: 'A/main' }, { path: 'B/main' }] },
+      targets: [{ path: 'A/main' }, { path: 'B/main' }],
     });
   });
 });

@@ -71,8 +71,8 @@ class Instances {
 
   /** The targets that the inventory names. */
   async listed(): Promise<string[]> {
-    const found = await readTargetList(layoutOf(this.directory));
-    return found.kind === 'list' ? found.list.targets.map(({ path }) => path) : [];
+    const { targets } = await readTargetList(layoutOf(this.directory));
+    return targets.map(({ path }) => path);
   }
 
   repositoryOf(index: number, count: number): FakeRepository {

@@ -30,9 +30,9 @@ function named(service: FakeService, fullName: string): FakeService['repositorie
 }
 
 async function listed(mirror: MirrorHarness): Promise<string[]> {
-  const found = await readTargetList(layoutOf(mirror.directory));
-  if (found.kind !== 'list') throw new Error(`the inventory is ${found.kind}`);
-  return found.list.targets.map(({ path }) => path);
+  const { state, targets } = await readTargetList(layoutOf(mirror.directory));
+  expect(state).toBe('ok');
+  return targets.map(({ path }) => path);
 }
 
 /** Removes everything of a target. */
