@@ -5,7 +5,7 @@ import { basename, dirname, join } from 'node:path';
 
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
-import { trustOf } from '../verify/drift.ts';
+import { type Difference, trustOf } from '../verify/drift.ts';
 import { counted } from '../../../lib/text/humanize.ts';
 import type { Manifest, ManifestFile } from '../manifest.ts';
 import { ownCommand } from '../../../lib/text/own-command.ts';
@@ -19,7 +19,7 @@ import { bindNativeCalls } from '../../../lib/native/file-calls.ts';
 import type { MirrorStore } from '../disk.ts';
 import { publishStage } from '../publish/publish.ts';
 import { discardStage } from '../publish/journal.ts';
-import { linkFrom, stageFile, stageOn } from '../publish/stage.ts';
+import { linkFrom, type Stage, stageFile, stageOn } from '../publish/stage.ts';
 
 /** Files of a kept state that can be copied, as their bytes were found. */
 export interface FoundFiles {
@@ -30,12 +30,20 @@ export interface FoundFiles {
   readonly sources: ReadonlyMap<string, { readonly file: string }>;
 }
 
+/** Where the bytes of a file are; where `isLinkable`, with the right time and mode, too. */
+interface Source {
+  readonly file: string;
+  readonly isLinkable: boolean;
+}
+
+/** By the paths of files. */
+type Sources = ReadonlyMap<string, Source>;
+
 /** A tree of the history of which every byte is to be had. */
 export interface WholeEntry extends FoundFiles {
   readonly entry: HistoryEntry;
   readonly manifest: Manifest;
-  /** Where the bytes of each file are, by its path; where `isLinkable`, with the right time and mode, too. */
-  readonly sources: ReadonlyMap<string, { readonly file: string; readonly isLinkable: boolean }>;
+  readonly sources: Sources;
 }
 
 /** Receives the bytes of each part that was read or copied, and the bytes of all parts. */
@@ -91,18 +99,60 @@ export async function checkEntry(
     signal,
     onBytes: (bytes) => onBytes(bytes, totalBytes),
   });
+  const { sources, lost } = await findSources(layout, entry.path, entry.tree, manifest.files, differences);
+  if (lost.length > 0) throw lostBytes(place, lost);
+  return { place, files: manifest.files, entry, manifest, sources };
+}
+
+/**
+ * Finds the bytes of a tree's files: in the tree itself, or else wherever the bytes of its target are kept.
+ * @param differences of the tree, as every byte of it was read
+ * @returns also the paths of files whose bytes are nowhere on this disk
+ */
+export async function findSources(
+  layout: DirectoryLayout,
+  target: string,
+  tree: string,
+  files: readonly ManifestFile[],
+  differences: readonly Difference[],
+): Promise<{ readonly sources: Sources; readonly lost: readonly string[] }> {
   const isTrusted = trustOf(differences);
-  const findCopy = await findCopies(layout, entry.path);
-  const sources = new Map<string, { file: string; isLinkable: boolean }>();
+  const findCopy = await findCopies(layout, target);
+  const sources = new Map<string, Source>();
   const lost: string[] = [];
-  for (const { path, sha256 } of manifest.files) {
+  for (const { path, sha256 } of files) {
     const isLinkable = isTrusted(path);
-    const file = isLinkable ? join(entry.tree, path) : await findCopy(sha256);
+    const file = isLinkable ? join(tree, path) : await findCopy(sha256);
     if (file === null) lost.push(path);
     else sources.set(path, { file, isLinkable });
   }
-  if (lost.length > 0) throw lostBytes(place, lost);
-  return { place, files: manifest.files, entry, manifest, sources };
+  return { sources, lost };
+}
+
+/**
+ * Copies the files into a stage that are not right in their tree.
+ * @returns the files of the manifest, and the paths of those that were copied
+ */
+export async function stageCopies(
+  store: MirrorStore,
+  stage: Stage,
+  manifest: Manifest,
+  sources: Sources,
+): Promise<{ readonly files: ManifestFile[]; readonly copied: readonly string[] }> {
+  const files: ManifestFile[] = [];
+  const copied: string[] = [];
+  for (const file of manifest.files) {
+    const { path, mtimeMs, workbook } = file;
+    const source = sources.get(path);
+    if (source?.isLinkable === true) files.push(file);
+    else {
+      const bytes = createReadStream(source?.file ?? '');
+      const copy = await stageFile(stage, path, mtimeMs, bytes, store.onProgress);
+      files.push({ ...copy, ...(workbook === undefined ? {} : { workbook }) });
+      copied.push(path);
+    }
+  }
+  return { files, copied };
 }
 
 /** The error for files whose bytes were found nowhere. */
@@ -229,23 +279,8 @@ export async function restoreToMirror(
   }
   const stage = await stageOn(store, entry.path);
   try {
-    const files: ManifestFile[] = [];
-    const linked: string[] = [];
-    for (const { workbook, ...file } of manifest.files) {
-      const source = sources.get(file.path);
-      if (source?.isLinkable === true) linked.push(file.path);
-      const here =
-        source?.isLinkable === true
-          ? file
-          : await stageFile(
-              stage,
-              file.path,
-              file.mtimeMs,
-              createReadStream(source?.file ?? ''),
-              store.onProgress,
-            );
-      files.push({ ...here, ...(workbook === undefined ? {} : { workbook }) });
-    }
+    const { files } = await stageCopies(store, stage, manifest, sources);
+    const linked = files.map(({ path }) => path).filter((path) => sources.get(path)?.isLinkable === true);
     await linkFrom(stage, entry.tree, linked, store.onProgress);
     const restored = { ...manifest, files, restoredAtMs: nowMs, publishedAtMs: nowMs };
     await publishStage(store, stage, { manifest: restored, before: null });

@@ -1,4 +1,3 @@
-import { createReadStream } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readLockHolder } from '../../../lib/disk/lock.ts';
@@ -6,15 +5,16 @@ import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { toMirrorError } from '../../../lib/errors/errors.ts';
 import { kindOf } from '../../file-work/trees.ts';
 import type { MirrorStore } from '../disk.ts';
-import { findCopies } from '../history/history.ts';
+import { findSources, stageCopies } from '../history/restore.ts';
 import { createInventory, type Inventory, manifestPaths, publishedManifest } from '../inventory.ts';
 import type { DirectoryLayout } from '../layout.ts';
-import { byCodeUnits, foldersWith, type ManifestFile } from '../manifest.ts';
+import { byCodeUnits, foldersWith } from '../manifest.ts';
+import { publishedTree } from '../published-tree.ts';
 import { publishStage } from '../publish/publish.ts';
-import { stageFile, stageOn } from '../publish/stage.ts';
+import { stageOn } from '../publish/stage.ts';
 import { discardStage } from '../publish/journal.ts';
 import { checkTargetList, type ListCheck } from '../target-list.ts';
-import { type Difference, type EntryKind, trustOf } from './drift.ts';
+import { type Difference, type EntryKind } from './drift.ts';
 import { examinePublished, examineTarget, isGone, pathsInChange } from './examine.ts';
 
 /** How a target stands to its manifest. */
@@ -236,29 +236,16 @@ export async function repairFromDisk(
   const options = { depth: 'bytes', signal, onBytes: store.onProgress } as const;
   const differences = await examinePublished(store.layout, path, manifest.files, options);
   if (differences.length === 0) return true;
-  const isTrusted = trustOf(differences);
-  const suspects = manifest.files.filter((file) => !isTrusted(file.path));
-  const findCopy = await findCopies(store.layout, path);
-  const copies = new Map<string, string>();
-  for (const { sha256 } of suspects) {
-    const copy = copies.get(sha256) ?? (await findCopy(sha256));
-    if (copy === null) return false;
-    copies.set(sha256, copy);
-  }
+  const tree = publishedTree(store.layout, path);
+  const { sources, lost } = await findSources(store.layout, path, tree, manifest.files, differences);
+  if (lost.length > 0) return false;
   const stage = await stageOn(store, path);
   try {
-    const written = new Map<string, ManifestFile>();
-    for (const { workbook, ...file } of suspects) {
-      const source = createReadStream(copies.get(file.sha256) ?? '');
-      const copy = await stageFile(stage, file.path, file.mtimeMs, source, store.onProgress);
-      if (copy.sha256 !== file.sha256) return false;
-      written.set(file.path, { ...copy, ...(workbook === undefined ? {} : { workbook }) });
-    }
-    const files = manifest.files.map((file) => written.get(file.path) ?? file);
-    const rewritten = [...written.keys()];
+    const { files, copied } = await stageCopies(store, stage, manifest, sources);
+    if (files.some(({ sha256 }, index) => sha256 !== manifest.files[index]?.sha256)) return false;
     const foreign = differences.filter(({ kind }) => kind === 'added').map((each) => each.path);
-    const next = { manifest: { ...manifest, files }, before: manifest, rewritten, isDamaged: true, foreign };
-    await publishStage(store, stage, next);
+    const next = { manifest: { ...manifest, files }, before: manifest, isDamaged: true, foreign };
+    await publishStage(store, stage, { ...next, rewritten: copied });
     return true;
   } finally {
     await discardStage(store, stage);
