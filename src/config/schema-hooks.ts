@@ -14,36 +14,33 @@ export const hooksSection = section('What is run or told when something happens.
     example: ['/usr/local/bin/after-publish'],
   }),
   beforePublish: setting(command().optional(), {
-    description:
-      'command that looks at every new state of a target before it is published, and may refuse it',
+    description: 'command that checks every new state of a target before it is published, and may refuse it',
     comment: ARGUMENTS,
     example: ['/usr/local/bin/before-publish'],
   }),
   timeout: setting(duration({ min: '100ms' }).prefault('5m'), {
-    description: 'how long a command may take before it is stopped',
+    description: 'time limit of a command',
   }),
   webhook: setting(secretAddress().optional(), {
-    description: 'address that is told of what happens, by POST requests',
+    description: 'address that receives notifications as POST requests',
     comment: `${MASKED} Or webhookFile, a variable, or a credential, as for service.apiKey.`,
     example: 'https://alerts.example.com/workbooks',
   }),
   webhookFile: secretFile('hooks.webhook'),
   webhookSecret: setting(secretKey().optional(), {
-    description:
-      'key that the requests to `hooks.webhook` are signed with: `whsec_` and 24 to 64 bytes in base64',
+    description: 'key that signs the requests to `hooks.webhook`: `whsec_` and 24 to 64 bytes in base64',
     comment: 'Without whsec_ it is taken as base64, too. `openssl rand -base64 32` makes one.',
     example: 'whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=',
   }),
   webhookSecretFile: secretFile('hooks.webhookSecret'),
   webhookEvents: setting(list({ min: 1, check: eventProblem }).prefault(['*']), {
-    description: 'what `hooks.webhook` is told of: types, a group of them as `target.*`, or `*` for all',
+    description: 'notifications to send: types, groups such as `target.*`, or `*` for all',
   }),
   webhookFormat: setting(choice(['json', 'slack', 'ntfy', 'apprise']).prefault('json'), {
-    description:
-      'how `hooks.webhook` is told: `json` all fields, for a program; `slack`, `ntfy` and `apprise` a message for people, as these receivers take it',
+    description: '`json` for programs, or a message for people as `slack`, `ntfy` and `apprise` take it',
   }),
   heartbeat: setting(secretAddress().optional(), {
-    description: 'address that is asked for, by GET, after every pass that leaves the whole mirror fresh',
+    description: 'address to request (GET) after every pass that leaves the whole mirror fresh',
     comment: `${MASKED} Or heartbeatFile. Made for services that sound an alarm when such a request does not come.`,
     example: 'https://heartbeats.example.com/any-long-random-text',
   }),

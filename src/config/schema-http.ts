@@ -16,22 +16,21 @@ export const httpSection = section('Status page, health and metrics of the daemo
     needsRestart: true,
   }),
   token: setting(secret().optional(), {
-    description: 'token that the status page, `/metrics` and `/api/status` ask for; health needs none',
+    description: 'token for the status page, `/metrics` and `/api/status`; health checks need none',
     comment: 'As a bearer token, or as the password of any user name. Better in a file: tokenFile.',
     example: 'any-long-random-text',
   }),
   tokenFile: secretFile('http.token'),
   pollToken: setting(secret().optional(), {
     description:
-      'token for `POST /api/poll`, by which a program elsewhere asks for a pass; nobody may without it. It lets nobody read anything',
+      'token that allows `POST /api/poll` (ask for a pass) and nothing else; without it the endpoint is disabled',
     comment: 'For a webhook or a CI job. Better in a file: pollTokenFile.',
     example: 'another-long-random-text',
   }),
   pollTokenFile: secretFile('http.pollToken'),
   allowedHosts: setting(list({ min: 0, check: hostProblem }).prefault([]), {
     description:
-      'names of the host under which these are answered without a token, beside addresses, `localhost` and the host of `http.listen`;' +
-      ' `*.example.com` stands for all names below that one',
+      'host names that are answered without a token, besides addresses, `localhost` and the host of `http.listen`; `*.example.com` covers all names below',
     comment: 'Any other name may be that of a web site, which could read along.',
   }),
 });

@@ -6,7 +6,7 @@ import { section, setting } from './metadata.ts';
 export const retireSection = section('What happens to what is gone from the service.', {
   afterPasses: setting(integer(1, 100).prefault(2), {
     description:
-      'complete listings in a row that must lack a repository or branch before its tree is retired to history',
+      'number of complete lists in a row that must lack a repository or branch before its tree is retired',
   }),
 });
 
@@ -14,12 +14,11 @@ export const guardSection = section(
   "How much may be deleted without a person's word: a share, a number, or off. More is held until `approve`.",
   {
     targets: setting(deletionLimit().prefault('20%'), {
-      description:
-        'most targets that may be retired in one pass, as a share of the mirrored ones or as a number',
+      description: 'most targets that one pass may retire: a share of the mirrored ones, or a number',
     }),
     files: setting(deletionLimit().prefault('50%'), {
       description:
-        'most files of a target that one publish may delete, as a share or as a number; a target of up to 5 files is not guarded',
+        'most files of a target that one publish may delete: a share or a number; targets of up to 5 files are not guarded',
     }),
   },
 );
@@ -33,7 +32,7 @@ export const historySection = section(
     }),
     replaced: setting(retention().prefault('7d'), {
       description:
-        'how many states, or for how long, are kept that a newer one replaced: the files that changed or went, and the manifest',
+        'how long, or how many, replaced states are kept: changed and deleted files, and the manifest',
       needsRestart: true,
     }),
   },
@@ -43,17 +42,17 @@ export const archiveSection = section(
   'What an archive may hold. One that goes beyond is refused; what is published stays.',
   {
     maxSize: setting(size({ min: '1kB' }).prefault('64 GiB'), {
-      description: 'greatest archive that is downloaded',
+      description: 'largest archive to download',
     }),
     maxUnpackedSize: setting(size({ min: '1kB' }).prefault('256 GiB'), {
-      description: 'most bytes of all files of an archive together',
+      description: 'largest total size of the files of an archive',
     }),
     maxEntries: setting(integer(1, 100_000_000).prefault(1_000_000), {
       description: 'most entries of an archive',
     }),
     nameTwins: setting(choice(['refuse', 'accept']).prefault('refuse'), {
       description:
-        'names in one folder that differ only in case or Unicode form, which shares and other systems take for one name: `refuse` the archive, or `accept` them where the file system of the mirror tells them apart',
+        'names in one folder that differ only in case or Unicode form: `refuse` the archive, or `accept` them if the file system of the mirror distinguishes them',
     }),
   },
 );

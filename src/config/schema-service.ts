@@ -40,16 +40,16 @@ export const serviceSection = section('The service that is mirrored.', {
   apiKeyFile: secretFile('service.apiKey', ROTATION),
   apiToken: setting(keys().optional(), {
     description:
-      'personal API token, v1; without it, or where v1 answers 404, changes are found from the contents alone',
+      'personal API token, v1; without it, or if v1 answers 404, changes are found by comparing contents',
     comment: 'Several, or apiTokenFile, a variable, or a credential, as for apiKey.',
     example: 'your-personal-api-token',
   }),
   apiTokenFile: secretFile('service.apiToken', ROTATION),
   timeout: setting(requestTimeout().prefault('2m'), {
-    description: 'how long an answer may take to start, and how long no byte of it may come',
+    description: 'timeout until a response starts, and for silence within it',
   }),
   maxBandwidth: setting(sizeOrOff({ min: '1kB' }).prefault('off'), {
-    description: 'most bytes a second that all downloads together take, `10 MB`; shared evenly among them',
+    description: 'total download limit in bytes per second, such as `10 MB`',
   }),
 });
 
@@ -74,13 +74,12 @@ export const serveSection = section('The embedded service, for `serve` and `demo
   }),
   apiTokenFile: secretFile('serve.apiToken'),
   fetchInterval: setting(duration({ min: '1s', max: '366d' }).prefault('5m'), {
-    description: 'how often the embedded service compares its clones with the external repositories',
+    description: 'how often the embedded service compares its clones with their origins',
     comment: 'A push event that its webhook is told of is fetched at once.',
   }),
   sources: setting(choice(['https', 'any']).prefault('https'), {
     description:
-      'which addresses repositories may be connected by: `https`, or for trials `any`, also `http:`, `file:` and paths of' +
-      ' this machine',
+      'addresses that repositories may have: `https`, or for trials `any`, which adds `http:`, `file:` and local paths',
     comment: 'With any, whoever has a key can read whatever repository the service itself can read.',
   }),
   networks: section(
@@ -88,12 +87,11 @@ export const serveSection = section('The embedded service, for `serve` and `demo
     {
       allow: setting(list({ min: 0, check: networkProblem }).prefault([]), {
         description:
-          'networks that repositories may be cloned from, also where `serve.networks.refuse` has them',
+          'networks that repositories may be cloned from, even if `serve.networks.refuse` includes them',
       }),
       refuse: setting(list({ min: 0, check: networkProblem }).prefault(['link-local']), {
         description:
-          'networks that no repository is cloned from, by the address that a name has: `10.0.0.0/8`, `2001:db8::/32`, an' +
-          ' address, or one of `private`, `loopback`, `link-local`',
+          'networks that no repository is cloned from: `10.0.0.0/8`, `2001:db8::/32`, an address, or `private`, `loopback`, `link-local`',
         comment:
           'Give [private, loopback, link-local] where keys are given to people who are not trusted with the internal network,' +
           " and ['0.0.0.0/0', '::/0'] where nothing but allow is to be reached.",
@@ -101,14 +99,14 @@ export const serveSection = section('The embedded service, for `serve` and `demo
     },
   ),
   maxRepositorySize: setting(sizeOrOff({ min: '1kB' }).prefault('20 GiB'), {
-    description: 'most that the objects of a repository that is cloned take on disk',
+    description: 'most that the objects of a cloned repository may take on disk',
     comment: 'A clone or fetch that would take more is stopped; what was fetched before stays. Or off.',
   }),
   maxUploadSize: setting(size({ min: '1kB' }).prefault('2 GiB'), {
-    description: 'greatest file that is uploaded to the embedded service, and greatest push',
+    description: 'largest file to upload, and largest push',
   }),
   pageSize: setting(integer(1, 1000).prefault(100), {
-    description: 'workbooks on a page of the embedded service, v1',
+    description: 'rows per page of the list of workbooks',
   }),
 });
 

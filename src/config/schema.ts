@@ -25,13 +25,12 @@ export const settingsSchema = z.strictObject({
   }),
   standby: setting(flag().prefault(false), {
     description:
-      'whether `run`, where another instance works in the directory, waits for it to be gone and takes over, instead of ending with 4',
+      '`run` waits until another instance on the directory has ended, and takes over, instead of exiting with 4',
     needsRestart: true,
   }),
   shard: setting(shard().optional(), {
     description:
-      'the share of this instance where several mirror one service: `2/5` is the second of five, `auto/5` takes the number from the' +
-      ' host name of a StatefulSet or from `JOB_COMPLETION_INDEX`',
+      'share of this instance if several mirror one service: `2/5` is the second of five; `auto/5` takes the number from the host name of a StatefulSet or from `JOB_COMPLETION_INDEX`',
     defaultText: 'all repositories',
     example: '2/5',
     needsRestart: true,
@@ -51,42 +50,38 @@ export const settingsSchema = z.strictObject({
   }),
   concurrency: setting(integer(1, 64).prefault(4), { description: 'pulls at once' }),
   slowAfter: setting(duration({ min: '1s' }).prefault('1m'), {
-    description:
-      'a pull that takes longer gives its place to the next one, and goes on beside the passes that follow',
+    description: 'a pull that takes longer no longer counts against `concurrency`, and passes end without it',
   }),
   content: setting(choice(['auto', 'workbooks', 'all']).prefault('auto'), {
     description:
-      'what is downloaded when workbooks have new versions: `workbooks` just those, each by its path, `all` the whole' +
-      ' contents, `auto` the former for drag-and-drop repositories of nothing but workbooks and the latter for all others',
+      'what is downloaded if workbooks have new versions: `workbooks` only those, `all` the whole contents, `auto` the former for drag-and-drop repositories with workbooks only, the latter otherwise',
     comment: 'With workbooks, other files are only renewed by the full check.',
   }),
   publish: setting(choice(['auto', 'exchange', 'rename', 'link']).prefault('auto'), {
     description:
-      'how a change becomes visible: `exchange` always swaps in a new tree, `link` has a link lead to it (where folders cannot be' +
-      ' swapped), `rename` goes file by file with a journal, `auto` is exchange or rename',
+      'how a change becomes visible: `exchange` swaps in a new tree; `link` repoints a symlink, if folders cannot be swapped; `rename` goes file by file with a journal; `auto` is exchange or rename',
     needsRestart: true,
   }),
   fullCheck: setting(duration({ min: '1m', max: YEAR }).prefault('24h'), {
-    description: "how often every target's contents are compared whole; spread over that time",
+    description: 'how often the contents of every target are compared whole; spread over that time',
   }),
   maxStaleness: setting(duration({ min: '1s', max: YEAR }).optional(), {
-    description: 'older than this since last verified is stale',
+    description: 'a target that was verified longer ago is stale',
     defaultText: '3 schedule periods, at least 15m',
     example: '15m',
   }),
   readerGrace: setting(duration().prefault('2m'), {
-    description: 'how long a replaced tree stays whole for readers that are still in it',
+    description: 'how long a replaced tree stays whole for readers that still use it',
     needsRestart: true,
   }),
   drift: setting(choice(['off', 'report', 'repair']).prefault('report'), {
     description:
-      'what `run` does about published trees that someone changes: nothing until the full check, `report` it within' +
-      ' seconds, or `repair` it at once by a pull',
+      'what `run` does if someone changes a published tree: `off` waits for the full check, `report` reports it within seconds, `repair` also pulls it again',
     needsRestart: true,
   }),
   stuckAfter: setting(duration({ min: '1s' }).prefault('15m'), {
     description:
-      'a pass that makes no progress for so long is stuck: `/healthz` says so, and systemd is let restart the daemon',
+      'a pass without progress for this long is stuck: `/healthz` reports it, and systemd restarts the daemon',
   }),
   retire: retireSection,
   guard: guardSection,
@@ -102,15 +97,14 @@ export const settingsSchema = z.strictObject({
   }),
   targets: setting(list({ min: 0, check: targetProblem }).prefault([]), {
     description:
-      'targets to mirror even if no listing names their branch: `REPOSITORY/BRANCH`, patterns allowed in the repository' +
-      ' part, the branch percent-encoded when it has a slash; `Accounting/main`, `**/main`',
+      'targets to mirror even if no list names their branch: `REPOSITORY/BRANCH` with a percent-encoded branch, such as `Accounting/main`; patterns are allowed in the repository part: `**/main`',
   }),
   log: section('Logging.', {
     level: setting(choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).prefault('info'), {
-      description: 'the least severe lines that are logged',
+      description: 'least severe lines to log',
     }),
     format: setting(choice(['auto', 'json', 'pretty']).prefault('auto'), {
-      description: 'JSON lines, or lines for people; `auto` takes the latter on a terminal',
+      description: '`json`, `pretty` for people, or `auto`: `pretty` on a terminal',
       needsRestart: true,
     }),
   }),

@@ -150,7 +150,7 @@ describe('the table', () => {
       '| `schedule` | `*/5 * * * *` | when passes start: cron expression, 5 or 6 fields (the sixth, in front, is seconds) |',
     );
     expect(rows).toContain(
-      '| `maxStaleness` | 3 schedule periods, at least 15m | older than this since last verified is stale |',
+      '| `maxStaleness` | 3 schedule periods, at least 15m | a target that was verified longer ago is stale |',
     );
     expect(rows).toContain('| `service.baseUrl` | (required) | application address + `/api` |');
   });
