@@ -1,4 +1,7 @@
+import { hash } from 'node:crypto';
+import { encodeSegment, foldName, markSegment, repositoryPath } from '../../lib/paths/safe-path.ts';
 import { latestFirst } from '../../lib/time/wrong-clock.ts';
+import { byCodeUnits } from '../store/manifest.ts';
 import {
   branchSegment,
   HEAD_BRANCH,
@@ -10,7 +13,6 @@ import {
 import type { PlanInput } from './actions.ts';
 import type { OtherTree, Published } from './record.ts';
 import { owns, type Selection } from './selection.ts';
-import { assignRepositoryPaths, BranchSegments, lastSegment, parentPath } from './target-paths.ts';
 import { groupRows, isSettled, type RepositoryRows, rowsByRepository, targetDigest } from './workbooks.ts';
 
 /** A target, with all that the plan needs to decide about it. */
@@ -56,13 +58,13 @@ export function findCandidates(facts: PlanInput): Candidate[] {
   const candidates = listing.repositories
     .filter(({ id }) => owns(shard, id))
     .flatMap((repository) =>
-      candidatesOf(repository, {
-        path: paths.get(repository.id) ?? repository.id,
-        trees: treesByRepository.get(repository.id) ?? [],
-        rows: rows(repository.fullName),
-        selection,
-        nowMs: facts.nowMs,
-      }),
+      candidatesOf(
+        repository,
+        paths.get(repository.id) ?? repository.id,
+        treesByRepository.get(repository.id) ?? [],
+        rows(repository.fullName),
+        facts,
+      ),
     );
   const known = new Set(candidates.map(({ target }) => targetKey(target)));
   const listedIds = new Set(listing.repositories.map(({ id }) => id));
@@ -132,17 +134,13 @@ function listedFacts(
   };
 }
 
-/** The facts about one listed repository. */
-interface RepositoryFacts {
-  readonly path: string;
-  readonly trees: readonly Published[];
-  readonly rows: RepositoryRows | null;
-  readonly selection: Selection;
-  readonly nowMs: number;
-}
-
-function candidatesOf(repository: Repository, facts: RepositoryFacts): Candidate[] {
-  const { path, trees, rows, selection, nowMs } = facts;
+function candidatesOf(
+  repository: Repository,
+  path: string,
+  trees: readonly Published[],
+  rows: RepositoryRows | null,
+  { policy: { selection }, nowMs }: PlanInput,
+): Candidate[] {
   const { id: repositoryId, fullName } = repository;
   const configured = selection.configuredBranches(fullName);
   const chosen = chooseTrees(trees, path, nowMs);
@@ -155,14 +153,15 @@ function candidatesOf(repository: Repository, facts: RepositoryFacts): Candidate
   const isMirrored = (branch: string): boolean =>
     chosen.get(branch)?.treePresent === true && selection.selects(fullName, branch);
   const headIs = named.size === 0 ? 'no' : [...named].some(isMirrored) ? 'published' : 'known';
-  const segments = new BranchSegments(
-    new Map([...chosen].map(([branch, tree]) => [branch, lastSegment(tree.path)])),
-  );
+  const branches = [...named].sort();
+  if (headIs === 'no' || chosen.has(HEAD_BRANCH)) branches.push(HEAD_BRANCH);
+  const taken = new Map([...chosen].map(([branch, tree]) => [branch, lastSegment(tree.path)]));
+  const segments = assignBranchSegments(branches, taken);
   const candidateOf = (branch: string): Candidate => ({
     kind: 'listed',
     target: { repositoryId, branch },
     repository,
-    path: `${path}/${segments.assign(branch)}`,
+    path: `${path}/${segments.get(branch) ?? ''}`,
     published: chosen.get(branch) ?? null,
     selected: selection.selects(fullName, branch),
     // The first setting of a branch counts.
@@ -171,8 +170,6 @@ function candidatesOf(repository: Repository, facts: RepositoryFacts): Candidate
     ...listedFacts(rows, branch, chosen.get(branch) ?? null),
     isContradicted: false,
   });
-  const branches = [...named].sort();
-  if (headIs === 'no' || chosen.has(HEAD_BRANCH)) branches.push(HEAD_BRANCH);
   const duplicates = trees.filter((tree) => {
     const counting = chosen.get(tree.branch);
     return tree.treePresent && counting !== tree && counting?.treePresent === true;
@@ -196,4 +193,171 @@ function chooseTrees(
   const byTime = latestFirst(nowMs);
   const bestFirst = trees.toSorted((a, b) => rank(b) - rank(a) || byTime(a.verifiedAtMs, b.verifiedAtMs));
   return new Map(bestFirst.toReversed().map((tree) => [tree.branch, tree]));
+}
+
+/**
+ * The trees in the same order for every instance, so that all give the same mark to names that collide. A tree in its proper place
+ * comes first: otherwise a copy that someone made would move it.
+ */
+function inOrder(trees: readonly OtherTree[]): OtherTree[] {
+  const isAway = ({ path, fullName, branch }: OtherTree): number =>
+    path === `${repositoryPath(fullName)}/${branchSegment(branch)}` ? 0 : 1;
+  return trees.toSorted((a, b) => isAway(a) - isAway(b) || byCodeUnits(a.path, b.path));
+}
+
+/** By code units, which are the order of times that are written alike: loading the rules of a locale takes 2 MB. */
+function byAge(a: Repository, b: Repository): number {
+  return byCodeUnits(a.createdAt ?? '', b.createdAt ?? '') || byCodeUnits(a.id, b.id);
+}
+
+/**
+ * Gives every repository its path below `mirror/`. A repository that is mirrored under its present name stays where it
+ * is; of two that would meet, the later one gets `~` and the first 8 digits of its id (manual, "On disk").
+ * @param trees all that are there; the place of a gone repository gives way to a new repository of the same name
+ * @returns path by repository id
+ */
+export function assignRepositoryPaths(
+  repositories: readonly Repository[],
+  trees: readonly OtherTree[],
+): Map<string, string> {
+  const listed = new Map(repositories.map((repository) => [repository.id, repository]));
+  const assigned = new Map<string, string>();
+  const claims = new Claims();
+  const assign = (id: string, path: string): void => {
+    assigned.set(id, path);
+    claims.add(path, { owner: id, givesWayTo: null });
+  };
+  const occupied = inOrder(trees);
+  for (const { repositoryId: id, fullName, path } of occupied) {
+    const isNamedSo = listed.get(id)?.fullName === fullName;
+    const place = parentPath(path);
+    if (isNamedSo && !assigned.has(id) && claims.clashAt(place, id) === null) assign(id, place);
+  }
+  const oldestFirst = [...repositories].sort(byAge);
+  const heirs = findHeirs(oldestFirst, occupied);
+  for (const { repositoryId, fullName, path } of occupied) {
+    const heir = listed.get(repositoryId)?.fullName === fullName ? undefined : heirs.get(fullName);
+    claims.add(parentPath(path), { owner: repositoryId, givesWayTo: heir ?? null });
+  }
+  const treesById = Map.groupBy(occupied, ({ repositoryId }) => repositoryId);
+  for (const repository of oldestFirst) {
+    const { id } = repository;
+    if (!assigned.has(id)) assign(id, freePath(repository, claims, treesById.get(id) ?? []));
+  }
+  return assigned;
+}
+
+/** For each full name the repository, not mirrored yet, that takes over a place that the name has left. */
+function findHeirs(oldestFirst: readonly Repository[], occupied: readonly OtherTree[]): Map<string, string> {
+  const mirrored = new Set(occupied.map(({ repositoryId }) => repositoryId));
+  const heirs = new Map<string, string>();
+  for (const { id, fullName } of oldestFirst) {
+    if (!mirrored.has(id) && !heirs.has(fullName)) heirs.set(fullName, id);
+  }
+  return heirs;
+}
+
+interface Claim {
+  readonly owner: string;
+  /** The id of the repository that may take the path over, as its owner is gone or has another name now. */
+  readonly givesWayTo: string | null;
+}
+
+/** Paths in use, as a reader sees them that knows neither case nor Unicode form. The first claim of a path counts, unless it gives way. */
+class Claims {
+  private readonly paths = new Map<string, Claim>();
+  /** Owners of paths below each path. */
+  private readonly below = new Map<string, Set<string>>();
+
+  add(path: string, claim: Claim): void {
+    const segments = foldName(path).split('/');
+    const folded = segments.join('/');
+    const present = this.paths.get(folded);
+    if (present === undefined || present.givesWayTo !== null) this.paths.set(folded, claim);
+    for (let depth = 1; depth < segments.length; depth += 1) {
+      const parent = segments.slice(0, depth).join('/');
+      const owners = this.below.get(parent);
+      if (owners === undefined) this.below.set(parent, new Set([claim.owner]));
+      else owners.add(claim.owner);
+    }
+  }
+
+  /**
+   * Whether a path is in use by another repository, or lies below one that is, or above one.
+   * @returns how many segments down the two meet; null when the path is free for the repository
+   */
+  clashAt(path: string, id: string): number | null {
+    const segments = foldName(path).split('/');
+    for (let depth = 1; depth < segments.length; depth += 1) {
+      const claim = this.paths.get(segments.slice(0, depth).join('/'));
+      if (claim !== undefined && claim.owner !== id) return depth;
+    }
+    const folded = segments.join('/');
+    const claim = this.paths.get(folded);
+    const isOpen = claim === undefined || claim.owner === id || claim.givesWayTo === id;
+    const owners = this.below.get(folded);
+    const isAbove = owners !== undefined && (owners.size > 1 || !owners.has(id));
+    return isOpen && !isAbove ? null : segments.length;
+  }
+}
+
+/** Whether trees at a new path would lie inside the repository's own present trees, or around them. */
+function nestsInOwn(path: string, ownTrees: readonly OtherTree[]): boolean {
+  const present = ownTrees.map((tree) => foldName(tree.path));
+  const next = ownTrees.map((tree) => foldName(`${path}/${lastSegment(tree.path)}`));
+  return next.some((one) =>
+    present.some((other) => one.startsWith(`${other}/`) || other.startsWith(`${one}/`)),
+  );
+}
+
+/** Marks may meet other repositories' real names, however unlikely; each round makes the path longer. */
+const MAX_ROUNDS = 100;
+
+function freePath(repository: Repository, claims: Claims, ownTrees: readonly OtherTree[]): string {
+  const mark = encodeSegment(repository.id.slice(0, 8));
+  let path = repositoryPath(repository.fullName);
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    const isInOwn = nestsInOwn(path, ownTrees);
+    const depth = claims.clashAt(path, repository.id) ?? (isInOwn ? path.split('/').length : null);
+    if (depth === null) break;
+    path = path
+      .split('/')
+      .map((segment, at) => (at === depth - 1 ? markSegment(segment, mark) : segment))
+      .join('/');
+  }
+  return path;
+}
+
+/**
+ * Gives branches of a repository their segments below its path: of two that differ only in case or Unicode form, the later one gets
+ * `~` and the first digits of a hash of its name.
+ * @param taken the segments that are in use, by branch, which stay
+ */
+export function assignBranchSegments(
+  branches: readonly string[],
+  taken: ReadonlyMap<string, string>,
+): ReadonlyMap<string, string> {
+  const segments = new Map(taken);
+  const inUse = new Set([...taken.values()].map(foldName));
+  for (const branch of branches) {
+    if (segments.has(branch)) continue;
+    const plain = branchSegment(branch);
+    const digits = hash('sha256', branch);
+    let segment = plain;
+    for (let length = 8; inUse.has(foldName(segment)) && length <= digits.length; length += 8)
+      segment = markSegment(plain, digits.slice(0, length));
+    segments.set(branch, segment);
+    inUse.add(foldName(segment));
+  }
+  return segments;
+}
+
+/** The repository's part of a target's path. */
+function parentPath(path: string): string {
+  return path.slice(0, path.lastIndexOf('/'));
+}
+
+/** The branch's part of a target's path. */
+function lastSegment(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1);
 }

@@ -2,13 +2,13 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import type { OtherTree } from '../../../../src/mirror/plan/record.ts';
-import { assignRepositoryPaths, BranchSegments } from '../../../../src/mirror/plan/target-paths.ts';
+import { assignBranchSegments, assignRepositoryPaths } from '../../../../src/mirror/plan/targets.ts';
 import { encodeSegment, foldName } from '../../../../src/lib/paths/safe-path.ts';
 import type { Repository } from '../../../../src/mirror/upstream/listing.ts';
 import { repository } from '../../../support/builders.ts';
 
 function assignBranchSegment(branch: string, taken: ReadonlyMap<string, string>): string {
-  return new BranchSegments(taken).assign(branch);
+  return assignBranchSegments([branch], taken).get(branch) ?? '';
 }
 
 function pathsOf(repositories: readonly Repository[], occupied: readonly OtherTree[] = []): string[] {
