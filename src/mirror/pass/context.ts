@@ -9,6 +9,7 @@ import type { PullQueue, QueueLimits } from './queue.ts';
 import type { Action, PullAction } from '../plan/actions.ts';
 import type { TargetRecord, RememberedTree } from '../plan/record.ts';
 import type { Approvals, GuardPolicy } from '../plan/guard.ts';
+import type { SelectionCheck } from '../plan/selection.ts';
 import type { Repository, WorkbookRow } from '../upstream/listing.ts';
 
 /** A new state of a target. */
@@ -62,6 +63,7 @@ export interface PlannedPass {
   /** Summaries of the published trees to remember, by their paths. */
   readonly trees: ReadonlyMap<string, RememberedTree>;
   readonly approvals: Approvals;
+  readonly selection: SelectionCheck;
   /** Whether a person let the pass mirror another service than the directory did before. */
   readonly isOtherService: boolean;
 }

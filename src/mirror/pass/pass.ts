@@ -10,13 +10,7 @@ import {
   type PullAction,
   type Retries,
 } from '../plan/actions.ts';
-import {
-  listsNoneOf,
-  otherService,
-  WHOLE_DIRECTORY,
-  checkSelection,
-  type SelectionCheck,
-} from '../plan/selection.ts';
+import { listsNoneOf, otherService, WHOLE_DIRECTORY, checkSelection } from '../plan/selection.ts';
 import { makePlan } from '../plan/plan.ts';
 import { recordsUpToNow } from '../plan/record.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
@@ -72,7 +66,11 @@ export async function runPass(
     context.emit({ name: 'listing.read', ...flaggedIn(listing) });
     const problems = await reportUpstream(context, listing);
     await context.store.lock.check();
-    const planned = await planPass(context, policy, listing, takeOver(context), retries);
+    // Pulls that have not begun are decided about again. Before anything is looked at that pulls change: one that ends from now on is
+    // left alone by this pass.
+    context.queue.clear();
+    const goingOn = new Map([...context.queue.running()].map(([key, { action }]) => [key, action]));
+    const planned = await planPass(context, policy, listing, goingOn, retries);
     const { selection } = planned;
     reportSelection(context, selection);
     const results = await executePlan(context, policy, listing, planned, signal);
@@ -83,7 +81,10 @@ export async function runPass(
     const summary = summarise(trigger, listing, results, context.now() - startedAtMs);
     const isWhole = listing.repositoriesComplete;
     const pass = { trigger, startedAtMs, summary, failure: null, selection, isWhole, problems };
-    await rememberPass(context, pass, keptTargets(listing, results));
+    const kept = results
+      .filter(({ outcome }) => outcome.kind === 'kept')
+      .map(({ action }) => targetKey(action.target));
+    await rememberPass(context, pass, { listedAtMs: listing.takenAtMs, targets: new Set(kept) });
     context.emit({ name: 'pass.finished', ...summary });
     return {
       results,
@@ -98,15 +99,6 @@ export async function runPass(
   }
 }
 
-/**
- * Takes back the pulls that have not begun, to be decided about anew, and gives those that go on. To be called before anything else
- * is looked at that they change: what ends meanwhile is then left alone for this once.
- */
-function takeOver({ queue }: Pick<PassContext, 'queue'>): Map<string, PullAction> {
-  queue.clear();
-  return new Map([...queue.running()].map(([key, { action }]) => [key, action]));
-}
-
 /** The part of a pass's context that planning needs: nothing that writes. */
 export interface PlanContext extends Pick<PassContext, 'emit' | 'now'> {
   readonly store: StoreReader;
@@ -115,21 +107,16 @@ export interface PlanContext extends Pick<PassContext, 'emit' | 'now'> {
 
 /**
  * Computes what a pass would do, from a listing and from what is on disk and remembered.
- * @param carried pulls of earlier passes that go on, by target key
+ * @param goingOn pulls of earlier passes that go on, by target key
  * @throws MirrorError `directory.other_service` where nobody let it mirror the service that the listing is of
  */
 export async function planPass(
   context: PlanContext,
   policy: PlanPolicy,
   listing: Listing,
-  carried: ReadonlyMap<string, PullAction>,
+  goingOn: ReadonlyMap<string, PullAction>,
   retries: Retries,
-): Promise<
-  PlannedPass & {
-    readonly plan: Action[];
-    readonly selection: SelectionCheck;
-  }
-> {
+): Promise<PlannedPass> {
   const { published, others, unreadable, trees } = await context.store.inventory.read();
   const approvals = await readApprovals(context.store.layout);
   const isOtherService = await isOfOtherService(context, listing, { published, others, approvals });
@@ -149,7 +136,7 @@ export async function planPass(
     nowMs,
     retries,
   });
-  const plan = keepRunningPulls(whole, carried, listing);
+  const plan = keepRunningPulls(whole, goingOn, listing);
   const count = (kind: Action['kind']): number =>
     plan.filter((action) => action.kind === kind && !(kind === 'keep' && isPlannedHold(action))).length;
   context.emit({
@@ -223,12 +210,6 @@ async function reportFailure(
   if (failure.code === 'directory.taken') return;
   const nothing = { summary: null, selection: null, isWhole: false, problems: [] };
   await rememberPass(context, { trigger, startedAtMs, failure, ...nothing }, null);
-}
-
-/** The targets that a pass found unchanged. */
-function keptTargets({ takenAtMs }: Listing, results: readonly ActionResult[]): KeptTargets {
-  const kept = results.filter(({ outcome }) => outcome.kind === 'kept');
-  return { listedAtMs: takenAtMs, targets: new Set(kept.map(({ action }) => targetKey(action.target))) };
 }
 
 async function rememberPass(

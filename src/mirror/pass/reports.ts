@@ -36,10 +36,10 @@ export function reportFailures(
 ): { readonly events: readonly PassEvent[]; readonly reported: ReportedFailures } {
   const events: PassEvent[] = [];
   const next: Record<string, ReportedFailures[string]> = isComplete ? {} : { ...reported };
-  const reportedIds = new Set(Object.keys(reported).map((key) => key.slice(key.indexOf('\n') + 1)));
+  const isAnyReported = Object.keys(reported).length > 0;
   for (const { id, versionId, branch, failure } of rows) {
     // Hardly any row is worth a key: there may be very many.
-    if (failure === 0 && (reportedIds.size === 0 || !reportedIds.has(id))) continue;
+    if (failure === 0 && !isAnyReported) continue;
     const key = `${branch}\n${id}`;
     const before = reported[key];
     const workbook = { workbookId: id, versionId, branch };

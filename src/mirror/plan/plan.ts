@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib';
 import { isAhead } from '../../lib/time/wrong-clock.ts';
 import { HEAD_BRANCH, type TargetId, targetKey } from '../upstream/listing.ts';
 import {
@@ -328,11 +329,8 @@ function waitForPlaces(plan: readonly Action[], { published, others }: PlanInput
  * and time so that targets that were mirrored together are not checked together. Milliseconds since the epoch.
  */
 export function fullCheckDueMs(target: TargetId, checkedAtMs: number, fullCheckMs: number): number {
-  let hash = 0x811c9dc5;
-  for (const character of `${targetKey(target)}\n${checkedAtMs}`) {
-    hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), 0x01000193) >>> 0;
-  }
-  return checkedAtMs + Math.ceil(fullCheckMs * (0.5 + (hash / 0xffffffff) * 0.5));
+  const spread = crc32(`${targetKey(target)}\n${checkedAtMs}`) / 0xffffffff;
+  return checkedAtMs + Math.ceil(fullCheckMs * (0.5 + spread / 2));
 }
 
 /**

@@ -241,21 +241,17 @@ export function recordsUpToNow(
 }
 
 function upToNow(record: TargetRecord, nowMs: number): TargetRecord {
-  const { verifiedAtMs, checkedAtMs, examinedAtMs, processingSinceMs, absentSinceMs, failure, held } = record;
-  const since = [processingSinceMs, absentSinceMs, failure?.lastAtMs ?? null, held?.sinceMs ?? null];
-  if (!isAhead(nowMs, verifiedAtMs, checkedAtMs, examinedAtMs, ...since)) return record;
-  const unlessAhead = (timeMs: number | null): number | null => (isAhead(nowMs, timeMs) ? null : timeMs);
+  const past = (timeMs: number | null): number | null => (isAhead(nowMs, timeMs) ? null : timeMs);
+  const { failure, held } = record;
+  const isHeldAhead = held !== null && isAhead(nowMs, held.sinceMs);
   return {
     ...record,
-    verifiedAtMs: unlessAhead(verifiedAtMs),
-    checkedAtMs: unlessAhead(checkedAtMs),
-    examinedAtMs: unlessAhead(examinedAtMs),
-    processingSinceMs: unlessAhead(processingSinceMs),
-    absentSinceMs: unlessAhead(absentSinceMs),
-    failure: isAhead(nowMs, failure?.lastAtMs ?? null) ? null : failure,
-    held:
-      held === null || !isAhead(nowMs, held.sinceMs)
-        ? held
-        : { ...held, sinceMs: nowMs, nextLookAtMs: nowMs },
+    verifiedAtMs: past(record.verifiedAtMs),
+    checkedAtMs: past(record.checkedAtMs),
+    examinedAtMs: past(record.examinedAtMs),
+    processingSinceMs: past(record.processingSinceMs),
+    absentSinceMs: past(record.absentSinceMs),
+    failure: failure !== null && isAhead(nowMs, failure.lastAtMs) ? null : failure,
+    held: isHeldAhead ? { ...held, sinceMs: nowMs, nextLookAtMs: nowMs } : held,
   };
 }
