@@ -4,8 +4,7 @@ import type { State } from '../mirror/state/state.ts';
 import { keepDirectoryId } from '../mirror/store/directory.ts';
 import type { MirrorStore } from '../mirror/store/disk.ts';
 import { publishedManifest } from '../mirror/store/inventory.ts';
-import { type Difference, summariseDrift } from '../mirror/store/verify/drift.ts';
-import { findDrift } from '../mirror/store/verify/examine.ts';
+import { type Difference, findDrift, summariseDrift } from '../mirror/store/verify/examine.ts';
 import { targetKey } from '../mirror/upstream/listing.ts';
 
 /** Where trees are looked at, and where notes about them are kept. */

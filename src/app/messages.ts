@@ -1,4 +1,4 @@
-import type { DriftSummary } from '../mirror/store/verify/drift.ts';
+import type { DriftSummary } from '../mirror/plan/record.ts';
 import type { HeldDeletion } from '../mirror/plan/guard.ts';
 import { describeAmount } from '../lib/text/amount.ts';
 import type { PullProgress } from '../mirror/pass/progress.ts';

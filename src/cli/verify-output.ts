@@ -1,4 +1,4 @@
-import type { Difference } from '../mirror/store/verify/drift.ts';
+import type { Difference } from '../mirror/store/verify/examine.ts';
 import { counted, roughDuration, roughSize } from '../lib/text/humanize.ts';
 import { Gauge } from '../lib/time/gauge.ts';
 import type { Loudness } from './loudness.ts';

@@ -1,11 +1,10 @@
-import { findDrift, targetOf } from '../../mirror/store/verify/examine.ts';
+import { type Difference, findDrift, targetOf } from '../../mirror/store/verify/examine.ts';
 import { createHash } from 'node:crypto';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { createBackgroundWork } from '../../lib/concurrency/background-work.ts';
 import type { MirrorStore } from '../../mirror/store/disk.ts';
-import type { Difference } from '../../mirror/store/verify/drift.ts';
 
 /** The store to look at, and the listeners for what is found in it. */
 export interface DriftOptions {

@@ -6,7 +6,7 @@ import { unlessStateFails } from '../../mirror/state/state.ts';
 import { driftNotesIn, noteDrift } from '../../app/drift-notes.ts';
 import type { DriftNote } from '../../mirror/plan/record.ts';
 import type { DirectoryLayout } from '../../mirror/store/layout.ts';
-import { summariseDrift } from '../../mirror/store/verify/drift.ts';
+import { summariseDrift } from '../../mirror/store/verify/examine.ts';
 import type { Mirror } from '../../app/open-mirror.ts';
 import { createDriftMonitor, type DriftOptions } from './drift-monitor.ts';
 import { watchTrees } from './watch-trees.ts';

@@ -1,4 +1,4 @@
-import type { DriftSummary } from '../store/verify/drift.ts';
+import type { DriftSummary } from '../plan/record.ts';
 import { type ErrorCode, toMirrorError } from '../../lib/errors/errors.ts';
 import type { HeldDeletion } from '../plan/guard.ts';
 import type { SelectionCheck, UnmatchedPattern } from '../plan/selection.ts';

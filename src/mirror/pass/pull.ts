@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { lastLease, leasesInForce } from '../store/leases/lease.ts';
 import { publishedManifest } from '../store/inventory.ts';
-import { examinePublished } from '../store/verify/examine.ts';
-import { summariseDrift, trustOf } from '../store/verify/drift.ts';
+import { examinePublished, summariseDrift, trustOf } from '../store/verify/examine.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { PassEvent } from './events.ts';
 import { utcTime } from '../../lib/text/humanize.ts';

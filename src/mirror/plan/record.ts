@@ -4,7 +4,6 @@ import { isAhead } from '../../lib/time/wrong-clock.ts';
 import type { ErrorAction, ErrorCode } from '../../lib/errors/errors.ts';
 import type { Doubt } from './contradictions.ts';
 import type { HeldDeletion } from './guard.ts';
-import type { DriftSummary } from '../store/verify/drift.ts';
 
 /** A published tree, as its manifest and the disk describe it. */
 export interface Published {
@@ -108,6 +107,15 @@ export interface Decision {
   readonly result: string;
   /** When it was taken for the first time, if several passes in a row took it. Milliseconds since the epoch. */
   readonly firstAtMs: number;
+}
+
+/** How much of a tree is not as its manifest says. */
+export interface DriftSummary {
+  readonly added: number;
+  readonly missing: number;
+  readonly modified: number;
+  /** The path of the first difference. */
+  readonly first: string;
 }
 
 /** How a published tree was found to differ from its manifest. */

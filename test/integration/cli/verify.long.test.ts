@@ -21,7 +21,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { describeVerification, verificationData } from '../../../src/cli/verify-output.ts';
 import { verify } from '../../../src/cli/verify.ts';
 import { loadSettings } from '../../../src/config/load.ts';
-import type { Difference } from '../../../src/mirror/store/verify/drift.ts';
+import { type Difference, examinePublished, isGone } from '../../../src/mirror/store/verify/examine.ts';
 import { MirrorError } from '../../../src/lib/errors/errors.ts';
 import {
   damagedTargets,
@@ -29,7 +29,6 @@ import {
   type VerifyEvent,
   type VerifyReport,
 } from '../../../src/mirror/store/verify/verify.ts';
-import { examinePublished, isGone } from '../../../src/mirror/store/verify/examine.ts';
 import { layoutOf } from '../../../src/mirror/store/layout.ts';
 import { readStampedManifest } from '../../../src/mirror/store/inventory.ts';
 import type { FakeService } from '../../support/fake-service.ts';

@@ -5,12 +5,11 @@ import { basename, dirname, join } from 'node:path';
 
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
-import { type Difference, trustOf } from '../verify/drift.ts';
+import { type Difference, examineTree, trustOf } from '../verify/examine.ts';
 import { counted } from '../../../lib/text/humanize.ts';
 import type { Manifest, ManifestFile } from '../manifest.ts';
 import { ownCommand } from '../../../lib/text/own-command.ts';
 import { syncDirectory } from '../../../lib/disk/durable.ts';
-import { examineTree } from '../verify/examine.ts';
 import { digestOf, findCopies, type HistoryEntry } from './history.ts';
 import type { DirectoryLayout } from '../layout.ts';
 import { readManifestFile } from '../inventory.ts';

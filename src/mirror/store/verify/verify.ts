@@ -14,8 +14,14 @@ import { publishStage } from '../publish/publish.ts';
 import { stageOn } from '../publish/stage.ts';
 import { discardStage } from '../publish/journal.ts';
 import { checkTargetList, type ListCheck } from '../target-list.ts';
-import { type Difference, type EntryKind } from './drift.ts';
-import { examinePublished, examineTarget, isGone, pathsInChange } from './examine.ts';
+import {
+  type Difference,
+  type EntryKind,
+  examinePublished,
+  examineTarget,
+  isGone,
+  pathsInChange,
+} from './examine.ts';
 
 /** How a target stands to its manifest. */
 export interface VerifiedTarget {

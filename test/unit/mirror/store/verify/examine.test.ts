@@ -7,7 +7,7 @@ import {
   type FoundEntry,
   foldersOf,
   type FoundFile,
-} from '../../../../../src/mirror/store/verify/drift.ts';
+} from '../../../../../src/mirror/store/verify/examine.ts';
 import { foldersWith } from '../../../../../src/mirror/store/manifest.ts';
 import { byCodeUnits, type ManifestFile } from '../../../../../src/mirror/store/manifest.ts';
 import { manifestFile } from '../../../../support/builders.ts';
