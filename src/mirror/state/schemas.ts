@@ -1,8 +1,9 @@
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { ERROR_RULES, type ErrorCode } from '../../lib/errors/errors.ts';
 import { isTargetPath } from '../../lib/paths/file-name.ts';
 import type { Doubt } from '../plan/contradictions.ts';
-import { type DriftNote, isUnspoilt, type RememberedTree } from '../plan/record.ts';
+import { type DriftNote, isUnspoilt, type RememberedTree, type TargetRecord } from '../plan/record.ts';
 import { TRIGGERS } from '../pass/events.ts';
 
 /**
@@ -58,7 +59,7 @@ const driftSchema = z.object({
   first: text,
 }) satisfies z.ZodType<DriftNote>;
 
-/** A record as it is kept, see `StoredRecord`. Compiled, as there are many. */
+/** See {@link StoredRecord}. Compiled, as there are many. */
 export const storedRecordSchema = z.compile(
   z.object({
     target: z.object({ repositoryId: text.min(1), branch: text.min(1) }),
@@ -79,6 +80,42 @@ export const storedRecordSchema = z.compile(
     follows: z.boolean().default(false).catch(false),
   }),
 );
+
+/**
+ * A record as it is kept. Most passes change nothing, and then no record is written: one that `follows` is of a target that every pass
+ * since has kept, so that it was verified when the last pass that ended well took its listing.
+ */
+export interface StoredRecord extends TargetRecord {
+  readonly follows: boolean;
+}
+
+/** The record, as it reads after the last pass that ended well. @param listedAtMs when that took its listing; null for never */
+export function recordOf({ follows, ...record }: StoredRecord, listedAtMs: number | null): TargetRecord {
+  if (!follows || listedAtMs === null) return record;
+  return { ...record, verifiedAtMs: Math.max(record.verifiedAtMs ?? 0, listedAtMs) };
+}
+
+/**
+ * The form in which a record is kept. Where a cache gave a listing of before the last one, the record does not follow that.
+ * @param listedAtMs as in {@link recordOf}
+ */
+export function storedRecord(record: TargetRecord, listedAtMs: number | null): StoredRecord {
+  const isKept = record.decisions[0]?.result === 'kept';
+  return { ...record, follows: isKept && (record.verifiedAtMs ?? 0) >= (listedAtMs ?? 0) };
+}
+
+/** A record that follows no pass. */
+export function ownTime(record: TargetRecord): StoredRecord {
+  return { ...record, follows: false };
+}
+
+/** Whether what is kept says the same, once the pass has ended well. */
+export function isKnown(wanted: StoredRecord, known: StoredRecord | undefined): boolean {
+  if (known === undefined) return false;
+  const isRepeated =
+    wanted.follows && known.follows && (known.verifiedAtMs ?? 0) <= (wanted.verifiedAtMs ?? 0);
+  return isDeepStrictEqual(isRepeated ? { ...wanted, verifiedAtMs: known.verifiedAtMs } : wanted, known);
+}
 
 const trigger = z.enum(TRIGGERS);
 

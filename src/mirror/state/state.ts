@@ -11,10 +11,15 @@ import { type TargetId, targetKey } from '../upstream/listing.ts';
 import { type Database, NamespaceStore, openInMemory, openSqlite, openSqliteForReading } from './database.ts';
 import {
   installationSchema,
+  isKnown,
   lastPassSchema,
+  ownTime,
+  recordOf,
   type ReportedFailures,
   reportedFailuresSchema,
   shareReportSchema,
+  storedRecord,
+  type StoredRecord,
   storedRecordSchema,
   toldTreeSchema,
   troublesSchema,
@@ -34,14 +39,6 @@ export interface KeptTargets {
   readonly listedAtMs: number;
   /** By {@link targetKey}. */
   readonly targets: ReadonlySet<string>;
-}
-
-/**
- * A record as it is kept. Most passes change nothing, and then no record is written: one that `follows` is of a target that every pass
- * since has kept, so that it was verified when the last pass that ended well took its listing.
- */
-interface StoredRecord extends TargetRecord {
-  readonly follows: boolean;
 }
 
 /** Everything that is kept. */
@@ -373,34 +370,6 @@ async function valuesOf<T>(namespace: Keyv, schema: z.ZodType<T>): Promise<T[]> 
     if (parsed.success) values.push(parsed.data);
   }
   return values;
-}
-
-/** The record, as it reads after the last pass that ended well. @param listedAtMs when that took its listing; null for never */
-function recordOf({ follows, ...record }: StoredRecord, listedAtMs: number | null): TargetRecord {
-  if (!follows || listedAtMs === null) return record;
-  return { ...record, verifiedAtMs: Math.max(record.verifiedAtMs ?? 0, listedAtMs) };
-}
-
-/**
- * The form in which a record is kept. Where a cache gave a listing of before the last one, the record does not follow that.
- * @param listedAtMs as in {@link recordOf}
- */
-function storedRecord(record: TargetRecord, listedAtMs: number | null): StoredRecord {
-  const isKept = record.decisions[0]?.result === 'kept';
-  return { ...record, follows: isKept && (record.verifiedAtMs ?? 0) >= (listedAtMs ?? 0) };
-}
-
-/** A record that follows no pass. */
-function ownTime(record: TargetRecord): StoredRecord {
-  return { ...record, follows: false };
-}
-
-/** Whether what is kept says the same, once the pass has ended well. */
-function isKnown(wanted: StoredRecord, known: StoredRecord | undefined): boolean {
-  if (known === undefined) return false;
-  const isRepeated =
-    wanted.follows && known.follows && (known.verifiedAtMs ?? 0) <= (wanted.verifiedAtMs ?? 0);
-  return isDeepStrictEqual(isRepeated ? { ...wanted, verifiedAtMs: known.verifiedAtMs } : wanted, known);
 }
 
 /** Some stores limit a key's length, and a branch's name may be long: the key is a digest, the record names its target. */
