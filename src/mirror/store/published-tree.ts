@@ -1,4 +1,3 @@
-import { lstatSync } from 'node:fs';
 import { rm, utimes } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
@@ -47,12 +46,6 @@ export function linkText(path: string, name: string): string {
   return `${'../'.repeat(path.split('/').length)}${placeBelowRoot(name)}`;
 }
 
-/** The tree that a link at a target's place leads to; null unless it is one of the program's own. */
-function treeNameIn(path: string, text: string): string | null {
-  const name = text.slice(text.lastIndexOf('/') + 1);
-  return isTreeName(name) && text === linkText(path, name) ? name : null;
-}
-
 /**
  * Looks at the place of a target's tree. Follows no link but one of the program's own.
  * @throws system errors but those of what is not there
@@ -63,15 +56,16 @@ export function treeAt(layout: DirectoryLayout, path: string): TreePlace {
   if (stats === null) return { kind: 'gone' };
   if (stats.isDirectory()) return { kind: 'folder' };
   if (!stats.isSymbolicLink()) return { kind: 'other' };
-  const name = treeNameIn(path, linkNow(place) ?? '');
-  if (name === null) return { kind: 'other' };
+  const text = linkNow(place) ?? '';
+  const name = basename(text);
+  if (!isTreeName(name) || text !== linkText(path, name)) return { kind: 'other' };
   return { kind: isLinkedTreeThere(layout, name) ? 'link' : 'dangling', name };
 }
 
 /** Whether a tree that a link may lead to is there, and is reached through no other link. @throws as {@link treeAt} */
 function isLinkedTreeThere(layout: DirectoryLayout, name: string): boolean {
   const tree = linkedTree(layout, name);
-  return [layout.trees, dirname(tree), tree].every(isFolder);
+  return [layout.trees, dirname(tree), tree].every((folder) => statsNow(folder)?.isDirectory() === true);
 }
 
 /** The folder that holds the files of a target, whether it is there or not. @throws as {@link treeAt} */
@@ -94,10 +88,6 @@ export function wayToTree(layout: DirectoryLayout, path: string): readonly strin
   return (place.kind === 'link' ? placeBelowRoot(place.name) : `mirror/${path}`).split('/');
 }
 
-function isFolder(path: string): boolean {
-  return statsNow(path)?.isDirectory() === true;
-}
-
 /**
  * Refuses to work through symbolic links: someone put them there, and they may lead out of the directory.
  * @param paths folders below the directory; those around them are looked at, too
@@ -116,25 +106,11 @@ export async function refuseLinks(
   }
   for (const folder of folders) {
     // A call that waits for a thread costs many times what the look itself does, and this is asked often.
-    if (!isLink(join(layout.root, folder))) continue;
-    if (target !== null && folder === `mirror/${target}` && isOwnLink(layout, target)) continue;
+    if (statsNow(join(layout.root, folder))?.isSymbolicLink() !== true) continue;
+    if (target !== null && folder === `mirror/${target}` && 'name' in treeAt(layout, target)) continue;
     throw new MirrorError('disk.changed', `${folder} is a symbolic link, where a folder belongs.`, {
       hint: 'Remove the link: the mirror is made of real folders, and nothing is written through links.',
     });
-  }
-}
-
-function isOwnLink(layout: DirectoryLayout, target: string): boolean {
-  const { kind } = treeAt(layout, target);
-  return kind === 'link' || kind === 'dangling';
-}
-
-function isLink(path: string): boolean {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
-  } catch (error) {
-    if (systemCode(error) === 'ENOTDIR') return false;
-    throw error;
   }
 }
 
