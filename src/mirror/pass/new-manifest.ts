@@ -59,7 +59,7 @@ export function newManifest(pull: PullFacts, received: Received, changes: Change
   };
 }
 
-/** The part of a manifest that the list tells. @param rows null where there is none that speaks of the contents */
+/** The part of a manifest that comes from the list. @param rows null where there is none that speaks of the contents */
 function listedFacts(
   rows: readonly WorkbookRow[] | null,
   branch: string,

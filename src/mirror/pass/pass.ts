@@ -108,7 +108,7 @@ export interface PlanContext extends Pick<PassContext, 'emit' | 'now'> {
 /**
  * Computes what a pass would do, from a listing and from what is on disk and remembered.
  * @param goingOn pulls of earlier passes that go on, by target key
- * @throws MirrorError `directory.other_service` where nobody let it mirror the service that the listing is of
+ * @throws MirrorError `directory.other_service` where no person let it mirror the service that the listing is of
  */
 export async function planPass(
   context: PlanContext,
@@ -152,7 +152,7 @@ export async function planPass(
 
 /**
  * Whether a pass is to mirror another service than the directory did before.
- * @throws MirrorError `directory.other_service` where nobody let it
+ * @throws MirrorError `directory.other_service` where no person let it
  */
 async function isOfOtherService(
   { store }: PlanContext,
@@ -167,9 +167,9 @@ async function isOfOtherService(
   if (!listsNoneOf(mirrored, listing)) return false;
   const formerAddress = await readFormerAddress(store.layout);
   const isSameAddress = formerAddress === listing.address;
-  // A single repository may well have been deleted and made anew.
+  // A single repository may well have been deleted and made again.
   if (isSameAddress && mirrored.size === 1) return false;
-  // Of a list that is not whole only another address says that it is another service's.
+  // Where a list is not whole, only another address says that it is another service's.
   if (!listing.repositoriesComplete && (isSameAddress || formerAddress === null)) return false;
   if (approvals.get(targetKey(WHOLE_DIRECTORY))?.subject === 'service') return true;
   throw otherService(listing, mirrored.size, formerAddress);
@@ -182,7 +182,7 @@ async function sweepTrees(
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    // Of two clocks that disagree one is wrong, and the one that is ahead would prune too much.
+    // One of two clocks that disagree is wrong, and the one that is ahead would prune too much.
     const pruned = await sweep(store, Math.min(now(), serviceTimeMs ?? Number.POSITIVE_INFINITY), signal);
     for (const entry of pruned) emit({ name: 'history.pruned', entry });
   } catch (error) {

@@ -104,7 +104,7 @@ async function pullContents(
   }
 }
 
-/** Compares what stands in a target's place with its manifest: the plan may not have known of it. @throws MirrorError `disk.*` */
+/** Compares the tree in a target's place with its manifest: the plan may not have known of it. @throws MirrorError `disk.*` */
 async function lookAtPublished(
   { store: { layout, onProgress: onBytes } }: PassContext,
   { action: { path, target, depth } }: Pull,

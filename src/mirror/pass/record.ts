@@ -79,7 +79,7 @@ export function recordAll(
   return record(context, takenAtMs, ends);
 }
 
-/** Records targets that nothing is known of and that are about to be pulled, so that all that the service lists can be told from outside. */
+/** Records targets that nothing is known of and that are about to be pulled, so that `status` shows all that the service lists. */
 export async function recordQueued(
   { state, now }: PassContext,
   records: ReadonlyMap<string, TargetRecord>,
@@ -129,7 +129,7 @@ async function withFiles(
   const { held } = record;
   const isTree = held?.subject === 'target' || held?.subject === 'restored' || held?.subject === 'moved';
   if (!isTree || held.first.length > 0) return record;
-  // What cannot be read now is looked for again with the next pass.
+  // A manifest that cannot be read now is read again by the next pass.
   const manifest = await publishedManifest(store.layout, action.published?.path ?? action.path).catch(
     () => null,
   );
@@ -162,9 +162,9 @@ function report(
     context.emit({ name: 'target.held', target, reason: action.reason, untilMs: action.untilMs });
 }
 
-/** Whether a hold is another one than the last decision was, and no other event tells of it. */
+/** Whether a hold is another one than the last decision was, and no other event reports it. */
 function isNewHold({ reason }: HoldAction, { decisions: [last] }: TargetRecord): boolean {
-  return holdRule(reason).isToldElsewhere !== true && (last?.kind !== 'hold' || last.reason !== reason);
+  return holdRule(reason).isReportedElsewhere !== true && (last?.kind !== 'hold' || last.reason !== reason);
 }
 
 /** A deletion that is still the same was reported when it was first held. */

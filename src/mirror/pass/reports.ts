@@ -83,7 +83,7 @@ function named(rows: readonly WorkbookRow[]): FlaggedWorkbooks {
 }
 
 /**
- * Reports the targets that are gone with their manifests, each once for as long as it stays so: nothing else on the disk tells of
+ * Reports the targets that are gone with their manifests, each once for as long as it stays so: nothing else on the disk shows
  * them, and the plan takes them for new ones.
  */
 export async function reportLost({

@@ -131,7 +131,7 @@ export function exitCodeOfPass(
     return EXIT_CODES.defect;
   }
   const isIncomplete = results.some((result) => result.outcome.kind === 'failed' || isHeld(result));
-  // What a row that cannot be read names is listed, and not mirrored.
+  // A workbook whose row cannot be read is listed, and not mirrored.
   return isIncomplete || !repositoriesComplete || selectsNothing(selection)
     ? EXIT_CODES.incomplete
     : EXIT_CODES.ok;

@@ -53,8 +53,8 @@ export interface HoldRule {
   readonly isShared?: boolean;
   /** A pull that still goes on is called off: the place of the target, or the wish for it, is another one now. */
   readonly endsPull?: boolean;
-  /** Another event tells of it. */
-  readonly isToldElsewhere?: boolean;
+  /** Another event reports it. */
+  readonly isReportedElsewhere?: boolean;
 }
 
 /** Why a target is on purpose not touched in a pass, although it may not be what the service has. */
@@ -72,14 +72,14 @@ export const HOLD_REASONS = {
   'backing-off': { says: 'waits to be tried again' },
   quarantined: { says: 'waits in quarantine, as this version was refused' },
   'service-processing': { says: 'waits until the service has processed it' },
-  'deletion-guard': { says: 'waits for approval, as too much would be deleted', isToldElsewhere: true },
+  'deletion-guard': { says: 'waits for approval, as too much would be deleted', isReportedElsewhere: true },
   restored: { says: 'stays, as it was restored from the history' },
   'manifest-unreadable': { says: 'waits, as its manifest cannot be read' },
   lease: {
     says: 'waits for the end of a lease',
     isNoEvidence: true,
     isShared: true,
-    isToldElsewhere: true,
+    isReportedElsewhere: true,
   },
   'still-pulling': { says: 'is still being pulled', isShared: true },
   'repository-missing': { says: 'stays for now, although the service no longer lists its repository' },
@@ -95,7 +95,7 @@ export const HOLD_REASONS = {
   'row-unreadable': {
     says: 'is not verified, as it may be what a row is about that cannot be read, in the list of workbooks',
     isNoEvidence: true,
-    isToldElsewhere: true,
+    isReportedElsewhere: true,
   },
   'listing-contradicts-itself': { says: 'stays, as the lists of the service contradict each other' },
 } as const satisfies Readonly<Record<string, HoldRule>>;
@@ -157,7 +157,7 @@ export interface ActionSubject {
   readonly fingerprint: string | null;
   /** The place of the tree until now, if its repository was renamed: it moves before anything else happens. */
   readonly moveFrom: string | null;
-  /** Of a target that the settings no longer select: why it is mirrored all the same. Left out for any other. */
+  /** Why a target is mirrored although the settings no longer select it. Left out for any other. */
   readonly deselection?: HeldDeletion;
 }
 

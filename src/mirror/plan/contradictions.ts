@@ -49,7 +49,7 @@ export function findContradictions(
     if (file === undefined)
       return accepted.has(path) ? [] : [{ kind: 'missing', path, versionId, sha256: null }];
     const kind = contradictionOf(listed, file, published.get(path));
-    // What the service was still processing may change under the same version.
+    // Contents that the service was still processing may change under the same version.
     const isExpected = kind === 'unannounced' && previous?.settled === false;
     return kind === null || isExpected ? [] : [{ kind, path, versionId, sha256: file.sha256 }];
   });
@@ -58,7 +58,7 @@ export function findContradictions(
 
 /**
  * The rows of a list without those of a branch that a list read after the contents does not show any more. Such a workbook changed
- * in between, and it cannot be told which version of it the contents have: its file gets no version, and the next pass asks again.
+ * in between, and it is not known which version of it the contents have: its file gets no version, and the next pass asks again.
  */
 export function rowsInBoth(
   rows: readonly WorkbookRow[],
@@ -121,7 +121,7 @@ function fits({ sizeBytes, sha256 }: WorkbookRow, file: ManifestFile): boolean {
 
 /** Answers in a row that contradict the list in the same way. */
 export interface Doubt {
-  /** Of the contradictions. */
+  /** The digest of the contradictions. */
   readonly digest: string;
   readonly answers: number;
   /** When the first of them came. Milliseconds since the epoch. */

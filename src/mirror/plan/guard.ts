@@ -40,7 +40,7 @@ export interface HeldDeletion {
   /** How many targets of the pass, or files of the target, would be deleted, or how many targets mirrored no longer. */
   readonly deletions: number;
   readonly of: number;
-  /** Of the paths that would be deleted: an approval is for just those. Null for a whole target. */
+  /** The digest of the paths that would be deleted: an approval is for just those. Null for a whole target. */
   readonly digest: string | null;
   /** The first of the files that would go, sorted, at most {@link PATHS_SHOWN}; left out where a manifest tells them all. */
   readonly first?: readonly string[];
@@ -85,8 +85,8 @@ export interface GuardFacts {
 }
 
 /**
- * Of the targets that are to be retired in one pass, or that the settings no longer select, those that are held because there are
- * too many of them: a slip in a filter must not stop a mirror. What was approved goes through and lets nothing else through: a
+ * Finds the targets, of those that are to be retired in one pass or that the settings no longer select, that are held because there
+ * are too many of them: a slip in a filter must not stop a mirror. What was approved goes through and lets nothing else through: a
  * target that was held once stays so until it is approved itself, is back, or the limit is raised.
  * @param total how many targets are mirrored, or were before
  */

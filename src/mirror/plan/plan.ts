@@ -150,7 +150,7 @@ function isBranchGone(of: Case, input: PlanInput): boolean {
   return !isLookDue || isApproved(approvals, of.target, { subject: 'target', digest: null });
 }
 
-/** Whether a person brought a tree back from the history, the service has not had it since, and no one let it go again. */
+/** Whether a person brought a tree back from the history, the service has not had it since, and no person let it go again. */
 function isRestored(tree: Published, { target, verifiedAtMs }: TargetRecord, approvals: Approvals): boolean {
   if (tree.restoredAtMs === null || (verifiedAtMs ?? 0) > tree.restoredAtMs) return false;
   return !isApproved(approvals, target, { subject: 'restored', digest: null });
@@ -226,7 +226,7 @@ function isKnownAbsent(of: Case, input: PlanInput): boolean {
   return input.nowMs < fullCheckDueMs(of.target, checkedAtMs ?? 0, input.policy.fullCheckMs);
 }
 
-/** Whether the list of workbooks tells of all that changed in a target's repository. */
+/** Whether the list of workbooks shows all that changed in a target's repository. */
 function isListRead({ repository }: Case, { listing }: PlanInput): boolean {
   return listing.workbooks !== null && !listing.unread.repositories.has(repository.fullName);
 }
@@ -240,7 +240,7 @@ function answersByWorkbook(
   reason: PullReason,
   { listing, policy }: PlanInput,
 ): PullAction['byWorkbook'] {
-  // What was pulled while the service was still processing it is pulled once more, whichever version changed since.
+  // Contents that were pulled while the service was still processing them are pulled once more, whichever version changed since.
   const isPlain =
     published?.settled === true &&
     reason === 'versions-changed' &&

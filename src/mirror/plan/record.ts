@@ -68,7 +68,7 @@ export function isUnspoilt(value: unknown): boolean {
   return stamp !== undefined && summary !== undefined && check === checkOf({ stamp, summary });
 }
 
-/** A target, and where its tree stands, as the directory's inventory names it (manual, "On disk"). */
+/** A target, and where its tree is, as the directory's inventory names it (manual, "On disk"). */
 export interface ListedTarget extends TargetId {
   /** `<repository>/<branch>`, below `mirror/`. */
   readonly path: string;
@@ -230,7 +230,7 @@ export type Outcome =
       readonly doubt?: Doubt;
     };
 
-/** A record without the times that speak of another tree than the one that stands there. */
+/** A record without the times that speak of another tree than the one that is there. */
 export function aboutTree(record: TargetRecord, publishedAtMs: number | null): TargetRecord {
   if (publishedAtMs === null || record.publishedAtMs === publishedAtMs) return record;
   return { ...record, publishedAtMs, verifiedAtMs: null, checkedAtMs: null, examinedAtMs: null };
