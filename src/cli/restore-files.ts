@@ -1,22 +1,29 @@
 import type { SettingsFor } from '../config/schema.ts';
+import { onDisk } from '../lib/errors/disk-errors.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
+import { isTargetPath } from '../lib/paths/file-name.ts';
 import { likely } from '../lib/text/nearest.ts';
+import { type HistoryEntry, readHistory } from '../mirror/store/history/history.ts';
 import {
-  chooseFiles,
-  type Chosen,
   findFiles,
-  publishedState,
-  stateAt,
+  restoreInto,
+  sizeOf,
   type TargetState,
   writeFound,
-} from '../mirror/store/history/kept-files.ts';
-import { type HistoryEntry, readHistory } from '../mirror/store/history/history.ts';
-import { restoreInto, sizeOf } from '../mirror/store/history/restore.ts';
-import { manifestPaths, readManifest } from '../mirror/store/inventory.ts';
+} from '../mirror/store/history/restore.ts';
+import { manifestPaths, readManifest, readStampedManifest } from '../mirror/store/inventory.ts';
 import { type DirectoryLayout, layoutOf } from '../mirror/store/layout.ts';
 import { foldersWith, type Manifest, type ManifestFile } from '../mirror/store/manifest.ts';
+import { publishedTree } from '../mirror/store/published-tree.ts';
 import { entriesOf } from './history.ts';
-import { folderOutside, interruptible, notKept, type Restored, type RestoreWork } from './restore-tree.ts';
+import {
+  folderOutside,
+  interruptible,
+  keptState,
+  notKept,
+  type Restored,
+  type RestoreWork,
+} from './restore-tree.ts';
 import { namedPath, targetNamed } from './target-names.ts';
 
 /** Files of one state of a target. */
@@ -43,13 +50,11 @@ export async function restoreFilesInto(
   const layout = layoutOf(settings.directory);
   const folder = await folderOutside(to, layout.root);
   return interruptible(async (signal) => {
-    const { path, state, chosen } = await lookUp(layout, request);
+    const { state, chosen } = await lookUp(layout, request);
     const files = [...new Set(chosen.flatMap((each) => each.files))];
-    const found = await findFiles(layout, path, state, files, signal, (...args) =>
-      onBytes('checking', ...args),
-    );
+    const found = await findFiles(layout, state, files, signal, (...args) => onBytes('checking', ...args));
     await restoreInto(folder, found, signal, (...args) => onBytes('copying', ...args));
-    return { ...restoredOf(path, state, files), folder };
+    return { ...restoredOf(state, files), folder };
   });
 }
 
@@ -63,7 +68,7 @@ export async function writeFile(
   write: (bytes: Uint8Array) => Promise<void>,
 ): Promise<Omit<Restored, 'folder'>> {
   const layout = layoutOf(settings.directory);
-  const { path, state, chosen } = await lookUp(layout, request);
+  const { state, chosen } = await lookUp(layout, request);
   const [only] = chosen;
   if (only?.kind !== 'file') {
     throw new MirrorError('usage.invalid', `${JSON.stringify(request.paths[0])} is a folder.`, {
@@ -71,23 +76,20 @@ export async function writeFile(
     });
   }
   // Nothing to be put in order: where a signal ends it, or the reader does, the process ends.
-  const found = await findFiles(layout, path, state, only.files, new AbortController().signal, () => {});
+  const found = await findFiles(layout, state, only.files, new AbortController().signal, () => {});
   await writeFound(found, write);
-  return restoredOf(path, state, only.files);
+  return restoredOf(state, only.files);
 }
 
 function restoredOf(
-  target: string,
-  { leftAtMs }: TargetState,
+  { path, leftAtMs }: TargetState,
   files: readonly ManifestFile[],
 ): Omit<Restored, 'folder'> {
-  return { target, leftAtMs, files: files.length, sizeBytes: sizeOf(files) };
+  return { target: path, leftAtMs, files: files.length, sizeBytes: sizeOf(files) };
 }
 
 /** A state, and what paths mean in it. */
 interface LookedUp {
-  /** The target, as below `mirror/`. */
-  readonly path: string;
   readonly state: TargetState;
   readonly chosen: readonly Chosen[];
 }
@@ -97,7 +99,7 @@ async function lookUp(layout: DirectoryLayout, { target, paths, atMs }: FilesReq
   const known = [...(await manifestPaths(layout)), ...history.map((entry) => entry.path)];
   const path = targetNamed(target, layout.mirror, known);
   const entries = history.filter((entry) => entry.path === path);
-  const state = await stateAt(layout, path, entries, atMs, Date.now());
+  const state = await stateAt(layout, path, entries, atMs);
   if (state === null) {
     entriesOf(history, target, layout.mirror);
     return notKept(target, atMs);
@@ -106,10 +108,66 @@ async function lookUp(layout: DirectoryLayout, { target, paths, atMs }: FilesReq
   for (const asked of paths) {
     const readings = readingsOf(asked, path, layout.mirror);
     const found = chooseFiles(state.manifest.files, readings);
-    if (found === null) throw await unknownPath(layout, asked, readings, path, state, entries);
+    if (found === null) throw await unknownPath(layout, asked, readings, state, entries);
     chosen.push(found);
   }
-  return { path, state, chosen };
+  return { state, chosen };
+}
+
+/**
+ * The state of a target that the mirror had at a time, in the history or, where it did not change since, the one that is published;
+ * null where neither is known to be.
+ * @param atMs as for {@link keptState}, which null is left to
+ * @throws MirrorError as {@link keptState}
+ */
+async function stateAt(
+  layout: DirectoryLayout,
+  path: string,
+  entries: readonly HistoryEntry[],
+  atMs: number | null,
+): Promise<TargetState | null> {
+  const kept = await keptState(entries, atMs);
+  // Of the time after now nothing is known.
+  if (kept !== null || atMs === null || atMs > Date.now()) return kept;
+  const published = await publishedState(layout, path);
+  return published === null || published.manifest.publishedAtMs > atMs ? null : published;
+}
+
+/** The state of a target that is published; null where it is not mirrored. @throws MirrorError `disk.failed` */
+async function publishedState(layout: DirectoryLayout, path: string): Promise<TargetState | null> {
+  if (!isTargetPath(path)) return null;
+  return onDisk('reading a manifest', async () => {
+    const manifest = (await readStampedManifest(layout, path))?.manifest ?? null;
+    if (manifest === null) return null;
+    return { path, place: `mirror/${path}`, tree: publishedTree(layout, path), manifest, leftAtMs: null };
+  });
+}
+
+/** The files of a tree that a path means. */
+export type Chosen =
+  | { readonly kind: 'file'; readonly files: readonly ManifestFile[] }
+  /** All below a folder. */
+  | { readonly kind: 'folder'; readonly files: readonly ManifestFile[] };
+
+/**
+ * The files of a tree that a person means by a path: a file or, else, all below a folder. A file is also found by the same path in
+ * another Unicode form, which nobody sees it by, where there is but one.
+ * @param paths the ways in which the path can be read, below the tree; the first that leads to something counts
+ * @returns null where none does
+ */
+export function chooseFiles(files: readonly ManifestFile[], paths: readonly string[]): Chosen | null {
+  for (const path of paths) {
+    const exact = files.filter((file) => file.path === path);
+    if (exact.length > 0) return { kind: 'file', files: exact };
+    const below = path === '' ? [] : files.filter((file) => file.path.startsWith(`${path}/`));
+    if (below.length > 0) return { kind: 'folder', files: below };
+  }
+  for (const path of paths) {
+    const form = path.normalize('NFC');
+    const same = files.filter((file) => file.path.normalize('NFC') === form);
+    if (same.length === 1) return { kind: 'file', files: same };
+  }
+  return null;
 }
 
 /** The ways to read a path that a person gives: as one within the tree, or as one of the mirror, on disk or below `mirror/`. */
@@ -124,13 +182,12 @@ async function unknownPath(
   layout: DirectoryLayout,
   asked: string,
   readings: readonly string[],
-  path: string,
   state: TargetState,
   entries: readonly HistoryEntry[],
 ): Promise<MirrorError> {
   const names = state.manifest.files.map((file) => file.path);
   const close = likely(readings.at(-1) ?? asked, [...names, ...foldersWith(names)]);
-  const elsewhere = await stateWith(layout, path, readings, entries);
+  const elsewhere = await stateWith(layout, state.path, readings, entries);
   const hints = [
     ...(elsewhere === null ? [] : [elsewhere]),
     ...(close === undefined ? [] : [`The nearest is ${JSON.stringify(close)}.`]),

@@ -6,10 +6,17 @@ import { unlessMissing } from '../lib/errors/disk-errors.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { utcTime } from '../lib/text/humanize.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
-import { readHistory } from '../mirror/store/history/history.ts';
-import { keptEntry } from '../mirror/store/history/kept-files.ts';
+import { latestFirst } from '../lib/time/wrong-clock.ts';
+import { keptAt } from '../mirror/plan/retention.ts';
+import { type HistoryEntry, manifestOfEntry, placeOf, readHistory } from '../mirror/store/history/history.ts';
+import {
+  findFiles,
+  restoreInto,
+  restoreToMirror,
+  sizeOf,
+  type TargetState,
+} from '../mirror/store/history/restore.ts';
 import { layoutOf } from '../mirror/store/layout.ts';
-import { checkEntry, restoreInto, restoreToMirror, sizeOf } from '../mirror/store/history/restore.ts';
 import { entriesOf } from './history.ts';
 import { becomeOwnerOf } from '../lib/process/owner.ts';
 import { abortOnSignal } from '../lib/process/signals.ts';
@@ -51,26 +58,49 @@ export async function restoreHistory(
   const folder = to === null ? null : await folderOutside(to, layout.root);
   return interruptible(async (signal) => {
     const entries = entriesOf(await readHistory(layout), target, layout.mirror);
-    const { entry } = (await keptEntry(entries, atMs)) ?? notKept(target, atMs);
-    const whole = await checkEntry(layout, entry, signal, (...args) => onBytes('checking', ...args));
+    const state = (await keptState(entries, atMs)) ?? notKept(target, atMs);
+    const { path, leftAtMs } = state;
+    const { files } = state.manifest;
+    const found = await findFiles(layout, state, files, signal, (...args) => onBytes('checking', ...args));
     if (folder === null) {
       await becomeOwnerOf(settings.directory);
       const { openMirrorStore } = await import('../app/open-mirror.ts');
       const store = await openMirrorStore(settings);
       try {
-        await restoreToMirror(store, whole, Date.now());
+        await restoreToMirror(store, state, found, Date.now(), signal);
       } finally {
         await store.lock.release();
       }
-    } else await restoreInto(folder, whole, signal, (...args) => onBytes('copying', ...args));
+    } else await restoreInto(folder, found, signal, (...args) => onBytes('copying', ...args));
     return {
-      target: entry.path,
-      leftAtMs: entry.atMs,
-      files: whole.files.length,
-      sizeBytes: sizeOf(whole.files),
-      folder: folder ?? `${layout.mirror}/${entry.path}`,
+      target: path,
+      leftAtMs,
+      files: files.length,
+      sizeBytes: sizeOf(files),
+      folder: folder ?? `${layout.mirror}/${path}`,
     };
   });
+}
+
+/**
+ * The state in the history that the mirror had at a time; null where it is not kept.
+ * @param entries those of one target, by time
+ * @param atMs milliseconds since the epoch; null for the latest that is kept
+ * @throws MirrorError `history.damaged`, `disk.failed`
+ */
+export async function keptState(
+  entries: readonly HistoryEntry[],
+  atMs: number | null,
+): Promise<TargetState | null> {
+  const nowMs = Date.now();
+  const byTime = latestFirst(nowMs);
+  const [latest] = [...entries].sort((a, b) => byTime(a.atMs, b.atMs));
+  const entry = atMs === null ? latest : keptAt(entries, atMs, nowMs);
+  if (entry === undefined || entry === null) return null;
+  const manifest = await manifestOfEntry(entry);
+  if (atMs !== null && manifest.publishedAtMs > atMs) return null;
+  const { path, tree, atMs: leftAtMs } = entry;
+  return { path, place: placeOf(entry), tree, manifest, leftAtMs };
 }
 
 /** Does something that a signal ends in order. @throws MirrorError `pass.abandoned` where one did, and what the work throws */

@@ -1,28 +1,30 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { open, readdir, rename, rm } from 'node:fs/promises';
+import { readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 
 import { removeEmptyFolders } from '../../../lib/disk/durable.ts';
 import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
+import { withOpen } from '../../../lib/disk/read.ts';
 import { diskError, onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { MirrorError } from '../../../lib/errors/errors.ts';
+import { ownCommand } from '../../../lib/text/own-command.ts';
 import { type Kept, prunable } from '../../plan/retention.ts';
 import { targetKey } from '../../upstream/listing.ts';
 import type { Disk } from '../disk.ts';
-import { manifestPaths, readManifest } from '../inventory.ts';
+import { manifestPaths, readManifest, readManifestFile } from '../inventory.ts';
 import { type DirectoryLayout, manifestPath, parseHistoryName } from '../layout.ts';
-import { LeasedError } from '../leases/lease.ts';
-import { publishedTree, refuseLinks } from '../published-tree.ts';
 import { GateBlockedError } from '../leases/gate.ts';
+import { LeasedError } from '../leases/lease.ts';
+import type { Manifest } from '../manifest.ts';
+import { publishedTree, refuseLinks } from '../published-tree.ts';
 
 /** A tree in the history. */
 export interface HistoryEntry extends Kept {
   /** The name of its folder. */
   readonly name: string;
   readonly tree: string;
-  /** The file of its manifest, which need not be there. */
+  /** The file of its manifest. One of the two need not be there: pruning takes the tree before its manifest. */
   readonly manifest: string;
-  /** Whether the tree is there: pruning takes it before its manifest. */
-  readonly treePresent: boolean;
 }
 
 /**
@@ -44,18 +46,16 @@ async function collect(root: string, folder: string, entries: HistoryEntry[]): P
   const present = (await unlessMissing(readdir(folder, { withFileTypes: true }))) ?? [];
   const path = relative(root, folder);
   const isTarget = path.split('/').length >= LEAST_DEPTH;
-  const names = new Map<string, boolean>();
+  const names = new Set<string>();
   for (const entry of present) {
     const name = entry.isFile() ? entry.name.replace(/\.json$/, '') : entry.name;
-    const isDated = isTarget && parseHistoryName(name) !== null;
-    if (isDated) names.set(name, entry.isDirectory() || names.get(name) === true);
+    if (isTarget && parseHistoryName(name) !== null) names.add(name);
     else if (entry.isDirectory()) await collect(root, join(folder, entry.name), entries);
   }
-  for (const [name, treePresent] of names) {
+  for (const name of names) {
     const dated = parseHistoryName(name);
-    if (dated === null) continue;
     const tree = join(folder, name);
-    entries.push({ path, ...dated, name, tree, manifest: `${tree}.json`, treePresent });
+    if (dated !== null) entries.push({ path, ...dated, name, tree, manifest: `${tree}.json` });
   }
 }
 
@@ -65,21 +65,16 @@ async function collect(root: string, folder: string, entries: HistoryEntry[]): P
  * @returns what was removed
  */
 export async function pruneHistory(
-  {
-    layout,
-    gate,
-    serially,
-    now,
-    retention,
-  }: Pick<Disk, 'layout' | 'gate' | 'serially' | 'now' | 'retention'>,
+  disk: Pick<Disk, 'layout' | 'gate' | 'serially' | 'now' | 'retention'>,
   nowMs: number,
   signal?: AbortSignal,
 ): Promise<HistoryEntry[]> {
+  const { layout, gate, now, retention } = disk;
   const removed: HistoryEntry[] = [];
   let failure: unknown = null;
   for (const entry of prunable(await readHistory(layout), retention, nowMs, now())) {
     try {
-      await gate.pass(() => remove({ layout, serially }, entry), signal);
+      await gate.pass(() => remove(disk, entry), signal);
       removed.push(entry);
     } catch (error) {
       if (error instanceof LeasedError) break;
@@ -107,90 +102,87 @@ async function remove(
   if (isMoved) await rm(trash, { recursive: true, force: true });
 }
 
-/** Finds files that hold certain bytes; what is found was read, every byte. */
-export type FindCopy = (sha256: string) => Promise<string | null>;
-
-/** A tree, whole or in part, and where its manifest is. Absolute. */
-interface TreeWithManifest {
-  readonly tree: string;
-  readonly manifest: string;
+/** Where a tree of the history is, as below the directory. */
+export function placeOf({ path, name }: HistoryEntry): string {
+  return `history/${path}/${name}`;
 }
 
-/** Where the bytes of some trees are. */
-interface Places {
-  /** Absolute places of files, by the SHA-256 that they should have. */
-  readonly bySha256: ReadonlyMap<string, readonly string[]>;
-  /** Keys of the targets that the trees are of. */
-  readonly targets: ReadonlySet<string>;
+/** The inventory of a tree of the history, whether that is there or not. @throws MirrorError `history.damaged`, `disk.failed` */
+export async function manifestOfEntry(entry: HistoryEntry): Promise<Manifest> {
+  const found = await onDisk('reading a manifest', () => readManifestFile(entry.manifest));
+  const { manifest = null, problem = 'it is not there' } = found ?? {};
+  if (manifest !== null) return manifest;
+  throw new MirrorError(
+    'history.damaged',
+    `The manifest of ${placeOf(entry)} cannot be used: ${problem ?? ''}.`,
+    { hint: `Look at the folder by hand; \`${ownCommand('history list')}\` shows what else is kept.` },
+  );
 }
 
 /**
- * Looks for intact copies of a target's files: in its published tree and in all that the history keeps of it, also under the path that
- * it had, or has, as another name of its repository.
+ * Finds an intact copy of each of some contents of a target: in its published tree and in all that the history keeps of it, and then
+ * also under any other path that its repository has or had. Every byte of what is found was read.
  * @param path the target, as below `mirror/`
+ * @param sha256s of the contents, in hexadecimal digits
+ * @returns the absolute place of a file for each SHA-256 that was found
  */
-export async function findCopies(layout: DirectoryLayout, path: string): Promise<FindCopy> {
-  const near = await placesIn(await treesOf(layout, [path], path));
-  let far: Promise<Places> | null = null;
-  const elsewhere = async (): Promise<Places> =>
-    placesIn(await treesOf(layout, await manifestPaths(layout), ''), near.targets);
-  return async (sha256) => (await intactIn(near, sha256)) ?? intactIn(await (far ??= elsewhere()), sha256);
-}
-
-/** The published trees of targets, and what the history keeps below a path. */
-async function treesOf(
+export async function findCopies(
   layout: DirectoryLayout,
-  targets: readonly string[],
-  below: string,
-): Promise<readonly TreeWithManifest[]> {
-  const published = targets.map((path) => ({
-    tree: publishedTree(layout, path),
-    manifest: manifestPath(layout, path),
-  }));
-  const kept = await readHistory(layout, below);
-  return [...published, ...(below === '' ? kept : kept.filter(({ path }) => path === below))];
-}
-
-/** @param only keys of the targets whose trees count; of all unless given */
-async function placesIn(
-  trees: readonly TreeWithManifest[],
-  only: ReadonlySet<string> | null = null,
-): Promise<Places> {
-  const bySha256 = new Map<string, string[]>();
+  path: string,
+  sha256s: Iterable<string>,
+): Promise<ReadonlyMap<string, string>> {
+  const copies = new Map<string, string>();
+  const missing = new Set(sha256s);
   const targets = new Set<string>();
-  for (const { tree, manifest } of trees) {
-    const found = await readManifest(manifest);
-    if (found === null) continue;
-    const key = targetKey({ repositoryId: found.repository.id, branch: found.branch });
-    if (only?.has(key) === false) continue;
-    targets.add(key);
-    for (const file of found.files) {
-      const known = bySha256.get(file.sha256);
-      if (known === undefined) bySha256.set(file.sha256, [join(tree, file.path)]);
-      else known.push(join(tree, file.path));
-    }
+  const kept = (await readHistory(layout, path)).filter((entry) => entry.path === path);
+  for (const each of [publishedAt(layout, path), ...kept]) {
+    const manifest = await readManifest(each.manifest);
+    if (manifest === null) continue;
+    targets.add(keyOf(manifest));
+    await takeCopies(each.tree, manifest, missing, copies);
   }
-  return { bySha256, targets };
+  if (missing.size === 0) return copies;
+  const published = (await manifestPaths(layout)).map((each) => publishedAt(layout, each));
+  for (const { tree, manifest: file } of [...published, ...(await readHistory(layout))]) {
+    const manifest = await readManifest(file);
+    if (manifest !== null && targets.has(keyOf(manifest))) await takeCopies(tree, manifest, missing, copies);
+  }
+  return copies;
 }
 
-async function intactIn({ bySha256 }: Places, sha256: string): Promise<string | null> {
-  for (const place of bySha256.get(sha256) ?? []) if ((await digestOf(place)) === sha256) return place;
-  return null;
+function publishedAt(layout: DirectoryLayout, path: string): Pick<HistoryEntry, 'tree' | 'manifest'> {
+  return { tree: publishedTree(layout, path), manifest: manifestPath(layout, path) };
+}
+
+function keyOf({ repository, branch }: Manifest): string {
+  return targetKey({ repositoryId: repository.id, branch });
+}
+
+/** Moves the contents that a tree has from those that are missing to the copies. */
+async function takeCopies(
+  tree: string,
+  { files }: Manifest,
+  missing: Set<string>,
+  copies: Map<string, string>,
+): Promise<void> {
+  for (const { path, sha256 } of files) {
+    const file = join(tree, path);
+    if (!missing.has(sha256) || (await digestOf(file)) !== sha256) continue;
+    copies.set(sha256, file);
+    missing.delete(sha256);
+  }
 }
 
 /** SHA-256 of a plain file in hexadecimal digits; null where none can be read. */
 export async function digestOf(file: string): Promise<string | null> {
   try {
-    const handle = await open(file, READ_FLAGS);
-    try {
+    return await withOpen(file, READ_FLAGS, async (handle) => {
       if (!(await handle.stat()).isFile()) return null;
       const hash = createHash('sha256');
       const chunks: AsyncIterable<unknown> = handle.createReadStream({ autoClose: false });
       for await (const chunk of chunks) if (chunk instanceof Uint8Array) hash.update(chunk);
       return hash.digest('hex');
-    } finally {
-      await handle.close();
-    }
+    });
   } catch {
     return null;
   }

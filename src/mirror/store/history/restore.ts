@@ -1,48 +1,45 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { constants, createReadStream } from 'node:fs';
 import { chmod, copyFile, mkdir, open, readdir, rename, rm, utimes } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
+import { syncDirectory } from '../../../lib/disk/durable.ts';
+import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
+import { withOpen } from '../../../lib/disk/read.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
-import { type Difference, examineTree, trustOf } from '../verify/examine.ts';
-import { counted } from '../../../lib/text/humanize.ts';
-import type { Manifest, ManifestFile } from '../manifest.ts';
-import { ownCommand } from '../../../lib/text/own-command.ts';
-import { syncDirectory } from '../../../lib/disk/durable.ts';
-import { digestOf, findCopies, type HistoryEntry } from './history.ts';
-import type { DirectoryLayout } from '../layout.ts';
-import { readManifestFile } from '../inventory.ts';
-import { foldName } from '../../../lib/paths/safe-path.ts';
 import { bindNativeCalls } from '../../../lib/native/file-calls.ts';
+import { foldName } from '../../../lib/paths/safe-path.ts';
+import { counted } from '../../../lib/text/humanize.ts';
 import type { MirrorStore } from '../disk.ts';
-import { publishStage } from '../publish/publish.ts';
+import type { DirectoryLayout } from '../layout.ts';
+import type { Manifest, ManifestFile } from '../manifest.ts';
 import { discardStage } from '../publish/journal.ts';
+import { publishStage } from '../publish/publish.ts';
 import { linkFrom, type Stage, stageFile, stageOn } from '../publish/stage.ts';
+import { examineTree, trustOf } from '../verify/examine.ts';
+import { digestOf, findCopies } from './history.ts';
 
-/** Files of a kept state that can be copied, as their bytes were found. */
+/** One state of a target: one that the history keeps, or the one that is published. */
+export interface TargetState {
+  /** The target, as below `mirror/`. */
+  readonly path: string;
+  /** Where it is, as below the directory. */
+  readonly place: string;
+  /** The folder of its files, which need not hold all of them. */
+  readonly tree: string;
+  readonly manifest: Manifest;
+  /** When it left the mirror, in milliseconds since the epoch; null for the one that is published. */
+  readonly leftAtMs: number | null;
+}
+
+/** Files of a state of which every byte was found. */
 export interface FoundFiles {
-  /** Where the state is kept, as below the directory. */
+  /** Where the state is, as below the directory. */
   readonly place: string;
   readonly files: readonly ManifestFile[];
   /** Where the bytes of each file are, by its path. */
-  readonly sources: ReadonlyMap<string, { readonly file: string }>;
-}
-
-/** Where the bytes of a file are; where `isLinkable`, with the right time and mode, too. */
-interface Source {
-  readonly file: string;
-  readonly isLinkable: boolean;
-}
-
-/** By the paths of files. */
-type Sources = ReadonlyMap<string, Source>;
-
-/** A tree of the history of which every byte is to be had. */
-export interface WholeEntry extends FoundFiles {
-  readonly entry: HistoryEntry;
-  readonly manifest: Manifest;
-  readonly sources: Sources;
+  readonly sources: ReadonlyMap<string, string>;
 }
 
 /** Receives the bytes of each part that was read or copied, and the bytes of all parts. */
@@ -53,109 +50,42 @@ export function sizeOf(files: readonly ManifestFile[]): number {
   return files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 }
 
-/** Where a tree of the history is, as below the directory. */
-export function placeOf({ path, name }: HistoryEntry): string {
-  return `history/${path}/${name}`;
-}
-
-/** The inventory of a tree of the history, whether that is there or not. @throws MirrorError `history.damaged`, `disk.failed` */
-export async function manifestOfEntry(entry: HistoryEntry): Promise<Manifest> {
-  const found = await onDisk('reading a manifest', () => readManifestFile(entry.manifest));
-  const { manifest = null, problem = 'it is not there' } = found ?? {};
-  if (manifest !== null) return manifest;
-  throw unusable(`The manifest of ${placeOf(entry)} cannot be used: ${problem ?? ''}.`);
-}
-
-/** As {@link manifestOfEntry}. @throws MirrorError `history.damaged` also where the tree is not there */
-export async function readKeptManifest(entry: HistoryEntry): Promise<Manifest> {
-  const manifest = await manifestOfEntry(entry);
-  if (entry.treePresent) return manifest;
-  throw unusable(`${placeOf(entry)} has no tree.`);
-}
-
-function unusable(message: string): MirrorError {
-  return new MirrorError('history.damaged', message, {
-    hint: `Look at the folder by hand; \`${ownCommand('history list')}\` shows what else is kept.`,
-  });
-}
-
 /**
- * Holds a tree of the history against its manifest, every byte of it. A file that is not right, such as one whose link in the
- * mirror someone edited, is taken from wherever else its target's bytes are kept.
- * @throws MirrorError `history.damaged`, `disk.failed`
+ * Finds the bytes of some files of a state, and reads all of them. A file that is not right in its tree, such as one whose link in the
+ * mirror someone edited, or not there, as it changed later, is taken from wherever else its target's bytes are kept.
+ * @throws MirrorError `history.damaged` where some are nowhere, and the reason of `signal`
  */
-export async function checkEntry(
+export async function findFiles(
   layout: DirectoryLayout,
-  entry: HistoryEntry,
+  { path: target, place, tree }: TargetState,
+  files: readonly ManifestFile[],
   signal: AbortSignal,
   onBytes: OnBytes,
-): Promise<WholeEntry> {
-  const place = placeOf(entry);
-  const manifest = await readKeptManifest(entry);
-  const totalBytes = sizeOf(manifest.files);
-  const differences = await examineTree(entry.tree, manifest.files, {
-    depth: 'bytes',
-    signal,
-    onBytes: (bytes) => onBytes(bytes, totalBytes),
-  });
-  const { sources, lost } = await findSources(layout, entry.path, entry.tree, manifest.files, differences);
-  if (lost.length > 0) throw lostBytes(place, lost);
-  return { place, files: manifest.files, entry, manifest, sources };
-}
-
-/**
- * Finds the bytes of a tree's files: in the tree itself, or else wherever the bytes of its target are kept.
- * @param differences of the tree, as every byte of it was read
- * @returns also the paths of files whose bytes are nowhere on this disk
- */
-export async function findSources(
-  layout: DirectoryLayout,
-  target: string,
-  tree: string,
-  files: readonly ManifestFile[],
-  differences: readonly Difference[],
-): Promise<{ readonly sources: Sources; readonly lost: readonly string[] }> {
-  const isTrusted = trustOf(differences);
-  const findCopy = await findCopies(layout, target);
-  const sources = new Map<string, Source>();
+): Promise<FoundFiles> {
+  const totalBytes = sizeOf(files);
+  const sources = new Map<string, string>();
+  const elsewhere: ManifestFile[] = [];
+  for (const file of files) {
+    signal.throwIfAborted();
+    const own = join(tree, file.path);
+    if ((await digestOf(own)) === file.sha256) sources.set(file.path, own);
+    else elsewhere.push(file);
+    onBytes(file.sizeBytes, totalBytes);
+  }
+  const sha256s = elsewhere.map(({ sha256 }) => sha256);
+  const copies = sha256s.length === 0 ? null : await findCopies(layout, target, sha256s);
   const lost: string[] = [];
-  for (const { path, sha256 } of files) {
-    const isLinkable = isTrusted(path);
-    const file = isLinkable ? join(tree, path) : await findCopy(sha256);
-    if (file === null) lost.push(path);
-    else sources.set(path, { file, isLinkable });
+  for (const { path, sha256 } of elsewhere) {
+    const copy = copies?.get(sha256);
+    if (copy === undefined) lost.push(path);
+    else sources.set(path, copy);
   }
-  return { sources, lost };
-}
-
-/**
- * Copies the files into a stage that are not right in their tree.
- * @returns the files of the manifest, and the paths of those that were copied
- */
-export async function stageCopies(
-  store: MirrorStore,
-  stage: Stage,
-  manifest: Manifest,
-  sources: Sources,
-): Promise<{ readonly files: ManifestFile[]; readonly copied: readonly string[] }> {
-  const files: ManifestFile[] = [];
-  const copied: string[] = [];
-  for (const file of manifest.files) {
-    const { path, mtimeMs, workbook } = file;
-    const source = sources.get(path);
-    if (source?.isLinkable === true) files.push(file);
-    else {
-      const bytes = createReadStream(source?.file ?? '');
-      const copy = await stageFile(stage, path, mtimeMs, bytes, store.onProgress);
-      files.push({ ...copy, ...(workbook === undefined ? {} : { workbook }) });
-      copied.push(path);
-    }
-  }
-  return { files, copied };
+  if (lost.length > 0) throw lostBytes(place, lost);
+  return { place, files, sources };
 }
 
 /** The error for files whose bytes were found nowhere. */
-export function lostBytes(place: string, [first, ...others]: readonly string[]): MirrorError {
+function lostBytes(place: string, [first, ...others]: readonly string[]): MirrorError {
   const count = counted(others.length + 1, 'file');
   return new MirrorError(
     'history.damaged',
@@ -212,7 +142,7 @@ async function copyFiles(
     signal.throwIfAborted();
     const copy = join(to, path);
     await mkdir(dirname(copy), { recursive: true });
-    await copyFile(sources.get(path)?.file ?? '', copy, constants.COPYFILE_FICLONE);
+    await copyFile(sources.get(path) ?? '', copy, constants.COPYFILE_FICLONE);
     if ((await digestOf(copy)) !== sha256) throw changedMeanwhile(place, path);
     onBytes(sizeBytes, totalBytes);
     await chmod(copy, mode);
@@ -227,60 +157,119 @@ async function copyFiles(
 }
 
 /** The error for a file that is not what it was when it was looked at. */
-export function changedMeanwhile(place: string, file: string): MirrorError {
+function changedMeanwhile(place: string, file: string): MirrorError {
   const where = JSON.stringify(`${place}/${file}`);
   return new MirrorError('history.damaged', `Someone changed ${where} while it was copied.`, {
     hint: 'What was copied so far is of no use; try again.',
   });
 }
 
-/** A published tree; one that another instance mirrors is taken for present. */
-interface TreeInPlace {
-  readonly path: string;
-  readonly branch: string;
-  readonly treePresent?: boolean;
+/** Bytes that are written at a time. */
+const CHUNK_BYTES = 512 * 1024;
+
+/**
+ * Writes the bytes of a file that was found somewhere, and holds them against its SHA-256 once more.
+ * @param write takes bytes, and may keep them no longer than it takes
+ * @throws MirrorError `history.damaged` where they changed meanwhile: what was written is not the file; `disk.failed`
+ */
+export async function writeFound(
+  { place, files, sources }: FoundFiles,
+  write: (bytes: Uint8Array) => Promise<void>,
+): Promise<void> {
+  for (const { path, sha256, sizeBytes } of files) {
+    const hash = createHash('sha256');
+    let total = 0;
+    await onDisk(`reading ${JSON.stringify(path)}`, () =>
+      withOpen(sources.get(path) ?? '', READ_FLAGS, async (handle) => {
+        const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
+        for (;;) {
+          const { bytesRead } = await handle.read(buffer, 0, buffer.length, null);
+          if (bytesRead === 0) return;
+          total += bytesRead;
+          // A file that grows as fast as it is read has no end.
+          if (total > sizeBytes) throw changedMeanwhile(place, path);
+          const bytes = buffer.subarray(0, bytesRead);
+          hash.update(bytes);
+          await write(bytes);
+        }
+      }),
+    );
+    if (hash.digest('hex') !== sha256) throw changedMeanwhile(place, path);
+  }
 }
 
-/** Whether a published tree stands at a path, around it or below it, or is the same target elsewhere. */
+/**
+ * Copies files of a manifest into a stage.
+ * @param copied the absolute places of the bytes of those that are to be copied, by their paths
+ * @returns all files of the manifest, with the facts of the copies
+ */
+export async function stageCopies(
+  { onProgress }: Pick<MirrorStore, 'onProgress'>,
+  stage: Stage,
+  manifestFiles: readonly ManifestFile[],
+  copied: ReadonlyMap<string, string>,
+): Promise<ManifestFile[]> {
+  const files: ManifestFile[] = [];
+  for (const file of manifestFiles) {
+    const { path, mtimeMs, workbook } = file;
+    const place = copied.get(path);
+    if (place === undefined) files.push(file);
+    else {
+      const copy = await stageFile(stage, path, mtimeMs, createReadStream(place), onProgress);
+      files.push({ ...copy, ...(workbook === undefined ? {} : { workbook }) });
+    }
+  }
+  return files;
+}
+
+/** Whether a published tree is at a path, around it or below it, or is the same target elsewhere. */
 function isInTheWay(
-  { path: treePath, branch: treeBranch, treePresent = true }: TreeInPlace,
+  tree: { readonly path: string; readonly branch: string; readonly treePresent?: boolean },
   repositoryId: string,
   path: string,
   { repository, branch }: Manifest,
 ): boolean {
-  const [one, other] = [foldName(treePath), foldName(path)];
-  const meets = one === other || one.startsWith(`${other}/`) || other.startsWith(`${one}/`);
-  const isSameTarget = repositoryId === repository.id && treeBranch === branch;
-  return (meets && (treePresent || one !== other)) || (isSameTarget && treePresent);
+  // A tree that another instance mirrors is taken for present.
+  const { treePresent = true } = tree;
+  const [one, other] = [foldName(tree.path), foldName(path)];
+  if (one === other) return treePresent;
+  const isSameTarget = repositoryId === repository.id && tree.branch === branch;
+  return one.startsWith(`${other}/`) || other.startsWith(`${one}/`) || (isSameTarget && treePresent);
 }
 
 /**
- * Brings a tree back into the mirror, where its target is mirrored no longer. Its files are hard links: nothing is copied.
+ * Brings a state of the history back into the mirror, where its target is mirrored no longer. Files that its tree still has are hard
+ * links: nothing of them is copied.
  * @param nowMs milliseconds since the epoch
  * @throws MirrorError `history.occupied`, `disk.*`
  */
 export async function restoreToMirror(
   store: MirrorStore,
-  { entry, manifest, sources }: WholeEntry,
+  { path: target, tree, manifest }: TargetState,
+  { sources }: FoundFiles,
   nowMs: number,
+  signal: AbortSignal,
 ): Promise<void> {
   await store.lock.check();
   const { published, others } = await store.inventory.read();
   const occupant =
-    published.find((tree) => isInTheWay(tree, tree.repository.id, entry.path, manifest)) ??
-    others.find((tree) => isInTheWay(tree, tree.repositoryId, entry.path, manifest));
+    published.find((each) => isInTheWay(each, each.repository.id, target, manifest)) ??
+    others.find((each) => isInTheWay(each, each.repositoryId, target, manifest));
   if (occupant !== undefined) {
     throw new MirrorError(
       'history.occupied',
-      `${entry.path} cannot be restored into the mirror, where ${occupant.path} stands, which the service has.`,
+      `${target} cannot be restored into the mirror, where ${occupant.path} is, which the service has.`,
       { hint: 'Restore into another folder: --to FOLDER.' },
     );
   }
-  const stage = await stageOn(store, entry.path);
+  const hasFacts = trustOf(await examineTree(tree, manifest.files, { depth: 'facts', signal }));
+  const isLinkable = (path: string): boolean => sources.get(path) === join(tree, path) && hasFacts(path);
+  const linked = manifest.files.map(({ path }) => path).filter(isLinkable);
+  const stage = await stageOn(store, target);
   try {
-    const { files } = await stageCopies(store, stage, manifest, sources);
-    const linked = files.map(({ path }) => path).filter((path) => sources.get(path)?.isLinkable === true);
-    await linkFrom(stage, entry.tree, linked, store.onProgress);
+    const copied = new Map([...sources].filter(([path]) => !isLinkable(path)));
+    const files = await stageCopies(store, stage, manifest.files, copied);
+    await linkFrom(stage, tree, linked, store.onProgress);
     const restored = { ...manifest, files, restoredAtMs: nowMs, publishedAtMs: nowMs };
     await publishStage(store, stage, { manifest: restored, before: null });
   } finally {

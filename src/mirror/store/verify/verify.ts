@@ -5,11 +5,11 @@ import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { toMirrorError } from '../../../lib/errors/errors.ts';
 import { kindOf } from '../../file-work/trees.ts';
 import type { MirrorStore } from '../disk.ts';
-import { findSources, stageCopies } from '../history/restore.ts';
+import { findCopies } from '../history/history.ts';
+import { stageCopies } from '../history/restore.ts';
 import { createInventory, type Inventory, manifestPaths, publishedManifest } from '../inventory.ts';
 import type { DirectoryLayout } from '../layout.ts';
 import { byCodeUnits, foldersWith } from '../manifest.ts';
-import { publishedTree } from '../published-tree.ts';
 import { publishStage } from '../publish/publish.ts';
 import { stageOn } from '../publish/stage.ts';
 import { discardStage } from '../publish/journal.ts';
@@ -21,6 +21,7 @@ import {
   examineTarget,
   isGone,
   pathsInChange,
+  trustOf,
 } from './examine.ts';
 
 /** How a target stands to its manifest. */
@@ -242,16 +243,26 @@ export async function repairFromDisk(
   const options = { depth: 'bytes', signal, onBytes: store.onProgress } as const;
   const differences = await examinePublished(store.layout, path, manifest.files, options);
   if (differences.length === 0) return true;
-  const tree = publishedTree(store.layout, path);
-  const { sources, lost } = await findSources(store.layout, path, tree, manifest.files, differences);
-  if (lost.length > 0) return false;
+  const isTrusted = trustOf(differences);
+  const suspects = manifest.files.filter((file) => !isTrusted(file.path));
+  const copies = await findCopies(
+    store.layout,
+    path,
+    suspects.map(({ sha256 }) => sha256),
+  );
+  const copied = new Map<string, string>();
+  for (const file of suspects) {
+    const copy = copies.get(file.sha256);
+    if (copy === undefined) return false;
+    copied.set(file.path, copy);
+  }
   const stage = await stageOn(store, path);
   try {
-    const { files, copied } = await stageCopies(store, stage, manifest, sources);
+    const files = await stageCopies(store, stage, manifest.files, copied);
     if (files.some(({ sha256 }, index) => sha256 !== manifest.files[index]?.sha256)) return false;
     const foreign = differences.filter(({ kind }) => kind === 'added').map((each) => each.path);
     const next = { manifest: { ...manifest, files }, before: manifest, isDamaged: true, foreign };
-    await publishStage(store, stage, { ...next, rewritten: copied });
+    await publishStage(store, stage, { ...next, rewritten: [...copied.keys()] });
     return true;
   } finally {
     await discardStage(store, stage);

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { bindNativeCalls } from '../../../../../src/lib/native/file-calls.ts';
-import { readHistory } from '../../../../../src/mirror/store/history/history.ts';
+import { manifestOfEntry, readHistory } from '../../../../../src/mirror/store/history/history.ts';
 import { layoutOf } from '../../../../../src/mirror/store/layout.ts';
 import {
   acquireLease,
@@ -21,7 +21,7 @@ import {
   sweepLeases,
   watchLease,
 } from '../../../../../src/mirror/store/leases/lease.ts';
-import { checkEntry, restoreToMirror } from '../../../../../src/mirror/store/history/restore.ts';
+import { findFiles, restoreToMirror } from '../../../../../src/mirror/store/history/restore.ts';
 import { openStore } from '../../../../../src/mirror/store/open-store.ts';
 import { leaveJournal } from '../../../../support/journals.ts';
 import { type MirrorHarness, startPair, treeOf } from '../../../../support/mirror-harness.ts';
@@ -264,12 +264,15 @@ describe('the commands that publish', () => {
         retention: { retired: { kind: 'off' }, replaced: { kind: 'off' } },
         now: Date.now,
       });
-      const whole = await checkEntry(layout, entry, NEVER, () => {});
-      await expect(restoreToMirror(store, whole, Date.now())).rejects.toMatchObject({
+      const manifest = await manifestOfEntry(entry);
+      const state = { ...entry, place: 'history', manifest, leftAtMs: entry.atMs };
+      const found = await findFiles(layout, state, manifest.files, NEVER, () => {});
+      const restore = (): Promise<void> => restoreToMirror(store, state, found, Date.now(), NEVER);
+      await expect(restore()).rejects.toMatchObject({
         code: 'publish.leased',
       });
       await end(mirror, lease);
-      await restoreToMirror(store, whole, Date.now());
+      await restore();
       await store.lock.release();
     });
     expect(await mirror.targets()).toContain('Gone/main');

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { chooseFiles } from '../../../../../src/mirror/store/history/kept-files.ts';
-import type { ManifestFile } from '../../../../../src/mirror/store/manifest.ts';
+import { chooseFiles } from '../../../src/cli/restore-files.ts';
+import type { ManifestFile } from '../../../src/mirror/store/manifest.ts';
 
 function tree(...paths: readonly string[]): ManifestFile[] {
   return paths.map((path) => ({ path, sizeBytes: 1, sha256: '0'.repeat(64), mode: 0o644, mtimeMs: 0 }));
