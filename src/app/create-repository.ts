@@ -5,9 +5,9 @@ import { MirrorError } from '../lib/errors/errors.ts';
 import { beginningOf, oneLine, printable } from '../lib/text/humanize.ts';
 import { scrub } from '../lib/text/scrub.ts';
 import type { Repository } from '../mirror/upstream/listing.ts';
-import { addressHint, mayBeDone, statusError } from '../mirror/upstream/failures.ts';
+import { addressHint, mayBeDone, statusError, wrongKind } from '../mirror/upstream/failures.ts';
 import { credentialRefused } from '../mirror/upstream/keyring.ts';
-import { type Answer, type AnswerLimits, readJson, wrongKind } from '../mirror/upstream/answers.ts';
+import { type Answer, type AnswerLimits, readJson } from '../mirror/upstream/connections.ts';
 import { readRepositoryRows } from '../mirror/upstream/lists.ts';
 import type { Transport } from '../mirror/upstream/transport.ts';
 

@@ -1,7 +1,8 @@
 import { contentsPath, LAST_VERIFIED_HEADER } from '../../lib/api/requests.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { type Answer, kindOf, strongTag } from './answers.ts';
+import { type Answer, strongTag } from './connections.ts';
+import { kindOf, ContentsRefusedError, contentsForbidden, statusError } from './failures.ts';
 import { isArchiveStart, isCompoundStart, provesItsEnd } from '../../lib/zip/whole-file.ts';
 import { type Cached, HEAD_BRANCH, type Repository, serviceBranch } from './listing.ts';
 import {
@@ -11,7 +12,6 @@ import {
   type DownloadOptions,
   type FileDestination,
 } from './download.ts';
-import { ContentsRefusedError, contentsForbidden, statusError } from './failures.ts';
 import type { Transport } from './transport.ts';
 
 /** The contents of a branch, and where they go. */

@@ -13,7 +13,7 @@ import {
   type BodyBounds,
   readBody,
   strongTag,
-} from './answers.ts';
+} from './connections.ts';
 import type { Cached } from './listing.ts';
 import { type Continuation, LEAST_PROGRESS_BYTES, waitFor } from './transport.ts';
 import { START_BYTES } from '../../lib/zip/whole-file.ts';

@@ -1,5 +1,6 @@
 import { inspect } from 'node:util';
 
+import { WORKBOOKS_PATH } from '../../lib/api/requests.ts';
 import { type ErrorAction, type ErrorCode, MirrorError } from '../../lib/errors/errors.ts';
 import { scrub } from '../../lib/text/scrub.ts';
 import type { NamedProxy } from '../../lib/net/ways.ts';
@@ -234,6 +235,41 @@ export function statusError(status: number, url: URL, retryAfterMs: number | und
 export function addressHint(url: URL): string {
   const missing = /\/api(?:\/|$)/.test(url.pathname) ? '' : ', and this one has no /api';
   return `Check the setting service.baseUrl: it is the address of the application followed by /api${missing}.`;
+}
+
+/** The error for an answer that is not of the kind that the API gives there. */
+export function wrongKind(
+  { url, status }: { readonly url: URL; readonly status: number },
+  kind: string,
+  cause?: unknown,
+): MirrorError {
+  const v1Hint = url.pathname.includes(WORKBOOKS_PATH)
+    ? ' If this installation has no v1, leave service.apiToken out.'
+    : '';
+  return new MirrorError(
+    'service.wrong_kind',
+    `${url.origin}${url.pathname} answered with ${kind} where the API gives JSON (status ${status}).`,
+    {
+      cause,
+      hint:
+        kind === 'an HTML page'
+          ? `${addressHint(url)} An HTML page may also be a login page of the service or of a proxy before it.${v1Hint}`
+          : `${addressHint(url)}${v1Hint}`,
+    },
+  );
+}
+
+/** Names what an answer seems to be, for a person. */
+export function kindOf(start: string, contentType: string | undefined): string {
+  const text = start.trimStart();
+  if (text === '') return 'nothing';
+  if (/^<(?:!doctype html|html|head|body)/i.test(text) || contentType?.includes('text/html') === true) {
+    return 'an HTML page';
+  }
+  if (text.startsWith('<')) return 'XML';
+  if (text.startsWith('{') || text.startsWith('[')) return 'JSON';
+  if (text.startsWith('PK')) return 'a zip archive';
+  return 'something else';
 }
 
 /** Errors that say that a request was not done: the service did not want it, or it was led elsewhere. */
