@@ -158,7 +158,7 @@ describe('how much a command tells', () => {
     const directory = join(await temporaryFolder(), 'm');
     const { exitCode, stderr } = await run(['sync', '-q', '--directory', directory], NOWHERE);
     expect(exitCode).toBe(3);
-    expect(stderr).toContain('workbook-mirror: http://127.0.0.1:9/api/repos cannot be reached');
+    expect(stderr).toContain('workbook-mirror: The request to http://127.0.0.1:9/api/repos failed');
   });
 
   it('cannot be both', async () => {

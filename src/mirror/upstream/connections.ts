@@ -6,7 +6,7 @@ import { type Dispatcher, buildConnector } from 'undici';
 
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { formatDuration, formatSize } from '../../lib/text/units.ts';
-import { brokenOff, kindOf, transportError, wrongKind } from './failures.ts';
+import { kindOf, transportError, wrongKind } from './failures.ts';
 import type { Cached } from './listing.ts';
 import { createWays } from '../../lib/net/ways.ts';
 
@@ -338,7 +338,7 @@ export async function readBytes(answer: Answer, limits: AnswerLimits): Promise<B
     // The memory of a piece is used again for the next one.
     for await (const piece of readBody(answer, limits, bounds)) pieces.push(Buffer.from(piece));
   } catch (error) {
-    throw brokenOff(error, url);
+    throw transportError(error, url);
   }
   return Buffer.concat(pieces);
 }

@@ -101,31 +101,15 @@ export function transportError(error: unknown, url: URL, proxy: NamedProxy | nul
       hint: 'If the service is always slow, raise service.timeout.',
     });
   }
+  const isTls = url.protocol === 'http:' && MAYBE_TLS.has(code);
+  const tls = isTls ? ` Where TLS is spoken there, give https://${url.host}.` : '';
   return new MirrorError(
     'service.unreachable',
-    `${where} cannot be reached${via}: ${error.message} (${code}).`,
-    { cause: error, hint: hintFor(code, url) },
-  );
-}
-
-function hintFor(code: string, { protocol, host }: URL): string {
-  if (code === 'EAI_AGAIN')
-    return 'Name resolution fails at the moment: check the DNS settings of this machine.';
-  const tls = `Where TLS is spoken there, give https://${host}.`;
-  return `Check host and port in the setting service.baseUrl, that the service runs, and the network.${
-    protocol === 'http:' && MAYBE_TLS.has(code) ? ` ${tls}` : ''
-  }`;
-}
-
-/** The error for an answer that broke off after it had begun, or whose content coding is damaged. */
-export function brokenOff(error: unknown, url: URL): unknown {
-  const code = codeOf(error);
-  const isKnown = error instanceof MirrorError || code === undefined || !(error instanceof Error);
-  if (isKnown || TIMEOUTS.has(code) || ABORTS.has(code)) return transportError(error, url);
-  return new MirrorError(
-    'service.unreachable',
-    `The answer of ${url.origin}${url.pathname} broke off: ${error.message} (${code}).`,
-    { cause: error, hint: 'Nothing was replaced. If it stays, look for a proxy that cuts answers.' },
+    `The request to ${where}${via} failed: ${error.message} (${code}).`,
+    {
+      cause: error,
+      hint: `Check host and port in the setting service.baseUrl, that the service runs, and the network with its proxies.${tls}`,
+    },
   );
 }
 
@@ -243,19 +227,17 @@ export function wrongKind(
   kind: string,
   cause?: unknown,
 ): MirrorError {
-  const v1Hint = url.pathname.includes(WORKBOOKS_PATH)
+  const login =
+    kind === 'an HTML page'
+      ? ' An HTML page may also be a login page of the service or of a proxy before it.'
+      : '';
+  const v1 = url.pathname.includes(WORKBOOKS_PATH)
     ? ' If this installation has no v1, leave service.apiToken out.'
     : '';
   return new MirrorError(
     'service.wrong_kind',
     `${url.origin}${url.pathname} answered with ${kind} where the API gives JSON (status ${status}).`,
-    {
-      cause,
-      hint:
-        kind === 'an HTML page'
-          ? `${addressHint(url)} An HTML page may also be a login page of the service or of a proxy before it.${v1Hint}`
-          : `${addressHint(url)}${v1Hint}`,
-    },
+    { cause, hint: `${addressHint(url)}${login}${v1}` },
   );
 }
 

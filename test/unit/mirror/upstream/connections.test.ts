@@ -65,8 +65,6 @@ async function takeAll(body: Readable, bounds: BodyBounds, ownMs = 0, beforeByte
   return sizeBytes;
 }
 
-import { ReceiveBuffers } from '../../../../src/mirror/upstream/connections.ts';
-
 const SIZE_BYTES = 64;
 
 /** Reads bytes, all of one value, as a socket does, and gives them in so many pieces. */
