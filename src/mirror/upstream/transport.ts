@@ -4,13 +4,7 @@ import { type Generation, requestHeaders } from '../../lib/api/requests.ts';
 import { backOffDelayMs, MAX_RETRY_AFTER_MS, retryAfterMs } from '../../lib/time/back-off.ts';
 import { type ErrorCode, MirrorError } from '../../lib/errors/errors.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
-import {
-  type Answer,
-  type AnswerLimits,
-  type Connections,
-  createConnections,
-  type WireAnswer,
-} from './connections.ts';
+import { type Answer, type AnswerLimits, type Connections, createConnections } from './connections.ts';
 import { cachedAnswer } from './listing.ts';
 import {
   contentsRefused,
@@ -208,8 +202,11 @@ export class Transport {
         return { ...answer, cached: cachedAnswer(answer.headers, Date.now()) };
       }
       answer.body.destroy();
-      const isPost = body !== undefined;
-      url = redirectTarget(answer, { redirects, isPost, base: this.#base, generation });
+      const { location } = answer.headers;
+      const next = location === undefined ? null : URL.parse(location, url.href);
+      const isAllowed = next !== null && mayFollow(next, status, this.#base, sent);
+      if (!isAllowed || redirects === MAX_REDIRECTS) throw redirected(url, status, next, this.#base);
+      url = next;
     }
   }
 }
@@ -219,7 +216,7 @@ function wishMs({ headers }: Answer): number | undefined {
   return retryAfterMs(headers['retry-after'], Date.now());
 }
 
-/** Whether an answer that could be read was one for those who are let in: with other statuses, nobody knows. */
+/** Whether an answer that could be read is one for those who are let in: other statuses do not say. */
 function isWelcome(status: number): boolean {
   return status === 200 || status === 201 || status === 304;
 }
@@ -305,48 +302,25 @@ function paused(url: URL, untilMs: number, leftMs: number): MirrorError {
 
 const MAX_REDIRECTS = 5;
 
-/** The request that was redirected. */
-interface Redirected {
-  /** How often it was redirected before. */
-  readonly redirects: number;
-  readonly isPost: boolean;
-  /** The address of the service. */
-  readonly base: URL;
-  readonly generation: Generation;
-}
-
-/** Where a redirect leads, if it may be followed. @throws MirrorError `service.redirected` */
-function redirectTarget(
-  { url, status, headers: { location } }: Pick<WireAnswer, 'url' | 'status' | 'headers'>,
-  { redirects, isPost, base, generation }: Redirected,
-): URL {
-  const next = location === undefined ? null : URL.parse(location, url.href);
+/**
+ * Whether a redirect is followed: inside the service's origin, only to the generation whose credential is on the way, and with the
+ * method of the request.
+ */
+function mayFollow(next: URL, status: number, base: URL, { generation, body }: TransportRequest): boolean {
   // Other redirects may turn a POST into a GET (RFC 9110, section 15.4).
-  const keepsMethod = !isPost || status === 307 || status === 308;
-  const isAllowed = next !== null && keepsMethod && mayFollow(next, base, generation);
-  if (!isAllowed || redirects === MAX_REDIRECTS) throw redirected(url, status, next, base);
-  return next;
-}
-
-/** A redirect is followed inside the service's origin, and only to the generation whose credential is on the way. */
-function mayFollow(url: URL, base: URL, generation: Generation): boolean {
-  if (url.origin !== base.origin) return false;
-  // A service decodes the path, so that %76 is a v there.
-  const path = decoded(url.pathname);
-  if (path === null) return false;
-  const isV1 = `${path}/`.startsWith(`${base.pathname.replace(/\/$/, '')}/v1/`);
-  return isV1 === (generation === 'v1');
-}
-
-function decoded(path: string): string | null {
+  const keepsMethod = body === undefined || status === 307 || status === 308;
+  if (next.origin !== base.origin || !keepsMethod) return false;
   try {
-    return decodeURIComponent(path);
+    // A service decodes the path, so that %76 is a v there.
+    const path = decodeURIComponent(next.pathname);
+    const isV1 = `${path}/`.startsWith(`${base.pathname.replace(/\/$/, '')}/v1/`);
+    return isV1 === (generation === 'v1');
   } catch {
-    return null;
+    return false;
   }
 }
 
-/** The error for a redirect. Of an address elsewhere only the origin is named: nobody knows what else stands in it. */
+/** The error for a redirect. Of an address elsewhere only the origin is named: the rest of it may hold a secret. */
 function redirected(url: URL, status: number, next: URL | null, base: URL): MirrorError {
   const path = next?.origin === base.origin ? next.pathname : '';
   const where = next === null ? 'to nowhere' : `to ${next.origin}${path}`;
