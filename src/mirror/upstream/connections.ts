@@ -309,12 +309,12 @@ export async function* readBody(
  *   `service.timeout`; `service.unreachable` when it breaks off
  */
 export async function readJson(answer: Answer, limits: AnswerLimits): Promise<unknown> {
-  return parseJson(answer, await readBytes(answer, limits));
+  return parseJson(answer, await readPieces(answer, limits));
 }
 
-/** @throws MirrorError `service.wrong_kind` */
-export function parseJson(answer: Answer, bytes: Buffer): unknown {
-  const text = new TextDecoder().decode(bytes);
+/** Understands an answer. @param pieces its bytes @throws MirrorError `service.wrong_kind` */
+export function parseJson(answer: Answer, pieces: readonly Buffer[]): unknown {
+  const text = new TextDecoder().decode(Buffer.concat(pieces));
   try {
     return JSON.parse(text);
   } catch (cause) {
@@ -322,8 +322,8 @@ export function parseJson(answer: Answer, bytes: Buffer): unknown {
   }
 }
 
-/** Reads an answer in JSON whole. @throws MirrorError as {@link readJson} */
-export async function readBytes(answer: Answer, limits: AnswerLimits): Promise<Buffer> {
+/** Reads the bytes of an answer in JSON, all of them. @throws MirrorError as {@link readJson} */
+export async function readPieces(answer: Answer, limits: AnswerLimits): Promise<readonly Buffer[]> {
   const { headers, url } = answer;
   const { maxAnswerBytes: maxBytes } = limits;
   if ((announcedBytes(headers) ?? 0) > maxBytes) throw tooLarge(url, maxBytes);
@@ -340,7 +340,7 @@ export async function readBytes(answer: Answer, limits: AnswerLimits): Promise<B
   } catch (error) {
     throw transportError(error, url);
   }
-  return Buffer.concat(pieces);
+  return pieces;
 }
 
 function tooLarge({ origin, pathname }: URL, maxBytes: number): MirrorError {
