@@ -100,13 +100,13 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
   'target.failed': (event) => `${event.target}: ${withHint(event)}`,
   'target.drifted': ({ target, ...drift }) =>
     `${target}: someone changed the published tree: ${driftSentence(drift)}`,
-  'target.whole': (event) => `${event.target}: the published tree is what its manifest says again`,
+  'target.whole': (event) => `${event.target}: the published tree is as its manifest says again`,
   'target.lost': (event) =>
-    `${event.target}: its tree and its manifest are gone, and it did not leave the mirror: someone removed both; it is pulled again if the service has it`,
+    `${event.target}: someone removed its tree and its manifest; it is pulled again if the service has it`,
   'inventory.damaged': (event) =>
-    `inventory.json cannot be used: ${event.problem}; it is written anew, and it cannot be told whether targets were lost`,
+    `inventory.json cannot be used: ${event.problem}; it is written again, and lost targets cannot be detected this time`,
   'drift.unwatched': (event) =>
-    `some published trees cannot be watched; they are looked at after the passes: ${withHint(event)}`,
+    `some published trees cannot be watched; they are checked after each pass instead: ${withHint(event)}`,
   'target.skipped_entries': (event) =>
     `${event.target}: left out ${counted(event.count, 'entry', 'entries')} (symbolic links, special files and submodules are not mirrored), the first is ${JSON.stringify(event.first)}`,
   'upstream.workbook_failed': (event) =>
@@ -134,11 +134,11 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
   'settings.refused': (event) => `the new settings are refused, the old ones stay: ${withHint(event)}`,
   'settings.restart_needed': (event) =>
     `these settings changed, but need a restart: ${event.settings.join(', ')}`,
-  'settings.restart_unneeded': () => 'no changed setting waits for a restart any more',
+  'settings.restart_unneeded': () => 'no changed setting needs a restart any more',
   'log.level_changed': (event) => `the log level is ${event.level} now`,
   'http.listening': (event) => `status page, health and metrics at ${event.address}`,
   'http.unavailable': (event) =>
-    `mirroring without status page, health and metrics, which are tried again: ${withHint(event)}`,
+    `mirroring without status page, health and metrics, which are retried: ${withHint(event)}`,
   'http.failed': (event) => `answering ${event.path ?? 'a connection'} failed: ${withHint(event)}`,
   'http.unprotected': (event) =>
     `everybody who reaches ${event.address} can read names, times and errors of targets: set http.token, or listen on loopback`,
@@ -153,10 +153,10 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
   'loop.stuck': (event) => `the pass in hand has made no progress for ${roughDuration(event.silentMs)}`,
   'locks.unshared': (event) =>
     `${event.setting}: ${event.directory} is on ${event.fileSystem}, and other machines do not see the locks that are taken there: instances on two machines would write to it at once. Keep them on one machine, or use a file system that shares its locks.`,
-  'standby.began': (event) => `standing by until the other instance is gone: ${event.message}`,
+  'standby.began': (event) => `standing by until the other instance has ended: ${event.message}`,
   'standby.ended': (event) =>
-    `the other instance is gone: took over in ${roughDuration(event.takeoverMs)}, after standing by for ${roughDuration(event.waitedMs)}`,
-  'state.reset': (event) => `the state cache begins anew: ${event.reason}`,
+    `the other instance has ended: took over in ${roughDuration(event.takeoverMs)}, after standing by for ${roughDuration(event.waitedMs)}`,
+  'state.reset': (event) => `the state cache starts empty: ${event.reason}`,
   'control.unavailable': (event) => `commands cannot reach this daemon: ${withHint(event)}`,
   'state.failed': withHint,
   'log.failed': withHint,

@@ -55,7 +55,7 @@ export function shown(what: TerminalText): Promise<true> {
 export async function confirmed(what: TerminalText, question: TerminalText): Promise<boolean> {
   tell(what);
   if (!process.stdin.isTTY || !standardError.isTerminal()) {
-    throw new MirrorError('usage.invalid', 'There is no terminal to ask on, and nothing was done.', {
+    throw new MirrorError('usage.invalid', 'There is no terminal to ask on, so nothing was done.', {
       hint: 'Look at the list, and give --yes.',
     });
   }
@@ -164,7 +164,7 @@ function notHeld(name: string, held: readonly string[]): never {
       close === undefined
         ? held.length > 0
           ? `\`${ownCommand('status')}\` lists all of them.`
-          : `No deletion is held anywhere. \`${ownCommand('status')}\` says how every target stands.`
+          : `No deletion is held anywhere. \`${ownCommand('status')}\` shows the state of every target.`
         : `The nearest one is ${close}. \`${ownCommand('status')}\` lists all of them.`,
   });
 }

@@ -15,10 +15,8 @@ export function loudness(): Loudness {
 /** Gives a command `--quiet` and `--verbose`. */
 export function addLoudnessFlags(command: Command): Command {
   return command
-    .addOption(
-      new Option('-q, --quiet', 'tell only errors, beside the data that is asked for').conflicts('verbose'),
-    )
-    .addOption(new Option('-v, --verbose', 'tell everything, step by step'));
+    .addOption(new Option('-q, --quiet', 'print only errors and requested output').conflicts('verbose'))
+    .addOption(new Option('-v, --verbose', 'print every step'));
 }
 
 /** Takes what a command line asks for, before its command runs. */

@@ -34,20 +34,20 @@ function addPassCommands(program: Command): void {
     flags: PASS_FLAGS,
     summary: 'make one pass, then exit',
     help:
-      'Polls the service, pulls and publishes what changed, and says how it went by its exit code. Targets that failed ' +
-      'before are tried at once, those in quarantine, too.\n\nExample: workbook-mirror sync --json',
+      'Polls the service, pulls and publishes what changed. The exit code says how that went. Targets that failed before, or are ' +
+      'quarantined, are tried, too.\n\nExample: workbook-mirror sync --json',
     load: async () => (await import('./sync.ts')).runSync,
   })
     .option('--json', 'print the outcome as JSON')
-    .option('--allow-failed', 'end with 0 also where targets failed or are held, if all others are verified')
+    .option('--allow-failed', 'exit with 0 even if targets failed or are held, if all others are verified')
     .option(...ADOPT);
   declare(program, {
     name: 'poll',
     flags: PASS_FLAGS,
-    summary: 'have a pass made now',
+    summary: 'ask for a pass now',
     help:
-      'Has the daemons of the directory make a pass or, where none runs, makes it. It also tries targets that wait and repairs trees that someone ' +
-      'changed: all, or those that are named.\n\nExample: workbook-mirror poll --wait',
+      'Asks the daemons of the directory for a pass, or makes it if none runs. The pass also tries targets that wait and repairs drifted ' +
+      'trees: all, or those that are named.\n\nExample: workbook-mirror poll --wait',
     load: async () => (await import('./poll.ts')).runPoll,
   })
     .argument(...TARGETS)
@@ -56,7 +56,7 @@ function addPassCommands(program: Command): void {
   declare(program, {
     name: 'plan',
     flags: PASS_FLAGS,
-    summary: 'say what a pass would do, and why; change nothing',
+    summary: 'show what a pass would do, and why; change nothing',
     help:
       'Polls the service and compares it with what is mirrored. Sizes are those of the last pull.\n\n' +
       'Example: workbook-mirror plan --json',
@@ -79,21 +79,21 @@ function addReportCommands(program: Command): void {
   declare(program, {
     name: 'status',
     flags: DISK_FLAGS,
-    summary: 'say how every target stands',
+    summary: 'show the state of every target',
     help:
-      'Reads the disk, also beside a running daemon. Ends with 1 when a target is not verified fresh.\n\n' +
+      'Reads the disk, also beside a running daemon. Exits with 1 if a target is not verified fresh.\n\n' +
       'Example: workbook-mirror status --directory /var/lib/workbook-mirror',
     load: async () => (await import('./status.ts')).runStatus,
   })
-    .option('--all', 'speak of all shares, where several instances mirror one service')
+    .option('--all', 'show all shares, if several instances mirror one service')
     .option('--json', 'print the report as JSON');
   declare(program, {
     name: 'why',
     flags: DISK_FLAGS,
-    summary: 'explain a target or a file, and say what comes next',
+    summary: 'explain the state of a target or file',
     help:
-      'Tells the decisions that were taken about it. Of a file whose name alone is given it says in which places it is, of a target ' +
-      'that was retired when it left.\n\n' +
+      'Shows the last decisions about it and their reasons. For the name of a file it shows where that file is, for a retired target ' +
+      'when it left.\n\n' +
       'Example: workbook-mirror why Accounting/main\n         workbook-mirror why "mirror/Accounting/main/Budget 2026.xlsx"',
     load: async () => (await import('./why.ts')).runWhy,
   })
@@ -102,11 +102,11 @@ function addReportCommands(program: Command): void {
   declare(program, {
     name: 'diff',
     flags: LOOK_FLAGS,
-    summary: 'show the files in which two states of a target differ',
+    summary: 'list the files that differ between two states',
     help:
-      'What is published is compared with the state before it, as far as `history.replaced` keeps that, or with what the ' +
-      'service has now. Works beside a running daemon, and publishes nothing. Ends with 0 where no file differs, 1 where one ' +
-      'does, 2 where that cannot be told, 3 where the service cannot be reached.\n\n' +
+      'Compares the published tree with the state before it, as far as `history.replaced` keeps that, or with what the service has ' +
+      'now. Works beside a running daemon, and publishes nothing. Exits with 0 if no file differs, 1 if one does, 2 if that cannot ' +
+      'be found out, 3 if the service cannot be reached.\n\n' +
       'Example: workbook-mirror diff Accounting/main --upstream',
     load: async () => (await import('./diff.ts')).runDiff,
   })
@@ -117,18 +117,18 @@ function addReportCommands(program: Command): void {
   declare(program, {
     name: 'verify',
     flags: DISK_FLAGS,
-    summary: 'hold the mirror against its manifests, every byte',
+    summary: 'compare every byte of the mirror with its manifests',
     help:
       'Compares names, sizes, modes, times and SHA-256 of every published file. Needs neither the service nor a lock, and ' +
-      'works beside a running daemon and on a restored backup. Ends with 1 when anything differs, ' +
-      'when a target of the inventory is lost, and when nothing is mirrored there at all. --repair takes the lock, ' +
-      'and puts right what differs: from the history or, where that has not the bytes, by a pass.\n\n' +
+      'works beside a running daemon and on a restored backup. Exits with 1 if anything differs, ' +
+      'if a target of the inventory is lost, and if nothing is mirrored there. --repair takes the lock and restores files that ' +
+      'differ from the history or, if that does not have the bytes, by a pass.\n\n' +
       'Example: workbook-mirror verify --directory /var/lib/workbook-mirror',
     load: async () => (await import('./verify.ts')).runVerify,
   })
     .argument('[targets...]', 'targets as below mirror/; everything if none is named')
-    .option('--repair', 'put right what differs')
-    .option('--expect <number>', 'how many targets must be there: another number is a fault', readNumber)
+    .option('--repair', 'repair differences')
+    .option('--expect <number>', 'number of targets that must be there', readNumber)
     .option('--json', 'print the report as JSON');
 }
 
@@ -143,9 +143,9 @@ function addDecisionCommands(program: Command): void {
     flags: DISK_FLAGS,
     summary: 'let a held deletion go through, once',
     help:
-      'A pass that would retire too many targets, or delete too many files of one (`guard`), holds that until it is ' +
-      'approved here, and so is a change of settings that deselects too many targets. Lists what would go, and asks; without a ' +
-      'terminal it takes --yes. The next pass carries it out, and the history keeps what goes. Works beside a running daemon.\n\n' +
+      'If a pass would retire too many targets, delete too many files of one, or follow settings that deselect too many targets ' +
+      '(`guard`), it holds that for approval. Lists what would go, and asks; without a terminal it needs --yes. The next pass ' +
+      'carries it out, and the history keeps what goes. Works beside a running daemon.\n\n' +
       'Example: workbook-mirror approve Accounting/main',
     load: async () => (await import('./approve.ts')).runApprove,
   })
@@ -156,11 +156,11 @@ function addDecisionCommands(program: Command): void {
   declare(program, {
     name: 'forget',
     flags: DISK_FLAGS,
-    summary: 'have targets that are mirrored no longer leave the mirror',
+    summary: 'remove targets that are no longer mirrored',
     help:
-      'For targets that the settings no longer select, that the service no longer has, or that are lost. Their trees go to the history, ' +
-      'and nothing lists them any more; of a tree that was removed by hand the rest is cleared away. Lists what would go, and asks; without a ' +
-      'terminal it takes --yes. Beside a running daemon the next pass carries it out.\n\n' +
+      'For targets that the settings no longer select, that the service no longer has, or that are lost. Their trees move to the history. ' +
+      'Also cleans up after a tree that was removed by hand. Lists what would go, and asks; without a terminal it needs --yes. Beside a ' +
+      'running daemon the next pass carries it out.\n\n' +
       'Example: workbook-mirror forget Accounting/main',
     load: async () => (await import('./forget.ts')).runForget,
   })
@@ -170,10 +170,10 @@ function addDecisionCommands(program: Command): void {
   declare(program, {
     name: 'retry',
     flags: PASS_FLAGS,
-    summary: 'try at once what waits',
+    summary: 'retry failed targets now',
     help:
-      'Targets that failed wait: for their back-off, in quarantine, or stalled. A running daemon tries those that are named at ' +
-      'once; where none runs, this makes a pass.\n\nExample: workbook-mirror retry Accounting/main',
+      'Tries targets that failed, are quarantined or stalled, instead of waiting. Asks the daemon for it, or makes a pass if none ' +
+      'runs.\n\nExample: workbook-mirror retry Accounting/main',
     load: async () => (await import('./retry.ts')).runRetry,
   })
     .argument(...TARGETS)
@@ -198,11 +198,11 @@ function addHistoryCommands(program: Command): void {
   declare(history, {
     name: 'restore',
     flags: DISK_FLAGS,
-    summary: 'bring back a tree, or files of it',
+    summary: 'restore a tree, or files of it',
     help:
-      'A tree goes back into the mirror, only while no daemon runs there and the target is not mirrored; it stays there until the ' +
-      'service has it again or `approve` lets it go. With --to it is copied into a folder elsewhere, at any time. Of a tree, files ' +
-      'and folders that are named go into that folder, and without --to one file to standard output.\n\n' +
+      'Restores a tree into the mirror, if no daemon runs there and the target is not mirrored; the tree stays until the service has it ' +
+      'again or `approve` lets it go. With --to, copies the tree, or the named files and folders, into another folder at any time. ' +
+      'Without --to, writes one named file to standard output.\n\n' +
       'Example: workbook-mirror history restore Accounting/main --at 2026-11-21T10:00:00Z --to /tmp/accounting\n' +
       '         workbook-mirror history restore Accounting/main Budget.xlsx > old.xlsx',
     load: async () => (await import('./history-restore.ts')).runHistoryRestore,
@@ -217,24 +217,24 @@ function addHistoryCommands(program: Command): void {
 function addLeaseCommands(program: Command): void {
   const lease = program
     .command('lease')
-    .summary('have publishing wait, while a backup runs')
+    .summary('pause publishing while a backup runs')
     .description(
-      'Have publishing wait, so that a backup, or whoever else reads for long, sees one state of the whole mirror.',
+      'Pause publishing, so that a backup or another long reader sees one state of the whole mirror.',
     );
   declare(lease, {
     name: 'acquire',
     flags: DISK_FLAGS,
-    summary: 'take a lease: nothing is published while it lasts',
+    summary: 'take a lease: publishing pauses while it lasts',
     help:
-      'With a command, runs it under the lease, releases that when the command ends, and ends with its exit code; with 1 ' +
-      'if the lease ended before the command, as that may have read two states. Without one, prints the id of the lease. When it ' +
-      'starts the command, or prints the id, no publish is going on.\n\n' +
+      'With a command, runs it under the lease, releases the lease when the command ends, and exits with its exit code; with 1 if the ' +
+      'lease ended before the command, which may have read two states then. Without a command, prints the id of the lease. No publish ' +
+      'is running when the command starts or the id is printed.\n\n' +
       'Example: workbook-mirror lease acquire --for 2h -- restic backup --exclude-caches --ignore-ctime /var/lib/workbook-mirror',
     load: async () => (await import('./lease.ts')).runLeaseAcquire,
   })
     .argument('[command...]', 'what to run, after --')
-    .requiredOption('--for <duration>', 'when it ends by itself at the latest; at most 24h')
-    .option('--holder <name>', 'who takes it, for people')
+    .requiredOption('--for <duration>', 'maximum duration; at most 24h')
+    .option('--holder <name>', 'name of the holder, for people')
     .option('--json', 'without a command: print the lease as JSON');
   declare(lease, {
     name: 'release',

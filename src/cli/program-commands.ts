@@ -58,7 +58,7 @@ export function addHelpCommands(program: Command): void {
   declare(program, {
     name: 'completion',
     flags: { reads: ['directory', 'serve.directory'], needs: [], onLine: ['directory', 'serve.directory'] },
-    summary: 'print what completes this command line in a shell',
+    summary: 'print a completion script for a shell',
     help:
       'The script asks `completion words` itself, with the line on standard input, for what may stand there. Names of targets and ids of ' +
       'keys are those of --config, --directory and --serve-directory as they stand on the line.\n\nExample: source <(workbook-mirror completion bash)',

@@ -194,7 +194,7 @@ function describeLastPass(
   { lastPass, holder }: StatusReport,
   ago: (timeMs: number | null) => string,
 ): string {
-  if (lastPass === null && holder?.isAlive === true) return 'No pass has come to its end yet.';
+  if (lastPass === null && holder?.isAlive === true) return 'No pass has finished yet.';
   if (lastPass === null)
     return `No pass is on record: \`${ownCommand('sync')}\` makes one, \`${ownCommand('run')}\` one after the other.`;
   const when = `Last pass: ${utcTime(lastPass.startedAtMs)} (${ago(lastPass.startedAtMs)})`;

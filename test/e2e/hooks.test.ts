@@ -136,5 +136,5 @@ it('refuses to start with a command that cannot be run', async () => {
   const settings = { ...embedded.settings, WORKBOOK_MIRROR_HOOKS_AFTER_PUBLISH: '/no/such/program' };
   const { exitCode, stderr } = await run(['sync'], settings);
   expect(exitCode).toBe(2);
-  expect(stderr).toContain('hooks.afterPublish: "/no/such/program" is no program that can be run.');
+  expect(stderr).toContain('hooks.afterPublish: "/no/such/program" is not found or not executable.');
 });

@@ -148,7 +148,7 @@ function failedOf({ failed, tried }) {
  * @returns {string}
  */
 export function passesSentence(passes) {
-  if (passes.length === 0) return 'No pass has come to its end yet.';
+  if (passes.length === 0) return 'No pass has finished yet.';
   const failed = passes.filter(({ result }) => result === 'failed').length;
   const partly = passes.filter((pass) => outcomeOf(pass) === 'partly').length;
   const sorted = passes.map(({ durationMs }) => durationMs).sort((a, b) => a - b);

@@ -62,7 +62,7 @@ function loopState({ liveness }) {
     state: 'stopping',
     tone: 'off',
     word: 'Stopping',
-    sentence: 'The daemon was told to end, and does.',
+    sentence: 'The daemon is shutting down.',
   };
 }
 

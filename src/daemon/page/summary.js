@@ -165,7 +165,7 @@ function slowPulls(slow, pulls) {
 
 /** @param {Report['live']['passes'][number] | null} last @returns {HTMLElement} */
 function lastPass(last) {
-  if (last === null) return element('p', { class: 'last-pass' }, 'No pass has come to its end yet.');
+  if (last === null) return element('p', { class: 'last-pass' }, 'No pass has finished yet.');
   const { summary } = last;
   const pulled =
     summary === null || summary.pulled === 0 ? '' : `; ${sizeText(summary.downloadedBytes)} downloaded`;

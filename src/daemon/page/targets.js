@@ -34,7 +34,7 @@ import { counted, numberText } from './format.js';
 /** The states, the worst first. @type {Readonly<Record<TargetState, StateTraits>>} */
 export const STATES = {
   damaged: { tone: 'bad', rank: 0, meaning: 'Its tree is gone from the disk; the next pass pulls it again.' },
-  stalled: { tone: 'bad', rank: 1, meaning: 'It failed in a way that waits for a person.' },
+  stalled: { tone: 'bad', rank: 1, meaning: 'It failed and needs manual action.' },
   quarantined: {
     tone: 'bad',
     rank: 2,

@@ -219,7 +219,7 @@ export async function findProgram(program: string, searchPath: string): Promise<
   for (const place of places) {
     if (isAbsolute(place) && (await isProgram(place))) return place;
   }
-  throw new MirrorError('hook.failed', `${JSON.stringify(program)} is no program that can be run.`, {
+  throw new MirrorError('hook.failed', `${JSON.stringify(program)} is not found or not executable.`, {
     hint: program.includes('/')
       ? 'Check that the file is there, and that the user of this process may execute it.'
       : `It is looked for in ${searchPath}; give its whole path if it is elsewhere.`,

@@ -184,7 +184,7 @@ describe('the command before publishing', () => {
   it('that is not there keeps the mirror from being opened', async () => {
     await expect(startPair({}, { HOOKS_BEFORE_PUBLISH: '/no/such/program' })).rejects.toMatchObject({
       code: 'settings.invalid',
-      message: 'hooks.beforePublish: "/no/such/program" is no program that can be run.',
+      message: 'hooks.beforePublish: "/no/such/program" is not found or not executable.',
     });
   });
 });

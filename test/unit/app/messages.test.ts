@@ -113,19 +113,19 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   ],
   'target.whole': [
     { target: 'Accounting/main' },
-    'Accounting/main: the published tree is what its manifest says again',
+    'Accounting/main: the published tree is as its manifest says again',
   ],
   'target.lost': [
     { target: 'Accounting/main' },
-    'Accounting/main: its tree and its manifest are gone, and it did not leave the mirror: someone removed both; it is pulled again if the service has it',
+    'Accounting/main: someone removed its tree and its manifest; it is pulled again if the service has it',
   ],
   'inventory.damaged': [
     { problem: 'it is not JSON' },
-    'inventory.json cannot be used: it is not JSON; it is written anew, and it cannot be told whether targets were lost',
+    'inventory.json cannot be used: it is not JSON; it is written again, and lost targets cannot be detected this time',
   ],
   'drift.unwatched': [
     WRONG,
-    'some published trees cannot be watched; they are looked at after the passes: It failed. Wait.',
+    'some published trees cannot be watched; they are checked after each pass instead: It failed. Wait.',
   ],
   'target.skipped_entries': [
     { target: 'Accounting/main', count: 2, first: 'a "link"' },
@@ -183,7 +183,7 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
     { settings: ['directory'] },
     'these settings changed, but need a restart: directory',
   ],
-  'settings.restart_unneeded': [{ settings: [] }, 'no changed setting waits for a restart any more'],
+  'settings.restart_unneeded': [{ settings: [] }, 'no changed setting needs a restart any more'],
   'log.level_changed': [{ level: 'debug' }, 'the log level is debug now'],
   'http.listening': [
     { address: 'http://127.0.0.1:9480' },
@@ -191,7 +191,7 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   ],
   'http.unavailable': [
     WRONG,
-    'mirroring without status page, health and metrics, which are tried again: It failed. Wait.',
+    'mirroring without status page, health and metrics, which are retried: It failed. Wait.',
   ],
   'http.failed': [{ ...WRONG, path: '/metrics' }, 'answering /metrics failed: It failed. Wait.'],
   'http.unprotected': [
@@ -220,14 +220,14 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   ],
   'standby.began': [
     { code: 'directory.locked', message: 'Another one works there (pid 7).', hint: null },
-    'standing by until the other instance is gone: Another one works there (pid 7).',
+    'standing by until the other instance has ended: Another one works there (pid 7).',
   ],
   'standby.ended': [
     { waitedMs: 61_000, takeoverMs: 1400 },
-    'the other instance is gone: took over in 1.4 s, after standing by for 61 s',
+    'the other instance has ended: took over in 1.4 s, after standing by for 61 s',
   ],
   'loop.stuck': [{ silentMs: 1400 }, 'the pass in hand has made no progress for 1.4 s'],
-  'state.reset': [{ reason: 'it was damaged' }, 'the state cache begins anew: it was damaged'],
+  'state.reset': [{ reason: 'it was damaged' }, 'the state cache starts empty: it was damaged'],
   'log.failed': [WRONG, 'It failed. Wait.'],
   'log.resumed': [{ droppedLines: 3 }, 'the log is written again; 3 lines were dropped'],
   'state.recovered': [{}, 'the state store answers again'],

@@ -106,7 +106,7 @@ describe('the history of passes', () => {
   });
 
   it('is a sentence as well', () => {
-    expect(passesSentence([])).toBe('No pass has come to its end yet.');
+    expect(passesSentence([])).toBe('No pass has finished yet.');
     expect(
       passesSentence([passNote({ durationMs: 1000 }), FAILED, passNote({ durationMs: 3000 }, 0, 1)]),
     ).toBe('3 passes, 1 failed, 1 with targets that failed. Median 1.4 s, longest 3.0 s.');

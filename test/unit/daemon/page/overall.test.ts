@@ -42,7 +42,7 @@ describe('the state of the whole', () => {
     ['ready', daemonReport({ targets: [] }), 'Ready', 'there is nothing to mirror'],
     ['not-ready', daemonReport({ targets: [heldTarget()] }), 'Held', '1 deletion waits for approval'],
     ['stuck', daemonReport({ liveness: STUCK }), 'Stuck', 'no progress for 20 min'],
-    ['stopping', daemonReport({ liveness: STOPPING }), 'Stopping', 'told to end'],
+    ['stopping', daemonReport({ liveness: STOPPING }), 'Stopping', 'is shutting down'],
     [
       'starting',
       daemonReport({ live: { hasFinishedPass: false, passes: [] } }),
