@@ -87,9 +87,10 @@ class SlowPair {
     await this.drained();
   }
 
-  /** Cuts the connection of what waits. */
+  /** Cuts the connection of what waits, and refuses each further try for its contents. */
   async cut(): Promise<void> {
-    this.service.fault = null;
+    this.service.fault = (path) =>
+      path.includes('/contents') && path.includes(this.slow.id) ? { kind: 'status', status: 500 } : null;
     this.gate.reject(new Error('cut'));
     await this.drained();
   }
