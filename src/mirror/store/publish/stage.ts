@@ -184,29 +184,35 @@ const LINKS_TOGETHER = 512;
 
 /**
  * Gives files of one tree names in another one, by hard links, or copies where there are none.
- * @param facts gives those that files should have; null where only their presence counts
+ * @param facts those that the files should have, in the order of the paths; null where only their presence counts
  * @returns the path of one that is not as it should be, by `lstat`; null for none
  */
-async function linkAll<T>(
+async function linkAll(
   stage: Stage,
   { from, to }: Pick<LinkRequest, 'from' | 'to'>,
-  files: readonly T[],
-  requestFor: (files: readonly T[]) => Pick<LinkRequest, 'paths' | 'facts'>,
+  paths: readonly string[],
+  facts: readonly ManifestFile[] | null,
   onLinks: () => void,
 ): Promise<string | null> {
   stage.hasLinks = true;
-  const starts = Array.from(
-    { length: Math.ceil(files.length / LINKS_TOGETHER) },
-    (_, at) => at * LINKS_TOGETHER,
-  );
+  const count = Math.ceil(paths.length / LINKS_TOGETHER);
+  const parts = Array.from({ length: count }, (_, at) => [at * LINKS_TOGETHER, (at + 1) * LINKS_TOGETHER]);
   let changed: string | null = null;
-  await forEachConcurrently(starts, BULK_THREADS, async (start) => {
-    const request = requestFor(files.slice(start, start + LINKS_TOGETHER));
-    const result = await doInThread('link', { from, to, ...request });
+  await forEachConcurrently(parts, BULK_THREADS, async ([start, end]) => {
+    const wanted = facts === null ? null : factsOf(facts.slice(start, end));
+    const result = await doInThread('link', { from, to, paths: paths.slice(start, end), facts: wanted });
     changed ??= result.changed;
     onLinks();
   });
   return changed;
+}
+
+function factsOf(files: readonly ManifestFile[]): LinkRequest['facts'] {
+  return {
+    sizesBytes: Float64Array.from(files, ({ sizeBytes }) => sizeBytes),
+    modes: Uint16Array.from(files, ({ mode }) => mode),
+    mtimesMs: Float64Array.from(files, ({ mtimeMs }) => mtimeMs),
+  };
 }
 
 /**
@@ -219,25 +225,8 @@ export function linkPublished(
   onLinks: () => void,
 ): Promise<string | null> {
   const places = { from: stage.published, to: stage.tree };
-  const requestFor = (part: readonly ManifestFile[]): Pick<LinkRequest, 'paths' | 'facts'> => ({
-    paths: part.map(({ path }) => path),
-    facts: {
-      sizesBytes: Float64Array.from(part, ({ sizeBytes }) => sizeBytes),
-      modes: Uint16Array.from(part, ({ mode }) => mode),
-      mtimesMs: Float64Array.from(part, ({ mtimeMs }) => mtimeMs),
-    },
-  });
-  return onDisk('linking unchanged files', () => linkAll(stage, places, files, requestFor, onLinks));
-}
-
-/** Hard-links files of a tree into another one. */
-async function linkPaths(
-  stage: Stage,
-  places: Pick<LinkRequest, 'from' | 'to'>,
-  all: readonly string[],
-  onLinks: () => void,
-): Promise<void> {
-  await linkAll(stage, places, all, (paths) => ({ paths, facts: null }), onLinks);
+  const paths = files.map(({ path }) => path);
+  return onDisk('linking unchanged files', () => linkAll(stage, places, paths, files, onLinks));
 }
 
 /** Hard-links files of a tree elsewhere into the new tree. */
@@ -247,7 +236,7 @@ export async function linkFrom(
   paths: readonly string[],
   onLinks: () => void,
 ): Promise<void> {
-  await onDisk('linking files', () => linkPaths(stage, { from, to: stage.tree }, paths, onLinks));
+  await onDisk('linking files', () => linkAll(stage, { from, to: stage.tree }, paths, null, onLinks));
   for (const path of paths) stage.staged.add(path);
 }
 
@@ -267,7 +256,7 @@ export async function keepPublished(
   const found = paths === 'all' ? await filesIn(tree) : paths;
   // A file that someone took away, or put a folder in the place of, has nothing to keep.
   const present = found.filter((path) => statsNow(join(tree, path))?.isFile() === true);
-  await linkPaths(stage, { from: tree, to: kept }, present, onLinks);
+  await linkAll(stage, { from: tree, to: kept }, present, null, onLinks);
 }
 
 /** The paths of all files in a tree, also of those that somebody else put there. */
@@ -292,14 +281,15 @@ export async function showStage(
   signal: AbortSignal,
 ): Promise<boolean> {
   const view = join(stage.folder, STAGED.view);
-  const { staged, published } = stage;
-  const paths = files.map((file) => file.path);
   const show = async (): Promise<void> => {
     await mkdir(view);
-    const isStaged = (path: string): boolean => staged.has(path);
-    await linkPaths(stage, { from: stage.tree, to: view }, paths.filter(isStaged), onProgress);
-    const others = paths.filter((path) => !isStaged(path));
-    await linkPaths(stage, { from: published, to: view }, others, onProgress);
+    for (const [from, isStaged] of [
+      [stage.tree, true],
+      [stage.published, false],
+    ] as const) {
+      const paths = files.map(({ path }) => path).filter((path) => stage.staged.has(path) === isStaged);
+      await linkAll(stage, { from, to: view }, paths, null, onProgress);
+    }
   };
   await gate.pass(() => onDisk('showing the new tree', show), signal);
   try {
