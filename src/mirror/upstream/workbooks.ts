@@ -67,6 +67,10 @@ export async function readWorkbooks(
   for (let readings = 1; ; readings += 1) {
     const last = memory.workbooks;
     const pages = await readAllPages(transport, signal, workbooksPath(status), last?.pages ?? []);
+    if (pages === null) {
+      if (readings === MAX_READINGS) throw inconsistent('a page was gone while it was read');
+      continue;
+    }
     if (pages.length === 0) return null;
     const isSame =
       last?.pages.length === pages.length &&
@@ -119,13 +123,16 @@ const SPARE_PAGES = 1000;
 /** More workbooks than fit into memory; stops pages that are made up as they are asked for. */
 const MAX_ROWS = 2_000_000;
 
-/** Reads all pages once, one after the other. @returns none where there is no such list */
+/**
+ * Reads all pages once, one after the other.
+ * @returns none where there is no such list; null where a page was gone, as the list became shorter
+ */
 async function readAllPages(
   transport: ListTransport,
   signal: AbortSignal,
   path: string,
   last: readonly Page<WorkbookPage>[],
-): Promise<readonly Page<WorkbookPage>[]> {
+): Promise<readonly Page<WorkbookPage>[] | null> {
   const known = new Map(last.map((page) => [page.asked, page]));
   const visited = new Set<string>();
   const pages: Page<WorkbookPage>[] = [];
@@ -138,8 +145,7 @@ async function readAllPages(
       known.get(String(target)),
       readWorkbookPage,
     );
-    if (page === null && pages.length === 0) return [];
-    if (page === null) throw inconsistent('a page was gone while it was read');
+    if (page === null) return pages.length === 0 ? [] : null;
     if (visited.has(page.url.href)) throw malformedPages('lead in a circle');
     visited.add(page.url.href);
     pages.push(page);
