@@ -1,8 +1,9 @@
 import { createHash, type Hash, hash } from 'node:crypto';
 import { rmSync } from 'node:fs';
-import { constants, crc32, createInflateRaw, type InflateRaw } from 'node:zlib';
+import { crc32 } from 'node:zlib';
 
 import { systemCode } from '../../lib/errors/disk-errors.ts';
+import { Inflater } from '../../lib/zip/inflater.ts';
 import { type Content, isSameContent } from '../../lib/zip/local-header.ts';
 import { BUFFER_BYTES, createBuffer, NewFile } from './new-file.ts';
 
@@ -198,70 +199,4 @@ export class EntryFile {
       return (this._file = 'taken');
     }
   }
-}
-
-/**
- * The parts of Node's inflater by which its synchronous functions work (lib/zlib.js). They are not documented; what is documented
- * either makes an inflater for every call, which takes as long as inflating, or cannot be called synchronously piece by piece.
- */
-interface Engine {
-  readonly _handle: {
-    readonly writeSync: (
-      flush: number,
-      input: Uint8Array,
-      inputAt: number,
-      inputBytes: number,
-      output: Uint8Array,
-      outputAt: number,
-      outputBytes: number,
-    ) => void;
-  };
-  /** Bytes that are left of the output, and of the input. */
-  readonly _writeState: Uint32Array;
-}
-
-type Reusable = InflateRaw & Engine;
-
-/** Inflates raw deflated bytes piece by piece, one thing after the other. */
-export class Inflater {
-  #engine = createEngine();
-
-  /** Begins with the first bytes of something. */
-  reset(): void {
-    // One that met damage is of no more use.
-    if (this.#engine.destroyed) this.#engine = createEngine();
-    this.#engine.reset();
-  }
-
-  /**
-   * Inflates as far as input and room go. The end has come where room is left and input, too.
-   * @param isLast whether no more input follows, which spares zlib a copy of what was made
-   * @throws Error of zlib, with a code; also where the last input does not come to the end
-   */
-  inflate(
-    input: Uint8Array,
-    output: Uint8Array,
-    outputAt: number,
-    isLast: boolean,
-  ): { readonly usedBytes: number; readonly madeBytes: number } {
-    const roomBytes = output.length - outputAt;
-    const { _handle: handle, _writeState: left } = this.#engine;
-    const flush = isLast ? constants.Z_FINISH : constants.Z_NO_FLUSH;
-    handle.writeSync(flush, input, 0, input.length, output, outputAt, roomBytes);
-    if (this.#engine.destroyed) throw this.#engine.errored ?? new TypeError('zlib did not say what is wrong');
-    const [leftOutput = 0, leftInput = 0] = left;
-    return { usedBytes: input.length - leftInput, madeBytes: roomBytes - leftOutput };
-  }
-}
-
-function createEngine(): Reusable {
-  const inflateRaw = createInflateRaw();
-  if (!isReusable(inflateRaw)) throw new TypeError('this version of Node cannot inflate piece by piece');
-  // It tells of damage twice: at once by its state, and later by an event.
-  return inflateRaw.on('error', () => {});
-}
-
-function isReusable(inflateRaw: InflateRaw & Partial<Engine>): inflateRaw is Reusable {
-  const { _handle: handle, _writeState: state } = inflateRaw;
-  return typeof handle?.writeSync === 'function' && state instanceof Uint32Array;
 }
