@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 
 import { type Entry, fromBufferPromise } from 'yauzl';
 
-import { findLeadingFolder, type LeadingFolder } from '../mirror/archive/leading-folder.ts';
+import { findLeadingFolder, type LeadingFolder } from '../mirror/archive/policy.ts';
 import { countsOf } from './words.ts';
 
 /** The directory of an archive. */

@@ -1,5 +1,5 @@
 import { contentsPath, requestHeaders } from '../../src/lib/api/requests.ts';
-import { findLeadingFolder } from '../../src/mirror/archive/leading-folder.ts';
+import { findLeadingFolder } from '../../src/mirror/archive/policy.ts';
 import { countNames, type ReferenceForm, referencesFor } from '../../src/mirror/upstream/contents.ts';
 import { isObject, type JsonObject } from '../../src/probe/words.ts';
 import { type Door, openDoor, type Reply, type Sent } from './http.ts';

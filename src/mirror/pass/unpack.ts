@@ -2,7 +2,7 @@ import { join } from 'node:path';
 
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { isTimeFor, storableTimeMs, timeApartMs } from '../../lib/time/file-time.ts';
-import { findLeadingFolder } from '../archive/leading-folder.ts';
+import { findLeadingFolder } from '../archive/policy.ts';
 import { byCodeUnits, type ManifestFile, type SkippedEntry } from '../store/manifest.ts';
 import { isDeletion, rowsAtFiles } from '../plan/workbooks.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';

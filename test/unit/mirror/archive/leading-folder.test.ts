@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { findLeadingFolder } from '../../../../src/mirror/archive/leading-folder.ts';
+import { findLeadingFolder } from '../../../../src/mirror/archive/policy.ts';
 
 describe('the folder around an archive', () => {
   it.each<[string, string[], string[], ReturnType<typeof findLeadingFolder>]>([
