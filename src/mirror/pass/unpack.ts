@@ -1,9 +1,12 @@
 import { join } from 'node:path';
 
+import { onDisk } from '../../lib/errors/disk-errors.ts';
+import { readOwnText } from '../../lib/disk/own-file.ts';
+import { nameFault } from '../../lib/paths/file-name.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { isTimeFor, storableTimeMs, timeApartMs } from '../../lib/time/file-time.ts';
 import { findLeadingFolder } from '../archive/policy.ts';
-import { byCodeUnits, type ManifestFile, type SkippedEntry } from '../store/manifest.ts';
+import { byCodeUnits, foldersWith, type ManifestFile, type SkippedEntry } from '../store/manifest.ts';
 import { isDeletion, rowsAtFiles } from '../plan/workbooks.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
 import type { KnownFile } from '../archive/entry.ts';
@@ -13,7 +16,6 @@ import { doInThread } from '../file-work/pool.ts';
 import type { PublishedState, Reception } from './context.ts';
 import { STAGED } from '../store/publish/moves.ts';
 import { keptTime, type Stage } from '../store/publish/stage.ts';
-import { submodulesOf } from './submodules.ts';
 
 /** The new state of a target: staged where it differs from what is published. */
 export interface Unpacked {
@@ -258,4 +260,59 @@ export function timeOfNewBytes(
 ): number {
   if (previous?.sizeBytes !== sizeBytes) return timeMs;
   return timeApartMs(timeMs, previous.mtimeMs, timeOf(previous.workbook) ?? previous.mtimeMs);
+}
+
+/** The file in which Git keeps the places of submodules (gitmodules(5)), at the top of a repository. */
+const GITMODULES = '.gitmodules';
+/** One that is greater is not read: it would take the manifest beyond all bounds. */
+const MOST_BYTES = 1024 * 1024;
+
+/**
+ * The submodules of a tree, which are other repositories: an archive has an empty folder in the place of one, or nothing. So each that
+ * `.gitmodules` names counts as left out, unless there is something in its place.
+ * @param skipped what else was left out
+ * @throws MirrorError `disk.*`
+ */
+async function submodulesOf(
+  stage: Stage,
+  files: readonly ManifestFile[],
+  skipped: readonly SkippedEntry[],
+): Promise<SkippedEntry[]> {
+  if (!files.some(({ path }) => path === GITMODULES)) return [];
+  const isStaged = stage.staged.has(GITMODULES);
+  const place = join(isStaged ? stage.tree : stage.published, GITMODULES);
+  const text = await onDisk(`reading ${GITMODULES}`, () => readOwnText(place, MOST_BYTES));
+  const paths = [...files, ...skipped].map(({ path }) => path);
+  const taken = new Set([...paths, ...foldersWith(paths)]);
+  const left = new Set(submodulePaths(text ?? '').filter((path) => !taken.has(path)));
+  return [...left].map((path) => ({ path, reason: 'submodule' }));
+}
+
+const SECTION = /^\[\s*submodule(?:\s+"(?:[^"\\]|\\.)*"|\.[^\]]*)\s*\]/i;
+
+/** The paths that the sections of submodules have (git-config(1), "Syntax"), as far as a tree can have such. */
+function submodulePaths(text: string): string[] {
+  const paths: string[] = [];
+  let isSubmodule = false;
+  for (const line of text.replaceAll(/\\\r?\n/g, '').split('\n')) {
+    let rest = line.trim();
+    if (rest.startsWith('[')) {
+      const header = SECTION.exec(rest)?.[0];
+      isSubmodule = header !== undefined;
+      rest = rest.slice(header?.length ?? rest.length).trim();
+    }
+    const value = isSubmodule ? /^path\s*=(?<value>.*)$/i.exec(rest)?.groups?.['value'] : undefined;
+    const path = unquoted(value ?? '').replace(/\/$/, '');
+    if (nameFault(path) === null) paths.push(path);
+  }
+  return paths;
+}
+
+/** A value without its quotation marks, backslashes and comment. */
+function unquoted(value: string): string {
+  const parts = value.matchAll(/"((?:[^"\\]|\\.)*)"?|\\(.)|[#;].*|([^"\\#;]+)/g);
+  return [...parts]
+    .map(([, quoted = '', escaped = '', plain = '']) => quoted.replaceAll(/\\(.)/g, '$1') + escaped + plain)
+    .join('')
+    .trim();
 }
