@@ -10,8 +10,8 @@ import {
   feedArchive,
   receiveArchive,
   type UnpackedArchive,
+  type UnpackOptions as AllOptions,
 } from '../../src/mirror/archive/unpack.ts';
-import type { UnpackOptions as AllOptions } from '../../src/mirror/archive/entry.ts';
 import { DEFAULT_LIMITS } from './archive-limits.ts';
 
 /** How an archive is unpacked in a test. */
@@ -35,7 +35,7 @@ export async function unpackZip(zip: Uint8Array, options: UnpackOptions = {}): P
   await mkdir(tree);
   const id = (lastId += 1);
   const progress = new Float64Array(new SharedArrayBuffer(8));
-  const all = { tree, keptPath, limits: DEFAULT_LIMITS, isPastCache: false, known: [], progress, ...given };
+  const all = { tree, keptPath, limits: DEFAULT_LIMITS, known: [], progress, ...given };
   const received = receiveArchive({ id, ...all });
   received.catch(() => {});
   try {
@@ -49,19 +49,11 @@ export async function unpackZip(zip: Uint8Array, options: UnpackOptions = {}): P
     }
     endArchive({ id, isWhole: true });
     const unpacked = await received;
-    return { ...unpacked, entries: alike(unpacked), files: await filesIn(tree) };
+    return { ...unpacked, files: await filesIn(tree) };
   } finally {
     expect(await readdir(folder)).toEqual(['tree']);
     await rm(folder, { recursive: true });
   }
-}
-
-/** The entries with the times of their files left out: those are made right later, where they are not. */
-function alike({ entries }: UnpackedArchive): UnpackedArchive['entries'] {
-  return entries.map((entry) => {
-    const { content } = entry;
-    return content.kind === 'same' ? entry : { ...entry, content: { ...content, timeMs: 0 } };
-  });
 }
 
 async function filesIn(tree: string): Promise<Record<string, Buffer>> {

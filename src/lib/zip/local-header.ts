@@ -16,7 +16,7 @@ export interface LocalHeader {
   readonly nameBytes: string;
   readonly flags: number;
   readonly compressionMethod: number;
-  /** As the header claims. Where {@link DESCRIPTOR_FLAG} is set, a descriptor behind the content counts instead. */
+  /** As the header claims. Where there is a descriptor behind the content, that counts instead. */
   readonly content: Content;
   /** Milliseconds since the epoch, as a file system can keep it. */
   readonly modifiedAtMs: number;
@@ -65,8 +65,13 @@ export function parseLocalHeader(bytes: Buffer, position: number): LocalHeader {
 }
 
 /** Bit 3: CRC and sizes follow the content in a data descriptor (APPNOTE 6.3.10, section 4.4.4). */
-export const DESCRIPTOR_FLAG = 0x8;
+const DESCRIPTOR_FLAG = 0x8;
 const DESCRIPTOR_SIGNATURE = 0x08074b50;
+
+/** Whether a descriptor follows the content. */
+export function hasDescriptor({ flags }: LocalHeader): boolean {
+  return (flags & DESCRIPTOR_FLAG) !== 0;
+}
 
 /** With and without its signature, with sizes of 32 and of 64 bits (APPNOTE 6.3.10, section 4.3.9). */
 const DESCRIPTOR_LENGTHS = [12, 16, 20, 24];

@@ -1,5 +1,6 @@
-import { entriesOf, type ZipEntry } from '../../lib/zip/directory.ts';
+import { ENCRYPTION_FLAGS, entriesOf, type ZipEntry } from '../../lib/zip/directory.ts';
 import { type DirectoryPlace, END_AREA_BYTES, readEnd } from '../../lib/zip/end-record.ts';
+import { hasDescriptor, isSameContent, type LocalHeader } from '../../lib/zip/local-header.ts';
 import {
   type ArchiveLimits,
   countRefusal,
@@ -96,4 +97,16 @@ function inOrder(judged: readonly JudgedEntry[], directoryOffset: number): reado
     const name = following === undefined ? DIRECTORY : quoted(following.name);
     return { entry, verdict, next: { offset: following?.headerOffset ?? directoryOffset, name } };
   });
+}
+
+/** The fault of an entry of which the content, its header or its descriptor is not as the directory says. */
+export const OTHER_CONTENT = 'has another size or CRC-32 at its content than in the directory';
+
+/** How a local header contradicts the directory: the sentence goes on where the entry's name ends; null where it does not. */
+export function contradiction(header: LocalHeader, { entry, next }: ListedEntry): string | null {
+  if (header.nameBytes !== entry.nameBytes) return `has another name, ${quoted(header.name)}, at its content`;
+  if (header.compressionMethod !== entry.compressionMethod || (header.flags & ENCRYPTION_FLAGS) !== 0)
+    return 'is packed in another way than the directory says';
+  if (!hasDescriptor(header) && !isSameContent(header.content, entry)) return OTHER_CONTENT;
+  return header.dataOffset + entry.compressedBytes > next.offset ? `overlaps ${next.name}` : null;
 }

@@ -80,9 +80,6 @@ export function misplaced(name: string): MirrorError {
   return damagedEntry(name, 'is not where the directory says');
 }
 
-/** The fault of an entry that is another one at its content, or in its descriptor, than in the directory. */
-export const OTHER_CONTENT = 'has another size or CRC-32 at its content than in the directory';
-
 /** Bounds of an archive that is accepted. */
 export interface ArchiveLimits {
   /** Most bytes of all files together, as the archive claims them; no entry gives more than it claims. */

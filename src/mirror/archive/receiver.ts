@@ -1,7 +1,6 @@
 import { leastBusyThread, type PoolThread } from '../file-work/pool.ts';
 import type { Destination } from '../upstream/download.ts';
-import type { Progress, UnpackOptions } from './entry.ts';
-import type { UnpackedArchive } from './unpack.ts';
+import type { UnpackedArchive, UnpackOptions } from './unpack.ts';
 
 /** Bytes that are handed to a thread together. */
 const CHUNK_BYTES = 512 * 1024;
@@ -38,7 +37,7 @@ export class ArchiveReceiver implements Destination {
   #filledBytes = 0;
 
   constructor(options: Omit<UnpackOptions, 'progress'>) {
-    const progress: Progress = new Float64Array(new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT));
+    const progress = new Float64Array(new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT));
     this.#options = { ...options, progress };
   }
 

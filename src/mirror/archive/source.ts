@@ -106,8 +106,6 @@ export class KeptBytes implements Source {
   readonly #progress: Float64Array;
   readonly #signal: AbortSignal;
   readonly #fd: number;
-  /** Is used again: fresh memory for each window would take longer to get than to fill. */
-  #memory = NO_BYTES;
   #window = NO_BYTES;
   #windowStart = 0;
 
@@ -164,10 +162,10 @@ export class KeptBytes implements Source {
   }
 
   #fill(position: number, leastBytes: number): void {
-    const wantedBytes = Math.max(leastBytes, Math.min(WINDOW_BYTES, this.sizeBytes - position));
-    if (this.#memory.length < wantedBytes) this.#memory = Buffer.allocUnsafe(wantedBytes);
-    const bytesRead = readSync(this.#fd, this.#memory, 0, wantedBytes, position - this.startBytes);
-    this.#window = this.#memory.subarray(0, bytesRead);
+    const lengthBytes = Math.max(leastBytes, Math.min(WINDOW_BYTES, this.sizeBytes - position));
+    const window = Buffer.allocUnsafe(lengthBytes);
+    const bytesRead = readSync(this.#fd, window, 0, lengthBytes, position - this.startBytes);
+    this.#window = window.subarray(0, bytesRead);
     this.#windowStart = position;
     if (bytesRead < leastBytes) throw endedEarly();
   }

@@ -1,33 +1,47 @@
 import { readdirSync, rmSync } from 'node:fs';
 
 import { callError } from '../../lib/errors/disk-errors.ts';
-import { ENCRYPTION_FLAGS, METHODS, type ZipEntry, ZipEntryFault } from '../../lib/zip/directory.ts';
-import { isSameContent, type LocalHeader } from '../../lib/zip/local-header.ts';
+import { METHODS, type ZipEntry, ZipEntryFault } from '../../lib/zip/directory.ts';
+import {
+  type Content,
+  DESCRIPTOR_AREA_BYTES,
+  descriptorBytes,
+  hasDescriptor,
+  isSameContent,
+  LOCAL_HEADER_BYTES,
+  type LocalHeader,
+  localHeaderBytes,
+  parseLocalHeader,
+} from '../../lib/zip/local-header.ts';
 import { ZipFault } from '../../lib/zip/zip-fault.ts';
-import type { EntryOutcome } from '../file-work/entry-file.ts';
+import { EntryFile, type EntryOutcome, type KnownFile, NO_FILE, TOO_MUCH } from '../file-work/entry-file.ts';
 import { dropFiles } from '../file-work/trees.ts';
 import type { SkippedEntry } from '../store/manifest.ts';
-import { type ListedEntry, listEntries } from './directory.ts';
-import {
-  hasDescriptor,
-  headerAt,
-  type Known,
-  type KnownFile,
-  type TakenEntry,
-  takeEntry,
-  type UnpackOptions,
-} from './entry.ts';
+import { contradiction, listEntries, OTHER_CONTENT } from './directory.ts';
 import {
   type ArchiveLimits,
-  OTHER_CONTENT,
   damaged,
   damagedEntry,
   judgeEntry,
   maxNameBytes,
   misplaced,
-  quoted,
+  refuse,
+  sizeRefusal,
 } from './policy.ts';
-import { Arrival, KeptBytes } from './source.ts';
+import { Arrival, KeptBytes, type Source } from './source.ts';
+
+/** How an archive is unpacked. All paths are absolute. */
+export interface UnpackOptions {
+  /** The folder that its files are made in, private and empty. */
+  readonly tree: string;
+  /** Where the bytes are kept that are not unpacked on their way. */
+  readonly keptPath: string;
+  readonly limits: ArchiveLimits;
+  /** Published files, of which those stay where they are that the archive has the same. */
+  readonly known: readonly KnownFile[];
+  /** Receives in its one element how many of the kept bytes are unpacked; shared with the thread. */
+  readonly progress: Float64Array<SharedArrayBuffer>;
+}
 
 /** A file of an archive. */
 export interface UnpackedEntry {
@@ -37,15 +51,12 @@ export interface UnpackedEntry {
   readonly crc32: number;
   /** Milliseconds since the epoch; a time without a zone is taken for UTC. */
   readonly modifiedAtMs: number;
-  readonly content:
-    | Extract<EntryOutcome, { kind: 'written' }>
-    /** `as`: the path of the known file. */
-    | { readonly kind: 'same'; readonly by: 'crc32' | 'sha256'; readonly as: string };
+  readonly content: Extract<EntryOutcome, { kind: 'written' | 'same' }>;
 }
 
 /** An archive that was unpacked and found acceptable. */
 export interface UnpackedArchive {
-  /** In the order in which they lie in the archive. */
+  /** In the order in which they lie in the archive. The times of their files are not set. */
   readonly entries: readonly UnpackedEntry[];
   readonly skipped: readonly SkippedEntry[];
 }
@@ -84,6 +95,30 @@ async function unpackArchive(
   } finally {
     await Promise.allSettled([...arrived.values()].map(({ outcome }) => outcome));
   }
+}
+
+/** The known files by their paths. */
+type Known = ReadonlyMap<string, KnownFile>;
+
+/** An entry that is to be taken. */
+interface ExpectedEntry {
+  readonly header: LocalHeader;
+  /** Null where the end of the deflated bytes shows where it ends, and its descriptor what it is. */
+  readonly expected: Content | null;
+  /** Null where no file is to be made. */
+  readonly path: string | null;
+  readonly mostBytes: number;
+}
+
+/** An entry that was taken. */
+interface TakenEntry {
+  readonly header: LocalHeader;
+  /** As the header or the directory claims it, or, where its end alone tells, as it was found. */
+  readonly content: Content;
+  /** Promised while the end of the file is written. */
+  readonly outcome: Promise<EntryOutcome>;
+  /** Where what follows it starts. */
+  readonly endOffset: number;
 }
 
 /**
@@ -156,10 +191,11 @@ async function takeListed(
   const skipped: SkippedEntry[] = [];
   const dropped: string[] = [];
   const lastTaken = [...arrived.values()].at(-1)?.header.name ?? null;
-  for (const { entry, verdict, next } of listEntries(kept, options.limits, lastTaken)) {
+  for (const listed of listEntries(kept, options.limits, lastTaken)) {
+    const { entry, verdict, next } = listed;
     const came = arrived.get(entry.headerOffset);
     const header = came?.header ?? (await keptHeader(kept, entry));
-    const fault = contradiction(header, entry, next);
+    const fault = contradiction(header, listed);
     if (fault !== null) throw damagedEntry(entry.name, fault);
     const path = verdict.kind === 'file' ? verdict.path : null;
     const expected = { header, expected: entry, path, mostBytes: entry.sizeBytes };
@@ -167,13 +203,26 @@ async function takeListed(
     if (!isSameContent(taken.content, entry)) throw damagedEntry(entry.name, OTHER_CONTENT);
     if (taken.endOffset !== next.offset)
       throw damagedEntry(entry.name, 'is followed by bytes that belong to no entry');
-    const outcome = await taken.outcome;
-    if (path !== null) entries.push(unpackedEntry(entry, path, taken.known, outcome));
-    else if (outcome.kind === 'written') dropped.push(verdict.path);
+    const content = await taken.outcome;
+    if (path !== null) {
+      if (content.kind === 'fault') throw damagedEntry(entry.name, content.fault);
+      const { sizeBytes, crc32, modifiedAtMs } = entry;
+      entries.push({ path, sizeBytes, crc32, modifiedAtMs, content });
+    } else if (content.kind === 'written') dropped.push(verdict.path);
     if (verdict.kind === 'skip') skipped.push({ path: verdict.path, reason: verdict.reason });
   }
   dropFiles(options.tree, dropped);
   return { entries, skipped };
+}
+
+/** The local header that comes next; null where none does. */
+async function headerAt(source: Source): Promise<LocalHeader | null> {
+  const headerBytes = localHeaderBytes(await source.atHand(LOCAL_HEADER_BYTES));
+  if (headerBytes === null) return null;
+  const bytes = await source.atHand(headerBytes);
+  return bytes.length < headerBytes
+    ? null
+    : parseLocalHeader(bytes.subarray(0, headerBytes), source.position);
 }
 
 /** Goes to the content of an entry that was kept. @throws MirrorError `archive.damaged` where its header is not there */
@@ -186,32 +235,110 @@ async function keptHeader(kept: KeptBytes, { name, headerOffset }: ZipEntry): Pr
   return header;
 }
 
-/** How a local header contradicts the directory: the sentence goes on where the entry's name ends; null where it does not. */
-function contradiction(header: LocalHeader, entry: ZipEntry, next: ListedEntry['next']): string | null {
-  if (header.nameBytes !== entry.nameBytes) return `has another name, ${quoted(header.name)}, at its content`;
-  if (header.compressionMethod !== entry.compressionMethod || (header.flags & ENCRYPTION_FLAGS) !== 0)
-    return 'is packed in another way than the directory says';
-  if (!hasDescriptor(header) && !isSameContent(header.content, entry)) return OTHER_CONTENT;
-  return header.dataOffset + entry.compressedBytes > next.offset ? `overlaps ${next.name}` : null;
+/**
+ * Takes the content that comes next, which may be unpacked into a file, and the descriptor behind it.
+ * @throws MirrorError `archive.damaged` where the archive ends in the content, or the descriptor is not as the content is; as
+ *   {@link unpackContent}; Error of the disk
+ */
+async function takeEntry(
+  source: Source,
+  entry: ExpectedEntry,
+  knownFiles: Known,
+  options: UnpackOptions,
+): Promise<TakenEntry> {
+  const { header, expected, path } = entry;
+  const known = path === null ? null : knownFile(knownFiles, path);
+  const outcome = expected === null ? null : outcomeWithoutContent(expected, path, known);
+  const taken =
+    expected === null || outcome === null
+      ? await unpackContent(source, entry, known, options)
+      : { content: expected, outcome: Promise.resolve(outcome) };
+  if (outcome !== null) await takeContent(source, header, taken.content.compressedBytes, null);
+  if (hasDescriptor(header)) {
+    const bytes = await source.atHand(DESCRIPTOR_AREA_BYTES);
+    const lengthBytes = descriptorBytes(bytes, taken.content, header.content);
+    if (lengthBytes === null) throw damagedEntry(header.name, OTHER_CONTENT);
+    source.take(lengthBytes);
+  }
+  return { ...taken, header, endOffset: source.position };
 }
 
-function unpackedEntry(
-  { name, sizeBytes, crc32, modifiedAtMs }: ZipEntry,
-  path: string,
+/** The outcome for an entry that needs no file: none is wanted, or size and checksum are those of a known file; null for none. */
+function outcomeWithoutContent(
+  { sizeBytes, crc32 }: Content,
+  path: string | null,
   known: KnownFile | null,
-  outcome: EntryOutcome,
-): UnpackedEntry {
-  switch (outcome.kind) {
-    case 'written':
-      return { path, sizeBytes, crc32, modifiedAtMs, content: outcome };
-    case 'same':
-      return { path, sizeBytes, crc32, modifiedAtMs, content: { ...outcome, as: known?.path ?? path } };
-    case 'damaged':
-      throw damagedEntry(name, outcome.fault);
-    case 'taken':
-    case 'none':
-      throw damagedEntry(name, 'has the place of another entry');
+): EntryOutcome | null {
+  if (path === null) return NO_FILE;
+  const isSame = known?.sizeBytes === sizeBytes && known.crc32 === crc32;
+  return isSame ? { kind: 'same', by: 'crc32', as: known.path } : null;
+}
+
+/**
+ * Unpacks the content that comes next into a file.
+ * @throws MirrorError where a content is wrong that shows its end: nothing tells where the next entry begins
+ */
+async function unpackContent(
+  source: Source,
+  { header, expected, path, mostBytes }: ExpectedEntry,
+  known: KnownFile | null,
+  { tree, limits }: UnpackOptions,
+): Promise<Pick<TakenEntry, 'content' | 'outcome'>> {
+  const { name, compressionMethod } = header;
+  // Some programs call an empty file deflated and give no bytes for it.
+  const isDeflated = compressionMethod === METHODS.deflated && expected?.compressedBytes !== 0;
+  const file = new EntryFile({
+    place: path === null ? null : `${tree}/${path}`,
+    isDeflated,
+    known,
+    mostBytes,
+  });
+  try {
+    await takeContent(source, header, expected?.compressedBytes ?? Infinity, file);
+    if (expected === null && file.fault === TOO_MUCH)
+      refuse(sizeRefusal(name, 'makes the files too large together', limits));
+    if (expected === null && file.fault !== null) throw damagedEntry(name, file.fault);
+    const outcome = file.end(expected);
+    // A failure is met where it is waited for.
+    outcome.catch(() => {});
+    const { compressedBytes, sizeBytes, crc32 } = file;
+    return { content: expected ?? { compressedBytes, sizeBytes, crc32 }, outcome };
+  } finally {
+    await file.close();
   }
+}
+
+/**
+ * Takes the content that comes next, into a file as far as that takes it.
+ * @param compressedBytes its length; infinite where the deflated bytes show their end
+ * @throws MirrorError `archive.damaged` where the archive ends in it
+ */
+async function takeContent(
+  source: Source,
+  { name }: LocalHeader,
+  compressedBytes: number,
+  file: EntryFile | null,
+): Promise<void> {
+  let fed = file;
+  for (let leftBytes = compressedBytes; leftBytes > 0;) {
+    const piece = (await source.atHand(1)).subarray(0, leftBytes);
+    if (piece.length === 0) throw damagedEntry(name, 'is cut off: the archive ends in its content');
+    const usedBytes = fed === null ? piece.length : await fed.write(piece, piece.length === leftBytes);
+    source.take(usedBytes);
+    leftBytes -= usedBytes;
+    if (usedBytes < piece.length || (fed !== null && fed.fault !== null)) {
+      if (leftBytes === Infinity) return;
+      fed = null;
+    }
+  }
+}
+
+/**
+ * Finds the known file of an entry's path, with the archive's leading folder or without: which of the two is right is known when all
+ * names are, and checked then.
+ */
+function knownFile(known: Known, path: string): KnownFile | null {
+  return known.get(path) ?? known.get(path.slice(path.indexOf('/') + 1)) ?? null;
 }
 
 /** The archives that arrive in this thread, by their numbers. */

@@ -1,14 +1,26 @@
 import { createHash, type Hash, hash } from 'node:crypto';
-import { rmSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  rmSync,
+  write as writeFd,
+  writeSync,
+} from 'node:fs';
+import { promisify } from 'node:util';
 import { crc32 } from 'node:zlib';
 
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { Inflater } from '../../lib/zip/inflater.ts';
 import { type Content, isSameContent } from '../../lib/zip/local-header.ts';
-import { BUFFER_BYTES, createBuffer, NewFile } from './new-file.ts';
+import { PERMISSION_BITS } from '../store/manifest.ts';
+import { makingFolder } from './trees.ts';
 
-/** The published file that an entry may be the same as. */
-export interface KnownContent {
+/** A published file that an entry may be the same as. */
+export interface KnownFile {
+  readonly path: string;
   readonly sizeBytes: number;
   /** Null where the size and the SHA-256 alone count. */
   readonly crc32: number | null;
@@ -24,44 +36,48 @@ export type EntryOutcome =
       readonly sha256: string;
       /** Permission bits. */
       readonly mode: number;
-      /** The time of the file, in milliseconds since the epoch. */
-      readonly timeMs: number;
     }
-  /** It is that of the known file, and was not written. */
-  | { readonly kind: 'same'; readonly by: 'crc32' | 'sha256' }
-  /** The fault goes on where the entry's name ends. */
-  | { readonly kind: 'damaged'; readonly fault: string }
-  /** Something else has its name. */
-  | { readonly kind: 'taken' }
-  /** No file was wanted. */
-  | { readonly kind: 'none' };
+  /** It is that of the known file at a path, and was not written. */
+  | { readonly kind: 'same'; readonly by: 'crc32' | 'sha256'; readonly as: string }
+  /** There is no file of it. The fault goes on where the entry's name ends. */
+  | { readonly kind: 'fault'; readonly fault: string };
 
-/** Errors of a name that is taken, by another file or by one in the place of a folder (open(2)). */
-const TAKEN: ReadonlySet<string | undefined> = new Set(['EEXIST', 'EISDIR', 'ENOTDIR']);
-
-const WRONG_CONTENT = 'does not match its size or CRC-32';
+/** The outcome where something else has the name of the file, or no file was wanted. */
+export const NO_FILE: EntryOutcome = { kind: 'fault', fault: 'has the place of another entry' };
 
 /** The fault of a content of more bytes than may come of it. */
 export const TOO_MUCH = 'has more content than it may have';
+const WRONG_CONTENT = 'does not match its size or CRC-32';
 
 /** How the content of an entry is unpacked. */
 export interface EntryFileOptions {
   /** The place of the file, an absolute path; null where none is wanted. */
   readonly place: string | null;
   readonly isDeflated: boolean;
-  /** Whether a large file goes past the page cache. */
-  readonly isPastCache: boolean;
-  readonly known: KnownContent | null;
+  readonly known: KnownFile | null;
   /** Most bytes that may come of it. */
   readonly mostBytes: number;
-  /** The time of the file, in milliseconds since the epoch. */
-  readonly timeMs: number;
 }
+
+/** Errors of a name that is taken, by another file or by one in the place of a folder (open(2)). */
+const TAKEN: ReadonlySet<string | undefined> = new Set(['EEXIST', 'EISDIR', 'ENOTDIR']);
+
+/** The size of the buffers that files are written from: a whole multiple of the blocks of all disks, and of the pages of all machines. */
+const BUFFER_BYTES = 1024 * 1024;
+const BLOCK_BYTES = 64 * 1024;
 
 /** Memory and inflaters that wait for their next use in this thread. */
 const buffers: Buffer<ArrayBuffer>[] = [];
 const inflaters: Inflater[] = [];
 const MOST_KEPT = 4;
+
+/**
+ * A buffer that files can be written from past the page cache. Memory that may be resized begins with a page of the machine in V8; where
+ * it does not, the system refuses it, and the file goes through the cache.
+ */
+function createBuffer(): Buffer<ArrayBuffer> {
+  return Buffer.from(new ArrayBuffer(BUFFER_BYTES, { maxByteLength: BUFFER_BYTES }), 0, BUFFER_BYTES);
+}
 
 /**
  * The content of an entry on its way into a file. One that fits into a buffer is written when it was found to be right. A greater one
@@ -114,7 +130,7 @@ export class EntryFile {
       const rest = this._buffer.subarray(0, this._filledBytes);
       this._count(rest);
       if (expected !== null && !isSameContent(expected, this)) this.fault ??= WRONG_CONTENT;
-      if (this.fault !== null) return { kind: 'damaged', fault: this.fault };
+      if (this.fault !== null) return { kind: 'fault', fault: this.fault };
       return await this._finish(rest);
     } finally {
       await this._letGo();
@@ -135,21 +151,23 @@ export class EntryFile {
   }
 
   private async _finish(rest: Buffer): Promise<EntryOutcome> {
-    const { place, known, timeMs } = this._options;
-    if (place === null) return { kind: 'none' };
+    const { place, known } = this._options;
+    if (place === null) return NO_FILE;
     if (this._writing !== null) await this._writing;
-    const isKnown = known?.sizeBytes === this.sizeBytes;
-    const isSame = isKnown && known.crc32 === this.crc32;
-    const sha256 = isSame ? '' : (this._digest?.update(rest).digest('hex') ?? hash('sha256', rest, 'hex'));
-    if (isSame || (isKnown && known.sha256 === sha256)) {
-      if (this._file instanceof NewFile) rmSync(place);
-      return { kind: 'same', by: isSame ? 'crc32' : 'sha256' };
-    }
+    const ofSize = known?.sizeBytes === this.sizeBytes ? known : null;
+    if (ofSize?.crc32 === this.crc32) return this._same(place, ofSize, 'crc32');
+    const sha256 = this._digest?.update(rest).digest('hex') ?? hash('sha256', rest, 'hex');
+    if (ofSize?.sha256 === sha256) return this._same(place, ofSize, 'sha256');
     const file = this._open(place);
-    if (file === 'taken') return { kind: 'taken' };
+    if (file === 'taken') return NO_FILE;
     if (this._digest === null) file.writeNow(rest);
     else await file.write(rest);
-    return { kind: 'written', sha256, mode: file.finish(timeMs), timeMs };
+    return { kind: 'written', sha256, mode: file.mode };
+  }
+
+  private _same(place: string, { path }: KnownFile, by: 'crc32' | 'sha256'): EntryOutcome {
+    if (this._file instanceof NewFile) rmSync(place);
+    return { kind: 'same', by, as: path };
   }
 
   /** Fills the buffer. @returns how much of the piece was used */
@@ -169,12 +187,12 @@ export class EntryFile {
 
   /** Begins to write the buffer, once the one before is written. */
   private async _spill(): Promise<void> {
-    const full = this._buffer.subarray(0, this._filledBytes);
+    const full = this._buffer;
     this._count(full);
     this._digest ??= createHash('sha256');
     this._digest.update(full);
     await this._writing;
-    [this._buffer, this._other] = [this._other ?? buffers.pop() ?? createBuffer(), this._buffer];
+    [this._buffer, this._other] = [this._other ?? buffers.pop() ?? createBuffer(), full];
     this._filledBytes = 0;
     const { place } = this._options;
     const file = place === null ? null : this._open(place);
@@ -193,10 +211,90 @@ export class EntryFile {
   private _open(place: string): NewFile | 'taken' {
     if (this._file !== null) return this._file;
     try {
-      return (this._file = new NewFile(place, this._options.isPastCache && this._digest !== null));
+      return (this._file = new NewFile(place, this._digest !== null));
     } catch (error) {
       if (!TAKEN.has(systemCode(error))) throw error;
       return (this._file = 'taken');
     }
+  }
+}
+
+/** The mode that files are made with; the umask takes some of it away (manual, "On disk"). */
+const FILE_MODE = 0o644;
+
+/** Errors of a file system that cannot write past the page cache, at all or as it is asked to (open(2), write(2)). */
+const CANNOT: ReadonlySet<string | undefined> = new Set(['EINVAL', 'EOPNOTSUPP', 'ENOTSUP']);
+
+const writeLater = promisify(writeFd);
+
+/**
+ * A file that is being made, with the folders around it; what is there already is an error. A large one goes past the page cache
+ * (open(2), O_DIRECT): its bytes are not copied into memory that is cleared for them first, and take no memory from what others read.
+ * Where the file system does not do that, they go through the cache. All methods throw errors of the disk.
+ */
+class NewFile {
+  readonly #path: string;
+  #isDirect: boolean;
+  #fd: number;
+  #writtenBytes = 0;
+
+  constructor(path: string, isLarge: boolean) {
+    this.#path = path;
+    this.#isDirect = isLarge;
+    this.#fd = makingFolder(path, () => this.#open());
+  }
+
+  /** Writes the whole content of a small file. */
+  writeNow(bytes: Uint8Array): void {
+    for (let at = 0; at < bytes.length;) at += writeSync(this.#fd, bytes, at);
+  }
+
+  /**
+   * Adds bytes to a large file, while the caller does something else. They must be a whole buffer of {@link createBuffer}, or the start
+   * of one for the last bytes, behind which the buffer is written over. To be called again only when it has ended.
+   */
+  async write(bytes: Uint8Array): Promise<void> {
+    const paddedBytes = this.#isDirect ? Math.ceil(bytes.length / BLOCK_BYTES) * BLOCK_BYTES : bytes.length;
+    const padded = new Uint8Array(bytes.buffer, bytes.byteOffset, paddedBytes).fill(0, bytes.length);
+    for (let at = 0; at < paddedBytes;) at += await this.#writeSome(padded, at);
+    this.#writtenBytes += bytes.length;
+    if (paddedBytes > bytes.length) ftruncateSync(this.#fd, this.#writtenBytes);
+  }
+
+  /** Its permission bits. */
+  get mode(): number {
+    return fstatSync(this.#fd).mode & PERMISSION_BITS;
+  }
+
+  /** To be called in any case. */
+  close(): void {
+    closeSync(this.#fd);
+  }
+
+  #open(): number {
+    if (!this.#isDirect) return openSync(this.#path, 'wx', FILE_MODE);
+    const { O_WRONLY, O_CREAT, O_EXCL, O_DIRECT, O_TRUNC, O_NOFOLLOW } = constants;
+    try {
+      return openSync(this.#path, O_WRONLY | O_CREAT | O_EXCL | O_DIRECT, FILE_MODE);
+    } catch (error) {
+      if (!CANNOT.has(systemCode(error))) throw error;
+    }
+    this.#isDirect = false;
+    // A file system may make the file before it finds out (open(2), "EINVAL").
+    return openSync(this.#path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, FILE_MODE);
+  }
+
+  async #writeSome(bytes: Uint8Array, from: number): Promise<number> {
+    try {
+      const position = this.#writtenBytes + from;
+      return (await writeLater(this.#fd, bytes, from, bytes.length - from, position)).bytesWritten;
+    } catch (error) {
+      if (!this.#isDirect || !CANNOT.has(systemCode(error))) throw error;
+    }
+    this.#isDirect = false;
+    const fd = openSync(this.#path, constants.O_WRONLY | constants.O_NOFOLLOW);
+    closeSync(this.#fd);
+    this.#fd = fd;
+    return 0;
   }
 }

@@ -3,6 +3,7 @@ import {
   copyFileSync,
   linkSync,
   lstatSync,
+  mkdirSync,
   readdirSync,
   renameSync,
   rmdirSync,
@@ -13,7 +14,6 @@ import {
 import { dirname } from 'node:path';
 
 import { isMissing, systemCode } from '../../lib/errors/disk-errors.ts';
-import { makingFolder } from './new-file.ts';
 
 /** Facts of files, in columns: as objects it would take longer to hand them over than to compare them. */
 export interface FileFacts {
@@ -22,6 +22,17 @@ export interface FileFacts {
   readonly modes: Uint16Array;
   /** Whole milliseconds since the epoch. */
   readonly mtimesMs: Float64Array;
+}
+
+/** Makes something at a path, and the folders around it where they are missing. */
+export function makingFolder<T>(path: string, make: (path: string) => T): T {
+  try {
+    return make(path);
+  } catch (error) {
+    if (systemCode(error) !== 'ENOENT') throw error;
+    mkdirSync(dirname(path), { recursive: true });
+    return make(path);
+  }
 }
 
 /** Errors of a file system that has no hard links, or no more of them (link(2)). */

@@ -98,9 +98,7 @@ async function tryToReceive(
     tree: stage.tree,
     keptPath: join(stage.folder, STAGED.archive),
     limits: context.archiveLimits,
-    // Past the page cache, large files of a first mirror take less processor time, and leave the cache to other programs.
-    isPastCache: before.manifest === null,
-    known: knownFiles(reception, stage, known),
+    known: known === null ? [] : knownFiles(reception, known),
   });
   try {
     const answer = await context.service.download({

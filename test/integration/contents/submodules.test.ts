@@ -70,8 +70,6 @@ const MODULES = `# [submodule "comment"] path = comment
 \tpath = ../out
 [submodule "plain again"]
 \tpath = plain
-[other]
-\tpath = other
 `;
 
 it.each<[string, readonly RawZipEntry[]]>([

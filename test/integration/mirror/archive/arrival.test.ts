@@ -5,7 +5,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
-import type { KnownContent } from '../../../../src/mirror/file-work/entry-file.ts';
+import type { KnownFile } from '../../../../src/mirror/file-work/entry-file.ts';
 import { DEFAULT_LIMITS } from '../../../support/archive-limits.ts';
 import { readZip, type Unpacked, type UnpackOptions, unpackZip } from '../../../support/unpacked.ts';
 import {
@@ -87,18 +87,13 @@ describe('an archive is unpacked while it arrives', () => {
     }));
     expect(Object.keys(await arrive(buildZip(entries), { pieces: [100_000] }))).toHaveLength(3000);
   });
-
-  it('past the page cache, if that is wanted', async () => {
-    const zip = buildZip(ENTRIES);
-    expect(await arrive(zip, { isPastCache: true })).toStrictEqual(await arrive(zip));
-  });
 });
 
 describe('a published file', () => {
   const data = Buffer.from('as before');
   const before = { sizeBytes: data.length, crc32: crc32(data), sha256: sha256(data) };
-  const known = (change: Partial<KnownContent>, path = 'a/x'): UnpackOptions => ({
-    known: [{ path, timeMs: null, content: { ...before, ...change } }],
+  const known = (change: Partial<KnownFile>, path = 'a/x'): UnpackOptions => ({
+    known: [{ path, ...before, ...change }],
   });
 
   it.each([
@@ -116,8 +111,7 @@ describe('a published file', () => {
   });
 
   it('that is large is not there any more once it was found to be the same', async () => {
-    const content = { sizeBytes: LARGE.length, crc32: null, sha256: sha256(LARGE) };
-    const same = [{ path: 'x', timeMs: null, content }];
+    const same = [{ path: 'x', sizeBytes: LARGE.length, crc32: null, sha256: sha256(LARGE) }];
     expect(await arrive(buildZip([{ name: 'x', data: LARGE }]), { known: same })).toEqual({});
   });
 
@@ -278,12 +272,9 @@ it('an archive comes to the same, however it is made and harmed, in any pieces, 
       async (drawn, ending, harming, pieces, isKnown) => {
         const published = drawn.map(({ name: path, content: data }) => ({
           path: path.replace(/^top\//, ''),
-          timeMs: null,
-          content: {
-            sizeBytes: data.length,
-            crc32: data.length % 2 === 0 ? crc32(data) : null,
-            sha256: sha256(data),
-          },
+          sizeBytes: data.length,
+          crc32: data.length % 2 === 0 ? crc32(data) : null,
+          sha256: sha256(data),
         }));
         const options = isKnown ? { known: published, pieces } : { pieces };
         const entries = drawn.map(entryOf);

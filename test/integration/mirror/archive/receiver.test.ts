@@ -42,7 +42,6 @@ function receiver(): ArchiveReceiver {
     tree,
     keptPath: join(folder, 'kept'),
     limits: DEFAULT_LIMITS,
-    isPastCache: true,
     known: [],
   });
 }
