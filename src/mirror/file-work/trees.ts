@@ -15,13 +15,16 @@ import { dirname } from 'node:path';
 
 import { isMissing, systemCode } from '../../lib/errors/disk-errors.ts';
 
+/** Permission bits, and the bits above them that no file of a mirror has. */
+const MODE_BITS = 0o7777;
+
 /** Facts of files, in columns: as objects it would take longer to hand them over than to compare them. */
 export interface FileFacts {
-  readonly sizesBytes: Float64Array;
+  readonly sizesBytes: ArrayLike<number>;
   /** Permission bits. */
-  readonly modes: Uint16Array;
+  readonly modes: ArrayLike<number>;
   /** Whole milliseconds since the epoch. */
-  readonly mtimesMs: Float64Array;
+  readonly mtimesMs: ArrayLike<number>;
 }
 
 /** Makes something at a path, and the folders around it where they are missing. */
@@ -48,13 +51,12 @@ export interface LinkRequest {
   readonly facts: FileFacts | null;
 }
 
-export interface LinkResult {
-  /** The first path of which the facts are not as they should be; null for none. */
-  readonly changed: string | null;
-}
-
-/** Links files of one tree into another; one that can have no more names, or none at all, is copied. @throws Error of the disk */
-export function linkAll({ from, to, paths, facts }: LinkRequest): LinkResult {
+/**
+ * Links files of one tree into another; one that can have no more names, or none at all, is copied.
+ * @returns the first path of which the facts are not as they should be; null for none
+ * @throws Error of the disk
+ */
+export function linkAll({ from, to, paths, facts }: LinkRequest): string | null {
   let changed: string | null = null;
   for (const [index, path] of paths.entries()) {
     const source = `${from}/${path}`;
@@ -70,14 +72,14 @@ export function linkAll({ from, to, paths, facts }: LinkRequest): LinkResult {
     if (facts !== null && changed === null && !isAsItWas(lstatSync(destination), facts, index))
       changed = path;
   }
-  return { changed };
+  return changed;
 }
 
 function isAsItWas(found: Stats, { sizesBytes, modes, mtimesMs }: FileFacts, index: number): boolean {
   return (
     found.isFile() &&
     found.size === sizesBytes[index] &&
-    (found.mode & 0o7777) === modes[index] &&
+    (found.mode & MODE_BITS) === modes[index] &&
     Math.round(found.mtimeMs) === mtimesMs[index]
   );
 }
@@ -98,7 +100,7 @@ export interface PlaceRequest {
   /** Files that then get their times. */
   readonly paths: readonly string[];
   /** In milliseconds since the epoch. */
-  readonly timesMs: Float64Array;
+  readonly timesMs: ArrayLike<number>;
 }
 
 /** @throws Error of the disk */
@@ -152,7 +154,7 @@ export interface Walked extends FileFacts {
   /** Below the folder, with slashes. */
   readonly paths: readonly string[];
   /** Places in {@link WALKED_KINDS}. */
-  readonly kinds: Uint8Array;
+  readonly kinds: ArrayLike<number>;
   /** Paths that could not be looked at, with the system's reason. */
   readonly problems: readonly { readonly path: string; readonly problem: string }[];
 }
@@ -160,26 +162,41 @@ export interface Walked extends FileFacts {
 export const WALKED_KINDS = ['file', 'folder', 'link', 'special'] as const;
 
 /**
- * Looks at everything below a folder, without following a link. What vanishes meanwhile is not there; what cannot be looked at
- * is told and stops nothing.
+ * Looks at everything below a folder, without following a link. What vanishes in the meantime is not there; a path that cannot be
+ * looked at is among the problems and stops nothing.
  * @throws Error where it is to stop
  */
 export function walk({ tree, stop }: WalkRequest): Walked {
-  const columns = new Columns();
   const root = rootOf(tree);
+  const paths: string[] = [];
+  const kinds: number[] = [];
+  const facts = { sizesBytes: [] as number[], modes: [] as number[], mtimesMs: [] as number[] };
+  const problems: { path: string; problem: string }[] = [];
+  const attempt = <T>(path: string, look: () => T): T | undefined => {
+    try {
+      return look();
+    } catch (error) {
+      if (!isMissing(error)) problems.push({ path, problem: problemOf(error) });
+      return undefined;
+    }
+  };
   const folders = root === null ? [''] : [];
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
     if (Atomics.load(stop, 0) !== 0) throw new Error('The tree is looked at no further.');
     const prefix = folder === '' ? '' : `${folder}/`;
-    for (const name of namesIn(tree, folder, columns)) {
+    for (const name of attempt(folder === '' ? '.' : folder, () => readdirSync(`${tree}/${prefix}`)) ?? []) {
       const path = `${prefix}${name}`;
-      const stats = lookAt(tree, path, columns);
-      if (stats === null) continue;
-      columns.add(path, stats);
+      const stats = attempt(path, () => lstatSync(`${tree}/${path}`, { throwIfNoEntry: false }));
+      if (stats === undefined) continue;
+      paths.push(path);
+      kinds.push(WALKED_KINDS.indexOf(kindOf(stats)));
+      facts.sizesBytes.push(stats.size);
+      facts.modes.push(stats.mode & MODE_BITS);
+      facts.mtimesMs.push(Math.round(stats.mtimeMs));
       if (stats.isDirectory()) folders.push(path);
     }
   }
-  return columns.walked(root);
+  return { root, paths, kinds, ...facts, problems };
 }
 
 function rootOf(tree: string): Walked['root'] {
@@ -193,61 +210,10 @@ function rootOf(tree: string): Walked['root'] {
   }
 }
 
-function namesIn(tree: string, folder: string, columns: Columns): string[] {
-  try {
-    return readdirSync(`${tree}/${folder}`);
-  } catch (error) {
-    if (!isMissing(error)) columns.problem(folder === '' ? '.' : folder, error);
-    return [];
-  }
-}
-
-function lookAt(tree: string, path: string, columns: Columns): Stats | null {
-  try {
-    return lstatSync(`${tree}/${path}`, { throwIfNoEntry: false }) ?? null;
-  } catch (error) {
-    if (!isMissing(error)) columns.problem(path, error);
-    return null;
-  }
-}
-
 /** A failed call in the system's words, e.g. `EIO: i/o error, read`, without the path, which may hold anything. */
 export function problemOf(error: unknown): string {
   if (systemCode(error) === undefined || !(error instanceof Error)) throw error;
   return error.message.replace(/ '[^]*$/, '');
-}
-
-class Columns {
-  private readonly paths: string[] = [];
-  private readonly kinds: number[] = [];
-  private readonly sizesBytes: number[] = [];
-  private readonly modes: number[] = [];
-  private readonly mtimesMs: number[] = [];
-  private readonly problems: { path: string; problem: string }[] = [];
-
-  add(path: string, stats: Stats): void {
-    this.paths.push(path);
-    this.kinds.push(WALKED_KINDS.indexOf(kindOf(stats)));
-    this.sizesBytes.push(stats.size);
-    this.modes.push(stats.mode & 0o7777);
-    this.mtimesMs.push(Math.round(stats.mtimeMs));
-  }
-
-  problem(path: string, error: unknown): void {
-    this.problems.push({ path, problem: problemOf(error) });
-  }
-
-  walked(root: Walked['root']): Walked {
-    return {
-      root,
-      paths: this.paths,
-      kinds: Uint8Array.from(this.kinds),
-      sizesBytes: Float64Array.from(this.sizesBytes),
-      modes: Uint16Array.from(this.modes),
-      mtimesMs: Float64Array.from(this.mtimesMs),
-      problems: this.problems,
-    };
-  }
 }
 
 /** The kind of what stands at a path, by its `lstat`. */

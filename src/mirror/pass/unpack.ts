@@ -163,7 +163,7 @@ async function placeAll(
     dropped: unneeded.map(({ path }) => path),
     unwrapped: strip === '' ? null : { folder: strip.slice(0, -1), aside: join(stage.folder, STAGED.aside) },
     paths: staged.map(({ path }) => path),
-    timesMs: Float64Array.from(staged, ({ mtimeMs }) => mtimeMs),
+    timesMs: staged.map(({ mtimeMs }) => mtimeMs),
   });
   for (const { path } of staged) stage.staged.add(path);
 }

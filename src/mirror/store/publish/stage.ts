@@ -200,8 +200,8 @@ async function linkAll(
   let changed: string | null = null;
   await forEachConcurrently(parts, BULK_THREADS, async ([start, end]) => {
     const wanted = facts === null ? null : factsOf(facts.slice(start, end));
-    const result = await doInThread('link', { from, to, paths: paths.slice(start, end), facts: wanted });
-    changed ??= result.changed;
+    const found = await doInThread('link', { from, to, paths: paths.slice(start, end), facts: wanted });
+    changed ??= found;
     onLinks();
   });
   return changed;
