@@ -6,7 +6,6 @@ import { expect } from 'vitest';
 
 import { MirrorError } from '../../src/lib/errors/errors.ts';
 import {
-  endArchive,
   feedArchive,
   receiveArchive,
   type UnpackedArchive,
@@ -43,11 +42,11 @@ export async function unpackZip(zip: Uint8Array, options: UnpackOptions = {}): P
       const end = at + Math.max(1, pieces[count % pieces.length] ?? zip.length);
       // A copy each, which is overwritten: what comes is lent.
       const piece = new Uint8Array(zip.subarray(at, end));
-      await feedArchive({ id, memory: piece.buffer, lengthBytes: piece.length });
+      await feedArchive({ id, part: { memory: piece.buffer, lengthBytes: piece.length } });
       piece.fill(0xee);
       at = end;
     }
-    endArchive({ id, isWhole: true });
+    await feedArchive({ id, part: 'end' });
     const unpacked = await received;
     return { ...unpacked, files: await filesIn(tree) };
   } finally {

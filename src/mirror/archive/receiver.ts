@@ -119,7 +119,7 @@ export class ArchiveReceiver implements Destination {
   async #feed(memory: SharedArrayBuffer, lengthBytes: number): Promise<void> {
     const { id, thread } = this.#begun;
     // It fails only where the thread has ended, and the unpacking with it.
-    await thread.run('feedArchive', { id, memory, lengthBytes }).catch(() => {});
+    await thread.run('feedArchive', { id, part: { memory, lengthBytes } }).catch(() => {});
     this.#lent = this.#lent.slice(1);
     giveBack(memory);
   }
@@ -133,7 +133,7 @@ export class ArchiveReceiver implements Destination {
 /** @param isWhole whether all has come; otherwise the rest is of no use */
 function end({ id, thread }: Unpacking, isWhole: boolean): void {
   // It fails only where the thread has ended, and the unpacking with it.
-  thread.run('endArchive', { id, isWhole }).catch(() => {});
+  thread.run('feedArchive', { id, part: isWhole ? 'end' : 'abandon' }).catch(() => {});
 }
 
 function giveBack(memory: SharedArrayBuffer): void {

@@ -132,7 +132,8 @@ async function takeArriving(
   known: Known,
   options: UnpackOptions,
 ): Promise<void> {
-  const allowance = new Allowance(options.limits);
+  const { maxUnpackedBytes, maxEntries } = options.limits;
+  let [leftBytes, leftNameBytes, leftSegments] = [maxUnpackedBytes, maxNameBytes(options.limits), maxEntries];
   for (let last: Promise<unknown> = Promise.resolve(); ;) {
     const header = await headerAt(source);
     const isStreamed = header !== null && hasDescriptor(header);
@@ -141,42 +142,21 @@ async function takeArriving(
     const sizeBytes = expected?.sizeBytes ?? 0;
     // The directory alone has the mode.
     const verdict = judgeEntry({ ...header, unixMode: 0, sizeBytes });
-    if (verdict.kind === 'refuse' || !allowance.admits(verdict.path, header, sizeBytes)) return;
+    if (verdict.kind === 'refuse') return;
+    leftBytes -= sizeBytes;
+    leftNameBytes -= header.nameBytes.length;
+    leftSegments -= verdict.path.split('/').length;
+    if (Math.min(leftBytes, leftNameBytes, leftSegments) < 0) return;
     const path = verdict.kind === 'file' ? verdict.path : null;
-    const mostBytes = expected?.sizeBytes ?? allowance.leftBytes;
+    const mostBytes = expected?.sizeBytes ?? leftBytes;
     const headerOffset = source.position;
     source.take(header.dataOffset - headerOffset);
     const taken = await takeEntry(source, { header, expected, path, mostBytes }, known, options);
     arrived.set(headerOffset, taken);
-    if (isStreamed) allowance.leftBytes -= taken.content.sizeBytes;
+    if (isStreamed) leftBytes -= taken.content.sizeBytes;
     // No more than two files are written at a time.
     await last;
     last = taken.outcome;
-  }
-}
-
-/** The bounds of what is unpacked before the directory is known. */
-class Allowance {
-  leftBytes: number;
-  private _leftNameBytes: number;
-  /** Files and folders that may be made. */
-  private _leftCount: number;
-  private _lastFolder = '';
-
-  constructor(limits: ArchiveLimits) {
-    this.leftBytes = limits.maxUnpackedBytes;
-    this._leftNameBytes = maxNameBytes(limits);
-    this._leftCount = limits.maxEntries;
-  }
-
-  /** Whether an entry is within the bounds. A folder that is left and entered again counts twice. */
-  admits(path: string, { nameBytes }: LocalHeader, sizeBytes: number): boolean {
-    const folder = path.slice(0, path.lastIndexOf('/') + 1);
-    this._leftCount -= folder === this._lastFolder ? 1 : folder.split('/').length;
-    this._lastFolder = folder;
-    this._leftNameBytes -= nameBytes.length;
-    this.leftBytes -= sizeBytes;
-    return Math.min(this._leftCount, this._leftNameBytes, this.leftBytes) >= 0;
   }
 }
 
@@ -344,16 +324,15 @@ function knownFile(known: Known, path: string): KnownFile | null {
 /** The archives that arrive in this thread, by their numbers. */
 const arriving = new Map<number, { readonly arrival: Arrival; readonly control: AbortController }>();
 
-/** An archive in a request to a thread. */
-interface Numbered {
-  readonly id: number;
-}
-
 /**
  * Receives an archive, and unpacks it. Files that were unpacked in a try before are removed.
+ * @param id its number, by which its parts find it
  * @throws MirrorError `archive.damaged`, `archive.refused`, `disk.*`; Error where it is abandoned
  */
-export async function receiveArchive({ id, ...options }: UnpackOptions & Numbered): Promise<UnpackedArchive> {
+export async function receiveArchive({
+  id,
+  ...options
+}: UnpackOptions & { readonly id: number }): Promise<UnpackedArchive> {
   const control = new AbortController();
   const arrival = new Arrival(control.signal);
   arriving.set(id, { arrival, control });
@@ -369,17 +348,16 @@ export async function receiveArchive({ id, ...options }: UnpackOptions & Numbere
   }
 }
 
-/** Takes the next bytes of an archive, unless it has failed. They are not read any more when the task has ended. */
-export async function feedArchive(
-  request: Numbered & { readonly memory: ArrayBufferLike; readonly lengthBytes: number },
-): Promise<void> {
-  const { id, memory, lengthBytes } = request;
-  await arriving.get(id)?.arrival.feed(Buffer.from(memory, 0, lengthBytes));
+/** The next part of an archive: bytes, which are not read any more when the task has ended; or its end, or that it is abandoned. */
+export interface ArchivePart {
+  readonly id: number;
+  readonly part: { readonly memory: ArrayBufferLike; readonly lengthBytes: number } | 'end' | 'abandon';
 }
 
-/** Ends an archive, which has come whole or is abandoned. */
-export function endArchive({ id, isWhole }: Numbered & { readonly isWhole: boolean }): void {
+/** Takes the next part of an archive, unless that has failed. */
+export async function feedArchive({ id, part }: ArchivePart): Promise<void> {
   const found = arriving.get(id);
-  if (isWhole) found?.arrival.end();
-  else found?.control.abort(new Error('The archive is abandoned.'));
+  if (part === 'end') found?.arrival.end();
+  else if (part === 'abandon') found?.control.abort(new Error('The archive is abandoned.'));
+  else await found?.arrival.feed(Buffer.from(part.memory, 0, part.lengthBytes));
 }

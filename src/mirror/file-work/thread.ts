@@ -2,7 +2,7 @@ import { parentPort } from 'node:worker_threads';
 
 import { callError } from '../../lib/errors/disk-errors.ts';
 import { type MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
-import { endArchive, feedArchive, receiveArchive } from '../archive/unpack.ts';
+import { feedArchive, receiveArchive } from '../archive/unpack.ts';
 import { linkAll, placeFiles, walk } from './trees.ts';
 
 /**
@@ -12,7 +12,6 @@ import { linkAll, placeFiles, walk } from './trees.ts';
 const TASKS = {
   receiveArchive: { doing: 'unpacking the archive', work: receiveArchive },
   feedArchive: { doing: 'unpacking the archive', work: feedArchive },
-  endArchive: { doing: 'unpacking the archive', work: endArchive },
   place: { doing: 'placing unpacked files', work: placeFiles },
   link: { doing: 'linking unchanged files', work: linkAll },
   walk: { doing: 'looking at a tree', work: walk },
