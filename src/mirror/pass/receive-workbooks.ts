@@ -24,19 +24,27 @@ export async function receiveWorkbooks(
   stage: Stage,
   { manifest: previous, isDamaged }: PublishedState,
 ): Promise<Received | null> {
-  const { action, rows, meter } = reception;
+  const { action, rows, meter, signal } = reception;
   if (previous === null || isDamaged) return null;
   const changes = changesByPath(action, previous, rows);
   if (changes === null) return null;
   meter.downloads();
   const known = new Map(previous.files.map((file) => [file.path, file]));
-  const received = await unlessOfOne(reception, () => receiveChanges(reception, stage, changes, known));
-  if (received === null) {
-    await emptyStage(stage);
-    return null;
+  try {
+    const received = await receiveChanges(reception, stage, changes, known);
+    if (received !== null) return stateWith(previous, received, changes.gone);
+  } catch (error) {
+    // The error of one workbook says nothing about the whole contents.
+    signal.throwIfAborted();
+    if (!(error instanceof MirrorError) || CONCERNS_ALL.test(error.code)) throw error;
   }
-  return stateWith(previous, received, changes.gone);
+  await emptyStage(stage);
+  return null;
 }
+
+/** Failures that the whole contents would meet as well: nothing is asked for twice. */
+const CONCERNS_ALL =
+  /^(?:credentials|pass|disk|directory|system|internal)\.|^service\.(?:unreachable|busy|timeout)$|^contents\.forbidden$/;
 
 /** The new files, where all changes were received and are of one state. */
 async function receiveChanges(
@@ -44,52 +52,47 @@ async function receiveChanges(
   stage: Stage,
   { changed, gone }: WorkbookChanges,
   known: ReadonlyMap<string, ManifestFile>,
-): Promise<ReadonlyMap<string, ManifestFile> | null> {
-  const received = await receiveFiles(reception, stage, changed, known);
-  if (received.size < changed.length) return null;
+): Promise<readonly ManifestFile[] | null> {
+  const { context, action, repository, signal } = reception;
+  const received: ManifestFile[] = [];
+  await forEachConcurrently(changed, FILES_AT_ONCE, async (row) => {
+    const file = await receiveFile(reception, stage, row, known.get(row.path));
+    if (file !== null) received.push(file);
+  });
+  if (received.length < changed.length) return null;
   // A file that still has the bytes before may be older than the files that changed with it: only the whole contents are of one time.
+  const digests = new Map(received.map(({ path, sha256 }) => [path, sha256]));
   const hasOld = changed.some(
-    ({ path, sha256 }) => sha256 === undefined && received.get(path)?.sha256 === known.get(path)?.sha256,
+    ({ path, sha256 }) => sha256 === undefined && digests.get(path) === known.get(path)?.sha256,
   );
   if (hasOld && changed.length + gone.length > 1) return null;
-  const left = [...received.keys(), ...known.keys()].find((path) => !gone.includes(path));
+  const left = [...digests.keys(), ...known.keys()].find((path) => !gone.includes(path));
   if (gone.length > 0 && !(await areGone(reception, gone, left))) return null;
-  return (await isListedStill(reception)) ? received : null;
+  const rows = await rowsNow(context.service, repository, signal);
+  if (rows === null) return null;
+  const digest = targetDigest(groupRows(rows), action.target.branch, action.published?.borrowed);
+  return digest === action.fingerprint ? received : null;
 }
 
 /** The published state with the files that were received, and without those that are gone. */
-function stateWith(
-  previous: Manifest,
-  received: ReadonlyMap<string, ManifestFile>,
-  gone: readonly string[],
-): Received {
-  const replaced = new Set([...received.keys(), ...gone]);
+function stateWith(previous: Manifest, received: readonly ManifestFile[], gone: readonly string[]): Received {
+  const replaced = new Set([...received.map(({ path }) => path), ...gone]);
   const others = previous.files.filter(({ path }) => !replaced.has(path));
-  const files = [...others, ...received.values()].sort((a, b) => byCodeUnits(a.path, b.path));
-  const downloadedBytes = [...received.values()].reduce((sum, file) => sum + file.sizeBytes, 0);
   const { skipped, archiveBytes, comparedAtMs, verifiedAtMs } = previous;
   return {
     kind: 'received',
-    files,
+    files: [...others, ...received].sort((a, b) => byCodeUnits(a.path, b.path)),
     skipped,
     rewritten: [],
     isThorough: false,
     etag: null,
     archiveBytes,
-    downloadedBytes,
+    downloadedBytes: received.reduce((sum, file) => sum + file.sizeBytes, 0),
     isWhole: false,
     comparedAtMs: comparedAtMs ?? verifiedAtMs,
     // Files that a cache gave are taken only where their digests prove them.
     cached: null,
   };
-}
-
-/** Whether a list that is read now shows the versions that the plan was made of. */
-async function isListedStill({ context, action, repository, signal }: Reception): Promise<boolean> {
-  const rows = await rowsNow(context.service, repository, signal);
-  if (rows === null) return false;
-  const digest = targetDigest(groupRows(rows), action.target.branch, action.published?.borrowed);
-  return digest === action.fingerprint;
 }
 
 /** The rows of a repository in a list that is read now; null where that list is not whole, and so proves nothing. */
@@ -122,35 +125,7 @@ async function areGone(
   return true;
 }
 
-/** Failures that the whole contents would meet as well: nothing is asked for twice. */
-const CONCERNS_ALL =
-  /^(?:credentials|pass|disk|directory|system|internal)\.|^service\.(?:unreachable|busy|timeout)$|^contents\.forbidden$/;
-
-/** Does without the result where an error is one workbook's own. */
-async function unlessOfOne<T>({ signal }: Reception, work: () => Promise<T>): Promise<T | null> {
-  try {
-    return await work();
-  } catch (error) {
-    signal.throwIfAborted();
-    if (!(error instanceof MirrorError) || CONCERNS_ALL.test(error.code)) throw error;
-    return null;
-  }
-}
-
-async function receiveFiles(
-  reception: Reception,
-  stage: Stage,
-  rows: readonly WorkbookRow[],
-  known: ReadonlyMap<string, ManifestFile>,
-): Promise<Map<string, ManifestFile>> {
-  const received = new Map<string, ManifestFile>();
-  await forEachConcurrently(rows, FILES_AT_ONCE, async (row) => {
-    const file = await receiveFile(reception, stage, row, known.get(row.path));
-    if (file !== null) received.set(row.path, file);
-  });
-  return received;
-}
-
+/** @returns null where its version has no time, or other bytes came than the list announces */
 async function receiveFile(
   { context: { service }, action, repository, meter, signal }: Reception,
   stage: Stage,

@@ -4,6 +4,7 @@ import { ArchiveReceiver } from '../archive/receiver.ts';
 import type { Cached } from '../upstream/listing.ts';
 import type { ContentsAnswer } from '../upstream/contents.ts';
 import { type EndedResult, resultOf } from './results.ts';
+import type { KnownFile } from '../file-work/entry-file.ts';
 import { STAGED } from '../store/publish/moves.ts';
 import { emptyStage, type Stage } from '../store/publish/stage.ts';
 import type { PublishedState, Reception, RepositoryFacts } from './context.ts';
@@ -29,26 +30,70 @@ export interface Received extends Unpacked {
 
 type NotFound = Extract<ContentsAnswer, { kind: 'not-found' }>;
 
-/** The new state from the whole contents, or, where the service says that nothing changed, from what is published. */
+/**
+ * The new state from the whole contents, or, where the service says that nothing changed, from what is published. Files that are the same
+ * as published ones are not written. Where one is needed all the same, as it has another time or path, all are downloaded and written.
+ */
 export async function receiveWhole(
   reception: Reception,
   stage: Stage,
   before: PublishedState,
 ): Promise<Received | NotFound> {
-  const { listedAtMs } = reception;
-  const whole = { kind: 'received', isWhole: true, comparedAtMs: listedAtMs } as const;
-  const answer = await receiveArchive(reception, stage, before);
-  if (answer.kind === 'not-found') return answer;
-  if (answer.kind === 'unpacked') return { ...whole, ...answer.received };
-  if (before.manifest === null) {
-    throw new MirrorError(
-      'contents.wrong_kind',
-      'The service says "not modified" to an unconditional request.',
-    );
+  const received = await receiveContents(reception, stage, before, knownFiles(reception, before));
+  if (received !== null) return received;
+  await emptyStage(stage);
+  const whole = await receiveContents(reception, stage, before, []);
+  if (whole === null) throw new MirrorError('internal.defect', 'An unpacked file is not there.');
+  return whole;
+}
+
+/**
+ * Downloads the whole contents, where they may have changed, and unpacks them into the stage while they arrive.
+ * @param known the files that may stay as they are published
+ * @returns null where a file is needed that was not written
+ */
+async function receiveContents(
+  reception: Reception,
+  stage: Stage,
+  before: PublishedState,
+  known: readonly KnownFile[],
+): Promise<Received | NotFound | null> {
+  const { context, action, repository, listedAtMs, signal, meter } = reception;
+  meter.downloads();
+  const archive = new ArchiveReceiver({
+    tree: stage.tree,
+    keptPath: join(stage.folder, STAGED.archive),
+    limits: context.archiveLimits,
+    known,
+  });
+  try {
+    const answer = await context.service.download({
+      repository,
+      branch: action.target.branch,
+      etag: knownTag(reception, before),
+      destination: archive,
+      onArrived: (doneBytes, totalBytes) => meter.arrived(doneBytes, totalBytes),
+      signal,
+    });
+    if (answer.kind === 'not-found') return answer;
+    const whole = {
+      kind: 'received',
+      isWhole: true,
+      comparedAtMs: listedAtMs,
+      cached: answer.cached,
+    } as const;
+    if (answer.kind === 'unchanged') return { ...whole, ...asPublished(before) };
+    const { etag, sizeBytes, hasFileTimes } = answer;
+    const onBytes = (bytes: number): void => {
+      meter.unpacked(bytes);
+      context.onProgress();
+    };
+    const contents = await archive.finish(onBytes, signal);
+    const unpacked = await unpack(reception, contents, stage, before, hasFileTimes);
+    return unpacked && { ...whole, ...unpacked, etag, archiveBytes: sizeBytes, downloadedBytes: sizeBytes };
+  } finally {
+    await archive.release();
   }
-  const { files, skipped, etag, archiveBytes, isThorough = true } = before.manifest;
-  const same = { files, skipped, rewritten: [], isThorough, etag, archiveBytes, downloadedBytes: 0 };
-  return { ...whole, ...same, cached: answer.cached };
 }
 
 /** The entity tag under which the service may say that nothing changed; none where more than that is to be found out. */
@@ -60,69 +105,17 @@ function knownTag(
   return depth === 'bytes' && manifest.isThorough === false ? null : manifest.etag;
 }
 
-/** The contents of an archive, as they were unpacked. */
-interface UnpackedAnswer {
-  readonly kind: 'unpacked';
-  readonly received: Unpacked & Pick<Received, 'etag' | 'archiveBytes' | 'downloadedBytes' | 'cached'>;
-}
-
-type WithoutArchive = Exclude<ContentsAnswer, { kind: 'archive' }>;
-
-/**
- * Downloads the whole contents, where they may have changed, and unpacks them into the stage while they arrive. Files that are the same as
- * published ones are not written. Where one is needed all the same, as it has another time or path, all are downloaded and written.
- */
-async function receiveArchive(
-  reception: Reception,
-  stage: Stage,
-  before: PublishedState,
-): Promise<UnpackedAnswer | WithoutArchive> {
-  const answer = await tryToReceive(reception, stage, before, before);
-  if (answer !== null) return answer;
-  await emptyStage(stage);
-  const whole = await tryToReceive(reception, stage, before, null);
-  if (whole === null) throw new MirrorError('internal.defect', 'An unpacked file is not there.');
-  return whole;
-}
-
-/** @param known what may stay as it is published; null for nothing @returns null where a file is needed that was not written */
-async function tryToReceive(
-  reception: Reception,
-  stage: Stage,
-  before: PublishedState,
-  known: PublishedState | null,
-): Promise<UnpackedAnswer | WithoutArchive | null> {
-  const { context, action, repository, signal, meter } = reception;
-  meter.downloads();
-  const archive = new ArchiveReceiver({
-    tree: stage.tree,
-    keptPath: join(stage.folder, STAGED.archive),
-    limits: context.archiveLimits,
-    known: known === null ? [] : knownFiles(reception, known),
-  });
-  try {
-    const answer = await context.service.download({
-      repository,
-      branch: action.target.branch,
-      etag: knownTag(reception, before),
-      destination: archive,
-      onArrived: (doneBytes, totalBytes) => meter.arrived(doneBytes, totalBytes),
-      signal,
-    });
-    if (answer.kind !== 'archive') return answer;
-    const { etag, sizeBytes, cached, hasFileTimes } = answer;
-    const onBytes = (bytes: number): void => {
-      meter.unpacked(bytes);
-      context.onProgress();
-    };
-    const contents = await archive.finish(onBytes, signal);
-    const unpacked = await unpack(reception, contents, stage, before, hasFileTimes);
-    if (unpacked === null) return null;
-    const received = { ...unpacked, etag, archiveBytes: sizeBytes, downloadedBytes: sizeBytes, cached };
-    return { kind: 'unpacked', received };
-  } finally {
-    await archive.release();
-  }
+/** The new state where nothing changed. @throws MirrorError `contents.wrong_kind` where nothing is published */
+function asPublished({
+  manifest,
+}: PublishedState): Unpacked & Pick<Received, 'etag' | 'archiveBytes' | 'downloadedBytes'> {
+  if (manifest === null)
+    throw new MirrorError(
+      'contents.wrong_kind',
+      'The service says "not modified" to an unconditional request.',
+    );
+  const { files, skipped, etag, archiveBytes, isThorough = true } = manifest;
+  return { files, skipped, rewritten: [], isThorough, etag, archiveBytes, downloadedBytes: 0 };
 }
 
 /** The end of a pull of a target of which the service has no contents. @throws MirrorError as {@link refuseDoubtful} */
