@@ -5,9 +5,10 @@ import { linkNow } from '../../../lib/disk/read.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import type { Disk } from '../disk.ts';
 import { pruneHistory } from '../history/history.ts';
+import { manifestPaths } from '../inventory.ts';
 import type { DirectoryLayout } from '../layout.ts';
 import { LeasedError, sweepLeases } from '../leases/lease.ts';
-import { isTreeName, linkedTree, removeTree } from '../published-tree.ts';
+import { isTreeName, linkedTree, removeTree, treeAt } from '../published-tree.ts';
 import { onDiskOfAll, withCommonLock } from '../shards.ts';
 import type { PublishGate } from '../leases/gate.ts';
 
@@ -83,7 +84,7 @@ async function removeOldTrees(
 
 /**
  * Finds the trees to which no link below `mirror/` leads and that are older than an age. Publishes may go on at the same
- * time.
+ * time. While a target has no tree it finds none: one of them may be all that is left of that target.
  * @param ageMs see {@link restartAge}; an age below zero, of a clock that was ahead, counts by its amount. Milliseconds
  * @param nowMs milliseconds since the epoch
  * @returns their names
@@ -103,7 +104,12 @@ export async function findOldTrees(
     const stats = await unlessMissing(lstat(linkedTree(layout, name)));
     if (stats !== null && Math.abs(nowMs - stats.mtimeMs) > ageMs) old.push(name);
   }
-  return old;
+  return old.length > 0 && (await haveAllTrees(layout)) ? old : [];
+}
+
+async function haveAllTrees(layout: DirectoryLayout): Promise<boolean> {
+  const paths = await manifestPaths(layout);
+  return paths.every((path) => ['folder', 'link'].includes(treeAt(layout, path).kind));
 }
 
 async function treeNames({ trees }: DirectoryLayout): Promise<string[]> {

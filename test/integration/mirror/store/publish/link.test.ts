@@ -365,6 +365,16 @@ describe('publish: link', () => {
     expect(await filesIn(placeIn(directory))).toEqual(other);
   });
 
+  it('removes no tree without a link that may be the last of its target', async () => {
+    const mirror = await opened(await temporaryFolder());
+    const { directory } = mirror;
+    await publish(mirror, FIRST);
+    await rm(placeIn(directory));
+    await mirror.sweepLater();
+    await mirror.sweepLater();
+    expect(await treesIn(directory)).toHaveLength(1);
+  });
+
   it('keeps a tree whose link someone puts back in time, wherever', async () => {
     const mirror = await opened(await temporaryFolder());
     const { directory } = mirror;
