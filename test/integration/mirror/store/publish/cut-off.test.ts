@@ -109,15 +109,20 @@ async function stateOf(directory: string): Promise<unknown> {
 const PATH = 'Accounting/main';
 const OTHER = 'Accounts/main';
 
+async function rename(store: MirrorStore): Promise<void> {
+  const manifest = await publishedManifest(store.layout, PATH);
+  if (manifest !== null) await moveTree(store, PATH, OTHER, { ...manifest, fingerprint: 'renamed' });
+}
+
+const TO_TAKEN = 'rename to a path that is taken';
+
 /** The changes of a target, each from what is published before. */
 const CHANGES: Readonly<Record<string, (store: MirrorStore, next: Files) => Promise<void>>> = {
   publish: (store, next) => publish(store, PATH, next),
   'publish of another repository': (store, next) => publish(store, PATH, next, 'id-2'),
   retire: (store) => retireTree(store, PATH),
-  rename: async (store) => {
-    const manifest = await publishedManifest(store.layout, PATH);
-    if (manifest !== null) await moveTree(store, PATH, OTHER, { ...manifest, fingerprint: 'renamed' });
-  },
+  rename,
+  [TO_TAKEN]: rename,
 };
 
 const names = fc.constantFrom('a', 'b', 'c/a', 'c/b', 'd/e/f', 'b/a', 'c');
@@ -149,6 +154,7 @@ describe('a change that is cut off', () => {
             const directory = await temporaryFolder();
             const first = await opened(directory, from, keeps);
             await publish(first, PATH, before);
+            if (change === TO_TAKEN) await publish(first, OTHER, next, 'id-2');
             await first.lock.release();
             return directory;
           };
