@@ -95,8 +95,8 @@ export interface PublishedState {
   readonly manifest: Manifest | null;
   /** Whether the tree differs from its manifest. */
   readonly isDamaged: boolean;
-  /** Paths of what someone added to the tree. */
-  readonly foreign: readonly string[];
+  /** Paths of what someone added to the tree; null where they are unknown. */
+  readonly foreign: readonly string[] | null;
   /** Whether the published copy of a file may be taken for what its manifest says. */
   readonly isTrusted: (path: string) => boolean;
 }

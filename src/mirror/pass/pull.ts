@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { lastLease, leasesInForce } from '../store/leases/lease.ts';
 import { publishedManifest } from '../store/inventory.ts';
-import { examinePublished, summariseDrift, trustOf } from '../store/verify/examine.ts';
+import { examinePublished, foreignIn, summariseDrift, trustOf } from '../store/verify/examine.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { PassEvent } from './events.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
@@ -114,7 +114,7 @@ async function lookAtPublished(
   const isOurs = manifest?.repository.id === target.repositoryId && manifest.branch === target.branch;
   if (!isOurs) return { manifest: null, isDamaged: false, foreign: [], isTrusted: () => false };
   const differences = await examinePublished(layout, path, manifest.files, { depth, signal, onBytes });
-  const foreign = differences.filter(({ kind }) => kind === 'added').map((each) => each.path);
+  const foreign = foreignIn(differences, manifest.files);
   return { manifest, isDamaged: differences.length > 0, foreign, isTrusted: trustOf(differences) };
 }
 

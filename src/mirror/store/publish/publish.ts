@@ -42,8 +42,8 @@ export interface NextState {
   readonly rewritten?: readonly string[];
   /** Whether the tree holds anything else than its manifest says: then it is replaced as a whole. */
   readonly isDamaged?: boolean;
-  /** Paths of what someone added to the tree. Where it cannot be replaced as a whole, they are removed. */
-  readonly foreign?: readonly string[];
+  /** Paths of what someone added to the tree. Where it cannot be replaced as a whole, they are removed. Null where they are unknown. */
+  readonly foreign?: readonly string[] | null;
   /** Whether a person approved what it deletes: then the tree before is kept as what is gone from the service is. */
   readonly isApprovedDeletion?: boolean;
 }
@@ -68,7 +68,7 @@ export function publishStage(
 async function publishBehindGate(disk: Disk, stage: Stage, next: NextState): Promise<PublishMethod> {
   const { layout, mode, canExchange } = disk;
   const { target } = stage;
-  const { manifest, before, foreign = [], isDamaged = false } = next;
+  const { manifest, before, isDamaged = false } = next;
   await refuseLinks(layout, [`mirror/${target}`], target);
   const place = treeAt(layout, target);
   const isThere = isTreeAt(place);
@@ -87,6 +87,7 @@ async function publishBehindGate(disk: Disk, stage: Stage, next: NextState): Pro
     isDamaged,
     files: manifest.files,
   });
+  const removed = method === 'rename' ? [...changes.removed, ...foreignOf(next, target)] : changes.removed;
   await stageManifest(disk, stage, manifest);
   if (method === 'exchange' || method === 'link') await linkUnchanged(disk, stage, manifest);
   const keeping = await stageHistory(disk, stage, place, next, differences);
@@ -97,12 +98,24 @@ async function publishBehindGate(disk: Disk, stage: Stage, next: NextState): Pro
     canExchange,
     isLinked: 'name' in place,
     files: [...changes.added, ...changes.changed],
-    removed: [...changes.removed, ...(method === 'rename' ? foreign : [])],
+    removed,
     keeping,
   });
   await commit(disk, stage, [target], renames);
   if (method === 'link') disk.linked.set(treeNameOf(stage.folder), target);
   return method;
+}
+
+/** The paths that a publish file by file removes beside its own: it would leave those that it does not know. */
+function foreignOf({ foreign = [] }: NextState, target: string): readonly string[] {
+  if (foreign !== null) return foreign;
+  throw new MirrorError(
+    'disk.failed',
+    `Not all of mirror/${target} can be looked into, so nothing was published.`,
+    {
+      hint: 'Check the owner and mode of its folders, and the disk.',
+    },
+  );
 }
 
 function isTreeAt({ kind }: TreePlace): boolean {

@@ -123,6 +123,16 @@ export function trustOf(differences: readonly Difference[]): (path: string) => b
   return (path) => ![path, ...foldersOf(path)].some((each) => suspects.has(each));
 }
 
+/** Paths of what someone added to a tree; null where that is unknown, as something beside its files cannot be looked into. */
+export function foreignIn(
+  differences: readonly Difference[],
+  files: readonly ManifestFile[],
+): readonly string[] | null {
+  const own = new Set(files.map(({ path }) => path));
+  if (differences.some(({ kind, path }) => kind === 'unreadable' && !own.has(path))) return null;
+  return differences.filter(({ kind }) => kind === 'added').map(({ path }) => path);
+}
+
 /** How closely a tree is looked at: `facts` by `lstat` alone, `bytes` also by the SHA-256 of every file. */
 export type ExamineDepth = 'facts' | 'bytes';
 

@@ -19,6 +19,7 @@ import {
   type EntryKind,
   examinePublished,
   examineTarget,
+  foreignIn,
   isGone,
   pathsInChange,
   trustOf,
@@ -260,7 +261,7 @@ export async function repairFromDisk(
   try {
     const files = await stageCopies(store, stage, manifest.files, copied);
     if (files.some(({ sha256 }, index) => sha256 !== manifest.files[index]?.sha256)) return false;
-    const foreign = differences.filter(({ kind }) => kind === 'added').map((each) => each.path);
+    const foreign = foreignIn(differences, manifest.files);
     const next = { manifest: { ...manifest, files }, before: manifest, isDamaged: true, foreign };
     await publishStage(store, stage, { ...next, rewritten: [...copied.keys()] });
     return true;

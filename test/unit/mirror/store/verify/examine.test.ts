@@ -7,6 +7,7 @@ import {
   type FoundEntry,
   foldersOf,
   type FoundFile,
+  foreignIn,
 } from '../../../../../src/mirror/store/verify/examine.ts';
 import { foldersWith } from '../../../../../src/mirror/store/manifest.ts';
 import { byCodeUnits, type ManifestFile } from '../../../../../src/mirror/store/manifest.ts';
@@ -169,5 +170,19 @@ describe('differencesOf, for any tree', () => {
         expect([...foldersWith(all)].sort()).toStrictEqual([...new Set(all.flatMap(foldersOf))].sort());
       }),
     );
+  });
+});
+
+describe('foreignIn', () => {
+  const files = [manifestFile('Q1/a.xlsx')];
+  const added = { kind: 'added', path: 'b.xlsx', entry: 'file' } as const;
+  const unreadable = (path: string): Difference => ({ kind: 'unreadable', path, problem: 'EACCES' });
+
+  it('has what someone added, also beside a file that cannot be read', () => {
+    expect(foreignIn([added, unreadable('Q1/a.xlsx')], files)).toEqual(['b.xlsx']);
+  });
+
+  it('knows nothing where a folder cannot be listed, as it may hold more', () => {
+    expect(foreignIn([added, unreadable('Q1')], files)).toBeNull();
   });
 });
