@@ -136,7 +136,7 @@ describe('a version that lacks too many files', () => {
       await mirror.expectExact();
       const [kept, ...others] = await readHistory(layoutOf(mirror.directory));
       expect(others).toEqual([]);
-      expect(kept).toMatchObject({ path: 'Accounting/main', kind: 'retired', treePresent: true });
+      expect(kept).toMatchObject({ path: 'Accounting/main', kind: 'retired' });
       expect(await readdir(kept?.tree ?? '')).toHaveLength(6);
       const to = join(await temporaryFolder(), 'restored');
       const settings = mirror.diskSettings;
