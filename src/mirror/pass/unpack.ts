@@ -214,14 +214,17 @@ async function submodulesOf(
   return [...left].map((path) => ({ path, reason: 'submodule' }));
 }
 
-/** A line with a path, after the name of its section or below it (git-config(1), "Syntax"). */
+/**
+ * A line with a path, after the name of its section or below it (git-config(1), "Syntax"). No part of it can be matched in two ways, so
+ * that no line takes long.
+ */
 const SUBMODULE_PATH =
-  /^[ \t]*(?:\[.*\][ \t]*)?path[ \t]*=[ \t]*(?:"(?<quoted>(?:[^"\\\n]|\\.)*)"|(?<plain>[^;#\n]*?))[ \t\r]*(?:[;#].*)?$/gim;
+  /^[ \t]*(?:\[.*\][ \t]*)?path[ \t]*=[ \t]*(?:"(?<quoted>(?:[^"\\\n]|\\.)*)"|(?<plain>[^";#\n][^;#\n]*))/gim;
 
 /** The paths in a file of submodules, as far as a tree can have such. */
 function submodulePaths(text: string): string[] {
   return [...text.matchAll(SUBMODULE_PATH)]
-    .map(({ groups = {} }) => (groups['quoted'] ?? groups['plain'] ?? '').replaceAll(/\\(.)/g, '$1'))
+    .map(({ groups = {} }) => (groups['quoted'] ?? groups['plain']?.trim() ?? '').replaceAll(/\\(.)/g, '$1'))
     .map((path) => path.replace(/\/$/, ''))
     .filter((path) => nameFault(path) === null);
 }

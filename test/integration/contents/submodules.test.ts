@@ -95,3 +95,15 @@ it.each<[string, readonly RawZipEntry[]]>([
     ]);
   },
 );
+
+it('a long line of .gitmodules keeps no pass busy', async () => {
+  const line = `\tpath = a${' '.repeat(500_000)}b\n`;
+  const synced = await serviceOf(
+    rawZip([
+      { name: '.gitmodules', data: `[submodule "long"]\n${line}[submodule "short"]\n\tpath = short\n` },
+      { name: 'a.xlsx', data: 'a' },
+    ]),
+  );
+  expect(await synced.run('sync')).toMatchObject({ exitCode: 0 });
+  expect(await skippedIn(synced)).toEqual([{ path: 'short', reason: 'submodule' }]);
+});
