@@ -259,7 +259,7 @@ function describeNext(
       linesOf(
         `  ${failure.code} (${failure.attempts} in a row since ${time(failure.sinceMs)}): ${oneLine(failure.message)}`,
         failure.hint !== null && `  ${failure.hint}`,
-        `  it is tried again after ${time(failure.nextAttemptAtMs)}${failure.action === 'quarantine' ? ', when its versions or the settings change,' : ''} or at once with \`${ownCommand('retry', target.target)}\``,
+        `  it is tried again after ${time(failure.nextAttemptAtMs)}${failure.action === 'quarantine' ? ', when its versions change,' : ''} or at once with \`${ownCommand('retry', target.target)}\``,
       ),
   );
 }

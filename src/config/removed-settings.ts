@@ -15,10 +15,7 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   ],
   ['shutdownTimeout', 'leave it out: the program ends within 30 seconds; give its supervisor a little more'],
   ['processingPatience', 'leave it out: a new target waits up to 15 minutes while the service processes it'],
-  [
-    'pageCache',
-    'leave it out: large files go past the page cache when a target is mirrored for the first time',
-  ],
+  ['pageCache', 'leave it out: files of an archive of more than 1 MiB go past the page cache'],
   [
     'service.retries',
     'leave it out: a request is tried four times more, a download as long as each try brings more of it',

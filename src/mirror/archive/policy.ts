@@ -50,7 +50,7 @@ export class Refusals {
     const advice =
       this.named.find((refusal) => refusal.advice !== undefined)?.advice ?? 'Correct it in the service';
     throw new MirrorError('archive.refused', messages.join(' '), {
-      hint: `The published tree stays as it is. ${advice}; it is tried again when its versions or these settings change, after an hour, or at once by \`retry\`.`,
+      hint: `The published tree stays as it is. ${advice}; it is tried again when its versions change, after an hour, or at once by \`retry\`.`,
     });
   }
 }
