@@ -72,6 +72,8 @@ async function publishBehindGate(disk: Disk, stage: Stage, next: NextState): Pro
   await refuseLinks(layout, [`mirror/${target}`], target);
   const place = treeAt(layout, target);
   const isThere = isTreeAt(place);
+  // Nothing can be put into a file that someone left in the place of the tree.
+  const isOurs = before !== null && place.kind !== 'other';
   const differences = treeChanges(isThere ? (before?.files ?? []) : [], manifest.files);
   // Where no tree is, all files are new.
   const rewritten = isThere ? (next.rewritten ?? []) : [];
@@ -80,8 +82,8 @@ async function publishBehindGate(disk: Disk, stage: Stage, next: NextState): Pro
   const method = choosePublishMethod({
     mode,
     canExchange,
-    isPublished: isThere && before !== null,
-    isOccupied: isThere && before === null,
+    isPublished: isThere && isOurs,
+    isOccupied: isThere && !isOurs,
     isLinked: place.kind === 'link',
     changes,
     isDamaged,

@@ -186,6 +186,26 @@ describe('publishing', () => {
     expect(kept.filter((name) => name.endsWith('.json'))).toHaveLength(1);
   });
 
+  it.each<PublishMode>(['auto', 'exchange', 'rename'])(
+    'takes the place of a file that someone put where the tree was (%s)',
+    async (mode) => {
+      const directory = await temporaryFolder();
+      const store = await opened(directory, mode);
+      const tree = { a: '1', 'b/c': '2' };
+      await publish(store, tree);
+      const before = await publishedManifest(store.layout, PATH);
+      await rm(join(directory, 'mirror', PATH), { recursive: true });
+      await writeFile(join(directory, 'mirror', PATH), 'something else');
+      const stage = await stageOn(store, PATH);
+      for (const [name, text] of Object.entries(tree))
+        await stageFile(stage, name, TIME_MS, [Buffer.from(text)], () => {});
+      const manifest = manifestOf(before?.files ?? []);
+      await publishStage(store, stage, { manifest, before, rewritten: Object.keys(tree), isDamaged: true });
+      await discardStage(store, stage);
+      expect(await treeOf(directory)).toEqual(tree);
+    },
+  );
+
   it('moves a tree with its manifest, and retires it into the dated history', async () => {
     const directory = await temporaryFolder();
     const store = await opened(directory);
