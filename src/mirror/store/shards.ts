@@ -12,11 +12,11 @@ import { owns, type Shard, type ShareReport } from '../plan/selection.ts';
 import { shareReportSchema } from '../state/schemas.ts';
 import { type DirectoryLayout, layoutOf } from './layout.ts';
 
-/**
- * For so long a lock is tried for, in milliseconds: a program may have it just to look at it, and the first of several instances has it
- * alone until it has gathered the stages.
- */
+/** For so long a lock is tried for, in milliseconds: a program may have it just to look at it. */
 const LOCK_PATIENCE_MS = 500;
+
+/** The same for one of several instances: the first of them has the whole alone until it has gathered the stages. */
+const SHARE_PATIENCE_MS = 5000;
 
 const TRY_EVERY_MS = 100;
 
@@ -33,10 +33,11 @@ export async function lockForWriting(
   shard: Shard | null,
   native: NativeCalls,
 ): Promise<DirectoryLock> {
-  const whole = await patiently(() => lockWhole(layout, shard, native));
+  const patienceMs = shard === null ? LOCK_PATIENCE_MS : SHARE_PATIENCE_MS;
+  const whole = await patiently(() => lockWhole(layout, shard, native), patienceMs);
   if (shard === null) return whole;
   try {
-    const own = await patiently(() => lockDirectory(layout.lockFile, native));
+    const own = await patiently(() => lockDirectory(layout.lockFile, native), patienceMs);
     return {
       fd: own.fd,
       check: async () => {
@@ -104,13 +105,15 @@ function lockedByShards(error: LockedError, shard: Shard | null): LockedError {
   );
 }
 
-async function patiently(lock: () => Promise<DirectoryLock>): Promise<DirectoryLock> {
+async function patiently(lock: () => Promise<DirectoryLock>, patienceMs: number): Promise<DirectoryLock> {
   const startedAtMs = performance.now();
   for (;;) {
     try {
       return await lock();
     } catch (error) {
-      if (!(error instanceof LockedError) || performance.now() - startedAtMs > LOCK_PATIENCE_MS) throw error;
+      // Instances of another count do not end within moments.
+      const mostMs = error instanceof OtherCountError ? LOCK_PATIENCE_MS : patienceMs;
+      if (!(error instanceof LockedError) || performance.now() - startedAtMs > mostMs) throw error;
       await sleep(TRY_EVERY_MS);
     }
   }
