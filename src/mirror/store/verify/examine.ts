@@ -301,7 +301,7 @@ async function addDigests(
     const { path } = entry;
     const buffer = buffers.pop() ?? Buffer.allocUnsafe(CHUNK_BYTES);
     try {
-      found[index] = { ...entry, sha256: await sha256Of(join(tree, path), buffer, options) };
+      found[index] = { ...entry, sha256: await sha256Of(join(tree, path), entry.sizeBytes, buffer, options) };
     } catch (error) {
       options.signal.throwIfAborted();
       found[index] = { kind: 'unreadable', path, problem: problemOf(error) };
@@ -310,15 +310,24 @@ async function addDigests(
   });
 }
 
-/** @throws system errors, and the reason of `signal` */
-async function sha256Of(file: string, buffer: Buffer, { signal, onBytes }: ExamineOptions): Promise<string> {
+/**
+ * The digest of a file; of one that grows while it is read, that of a part beyond its size: it is another one in any case.
+ * @throws system errors, and the reason of `signal`
+ */
+async function sha256Of(
+  file: string,
+  sizeBytes: number,
+  buffer: Buffer,
+  { signal, onBytes }: ExamineOptions,
+): Promise<string> {
   const handle = await open(file, READ_FLAGS);
   try {
     const hash = createHash('sha256');
-    for (;;) {
+    for (let doneBytes = 0; ;) {
       signal.throwIfAborted();
       const { bytesRead } = await handle.read(buffer, 0, buffer.length, null);
-      if (bytesRead === 0) return hash.digest('hex');
+      if (bytesRead === 0 || doneBytes > sizeBytes) return hash.digest('hex');
+      doneBytes += bytesRead;
       hash.update(buffer.subarray(0, bytesRead));
       onBytes?.(bytesRead);
     }
