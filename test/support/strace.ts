@@ -163,7 +163,8 @@ async function runTraced(
 async function poolOf(pid: number): Promise<number> {
   const found: number[] = [];
   for (const task of await readdir(`/proc/${pid}/task`)) {
-    const name = await readFile(`/proc/${pid}/task/${task}/comm`, 'utf8');
+    // A thread of an earlier run may just end.
+    const name = await readFile(`/proc/${pid}/task/${task}/comm`, 'utf8').catch(() => '');
     if (name.trim() === 'libuv-worker') found.push(Number(task));
   }
   const [only] = found;
