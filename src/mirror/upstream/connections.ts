@@ -80,6 +80,37 @@ export function createConnections(origin: string, options: ConnectionOptions): C
 }
 
 /**
+ * The body of an answer on its way from undici to its reader. While a slow reader lets it wait, undici takes the end of the connection
+ * for a failure, although the whole body may have come: then nothing failed, and no piece of it is lost.
+ */
+class ReceivedBody extends PassThrough {
+  readonly #announcedBytes: number | null;
+  #sizeBytes = 0;
+
+  constructor(announcedLengthBytes: number | null) {
+    super({
+      readableObjectMode: true,
+      readableHighWaterMark: WAITING_READS,
+      writableObjectMode: true,
+      // Where it goes on after a wait, undici writes an empty piece first, which must not make it wait again.
+      writableHighWaterMark: 2,
+    });
+    this.#announcedBytes = announcedLengthBytes;
+  }
+
+  /** @param piece as undici gives it */
+  override write(piece: Uint8Array): boolean {
+    this.#sizeBytes += piece.length;
+    return super.write(piece);
+  }
+
+  override destroy(error?: Error): this {
+    const isWhole = this.#sizeBytes === this.#announcedBytes;
+    return error !== undefined && isWhole ? this.end() : super.destroy(error);
+  }
+}
+
+/**
  * Sends a request once, and resolves when the headers of the answer have come. Its pieces come one by one: undici's own `request` joins
  * those that wait, which copies them into new memory.
  * @throws MirrorError `service.wrong_kind`; errors of undici; what the signal was aborted with
@@ -93,16 +124,10 @@ function exchange(
   const sent = body === undefined ? ({ method: 'GET' } as const) : ({ method: 'POST', body } as const);
   return new Promise((resolve, reject) => {
     const receive = (answer: Dispatcher.StreamFactoryData): PassThrough => {
-      const received = new PassThrough({
-        readableObjectMode: true,
-        readableHighWaterMark: WAITING_READS,
-        writableObjectMode: true,
-        // Where it goes on after a wait, undici writes an empty piece first, which must not make it wait again.
-        writableHighWaterMark: 2,
-      });
+      const answerHeaders = singleHeaders(answer.headers);
+      const received = new ReceivedBody(announcedBytes(answerHeaders));
       // It can fail before its reader has come, or when nothing reads it: that must not end the program.
       received.on('error', () => {});
-      const answerHeaders = singleHeaders(answer.headers);
       try {
         const decodedBody = decoded(received, answerHeaders['content-encoding'], url);
         resolve({ status: answer.statusCode, headers: answerHeaders, url, body: decodedBody });

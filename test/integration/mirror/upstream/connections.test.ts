@@ -1,12 +1,14 @@
 import { createServer as createHttpServer, request as httpRequest, type RequestListener } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import { connect, createServer, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { mayBeDone, transportError } from '../../../../src/mirror/upstream/failures.ts';
 import { createPoster } from '../../../../src/daemon/hooks/post.ts';
+import { piecesOf } from '../../../../src/mirror/upstream/connections.ts';
 import { Transport } from '../../../../src/mirror/upstream/transport.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { listen, makeCertificate } from '../../../support/listen.ts';
@@ -217,5 +219,40 @@ describe('a proxy', () => {
       code: 'notification.failed',
       message: expect.stringContaining(`http://${dead} (HTTP_PROXY)`) as string,
     });
+  });
+});
+
+describe('a body of which all came before the service closed the connection', () => {
+  // At one of these sizes the last piece is the one that makes undici wait for the reader.
+  it.each([3, 4, 5, 6, 7])('is read whole, however late (%i reads)', async (reads) => {
+    const body = Buffer.alloc(reads * 128 * 1024, 'x');
+    const head = `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n`;
+    const server = createServer((socket) => {
+      socket.on('error', () => {});
+      socket.once('data', () => socket.end(Buffer.concat([Buffer.from(head), body])));
+    });
+    const transport = new Transport({
+      baseUrl: `http://${await listen(server)}/api`,
+      keys: () => ['any-api-key'],
+      keyMemory: {},
+      timeoutMs: 30_000,
+      connections: 1,
+      pause: {},
+    });
+    onTestFinished(() => transport.close());
+    const request = {
+      generation: 'current',
+      target: '/repos',
+      signal: new AbortController().signal,
+    } as const;
+    const sizeBytes = await transport.send(request, async (answer) => {
+      let readBytes = 0;
+      for await (const piece of piecesOf(answer)) {
+        if (readBytes === 0) await sleep(200);
+        readBytes += piece.length;
+      }
+      return readBytes;
+    });
+    expect(sizeBytes).toBe(body.length);
   });
 });
