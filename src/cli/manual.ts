@@ -3,7 +3,8 @@ import { fileURLToPath } from 'node:url';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { escapedLines, type TerminalText } from '../lib/text/terminal-text.ts';
-import { CHAPTERS_FOLDER, findTopic, readTopics } from '../manual/chapters.ts';
+import { CHAPTERS_FOLDER, readTopics } from '../manual/chapters.ts';
+import { findTopic } from '../manual/find-topic.ts';
 
 /**
  * A section of the manual, in Markdown.

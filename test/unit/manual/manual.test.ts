@@ -3,7 +3,8 @@ import { dirname, join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { CHAPTERS, findTopic, readTopics, topicsOf } from '../../../src/manual/chapters.ts';
+import { CHAPTERS, readTopics, topicsOf } from '../../../src/manual/chapters.ts';
+import { findTopic } from '../../../src/manual/find-topic.ts';
 
 const CHAPTERS_FOLDER = join(import.meta.dirname, '../../../src/manual');
 const textOf = (name: string): string => readFileSync(join(CHAPTERS_FOLDER, `${name}.md`), 'utf8');
