@@ -137,10 +137,11 @@ describe('a daemon on a service', () => {
     async () => {
       const daemon = await startDaemon();
       edit(daemon, 'second');
-      const headers = { 'retry-after': '4' };
+      // Longer than a pass waits between two tries.
+      const headers = { 'retry-after': '35' };
       let untilMs = 0;
       daemon.service.fault = () => {
-        untilMs = Date.now() + 4000;
+        untilMs = Date.now() + 35_000;
         return { kind: 'status', status: 429, headers };
       };
       await pass(daemon);
