@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { access, readdir, rename, rm, unlink, writeFile } from 'node:fs/promises';
+import { lstat, readdir, rename, rm, unlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 
 import { z } from 'zod';
@@ -304,10 +304,12 @@ export async function discardStage(
   { folder, hasLinks }: { readonly folder: string; readonly hasLinks: boolean },
 ): Promise<void> {
   try {
-    const isBegun = unlessMissing(access(join(folder, JOURNAL_FILE)).then(() => true));
-    if (statsNow(folder) === null || (await isBegun) === true) return;
-    const remove = (): Promise<void> => onDisk('removing a stage', () => removeUnpublished(layout, folder));
-    await (hasLinks ? removeIfFree(gate, remove) : remove());
+    await onDisk('removing a stage', async () => {
+      if ((await unlessMissing(lstat(folder))) === null) return;
+      if ((await unlessMissing(lstat(join(folder, JOURNAL_FILE)))) !== null) return;
+      const remove = (): Promise<void> => removeUnpublished(layout, folder);
+      await (hasLinks ? removeIfFree(gate, remove) : remove());
+    });
   } finally {
     inUse.delete(treeNameOf(folder));
   }
