@@ -7,7 +7,7 @@ import { scrub } from '../lib/text/scrub.ts';
 import type { Repository } from '../mirror/upstream/listing.ts';
 import { addressHint, mayBeDone, statusError, wrongKind } from '../mirror/upstream/failures.ts';
 import { credentialRefused } from '../mirror/upstream/keyring.ts';
-import { type Answer, type AnswerLimits, readJson } from '../mirror/upstream/connections.ts';
+import { type Answer, type AnswerLimits, readJson } from '../mirror/upstream/answers.ts';
 import { readRepositoryRows } from '../mirror/upstream/lists.ts';
 import type { Transport } from '../mirror/upstream/transport.ts';
 

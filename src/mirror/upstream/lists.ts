@@ -5,7 +5,7 @@ import type { z } from 'zod';
 import { REPOSITORIES_PATH } from '../../lib/api/requests.ts';
 import { repositoriesSchema, repositorySchema } from '../../lib/api/schemas.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { type Answer, parseJson, readPieces, strongTag } from './connections.ts';
+import { type Answer, parseJson, readPieces, strongTag } from './answers.ts';
 import { wrongKind, addressHint, statusError } from './failures.ts';
 import { credentialRefused } from './keyring.ts';
 import type { Cached, Repository } from './listing.ts';

@@ -1,7 +1,7 @@
 import { type WorkbookStatusFilter, WORKBOOKS_PATH, workbooksPath } from '../../lib/api/requests.ts';
 import { type ApiWorkbook, pageSchema, workbookSchema } from '../../lib/api/schemas.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { type Answer } from './connections.ts';
+import type { Answer } from './answers.ts';
 import { wrongKind } from './failures.ts';
 import {
   type ListTransport,

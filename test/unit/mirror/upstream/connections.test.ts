@@ -4,7 +4,8 @@ import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
-import { type BodyBounds, readBody, ReceiveBuffers } from '../../../../src/mirror/upstream/connections.ts';
+import { type BodyBounds, readBody } from '../../../../src/mirror/upstream/answers.ts';
+import { ReceiveBuffers } from '../../../../src/mirror/upstream/connections.ts';
 
 const BOUNDS: BodyBounds = {
   maxBytes: 1e9,

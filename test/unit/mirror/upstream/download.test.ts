@@ -14,7 +14,7 @@ import {
   wholeBytes,
   withinLimitAtMs,
 } from '../../../../src/mirror/upstream/download.ts';
-import { strongTag } from '../../../../src/mirror/upstream/connections.ts';
+import { strongTag } from '../../../../src/mirror/upstream/answers.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const PART: Part = { tag: '"a"', totalBytes: 1000, sizeBytes: 400 };

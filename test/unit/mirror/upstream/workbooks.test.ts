@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 
 import type { TransportRequest } from '../../../../src/mirror/upstream/transport.ts';
 import type { ListTransport } from '../../../../src/mirror/upstream/lists.ts';
-import type { Answer } from '../../../../src/mirror/upstream/connections.ts';
+import type { Answer } from '../../../../src/mirror/upstream/answers.ts';
 import {
   nextPageUrl,
   readWorkbooks,

@@ -1,0 +1,128 @@
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { formatDuration, formatSize } from '../../lib/text/units.ts';
+import { announcedBytes, piecesOf, type WireAnswer } from './connections.ts';
+import { kindOf, transportError, wrongKind } from './failures.ts';
+import type { Cached } from './listing.ts';
+
+/** An answer of the service. */
+export interface Answer extends WireAnswer {
+  /** Null where the service itself gave it, as far as its headers tell. */
+  readonly cached: Cached | null;
+}
+
+/** Limits of the bodies of answers. */
+export interface AnswerLimits {
+  /** Greatest answer in JSON, in bytes after decoding. */
+  readonly maxAnswerBytes: number;
+  /** An answer that gives no byte for so long is given up, in milliseconds. */
+  readonly timeoutMs: number;
+  /** Called whenever bytes of an answer came. */
+  readonly onProgress?: () => void;
+}
+
+/**
+ * How slowly a body may come. `timeoutMs` alone lets one byte at a time keep a pass busy for ever; so JSON has this
+ * many times that in all, and a download must bring some bytes in every such time: an archive of gigabytes over a slow
+ * line is all right, however long it takes.
+ */
+const TIMEOUTS_IN_ALL = 10;
+
+/** The bounds of a body that is read. */
+export interface BodyBounds {
+  /** Most bytes, after decoding. */
+  readonly maxBytes: number;
+  /** So many bytes must come while the service is waited for ten times its timeout, or the whole rest. */
+  readonly leastBytes: number;
+  readonly tooLarge: () => MirrorError;
+  readonly tooSlow: (durationMs: number) => MirrorError;
+}
+
+/**
+ * Gives the pieces of a body as they come, as {@link piecesOf} does. Only waiting for them counts as slow: the service is not to blame
+ * for the time that their reader takes. A silence ends the body in any case: see `timeoutMs`.
+ * @param beforeBytes what came in the tries before, which counts for the greatest size
+ * @throws MirrorError as the bounds say; errors of the stream
+ */
+export async function* readBody(
+  answer: Pick<Answer, 'body'>,
+  { timeoutMs, onProgress }: Pick<AnswerLimits, 'timeoutMs' | 'onProgress'>,
+  { maxBytes, leastBytes, tooLarge, tooSlow }: BodyBounds,
+  beforeBytes = 0,
+): AsyncGenerator<Uint8Array, void, void> {
+  const periodMs = timeoutMs * TIMEOUTS_IN_ALL;
+  let sizeBytes = beforeBytes;
+  let [waitedMs, cameBytes] = [0, 0];
+  let sinceMs = performance.now();
+  for await (const piece of piecesOf(answer)) {
+    waitedMs += performance.now() - sinceMs;
+    sizeBytes += piece.length;
+    cameBytes += piece.length;
+    onProgress?.();
+    if (sizeBytes > maxBytes) throw tooLarge();
+    if (cameBytes >= leastBytes) [waitedMs, cameBytes] = [0, 0];
+    else if (waitedMs > periodMs) throw tooSlow(periodMs);
+    yield piece;
+    sinceMs = performance.now();
+  }
+}
+
+/**
+ * Reads a JSON answer.
+ * @throws MirrorError `service.wrong_kind` when it is something else, such as a login page; `service.answer_too_large`;
+ *   `service.timeout`; `service.unreachable` when it breaks off
+ */
+export async function readJson(answer: Answer, limits: AnswerLimits): Promise<unknown> {
+  return parseJson(answer, await readPieces(answer, limits));
+}
+
+/** Understands an answer. @param pieces its bytes @throws MirrorError `service.wrong_kind` */
+export function parseJson(answer: Answer, pieces: readonly Buffer[]): unknown {
+  const text = new TextDecoder().decode(Buffer.concat(pieces));
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw wrongKind(answer, kindOf(text, answer.headers['content-type']), cause);
+  }
+}
+
+/** Reads the bytes of an answer in JSON, all of them. @throws MirrorError as {@link readJson} */
+export async function readPieces(answer: Answer, limits: AnswerLimits): Promise<readonly Buffer[]> {
+  const { headers, url } = answer;
+  const { maxAnswerBytes: maxBytes } = limits;
+  if ((announcedBytes(headers) ?? 0) > maxBytes) throw tooLarge(url, maxBytes);
+  const bounds = {
+    maxBytes,
+    leastBytes: Number.POSITIVE_INFINITY,
+    tooLarge: () => tooLarge(url, maxBytes),
+    tooSlow: (durationMs: number) => tooSlow(url, durationMs),
+  };
+  const pieces: Buffer[] = [];
+  try {
+    // The memory of a piece is used again for the next one.
+    for await (const piece of readBody(answer, limits, bounds)) pieces.push(Buffer.from(piece));
+  } catch (error) {
+    throw transportError(error, url);
+  }
+  return pieces;
+}
+
+function tooLarge({ origin, pathname }: URL, maxBytes: number): MirrorError {
+  return new MirrorError(
+    'service.answer_too_large',
+    `The answer of ${origin}${pathname} is greater than ${formatSize(maxBytes)}.`,
+    { hint: 'No list of this service should be so large: look at the address in a browser.' },
+  );
+}
+
+function tooSlow({ origin, pathname }: URL, durationMs: number): MirrorError {
+  return new MirrorError(
+    'service.timeout',
+    `The answer of ${origin}${pathname} was not whole after ${formatDuration(durationMs)}.`,
+    { hint: 'If the connection is always slow, raise service.timeout.' },
+  );
+}
+
+/** Only a strong tag says that the bytes are the same (RFC 9110, section 8.8.1). */
+export function strongTag(etag: string | undefined): string | null {
+  return etag !== undefined && /^"[\u0021\u0023-\u007e]*"$/.test(etag) ? etag : null;
+}
