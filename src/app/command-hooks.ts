@@ -165,7 +165,7 @@ async function askGate(
     throw new MirrorError(error.code, masked(message), {
       cause: error,
       hint: isRefusal
-        ? 'What is published stays. It is tried again when the version changes, after an hour, or at once by `retry`.'
+        ? 'The published tree stays. The new state is tried again when its version changes, after an hour, or at once by `retry`.'
         : 'Nothing was published. `config show` says which command it is.',
     });
   }

@@ -9,7 +9,7 @@ import { findTopic } from '../manual/find-topic.ts';
 /**
  * A section of the manual, in Markdown.
  * @param commands that `help` explains, too
- * @throws MirrorError `usage.invalid` when there is none of that name
+ * @throws MirrorError `usage.invalid` when no topic has that name
  */
 export function showTopic(asked: string, commands: readonly string[]): TerminalText {
   const topics = readTopics();

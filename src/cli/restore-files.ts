@@ -127,7 +127,7 @@ async function stateAt(
   atMs: number | null,
 ): Promise<TargetState | null> {
   const kept = await keptState(entries, atMs);
-  // Of the time after now nothing is known.
+  // The history knows nothing of the time after now.
   if (kept !== null || atMs === null || atMs > Date.now()) return kept;
   const published = await publishedState(layout, path);
   return published === null || published.manifest.publishedAtMs > atMs ? null : published;
@@ -150,8 +150,8 @@ export type Chosen =
   | { readonly kind: 'folder'; readonly files: readonly ManifestFile[] };
 
 /**
- * The files of a tree that a person means by a path: a file or, else, all below a folder. A file is also found by the same path in
- * another Unicode form, which nobody sees it by, where there is but one.
+ * The files of a tree that a person means by a path: a file or, else, all below a folder. A path in another Unicode form, which looks
+ * the same, also finds a file if only one fits.
  * @param paths the ways in which the path can be read, below the tree; the first that leads to something counts
  * @returns null where none does
  */

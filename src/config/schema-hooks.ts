@@ -5,7 +5,7 @@ import { section, setting } from './metadata.ts';
 const ARGUMENTS =
   'A list: the program and its arguments. No shell reads it. In a variable or a flag it is a JSON list, or one word.';
 
-const MASKED = 'The address counts as a secret, as whoever has it can often use it.';
+const MASKED = 'The address is a secret: anyone who has it can often use it.';
 
 export const hooksSection = section('What is run or told when something happens.', {
   afterPublish: setting(command().optional(), {
@@ -41,7 +41,7 @@ export const hooksSection = section('What is run or told when something happens.
   }),
   heartbeat: setting(secretAddress().optional(), {
     description: 'address to request (GET) after every pass that leaves the whole mirror fresh',
-    comment: `${MASKED} Or heartbeatFile. Made for services that sound an alarm when such a request does not come.`,
+    comment: `${MASKED} Or heartbeatFile. For services that raise an alarm when requests stop.`,
     example: 'https://heartbeats.example.com/any-long-random-text',
   }),
   heartbeatFile: secretFile('hooks.heartbeat'),

@@ -75,12 +75,12 @@ export const serveSection = section('The embedded service, for `serve` and `demo
   apiTokenFile: secretFile('serve.apiToken'),
   fetchInterval: setting(duration({ min: '1s', max: '366d' }).prefault('5m'), {
     description: 'how often the embedded service compares its clones with their origins',
-    comment: 'A push event that its webhook is told of is fetched at once.',
+    comment: 'A push that the webhook reports is fetched at once.',
   }),
   sources: setting(choice(['https', 'any']).prefault('https'), {
     description:
       'addresses that repositories may have: `https`, or for trials `any`, which adds `http:`, `file:` and local paths',
-    comment: 'With any, whoever has a key can read whatever repository the service itself can read.',
+    comment: 'With any, everyone with a key can read every repository that the service can read.',
   }),
   networks: section(
     'Where repositories may be cloned from: networks such as 10.0.0.0/8, addresses, private, loopback, link-local.',

@@ -35,10 +35,10 @@ const ALONE: LockOptions = { shared: null, whenAlone: () => Promise.resolve() };
 
 /**
  * Makes this process the only one that writes to a directory, or one of several that have the same text. The kernel frees the lock when
- * the process ends, however it ends, so a crash or a reboot leaves nothing that blocks. Whoever can open the file, if only to read it, can
- * hold the lock (flock(2)): it is there for its owner alone.
- * @throws LockedError when another process has it, or others have it with another text; MirrorError `directory.unusable` where the file is
- *   none; and what `whenAlone` throws
+ * the process ends, however it ends, so a crash or a reboot leaves no lock behind. A process that can open the file, even only to read it,
+ * can hold the lock (flock(2)): so the file is closed to everyone but its owner.
+ * @throws LockedError when another process has it, or others have it with another text; MirrorError `directory.unusable` where it is not
+ *   a file; and the errors of `whenAlone`
  */
 export async function lockDirectory(
   lockFile: string,

@@ -83,8 +83,8 @@ export const DESCRIPTOR_AREA_BYTES = 28;
 const NEXT_SIGNATURES: ReadonlySet<number> = new Set([LOCAL_SIGNATURE, 0x02014b50]);
 
 /**
- * The length of the descriptor behind a content, as the content and what follows tell: 0 where it is left out and the header has the
- * same numbers, null where there is none that fits.
+ * The length of the descriptor behind a content, by the content and the signature that follows: 0 where it is left out and the header has
+ * the same numbers, null where no length fits.
  * @param bytes {@link DESCRIPTOR_AREA_BYTES} of what is behind the content
  */
 export function descriptorBytes(bytes: Buffer, content: Content, claimed: Content): number | null {

@@ -24,8 +24,8 @@ export function isCompoundStart(start: Uint8Array): boolean {
 }
 
 /**
- * Whether a file proves by its own format that it ends where it should: a zip archive, as new workbooks are. Of other files nothing can
- * tell without reading them.
+ * Whether a file proves by its own format that it ends where it should: a zip archive, as new workbooks are. Other
+ * files would have to be read.
  * @throws Error of the disk
  */
 export async function provesItsEnd(read: ReadLater, sizeBytes: number): Promise<boolean> {

@@ -61,8 +61,8 @@ async function prepareTag({ internal, staging }: DirectoryLayout): Promise<void>
 }
 
 /**
- * Makes the lock on publishing. Whoever can open it, if only to read it, can have publishing wait for as long as they like (flock(2)):
- * the group may do so only while it may also take leases (manual, "Backups").
+ * Makes the lock on publishing. A process that can open it, even only to read it, can stop publishing for any time (flock(2)): the group
+ * may do so only while it may also take leases (manual, "Backups").
  */
 async function prepareGate({ gate, leases }: DirectoryLayout): Promise<void> {
   const handle = await openOwnFile(gate);
