@@ -1,6 +1,6 @@
 import { vi } from 'vitest';
 
-import { runProgram } from '../../src/cli/program.ts';
+import { runProgram } from '../../src/cli/frame/program.ts';
 
 /** What a command would have written, and how it ended. */
 export interface Written {

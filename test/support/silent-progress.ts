@@ -1,4 +1,4 @@
-import type { CommandProgress } from '../../src/cli/sync.ts';
+import type { CommandProgress } from '../../src/cli/change/sync.ts';
 import { PullMonitor } from '../../src/mirror/pass/progress.ts';
 
 /** The progress of a command that nobody looks at. */

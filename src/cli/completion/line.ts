@@ -1,4 +1,4 @@
-import { type CommandNode, everyNode, type Flag, type Value } from '../command-tree.ts';
+import { type CommandNode, everyNode, type Flag, type Value } from './command-tree.ts';
 
 /** Flags that say where the mirror, or the service, is: a completion of names has to know them. */
 const PLACES = ['--config', '--directory', '--serve-directory'];

@@ -5,7 +5,7 @@ import { EVENT_LEVELS, type EventFields, type EventName, type MirrorEvent } from
 import { ERASE_LINE } from '../../../src/lib/text/terminal-text.ts';
 import { createEventLog } from '../../../src/daemon/log/logger.ts';
 import { describeEvent } from '../../../src/app/messages.ts';
-import { createProgress } from '../../../src/cli/progress.ts';
+import { createProgress } from '../../../src/cli/change/progress.ts';
 import { NOW_MS, passFinished } from '../../support/builders.ts';
 import { hostileText, UNFIT } from '../../support/hostile-text.ts';
 

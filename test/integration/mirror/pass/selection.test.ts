@@ -1,7 +1,7 @@
 import { readApprovals } from '../../../../src/mirror/store/approvals.ts';
 import { describe, expect, it } from 'vitest';
 
-import { approve } from '../../../../src/cli/approve.ts';
+import { approve } from '../../../../src/cli/change/approve.ts';
 import type { FakeService } from '../../../support/fake-service.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 

@@ -1,7 +1,7 @@
 import { readApprovals } from '../../../../src/mirror/store/approvals.ts';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { approve } from '../../../../src/cli/approve.ts';
+import { approve } from '../../../../src/cli/change/approve.ts';
 import { ownerOf } from '../../../../src/mirror/plan/selection.ts';
 import { FakeService } from '../../../support/fake-service.ts';
 import { type HarnessSettings, MirrorHarness } from '../../../support/mirror-harness.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { describeWhole, wholeStatus } from '../../../../src/cli/status-all.ts';
+import { describeWhole, wholeStatus } from '../../../../src/cli/read/status-all.ts';
 import { ownerOf } from '../../../../src/mirror/plan/selection.ts';
 import { readTargetList } from '../../../../src/mirror/store/target-list.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';

@@ -6,10 +6,10 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { openMirrorStore } from '../../../../src/app/open-mirror.ts';
-import { restoreHistory } from '../../../../src/cli/restore-tree.ts';
+import { restoreHistory } from '../../../../src/cli/history/restore-tree.ts';
 import { openStateOf } from '../../../../src/app/open-reader.ts';
-import { repair } from '../../../../src/cli/repair.ts';
-import { verify } from '../../../../src/cli/verify.ts';
+import { repair } from '../../../../src/cli/change/repair.ts';
+import { verify } from '../../../../src/cli/read/verify.ts';
 import { keepDirectoryId } from '../../../../src/mirror/store/directory.ts';
 import { damagedTargets } from '../../../../src/mirror/store/verify/verify.ts';
 import { loadSettings } from '../../../../src/config/load.ts';

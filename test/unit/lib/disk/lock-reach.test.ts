@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { describeLocks } from '../../../../src/cli/config.ts';
+import { describeLocks } from '../../../../src/cli/settings/config.ts';
 import { type LockReach, lockReachOf, mountText } from '../../../../src/lib/disk/lock-reach.ts';
 
 function reachOf(fileSystem: string, options = ''): ReturnType<typeof lockReachOf> {

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 
-import { invocationOf } from '../../../../src/cli/invocation.ts';
+import { invocationOf } from '../../../../src/cli/settings/invocation.ts';
 import { ownCommand, rememberInvocation } from '../../../../src/lib/text/own-command.ts';
 import { run } from '../../../support/program.ts';
 

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 
-import { jsonText, table } from '../../../../src/cli/output.ts';
+import { jsonText, table } from '../../../../src/cli/frame/output.ts';
 import { inlineYaml } from '../../../../src/config/render.ts';
 import { printable } from '../../../../src/lib/text/humanize.ts';
 import {

@@ -1,7 +1,7 @@
 import { array, assert, constantFrom, jsonValue, option, property, record, string, tuple } from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { repositoryOf } from '../../../../src/cli/repos.ts';
+import { repositoryOf } from '../../../../src/cli/service/repos.ts';
 import { describeFetch } from '../../../../src/server/start/notices.ts';
 import { type Address, readAddress } from '../../../../src/server/git/addresses.ts';
 import { formatCredentials, secretsOf } from '../../../../src/server/git/credentials.ts';

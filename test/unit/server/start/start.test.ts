@@ -3,11 +3,11 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 
-import { addAllPendingFlags } from '../../../../src/cli/declare.ts';
-import { idMeant } from '../../../../src/cli/keys.ts';
+import { addAllPendingFlags } from '../../../../src/cli/frame/declare.ts';
+import { idMeant } from '../../../../src/cli/service/keys.ts';
 import { formatLine, isLogged } from '../../../../src/server/start/log.ts';
 import { describeNoToken, mirrorSettings } from '../../../../src/server/start/start.ts';
-import { addListCommands, addServiceCommands } from '../../../../src/cli/service-commands.ts';
+import { addListCommands, addServiceCommands } from '../../../../src/cli/frame/service-commands.ts';
 import { lacksCredentials, reasonIn } from '../../../../src/server/git/remote-errors.ts';
 import { listenError } from '../../../../src/lib/http/listen-error.ts';
 import { say } from '../../../../src/lib/text/terminal-text.ts';

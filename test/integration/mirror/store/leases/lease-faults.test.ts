@@ -6,7 +6,7 @@ import { join } from 'node:path';
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
-import { ended } from '../../../../../src/cli/lease-holder.ts';
+import { ended } from '../../../../../src/cli/change/lease-holder.ts';
 import { bindNativeCalls } from '../../../../../src/lib/native/file-calls.ts';
 import { writeNewFile } from '../../../../../src/lib/disk/durable.ts';
 import { layoutOf } from '../../../../../src/mirror/store/layout.ts';

@@ -1,0 +1,80 @@
+import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
+import { sourceLines } from '../../lib/errors/source-lines.ts';
+import { oneLine } from '../../lib/text/humanize.ts';
+import { joinLines } from '../../lib/text/terminal-text.ts';
+import { printJson, tell } from './output.ts';
+import { watchStops } from '../../lib/process/signals.ts';
+import { forgetOutput, hasOutput } from '../../lib/process/streams.ts';
+
+/**
+ * Tells a person what a command line failed with, on standard error, and with `--json` a program on standard output, too: there
+ * it finds exactly one JSON document, however the command ends.
+ */
+export function tellFailure(error: MirrorError, argv: readonly string[]): void {
+  tellError(error);
+  printFailure(error, argv);
+}
+
+/** Completes the output of a command that printed nothing, although it was asked for JSON and did not succeed. */
+export function completeOutput(argv: readonly string[], exitCode: number, stoppedBy?: NodeJS.Signals): void {
+  if (exitCode === EXIT_CODES.ok) return;
+  const error =
+    stoppedBy === undefined
+      ? new MirrorError('internal.defect', 'The command ended without a result.')
+      : new MirrorError('pass.abandoned', `The command was interrupted by ${stoppedBy}.`);
+  printFailure(error, argv);
+}
+
+/**
+ * Has the output of a command line completed also where a signal, or a call that ends the process, cuts it off.
+ * @returns what ends that
+ */
+export function watchEnding(argv: readonly string[]): () => void {
+  forgetOutput();
+  if (!asksForJson(argv)) return () => {};
+  let stoppedBy: NodeJS.Signals | undefined;
+  const unwatch = watchStops((signal, isLast) => {
+    stoppedBy = signal;
+    if (isLast) completeOutput(argv, EXIT_CODES.incomplete, signal);
+  });
+  const onExit = (exitCode: number): void => completeOutput(argv, exitCode, stoppedBy);
+  process.on('exit', onExit);
+  return () => {
+    unwatch();
+    process.off('exit', onExit);
+  };
+}
+
+/** Whether a command line asks for JSON, also where it cannot be understood; what is after `--` is not for this program. */
+function asksForJson(argv: readonly string[]): boolean {
+  const end = argv.indexOf('--');
+  return argv.slice(2, end === -1 ? undefined : end).includes('--json');
+}
+
+function printFailure({ code, message, hint }: MirrorError, argv: readonly string[]): void {
+  if (asksForJson(argv) && !hasOutput()) printJson({ error: { code, message, hint: hint ?? null } });
+}
+
+/** Tells a person what went wrong and what to do about it. */
+function tellError(error: MirrorError): void {
+  const { code, cause, hint } = error;
+  const isDefect = code === 'internal.defect';
+  const [first = '', ...more] = isDefect ? error.lines.map(oneLine) : error.lines;
+  tell(
+    joinLines([
+      `workbook-mirror: ${first}`,
+      ...more,
+      ...(hint === undefined ? [] : [`  ${hint}`]),
+      ...(isDefect && cause instanceof Error ? stackOf(cause) : []),
+    ]),
+    'error',
+  );
+}
+
+/** The stack of an error, a call a line; its message, which somebody else may have written, is on one. */
+function stackOf({ stack = '', message }: Error): string[] {
+  const at = stack.indexOf(message);
+  const end = at === -1 ? -1 : stack.indexOf('\n', at + message.length);
+  if (end === -1) return [oneLine(stack)];
+  return [oneLine(stack.slice(0, end)), ...sourceLines(stack.slice(end + 1)).split('\n')];
+}

@@ -1,0 +1,256 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+
+import { declare } from './declare.ts';
+import { DISK_FLAGS, LOOK_FLAGS, PASS_FLAGS, RUN_FLAGS } from '../settings/flag-sets.ts';
+import type { Outcome } from './output.ts';
+
+/** The flag for a first mirror beside other data. */
+const ADOPT = ['--adopt', 'make the first mirror in a folder that is not empty'] as const;
+
+const TARGETS = ['[targets...]', 'targets as below mirror/'] as const;
+
+/** Declares the commands on a mirror: those that make it, report on it, decide about it, and read what left it. */
+export function addMirrorCommands(program: Command): void {
+  addPassCommands(program);
+  addReportCommands(program);
+  addDecisionCommands(program);
+  addHistoryCommands(program);
+  addLeaseCommands(program);
+}
+
+function addPassCommands(program: Command): void {
+  declare(program, {
+    name: 'run',
+    flags: RUN_FLAGS,
+    summary: 'run the daemon',
+    help:
+      'Makes a pass at once, then one at every tick of `schedule`. Logs JSON lines to standard output, or readable lines on a ' +
+      'terminal. SIGHUP asks for a pass now; SIGTERM and SIGINT stop it.\n\n' +
+      'Example: workbook-mirror run --config /etc/workbook-mirror/config.yaml',
+    load: () => Promise.resolve(runDaemon),
+  }).option(...ADOPT);
+  declare(program, {
+    name: 'sync',
+    flags: PASS_FLAGS,
+    summary: 'make one pass, then exit',
+    help:
+      'Polls the service, pulls and publishes what changed. The exit code says how that went. Targets that failed before, or are ' +
+      'quarantined, are tried, too.\n\nExample: workbook-mirror sync --json',
+    load: async () => (await import('../change/sync.ts')).runSync,
+  })
+    .option('--json', 'print the outcome as JSON')
+    .option('--allow-failed', 'exit with 0 even if targets failed or are held, if all others are verified')
+    .option(...ADOPT);
+  declare(program, {
+    name: 'poll',
+    flags: PASS_FLAGS,
+    summary: 'ask for a pass now',
+    help:
+      'Asks the daemons of the directory for a pass, or makes it if none runs. The pass also tries targets that wait and repairs drifted ' +
+      'trees: all, or those that are named.\n\nExample: workbook-mirror poll --wait',
+    load: async () => (await import('../change/poll.ts')).runPoll,
+  })
+    .argument(...TARGETS)
+    .option('--wait', 'wait for the pass, and end with its exit code')
+    .option('--json', 'print how it ended as JSON');
+  declare(program, {
+    name: 'plan',
+    flags: PASS_FLAGS,
+    summary: 'show what a pass would do, and why; change nothing',
+    help:
+      'Polls the service and compares it with what is mirrored. Sizes are those of the last pull.\n\n' +
+      'Example: workbook-mirror plan --json',
+    load: async () => (await import('../read/plan.ts')).runPlan,
+  })
+    .option('--files', 'list the files that would change, as far as the lists tell')
+    .option('--json', 'print the plan as JSON');
+}
+
+async function runDaemon(command: Command): Promise<Outcome> {
+  const { adopt }: { adopt?: true } = command.opts();
+  // Node calls its main thread MainThread, by which nobody would find the daemon in a list of processes.
+  process.title = ['workbook-mirror', ...process.argv.slice(2)].join(' ');
+  const { settingsOf } = await import('../settings/settings-flags.ts');
+  const { run } = await import('../../daemon/run.ts');
+  return { exitCode: await run(() => settingsOf(command, ['service', 'directory']), adopt) };
+}
+
+function addReportCommands(program: Command): void {
+  declare(program, {
+    name: 'status',
+    flags: DISK_FLAGS,
+    summary: 'show the state of every target',
+    help:
+      'Reads the disk, also beside a running daemon. Exits with 1 if a target is not verified fresh.\n\n' +
+      'Example: workbook-mirror status --directory /var/lib/workbook-mirror',
+    load: async () => (await import('../read/status.ts')).runStatus,
+  })
+    .option('--all', 'show all shares, if several instances mirror one service')
+    .option('--json', 'print the report as JSON');
+  declare(program, {
+    name: 'why',
+    flags: DISK_FLAGS,
+    summary: 'explain the state of a target or file',
+    help:
+      'Shows the last decisions about it and their reasons. For the name of a file it shows where that file is, for a retired target ' +
+      'when it left.\n\n' +
+      'Example: workbook-mirror why Accounting/main\n         workbook-mirror why "mirror/Accounting/main/Budget 2026.xlsx"',
+    load: async () => (await import('../read/why.ts')).runWhy,
+  })
+    .argument('<target-or-path>', 'a target as below mirror/, a file in one, or the name of a file')
+    .option('--json', 'print the explanation as JSON');
+  declare(program, {
+    name: 'diff',
+    flags: LOOK_FLAGS,
+    summary: 'list the files that differ between two states',
+    help:
+      'Compares the published tree with the state before it, as far as `history.replaced` keeps that, or with what the service has ' +
+      'now. Works beside a running daemon, and publishes nothing. Exits with 0 if no file differs, 1 if one does, 2 if that cannot ' +
+      'be found out, 3 if the service cannot be reached.\n\n' +
+      'Example: workbook-mirror diff Accounting/main --upstream',
+    load: async () => (await import('../read/diff.ts')).runDiff,
+  })
+    .argument('<target>', 'a target as below mirror/')
+    .option('--at <time>', 'compare with the state that the mirror had at this time')
+    .addOption(new Option('--upstream', 'compare with what the service has now').conflicts('at'))
+    .option('--json', 'print the differences as JSON');
+  declare(program, {
+    name: 'verify',
+    flags: DISK_FLAGS,
+    summary: 'compare every byte of the mirror with its manifests',
+    help:
+      'Compares names, sizes, modes, times and SHA-256 of every published file. Needs neither the service nor a lock, and ' +
+      'works beside a running daemon and on a restored backup. Exits with 1 if anything differs, ' +
+      'if a target of the inventory is lost, and if nothing is mirrored there. --repair takes the lock and restores files that ' +
+      'differ from the history or, if that does not have the bytes, by a pass.\n\n' +
+      'Example: workbook-mirror verify --directory /var/lib/workbook-mirror',
+    load: async () => (await import('../read/verify.ts')).runVerify,
+  })
+    .argument('[targets...]', 'targets as below mirror/; everything if none is named')
+    .option('--repair', 'repair differences')
+    .option('--expect <number>', 'number of targets that must be there', readNumber)
+    .option('--json', 'print the report as JSON');
+}
+
+function readNumber(text: string): number {
+  if (/^\d{1,9}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('A whole number is needed.');
+}
+
+function addDecisionCommands(program: Command): void {
+  declare(program, {
+    name: 'approve',
+    flags: DISK_FLAGS,
+    summary: 'let a held deletion go through, once',
+    help:
+      'If a pass would retire too many targets, delete too many files of one, or follow settings that deselect too many targets ' +
+      '(`guard`), it holds that for approval. Lists what would go, and asks; without a terminal it needs --yes. The next pass ' +
+      'carries it out, and the history keeps what goes. Works beside a running daemon.\n\n' +
+      'Example: workbook-mirror approve Accounting/main',
+    load: async () => (await import('../change/approve.ts')).runApprove,
+  })
+    .argument(...TARGETS)
+    .option('--all', 'everything that is held')
+    .option('--yes', 'do not ask')
+    .option('--json', 'print what was approved as JSON');
+  declare(program, {
+    name: 'forget',
+    flags: DISK_FLAGS,
+    summary: 'remove targets that are no longer mirrored',
+    help:
+      'For targets that the settings no longer select, that the service no longer has, or that are lost. Their trees move to the history. ' +
+      'Also cleans up after a tree that was removed by hand. Lists what would go, and asks; without a terminal it needs --yes. Beside a ' +
+      'running daemon the next pass carries it out.\n\n' +
+      'Example: workbook-mirror forget Accounting/main',
+    load: async () => (await import('../change/forget.ts')).runForget,
+  })
+    .argument('<targets...>', TARGETS[1])
+    .option('--yes', 'do not ask')
+    .option('--json', 'print what was forgotten as JSON');
+  declare(program, {
+    name: 'retry',
+    flags: PASS_FLAGS,
+    summary: 'retry failed targets now',
+    help:
+      'Tries targets that failed, are quarantined or stalled, instead of waiting. Asks the daemon for it, or makes a pass if none ' +
+      'runs.\n\nExample: workbook-mirror retry Accounting/main',
+    load: async () => (await import('../change/retry.ts')).runRetry,
+  })
+    .argument(...TARGETS)
+    .option('--all', 'everything that waits')
+    .option('--json', 'print how it ended as JSON');
+}
+
+function addHistoryCommands(program: Command): void {
+  const history = program
+    .command('history')
+    .summary('what left the mirror and is still kept')
+    .description('What left the mirror and is still kept (`history.retired`, `history.replaced`).');
+  declare(history, {
+    name: 'list',
+    flags: DISK_FLAGS,
+    summary: 'list what the history keeps',
+    help: 'Example: workbook-mirror history list Accounting/main',
+    load: async () => (await import('../history/history.ts')).runHistoryList,
+  })
+    .argument('[target]', 'a target as below mirror/')
+    .option('--json', 'print the list as JSON');
+  declare(history, {
+    name: 'restore',
+    flags: DISK_FLAGS,
+    summary: 'restore a tree, or files of it',
+    help:
+      'Restores a tree into the mirror, if no daemon runs there and the target is not mirrored; the tree stays until the service has it ' +
+      'again or `approve` lets it go. With --to, copies the tree, or the named files and folders, into another folder at any time. ' +
+      'Without --to, writes one named file to standard output.\n\n' +
+      'Example: workbook-mirror history restore Accounting/main --at 2026-11-21T10:00:00Z --to /tmp/accounting\n' +
+      '         workbook-mirror history restore Accounting/main Budget.xlsx > old.xlsx',
+    load: async () => (await import('../history/history-restore.ts')).runHistoryRestore,
+  })
+    .argument('<target>', 'a target as below mirror/')
+    .argument('[paths...]', 'files of it, or folders; everything if none is named')
+    .option('--at <time>', 'the state that the mirror had at this time; otherwise the latest that is kept')
+    .option('--to <folder>', 'a folder that does not exist yet')
+    .option('--json', 'print what was restored as JSON');
+}
+
+function addLeaseCommands(program: Command): void {
+  const lease = program
+    .command('lease')
+    .summary('pause publishing while a backup runs')
+    .description(
+      'Pause publishing, so that a backup or another long reader sees one state of the whole mirror.',
+    );
+  declare(lease, {
+    name: 'acquire',
+    flags: DISK_FLAGS,
+    summary: 'take a lease: publishing pauses while it lasts',
+    help:
+      'With a command, runs it under the lease, releases the lease when the command ends, and exits with its exit code; with 1 if the ' +
+      'lease ended before the command, which may have read two states then. Without a command, prints the id of the lease. No publish ' +
+      'is running when the command starts or the id is printed.\n\n' +
+      'Example: workbook-mirror lease acquire --for 2h -- restic backup --exclude-caches --ignore-ctime /var/lib/workbook-mirror',
+    load: async () => (await import('../change/lease.ts')).runLeaseAcquire,
+  })
+    .argument('[command...]', 'what to run, after --')
+    .requiredOption('--for <duration>', 'maximum duration; at most 24h')
+    .option('--holder <name>', 'name of the holder, for people')
+    .option('--json', 'without a command: print the lease as JSON');
+  declare(lease, {
+    name: 'release',
+    flags: DISK_FLAGS,
+    summary: 'end a lease before its time',
+    help: 'Example: workbook-mirror lease release 0b9f4c9e-8a7d-4e0e-9d0c-1f2a3b4c5d6e',
+    load: async () => (await import('../change/lease.ts')).runLeaseRelease,
+  })
+    .argument('[id]', 'as `lease acquire` printed it, or as in `lease list`')
+    .option('--all', 'end all of them')
+    .option('--json', 'print the leases that were ended as JSON');
+  declare(lease, {
+    name: 'list',
+    flags: DISK_FLAGS,
+    summary: 'show the leases that publishing waits for',
+    help: 'Example: workbook-mirror lease list --json',
+    load: async () => (await import('../change/lease.ts')).runLeaseList,
+  }).option('--json', 'print the leases as JSON');
+}

@@ -1,0 +1,151 @@
+import type { Command } from 'commander';
+
+import type { MirrorError } from '../../lib/errors/errors.ts';
+import { EVENT_LEVELS, type EventSink } from '../../app/events.ts';
+import {
+  emphasised,
+  escaped,
+  escapedJson,
+  joinLines,
+  say,
+  type Shown,
+  type TerminalText,
+  written,
+} from '../../lib/text/terminal-text.ts';
+import { printable } from '../../lib/text/humanize.ts';
+import type { LogLevel } from '../../lib/process/streams.ts';
+import type { LiveLineOptions } from './live-line.ts';
+import { describeEvent } from '../../app/messages.ts';
+import { isTold, loudness } from './loudness.ts';
+import { type OutputStream, standardError, standardOutput } from '../../lib/process/streams.ts';
+
+/** How a command ended, and what it prints at its end. */
+export interface Outcome {
+  /** Printed as JSON with `--json`. */
+  readonly data?: unknown;
+  /** Printed without `--json`. */
+  readonly text?: () => TerminalText;
+  /** Told in place of both; set by a command for which the exit code of the error means something else. */
+  readonly failure?: MirrorError;
+  /** 0 unless given. One of EXIT_CODES, except where a command ends as the program did that it ran. */
+  readonly exitCode?: number;
+}
+
+/** Prints the outcome of a command: its data with `--json`, its text without. */
+export function printOutcome(command: Command, { data, text }: Outcome): void {
+  const { json }: { json?: true } = command.opts();
+  if (json === true && data !== undefined) printJson(data);
+  else if (json !== true && text !== undefined) printData(text());
+}
+
+/** Prints data: standard output holds nothing else. */
+export function printData(text: TerminalText): void {
+  standardOutput.write(written(text).endsWith('\n') ? text : say`${text}\n`);
+}
+
+/** Prints a value as JSON. */
+export function printJson(value: unknown): void {
+  printData(jsonText(value));
+}
+
+/**
+ * Prints an array as JSON, some elements at a time, as {@link printJson} would print it whole: for one that is too long to be held.
+ * @returns what takes the next elements, and what ends the array
+ */
+export function beginJsonArray(): {
+  readonly add: (elements: readonly unknown[]) => void;
+  readonly end: () => void;
+} {
+  let isBegun = false;
+  return {
+    add: (elements) => {
+      if (elements.length === 0) return;
+      // Without the brackets: of an array, its elements with their indentation.
+      const text = JSON.stringify(elements, null, 2).slice(1, -2);
+      standardOutput.write(escapedJson(`${isBegun ? ',' : '['}${text}`));
+      isBegun = true;
+    },
+    end: () => printData(isBegun ? say`\n]` : say`[]`),
+  };
+}
+
+/** A value as JSON that people can read, too. */
+export function jsonText(value: unknown): TerminalText {
+  return escapedJson(JSON.stringify(value, null, 2));
+}
+
+/** Tells a person something, on standard error. */
+export function tell(text: TerminalText, level: LogLevel = 'info'): void {
+  standardError.write(say`${text}\n`, level);
+}
+
+/** Tells a person of an event, if it is loud enough for the command line. */
+export const tellEvent: EventSink = (event) => {
+  if (isTold(event, loudness())) tell(say`! ${describeEvent(event)}`, EVENT_LEVELS[event.name]);
+};
+
+/** Where a command shows how far it is: on standard error. */
+export function liveLineOptions(): LiveLineOptions {
+  return {
+    write: standardError.write,
+    isTerminal: standardError.mayRedraw(),
+    columns: standardError.columns,
+    loudness: loudness(),
+    now: () => performance.now(),
+  };
+}
+
+/** The lines of a report: of its parts those that it has, which are neither false nor null. */
+export function linesOf(...parts: readonly (string | false | null | readonly string[])[]): string[] {
+  return parts.flatMap((part) => (part === false || part === null ? [] : part));
+}
+
+/** Puts rows under their headings, in columns. */
+export function table(headings: readonly string[], rows: readonly (readonly string[])[]): TerminalText {
+  return tableWithNotes(headings, rows, []);
+}
+
+/** As {@link table}, with a note below each row that has one: empty, or missing, for none. */
+export function tableWithNotes(
+  headings: readonly string[],
+  rows: readonly (readonly string[])[],
+  notes: readonly string[],
+): TerminalText {
+  const [head, ...lines] = columnsOf(headings)([headings, ...rows]);
+  return joinLines([
+    head ?? '',
+    ...lines.flatMap((line, index) => {
+      const note = notes[index] ?? '';
+      return note === '' ? [line] : [line, `  ${note}`];
+    }),
+  ]);
+}
+
+/**
+ * Puts rows into columns, some at a time, where there are too many to be held at once: each column is as wide as all rows so far
+ * need.
+ */
+export function columnsOf(
+  headings: readonly string[],
+): (rows: readonly (readonly string[])[]) => readonly TerminalText[] {
+  const widths = headings.map(() => 0);
+  return (rows) => {
+    const lines = rows.map((cells) => cells.map(printable));
+    for (const cells of lines)
+      for (const [column, cell] of cells.entries())
+        widths[column] = Math.max(widths[column] ?? 0, cell.length);
+    return lines.map((cells) =>
+      escaped(
+        cells
+          .map((cell, column) => (column === cells.length - 1 ? cell : cell.padEnd(widths[column] ?? 0)))
+          .join('  ')
+          .trimEnd(),
+      ),
+    );
+  };
+}
+
+/** Emphasises text where the stream that it goes to shows it. */
+export function bold(text: Shown, stream: OutputStream = standardError): TerminalText {
+  return stream.mayColor() ? emphasised(text, 'bold') : say`${text}`;
+}

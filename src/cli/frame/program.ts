@@ -1,0 +1,117 @@
+import { Command, CommanderError } from 'commander';
+
+import { EXIT_CODES, exitCodeOf, MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
+import { ownCommand, programOf, rememberInvocation } from '../../lib/text/own-command.ts';
+import { escapedLines } from '../../lib/text/terminal-text.ts';
+import { packageVersion } from '../../lib/process/version.ts';
+import { addPendingFlags, carryOut } from './declare.ts';
+import { completeOutput, tellFailure, watchEnding } from './failure.ts';
+import { addHelpScreens, takeWholeHelp } from '../help/help-screen.ts';
+import { takeLoudness } from './loudness.ts';
+import { addMirrorCommands } from './mirror-commands.ts';
+import { printOutcome } from './output.ts';
+import { addConfigCommands, addHelpCommands } from './program-commands.ts';
+import { addListCommands, addServiceCommands } from './service-commands.ts';
+import { standardError, standardOutput } from '../../lib/process/streams.ts';
+
+/** How a command line ended. */
+export interface ProgramResult {
+  /** One of {@link EXIT_CODES}, except where a command ends as the program did that it ran. */
+  readonly exitCode: number;
+}
+
+/**
+ * Parses a command line and runs its command, and tells what it fails with. What a command needs is loaded only when it runs.
+ * @param argv as `process.argv` has it
+ */
+export async function runProgram(argv: readonly string[]): Promise<ProgramResult> {
+  const unwatch = watchEnding(argv);
+  try {
+    const exitCode = await runCommand(argv);
+    completeOutput(argv, exitCode);
+    return { exitCode };
+  } catch (error) {
+    const mirrorError = toMirrorError(error);
+    tellFailure(mirrorError, argv);
+    return { exitCode: exitCodeOf(mirrorError) };
+  } finally {
+    unwatch();
+  }
+}
+
+/** @throws MirrorError whatever the command meets; `usage.invalid` for a bad command line */
+async function runCommand(argv: readonly string[]): Promise<number> {
+  // What settings add to it is known when they are loaded.
+  rememberInvocation({ program: programOf(process.env), diskFlags: [], passFlags: [] });
+  const command = await parse(argv);
+  if (command === undefined) return EXIT_CODES.ok;
+  takeLoudness(command);
+  const outcome = await carryOut(command);
+  if (outcome.failure === undefined) printOutcome(command, outcome);
+  else tellFailure(outcome.failure, argv);
+  return outcome.exitCode ?? EXIT_CODES.ok;
+}
+
+/** The command that a command line asks for; undefined where it asked for help, which it has then. @throws MirrorError `usage.invalid` */
+async function parse(argv: readonly string[]): Promise<Command | undefined> {
+  const asked: Command[] = [];
+  const program = createProgram().hook('preAction', (_program, command) => void asked.push(command));
+  try {
+    await program.parseAsync(takeWholeHelp(program, argv));
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    if (error.exitCode !== 0) throw await usageError(error, program, argv);
+  }
+  return asked[0];
+}
+
+/** The command line interface as a whole. */
+export function createProgram(): Command {
+  const program = new Command('workbook-mirror')
+    .description('Keeps an exact, always readable copy of a workbook version-control service on local disk.')
+    .version(packageVersion(), '-V, --version', 'print the version')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => standardOutput.write(escapedLines(text)),
+      writeErr: (text) => standardError.write(escapedLines(text)),
+      outputError: () => {},
+    });
+  addMirrorCommands(program);
+  addListCommands(program);
+  addConfigCommands(program);
+  addServiceCommands(program);
+  addHelpCommands(program);
+  for (const group of [program, ...program.commands])
+    group.hook('preSubcommand', (_group, command) => addPendingFlags(command));
+  addHelpScreens(program);
+  return program;
+}
+
+async function usageError(
+  error: CommanderError,
+  program: Command,
+  argv: readonly string[],
+): Promise<MirrorError> {
+  if (error.code === 'commander.help')
+    return new MirrorError('usage.invalid', 'A command is needed: see above.');
+  if (error.code === 'commander.unknownOption') {
+    const { unknownFlagError } = await import('./unknown-flag.ts');
+    const known = unknownFlagError(program, argv.slice(2), error.message);
+    if (known !== null) return known;
+  }
+  return new MirrorError('usage.invalid', linesOf(error), {
+    hint: `\`${ownCommand('help')}\` lists the commands, \`${ownCommand('help')} COMMAND\` the flags of one.`,
+  });
+}
+
+/** The message of commander, its suggestion on a line of its own. */
+function linesOf({ message }: CommanderError): string[] {
+  const [, what = message, meant] =
+    /^(?:error: )?(.*?)(?:\n(\(Did you mean [^\n]*\)))?$/s.exec(withoutValue(message)) ?? [];
+  return meant === undefined ? [what] : [what, meant];
+}
+
+/** Leaves out the value of a flag that is not known, which may be a secret. */
+function withoutValue(message: string): string {
+  return message.replace(/(unknown option '-[^=']*)=[^]*?'(?=$|\n\(Did)/, "$1'");
+}

@@ -1,0 +1,208 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+
+import { WORKBOOK_STATUS_FILTERS } from '../../lib/api/requests.ts';
+import { EXIT_CODES } from '../../lib/errors/errors.ts';
+import { KEY_KINDS } from '../../server/http/keys.ts';
+import { declare } from './declare.ts';
+import { type FlagSet, SERVICE_FLAGS } from '../settings/flag-sets.ts';
+import type { Outcome } from './output.ts';
+
+/** The settings of a list that comes from the service or, without it, from the mirror. */
+const LIST_FLAGS: FlagSet = {
+  reads: ['service', 'directory'],
+  needs: [],
+  onLine: [...SERVICE_FLAGS.onLine, 'directory'],
+};
+
+/** Declares the commands that ask the service: `repos`, `workbooks`, `probe`. */
+export function addListCommands(program: Command): void {
+  const repositories = program
+    .command('repos')
+    .summary('repositories of the service')
+    .description('Repositories of the service.');
+  declare(repositories, {
+    name: 'list',
+    flags: SERVICE_FLAGS,
+    summary: 'list the repositories of the service',
+    help: 'GET /repos.\n\nExample: workbook-mirror repos list --json',
+    load: async () => (await import('../service/repos.ts')).runReposList,
+  }).option('--json', 'print the list as JSON');
+  declare(repositories, {
+    name: 'create',
+    flags: SERVICE_FLAGS,
+    summary: 'create a repository in the service',
+    help:
+      'POST /repos: a drag-and-drop repository by its name, or a repository connected to a Git repository by its address. ' +
+      'It is not sent twice where it may have been created already.\n\n' +
+      'Example: workbook-mirror repos create --name Accounting',
+    load: async () => (await import('../service/repos.ts')).runReposCreate,
+  })
+    .option('--name <name>', 'name of a new drag-and-drop repository')
+    .option('--url <url>', 'address of a Git repository, https://<host>/<path>.git')
+    .option('--username <user>', 'user name for the Git repository')
+    .option('--password-file <file>', 'file that holds the password for it; - for standard input')
+    .option('--json', 'print the repository as JSON');
+  addWorkbookCommands(program);
+  addProbeCommand(program);
+}
+
+function addWorkbookCommands(program: Command): void {
+  const workbooks = program
+    .command('workbooks')
+    .summary('workbooks of the service')
+    .description('Workbooks of the service (v1).');
+  declare(workbooks, {
+    name: 'list',
+    flags: LIST_FLAGS,
+    summary: 'list the workbooks of the service, or of the mirror',
+    help:
+      'GET /v1/workbooks, all pages; with --offline what the manifests of the mirror say, without service, keys or lock. Those ' +
+      'that fit all flags; --name, --author and --message in any letter case. See `help finding-workbooks`.\n\n' +
+      "Example: workbook-mirror workbooks list --offline --name 'budget*' --since 7d",
+    load: async () => (await import('../service/workbooks.ts')).runWorkbooksList,
+  })
+    .addOption(
+      new Option('--status <status>', 'only those with this status').choices(WORKBOOK_STATUS_FILTERS),
+    )
+    .addOption(new Option('--offline', 'those of the mirror, not of the service').conflicts('status'))
+    .option('--name <name>', 'part of a path, or a pattern for one')
+    .option('--author <text>', 'part of who made the version')
+    .option('--branch <pattern>', 'a branch, or a pattern for some')
+    .option('--since <time>', 'made since this time, or in the last 7d')
+    .option('--message <text>', 'part of its message')
+    .option('--json', 'print the list as JSON');
+}
+
+const DEFAULT_PROBE_REQUESTS = 150;
+
+function addProbeCommand(program: Command): void {
+  declare(program, {
+    name: 'probe',
+    flags: SERVICE_FLAGS,
+    summary: 'ask the service what its specification leaves open',
+    help:
+      'Reads only: GET and HEAD, one request after the other. What it prints names no repository, workbook, person, host or key, ' +
+      'so that it can be sent to others. Ends with 1 when it could not ask everything.\n\n' +
+      'Example: workbook-mirror probe --config config.yaml > probe.txt',
+    load: () => Promise.resolve(runProbe),
+  })
+    .option('--json', 'print the report as JSON')
+    .option(
+      '--with-wrong-key',
+      'also ask without a key and with one that is made up, once each: not where that locks people out',
+    )
+    .option(
+      '--max-requests <number>',
+      `most requests in all (default: ${DEFAULT_PROBE_REQUESTS})`,
+      readCount,
+    );
+}
+
+async function runProbe(command: Command): Promise<Outcome> {
+  const { withWrongKey, maxRequests }: { withWrongKey?: true; maxRequests?: number } = command.opts();
+  const { settingsOf } = await import('../settings/settings-flags.ts');
+  const { settings } = settingsOf(command, ['service']);
+  const { describeProbe, probeService } = await import('../service/probe.ts');
+  const report = await probeService(settings, {
+    withWrongKey: withWrongKey === true,
+    maxRequests: maxRequests ?? DEFAULT_PROBE_REQUESTS,
+  });
+  return {
+    data: report,
+    text: () => describeProbe(report),
+    exitCode: report.stopped === null ? EXIT_CODES.ok : EXIT_CODES.incomplete,
+  };
+}
+
+function readCount(text: string): number {
+  if (/^[1-9]\d{0,4}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('A whole number from 1 to 99999 is needed.');
+}
+
+/** The settings that `serve` reads: its own, and those of the mirror that it answers from with `--from-mirror`. */
+const SERVE_FLAGS: FlagSet = {
+  reads: ['serve', 'log', 'directory', 'state', 'schedule', 'timezone', 'maxStaleness'],
+  needs: [],
+  onLine: ['serve.listen', 'serve.directory', 'directory'],
+};
+
+/** Declares the commands around the embedded service: `serve`, `demo`, `keys`. */
+export function addServiceCommands(program: Command): void {
+  declare(program, {
+    name: 'serve',
+    flags: SERVE_FLAGS,
+    summary: 'run the embedded service',
+    help:
+      'The same API on real Git repositories, to try things with. Prints its base address on standard output, and its log, as ' +
+      '`log.level` and `log.format` want it, on standard error. Where there is no key, of `keys create` or in `serve.apiKey`, ' +
+      'it makes some that hold until it stops, and prints them.\n\n' +
+      'With --from-mirror it answers, read-only, from the published mirror in `directory` instead, beside the daemon or without ' +
+      'it; with --directory more than once from all of these.\n\n' +
+      'Example: workbook-mirror serve --serve-directory ./service --samples\n' +
+      'Example: workbook-mirror serve --from-mirror --directory /var/lib/workbook-mirror\n\n' +
+      'See also: `help the-embedded-service`, `help kinds-of-keys`, `help a-replica`.',
+    load: async () => (await import('../service/serve.ts')).runServe,
+  })
+    .option('--samples', 'put sample repositories where there are no repositories yet')
+    .addOption(
+      new Option('--from-mirror', 'answer from the published mirror, read-only').conflicts('samples'),
+    );
+  declare(program, {
+    name: 'demo',
+    flags: null,
+    summary: 'show everything at work, in a temporary folder',
+    help: 'The embedded service, a writer that edits, and the daemon. Works in a temporary folder, which it removes. Ctrl-C stops everything.\n\nExample: workbook-mirror demo --once',
+    load: async () => (await import('../service/demo.ts')).runDemo,
+  }).option('--once', 'do everything once, check the mirror against Git byte for byte, and exit');
+  addKeyCommands(program);
+}
+
+function keyFlags(...settings: readonly string[]): FlagSet {
+  return { reads: settings, needs: [], onLine: settings };
+}
+
+function addKeyCommands(program: Command): void {
+  const keys = program
+    .command('keys')
+    .summary('keys of the embedded service')
+    .description(
+      'Keys of the embedded service, in its directory. All of these work beside a running `serve`, which goes by them from ' +
+        'its next request on.',
+    );
+  declare(keys, {
+    name: 'create',
+    flags: keyFlags('serve.directory'),
+    summary: 'make a key, and print it once',
+    help:
+      'Standard output gets the key and nothing else. A personal key is for the current API, for uploads and for git; a group ' +
+      'key for incoming webhooks only, with a secret for those that sign (GitHub, Gitea), which is printed on standard error; a ' +
+      'token is for v1.\n\n' +
+      'Example: (umask 077; workbook-mirror keys create --kind personal --name Anna --serve-directory ./service > anna.key)\n\n' +
+      'See also: `help kinds-of-keys`.',
+    load: async () => (await import('../service/keys.ts')).runKeysCreate,
+  })
+    .addOption(new Option('--kind <kind>', 'what it is for').choices(KEY_KINDS).makeOptionMandatory())
+    .requiredOption('--name <name>', 'whose it is: the author of what is uploaded with it')
+    .option('--json', 'print the key with all that belongs to it as JSON');
+  declare(keys, {
+    name: 'list',
+    // It also says which settings hold a key.
+    flags: keyFlags('serve.directory', 'serve.apiKeyFile', 'serve.apiTokenFile'),
+    summary: 'show the keys',
+    help:
+      'Not what could be used in their place. Ends with 1 when a file is no key that can be read.\n\n' +
+      'Example: workbook-mirror keys list --json --serve-directory ./service\n\n' +
+      'See also: `help kinds-of-keys`.',
+    load: async () => (await import('../service/keys.ts')).runKeysList,
+  }).option('--json', 'print the keys as JSON');
+  declare(keys, {
+    name: 'revoke',
+    flags: keyFlags('serve.directory'),
+    summary: 'end a key',
+    help:
+      'The service refuses it from its next request on.\n\n' +
+      'Example: workbook-mirror keys revoke 0b9f4c9e-8a7d-4e0e-9d0c-1f2a3b4c5d6e --serve-directory ./service\n\n' +
+      'See also: `help kinds-of-keys`.',
+    load: async () => (await import('../service/keys.ts')).runKeysRevoke,
+  }).argument('<id>', 'as in `keys list`, or its beginning');
+}

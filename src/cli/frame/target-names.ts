@@ -1,0 +1,88 @@
+import { relative, resolve } from 'node:path';
+
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { counted } from '../../lib/text/humanize.ts';
+
+/** The targets that a name stands for, where they are several: all those of a repository, or those of which it may be the name. */
+export interface SeveralTargets {
+  /** As it was asked for. */
+  readonly name: string;
+  readonly isRepository: boolean;
+  /** Paths below `mirror/`, sorted. */
+  readonly targets: readonly string[];
+}
+
+/** So many targets are named where a name stands for several. */
+const TOLD_TARGETS = 20;
+
+/**
+ * The path below `mirror/` that a person means: one on disk, absolute or from the working directory, one that begins with
+ * `mirror/` or `history/`, or the path itself.
+ * @param mirror the folder `mirror/`
+ */
+export function namedPath(asked: string, mirror: string): string {
+  const onDisk = resolve(asked);
+  const isOnDisk = onDisk.startsWith(`${mirror}/`);
+  const path = isOnDisk ? relative(mirror, onDisk) : asked.replace(/^(?:\.\/)?(?:mirror|history)\//, '');
+  return path.replace(/\/+$/, '');
+}
+
+/** The path of a target as people write it: `Accounting/feature/q3` for `Accounting/feature%2Fq3`. */
+export function writtenName(path: string): string {
+  return path.split('/').map(decoded).join('/').normalize('NFC');
+}
+
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    // Some names cannot be read back, as those that were shortened.
+    return segment;
+  }
+}
+
+/**
+ * Finds the target that a person means, by its path, by its path on disk, or as people write it. The path itself comes first.
+ * @param known paths of targets, below `mirror/`
+ * @returns the path; where no target is known by that name, the path that was given
+ */
+export function findTarget(asked: string, mirror: string, known: Iterable<string>): string | SeveralTargets {
+  const path = namedPath(asked, mirror);
+  const paths = [...new Set(known)].sort();
+  if (paths.includes(path)) return path;
+  const name = path.normalize('NFC');
+  const same = paths.filter((each) => writtenName(each) === name);
+  const [only] = same;
+  if (only !== undefined)
+    return same.length === 1 ? only : { name: asked, isRepository: false, targets: same };
+  const branches = paths.filter((each) => {
+    const repository = each.slice(0, each.lastIndexOf('/'));
+    return repository === path || writtenName(repository) === name;
+  });
+  return branches.length === 0 ? path : { name: asked, isRepository: true, targets: branches };
+}
+
+/**
+ * The one target that a person means, as {@link findTarget}: every command that takes a target reads its name here.
+ * @throws MirrorError `target.unknown` where the name stands for several; the hint lists them
+ */
+export function targetNamed(asked: string, mirror: string, known: Iterable<string>): string {
+  const found = findTarget(asked, mirror, known);
+  if (typeof found === 'string') return found;
+  throw new MirrorError('target.unknown', `${severalSentence(found)}.`, {
+    hint: `Name one of them: ${firstOf(found.targets).join(', ')}.`,
+  });
+}
+
+/** Says that a name stands for several targets, as a clause. */
+export function severalSentence({ name, isRepository, targets }: SeveralTargets): string {
+  return isRepository
+    ? `${JSON.stringify(name)} is a repository with ${counted(targets.length, 'target')}`
+    : `${JSON.stringify(name)} may be any of ${counted(targets.length, 'target')}`;
+}
+
+/** The first of many targets, and how many there are beside them. */
+export function firstOf(targets: readonly string[]): string[] {
+  const more = targets.length - TOLD_TARGETS;
+  return [...targets.slice(0, TOLD_TARGETS), ...(more > 0 ? [`and ${more} more`] : [])];
+}

@@ -1,0 +1,57 @@
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { ownCommand } from '../../lib/text/own-command.ts';
+import { parseDuration } from '../../lib/text/units.ts';
+import { parseHistoryName } from '../../mirror/store/layout.ts';
+
+/**
+ * Reads a time as `history list` prints it, or any ISO 8601 time; one without a zone is UTC.
+ * @param nowMs milliseconds since the epoch: of the time after it nobody knows
+ * @throws MirrorError `usage.invalid`
+ */
+export function parseTime(text: string, nowMs: number): number {
+  const timeMs = timeOf(text);
+  // A clock that was ahead gave trees of the history such names.
+  if (timeMs !== null && timeMs > nowMs && parseHistoryName(text) === null)
+    throw new MirrorError('usage.invalid', `--at ${text} is still to come.`);
+  if (timeMs !== null) return timeMs;
+  throw new MirrorError(
+    'usage.invalid',
+    `--at takes a time such as 2026-11-21T10:00:00Z, not ${JSON.stringify(text)}.`,
+    { hint: `\`${ownCommand('history list')}\` shows the times at which trees left the mirror.` },
+  );
+}
+
+/**
+ * Reads a time in the same forms, or an age such as `7d`.
+ * @param nowMs milliseconds since the epoch
+ * @throws MirrorError `usage.invalid`
+ */
+export function parseSince(text: string, nowMs: number): number {
+  const timeMs = timeOf(text);
+  if (timeMs !== null) return timeMs;
+  try {
+    return nowMs - parseDuration(text);
+  } catch (cause) {
+    const message = `--since takes a time such as 2026-11-21T10:00:00Z, or an age such as 7d, not ${JSON.stringify(text)}.`;
+    throw new MirrorError('usage.invalid', message, { cause });
+  }
+}
+
+function timeOf(text: string): number | null {
+  const named = parseHistoryName(text)?.atMs;
+  const isDate = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/.test(
+    text,
+  );
+  const hasZone = /(?:Z|[+-]\d{2}:?\d{2})$/.test(text) && text.includes(':');
+  // Date.parse would take 30 February for 2 March.
+  if (isDate && !isDay(text.slice(0, 10))) return null;
+  const timeMs =
+    named ?? (isDate ? Date.parse(hasZone || text.length === 10 ? text : `${text}Z`) : Number.NaN);
+  return Number.isNaN(timeMs) ? null : timeMs;
+}
+
+/** Whether there is such a day, as in `2026-11-21`. */
+function isDay(text: string): boolean {
+  const timeMs = Date.parse(text);
+  return !Number.isNaN(timeMs) && new Date(timeMs).toISOString().startsWith(text);
+}

@@ -1,0 +1,93 @@
+import type { Command } from 'commander';
+
+import type { SettingsFor } from '../../config/schema.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { roughSize, utcTime } from '../../lib/text/humanize.ts';
+import { likely } from '../../lib/text/nearest.ts';
+import { ownCommand } from '../../lib/text/own-command.ts';
+import type { HistoryKind } from '../../mirror/plan/retention.ts';
+import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { type HistoryEntry, readHistory } from '../../mirror/store/history/history.ts';
+import { layoutOf } from '../../mirror/store/layout.ts';
+import { readManifest } from '../../mirror/store/inventory.ts';
+import { refuseMissing } from '../../app/open-reader.ts';
+import { type Outcome, table } from '../frame/output.ts';
+import { settingsOf } from '../settings/settings-flags.ts';
+import { targetNamed } from '../frame/target-names.ts';
+
+/** `history list` */
+export async function runHistoryList(command: Command): Promise<Outcome> {
+  const [asked] = command.args;
+  const kept = await listHistory(settingsOf(command, ['directory']).settings, asked ?? null);
+  return { data: kept, text: () => describeHistory(kept) };
+}
+
+/** A tree of the history, for people and programs. Times in milliseconds since the epoch. */
+export interface KeptTree {
+  readonly target: string;
+  readonly kind: HistoryKind;
+  /** When it left the mirror. */
+  readonly leftAtMs: number;
+  /** When it had last changed; null when its manifest cannot be read, as for the two below. */
+  readonly changedAtMs: number | null;
+  readonly files: number | null;
+  readonly sizeBytes: number | null;
+  readonly folder: string;
+}
+
+/** Lists the history of a target, or of all of them. @throws MirrorError `target.unknown`, `directory.unusable`, `disk.failed` */
+export async function listHistory(
+  settings: SettingsFor<'directory'>,
+  asked: string | null,
+): Promise<KeptTree[]> {
+  const layout = layoutOf(settings.directory);
+  await refuseMissing(settings.directory);
+  const entries = await readHistory(layout);
+  const chosen = asked === null ? entries : entriesOf(entries, asked, layout.mirror);
+  const kept: KeptTree[] = [];
+  // One after the other: the history may be long, and a manifest great.
+  for (const { path, kind, atMs, tree, manifest: file } of chosen) {
+    const manifest = await readManifest(file);
+    kept.push({
+      target: path,
+      kind,
+      leftAtMs: atMs,
+      changedAtMs: manifest?.publishedAtMs ?? null,
+      files: manifest?.files.length ?? null,
+      sizeBytes: manifest?.files.reduce((sum, each) => sum + each.sizeBytes, 0) ?? null,
+      folder: tree,
+    });
+  }
+  return kept;
+}
+
+/** Those of a target, which a person named; at least one. @throws MirrorError `target.unknown` */
+export function entriesOf(entries: readonly HistoryEntry[], asked: string, mirror: string): HistoryEntry[] {
+  const paths = entries.map((entry) => entry.path);
+  const path = targetNamed(asked, mirror, paths);
+  const found = entries.filter((entry) => entry.path === path);
+  if (found.length > 0) return found;
+  const close = likely(path, paths);
+  throw new MirrorError('target.unknown', `The history keeps nothing of ${JSON.stringify(asked)}.`, {
+    hint:
+      close !== undefined
+        ? `The nearest is ${close}. \`${ownCommand('history list')}\` shows everything.`
+        : entries.length === 0
+          ? 'It is empty.'
+          : `\`${ownCommand('history list')}\` shows everything.`,
+  });
+}
+
+/** The list for a person. */
+export function describeHistory(kept: readonly KeptTree[]): TerminalText {
+  if (kept.length === 0) return say`The history is empty.`;
+  const rows = kept.map(({ target, kind, leftAtMs, changedAtMs, files, sizeBytes }) => [
+    target,
+    kind,
+    new Date(leftAtMs).toISOString(),
+    changedAtMs === null ? '?' : utcTime(changedAtMs),
+    String(files ?? '?'),
+    sizeBytes === null ? '?' : roughSize(sizeBytes),
+  ]);
+  return table(['TARGET', 'KIND', 'LEFT THE MIRROR', 'LAST CHANGED', 'FILES', 'SIZE'], rows);
+}

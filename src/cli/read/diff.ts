@@ -1,0 +1,181 @@
+import type { Command } from 'commander';
+
+import type { SettingsFor } from '../../config/schema.ts';
+import { EXIT_CODES, exitCodeOf, toMirrorError } from '../../lib/errors/errors.ts';
+import { endUnwrittenWith } from '../../lib/process/streams.ts';
+import { counted, roughSize, utcTime } from '../../lib/text/humanize.ts';
+import { ownCommand } from '../../lib/text/own-command.ts';
+import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { refuseMissing } from '../../app/open-reader.ts';
+import {
+  countDifferences,
+  type DifferenceCounts,
+  type FileDifference,
+  fileDifferences,
+} from '../../app/file-differences.ts';
+import type { PresentState } from '../../app/present-state.ts';
+import type { HistoryKind } from '../../mirror/plan/retention.ts';
+import { readHistory } from '../../mirror/store/history/history.ts';
+import { manifestPaths } from '../../mirror/store/inventory.ts';
+import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
+import {
+  type Place,
+  readTarget,
+  refuseUnknown,
+  stateAt,
+  stateBefore,
+  stateInService,
+  type TargetState,
+} from './diff-states.ts';
+import { describeDifferences, differenceSummary } from './differences.ts';
+import type { Outcome } from '../frame/output.ts';
+import { settingsOf } from '../settings/settings-flags.ts';
+import { targetNamed } from '../frame/target-names.ts';
+import { parseTime } from '../frame/times.ts';
+
+/** `diff` */
+export async function runDiff(command: Command): Promise<Outcome> {
+  const [asked = ''] = command.args;
+  const { at, upstream }: { at?: string; upstream?: true } = command.opts();
+  const atMs = at === undefined ? null : parseTime(at, Date.now());
+  endUnwrittenWith(EXIT_CODES.usage);
+  try {
+    const report =
+      upstream === true
+        ? await diffUpstream(settingsOf(command, ['service', 'directory']).settings, asked)
+        : await diff(settingsOf(command, ['directory']).settings, asked, atMs);
+    const isSame = report.differences.length === 0;
+    return {
+      data: report,
+      text: () => describeReport(report),
+      exitCode: isSame ? EXIT_CODES.ok : EXIT_CODES.incomplete,
+    };
+  } catch (error) {
+    // A program that asks whether files differ must not take trouble for an answer: diff(1) ends with 2, too.
+    if (exitCodeOf(error) !== EXIT_CODES.incomplete) throw error;
+    return { failure: toMirrorError(error), exitCode: EXIT_CODES.usage };
+  }
+}
+
+/** Two states of a target, and the files that differ. */
+export interface DiffReport {
+  readonly target: string;
+  /** What was compared: two manifests, what is published with the service's contents, or only with its lists, as they show it. */
+  readonly by: 'manifests' | PresentState['by'];
+  readonly before: ComparedState;
+  readonly after: ComparedState;
+  readonly counts: DifferenceCounts;
+  /** Sorted by path. */
+  readonly differences: readonly FileDifference[];
+}
+
+/** One of two states. Times in milliseconds since the epoch, null where there is none. */
+export interface ComparedState {
+  readonly place: Place;
+  /** When its files last changed, as the mirror saw it. */
+  readonly changedAtMs: number | null;
+  /** When it left the mirror, and why; of the history alone. */
+  readonly leftAtMs: number | null;
+  readonly kind: HistoryKind | null;
+  readonly files: number;
+  readonly sizeBytes: number;
+}
+
+/**
+ * Compares the published state of a target with the one before, or with that of a time. Reads manifests alone, and takes no lock.
+ * @param asked as below `mirror/`, or its path on disk
+ * @param atMs milliseconds since the epoch; null for the state before
+ * @throws MirrorError `target.unknown`, `history.*`, `directory.unusable`, `disk.*`
+ */
+export async function diff(
+  settings: SettingsFor<'directory'>,
+  asked: string,
+  atMs: number | null,
+): Promise<DiffReport> {
+  await refuseMissing(settings.directory);
+  const layout = layoutOf(settings.directory);
+  const target = await readTarget(layout, await pathOf(layout, asked));
+  await refuseUnknown(layout, asked, target);
+  const before = atMs === null ? await stateBefore(target, settings) : await stateAt(target, atMs);
+  return reportOn(target.path, before, target.published, 'manifests');
+}
+
+/**
+ * Compares the published state of a target with what the service has of it now, and publishes nothing.
+ * @param asked as below `mirror/`, or its path on disk
+ * @throws MirrorError `target.unknown`, `listing.*`, `service.*`, `credentials.refused`, `contents.*`, `archive.*`, `directory.unusable`,
+ *   `disk.*`, `pass.abandoned`
+ */
+export async function diffUpstream(
+  settings: SettingsFor<'service' | 'directory'>,
+  asked: string,
+): Promise<DiffReport> {
+  // Reports need nothing of what asks the service, which takes longer to load.
+  const { askService } = await import('./diff-upstream.ts');
+  const path = await pathOf(layoutOf(settings.directory), asked);
+  const { target, present } = await askService(settings, asked, path);
+  return reportOn(target.path, target.published, stateInService(present), present.by);
+}
+
+/** The path of a target that is mirrored, or was. @throws MirrorError `target.unknown` where the name stands for several */
+async function pathOf(layout: DirectoryLayout, asked: string): Promise<string> {
+  const kept = (await readHistory(layout)).map((entry) => entry.path);
+  return targetNamed(asked, layout.mirror, [...(await manifestPaths(layout)), ...kept]);
+}
+
+function reportOn(target: string, before: TargetState, after: TargetState, by: DiffReport['by']): DiffReport {
+  const differences = fileDifferences(before.manifest?.files ?? [], after.manifest?.files ?? []);
+  const counts = countDifferences(differences);
+  return { target, by, before: summaryOf(before), after: summaryOf(after), counts, differences };
+}
+
+function summaryOf({ place, manifest, left }: TargetState): ComparedState {
+  const files = manifest?.files ?? [];
+  return {
+    place,
+    changedAtMs: place === 'service' ? null : (manifest?.publishedAtMs ?? null),
+    leftAtMs: left?.atMs ?? null,
+    kind: left?.kind ?? null,
+    files: files.length,
+    sizeBytes: files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+  };
+}
+
+const LISTED =
+  'The lists show the published versions, so nothing was downloaded: of files that they do not name only a full check tells.';
+
+/** A report for a person. */
+export function describeReport({ target, by, before, after, differences }: DiffReport): TerminalText {
+  const isSame = differences.length === 0;
+  return joinLines([
+    target,
+    say`  before: ${describeState(before, 'it is not mirrored')}`,
+    say`  after:  ${describeState(after, by === 'manifests' ? 'it is mirrored no longer' : 'the service does not have it')}`,
+    ...(after.place === 'nothing' && before.kind === 'retired'
+      ? [say`  what is kept of it: ${ownCommand('history list', target)}`]
+      : []),
+    '',
+    ...(by === 'lists' && after.place === 'service' ? [LISTED] : []),
+    ...(isSame
+      ? ['No file differs.']
+      : [describeDifferences(differences), '', say`${differenceSummary(differences)}.`]),
+  ]);
+}
+
+function describeState(
+  { place, changedAtMs, leftAtMs, files, sizeBytes }: ComparedState,
+  nothing: string,
+): string {
+  const changed = changedAtMs === null ? '' : `, last changed ${utcTime(changedAtMs)}`;
+  const amount = `${counted(files, 'file')}, ${roughSize(sizeBytes)}`;
+  switch (place) {
+    case 'mirror':
+      return `as it is published${changed}; ${amount}`;
+    case 'history':
+      return `as it left the mirror at ${new Date(leftAtMs ?? 0).toISOString()}${changed}; ${amount}`;
+    case 'service':
+      return `as the service has it now; ${amount}`;
+    case 'nothing':
+      return `nothing: ${nothing}`;
+  }
+}

@@ -1,0 +1,83 @@
+import { counted, roughSize, utcTime } from '../../lib/text/humanize.ts';
+import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { countDifferences, type FileDifference, type FileState } from '../../app/file-differences.ts';
+import { tableWithNotes } from '../frame/output.ts';
+
+const HEADINGS = ['CHANGE', 'FILE', 'SIZE', 'VERSION', 'MADE', 'AUTHOR', 'MESSAGE'];
+
+/** The most characters of a message that are shown; `--json` gives all of it. */
+const MESSAGE_SHOWN = 72;
+
+/** Differing files for a person, a line each, and where a moved one was below it. @param most how many are shown */
+export function describeDifferences(
+  differences: readonly FileDifference[],
+  total = differences.length,
+): TerminalText {
+  const listed = tableWithNotes(
+    HEADINGS,
+    differences.map(cellsOf),
+    differences.map(({ movedFrom }) => (movedFrom === null ? '' : `moved from ${movedFrom}`)),
+  );
+  const more = total - differences.length;
+  return more === 0 ? listed : joinLines([listed, say`and ${more} more`]);
+}
+
+/** How many files differ, and how: `3 files differ: 1 added, 2 changed`. */
+export function differenceSummary(differences: readonly FileDifference[]): string {
+  const counts = Object.entries(countDifferences(differences)).filter(([, count]) => count > 0);
+  const verb = differences.length === 1 ? 'differs' : 'differ';
+  return `${counted(differences.length, 'file')} ${verb}: ${counts.map(([change, count]) => `${count} ${change}`).join(', ')}`;
+}
+
+function cellsOf({ change, path, before, after }: FileDifference): string[] {
+  const workbook = (after ?? before)?.workbook ?? null;
+  const madeMs = Date.parse(workbook?.createdAt ?? '');
+  return [
+    change,
+    path,
+    fromTo(sizesOf(before, after)),
+    fromTo(versionsOf(before, after)),
+    Number.isNaN(madeMs) ? '' : utcTime(madeMs),
+    workbook?.author ?? '',
+    firstLine(workbook?.message ?? ''),
+  ];
+}
+
+/** What was and what is, or one of them where there is no other, or no difference. */
+function fromTo([from, to]: readonly [string, string]): string {
+  return from === to || from === '' || to === '' ? to || from : `${from} -> ${to}`;
+}
+
+function sizesOf(before: FileState | null, after: FileState | null): readonly [string, string] {
+  const sizes = [before, after].map((state) => (state === null ? null : state.sizeBytes));
+  const [was = null, is = null] = sizes;
+  const text = (
+    state: FileState | null,
+    sizeBytes: number | null,
+    write: (bytes: number) => string,
+  ): string => (state === null ? '' : sizeBytes === null ? '?' : write(sizeBytes));
+  const rough = [text(before, was, roughSize), text(after, is, roughSize)] as const;
+  if (rough[0] !== rough[1] || was === is) return rough;
+  // A small change of a great file shows in its bytes alone.
+  const exact = (bytes: number): string => `${bytes} B`;
+  return [text(before, was, exact), text(after, is, exact)];
+}
+
+/** A digest, or a UUID, of which the beginning is enough to know it by. */
+const LONG_ID = /^[0-9a-f]{8}[0-9a-f-]{4,}$/i;
+
+const ID_SHOWN = 8;
+
+function versionsOf(before: FileState | null, after: FileState | null): readonly [string, string] {
+  const was = before?.workbook?.versionId ?? '';
+  const is = after?.workbook?.versionId ?? '';
+  const short = (id: string): string => (LONG_ID.test(id) ? id.slice(0, ID_SHOWN) : id);
+  return was !== is && short(was) === short(is) ? [was, is] : [short(was), short(is)];
+}
+
+function firstLine(message: string): string {
+  const [line = ''] = message.trim().split(/[\r\n]/, 1);
+  if (line.length <= MESSAGE_SHOWN) return line.trimEnd();
+  // Half a surrogate pair is no character.
+  return `${line.slice(0, MESSAGE_SHOWN).replace(/[\uD800-\uDBFF]$/, '')}…`;
+}

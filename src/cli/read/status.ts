@@ -1,0 +1,211 @@
+import { type Lease, leaseSentence, leasesInForce } from '../../mirror/store/leases/lease.ts';
+import type { Command } from 'commander';
+import type { SettingsFor } from '../../config/schema.ts';
+import { EXIT_CODES } from '../../lib/errors/errors.ts';
+import { agoText, counted, oneLine, roughSize, utcTime, withHint } from '../../lib/text/humanize.ts';
+import { missingSentence } from '../../mirror/plan/contradictions.ts';
+import { driftSentence, heldSentence, unmatchedSentence, failedPart } from '../../app/messages.ts';
+import { dueHooks } from '../../daemon/hooks/due-hooks.ts';
+import { ownCommand } from '../../lib/text/own-command.ts';
+import { selectsNothing, type Shard } from '../../mirror/plan/selection.ts';
+import { hasOtherShards } from '../../mirror/store/shards.ts';
+import { isLeftAlone, isMirrored, type TargetStatus } from '../../app/target-status.ts';
+import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { type StoredPass, unlessStateFails } from '../../mirror/state/state.ts';
+import { isLockHidden, type LockHolder, readLockHolder } from '../../lib/disk/lock.ts';
+import type { MirrorReader } from '../../app/open-reader.ts';
+import { readinessOf } from '../../daemon/status/readiness.ts';
+import { linesOf, type Outcome, tableWithNotes } from '../frame/output.ts';
+import { settingsOf } from '../settings/settings-flags.ts';
+import { readTargets, withReader } from '../frame/targets.ts';
+
+/** `status` */
+export async function runStatus(command: Command): Promise<Outcome> {
+  if (command.opts()['all'] === true) return (await import('./status-all.ts')).runStatusAll(command);
+  const report = await status(settingsOf(command, ['directory']).settings);
+  return {
+    data: report,
+    text: () => describeStatus(report),
+    exitCode: isAllWell(report) ? EXIT_CODES.ok : EXIT_CODES.incomplete,
+  };
+}
+
+/** How everything stands, from the disk. */
+interface StatusReport {
+  readonly nowMs: number;
+  readonly maxStalenessMs: number;
+  /** The share of this instance, among several; null where it mirrors all repositories. */
+  readonly shard: Shard | null;
+  /** Whether other instances work, or worked, in the directory. */
+  readonly hasOthers: boolean;
+  readonly lastPass: StoredPass | null;
+  /** The process that has, or had, the lock of the directory; null where it is unknown. */
+  readonly holder: LockHolder | null;
+  /** Whether this user may not read the lock, so that it cannot be told who has it. */
+  readonly isLockHidden: boolean;
+  /** Those that publishing waits for. */
+  readonly leases: readonly Lease[];
+  /** For how many targets the command after publishing has not yet succeeded; null where none is set. */
+  readonly hooksDue: number | null;
+  readonly targets: readonly TargetStatus[];
+}
+
+/** Reads how everything stands, also beside a running daemon. */
+function status(settings: SettingsFor<'directory'>): Promise<StatusReport> {
+  return withReader(settings, async (reader) => {
+    const { store, state } = reader;
+    const { nowMs, maxStalenessMs, statuses } = await readTargets(settings, reader);
+    const holder = await readLockHolder(store.layout.lockFile);
+    return {
+      nowMs,
+      maxStalenessMs,
+      shard: store.shard,
+      hasOthers: await hasOtherShards(store.layout),
+      lastPass: await unlessStateFails(state.lastPass(), null),
+      holder,
+      isLockHidden: await isLockHidden(store.layout.lockFile),
+      leases: await leasesInForce(store.layout, Date.now()),
+      hooksDue: settings.hooks.afterPublish === undefined ? null : await countHooksDue(reader),
+      targets: statuses,
+    };
+  });
+}
+
+async function countHooksDue({ store, state }: MirrorReader): Promise<number | null> {
+  const told = await state.toldTrees();
+  if (told === null) return null;
+  return dueHooks(await store.inventory.read(), told).length;
+}
+
+/** Whether everything is as it should be, as `/readyz` says it beside a daemon. */
+function isAllWell({ targets, lastPass }: StatusReport): boolean {
+  if (lastPass === null) return false;
+  const { failure } = lastPass;
+  // A pass that failed says nothing about what was listed before; a first pass that failed leaves targets that were never mirrored.
+  const isListed =
+    failure === null
+      ? lastPass.isWhole
+      : failure.code !== 'directory.other_service' && targets.length > 0 && targets.every(isMirrored);
+  const isEmpty = lastPass.selection !== null && selectsNothing(lastPass.selection);
+  return readinessOf(targets, { isListed, selectsNothing: isEmpty }).isReady;
+}
+
+/** The report for a person. */
+export function describeStatus(report: StatusReport): TerminalText {
+  const { nowMs, targets } = report;
+  const ago = (timeMs: number | null): string => (timeMs === null ? 'never' : agoText(timeMs, nowMs));
+  const rows = targets.map((target) => [
+    target.state,
+    ago(target.verifiedAtMs),
+    ago(target.changedAtMs),
+    String(target.files),
+    roughSize(target.sizeBytes),
+    target.target,
+  ]);
+  const headings = ['STATE', 'VERIFIED', 'CHANGED', 'FILES', 'SIZE', 'TARGET'];
+  const notes = targets.map((target) => {
+    const isLate = target.isStale && target.state !== 'stale' && !isLeftAlone(target.state);
+    return linesOf(isLate && 'stale', describeTrouble(target)).join('; ');
+  });
+  const body = targets.length === 0 ? 'Nothing is mirrored yet.' : tableWithNotes(headings, rows, notes);
+  const head = linesOf(
+    report.shard !== null &&
+      `Share ${report.shard.index} of ${report.shard.count}: \`${ownCommand('status --all')}\` speaks of the whole.`,
+    report.shard === null &&
+      report.hasOthers &&
+      `! Instances with shares work here: \`${ownCommand('status --all')}\` speaks of them, and the setting shard, such as --shard 2/5, of one.`,
+    describeLastPass(report, ago),
+    describeHolder(report, ago),
+    targets.length > 0 && describeCounts(targets),
+    describeSelection(report),
+    report.lastPass?.problems.map((problem) => `! ${problem}`) ?? null,
+    report.lastPass?.publishesWhole === false &&
+      '! Publishing goes file by file, and readers may see a tree between two states for an instant: with `publish: link` they do not.',
+    describeHooksDue(report),
+    report.leases.map(describeLease),
+  );
+  return joinLines([...head, '', body]);
+}
+
+/** The process that works in the directory, where that can be told. */
+function describeHolder(
+  { holder, isLockHidden: isHidden }: StatusReport,
+  ago: (timeMs: number) => string,
+): string | null {
+  if (isHidden)
+    return 'At work: unknown, as this user may not read the lock of the directory; its owner and root may';
+  if (holder === null) return null;
+  return holder.isAlive
+    ? `At work: process ${holder.pid} since ${utcTime(holder.sinceMs)} (${ago(holder.sinceMs)})`
+    : 'At work: no process';
+}
+
+/** How many targets are in which state, the most frequent first. */
+function describeCounts(targets: readonly TargetStatus[]): string {
+  const counts = new Map<string, number>();
+  for (const { state } of targets) counts.set(state, (counts.get(state) ?? 0) + 1);
+  const parts = [...counts].sort((a, b) => b[1] - a[1]).map(([state, count]) => `${count} ${state}`);
+  const mirrored = targets.filter(isMirrored).length;
+  const known = counted(targets.length, 'target');
+  return `${mirrored === targets.length ? known : `${mirrored} of ${known} mirrored`}: ${parts.join(', ')}`;
+}
+
+/** The settings that select nothing, by the last pass. */
+function describeSelection({ lastPass }: StatusReport): string[] {
+  const selection = lastPass?.selection ?? null;
+  if (selection === null) return [];
+  return [
+    ...selection.unmatched.map((each) => `! ${unmatchedSentence(each)}`),
+    ...(selectsNothing(selection) ? ['! The settings select nothing of what the service lists.'] : []),
+  ];
+}
+
+function describeHooksDue({ hooksDue }: StatusReport): string | null {
+  if (hooksDue === null || hooksDue === 0) return null;
+  return `hooks.afterPublish has not succeeded yet for ${counted(hooksDue, 'target')}; it is run again until it does`;
+}
+
+function describeLease(lease: Lease): string {
+  const sentence = leaseSentence(lease);
+  return `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}`;
+}
+
+function describeTrouble({
+  target,
+  failure,
+  held,
+  drift,
+  restoredAtMs,
+  missingWorkbooks,
+  nextAttemptAtMs,
+}: TargetStatus): string | null {
+  const changed = drift === null ? null : `someone changed it: ${driftSentence(drift)}`;
+  if (failure !== null) {
+    const next = nextAttemptAtMs !== null && `next attempt ${utcTime(nextAttemptAtMs)}`;
+    return linesOf(`${failure.code}: ${oneLine(failure.message)}`, next, changed).join('; ');
+  }
+  if (changed !== null) return changed;
+  if (held !== null) return `${heldSentence(held)}; ${ownCommand('approve', target)}`;
+  if (restoredAtMs !== null) return `restored from the history at ${utcTime(restoredAtMs)}`;
+  return missingWorkbooks.length === 0 ? null : missingSentence(missingWorkbooks);
+}
+
+function describeLastPass(
+  { lastPass, holder }: StatusReport,
+  ago: (timeMs: number | null) => string,
+): string {
+  if (lastPass === null && holder?.isAlive === true) return 'No pass has finished yet.';
+  if (lastPass === null)
+    return `No pass is on record: \`${ownCommand('sync')}\` makes one, \`${ownCommand('run')}\` one after the other.`;
+  const when = `Last pass: ${utcTime(lastPass.startedAtMs)} (${ago(lastPass.startedAtMs)})`;
+  if (lastPass.failure !== null) {
+    return `${when}, failed: ${lastPass.failure.code}: ${withHint(lastPass.failure)}`;
+  }
+  const { summary } = lastPass;
+  return [
+    when,
+    `${summary?.pulled ?? 0} pulled`,
+    ...(summary === null ? [] : failedPart(summary)),
+    ...((summary?.held ?? 0) > 0 ? [`${summary?.held} held`] : []),
+  ].join(', ');
+}

@@ -1,0 +1,199 @@
+import type { Difference } from '../../mirror/store/verify/examine.ts';
+import { counted, roughDuration, roughSize } from '../../lib/text/humanize.ts';
+import { Gauge } from '../../lib/time/gauge.ts';
+import type { Loudness } from '../frame/loudness.ts';
+import { ownCommand } from '../../lib/text/own-command.ts';
+import { describeAmount } from '../../lib/text/amount.ts';
+import { joined, joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { createLiveLine, type LiveLineOptions } from '../frame/live-line.ts';
+import { linesOf } from '../frame/output.ts';
+import {
+  hasExpected,
+  isClean,
+  type UnreadableManifest,
+  type VerifiedTarget,
+  type VerifyEvent,
+  type VerifyReport,
+} from '../../mirror/store/verify/verify.ts';
+
+/** The most differences of a target that are shown to a person; `--json` shows all. */
+const TOLD_DIFFERENCES = 20;
+
+/** Where the progress of a verification is shown. */
+export interface VerifyProgressOptions extends LiveLineOptions {
+  /** Whether the report is shown in the same place: then nothing that it says is shown before it. */
+  readonly isReportBelow: boolean;
+  /** Whether the report, which ends with the summary, is printed for a person, here or elsewhere. */
+  readonly isReportTold: boolean;
+}
+
+/** Shows a verification to a person while it works: a line a target that is not in order and, on a terminal, how far it is. */
+export function createVerifyProgress(options: VerifyProgressOptions): {
+  readonly onEvent: (event: VerifyEvent) => void;
+  /** Says how it ended. */
+  readonly finish: (report: VerifyReport) => void;
+} {
+  const { now, loudness, isReportBelow, isReportTold } = options;
+  const { line, show, clear } = createLiveLine(options);
+  const isTold = loudness === 'verbose' || !isReportBelow;
+  let gauge = new Gauge(null, false, now);
+  let selected = 0;
+  let examined = 0;
+  const howFar = (): string =>
+    `${examined} of ${counted(selected, 'target')}, ${describeAmount(gauge.amount())}`;
+  const onEvent = (event: VerifyEvent): void => {
+    if (event.kind === 'started') {
+      selected = event.selected;
+      gauge = new Gauge(event.totalBytes, false, now);
+    } else if (event.kind === 'read') {
+      gauge.add(event.bytes);
+    } else {
+      examined += 1;
+      const text = event.target === null ? null : lineOf(event.target, loudness);
+      if (text !== null && isTold) line(text);
+    }
+    show(howFar);
+  };
+  const finish = (report: VerifyReport): void => {
+    if (!isReportTold) line(`${isClean(report) ? '✓' : '!'} ${summaryOf(report)}`);
+    else clear();
+  };
+  return { onEvent, finish };
+}
+
+/** The line about a target that was examined; null for none. */
+function lineOf(target: VerifiedTarget | UnreadableManifest, loudness: Loudness): string | null {
+  if ('problem' in target) return `✗ ${target.path}: its manifest cannot be read: ${target.problem}`;
+  if (target.state !== 'ok') return `✗ ${headOf(target)}`;
+  if (loudness !== 'verbose') return null;
+  return `✓ ${target.path}: ${counted(target.files, 'file')}, ${roughSize(target.sizeBytes)}`;
+}
+
+/** The findings, for a person. @param isRepaired whether it is put right now, so that nothing is to be advised */
+export function describeVerification(report: VerifyReport, isRepaired = false): TerminalText {
+  const { unreadableManifests, strays, lost, inventoryProblem } = report;
+  const blocks = [
+    ...report.targets.filter((target) => target.state !== 'ok').map(blockOf),
+    blockUnder(
+      'Manifests that cannot be read, so that their trees cannot be verified:',
+      unreadableManifests.map(({ path, problem }) => `manifests/${path}.json: ${problem}`),
+    ),
+    blockUnder(
+      'Lost, the tree and the manifest both:',
+      lost.map(({ path }) => path),
+    ),
+    linesOf(
+      inventoryProblem !== null &&
+        `inventory.json cannot be used, so that it cannot be told whether targets are lost: ${inventoryProblem}.`,
+    ),
+    blockUnder(
+      'In the mirror, but in no manifest:',
+      strays.map(({ path, entry }) => `mirror/${path} (${entry})`),
+    ),
+    [summaryOf(report), ...(isRepaired ? [] : adviceOf(report))],
+  ];
+  return joined(blocks.filter((block) => block.length > 0).map(joinLines), say`\n\n`);
+}
+
+/** Lines below their heading; nothing without any. */
+function blockUnder(heading: string, lines: readonly string[]): string[] {
+  return lines.length === 0 ? [] : [heading, ...lines.map((line) => `  ${line}`)];
+}
+
+/** The findings, for `--json`: all of them. */
+export function verificationData(report: VerifyReport): unknown {
+  return { ...report, isClean: isClean(report) };
+}
+
+function headOf({ path, state, differences }: VerifiedTarget): string {
+  if (state === 'gone') return `${path} is gone: no folder stands at mirror/${path}`;
+  return `${path} differs from its manifest in ${counted(differences.length, 'place')}`;
+}
+
+function blockOf(target: VerifiedTarget): string[] {
+  const { differences } = target;
+  if (target.state === 'gone') return [headOf(target)];
+  const more = differences.length - TOLD_DIFFERENCES;
+  const told = differences.slice(0, TOLD_DIFFERENCES);
+  return linesOf(
+    `${headOf(target)}:`,
+    told.map((difference) => `  ${describeDifference(difference)}`),
+    more > 0 && `  and ${more} more`,
+  );
+}
+
+function describeDifference(difference: Difference): string {
+  const { path, kind } = difference;
+  switch (kind) {
+    case 'added':
+      return `added      ${path}${difference.entry === 'file' ? '' : ` (${difference.entry})`}`;
+    case 'missing':
+      return `missing    ${path}`;
+    case 'modified':
+      return `modified   ${path}: ${difference.what.join(', ')}`;
+    case 'unreadable':
+      return `unreadable ${path}: ${difference.problem}`;
+  }
+}
+
+function summaryOf(report: VerifyReport): string {
+  const { targets, selected, unreadableManifests } = report;
+  const examined = targets.length + unreadableManifests.length;
+  if (report.isComplete && report.mirrored === 0 && report.lost.length === 0 && report.strays.length === 0)
+    return `Nothing is mirrored in ${report.directory}: no manifest is there${expectation(report)}.`;
+  const files = targets.reduce((sum, target) => sum + target.files, 0);
+  const sizeBytes = targets.reduce((sum, target) => sum + target.sizeBytes, 0);
+  const faults = faultsOf(report);
+  const extent = `${counted(targets.length, 'target')}, ${counted(files, 'file')}, ${roughSize(sizeBytes)}, verified in ${roughDuration(report.durationMs)}`;
+  const found = faults.length === 0 ? 'all as published' : faults.join(', ');
+  const interrupted = report.isComplete ? '' : `Interrupted after ${examined} of ${selected}: `;
+  return `${interrupted}${extent}: ${found}.`;
+}
+
+function faultsOf(report: VerifyReport): string[] {
+  const { targets, unreadableManifests, lost, strays, mirrored } = report;
+  const damaged = targets.filter((target) => target.state !== 'ok').length;
+  const unreadable = unreadableManifests.length;
+  return linesOf(
+    damaged > 0 && `${counted(damaged, 'target')} not as published`,
+    unreadable > 0 && `${counted(unreadable, 'manifest')} that cannot be read`,
+    lost.length > 0 && `${counted(lost.length, 'target')} lost`,
+    report.inventory === 'damaged' && 'the inventory damaged',
+    strays.length > 0 && `${counted(strays.length, 'entry', 'entries')} in no manifest`,
+    !hasExpected(report) && `${counted(mirrored, 'target')} in all${expectation(report)}`,
+  );
+}
+
+/** The number that was expected, if that is another one. */
+function expectation(report: VerifyReport): string {
+  return report.expected === null || hasExpected(report) ? '' : `, ${report.expected} expected`;
+}
+
+/** Advice on having a running daemon repair. */
+export function letDaemonRepair(pid: number): string {
+  return `The daemon (pid ${pid}) puts right what it has noticed on \`kill -HUP ${pid}\`, and the rest at its next full check.`;
+}
+
+function adviceOf(report: VerifyReport): string[] {
+  const { mirrored, lost, inventory, lockedByPid, strays } = report;
+  const isDamaged = report.targets.some((target) => target.state !== 'ok');
+  const needsPull = isDamaged || report.unreadableManifests.length > 0;
+  const repair = `\`${ownCommand('verify --repair')}\``;
+  return linesOf(
+    needsPull &&
+      (lockedByPid === null
+        ? `${repair} puts it right; what the history does not have it pulls, by the settings of the service.`
+        : `${letDaemonRepair(lockedByPid)} With the daemon stopped, ${repair} puts all of it right at once.`),
+    lost.length > 0 && `What is lost is pulled again by the next pass, or by ${repair}.`,
+    inventory === 'damaged' && `The next pass writes the inventory anew, and so does ${repair}.`,
+    inventory === 'missing' &&
+      mirrored > 0 &&
+      'Without inventory.json, which the next pass writes, it cannot be told whether targets are lost; `--expect N` checks how many there are.',
+    mirrored === 0 &&
+      lost.length === 0 &&
+      !hasExpected(report) &&
+      'Name the folder that holds mirror/ and manifests/; `--expect 0` says that it is to be empty.',
+    strays.length > 0 &&
+      'What is in no manifest is left alone by workbook-mirror: move it out of mirror/ if nobody needs it there.',
+  );
+}

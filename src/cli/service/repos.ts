@@ -1,0 +1,144 @@
+import { createReadStream } from 'node:fs';
+
+import type { Command } from 'commander';
+
+import type { SettingsFor } from '../../config/schema.ts';
+import { createRepository, type NewRepository } from '../../app/create-repository.ts';
+import { connect, openTransport } from '../../app/installation.ts';
+import { systemCode } from '../../lib/errors/disk-errors.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { abortOnSignal } from '../../lib/process/signals.ts';
+import { counted } from '../../lib/text/humanize.ts';
+import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
+import type { EventSink } from '../../app/events.ts';
+import type { ServiceClient } from '../../mirror/upstream/client.ts';
+import type { RepositoryList } from '../../mirror/upstream/lists.ts';
+import { type Outcome, table, tellEvent } from '../frame/output.ts';
+import { settingsOf } from '../settings/settings-flags.ts';
+
+/** `repos list` */
+export async function runReposList(command: Command): Promise<Outcome> {
+  const { settings } = settingsOf(command, ['service']);
+  const list = await withClient(settings, (client, signal) => client.repositories(signal));
+  return { data: list.repositories, text: () => describeRepositories(list) };
+}
+
+/** `repos create` */
+export async function runReposCreate(command: Command): Promise<Outcome> {
+  const { settings } = settingsOf(command, ['service']);
+  const wanted = await repositoryOf(command.opts<CreateFlags>(), readPassword);
+  const made = await withConnection(
+    (emit) => openTransport(settings, {}, emit),
+    (transport, signal) => createRepository(transport, wanted, signal),
+  );
+  return { data: made, text: () => describeRepositories({ repositories: [made], problems: [] }) };
+}
+
+/** Opens a client for one piece of work, which a signal abandons. @throws MirrorError `service.*`, `credentials.refused` */
+export function withClient<T>(
+  settings: SettingsFor<'service'>,
+  work: (client: ServiceClient, signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  return withConnection((emit) => connect(settings, { form: null }, emit), work);
+}
+
+/** Opens the way to the service for one piece of work, which a signal abandons. @throws MirrorError `service.*`, `credentials.refused` */
+async function withConnection<C extends Pick<ServiceClient, 'close'>, T>(
+  open: (emit: EventSink) => C,
+  work: (connection: C, signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const emit: EventSink = (event) => {
+    // The error says so.
+    if (event.name !== 'credentials.refused') tellEvent(event);
+  };
+  const connection = open(emit);
+  const { signal, stopListening } = abortOnSignal();
+  try {
+    return await work(connection, signal);
+  } finally {
+    stopListening();
+    await connection.close();
+  }
+}
+
+/** The repositories for a person. */
+function describeRepositories({
+  repositories,
+  problems,
+}: Pick<RepositoryList, 'repositories' | 'problems'>): TerminalText {
+  const rows = repositories.map((repository) => [
+    repository.fullName,
+    repository.url === null ? 'drag-and-drop' : 'Git',
+    repository.createdAt ?? '-',
+    repository.id,
+  ]);
+  const body = rows.length === 0 ? [] : [table(['FULL NAME', 'KIND', 'CREATED', 'ID'], rows), ''];
+  return joinLines([...body, `${counted(rows.length, 'repository', 'repositories')}.`, ...problems]);
+}
+
+/** The flags of `repos create`. */
+interface CreateFlags {
+  readonly name?: string;
+  readonly url?: string;
+  readonly username?: string;
+  /** The path of a file that holds the password; `-` for standard input. */
+  readonly passwordFile?: string;
+}
+
+/** A password is one line; this is far above any, and keeps a wrong path from filling the memory. */
+const LIMIT_BYTES = 65_536;
+
+function invalid(message: string, hint: string): MirrorError {
+  return new MirrorError('usage.invalid', message, { hint });
+}
+
+/**
+ * Decides what to ask the service for.
+ * @param readPassword gives the content of the file of the password
+ * @throws MirrorError `usage.invalid` for flags that do not go together
+ */
+export async function repositoryOf(
+  { name, url, username, passwordFile }: CreateFlags,
+  readPassword: (path: string) => Promise<string>,
+): Promise<NewRepository> {
+  if ((name === undefined) === (url === undefined)) {
+    throw invalid(
+      'repos create takes either --name or --url.',
+      'Give --name NAME for a drag-and-drop repository, --url URL for a Git repository.',
+    );
+  }
+  if ((username === undefined) !== (passwordFile === undefined)) {
+    throw invalid('--username and --password-file go together.', 'Git asks for both.');
+  }
+  if (name !== undefined) {
+    if (username === undefined) return { name };
+    throw invalid('--username and --password-file go with --url.', 'A drag-and-drop repository has none.');
+  }
+  if (username === undefined || passwordFile === undefined) return { url: url ?? '' };
+  const password = (await readPassword(passwordFile)).replace(/\r?\n$/, '');
+  if (password === '') {
+    throw invalid('--password-file: holds no password.', 'It is to hold one line, the password.');
+  }
+  return { url: url ?? '', username, password };
+}
+
+const PASSWORD_HINT = 'Give the path of a file that holds the password, or - for standard input.';
+
+/** Reads the file of a password. The error does not name the path: the password itself may stand in its place. */
+async function readPassword(path: string): Promise<string> {
+  const stream = path === '-' ? process.stdin : createReadStream(path);
+  const chunks: Buffer[] = [];
+  let sizeBytes = 0;
+  try {
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      chunks.push(chunk);
+      sizeBytes += chunk.length;
+      if (sizeBytes > LIMIT_BYTES) break;
+    }
+  } catch (error) {
+    const code = systemCode(error) ?? 'unknown error';
+    throw invalid(`--password-file: cannot be read (${code}).`, PASSWORD_HINT);
+  }
+  if (sizeBytes > LIMIT_BYTES) throw invalid('--password-file: is too long for a password.', PASSWORD_HINT);
+  return Buffer.concat(chunks).toString('utf8');
+}

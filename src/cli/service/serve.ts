@@ -1,0 +1,124 @@
+import type { Command } from 'commander';
+
+import { loadPage } from '../../lib/http/page-files.ts';
+import { formatListen } from '../../config/addresses.ts';
+import type { Settings } from '../../config/schema.ts';
+import { createSamples } from '../../server/demo/samples.ts';
+import { createFetching } from '../../server/git/fetch-queue.ts';
+import { createGitLibrary } from '../../server/git/library.ts';
+import { openRegistry, type Registry, type RegistryOptions } from '../../server/git/registry.ts';
+import { counted } from '../../lib/text/humanize.ts';
+import { parseNetworkRules } from '../../lib/net/networks.ts';
+import { say } from '../../lib/text/terminal-text.ts';
+import { createService } from '../../server/http/service.ts';
+import { endOrphans } from '../../server/start/orphans.ts';
+import { printData } from '../frame/output.ts';
+import { serveReplica } from './serve-replica.ts';
+import { settingsOf, settingsOfMirrors } from '../settings/settings-flags.ts';
+import { checkAhead, tellFailure } from '../../server/start/checks.ts';
+import { prepareServeDirectory, requiredServeDirectory } from '../../server/start/directory.ts';
+import { tellFetch, tellOpening, tellReading } from '../../server/start/notices.ts';
+import { openServedKeys } from '../../server/start/keys.ts';
+import { lockServiceDirectory } from '../../server/start/lock.ts';
+import { log, openServeLog } from '../../server/start/log.ts';
+import { closeServeDirectory } from '../../server/start/privacy.ts';
+import {
+  createTroubleTeller,
+  listenForStop,
+  type Stop,
+  tellKeys,
+  tellRequest,
+} from '../../server/start/start.ts';
+
+/** `serve`: runs the embedded service, or a replica, until a signal ends it. @throws MirrorError `settings.invalid`, `directory.*`, `http.unusable` */
+export async function runServe(command: Command): Promise<void> {
+  const { samples, fromMirror }: { samples?: true; fromMirror?: true } = command.opts();
+  const mirrors = fromMirror === true ? settingsOfMirrors(command).map(({ settings }) => settings) : [];
+  const [first] = mirrors;
+  const settings = first ?? settingsOf(command, []).settings;
+  openServeLog(settings.log);
+  const stop = listenForStop();
+  try {
+    if (first === undefined) await serveRepositories(stop, settings, samples === true);
+    else await serveReplica(stop, settings.serve, mirrors);
+    log('Stopped.');
+  } finally {
+    stop.close();
+  }
+}
+
+/** Ends what a service that was killed left running in a directory. */
+async function endLeftovers(directory: string): Promise<void> {
+  const orphans = await endOrphans(directory);
+  if (orphans.length === 0) return;
+  const count = counted(orphans.length, 'process', 'processes');
+  log(`Ended what a killed service had left running: ${count}.`, 'warn');
+}
+
+async function serveRepositories(stop: Stop, { serve: own }: Settings, samples: boolean): Promise<void> {
+  const directory = requiredServeDirectory(own);
+  await prepareServeDirectory(directory);
+  await closeServeDirectory(directory, log);
+  const { keys, temporary, secrets } = await openServedKeys(own, directory);
+  const page = await loadPage('server/uploads/page', 'the page for uploads');
+  const lock = await lockServiceDirectory(directory);
+  await endLeftovers(directory);
+  const opening = {
+    sources: own.sources,
+    maxRepositoryBytes: own.maxRepositorySize,
+    network: { rules: parseNetworkRules(own.networks) },
+    onEvent: tellFetch,
+    onOpening: tellOpening,
+  };
+  const registry = samples
+    ? await registryWithSamples(directory, opening, stop)
+    : await openRegistry(directory, opening);
+  const library = createGitLibrary(registry, {
+    maxUploadBytes: own.maxUploadSize,
+    checks: { onFailure: tellFailure },
+    onReading: tellReading,
+  });
+  const fetching = createFetching(registry, { intervalMs: own.fetchInterval });
+  const service = createService({
+    library,
+    changes: library.changes,
+    keys,
+    page,
+    pageSize: own.pageSize,
+    onRequest: (info) => tellRequest(info, secrets),
+    onTrouble: createTroubleTeller(),
+  });
+  try {
+    if (stop.isAsked()) return;
+    const { baseUrl, port } = await service.listen(own.listen);
+    log(`Listening on ${formatListen({ ...own.listen, port })}.`);
+    await Promise.race([checkAhead(library), stop.asked]);
+    if (stop.isAsked()) return;
+    const count = (await library.repositories()).length;
+    log(`Serving ${counted(count, 'repository', 'repositories')} of ${directory}.`);
+    log(`The page for uploads: ${new URL('/', baseUrl).href}`);
+    await tellKeys({ baseUrl, own, keys, temporary, mirrorDirectory: './mirror' });
+    printData(say`${baseUrl}`);
+    await stop.asked;
+  } finally {
+    fetching.close();
+    await service.close();
+    await library.close();
+    await registry.close();
+    await lock.release();
+  }
+}
+
+/** Opens the registry with sample repositories in it; logs a warning when some or all samples were not made. */
+async function registryWithSamples(
+  directory: string,
+  opening: RegistryOptions,
+  { signal }: Stop,
+): Promise<Registry> {
+  const { registry, outcome } = await createSamples(directory, opening, signal);
+  if (outcome === 'left')
+    log(`No samples were added: there are repositories in ${directory} already.`, 'warn');
+  if (outcome === 'interrupted')
+    log('Not all samples are there: `serve --samples` adds the others when it is started again.', 'warn');
+  return registry;
+}

@@ -1,0 +1,68 @@
+import { anyOf, isPattern, type Matches } from '../../config/patterns.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { foldName } from '../../lib/paths/safe-path.ts';
+import type { WorkbookRow } from '../../mirror/upstream/listing.ts';
+import { parseSince } from '../frame/times.ts';
+
+/** The flags by which workbooks are found; without any, all are. */
+export interface WorkbookFlags {
+  readonly name?: string;
+  readonly author?: string;
+  readonly branch?: string;
+  readonly since?: string;
+  readonly message?: string;
+}
+
+/** The facts by which a workbook, or any file of a tree, is found. */
+export type Searchable = Pick<WorkbookRow, 'path' | 'branch' | 'author' | 'message' | 'createdAt'>;
+
+/** Longer than anything that is looked for, and than a pattern may be. */
+const LONGEST_TEXT = 4096;
+
+/**
+ * Tells which workbooks a person looks for: those that fit all flags. What is not known of a workbook fits no flag about it.
+ * @param nowMs milliseconds since the epoch, from which ages count
+ * @throws MirrorError `usage.invalid`
+ */
+export function createWorkbookFilter(
+  { name, author, branch, since, message }: WorkbookFlags,
+  nowMs: number,
+): (workbook: Searchable) => boolean {
+  for (const [flag, text] of Object.entries({ name, author, branch, message })) checkText(flag, text);
+  const fitsName = name === undefined ? null : nameMatcher(name);
+  const fitsBranch = branch === undefined ? null : anyOf([branch]);
+  const fitsAuthor = author === undefined ? null : partMatcher(author);
+  const fitsMessage = message === undefined ? null : partMatcher(message);
+  const sinceMs = since === undefined ? null : parseSince(since, nowMs);
+  return (workbook) =>
+    fitsName?.(workbook.path) !== false &&
+    fitsBranch?.(workbook.branch) !== false &&
+    fitsAuthor?.(workbook.author ?? '') !== false &&
+    fitsMessage?.(workbook.message ?? '') !== false &&
+    // A time that nobody can read is NaN, which is never later.
+    (sinceMs === null || Date.parse(workbook.createdAt ?? '') >= sinceMs);
+}
+
+function checkText(flag: string, text: string | undefined): void {
+  if (text === undefined || (text !== '' && text.length <= LONGEST_TEXT)) return;
+  const problem = text === '' ? 'an empty one would fit everything' : 'this one is too long';
+  throw new MirrorError('usage.invalid', `--${flag} takes a text to look for; ${problem}.`);
+}
+
+/** Takes texts that a text is part of, whatever the letter case and the Unicode form of both. */
+function partMatcher(part: string): Matches {
+  const wanted = foldName(part);
+  return (text) => foldName(text).includes(wanted);
+}
+
+/**
+ * Takes paths that a text is part of or, where it is a pattern, that fit it. One without a slash is held against the last part of a
+ * path. As names may look like patterns, `Budget [2026]`, each is also looked for as it stands.
+ */
+function nameMatcher(asked: string): Matches {
+  const isPart = partMatcher(asked);
+  if (!isPattern(asked)) return isPart;
+  const fits = anyOf([foldName(asked)]);
+  const isOfWhole = asked.includes('/');
+  return (path) => isPart(path) || fits(foldName(isOfWhole ? path : path.slice(path.lastIndexOf('/') + 1)));
+}

@@ -1,0 +1,157 @@
+import type { Command } from 'commander';
+
+import { fileSettingOf, settingDescriptors } from '../../config/descriptors.ts';
+import { exposedSecretFiles } from '../../config/exposed.ts';
+import { effectiveSettings, renderEffective } from '../../config/render.ts';
+import type { LoadedSettings } from '../../config/load.ts';
+import { renderJsonSchema } from '../../config/render.ts';
+import type { SettingSources } from '../../config/resolve.ts';
+import { sharingSetting } from '../../config/sharing.ts';
+import { checkCommands } from '../../app/command-hooks.ts';
+import { scheduleAdvice } from './schedule-advice.ts';
+import { nextRunsMs } from '../../app/schedule.ts';
+import { type LockReach, locksIn, type MountLocks, mountText } from '../../lib/disk/lock-reach.ts';
+import { limitsOfDirectory } from '../../mirror/store/probes.ts';
+import { counted } from '../../lib/text/humanize.ts';
+import {
+  escapedJson,
+  escapedLines,
+  joinLines,
+  say,
+  type TerminalText,
+} from '../../lib/text/terminal-text.ts';
+
+import { requiredServeDirectory } from '../../server/start/directory.ts';
+import type { Outcome } from '../frame/output.ts';
+import { settingsOf } from './settings-flags.ts';
+
+type Loaded = Pick<LoadedSettings<[]>, 'settings' | 'sources' | 'configFile'>;
+
+/** `config check` */
+export async function runConfigCheck(command: Command): Promise<Outcome> {
+  const { for: checked }: { for?: 'run' | 'serve' } = command.opts();
+  if (checked === 'serve') {
+    const loaded = settingsOf(command, []);
+    requiredServeDirectory(loaded.settings.serve);
+    return { text: () => describeCheck(loaded, 'serve') };
+  }
+  const loaded = settingsOf(command, ['service', 'directory']);
+  await checkCommands(loaded.settings);
+  const { directory, publish, archive } = loaded.settings;
+  const wants = { publish, nameTwins: archive.nameTwins };
+  const limits = (await limitsOfDirectory(directory, wants)) ?? ['is tried out when the program starts'];
+  const lines = [
+    ...describeLocks(directory, await locksIn(directory), sharingSetting(loaded.settings)),
+    ...limits.map((limit) => say`directory: its file system ${limit}.`),
+  ];
+  return {
+    text: () =>
+      joinLines([
+        describeCheck(loaded),
+        ...describeSchedule(loaded.settings),
+        ...equalKeys(loaded.settings),
+        ...lines,
+      ]),
+  };
+}
+
+/** `config show` */
+export function runConfigShow(command: Command): Promise<Outcome> {
+  const { settings, sources } = settingsOf(command, []);
+  return Promise.resolve({
+    data: effectiveSettings(settings, sources),
+    text: () => escapedLines(renderEffective(settings, sources)),
+  });
+}
+
+/** `config schema` */
+export function runConfigSchema(): Promise<Outcome> {
+  return Promise.resolve({ text: () => escapedJson(renderJsonSchema()) });
+}
+
+/**
+ * Says that settings are good, and where they came from; and which files of secrets should have another mode.
+ * @param command the one that they are good for; `run` without
+ */
+export function describeCheck({ settings, sources, configFile }: Loaded, command?: string): TerminalText {
+  const given = Object.keys(sources).filter((name) => isGiven(sources, name)).length;
+  const file = configFile === undefined ? 'no settings file was read' : `${configFile} was read`;
+  const good = command === undefined ? 'good' : `good for ${command}`;
+  const summary = say`The settings are ${good}: ${counted(given, 'setting')} given, the others at their defaults; ${file}.`;
+  const ownFile = configFile === undefined || !holdsSecret(sources) ? [] : [configFile];
+  return joinLines([summary, ...exposedSecretFiles(settings, ownFile).map(exposed)]);
+}
+
+/** So many passes show what a schedule means. */
+const PASSES_SHOWN = 3;
+
+/** Says when the next passes start, and where the schedule may mean something else than it seems to. */
+function describeSchedule({ schedule, timezone }: Loaded['settings']): TerminalText[] {
+  const format = new Intl.DateTimeFormat('en-GB', {
+    timeZone: timezone,
+    weekday: 'short',
+    day: 'numeric',
+    month: 'short',
+    year: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+  });
+  const passes = nextRunsMs(schedule, timezone, PASSES_SHOWN).map((timeMs) => format.format(timeMs));
+  const next = say`schedule: the next passes start at ${passes.join('; ')} (time zone ${timezone}).`;
+  return [next, ...scheduleAdvice(schedule).map((advice) => say`Warning: schedule: ${advice}`)];
+}
+
+/** Warns of one value for two secrets: the service shows an API key and an API token in two places. */
+function equalKeys({ service: { apiKey, apiToken } }: Loaded['settings']): TerminalText[] {
+  const tokens = apiToken?.revealAll() ?? [];
+  if (apiKey?.revealAll().some((key) => tokens.includes(key)) !== true) return [];
+  return [
+    say`Warning: service.apiKey and service.apiToken have the same value, but the key and the token are two secrets.`,
+  ];
+}
+
+const REACH_TEXTS: Readonly<Record<LockReach, string>> = {
+  local: ', a file system of this machine alone',
+  shared: '; other machines that mount it see the locks that are taken there',
+  'not-shared': '; other machines do not see the locks that are taken there',
+  unknown: '; it cannot be told whether other machines see the locks that are taken there',
+};
+
+/** What comes of locks that other machines do not see. */
+const DANGERS = {
+  standby: 'instances on two machines would write there at once',
+  shard: 'instances on two machines could work on one target at once',
+} as const;
+
+/**
+ * Says what file system the directory is on, and warns where instances on several machines would not know of each other.
+ * @param sharing the setting by which there are several
+ */
+export function describeLocks(
+  directory: string,
+  locks: MountLocks | null,
+  sharing: ReturnType<typeof sharingSetting>,
+): TerminalText[] {
+  if (locks === null) return [];
+  const found = say`directory: ${directory} is on ${mountText(locks)}${REACH_TEXTS[locks.reach]}.`;
+  if (sharing === null || locks.reach !== 'not-shared') return [found];
+  return [found, say`Warning: ${sharing}: ${DANGERS[sharing]}.`];
+}
+
+function exposed(path: string): TerminalText {
+  return say`Warning: every user of this machine can read ${path}, which holds a secret: give it to the user of the program, with mode 0400.`;
+}
+
+/** Whether a secret stands in the settings file itself, and not in a file that it names. */
+function holdsSecret(sources: SettingSources): boolean {
+  return settingDescriptors.some(
+    ({ name, secret }) => secret && sources[name]?.kind === 'file' && isGiven(sources, name),
+  );
+}
+
+/** Whether a setting was given; a secret that is in a file was given once, by the setting that names the file. */
+function isGiven(sources: SettingSources, name: string): boolean {
+  const kindOf = (each: string | undefined): string => sources[each ?? '']?.kind ?? 'default';
+  return kindOf(name) !== 'default' && kindOf(fileSettingOf(name)?.name) === 'default';
+}

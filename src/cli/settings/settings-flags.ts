@@ -1,0 +1,100 @@
+import { type Command, Option } from 'commander';
+
+import { type SettingDescriptor, settingDescriptors } from '../../config/descriptors.ts';
+import type { Need } from '../../config/metadata.ts';
+import { type LoadedSettings, loadSettings } from '../../config/load.ts';
+import { removedSettings } from '../../config/removed-settings.ts';
+import { checkSchedule } from '../../app/schedule.ts';
+import { rememberInvocation } from '../../lib/text/own-command.ts';
+import type { FlagSet } from './flag-sets.ts';
+import { keepForWhole } from '../help/help-screen.ts';
+import { invocationOf } from './invocation.ts';
+
+function belongs(name: string, { reads }: FlagSet): boolean {
+  if (reads === 'all') return true;
+  if (reads === 'mirror') return !name.startsWith('serve.');
+  return reads.some((each) => name === each || name.startsWith(`${each}.`));
+}
+
+function describe({ description, defaultText, need }: SettingDescriptor, { needs }: FlagSet): string {
+  const value = need === undefined ? ` (default: ${defaultText})` : needs.includes(need) ? ' (required)' : '';
+  return `${description}${defaultText === 'none' ? '' : value}`.replaceAll('`', '');
+}
+
+/** Keeps every value of a flag: one that is given twice must not have the first value forgotten in silence. */
+function keepAll(value: string, before: string | string[] | undefined): string | string[] {
+  return before === undefined ? value : [before, value].flat();
+}
+
+/** The part of a command's help that its settings stand in. */
+const HEADING = 'Settings (each is also a variable and a key of the settings file):';
+
+/** Gives a command a flag for each of its settings; those of removed ones are hidden, and loading the settings refuses them. */
+export function addSettingsFlags(command: Command, set: FlagSet): void {
+  for (const setting of settingDescriptors) {
+    if (setting.flag === undefined || !belongs(setting.name, set)) continue;
+    const isList = setting.kind === 'list';
+    const option = new Option(
+      `${setting.flag} ${isList ? setting.valueHint.replace('>', '...>') : setting.valueHint}`,
+      describe(setting, set),
+    );
+    if (!isList) option.argParser(keepAll);
+    command.addOption(option.helpGroup(HEADING));
+    if (!set.onLine.includes(setting.name)) keepForWhole(command, option);
+  }
+  for (const { flag } of removedSettings) command.addOption(new Option(`${flag} [value]`).hideHelp());
+}
+
+type FlagValues = Readonly<Record<string, unknown>>;
+
+/** Loads the settings for a command: its flags over the environment over the file. @throws SettingsError `settings.invalid` */
+export function settingsOf<const Needs extends readonly Need[]>(
+  command: Command,
+  needs: Needs,
+): LoadedSettings<Needs> {
+  return settingsBy(command.optsWithGlobals(), needs);
+}
+
+/**
+ * Loads the settings for a command that may be about several mirrors: once for each `--directory`, in their order.
+ * @throws SettingsError `settings.invalid`
+ */
+export function settingsOfMirrors(command: Command): ReadonlyArray<LoadedSettings<['directory']>> {
+  const values: FlagValues = command.optsWithGlobals();
+  return [values['directory']].flat().map((directory) => settingsBy({ ...values, directory }, ['directory']));
+}
+
+function settingsBy<const Needs extends readonly Need[]>(
+  values: FlagValues,
+  needs: Needs,
+): LoadedSettings<Needs> {
+  const flags: Record<string, string | string[]> = {};
+  for (const setting of settingDescriptors) {
+    if (setting.flag === undefined) continue;
+    const value = values[attributeOf(setting.flag)];
+    if (typeof value === 'string') flags[setting.name] = value;
+    if (Array.isArray(value)) flags[setting.name] = value.map(String);
+  }
+  for (const { name, flag } of removedSettings) {
+    if (values[attributeOf(flag)] !== undefined) flags[name] = '';
+  }
+  const onLine = { ...flags };
+  // `run` tells by its log; what is said of that by its own name counts more.
+  if (values['verbose'] === true) flags['log.level'] ??= 'debug';
+  if (values['quiet'] === true) flags['log.level'] ??= 'error';
+  const configFile = values['config'];
+  const loaded = loadSettings({
+    flags,
+    env: process.env,
+    needs,
+    checkSchedule,
+    ...(typeof configFile === 'string' ? { configFile } : {}),
+  });
+  rememberInvocation(invocationOf(loaded, onLine, process.env));
+  return loaded;
+}
+
+/** The name under which commander keeps a flag's value: `--service-base-url` is `serviceBaseUrl`. */
+function attributeOf(flag: string): string {
+  return new Option(flag).attributeName();
+}

@@ -1,0 +1,35 @@
+import { expect, it } from 'vitest';
+
+import { API_KEY, API_TOKEN } from '../../../support/fake-service.ts';
+import { startCommands } from '../../../support/mirror-commands.ts';
+import { start } from '../../../support/program.ts';
+
+it('during a first pass it is known how many targets there are, and which are queued', async () => {
+  const { service, directory, command } = await startCommands();
+  for (const name of ['A', 'B', 'C']) service.addRepository(name, { 'plan.xlsx': name });
+  const held = service.addRepository('D', { 'plan.xlsx': 'd' });
+  service.write(held, 'feature/x', 'x.xlsx', 'x');
+  service.fault = (path) =>
+    path.includes('/contents') && path.includes(held.id) ? { kind: 'silence' } : null;
+  const pass = start(['sync', '-v'], {
+    WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
+    WORKBOOK_MIRROR_SERVICE_API_KEY: API_KEY,
+    WORKBOOK_MIRROR_SERVICE_API_TOKEN: API_TOKEN,
+    WORKBOOK_MIRROR_DIRECTORY: directory,
+  });
+  for (const name of ['A', 'B', 'C']) await pass.prints(new RegExp(`${name}/main: published`));
+  const status = await command(['status']);
+  expect(status.stdout).toContain('3 of 5 targets mirrored: 3 fresh, 2 pending');
+  expect(status.exitCode).toBe(1);
+  const why = await command(['why', 'D/feature/x']);
+  expect(why.stdout).toContain('D/feature%2Fx is pending.');
+  expect(why.stdout).toMatch(/pull \(never-mirrored\): queued$/m);
+  expect(why.stdout).toMatch(/queued since .* to be pulled for the first time/);
+  pass.child.kill('SIGTERM');
+  await pass.ended;
+  // What was left behind is still to be mirrored.
+  service.fault = null;
+  expect((await command(['status'])).exitCode).toBe(1);
+  expect((await command(['sync'])).exitCode).toBe(0);
+  expect((await command(['status'])).stdout).toContain('5 targets: 5 fresh');
+});

@@ -1,0 +1,144 @@
+import { existsSync } from 'node:fs';
+import { readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { FakeService } from '../../../support/fake-service.ts';
+import { runHere, type Written } from '../../../support/in-process.ts';
+import { start } from '../../../support/program.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+const NAMES = ['Kept', 'Other', 'Old'];
+const WITHOUT_OLD = { REPOSITORIES_EXCLUDE: 'Old' };
+
+interface Mirrored {
+  readonly service: FakeService;
+  readonly directory: string;
+  readonly settings: Readonly<Record<string, string>>;
+  /** Runs a command on the mirror. */
+  readonly on: (args: readonly string[], settings?: Readonly<Record<string, string>>) => Promise<Written>;
+}
+
+/** A mirror of three repositories, after its first pass. */
+async function mirrored(): Promise<Mirrored> {
+  const service = await FakeService.start({});
+  onTestFinished(() => service.close());
+  for (const name of NAMES) service.addRepository(name, { 'plan.xlsx': name });
+  const directory = join(await temporaryFolder(), 'mirrored');
+  const settings = {
+    SERVICE_BASE_URL: service.baseUrl,
+    SERVICE_API_KEY: service.apiKey,
+    SERVICE_API_TOKEN: service.apiToken,
+    DIRECTORY: directory,
+    GUARD_TARGETS: 'off',
+    HTTP_LISTEN: 'off',
+  };
+  const on: Mirrored['on'] = (args, more = {}) => runHere(args, { ...settings, ...more });
+  expect((await on(['sync'])).exitCode).toBe(0);
+  return { service, directory, settings, on };
+}
+
+/** Everything that still tells of a target in the mirror. */
+async function tracesOf(target: string, { directory, on }: Mirrored): Promise<string[]> {
+  const inventory = await readFile(join(directory, 'inventory.json'), 'utf8');
+  const status = await on(['status', '--json']);
+  return [
+    ...(existsSync(join(directory, 'mirror', target)) ? ['tree'] : []),
+    ...(existsSync(join(directory, 'manifests', `${target}.json`)) ? ['manifest'] : []),
+    ...(inventory.includes(`"${target}"`) ? ['inventory'] : []),
+    ...(status.stdout.includes(`"${target}"`) ? ['status'] : []),
+  ];
+}
+
+describe('forget', () => {
+  it('moves a deselected tree to the history, from which it can be restored', async () => {
+    const mirror = await mirrored();
+    const { directory, on } = mirror;
+    await on(['sync'], WITHOUT_OLD);
+    const forgotten = await on(['forget', 'mirror/Old/main/', '--yes'], WITHOUT_OLD);
+    expect(forgotten.stdout).toContain('Old/main: forgotten');
+    expect(forgotten.exitCode).toBe(0);
+    expect(await tracesOf('Old/main', mirror)).toEqual([]);
+    expect((await on(['verify'], WITHOUT_OLD)).exitCode).toBe(0);
+    expect((await on(['status'], WITHOUT_OLD)).exitCode).toBe(0);
+    expect((await on(['history', 'list'])).stdout).toMatch(/^Old\/main {2}retired/m);
+
+    expect((await on(['history', 'restore', 'Old/main'], WITHOUT_OLD)).exitCode).toBe(0);
+    expect(await readFile(join(directory, 'mirror/Old/main/plan.xlsx'), 'utf8')).toBe('Old');
+  });
+
+  it.each([
+    ['the tree', ['mirror/Old']],
+    ['the tree and its manifest', ['mirror/Old', 'manifests/Old']],
+  ])('clears away the rest where somebody removed %s by hand', async (_title, removed) => {
+    const mirror = await mirrored();
+    const { directory, on } = mirror;
+    for (const path of removed) await rm(join(directory, path), { recursive: true });
+    expect(await tracesOf('Old/main', mirror)).not.toEqual([]);
+    const forgotten = await on(['forget', 'Old/main', '--yes', '--json'], WITHOUT_OLD);
+    expect(JSON.parse(forgotten.stdout)).toMatchObject({
+      isDone: true,
+      targets: [{ target: 'Old/main', treePresent: false }],
+    });
+    expect(await tracesOf('Old/main', mirror)).toEqual([]);
+    expect((await on(['verify'], WITHOUT_OLD)).exitCode).toBe(0);
+  });
+
+  it('forgets a target that the service no longer has, before its retirement is due', async () => {
+    const mirror = await mirrored();
+    const old = mirror.service.repositories.find(({ fullName }) => fullName === 'Old');
+    if (old === undefined) throw new Error('no repository');
+    mirror.service.removeRepository(old);
+    await mirror.on(['sync']);
+    expect((await mirror.on(['forget', 'Old/main', '--yes'])).exitCode).toBe(0);
+    expect(await tracesOf('Old/main', mirror)).toEqual([]);
+    expect((await mirror.on(['sync'])).exitCode).toBe(0);
+  });
+
+  it('refuses what would be mirrored again, what it does not know, and to go on unasked', async () => {
+    const mirror = await mirrored();
+    const before = await tracesOf('Old/main', mirror);
+    const cases: [readonly string[], Readonly<Record<string, string>>, RegExp][] = [
+      [['Old/main', '--yes'], {}, /the settings select it.*\n.*repositories\.exclude/],
+      [['Old/main', 'Kept/main', '--yes'], WITHOUT_OLD, /: Kept\/main cannot be forgotten/],
+      [['Odl/main', '--yes'], WITHOUT_OLD, /The nearest is Old\/main/],
+      [['Old/main'], WITHOUT_OLD, /Old\/main: .*as the settings say; 1 file[^]*--yes/],
+    ];
+    for (const [args, settings, message] of cases) {
+      const refused = await mirror.on(['forget', ...args], settings);
+      expect({ args, ...refused }).toMatchObject({ args, exitCode: 2, stdout: '' });
+      expect(refused.stderr).toMatch(message);
+      expect(await tracesOf('Old/main', mirror)).toEqual(before);
+    }
+  });
+
+  it('leaves it to the next pass of a daemon that works there', async () => {
+    const mirror = await mirrored();
+    const { directory, settings, on } = mirror;
+    const variables = Object.entries({ ...settings, ...WITHOUT_OLD, GUARD_TARGETS: '20%' });
+    const daemon = start(
+      ['run'],
+      Object.fromEntries(variables.map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value])),
+    );
+    // Too many targets are deselected at once, so that this one is mirrored as before.
+    await daemon.prints(/"deletion\.held".*"Old\/main"/);
+    await daemon.prints(/"pass\.finished"/);
+    const asked = await on(['forget', 'Old/main', '--yes'], WITHOUT_OLD);
+    expect(asked.stdout).toContain('poll --wait');
+    expect(asked.exitCode).toBe(0);
+    expect((await on(['poll', '--wait'])).exitCode).toBe(0);
+    expect(await tracesOf('Old/main', mirror)).toEqual([]);
+    expect(existsSync(join(directory, 'history/Old/main'))).toBe(true);
+    expect(daemon.stdout()).toMatch(/"target\.retired".*"forgotten"/);
+
+    // A wish that came too late, or was refused by the daemon's own settings, does not wait for another time.
+    expect((await on(['forget', 'Kept/main', '--yes'], { REPOSITORIES_EXCLUDE: 'Kept' })).exitCode).toBe(0);
+    expect((await on(['poll', '--wait'])).exitCode).toBe(0);
+    expect(await tracesOf('Kept/main', mirror)).toHaveLength(4);
+    daemon.child.kill('SIGTERM');
+    await daemon.ended;
+    expect((await on(['sync'], { REPOSITORIES_EXCLUDE: 'Kept,Old' })).exitCode).toBe(0);
+    expect(await tracesOf('Kept/main', mirror)).toHaveLength(4);
+  });
+});

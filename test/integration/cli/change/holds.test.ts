@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest';
+
+import { type MirrorCommands, startCommands } from '../../../support/mirror-commands.ts';
+
+async function mirrored(): Promise<MirrorCommands> {
+  const commands = await startCommands();
+  for (const name of ['A', 'B', 'C', 'D', 'E', 'F'])
+    commands.service.addRepository(name, { 'plan.xlsx': name });
+  expect((await commands.command(['sync'])).exitCode).toBe(0);
+  return commands;
+}
+
+const NARROW = { REPOSITORIES_INCLUDE: 'A,B' };
+
+describe('filters that were narrowed too much', () => {
+  it('are shown by plan as the pass that follows counts them', async () => {
+    const { command } = await mirrored();
+    const planned = await command(['plan'], NARROW);
+    expect(planned.stdout).toMatch(/^hold +unchanged, deselected .* C\/main$/m);
+    expect(planned.stdout).toMatch(/^keep +unchanged .* A\/main$/m);
+    expect(planned.stdout).toContain('4 targets would be held.');
+    const actions = JSON.parse((await command(['plan', '--json'], NARROW)).stdout) as { isHeld: boolean }[];
+    expect(actions.filter(({ isHeld }) => isHeld)).toHaveLength(4);
+    const synced = await command(['sync'], NARROW);
+    expect(synced.stderr).toContain('; 4 held');
+    expect(synced.exitCode).toBe(1);
+  });
+
+  it('hold nothing any more once the deselection is approved', async () => {
+    const { command } = await mirrored();
+    await command(['sync'], NARROW);
+    const approved = await command(['approve', '--all', '--yes'], NARROW);
+    // What is let through is listed, also where nobody is asked.
+    for (const name of ['C', 'D', 'E', 'F'])
+      expect(approved.stderr).toContain(`${name}/main: the settings no longer select it`);
+    for (let passes = 0; passes < 2; passes += 1) {
+      const synced = await command(['sync'], NARROW);
+      expect(synced.stderr).not.toContain('held');
+      expect(synced.exitCode).toBe(0);
+    }
+    const planned = await command(['plan'], NARROW);
+    expect(planned.stdout).toMatch(/^leave +not-selected .* C\/main$/m);
+    expect(planned.stdout).not.toContain('would be held');
+    expect((await command(['status'], NARROW)).stdout).not.toContain('held');
+  });
+
+  it('are named also by a quiet command, where they select nothing', async () => {
+    const { command } = await startCommands().then((started) => {
+      started.service.addRepository('Accounting', { 'plan.xlsx': 'x' });
+      return started;
+    });
+    const { stderr, exitCode } = await command(['sync', '-q'], { REPOSITORIES_INCLUDE: 'Acounting' });
+    expect(stderr).toContain('repositories.include: "Acounting" matches nothing');
+    expect(exitCode).toBe(1);
+  });
+});
+
+describe('what went wrong', () => {
+  it('is counted by what was tried', async () => {
+    const { command, service } = await mirrored();
+    for (const repository of service.repositories) service.write(repository, 'main', 'plan.xlsx', 'changed');
+    service.fault = (path) => (path.includes('/contents') ? { kind: 'status', status: 500 } : null);
+    const { stderr } = await command(['sync']);
+    expect(stderr).toContain('6 of 6 pulls failed');
+    expect(stderr).not.toContain('nothing to pull');
+    expect((await command(['status'])).stdout).toContain('6 of 6 pulls failed');
+  });
+
+  it('is called a hold where a deletion is held', async () => {
+    const { command, service } = await startCommands();
+    const names = Array.from({ length: 10 }, (_, index) => `${index}.xlsx`);
+    const files = Object.fromEntries(names.map((name) => [name, name])) as Record<string, string>;
+    const repository = service.addRepository('A', files);
+    await command(['sync']);
+    for (const name of names.slice(0, 8)) service.remove(repository, 'main', name);
+    await command(['sync']);
+    expect((await command(['why', 'A/main'])).stdout).toMatch(
+      / hold \(versions-changed\): would delete 8 of 10 files/,
+    );
+  });
+
+  it('is said once by verify, also in a pipe', async () => {
+    const { command } = await mirrored();
+    const { stdout, stderr } = await command(['verify']);
+    expect(`${stdout}${stderr}`.match(/6 targets, 6 files/g)).toHaveLength(1);
+  });
+
+  it('is no matter of whether a daemon runs, which why knows', async () => {
+    const { command } = await mirrored();
+    const { stdout } = await command(['why', 'A/main'], { SCHEDULE: '*/5 * * * *' });
+    expect(stdout).toContain('no process works there');
+    expect(stdout).not.toContain('if the daemon runs');
+  });
+});

@@ -1,0 +1,143 @@
+import { appendFile, chmod, lstat, mkdir, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it } from 'vitest';
+
+import { repair, type Repaired } from '../../../../src/cli/change/repair.ts';
+import { verify } from '../../../../src/cli/read/verify.ts';
+import { damagedTargets } from '../../../../src/mirror/store/verify/verify.ts';
+import { loadSettings } from '../../../../src/config/load.ts';
+import type { SettingsFor } from '../../../../src/config/schema.ts';
+import { layoutOf } from '../../../../src/mirror/store/layout.ts';
+import { readTargetList } from '../../../../src/mirror/store/target-list.ts';
+import type { FakeService } from '../../../support/fake-service.ts';
+import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+import { silentProgress } from '../../../support/silent-progress.ts';
+
+async function startMirrored(
+  settings: HarnessSettings = {},
+): Promise<{ service: FakeService; mirror: MirrorHarness; tree: string }> {
+  const { service, mirror } = await startPair({}, settings);
+  const repository = service.addRepository('A', {
+    'plan.xlsx': 'v0',
+    'sub/notes.txt': 'notes',
+    'same.xlsx': 's',
+  });
+  service.addRepository('B', { 'plan.xlsx': 'b' });
+  await mirror.pass();
+  service.write(repository, 'main', 'plan.xlsx', 'v1');
+  await mirror.pass();
+  return { service, mirror, tree: join(mirror.directory, 'mirror/A/main') };
+}
+
+/** `verify --repair`, as the command does it. */
+async function repairOf(mirror: MirrorHarness, service: FakeService | null): Promise<Repaired> {
+  const common = { flags: {}, defaultConfigFile: '/nonexistent.yaml' };
+  const directory = { WORKBOOK_MIRROR_DIRECTORY: mirror.directory };
+  const { settings } = loadSettings({ ...common, env: directory, needs: ['directory'] });
+  const signal = AbortSignal.timeout(50_000);
+  const report = await verify(settings, {
+    targets: [],
+    expected: null,
+    signal,
+    onEvent: () => {},
+  });
+  const needService = (): SettingsFor<'service' | 'directory'> =>
+    loadSettings({
+      ...common,
+      env: {
+        ...directory,
+        ...(service === null ? {} : { WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl }),
+        WORKBOOK_MIRROR_SERVICE_API_KEY: service?.apiKey,
+        WORKBOOK_MIRROR_SERVICE_API_TOKEN: service?.apiToken,
+      },
+      needs: ['service', 'directory'],
+    }).settings;
+  return mirror.whileClosed(() =>
+    repair(settings, damagedTargets(report), needService, silentProgress(), signal),
+  );
+}
+
+/** What someone may do to a tree that takes no bytes away which the disk has not elsewhere. */
+const HARMLESS: readonly (readonly [string, (tree: string) => Promise<unknown>])[] = [
+  ['a file is added', (tree) => writeFile(join(tree, 'mine.txt'), 'mine')],
+  ['an empty folder is added', (tree) => mkdir(join(tree, 'empty'))],
+  ['a link is added', (tree) => symlink('/etc/passwd', join(tree, 'link'))],
+  ['a file has another time', (tree) => utimes(join(tree, 'plan.xlsx'), 1, 1)],
+  ['a file has another mode', (tree) => chmod(join(tree, 'plan.xlsx'), 0o600)],
+];
+
+describe('verify --repair', () => {
+  it.each(HARMLESS)('needs no service where %s', async (_what, damage) => {
+    const { mirror, tree } = await startMirrored({ HISTORY_REPLACED: '3' });
+    const same = await lstat(join(tree, 'same.xlsx'));
+    await damage(tree);
+    expect(await repairOf(mirror, null)).toEqual({
+      fromDisk: ['A/main'],
+      pulled: [],
+      inventoryWritten: false,
+    });
+    await mirror.expectExact();
+    expect((await lstat(join(tree, 'same.xlsx'))).ino).toBe(same.ino);
+  });
+
+  it('needs no service where the history has the bytes of a file that is removed', async () => {
+    const { service, mirror, tree } = await startMirrored({ HISTORY_REPLACED: '3' });
+    const [repository] = service.repositories;
+    if (repository === undefined) throw new Error('no repository');
+    service.write(repository, 'main', 'plan.xlsx', 'v0');
+    await mirror.pass();
+    await rm(join(tree, 'plan.xlsx'));
+    const repaired = { fromDisk: ['A/main'], pulled: [], inventoryWritten: false };
+    expect(await repairOf(mirror, null)).toEqual(repaired);
+    await mirror.expectExact();
+  });
+
+  it.each<[string, (tree: string) => Promise<unknown>]>([
+    ['was edited in place', (tree) => appendFile(join(tree, 'same.xlsx'), '!')],
+    ['never left, so that the history lacks it', (tree) => rm(join(tree, 'same.xlsx'))],
+    ['is a folder now', (tree) => rm(join(tree, 'plan.xlsx')).then(() => mkdir(join(tree, 'plan.xlsx')))],
+  ])('pulls a file that %s', async (_what, damage) => {
+    const { service, mirror, tree } = await startMirrored({ HISTORY_REPLACED: '3' });
+    await damage(tree);
+    await expect(repairOf(mirror, null)).rejects.toMatchObject({ code: 'settings.invalid' });
+    expect(await repairOf(mirror, service)).toEqual({
+      fromDisk: [],
+      pulled: ['A/main'],
+      inventoryWritten: false,
+    });
+    await mirror.expectExact();
+  });
+
+  it.each(['auto', 'rename'])(
+    'pulls a tree that is gone, and a manifest that cannot be read (%s)',
+    async (publish) => {
+      const { service, mirror, tree } = await startMirrored({ PUBLISH: publish });
+      await rm(tree, { recursive: true });
+      await writeFile(join(mirror.directory, 'manifests/B/main.json'), 'no manifest');
+      expect(await repairOf(mirror, service)).toEqual({
+        fromDisk: [],
+        pulled: ['A/main', 'B/main'],
+        inventoryWritten: false,
+      });
+      await mirror.expectExact();
+    },
+  );
+
+  it('brings back a target that is lost with its manifest, and writes a damaged inventory anew', async () => {
+    const { service, mirror, tree } = await startMirrored();
+    await rm(tree, { recursive: true });
+    await rm(join(mirror.directory, 'manifests/A/main.json'));
+    expect(await repairOf(mirror, service)).toEqual({
+      fromDisk: [],
+      pulled: ['A/main'],
+      inventoryWritten: false,
+    });
+    await mirror.expectExact();
+    await writeFile(join(mirror.directory, 'inventory.json'), '{}');
+    expect(await repairOf(mirror, null)).toEqual({ fromDisk: [], pulled: [], inventoryWritten: true });
+    expect(await readTargetList(layoutOf(mirror.directory))).toMatchObject({
+      targets: [{ path: 'A/main' }, { path: 'B/main' }],
+    });
+  });
+});

@@ -1,0 +1,99 @@
+import { join } from 'node:path';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { FakeService, rawZip } from '../../../support/fake-service.ts';
+import { runHere } from '../../../support/in-process.ts';
+import { start } from '../../../support/program.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+interface Place {
+  readonly service: FakeService;
+  readonly settings: Record<string, string>;
+}
+
+/** A service with two repositories, and a directory in which nothing is mirrored yet. */
+async function place(): Promise<Place> {
+  const service = await FakeService.start({});
+  onTestFinished(() => service.close());
+  for (const name of ['Good', 'Bad']) service.addRepository(name, { 'plan.xlsx': name });
+  const settings = {
+    SERVICE_BASE_URL: service.baseUrl,
+    SERVICE_API_KEY: service.apiKey,
+    SERVICE_API_TOKEN: service.apiToken,
+    DIRECTORY: join(await temporaryFolder(), 'mirrored'),
+    HTTP_LISTEN: 'off',
+  };
+  return { service, settings };
+}
+
+/** Has the contents of one repository be answered with a fault. */
+function failBad(
+  service: FakeService,
+  fault: NonNullable<ReturnType<NonNullable<FakeService['fault']>>>,
+): void {
+  const bad = service.repositories.find(({ fullName }) => fullName === 'Bad')?.id ?? '';
+  service.fault = (path) =>
+    path.includes('/contents') && (path.includes(bad) || path.includes('/Bad/')) ? fault : null;
+}
+
+/** States, each with the exit codes of `sync` and of `sync --allow-failed`. */
+const STATES: readonly (readonly [string, (place: Place) => unknown, number, number])[] = [
+  ['everything is verified', () => {}, 0, 0],
+  [
+    'a target is in quarantine',
+    ({ service }) => failBad(service, { kind: 'body', body: rawZip([{ name: '../x', data: 'x' }]) }),
+    1,
+    0,
+  ],
+  ['a target is refused to us', ({ service }) => failBad(service, { kind: 'status', status: 403 }), 1, 0],
+  [
+    'the service still processes a target',
+    ({ service }) => {
+      for (const [, version] of service.repositories[1]?.branches.get('main')?.versions ?? [])
+        version.status = 'processing';
+    },
+    1,
+    0,
+  ],
+  [
+    'the service asks for no requests for an hour',
+    ({ service }) => failBad(service, { kind: 'status', status: 429, headers: { 'retry-after': '3600' } }),
+    1,
+    1,
+  ],
+  ['the settings select nothing', ({ settings }) => (settings['REPOSITORIES_INCLUDE'] = 'None'), 1, 1],
+  ['the settings are wrong', ({ settings }) => (settings['CONCURRENCY'] = 'many'), 2, 2],
+  ['the key is refused', ({ settings }) => (settings['SERVICE_API_KEY'] = 'k7Qm2xV9pLr4TzB8wNc3'), 3, 3],
+];
+
+describe('sync --allow-failed', () => {
+  it.each(STATES)('where %s', async (_title, arrange, plain, allowing) => {
+    for (const [flags, exitCode] of [[[], plain] as const, [['--allow-failed'], allowing] as const]) {
+      const here = await place();
+      arrange(here);
+      expect({ flags, exitCode: (await runHere(['sync', ...flags], here.settings)).exitCode }).toEqual({
+        flags,
+        exitCode,
+      });
+    }
+  });
+
+  it('ends with 0 where a deletion is held, and says so, and with 4 beside a daemon', async () => {
+    const { service, settings } = await place();
+    await runHere(['sync'], settings);
+    const [gone] = service.repositories;
+    if (gone === undefined) throw new Error('no repository');
+    service.removeRepository(gone);
+    await runHere(['sync'], settings);
+    expect((await runHere(['sync'], settings)).exitCode).toBe(1);
+    const allowed = await runHere(['sync', '--allow-failed'], settings);
+    expect(allowed.exitCode).toBe(0);
+    expect(allowed.stderr).toContain('1 held');
+
+    const variables = Object.entries(settings).map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value]);
+    const daemon = start(['run'], Object.fromEntries(variables));
+    await daemon.prints(/"pass\.finished"/);
+    expect((await runHere(['sync', '--allow-failed'], settings)).exitCode).toBe(4);
+  });
+});

@@ -1,0 +1,224 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+
+import type { Command } from 'commander';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { z } from 'zod';
+
+import { createProgram } from '../../../../src/cli/frame/program.ts';
+import { runHere, type Written } from '../../../support/in-process.ts';
+import { startEmbedded } from '../../../support/embedded.ts';
+import { run, start } from '../../../support/program.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+/** What each command with `--json` needs beside that flag to be understood. */
+const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
+  sync: [],
+  poll: [],
+  plan: [],
+  status: [],
+  why: ['Accounting/main'],
+  diff: ['Accounting/main'],
+  verify: [],
+  approve: ['--all'],
+  forget: ['Accounting/main'],
+  retry: ['--all'],
+  'history list': [],
+  'history restore': ['Accounting/main'],
+  'lease acquire': ['--for', '1m'],
+  'lease release': ['--all'],
+  'lease list': [],
+  'repos list': [],
+  'repos create': ['--name', 'A'],
+  'workbooks list': [],
+  probe: [],
+  'config show': [],
+  'keys create': ['--kind', 'personal', '--name', 'Anna'],
+  'keys list': [],
+};
+
+const failureSchema = z.strictObject({
+  error: z.strictObject({ code: z.string(), message: z.string(), hint: z.string().nullable() }),
+});
+
+function leaves(command: Command, path: readonly string[] = []): [string, Command][] {
+  if (command.commands.length === 0) return [[path.join(' '), command]];
+  return command.commands.flatMap((child) => leaves(child, [...path, child.name()]));
+}
+
+function expectFailure({ stdout, stderr }: Pick<Written, 'stdout' | 'stderr'>, code: string): void {
+  const { error } = failureSchema.parse(JSON.parse(stdout));
+  expect(error.code).toBe(code);
+  expect(stderr).toContain(error.message);
+}
+
+/** What has Node run a script before the program. */
+function preloaded(script: string): string {
+  return `--import=data:text/javascript,${encodeURIComponent(script)}`;
+}
+
+/** The address of a service that never answers. */
+async function silentService(): Promise<string> {
+  const server = createServer(() => {}).listen(0, '127.0.0.1');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await new Promise((resolve) => server.once('listening', resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/api`;
+}
+
+async function silentSettings(): Promise<Record<string, string>> {
+  return {
+    WORKBOOK_MIRROR_SERVICE_BASE_URL: await silentService(),
+    WORKBOOK_MIRROR_SERVICE_API_KEY: 'key',
+    WORKBOOK_MIRROR_DIRECTORY: join(await temporaryFolder(), 'mirrored'),
+  };
+}
+
+describe('a command with --json that fails', () => {
+  it('is one of those that are tried here', () => {
+    const found = leaves(createProgram()).filter(([, command]) =>
+      command.options.some(({ long }) => long === '--json'),
+    );
+    expect(found.map(([path]) => path).sort()).toEqual(Object.keys(ARGUMENTS).sort());
+  });
+
+  it.each(Object.entries(ARGUMENTS))('says so in JSON: %s', async (path, args) => {
+    const line = [...path.split(' '), ...args];
+    const settings = await runHere([...line, '--json'], { SHEDULE: 'x' });
+    expect(settings.exitCode).toBe(2);
+    expectFailure(settings, 'settings.invalid');
+    for (const usage of [
+      [...line, '--json', '--no-such-flag'],
+      [...line, '--no-such-flag', '--json'],
+      [...path.split(' '), '--json', '--config'],
+    ]) {
+      const refused = await runHere(usage);
+      expect(refused.exitCode).toBe(2);
+      expectFailure(refused, 'usage.invalid');
+    }
+  });
+
+  it.each([
+    [['why', '--json']],
+    [['history', 'restore', '--json']],
+    [['approve', '--json']],
+    [['lease', 'release', '--json']],
+    [['lease', 'acquire', '--json']],
+    [['lease', 'acquire', '--json', '--for', '1m', '--', 'true', '--json']],
+    [['keys', 'create', '--kind', 'none', '--json']],
+    [['synk', '--json']],
+    [['--json']],
+  ])('says so in JSON where the line is not understood: %j', async (line) => {
+    const refused = await runHere(line, { DIRECTORY: '/nowhere' });
+    expect(refused.exitCode).toBe(2);
+    expectFailure(refused, 'usage.invalid');
+  });
+
+  it.each([
+    [['status'], 2, 'directory.unusable'],
+    [['verify'], 2, 'directory.unusable'],
+    [['lease', 'list'], 2, 'directory.unusable'],
+    [['repos', 'list', '--service-base-url', 'http://127.0.0.1:1/api'], 3, 'service.unreachable'],
+  ])('says what the command met: %j', async (line, exitCode, code) => {
+    const failed = await runHere([...line, '--json'], { DIRECTORY: '/nowhere', SERVICE_API_KEY: 'key' });
+    expect(failed.exitCode).toBe(exitCode);
+    expectFailure(failed, code);
+  });
+
+  it('says so of a defect', async () => {
+    vi.doMock('../../../../src/cli/read/status.ts', () => ({
+      runStatus: () => Promise.reject(new TypeError('boom')),
+    }));
+    onTestFinished(() => {
+      vi.doUnmock('../../../../src/cli/read/status.ts');
+    });
+    const failed = await runHere(['status', '--json'], { DIRECTORY: '/nowhere' });
+    expect(failed.exitCode).toBe(70);
+    expectFailure(failed, 'internal.defect');
+  });
+
+  it('says so of an error that nobody waits for', async () => {
+    const boom = `process.on('newListener',(n)=>{if(n==='uncaughtException')setImmediate(()=>{throw new TypeError('boom')})})`;
+    const failed = await run(['plan', '--json'], {
+      ...(await silentSettings()),
+      NODE_OPTIONS: preloaded(boom),
+    });
+    expect(failed.exitCode).toBe(70);
+    expectFailure(failed, 'internal.defect');
+  });
+
+  it('prints nothing on standard output without the flag, nor for the flag of another program', async () => {
+    expect((await runHere(['status'], { DIRECTORY: '/nowhere' })).stdout).toBe('');
+    const line = ['lease', 'acquire', '--for', '1m', '--', 'true', '--json'];
+    expect((await runHere(line, { DIRECTORY: '/nowhere' })).stdout).toBe('');
+  });
+
+  it('prints its report, and nothing else, where it ends with 1 all the same', async () => {
+    const { settings, directory } = await startEmbedded();
+    await run(['sync'], settings);
+    const stale = await runHere(['status', '--json'], { DIRECTORY: directory, MAX_STALENESS: '1s' });
+    expect(JSON.parse(stale.stdout)).toHaveProperty('targets');
+    const missing = await runHere(['verify', '--json', 'No/such'], { DIRECTORY: directory });
+    expect(missing.exitCode).not.toBe(0);
+    expect(JSON.parse(missing.stdout)).toBeDefined();
+  });
+});
+
+describe('a command with --json that is interrupted', () => {
+  it.each(['SIGINT', 'SIGTERM'] as const)(
+    'says so, and ends by %s as it does without the flag',
+    async (signal) => {
+      const { directory } = await startEmbedded();
+      const ended = await run(['status', '--json', '--directory', directory], {
+        NODE_OPTIONS: preloaded(killing(signal)),
+      });
+      expect(ended.signal).toBe(signal);
+      expect(JSON.parse(ended.stdout)).toMatchObject({ error: { code: 'pass.abandoned', hint: null } });
+    },
+  );
+
+  it('says so where the command stops in order', async () => {
+    const asked = start(['repos', 'list', '--json'], {
+      ...(await silentSettings()),
+      NODE_OPTIONS: preloaded(TELL_STOPPABLE),
+    });
+    await asked.prints(/stoppable/);
+    asked.child.kill('SIGINT');
+    const ended = await asked.ended;
+    expect(ended.exitCode).toBe(1);
+    expectFailure(ended, 'pass.abandoned');
+  });
+
+  it('says so where a second signal ends it at once', async () => {
+    const { settings } = await startEmbedded();
+    await run(['sync'], settings);
+    const stopped = start(['sync', '--json'], {
+      ...settings,
+      WORKBOOK_MIRROR_SERVICE_BASE_URL: await silentService(),
+      NODE_OPTIONS: preloaded(TELL_STOPPABLE),
+    });
+    await stopped.prints(/stoppable/);
+    stopped.child.kill('SIGINT');
+    await stopped.prints(/told/);
+    stopped.child.kill('SIGINT');
+    const ended = await stopped.ended;
+    expect(ended.exitCode).toBe(1);
+    expect(JSON.parse(ended.stdout)).toHaveProperty('error.code');
+  });
+});
+
+/** Has a signal come before the command listens to any. */
+function killing(signal: NodeJS.Signals): string {
+  return `process.on('newListener',(name)=>{if(name==='${signal}')process.nextTick(()=>process.emit(name,name))})`;
+}
+
+/** Tells when the command listens to SIGINT itself, and when it was told. */
+const TELL_STOPPABLE = `\
+const tell=()=>console.error('told');\
+process.on('newListener',(name,listener)=>{\
+  if(name!=='SIGINT'||listener===tell||process.listenerCount(name)!==1)return;\
+  setImmediate(()=>{process.on('SIGINT',tell);console.error('stoppable')});\
+})`;

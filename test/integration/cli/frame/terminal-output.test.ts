@@ -1,0 +1,238 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+import { API_KEY, API_TOKEN, FakeService } from '../../../support/fake-service.ts';
+import { hostileText, UNFIT } from '../../../support/hostile-text.ts';
+import { runHere, type Written } from '../../../support/in-process.ts';
+
+/** Stands at the start of a line that a name of somebody's has begun. */
+const FORGED = 'workbook-mirror: forged';
+
+/** Names that also try to begin a line of their own. */
+const hostileName = hostileText.map((text) => `x${text}\n${FORGED}\u2028${FORGED}\r${FORGED}`);
+
+function expectText({ stdout, stderr }: Written, what: string): void {
+  for (const text of [stdout, stderr]) {
+    expect(text.replaceAll('\n', ''), what).not.toMatch(UNFIT);
+    expect(
+      text.split('\n').filter((line) => line.startsWith(FORGED)),
+      what,
+    ).toEqual([]);
+  }
+}
+
+/** Runs commands one after the other, and gives what each of them wrote, which is text and nothing else. */
+async function runAll(
+  settings: Readonly<Record<string, string>>,
+  commands: readonly (readonly string[])[],
+): Promise<Written[]> {
+  const all: Written[] = [];
+  for (const args of commands) {
+    const written = await runHere(args, settings);
+    expectText(written, args.join(' '));
+    all.push(written);
+  }
+  return all;
+}
+
+/** Does something with a service and a directory of a mirror, which are gone afterwards. */
+async function withService(
+  work: (service: FakeService, settings: Readonly<Record<string, string>>) => Promise<void>,
+): Promise<void> {
+  const service = await FakeService.start();
+  const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-test-'));
+  try {
+    await work(service, {
+      SERVICE_BASE_URL: service.baseUrl,
+      SERVICE_API_KEY: API_KEY,
+      SERVICE_API_TOKEN: API_TOKEN,
+      DIRECTORY: folder,
+      RETIRE_AFTER_PASSES: '1',
+      GUARD_TARGETS: 'off',
+      HTTP_LISTEN: 'off',
+    });
+  } finally {
+    await service.close();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+const STATUSES = [200, 302, 400, 403, 404, 409, 422, 500, 503] as const;
+
+/** An answer as it goes over the wire, whose header fields are not well meant either (RFC 9110, section 5.5: obs-text). */
+function answer(status: number, body: string): Buffer {
+  const fields = [
+    `HTTP/1.1 ${status} No\u009b2J`,
+    'content-type: application/json\u009b2J',
+    'location: http://127.0.0.1:1/\u009b2J',
+    'server: \u009b2J\u0085',
+    'retry-after: \u009b2J',
+    'etag: "\u009b"',
+    `content-length: ${Buffer.byteLength(body)}`,
+    'connection: close',
+  ];
+  return Buffer.concat([Buffer.from(`${fields.join('\r\n')}\r\n\r\n`, 'latin1'), Buffer.from(body)]);
+}
+
+function jsonBody(value: unknown): { kind: 'body'; body: Buffer; headers: Record<string, string> } {
+  return {
+    kind: 'body',
+    body: Buffer.from(JSON.stringify(value)),
+    headers: { 'content-type': 'application/json' },
+  };
+}
+
+describe('what the service says', () => {
+  it('reaches a terminal as text alone when it is listed', async () => {
+    await withService(async (service, settings) => {
+      await fc.assert(
+        fc.asyncProperty(hostileName, async (name) => {
+          const row = { id: 'i', name, full_name: name, url: name, created_at: name };
+          const version = { id: name, branch: name, author: name, message: name, created_at: name };
+          const workbook = { id: name, name, integration: name, version };
+          const page = { count: 1, next: null, previous: null, results: [workbook] };
+          service.fault = (path) =>
+            jsonBody(path.includes('/workbooks') ? page : [row, { ...row, id: name }]);
+          const [, repositories, , workbooks] = await runAll(settings, [
+            ['repos', 'list'],
+            ['repos', 'list', '--json'],
+            ['workbooks', 'list'],
+            ['workbooks', 'list', '--json'],
+          ]);
+          expect(JSON.parse(repositories?.stdout ?? '')).toMatchObject([{ fullName: name }]);
+          expect(JSON.parse(workbooks?.stdout ?? '')).toMatchObject([{ id: name, author: name }]);
+        }),
+        { numRuns: 30 },
+      );
+    });
+  });
+
+  it('reaches a terminal as text alone in an error', async () => {
+    await withService(async (service, settings) => {
+      await fc.assert(
+        fc.asyncProperty(hostileName, fc.constantFrom(...STATUSES), async (name, status) => {
+          const body = JSON.stringify({ error: name, detail: name, code: name, message: name });
+          service.fault = () => ({ kind: 'raw', bytes: answer(status, body) });
+          await runAll(settings, [
+            ['repos', 'list'],
+            ['workbooks', 'list'],
+            ['repos', 'create', '--name', name],
+            ['sync'],
+            ['plan'],
+            ['probe'],
+          ]);
+        }),
+        { numRuns: 15 },
+      );
+    });
+  });
+
+  it('reaches a terminal as text alone once it is mirrored', async () => {
+    await fc.assert(
+      fc.asyncProperty(hostileName, (name) =>
+        withService(async (service, settings) => {
+          const repository = service.addRepository(`h/${name.toWellFormed()}`, { 'plan.xlsx': 'x' });
+          service.addRepository('Plain', { 'plan.xlsx': 'x' });
+          service.write(repository, name.replaceAll('/', ''), 'plan.xlsx', 'y');
+          service.write(repository, 'main', '\u202e\u200b\u2066.xlsx', 'z');
+          service.write(repository, 'main', `${name}.xlsx`, 'z');
+          service.version(repository, 'main', 'plan.xlsx').failure = 1;
+          const [, , , , listed] = await runAll(settings, [
+            ['plan'],
+            ['sync', '--verbose'],
+            ['sync', '--json'],
+            ['status'],
+            ['status', '--json'],
+          ]);
+          const { targets } = JSON.parse(listed?.stdout ?? '') as { targets: { target: string }[] };
+          const paths = targets.map(({ target }) => target);
+          const directory = settings['DIRECTORY'] ?? '';
+          await mkdir(join(directory, 'mirror', '\u009b2J\n\u202e'), { recursive: true });
+          await writeFile(join(directory, 'mirror/Plain/main', '\u009b\n\u2028'), '');
+          await mkdir(join(directory, 'history/Plain', '\u202e\u009b'), { recursive: true });
+          await runAll(settings, [
+            ...paths.map((path) => ['why', path]),
+            ...paths.map((path) => ['why', `${path}/plan.xlsx`]),
+            ['why', name.replaceAll('\0', '')],
+            ...paths.map((path) => ['diff', path]),
+            ['diff', name.replaceAll('\0', ''), '--at', new Date().toISOString()],
+            ['workbooks', 'list', '--offline'],
+            ['workbooks', 'list', '--offline', '--name', `${name.replaceAll('\0', '')}*`, '--json'],
+            ['verify'],
+            ['verify', '--json'],
+            ['verify', '--repair'],
+            ['approve', name.replaceAll('\0', '')],
+            ['history', 'restore', name.replaceAll('\0', ''), '--at', name],
+            ['history', 'restore', 'Plain/main', `no ${name.replaceAll('\0', '')}`, '--at', '2020-01-01'],
+            ['completion', 'targets'],
+          ]);
+          service.removeRepository(repository);
+          await runAll(settings, [
+            ['sync'],
+            ['status'],
+            ['history', 'list'],
+            ['history', 'list', '--json'],
+            ['history', 'list', name.replaceAll('\0', '')],
+            ...paths.map((path) => ['history', 'restore', path, `no ${name.replaceAll('\0', '')}.xls`]),
+            ['completion', 'history'],
+            ['lease', 'acquire', '--for', '1h', '--holder', name],
+            ['lease', 'list'],
+            ['status'],
+            ['sync'],
+            ['lease', 'release', name],
+          ]);
+        }),
+      ),
+      { numRuns: 4 },
+    );
+  });
+});
+
+describe('what stands on the command line and in the environment', () => {
+  it('reaches a terminal as text alone', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-test-'));
+    const config = join(folder, 'c\u202e\u009b.yaml');
+    await writeFile(config, `"directory\\u009b": x\nschedule: "\\u202e"\n`);
+    await fc.assert(
+      fc.asyncProperty(hostileName, async (name) => {
+        const variable = name.replaceAll('\0', '');
+        await runAll({ TARGETS: variable, STATE: variable }, [['config', 'check', '--config', config]]);
+        await runAll({}, [
+          [name],
+          [`--${name}`],
+          ['sync', name],
+          ['help', name],
+          ['status', '--config', variable],
+          ['status', '--directory', join(folder, variable)],
+          ['config', 'show', '--targets', `a/${name}`],
+          ['config', 'show', '--publish', name],
+          ['serve', '--serve-directory', join('/nonexistent', variable)],
+          ['keys', 'create', '--kind', 'personal', '--name', name, '--serve-directory', join(folder, 's')],
+          ['keys', 'revoke', name, '--serve-directory', folder],
+          ['keys', 'list', '--serve-directory', folder],
+        ]);
+      }),
+      { numRuns: 15 },
+    );
+    await rm(folder, { recursive: true, force: true });
+  });
+});
+
+describe('what programs read', () => {
+  it.each([
+    ['completion', 'bash'],
+    ['completion', 'zsh'],
+    ['completion', 'fish'],
+    ['config', 'schema'],
+    ['help', '--man'],
+  ])('has nothing in it that would have to be escaped: %s %s', async (...args) => {
+    const { stdout } = await runHere(args);
+    expect(stdout.length).toBeGreaterThan(500);
+    // What the README says of escapes stands in the manual page.
+    expect(stdout.replaceAll('\\eu009b', '')).not.toMatch(/\\e?u(?:[0-9a-f]{4}|\{)/);
+  });
+});

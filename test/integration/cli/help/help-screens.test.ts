@@ -1,0 +1,54 @@
+import type { Command } from 'commander';
+import { describe, expect, it } from 'vitest';
+
+import { addAllPendingFlags } from '../../../../src/cli/frame/declare.ts';
+import { createProgram } from '../../../../src/cli/frame/program.ts';
+import { runHere } from '../../../support/in-process.ts';
+
+const program = createProgram();
+await addAllPendingFlags(program);
+
+function leaves(command: Command, path: readonly string[] = []): [string, Command][] {
+  if (command.commands.length === 0) return [[path.join(' '), command]];
+  return command.commands.flatMap((child) => leaves(child, [...path, child.name()]));
+}
+
+function linesOf(text: string): string[] {
+  return text.trimEnd().split('\n');
+}
+
+describe('help', () => {
+  it.each(leaves(program))('of %s fits a screen, and --help-all has every flag', async (path, command) => {
+    const short = await runHere([...path.split(' '), '--help']);
+    expect(short.exitCode).toBe(0);
+    expect(linesOf(short.stdout).length).toBeLessThanOrEqual(39);
+    const whole = await runHere([...path.split(' '), '--help-all']);
+    expect(whole.exitCode).toBe(0);
+    for (const { long, hidden } of command.options) if (!hidden) expect(whole.stdout).toContain(long);
+    const last = linesOf(short.stdout).at(-1);
+    expect(last?.includes(`${path} --help-all`)).toBe(short.stdout !== whole.stdout);
+    const flags = linesOf(short.stdout).filter((line) => !line.includes('workbook-mirror'));
+    expect(flags.filter((line) => line.length > 80)).toEqual([]);
+  });
+
+  it('shows what people give on a line', async () => {
+    const sync = (await runHere(['sync', '--help'])).stdout;
+    for (const flag of ['--service-base-url', '--service-api-key-file', '--directory', '--publish'])
+      expect(sync).toContain(flag);
+    expect(sync).not.toContain('--hooks-timeout');
+    const lease = (await runHere(['lease', 'release', '--help'])).stdout;
+    expect(lease).toContain('--directory');
+    expect(lease).not.toContain('--service-');
+  });
+
+  it('is on one screen without a command, with every command', async () => {
+    const { exitCode, stderr } = await runHere([]);
+    expect(exitCode).toBe(2);
+    expect(linesOf(stderr).length).toBeLessThanOrEqual(24);
+    expect(linesOf(stderr).filter((line) => line.length > 80)).toEqual([]);
+    for (const { summary } of program.commands.map((command) => ({ summary: command.summary() })))
+      expect(stderr).toContain(summary);
+    const whole = await runHere(['--help-all']);
+    expect(whole.stdout).toMatch(/Exit codes[^]*Topics/);
+  });
+});

@@ -1,0 +1,309 @@
+import {
+  appendFile,
+  lstat,
+  mkdir,
+  readdir,
+  readFile,
+  rm,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
+import { join } from 'node:path';
+
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+import { approve } from '../../../../src/cli/change/approve.ts';
+import { describeHistory, listHistory } from '../../../../src/cli/history/history.ts';
+import { restoreHistory } from '../../../../src/cli/history/restore-tree.ts';
+import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+/** The texts of files. */
+function textsOf(files: ReadonlyMap<string, Buffer>): Record<string, string> {
+  return Object.fromEntries([...files].map(([path, bytes]) => [path, bytes.toString()]));
+}
+
+const DAY_MS = 86_400_000;
+
+/** What the history holds, by target: kind, and the text of one file. */
+async function kept(mirror: MirrorHarness, file = 'plan.xlsx'): Promise<[string, string][]> {
+  const list = await listHistory(mirror.diskSettings, null);
+  return Promise.all(
+    list.map(async ({ kind, folder }): Promise<[string, string]> => [
+      kind,
+      await readFile(join(folder, file), 'utf8').catch(() => ''),
+    ]),
+  );
+}
+
+describe('trees that are gone from the service', () => {
+  it('are listed, restored into a folder beside the daemon, and pruned when their time is over', async () => {
+    const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
+    const gone = service.addRepository('Gone', { 'plan.xlsx': 'one', 'notes/a.txt': 'two' });
+    service.addRepository('Kept', { 'plan.xlsx': 'x' });
+    await mirror.pass();
+    const times = await lstat(join(mirror.directory, 'mirror/Gone/main/plan.xlsx'));
+    service.removeRepository(gone);
+    await mirror.pass();
+    const [entry] = await listHistory(mirror.diskSettings, 'Gone/main');
+    expect(entry).toMatchObject({ target: 'Gone/main', kind: 'retired', files: 2, sizeBytes: 6 });
+    expect(String(describeHistory(entry === undefined ? [] : [entry]))).toContain('Gone/main  retired');
+
+    const to = join(await temporaryFolder(), 'a/b');
+    const request = { target: 'mirror/Gone/main/', atMs: null, to };
+    expect(await restoreHistory(mirror.diskSettings, request)).toMatchObject({ files: 2, folder: to });
+    expect(await readFile(join(to, 'notes/a.txt'), 'utf8')).toBe('two');
+    expect((await lstat(join(to, 'plan.xlsx'))).mtimeMs).toBe(times.mtimeMs);
+    await expect(restoreHistory(mirror.diskSettings, request)).rejects.toMatchObject({
+      code: 'history.occupied',
+    });
+    await expect(restoreHistory(mirror.diskSettings, { ...request, to: null })).rejects.toMatchObject({
+      code: 'directory.locked',
+    });
+    const inside = join(mirror.directory, 'mirror/x');
+    await expect(restoreHistory(mirror.diskSettings, { ...request, to: inside })).rejects.toMatchObject({
+      code: 'usage.invalid',
+    });
+
+    await mirror.pass({ aheadMs: 29 * DAY_MS });
+    expect(await kept(mirror)).toHaveLength(1);
+    // This machine's clock alone is no reason to prune: the service's says that the time has not come.
+    await mirror.pass({ aheadMs: 31 * DAY_MS });
+    expect(await kept(mirror)).toHaveLength(1);
+    await mirror.restart({ HISTORY_RETIRED: 'off' });
+    await mirror.pass();
+    expect(await kept(mirror)).toEqual([]);
+    expect(await readdir(join(mirror.directory, 'history'))).toEqual([]);
+    expect(mirror.eventsOf('history.pruned')).toMatchObject([
+      { entry: expect.stringMatching(/^Gone\/main\//) as string },
+    ]);
+  });
+
+  it('come back into the mirror with one command, and stay until the service has them or they are let go', async () => {
+    const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
+    const gone = service.addRepository('Gone', { 'plan.xlsx': 'one' });
+    service.addRepository('Kept', { 'plan.xlsx': 'x' });
+    await mirror.pass();
+    service.removeRepository(gone);
+    await mirror.pass();
+    await mirror.whileClosed(() =>
+      restoreHistory(mirror.diskSettings, { target: 'Gone/main', atMs: null, to: null }),
+    );
+    expect((await mirror.tree('Gone/main')).get('plan.xlsx')?.toString()).toBe('one');
+    expect((await mirror.pass()).exitCode).toBe(1);
+    await mirror.pass();
+    expect(await mirror.targets()).toEqual(['Gone/main', 'Kept/main']);
+    expect(mirror.eventsOf('deletion.held')).toMatchObject([{ target: 'Gone/main', subject: 'restored' }]);
+    await approve(mirror.diskSettings, ['Gone/main']);
+    expect((await mirror.pass()).exitCode).toBe(0);
+    await mirror.expectExact();
+  });
+
+  it('follow the service again once it has them', async () => {
+    const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
+    const gone = service.addRepository('Gone', { 'plan.xlsx': 'one' });
+    service.addRepository('Kept', { 'plan.xlsx': 'x' });
+    await mirror.pass();
+    service.removeRepository(gone);
+    await mirror.pass();
+    await mirror.whileClosed(() =>
+      restoreHistory(mirror.diskSettings, { target: 'Gone/main', atMs: null, to: null }),
+    );
+    await mirror.pass();
+    service.repositories.push(gone);
+    expect((await mirror.pass({ aheadMs: 1000 })).exitCode).toBe(0);
+    service.write(gone, 'main', 'plan.xlsx', 'three');
+    await mirror.pass({ aheadMs: 2000 });
+    await mirror.expectExact();
+    service.removeRepository(gone);
+    await mirror.pass({ aheadMs: 3000 });
+    await mirror.expectExact();
+  });
+
+  it('are not restored where they were damaged, nor over what is mirrored', async () => {
+    const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
+    const gone = service.addRepository('Gone', { 'plan.xlsx': 'one' });
+    const heir = service.addRepository('Kept', { 'plan.xlsx': 'x' });
+    await mirror.pass();
+    service.removeRepository(gone);
+    await mirror.pass();
+    service.renameRepository(heir, 'Gone');
+    await mirror.pass();
+    const settings = mirror.diskSettings;
+    const request = { target: 'Gone/main', atMs: null, to: null };
+    await mirror.whileClosed(() =>
+      expect(restoreHistory(settings, request)).rejects.toMatchObject({ code: 'history.occupied' }),
+    );
+    const [entry] = await listHistory(settings, 'Gone/main');
+    await appendFile(join(entry?.folder ?? '', 'plan.xlsx'), '!');
+    const to = join(await temporaryFolder(), 'x');
+    await expect(restoreHistory(settings, { ...request, to })).rejects.toMatchObject({
+      code: 'history.damaged',
+    });
+    await rm(`${entry?.folder ?? ''}.json`);
+    await expect(restoreHistory(settings, { ...request, to })).rejects.toMatchObject({
+      code: 'history.damaged',
+    });
+    expect(String(describeHistory(await listHistory(settings, null)))).toContain('?');
+    await expect(restoreHistory(settings, { ...request, target: 'Gon/main' })).rejects.toMatchObject({
+      code: 'target.unknown',
+    });
+  });
+});
+
+describe('trees that a newer state replaced', () => {
+  it.each(['auto', 'exchange', 'rename'])(
+    'are kept as set, without what did not change (%s)',
+    async (publish) => {
+      const { service, mirror } = await startPair({}, { PUBLISH: publish, HISTORY_REPLACED: '2' });
+      const repository = service.addRepository('A', {
+        'plan.xlsx': 'v0',
+        'same.xlsx': 'same',
+        'old.xlsx': 'old',
+      });
+      await mirror.pass();
+      for (const version of ['v1', 'v2', 'v3']) {
+        service.write(repository, 'main', 'plan.xlsx', version);
+        if (version === 'v2') service.remove(repository, 'main', 'old.xlsx');
+        await mirror.pass();
+        await mirror.expectExact();
+      }
+      expect(await kept(mirror)).toEqual([
+        ['replaced', 'v1'],
+        ['replaced', 'v2'],
+      ]);
+      const list = await listHistory(mirror.diskSettings, 'A/main');
+      expect(list.map(({ files }) => files)).toEqual([3, 2]);
+      const kinds = await Promise.all(list.map(({ folder }) => readdir(folder)));
+      expect(kinds).toEqual([['old.xlsx', 'plan.xlsx'], ['plan.xlsx']]);
+
+      const to = join(await temporaryFolder(), 'x');
+      const atMs = list[0]?.changedAtMs ?? 0;
+      await restoreHistory(mirror.diskSettings, { target: 'A/main', atMs, to });
+      expect(await readFile(join(to, 'plan.xlsx'), 'utf8')).toBe('v1');
+      expect(await readFile(join(to, 'same.xlsx'), 'utf8')).toBe('same');
+      await expect(
+        restoreHistory(mirror.diskSettings, { target: 'A/main', atMs: Date.now() + DAY_MS, to }),
+      ).rejects.toMatchObject({ code: 'history.not_found' });
+    },
+  );
+
+  it('are not kept where they are not to be', async () => {
+    const { service, mirror } = await startPair({}, { HISTORY_REPLACED: 'off' });
+    const repository = service.addRepository('A', { 'plan.xlsx': 'v0', 'a.txt': 'text' });
+    await mirror.pass();
+    service.write(repository, 'main', 'plan.xlsx', 'v1');
+    await mirror.pass();
+    expect(await kept(mirror)).toEqual([]);
+  });
+
+  it('are put together again under the path that a renamed repository had', async () => {
+    const { service, mirror } = await startPair();
+    const repository = service.addRepository('Old', { 'plan.xlsx': 'v0', 'same.xlsx': 'same' });
+    await mirror.pass();
+    service.write(repository, 'main', 'plan.xlsx', 'v1');
+    await mirror.pass();
+    service.renameRepository(repository, 'New');
+    await mirror.pass();
+    const to = join(await temporaryFolder(), 'x');
+    await restoreHistory(mirror.diskSettings, { target: 'Old/main', atMs: null, to });
+    expect(await readFile(join(to, 'plan.xlsx'), 'utf8')).toBe('v0');
+    expect(await readFile(join(to, 'same.xlsx'), 'utf8')).toBe('same');
+  });
+
+  it('give back every state that is listed, byte for byte, whatever changed and was pruned', async () => {
+    const files = fc.dictionary(fc.constantFrom('a', 'b', 'c/d', 'c/e'), fc.constantFrom('1', '2', '3'));
+    const count = fc.integer({ min: 1, max: 3 });
+    const mode = fc.constantFrom('auto', 'exchange', 'rename', 'link');
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(files, { minLength: 2, maxLength: 7 }),
+        count,
+        mode,
+        async (states, kept, publish) => {
+          const settings = { PUBLISH: publish, HISTORY_REPLACED: String(kept), GUARD_FILES: 'off' };
+          const { service, mirror } = await startPair({}, settings);
+          const repository = service.addRepository('A', { 'x.xlsx': '0' });
+          const had = new Map<string, Record<string, string>>();
+          await mirror.pass();
+          for (const state of states) {
+            const branch = repository.branches.get('main');
+            for (const path of branch?.files.keys() ?? [])
+              if (path !== 'x.xlsx' && !(path in state)) service.remove(repository, 'main', path);
+            for (const [path, text] of Object.entries(state)) service.write(repository, 'main', path, text);
+            const before = textsOf(await mirror.tree('A/main'));
+            const known = new Set((await listHistory(mirror.diskSettings, null)).map(({ folder }) => folder));
+            await mirror.pass();
+            for (const { folder } of await listHistory(mirror.diskSettings, null))
+              if (!known.has(folder)) had.set(folder, before);
+          }
+          for (const { folder, changedAtMs: atMs } of await listHistory(mirror.diskSettings, null)) {
+            const to = join(await temporaryFolder(), 'x');
+            await restoreHistory(mirror.diskSettings, { target: 'A/main', atMs, to });
+            const names = await readdir(to, { recursive: true, withFileTypes: true });
+            const texts = names
+              .filter((each) => each.isFile())
+              .map(async (each) => {
+                const path = join(each.parentPath, each.name);
+                return [path.slice(to.length + 1), await readFile(path, 'utf8')] as const;
+              });
+            expect(Object.fromEntries(await Promise.all(texts))).toEqual(had.get(folder));
+          }
+        },
+      ),
+      { numRuns: 12 },
+    );
+  });
+});
+
+describe('a tree in the history that is not as it was', () => {
+  it('is restored all the same where its bytes are elsewhere: its link in the mirror was edited, or all times are lost', async () => {
+    const { service, mirror } = await startPair({}, { HISTORY_REPLACED: '5' });
+    const repository = service.addRepository('A', { 'plan.xlsx': 'v0', 'same.xlsx': 'same' });
+    await mirror.pass();
+    const first = await mirror.files('mirror');
+    service.write(repository, 'main', 'plan.xlsx', 'v1');
+    await mirror.pass();
+    const tree = join(mirror.directory, 'mirror/A/main');
+    await writeFile(join(tree, 'same.xlsx'), 'edited');
+    const settings = mirror.diskSettings;
+    const request = { target: 'A/main', atMs: null };
+    const folder = await temporaryFolder();
+    await expect(restoreHistory(settings, { ...request, to: join(folder, 'a') })).rejects.toMatchObject({
+      code: 'history.damaged',
+    });
+    await mirror.pass({ aheadMs: 2 * DAY_MS });
+    await mirror.expectExact();
+    const [entry] = await listHistory(settings, 'A/main');
+    await utimes(join(entry?.folder ?? '', 'plan.xlsx'), 1, 1);
+    await restoreHistory(settings, { ...request, to: join(folder, 'b') });
+    for (const [path, bytes] of first) {
+      expect(await readFile(join(folder, 'b', path.slice('A/main/'.length)))).toEqual(bytes);
+    }
+    expect((await lstat(join(folder, 'b/plan.xlsx'))).mtimeMs).toBeGreaterThan(1000);
+    const long = Date.parse('2020-01-01');
+    await expect(
+      restoreHistory(settings, { target: 'A/main', atMs: long, to: join(folder, 'c') }),
+    ).rejects.toMatchObject({ code: 'history.not_found' });
+    const link = join(folder, 'link');
+    await symlink(join(mirror.directory, 'mirror'), link);
+    await expect(restoreHistory(settings, { ...request, to: join(link, 'evil') })).rejects.toMatchObject({
+      code: 'usage.invalid',
+    });
+  });
+});
+
+describe('the history', () => {
+  it('takes nothing for a tree of its own that it did not put there', async () => {
+    const { service, mirror } = await startPair({}, { HISTORY_RETIRED: 'off' });
+    service.addRepository('A', { 'plan.xlsx': 'v0' });
+    const foreign = join(mirror.directory, 'history/A/notes');
+    await mkdir(foreign, { recursive: true });
+    await writeFile(join(foreign, 'mine.txt'), 'mine');
+    await mirror.pass();
+    expect(await readFile(join(foreign, 'mine.txt'), 'utf8')).toBe('mine');
+    expect(await kept(mirror)).toEqual([]);
+  });
+});

@@ -1,0 +1,196 @@
+import { lstat, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+
+import { describe, expect, it } from 'vitest';
+
+import { listHistory } from '../../../../src/cli/history/history.ts';
+import { restoreFilesInto, writeFile as writeOneFile } from '../../../../src/cli/history/restore-files.ts';
+import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+const AWKWARD = 'Bücher & "Q1" $HOME \u202e.xlsx';
+
+/** A mirror of which the history keeps two states; a file is gone in the second, and another in what is published. */
+async function changed(settings: Readonly<Record<string, string>> = {}): Promise<MirrorHarness> {
+  const { service, mirror } = await startPair({}, { HISTORY_REPLACED: '5', ...settings });
+  const repository = service.addRepository('Org/A', {
+    'plan.xlsx': 'v0',
+    'old.xlsx': 'old',
+    'Q1/sum.xlsx': 'sum',
+    'Q1/deep/notes.txt': 'notes',
+    [AWKWARD]: 'a0',
+  });
+  await mirror.pass();
+  service.write(repository, 'main', 'plan.xlsx', 'v1');
+  service.remove(repository, 'main', 'old.xlsx');
+  await mirror.pass();
+  service.write(repository, 'main', 'plan.xlsx', 'v2');
+  service.write(repository, 'main', AWKWARD, 'a2');
+  service.remove(repository, 'main', 'Q1/sum.xlsx');
+  await mirror.pass();
+  return mirror;
+}
+
+async function text(mirror: MirrorHarness, path: string, atMs: number | null = null): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  const request = { target: 'Org/A/main', paths: [path], atMs };
+  await writeOneFile(mirror.diskSettings, request, (bytes) => {
+    chunks.push(Uint8Array.from(bytes));
+    return Promise.resolve();
+  });
+  return Buffer.concat(chunks).toString();
+}
+
+function restore(
+  mirror: MirrorHarness,
+  to: string,
+  paths: readonly string[],
+  atMs: number | null = null,
+): ReturnType<typeof restoreFilesInto> {
+  return restoreFilesInto(to, mirror.diskSettings, { target: 'mirror/Org/A/main/', paths, atMs }, () => {});
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  return (await readdir(folder, { recursive: true })).sort();
+}
+
+describe('single files of the history', () => {
+  it.each(['auto', 'exchange', 'link'])('are written out as they were at a time (%s)', async (publish) => {
+    const mirror = await changed({ PUBLISH: publish });
+    const [first, second] = await listHistory(mirror.diskSettings, 'Org/A/main');
+    expect(await text(mirror, 'plan.xlsx')).toBe('v1');
+    expect(await text(mirror, AWKWARD)).toBe('a0');
+    expect(await text(mirror, './Q1/sum.xlsx')).toBe('sum');
+    expect(await text(mirror, 'mirror/Org/A/main/plan.xlsx')).toBe('v1');
+    expect(await text(mirror, join(mirror.directory, 'mirror/Org/A/main/plan.xlsx'))).toBe('v1');
+    expect(await text(mirror, 'plan.xlsx', first?.leftAtMs)).toBe('v0');
+    expect(await text(mirror, 'old.xlsx', first?.changedAtMs)).toBe('old');
+    expect(await text(mirror, 'plan.xlsx', second?.leftAtMs)).toBe('v1');
+  });
+
+  it('come from what is published where that did not change since the time', async () => {
+    const mirror = await changed();
+    const nowMs = Date.now();
+    expect(await text(mirror, 'plan.xlsx', nowMs)).toBe('v2');
+    const folder = join(await temporaryFolder(), 'x');
+    expect(await restore(mirror, folder, ['plan.xlsx'], nowMs)).toMatchObject({ leftAtMs: null, files: 1 });
+    for (const atMs of [nowMs + 3_600_000, Date.parse('2020-01-01')])
+      await expect(text(mirror, 'plan.xlsx', atMs)).rejects.toMatchObject({ code: 'history.not_found' });
+  });
+
+  it('go into a folder with their own folders, times and modes, each once', async () => {
+    const mirror = await changed();
+    const folder = join(await temporaryFolder(), 'new/x');
+    const paths = ['Q1/', 'Q1/deep/notes.txt', AWKWARD];
+    expect(await restore(mirror, folder, paths)).toMatchObject({
+      target: 'Org/A/main',
+      files: 3,
+      sizeBytes: 10,
+      folder,
+    });
+    expect(await namesIn(folder)).toEqual(
+      ['Q1', 'Q1/deep', 'Q1/deep/notes.txt', 'Q1/sum.xlsx', AWKWARD].sort(),
+    );
+    const [, kept] = await listHistory(mirror.diskSettings, 'Org/A/main');
+    const [copy, original] = [join(folder, 'Q1/sum.xlsx'), join(kept?.folder ?? '', 'Q1/sum.xlsx')];
+    const { mtimeMs, mode, ino } = await lstat(original);
+    expect(await lstat(copy)).toMatchObject({ mtimeMs, mode });
+    expect((await lstat(copy)).ino).not.toBe(ino);
+    await expect(restore(mirror, folder, ['plan.xlsx'])).rejects.toMatchObject({ code: 'history.occupied' });
+    const inside = join(mirror.directory, 'x');
+    await expect(restore(mirror, inside, ['plan.xlsx'])).rejects.toMatchObject({ code: 'usage.invalid' });
+  });
+
+  it('are refused with the nearest, or with the state that has them, and nothing is written', async () => {
+    const mirror = await changed();
+    const parent = await temporaryFolder();
+    const hintOf = (paths: readonly string[], atMs: number | null = null): Promise<unknown> =>
+      restore(mirror, join(parent, 'x'), paths, atMs).then(
+        () => 'restored',
+        (error: { code: string; hint?: string }) => [error.code, error.hint ?? ''],
+      );
+    const [first] = await listHistory(mirror.diskSettings, 'Org/A/main');
+    const left = new Date(first?.leftAtMs ?? 0).toISOString();
+    expect(await hintOf(['plan.xlsx', 'plam.xlsx'])).toEqual([
+      'history.not_found',
+      'The nearest is "plan.xlsx".',
+    ]);
+    expect(await hintOf(['old.xlsx'])).toEqual([
+      'history.not_found',
+      expect.stringContaining(`It is in the state that left the mirror at ${left}`),
+    ]);
+    expect(await hintOf(['sums.xlsx'])).toEqual(['history.not_found', 'The nearest is "Q1/sum.xlsx".']);
+    for (const path of ['', '.', '..', '../main/plan.xlsx', '/etc/passwd'])
+      expect(await hintOf([path])).toEqual(['history.not_found', expect.anything()]);
+    await expect(text(mirror, 'Q1')).rejects.toMatchObject({ code: 'usage.invalid' });
+    expect(await readdir(parent)).toEqual([]);
+    const other = { target: 'Org/B/main', paths: ['plan.xlsx'], atMs: null };
+    await expect(
+      restoreFilesInto(join(parent, 'x'), mirror.diskSettings, other, () => {}),
+    ).rejects.toMatchObject({
+      code: 'target.unknown',
+    });
+  });
+
+  it('are taken from another copy where theirs is not right, and else nothing is left of them', async () => {
+    const mirror = await changed();
+    const [first, second] = await listHistory(mirror.diskSettings, 'Org/A/main');
+    const secret = join(await temporaryFolder(), 'secret');
+    await writeFile(secret, 'secret');
+    const notes = join(second?.folder ?? '', 'Q1/deep/notes.txt');
+    await mkdir(dirname(notes));
+    await symlink(secret, notes);
+    expect(await text(mirror, 'Q1/deep/notes.txt')).toBe('notes');
+    expect(await text(mirror, 'Q1/sum.xlsx')).toBe('sum');
+    await rm(join(second?.folder ?? '', 'Q1/sum.xlsx'));
+    await mkdir(join(second?.folder ?? '', 'Q1/sum.xlsx'));
+    await expect(text(mirror, 'Q1/sum.xlsx')).rejects.toMatchObject({ code: 'history.damaged' });
+    await writeFile(join(first?.folder ?? '', 'old.xlsx'), 'new');
+    const parent = await temporaryFolder();
+    const damaged = {
+      code: 'history.damaged',
+      message: expect.stringMatching(/^history\/Org\/A\/main\/.*the first is "old\.xlsx"/) as string,
+    };
+    const atMs = first?.leftAtMs ?? 0;
+    await expect(restore(mirror, join(parent, 'x'), ['plan.xlsx', 'old.xlsx'], atMs)).rejects.toMatchObject(
+      damaged,
+    );
+    expect(await readdir(parent)).toEqual([]);
+    let written = 0;
+    const request = { target: 'Org/A/main', paths: ['old.xlsx'], atMs };
+    const write = (bytes: Uint8Array): Promise<void> => {
+      written += bytes.length;
+      return Promise.resolve();
+    };
+    await expect(writeOneFile(mirror.diskSettings, request, write)).rejects.toMatchObject(damaged);
+    expect(written).toBe(0);
+  });
+
+  it('are not there where a signal came before the last of them', async () => {
+    const mirror = await changed();
+    const parent = await temporaryFolder();
+    const to = join(parent, 'x');
+    const request = { target: 'Org/A/main', paths: ['plan.xlsx', 'Q1'], atMs: null };
+    const interrupt = (doing: string): void => {
+      if (doing === 'copying') process.emit('SIGTERM');
+    };
+    await expect(restoreFilesInto(to, mirror.diskSettings, request, interrupt)).rejects.toMatchObject({
+      code: 'pass.abandoned',
+    });
+    expect(await readdir(parent)).toEqual([]);
+  });
+
+  it('are known to be changed while they are written out', async () => {
+    const mirror = await changed();
+    const [first] = await listHistory(mirror.diskSettings, 'Org/A/main');
+    const file = join(first?.folder ?? '', 'plan.xlsx');
+    const request = { target: 'Org/A/main', paths: ['plan.xlsx'], atMs: first?.leftAtMs ?? 0 };
+    const write = async (): Promise<void> => {
+      await writeFile(file, `${await readFile(file, 'utf8')}!`);
+    };
+    await expect(writeOneFile(mirror.diskSettings, request, write)).rejects.toMatchObject({
+      code: 'history.damaged',
+      message: expect.stringContaining('while it was copied') as string,
+    });
+  });
+});

@@ -1,0 +1,245 @@
+import { lstat, mkdir, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { afterEach, describe, expect, it, vi } from 'vitest';
+
+import { diff, diffUpstream, type DiffReport } from '../../../../src/cli/read/diff.ts';
+import { loadSettings } from '../../../../src/config/load.ts';
+import type { SettingsFor } from '../../../../src/config/schema.ts';
+import { API_KEY, API_TOKEN, type FakeService } from '../../../support/fake-service.ts';
+import { CORPUS_LIMITS, hostileArchives } from '../../../support/hostile-archives.ts';
+import { runHere } from '../../../support/in-process.ts';
+import { type HarnessSettings, MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+afterEach(() => vi.unstubAllEnvs());
+
+const FILES = { 'a.xlsx': 'one', 'b.xlsx': 'two', 'old/c.xlsx': 'three' };
+
+/** What a command line beside the mirror is given. */
+function variables(
+  service: FakeService,
+  { directory }: MirrorHarness,
+  more: HarnessSettings = {},
+): HarnessSettings {
+  return {
+    SERVICE_BASE_URL: service.baseUrl,
+    SERVICE_API_KEY: API_KEY,
+    SERVICE_API_TOKEN: API_TOKEN,
+    DIRECTORY: directory,
+    ...more,
+  };
+}
+
+function settingsFor(...args: Parameters<typeof variables>): SettingsFor<'service' | 'directory'> {
+  const env = Object.fromEntries(
+    Object.entries(variables(...args)).map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value]),
+  );
+  return loadSettings({ flags: {}, env, needs: ['service', 'directory'], defaultConfigFile: '/nonexistent' })
+    .settings;
+}
+
+/** A folder of its own for temporary files, to see that nothing stays in it. */
+async function ownTemporaryFolder(): Promise<string> {
+  const folder = join(await temporaryFolder(), 'tmp');
+  await mkdir(folder);
+  vi.stubEnv('TMPDIR', folder);
+  return folder;
+}
+
+/** Everything in the directory but the state cache, with inodes and times. */
+async function stamps({ directory }: MirrorHarness): Promise<Record<string, string>> {
+  const found: Record<string, string> = {};
+  for (const path of await readdir(directory, { recursive: true })) {
+    if (path.includes('state.db')) continue;
+    const { ino, ctimeMs, mtimeMs, nlink, size } = await lstat(join(directory, path));
+    found[path] = `${ino} ${ctimeMs} ${mtimeMs} ${nlink} ${size}`;
+  }
+  return found;
+}
+
+function lines({ differences }: DiffReport): string[] {
+  return differences.map(({ change, path }) => `${change} ${path}`);
+}
+
+describe('diff --upstream', () => {
+  it.each([
+    ['auto', 'none'],
+    ['link', 'none'],
+    ['auto', 'strong'],
+  ] as const)(
+    'says what the next pass would publish, and changes nothing (publish: %s, entity tags: %s)',
+    async (publish, etag) => {
+      const { service, mirror } = await startPair(
+        { etag },
+        { HISTORY_REPLACED: 'forever', PUBLISH: publish },
+      );
+      const repository = service.addRepository('Accounting', FILES);
+      await mirror.pass();
+      const temporary = await ownTemporaryFolder();
+      const settings = settingsFor(service, mirror);
+      const same = await diffUpstream(settings, 'Accounting/main');
+      expect(same).toMatchObject({ differences: [], by: 'lists', after: { place: 'service', files: 3 } });
+
+      service.write(repository, 'main', 'a.xlsx', 'one more');
+      service.remove(repository, 'main', 'b.xlsx');
+      service.remove(repository, 'main', 'old/c.xlsx');
+      service.write(repository, 'main', 'new/c.xlsx', 'three');
+      const before = await stamps(mirror);
+      const found = await diffUpstream(settings, 'mirror/Accounting/main');
+      expect(lines(found)).toEqual(['changed a.xlsx', 'removed b.xlsx', 'moved new/c.xlsx']);
+      expect(found).toMatchObject({ by: 'contents', before: { place: 'mirror' } });
+      expect(await stamps(mirror)).toEqual(before);
+      expect(await readdir(temporary)).toEqual([]);
+
+      await mirror.pass();
+      const published = await diff(mirror.diskSettings, 'Accounting/main', null);
+      expect(published.differences).toEqual(found.differences);
+      expect((await diffUpstream(settings, 'Accounting/main')).differences).toEqual([]);
+    },
+  );
+
+  it('downloads nothing where the lists show nothing new, and just the new versions where those answer for all', async () => {
+    const { service, mirror } = await startPair();
+    const repository = service.addRepository('Accounting', FILES);
+    await mirror.pass();
+    const settings = settingsFor(service, mirror);
+    service.takeRequests();
+    await diffUpstream(settings, 'Accounting/main');
+    expect(service.takeDownloads()).toEqual([]);
+    service.write(repository, 'main', 'a.xlsx', 'one more');
+    service.takeRequests();
+    expect(lines(await diffUpstream(settings, 'Accounting/main'))).toEqual(['changed a.xlsx']);
+    expect(service.takeDownloads().join()).toContain('a.xlsx');
+  });
+
+  it('asks for other files under their entity tag, which the lists do not name', async () => {
+    const { service, mirror } = await startPair({ etag: 'strong' });
+    const repository = service.addRepository('git.example.com/plan.git', {
+      'a.xlsx': 'one',
+      'notes.txt': 'n',
+    });
+    await mirror.pass();
+    const settings = settingsFor(service, mirror);
+    const target = 'git.example.com/plan.git/main';
+    expect(await diffUpstream(settings, target)).toMatchObject({ by: 'contents', differences: [] });
+    service.write(repository, 'main', 'notes.txt', 'more');
+    expect(lines(await diffUpstream(settings, target))).toEqual(['changed notes.txt']);
+  });
+
+  it('shows what is not mirrored yet as new, and what is gone from the service as removed', async () => {
+    const { service, mirror } = await startPair({}, { REPOSITORIES_EXCLUDE: 'New' });
+    const gone = service.addRepository('Gone', { 'plan.xlsx': 'x' });
+    const kept = service.addRepository('Kept', { 'plan.xlsx': 'x' });
+    service.fork(kept, 'main', 'side');
+    await mirror.pass();
+    service.addRepository('New', { 'plan.xlsx': 'x' });
+    service.removeRepository(gone);
+    kept.branches.delete('side');
+    const settings = settingsFor(service, mirror, { REPOSITORIES_EXCLUDE: 'New' });
+    expect(lines(await diffUpstream(settings, 'New/main'))).toEqual(['added plan.xlsx']);
+    for (const target of ['Gone/main', 'Kept/side']) {
+      const found = await diffUpstream(settings, target);
+      expect(lines(found)).toEqual(['removed plan.xlsx']);
+      expect(found.after).toMatchObject({ place: 'nothing', files: 0 });
+    }
+    await expect(diffUpstream(settings, 'Nex/main')).rejects.toMatchObject({ code: 'target.unknown' });
+  });
+
+  it('shows all of a deletion that the guard holds', async () => {
+    const many = Object.fromEntries(
+      Array.from({ length: 20 }, (_, index) => [`f${100 + index}.xlsx`, `${index}`]),
+    );
+    const { service, mirror } = await startPair({}, { GUARD_FILES: '50%' });
+    const repository = service.addRepository('Accounting', many);
+    await mirror.pass();
+    for (const path of Object.keys(many).slice(0, 18)) service.remove(repository, 'main', path);
+    expect((await mirror.pass()).exitCode).toBe(1);
+    const found = await diffUpstream(settingsFor(service, mirror), 'Accounting/main');
+    expect(found.counts).toEqual({ added: 0, changed: 0, removed: 18, moved: 0 });
+  });
+
+  it('compares any target of a directory that several instances share', async () => {
+    const { service, mirror } = await startPair({}, { SHARD: '1/2' });
+    const other = await MirrorHarness.open(service, { SHARD: '2/2' }, mirror.directory);
+    const repositories = ['A', 'B', 'C', 'D'].map((name) => service.addRepository(name, FILES));
+    await mirror.pass();
+    await other.pass();
+    for (const each of repositories) service.write(each, 'main', 'a.xlsx', 'one more');
+    const settings = settingsFor(service, mirror, { SHARD: '1/2' });
+    for (const name of ['A', 'B', 'C', 'D'])
+      expect(lines(await diffUpstream(settings, `${name}/main`))).toEqual(['changed a.xlsx']);
+    await other.stop();
+  });
+
+  it('ends with 3 where the service cannot be reached or refuses the key, and with 2 where its contents are refused', async () => {
+    const { service, mirror } = await startPair();
+    const repository = service.addRepository('Accounting', FILES);
+    await mirror.pass();
+    const temporary = await ownTemporaryFolder();
+    const run = (settings: HarnessSettings): ReturnType<typeof runHere> =>
+      runHere(['diff', 'Accounting/main', '--upstream'], settings);
+    expect(
+      (await run(variables(service, mirror, { SERVICE_BASE_URL: 'http://127.0.0.1:1/api' }))).exitCode,
+    ).toBe(3);
+    expect((await run(variables(service, mirror, { SERVICE_API_KEY: 'wrong' }))).exitCode).toBe(3);
+    expect((await run({ DIRECTORY: mirror.directory })).exitCode).toBe(2);
+    expect((await runHere(['diff', 'A/main', '--upstream', '--at', '2026-01-01'])).exitCode).toBe(2);
+
+    service.remove(repository, 'main', 'a.xlsx');
+    const before = await stamps(mirror);
+    const limits = {
+      ARCHIVE_MAX_ENTRIES: String(CORPUS_LIMITS.maxEntries),
+      ARCHIVE_MAX_UNPACKED_SIZE: '1GiB',
+    };
+    for (const { name, bytes } of hostileArchives()) {
+      service.fault = (path) =>
+        path.includes('/contents')
+          ? { kind: 'body', body: bytes, headers: { 'content-type': 'application/zip' } }
+          : null;
+      const { exitCode, stdout } = await run(variables(service, mirror, limits));
+      expect({ name, exitCode, stdout }).toEqual({ name, exitCode: 2, stdout: '' });
+      expect(await readdir(temporary)).toEqual([]);
+    }
+    service.fault = null;
+    vi.stubEnv('TMPDIR', join(temporary, 'missing'));
+    const nowhere = await run(variables(service, mirror));
+    expect(nowhere.exitCode).toBe(2);
+    expect(nowhere.stderr).toContain('name another one in the variable TMPDIR');
+    expect(await stamps(mirror)).toEqual(before);
+  });
+});
+
+describe('plan --files', () => {
+  it('lists the files that would change, and says where only the contents tell', async () => {
+    const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
+    const repository = service.addRepository('Accounting', FILES);
+    const other = service.addRepository('Other', FILES);
+    const gone = service.addRepository('Gone', FILES);
+    for (const name of ['K1', 'K2', 'K3', 'K4']) service.addRepository(name, FILES);
+    await mirror.pass();
+    service.write(repository, 'main', 'a.xlsx', 'one more');
+    service.remove(other, 'main', 'a.xlsx');
+    service.removeRepository(gone);
+    const settings = variables(service, mirror, { RETIRE_AFTER_PASSES: '1' });
+    const { exitCode, stdout } = await runHere(['plan', '--files'], settings);
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(/^Accounting\/main:\n {2}CHANGE .*\n {2}changed {2}a\.xlsx {2}3 B -> \? /m);
+    expect(stdout).toMatch(
+      /^Other\/main:\n {2}What changes only the contents tell: .*diff --upstream .*'Other\/main'$/m,
+    );
+    expect(stdout).toMatch(/^Gone\/main:\n {2}CHANGE .*(?:\n {2}removed .*){3}$/m);
+    expect(stdout).not.toMatch(/^K1\/main:/m);
+
+    const json = await runHere(['plan', '--files', '--json'], settings);
+    const actions = JSON.parse(json.stdout) as { target: string; changes: unknown }[];
+    const changes = Object.fromEntries(actions.map((each) => [each.target, each.changes]));
+    expect(changes['K1/main']).toEqual({ differences: [], isComplete: true });
+    expect(changes['Other/main']).toEqual({ differences: [], isComplete: false });
+    expect(changes['Accounting/main']).toMatchObject({
+      differences: [{ change: 'changed', path: 'a.xlsx' }],
+    });
+    const plain = await runHere(['plan', '--json'], settings);
+    expect(plain.stdout).not.toContain('changes');
+  });
+});

@@ -1,0 +1,533 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  appendFile,
+  chmod,
+  cp,
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { describeVerification, verificationData } from '../../../../src/cli/read/verify-output.ts';
+import { verify } from '../../../../src/cli/read/verify.ts';
+import { loadSettings } from '../../../../src/config/load.ts';
+import { type Difference, examinePublished, isGone } from '../../../../src/mirror/store/verify/examine.ts';
+import { MirrorError } from '../../../../src/lib/errors/errors.ts';
+import {
+  damagedTargets,
+  isClean,
+  type VerifyEvent,
+  type VerifyReport,
+} from '../../../../src/mirror/store/verify/verify.ts';
+import { layoutOf } from '../../../../src/mirror/store/layout.ts';
+import { readStampedManifest } from '../../../../src/mirror/store/inventory.ts';
+import type { FakeService } from '../../../support/fake-service.ts';
+import { leaveJournal } from '../../../support/journals.ts';
+import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+import { stampsOf } from '../../../support/stamps.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+const PLAN = 'git.example.com/org/plan.git/main';
+const ALL = ['Accounting/main', 'Texts/main', PLAN];
+
+async function mirrored(
+  settings: HarnessSettings = {},
+): Promise<{ service: FakeService; mirror: MirrorHarness; tree: string }> {
+  const { service, mirror } = await startPair({}, settings);
+  service.addRepository('git.example.com/org/plan.git', {
+    'a.xlsx': 'a of plan',
+    'deep/er/b.xlsx': 'b of plan',
+    'deep/c.txt': 'c of plan',
+  });
+  service.addRepository('Accounting', { 'd.xlsx': 'd' });
+  service.addRepository('Texts', { 't.xlsx': 'r' });
+  await mirror.pass();
+  return { service, mirror, tree: join(mirror.directory, 'mirror', PLAN) };
+}
+
+function verified(
+  directory: string,
+  options: Partial<Parameters<typeof verify>[1]> = {},
+): Promise<VerifyReport> {
+  const { settings } = loadSettings({
+    flags: {},
+    env: { WORKBOOK_MIRROR_DIRECTORY: directory },
+    needs: ['directory'],
+    defaultConfigFile: join(directory, 'no-such-file.yaml'),
+  });
+  const signal = new AbortController().signal;
+  return verify(settings, {
+    targets: [],
+    expected: null,
+    signal,
+    onEvent: () => {},
+    ...options,
+  });
+}
+
+async function failureOf(work: Promise<unknown>): Promise<MirrorError> {
+  const error: unknown = await work.then(
+    () => null,
+    (reason: unknown) => reason,
+  );
+  if (error instanceof MirrorError) return error;
+  throw new Error('no error of ours', { cause: error });
+}
+
+async function examined(
+  directory: string,
+  depth: 'facts' | 'bytes',
+): Promise<readonly Difference[] | 'gone'> {
+  const layout = layoutOf(directory);
+  const stamped = await readStampedManifest(layout, PLAN);
+  const files = stamped?.manifest?.files ?? [];
+  const signal = new AbortController().signal;
+  const differences = await examinePublished(layout, PLAN, files, { depth, signal });
+  return isGone(differences) ? 'gone' : differences;
+}
+
+/** Changes a file and puts size and mtime back. */
+async function alterUnseen(path: string): Promise<void> {
+  const { atime, mtime } = await lstat(path);
+  const handle = await open(path, 'r+');
+  await handle.write('#', 0);
+  await handle.close();
+  await utimes(path, atime, mtime);
+}
+
+async function replaceWithPipe(path: string): Promise<void> {
+  await rm(path);
+  execFileSync('mkfifo', [path]);
+}
+
+interface Damage {
+  readonly name: string;
+  readonly make: (tree: string) => Promise<unknown>;
+  readonly facts: readonly Difference[] | 'gone';
+  /** What reading the bytes finds, where that is more. */
+  readonly bytes?: readonly Difference[];
+}
+
+const NOT_A_FILE: Difference = { path: 'a.xlsx', kind: 'modified', what: ['not a file'] };
+
+const DAMAGES: readonly Damage[] = [
+  {
+    name: 'bytes, with size and mtime put back',
+    make: (tree) => alterUnseen(join(tree, 'deep/c.txt')),
+    facts: [],
+    bytes: [{ path: 'deep/c.txt', kind: 'modified', what: ['bytes'] }],
+  },
+  {
+    name: 'bytes of the same number',
+    make: (tree) => writeFile(join(tree, 'deep/c.txt'), 'C OF PLAN'),
+    facts: [{ path: 'deep/c.txt', kind: 'modified', what: ['mtime'] }],
+    bytes: [{ path: 'deep/c.txt', kind: 'modified', what: ['mtime', 'bytes'] }],
+  },
+  {
+    name: 'size',
+    make: (tree) => appendFile(join(tree, 'a.xlsx'), '!'),
+    facts: [{ path: 'a.xlsx', kind: 'modified', what: ['size', 'mtime'] }],
+  },
+  {
+    name: 'mode',
+    make: (tree) => chmod(join(tree, 'a.xlsx'), 0o755),
+    facts: [{ path: 'a.xlsx', kind: 'modified', what: ['mode'] }],
+  },
+  {
+    name: 'mtime',
+    make: (tree) => utimes(join(tree, 'a.xlsx'), 1, 1),
+    facts: [{ path: 'a.xlsx', kind: 'modified', what: ['mtime'] }],
+  },
+  {
+    name: 'a deleted file',
+    make: (tree) => rm(join(tree, 'a.xlsx')),
+    facts: [{ path: 'a.xlsx', kind: 'missing' }],
+  },
+  {
+    name: 'a deleted folder',
+    make: (tree) => rm(join(tree, 'deep'), { recursive: true }),
+    facts: [
+      { path: 'deep/c.txt', kind: 'missing' },
+      { path: 'deep/er/b.xlsx', kind: 'missing' },
+    ],
+  },
+  {
+    name: 'a renamed file',
+    make: (tree) => rename(join(tree, 'a.xlsx'), join(tree, 'b.xlsx')),
+    facts: [
+      { path: 'a.xlsx', kind: 'missing' },
+      { path: 'b.xlsx', kind: 'added', entry: 'file' },
+    ],
+  },
+  {
+    name: 'a new file',
+    make: (tree) => writeFile(join(tree, 'deep/er/~$b.xlsx'), 'lock'),
+    facts: [{ path: 'deep/er/~$b.xlsx', kind: 'added', entry: 'file' }],
+  },
+  {
+    name: 'a new empty folder',
+    make: (tree) => mkdir(join(tree, 'deep/empty')),
+    facts: [{ path: 'deep/empty', kind: 'added', entry: 'folder' }],
+  },
+  {
+    name: 'a new link that leads nowhere',
+    make: (tree) => symlink('/nowhere', join(tree, 'link')),
+    facts: [{ path: 'link', kind: 'added', entry: 'link' }],
+  },
+  {
+    name: 'a link to the same bytes in place of a file',
+    make: async (tree) => {
+      await rename(join(tree, 'a.xlsx'), join(tree, '../../moved'));
+      await symlink('../../moved', join(tree, 'a.xlsx'));
+    },
+    facts: [NOT_A_FILE],
+  },
+  {
+    name: 'a link to the same folder in place of a folder',
+    make: async (tree) => {
+      await rename(join(tree, 'deep'), join(tree, '../../moved'));
+      await symlink('../../moved', join(tree, 'deep'));
+    },
+    facts: [
+      { path: 'deep', kind: 'added', entry: 'link' },
+      { path: 'deep/c.txt', kind: 'missing' },
+      { path: 'deep/er/b.xlsx', kind: 'missing' },
+    ],
+  },
+  {
+    name: 'a folder in place of a file',
+    make: async (tree) => {
+      await rm(join(tree, 'a.xlsx'));
+      await mkdir(join(tree, 'a.xlsx'));
+    },
+    facts: [NOT_A_FILE],
+  },
+  {
+    name: 'a pipe in place of a file',
+    make: (tree) => replaceWithPipe(join(tree, 'a.xlsx')),
+    facts: [NOT_A_FILE],
+  },
+  { name: 'no tree', make: (tree) => rm(tree, { recursive: true }), facts: 'gone' },
+  {
+    name: 'a file in place of the tree',
+    make: async (tree) => {
+      await rm(tree, { recursive: true });
+      await writeFile(tree, '');
+    },
+    facts: 'gone',
+  },
+  {
+    name: 'a link in place of the tree',
+    make: async (tree) => {
+      await rename(tree, join(tree, '../moved'));
+      await symlink('moved', tree);
+    },
+    facts: 'gone',
+  },
+  {
+    name: 'a link on the way to the tree',
+    make: async (tree) => {
+      await rename(join(tree, '../../../..'), join(tree, '../../../../moved'));
+      await symlink('moved', join(tree, '../../../..').replace(/\/$/, ''));
+    },
+    facts: 'gone',
+  },
+];
+
+describe('examining a published tree', () => {
+  it.each(DAMAGES)('finds: $name', async ({ make, facts, bytes }) => {
+    const { mirror, tree } = await mirrored();
+    expect(await examined(mirror.directory, 'bytes')).toStrictEqual([]);
+    await make(tree);
+    const before = await stampsOf(join(mirror.directory, 'mirror'));
+    expect(await examined(mirror.directory, 'facts')).toStrictEqual(facts);
+    expect(await examined(mirror.directory, 'bytes')).toStrictEqual(bytes ?? facts);
+    const report = await verified(mirror.directory);
+    expect(isClean(report)).toBe(false);
+    expect(damagedTargets(report)).toStrictEqual([PLAN]);
+    expect(await stampsOf(join(mirror.directory, 'mirror'))).toStrictEqual(before);
+  });
+
+  it('tells what is too deep to be looked at, and the rest all the same', async () => {
+    const { mirror, tree } = await mirrored();
+    const name = 'x'.repeat(250);
+    spawnSync('sh', ['-c', `for i in $(seq 20); do mkdir ${name} && cd ${name}; done`], { cwd: tree });
+    onTestFinished(() => void spawnSync('rm', ['-rf', tree]));
+    await rm(join(tree, 'a.xlsx'));
+    const differences = await examined(mirror.directory, 'bytes');
+    expect(differences).toMatchObject([
+      { path: 'a.xlsx', kind: 'missing' },
+      { kind: 'unreadable', problem: 'ENAMETOOLONG: name too long, lstat' },
+    ]);
+  });
+
+  it.skipIf(process.getuid?.() === 0)('tells what may not be read, and the rest all the same', async () => {
+    const { mirror, tree } = await mirrored();
+    await chmod(join(tree, 'a.xlsx'), 0);
+    await chmod(join(tree, 'deep/er'), 0);
+    onTestFinished(() => chmod(join(tree, 'deep/er'), 0o755));
+    expect(await examined(mirror.directory, 'bytes')).toStrictEqual([
+      { path: 'a.xlsx', kind: 'unreadable', problem: 'EACCES: permission denied, open' },
+      { path: 'deep/er', kind: 'unreadable', problem: 'EACCES: permission denied, scandir' },
+    ]);
+  });
+
+  it('ends when it is told to', async () => {
+    const { mirror } = await mirrored();
+    const files = (await readStampedManifest(layoutOf(mirror.directory), PLAN))?.manifest?.files ?? [];
+    const abort = new AbortController();
+    const reason = new Error('enough');
+    const work = examinePublished(layoutOf(mirror.directory), PLAN, files, {
+      depth: 'bytes',
+      signal: abort.signal,
+      onBytes: () => abort.abort(reason),
+    });
+    await expect(work).rejects.toBe(reason);
+  });
+});
+
+describe('verify', () => {
+  it('finds an untouched mirror clean, writes nothing, and reads every byte', async () => {
+    const { mirror } = await mirrored();
+    const before = await stampsOf(mirror.directory);
+    const report = await verified(mirror.directory);
+    expect(await stampsOf(mirror.directory)).toStrictEqual(before);
+    expect(isClean(report)).toBe(true);
+    expect(report.targets.map((target) => target.path)).toStrictEqual(ALL);
+    expect(report.readBytes).toBe(29);
+    expect(String(describeVerification(report))).toMatch(
+      /^3 targets, 5 files, 29 B, verified in .*: all as published\.$/,
+    );
+  });
+
+  it('verifies a restored backup that holds nothing of the program’s own and is read-only', async () => {
+    const { mirror } = await mirrored();
+    const backup = join(await temporaryFolder(), 'backup');
+    await cp(mirror.directory, backup, {
+      recursive: true,
+      preserveTimestamps: true,
+      filter: (path) => !path.endsWith('.workbook-mirror'),
+    });
+    await chmod(backup, 0o555);
+    // Whoever is not root could not remove it.
+    onTestFinished(() => chmod(backup, 0o755));
+    expect(isClean(await verified(backup))).toBe(true);
+    const abort = new AbortController();
+    const onEvent = (event: VerifyEvent): void => {
+      if (event.kind === 'examined') abort.abort();
+    };
+    expect(await verified(backup, { signal: abort.signal, onEvent })).toMatchObject({ isComplete: false });
+    expect((await readdir(backup)).sort()).toStrictEqual([
+      'history',
+      'inventory.json',
+      'manifests',
+      'mirror',
+    ]);
+  });
+
+  it('tells what stands in the mirror and is in no manifest, and what manifests cannot be read', async () => {
+    const { mirror } = await mirrored();
+    const root = join(mirror.directory, 'mirror');
+    await writeFile(join(root, 'stray.txt'), '');
+    await symlink('/', join(root, 'git.example.com/org/link'));
+    await cp(join(root, 'Texts'), join(root, 'Texts copy'), { recursive: true });
+    await cp(join(root, PLAN), join(root, 'git.example.com/org/plan.git/side'), { recursive: true });
+    await writeFile(join(mirror.directory, 'manifests/Accounting/main.json'), '{}');
+    const report = await verified(mirror.directory);
+    expect(report.strays).toStrictEqual([
+      { path: 'Texts copy', entry: 'folder' },
+      { path: 'git.example.com/org/link', entry: 'link' },
+      { path: 'git.example.com/org/plan.git/side', entry: 'folder' },
+      { path: 'stray.txt', entry: 'file' },
+    ]);
+    expect(report.unreadableManifests.map((each) => each.path)).toStrictEqual(['Accounting/main']);
+    expect(damagedTargets(report)).toStrictEqual(['Accounting/main']);
+    expect(isClean(report)).toBe(false);
+    const text = String(describeVerification(report));
+    expect(text).toContain('  mirror/git.example.com/org/link (link)\n');
+    expect(text).toContain(
+      '  manifests/Accounting/main.json: its field "format" is not what a manifest has there\n',
+    );
+    expect(text).toContain('1 manifest that cannot be read, 4 entries in no manifest.');
+  });
+
+  it('tells a person the first differences of a target, and a program all', async () => {
+    const { mirror, tree } = await mirrored();
+    for (let i = 10; i < 40; i += 1) await writeFile(join(tree, `new ${i}`), '');
+    const report = await verified(mirror.directory);
+    const text = String(describeVerification(report));
+    expect(text).toContain(`${PLAN} differs from its manifest in 30 places:\n  added      new 10\n`);
+    expect(text).toContain('  added      new 29\n  and 10 more\n');
+    expect(text).toContain(
+      '1 target not as published.\n`workbook-mirror verify --repair` puts it right; what the history does not have it pulls, by the settings of the service.',
+    );
+    expect(JSON.stringify(verificationData(report))).toContain('new 39');
+  });
+
+  it('takes targets by their names and their paths, and names the nearest of one that it does not know', async () => {
+    const { mirror } = await mirrored();
+    await writeFile(join(mirror.directory, 'mirror/stray'), '');
+    const targets = ['Accounting/main/', `mirror/${PLAN}`, join(mirror.directory, 'mirror', PLAN)];
+    const report = await verified(mirror.directory, { targets });
+    expect(report.targets.map((target) => target.path)).toStrictEqual(['Accounting/main', PLAN]);
+    expect(isClean(report)).toBe(true);
+    const error = await failureOf(verified(mirror.directory, { targets: ['Acounting/main'] }));
+    expect(error).toMatchObject({ code: 'target.unknown' });
+    expect(error.hint).toContain('The nearest is Accounting/main.');
+  });
+
+  it('does not pass a folder in which nothing is mirrored, and refuses one that is not there', async () => {
+    const directory = await temporaryFolder();
+    const report = await verified(directory);
+    expect(isClean(report)).toBe(false);
+    expect(String(describeVerification(report))).toContain(
+      `Nothing is mirrored in ${directory}: no manifest is there.\nName the folder`,
+    );
+    expect(isClean(await verified(directory, { expected: 0 }))).toBe(true);
+    expect(String(describeVerification(await verified(directory, { expected: 3 })))).toContain(
+      'no manifest is there, 3 expected.',
+    );
+    const error = await failureOf(verified(join(directory, 'none')));
+    expect(error).toMatchObject({ code: 'directory.unusable' });
+    expect(error.message).toContain('nothing was mirrored there yet');
+  });
+
+  it('holds the number of all targets against the one that is expected', async () => {
+    const { mirror } = await mirrored();
+    expect(isClean(await verified(mirror.directory, { expected: 3 }))).toBe(true);
+    expect(isClean(await verified(mirror.directory, { expected: 3, targets: [PLAN] }))).toBe(true);
+    const report = await verified(mirror.directory, { expected: 4 });
+    expect(isClean(report)).toBe(false);
+    expect(String(describeVerification(report))).toMatch(/: 3 targets in all, 4 expected\.$/);
+  });
+
+  it('finds a target that is lost with its manifest, and in a backup, too', async () => {
+    const { mirror, tree } = await mirrored();
+    await rm(tree, { recursive: true });
+    await rm(join(mirror.directory, `manifests/${PLAN}.json`));
+    await rm(join(mirror.directory, 'mirror/git.example.com'), { recursive: true });
+    const backup = join(await temporaryFolder(), 'backup');
+    await cp(mirror.directory, backup, {
+      recursive: true,
+      preserveTimestamps: true,
+      filter: (path) => !path.endsWith('.workbook-mirror'),
+    });
+    for (const directory of [mirror.directory, backup]) {
+      const report = await verified(directory);
+      expect(isClean(report)).toBe(false);
+      expect(report.lost).toMatchObject([{ path: PLAN, branch: 'main' }]);
+      expect(damagedTargets(report)).toStrictEqual([PLAN]);
+      expect(String(describeVerification(report))).toContain(`both:\n  ${PLAN}\n\n2 targets, `);
+    }
+    expect((await verified(backup, { targets: [PLAN] })).lost).toHaveLength(1);
+    expect(isClean(await verified(backup, { targets: ['Texts/main'] }))).toBe(true);
+    const all = JSON.stringify(verificationData(await verified(backup)));
+    expect(all).toContain(`"lost":[{"path":"${PLAN}"`);
+  });
+
+  it('tells an inventory that is damaged, and says where there is none', async () => {
+    const { mirror } = await mirrored();
+    const file = join(mirror.directory, 'inventory.json');
+    await writeFile(file, (await readFile(file, 'utf8')).replace('Texts/main', '../Texts'));
+    const report = await verified(mirror.directory);
+    expect(isClean(report)).toBe(false);
+    expect(String(describeVerification(report))).toContain(
+      'inventory.json cannot be used, so that it cannot be told whether targets are lost: it is not a list of targets as this program writes it.',
+    );
+    await rm(file);
+    const without = await verified(mirror.directory);
+    expect(isClean(without)).toBe(true);
+    expect(String(describeVerification(without))).toContain('all as published.\nWithout inventory.json,');
+  });
+
+  it('does not call the tree a stray whose first publish is under way', async () => {
+    const { mirror } = await mirrored();
+    const stage = join(mirror.directory, '.workbook-mirror/staging/under-way');
+    for (const folder of [stage, join(mirror.directory, 'mirror/New/main')])
+      await mkdir(folder, { recursive: true });
+    const strays = async (): Promise<readonly string[]> =>
+      (await verified(mirror.directory)).strays.map(({ path }) => path);
+    expect(await strays()).toStrictEqual(['New']);
+    await leaveJournal(mirror.directory, stage, ['New/main'], []);
+    expect(await strays()).toStrictEqual([]);
+  });
+
+  it('reports what a crash left half published, after a moment of patience', async () => {
+    const { mirror, tree } = await mirrored();
+    const stage = join(mirror.directory, '.workbook-mirror/staging/left');
+    await mkdir(stage);
+    await leaveJournal(mirror.directory, stage, [PLAN], []);
+    await rm(join(tree, 'a.xlsx'));
+    const report = await verified(mirror.directory);
+    expect(damagedTargets(report)).toStrictEqual([PLAN]);
+  });
+});
+
+describe('verify beside a daemon', () => {
+  it.each(['auto', 'exchange', 'rename'])('raises no false alarm (publish %s)', async (mode) => {
+    const { service, mirror } = await mirrored({ PUBLISH: mode });
+    const [plan] = service.repositories;
+    if (plan === undefined) throw new Error('no repository');
+    for (let i = 0; i < 20; i += 1) service.write(plan, 'main', `many/${i}.xlsx`, `${i}`.repeat(2000));
+    await mirror.pass();
+    const publish = async (round: number): Promise<void> => {
+      for (let i = 0; i < (round % 3) * 5 + 1; i += 1)
+        service.write(plan, 'main', `many/${(round * 7 + i) % 20}.xlsx`, `round ${round} `.repeat(500));
+      if (round % 4 === 0) service.write(plan, 'main', `new/${round}/x.xlsx`, 'x');
+      if (round % 4 === 2) service.remove(plan, 'main', `new/${round - 2}/x.xlsx`);
+      if (round % 5 === 1) service.write(plan, `branch ${round}`, 'y.xlsx', 'y');
+      if (round % 5 === 3) service.addRepository(`Late/${round}`, { 'z.xlsx': 'z' });
+      if (round % 4 === 3) service.renameRepository(plan, `git.example.com/moved/plan-${round}.git`);
+      await mirror.pass();
+    };
+    const over = new AbortController();
+    const publishing = (async () => {
+      for (let round = 0; round < 10 && !over.signal.aborted; round += 1) await publish(round);
+    })().finally(() => over.abort());
+    const reports: VerifyReport[] = [];
+    while (!over.signal.aborted && reports.every(isClean)) reports.push(await verified(mirror.directory));
+    over.abort();
+    await publishing;
+    reports.push(await verified(mirror.directory));
+    expect(
+      reports.filter((report) => !isClean(report)).map((report) => String(describeVerification(report))),
+    ).toStrictEqual([]);
+    expect(reports.length).toBeGreaterThan(5);
+  });
+
+  it('examines a target again that is published while it is read', async () => {
+    const { service, mirror } = await mirrored();
+    const [plan] = service.repositories;
+    if (plan === undefined) throw new Error('no repository');
+    const report = verified(mirror.directory, { targets: [PLAN] });
+    service.write(plan, 'main', 'a.xlsx', 'other bytes');
+    await mirror.pass();
+    expect(isClean(await report)).toBe(true);
+  });
+});
+
+it('says how far an interrupted verification got', async () => {
+  const { mirror } = await mirrored();
+  const abort = new AbortController();
+  let examined = 0;
+  const report = await verified(mirror.directory, {
+    signal: abort.signal,
+    onEvent: ({ kind }) => {
+      if (kind === 'examined' && (examined += 1) === 2) abort.abort('SIGINT');
+    },
+  });
+  expect(report).toMatchObject({ isComplete: false, selected: 3 });
+  expect(isClean(report)).toBe(false);
+  expect(report.targets).toHaveLength(2);
+  expect(String(describeVerification(report))).toMatch(/^Interrupted after 2 of 3: /);
+});

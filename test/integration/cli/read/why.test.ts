@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'vitest';
+
+import { describeExplanation, type Explanation, why } from '../../../../src/cli/read/why.ts';
+import { loadSettings } from '../../../../src/config/load.ts';
+import type { FakeService } from '../../../support/fake-service.ts';
+import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+
+async function mirrored(): Promise<{ service: FakeService; mirror: MirrorHarness }> {
+  const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
+  service.addRepository('A', { 'plan.xlsx': 'a', 'Q1/only.xlsx': 'o' });
+  service.addRepository('B', { 'deep/plan.xlsx': 'b', 'deep/myplan.xlsx': 'no' });
+  await mirror.pass();
+  return { service, mirror };
+}
+
+async function answered(mirror: MirrorHarness, asked: string): Promise<Awaited<ReturnType<typeof why>>> {
+  const { settings } = loadSettings({
+    flags: {},
+    env: { WORKBOOK_MIRROR_DIRECTORY: mirror.directory },
+    needs: ['directory'],
+    defaultConfigFile: '/nonexistent.yaml',
+  });
+  return why(settings, asked, false);
+}
+
+describe('why of a file name', () => {
+  it('explains the one file that has it, also by the end of its path', async () => {
+    const { mirror } = await mirrored();
+    for (const asked of ['only.xlsx', 'Q1/only.xlsx']) {
+      const explanation = (await answered(mirror, asked)) as Explanation;
+      expect(explanation).toMatchObject({ target: { target: 'A/main' }, path: 'Q1/only.xlsx' });
+      expect(explanation.file?.path).toBe('Q1/only.xlsx');
+    }
+  });
+
+  it('lists the places of one that is in several, twenty of them to a person', async () => {
+    const { service, mirror } = await mirrored();
+    const explanation = await answered(mirror, 'plan.xlsx');
+    expect(explanation).toEqual({
+      file: 'plan.xlsx',
+      places: [
+        { target: 'A/main', path: 'plan.xlsx' },
+        { target: 'B/main', path: 'deep/plan.xlsx' },
+      ],
+    });
+    expect(String(describeExplanation(explanation))).toBe(
+      'plan.xlsx is in 2 places; name one of them to have it explained:\n  A/main/plan.xlsx\n  B/main/deep/plan.xlsx',
+    );
+    const folders = Array.from({ length: 23 }, (_, index) => [`${index}/plan.xlsx`, `${index}`]);
+    service.addRepository('C', Object.fromEntries(folders) as Record<string, string>);
+    await mirror.pass();
+    const many = await answered(mirror, 'plan.xlsx');
+    expect(String(describeExplanation(many)).split('\n')).toHaveLength(22);
+    expect(String(describeExplanation(many))).toMatch(/\n {2}and 5 more$/);
+    expect('places' in many && many.places.length).toBe(25);
+  });
+});
+
+describe('why of what is not mirrored', () => {
+  it('says when a target left the mirror, and how to bring it back', async () => {
+    const { service, mirror } = await mirrored();
+    const [a] = service.repositories;
+    if (a === undefined) throw new Error('no repository');
+    service.removeRepository(a);
+    await mirror.pass();
+    for (const asked of ['A/main', 'A/main/plan.xlsx']) {
+      const explanation = await answered(mirror, asked);
+      expect(explanation).toMatchObject({ retired: { target: 'A/main' } });
+      const text = String(describeExplanation(explanation));
+      expect(text).toMatch(/^A\/main is mirrored no longer: it left the mirror at \d{4}-/);
+      expect(text).toContain("workbook-mirror history list 'A/main'\n");
+      expect(text).toContain("workbook-mirror history restore 'A/main'");
+    }
+  });
+
+  it('never says that nothing is mirrored where something is', async () => {
+    const { mirror } = await mirrored();
+    const error = await answered(mirror, 'nowhere-at-all.xlsx').catch((reason: unknown) => reason);
+    expect(error).toMatchObject({
+      code: 'target.unknown',
+      hint: '`workbook-mirror status` lists all targets, `workbook-mirror history list` what left the mirror.',
+    });
+    const { mirror: empty } = await startPair();
+    const none = await answered(empty, 'plan.xlsx').catch((reason: unknown) => reason);
+    expect(none).toMatchObject({ code: 'target.unknown' });
+    expect((none as { hint: string }).hint).toContain('Nothing is mirrored there yet');
+  });
+});

@@ -1,0 +1,170 @@
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import type { MirroredRow } from '../../../../src/cli/service/workbooks-offline.ts';
+import type { WorkbookRow } from '../../../../src/mirror/upstream/listing.ts';
+import { API_KEY, API_TOKEN, type FakeService } from '../../../support/fake-service.ts';
+import { runHere, type Written } from '../../../support/in-process.ts';
+import { MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+async function mirrored(
+  settings: Readonly<Record<string, string>> = {},
+): Promise<{ service: FakeService; mirror: MirrorHarness }> {
+  const { service, mirror } = await startPair({ digests: true }, settings);
+  const plan = service.addRepository('Org/Plan', {
+    'plan.xlsx': 'a',
+    'Q1/Bücher.xlsx': 'b',
+    'notes [old].txt': 'c',
+  });
+  service.write(plan, 'feature/x', 'plan.xlsx', 'd');
+  service.addRepository('Sales', { 'Plan 2026.xlsx': 'e' });
+  await mirror.pass();
+  return { service, mirror };
+}
+
+function search(directory: string, ...flags: readonly string[]): Promise<Written> {
+  return runHere(['workbooks', 'list', '--offline', ...flags], { DIRECTORY: directory });
+}
+
+async function found(directory: string, ...flags: readonly string[]): Promise<string[]> {
+  const { stdout, stderr, exitCode } = await search(directory, '--json', ...flags);
+  expect({ stderr, exitCode }).toEqual({ stderr: '', exitCode: 0 });
+  return (JSON.parse(stdout) as MirroredRow[]).map(({ target, path }) => `${target}/${path}`);
+}
+
+describe('the list of workbooks without the service', () => {
+  it.each(['auto', 'link'])(
+    'has the rows of the service, as far as the mirror knows them (%s)',
+    async (publish) => {
+      const { service, mirror } = await mirrored({ PUBLISH: publish });
+      const online = await runHere(['workbooks', 'list', '--json'], {
+        SERVICE_BASE_URL: service.baseUrl,
+        SERVICE_API_KEY: API_KEY,
+        SERVICE_API_TOKEN: API_TOKEN,
+      });
+      await service.close();
+      const offline = await search(mirror.directory, '--json');
+      expect(offline).toMatchObject({ exitCode: 0, stderr: '' });
+      const rows = JSON.parse(offline.stdout) as MirroredRow[];
+      const listed = JSON.parse(online.stdout) as WorkbookRow[];
+      const unknown = { versionStatus: null, processing: null, failure: null };
+      const byKey = <T extends { repository: string; branch: string; path: string }>(all: readonly T[]) =>
+        Object.fromEntries(all.map((row) => [`${row.repository} ${row.branch} ${row.path}`, row]));
+      expect(byKey(rows.map(({ target: _, ...row }) => row))).toEqual(
+        byKey(listed.map((row) => Object.assign(row, unknown))),
+      );
+      expect(new Set(rows.map(({ target }) => target))).toEqual(
+        new Set(['Org/Plan/main', 'Org/Plan/feature%2Fx', 'Sales/main']),
+      );
+      expect(offline.stdout).toBe(`${JSON.stringify(rows, null, 2)}\n`);
+    },
+  );
+
+  it('is for people, too, who find what fits all that they ask for', async () => {
+    const { directory } = (await mirrored()).mirror;
+    const { stdout } = await search(directory, '--name', 'plan*', '--branch', 'main');
+    expect(stdout).toMatch(/^WORKBOOK +BRANCH +VERSION +CREATED +AUTHOR +TARGET +PATH\n/);
+    expect(stdout).toMatch(/\nSales\/Plan 2026\.xlsx +main .* Änne Größe +Sales\/main +Plan 2026\.xlsx\n/);
+    expect(stdout).toContain('\n\n2 workbooks found in 3 targets, as published; ');
+    expect(await found(directory, '--author', 'größe', '--branch', 'feature/*')).toEqual([
+      'Org/Plan/feature%2Fx/plan.xlsx',
+    ]);
+    expect(await found(directory, '--message', 'no such version')).toEqual([]);
+    expect(await found(directory, '--since', '2030-01-01')).toEqual([]);
+    expect((await search(directory, '--since', '2030-01-01')).stdout).toMatch(
+      /^0 workbooks found in 3 targets/,
+    );
+  });
+
+  it('has files that are no workbooks where a name is looked for', async () => {
+    const { directory } = (await mirrored()).mirror;
+    expect(await found(directory, '--name', 'NOTES [old]')).toEqual(['Org/Plan/main/notes [old].txt']);
+    expect(await found(directory, '--name', 'notes', '--author', 'a')).toEqual([]);
+    expect((await search(directory, '--name', '**')).stdout).toContain(
+      '4 workbooks and 1 other file found in 3 targets',
+    );
+  });
+
+  it('is laid out in columns also where it is too long to be held', async () => {
+    const { service, mirror } = await startPair();
+    const names = Array.from({ length: 1500 }, (_, index) => `${'x'.repeat(index % 40)} ${index}.xlsx`);
+    service.addRepository('Many', Object.fromEntries(names.map((name) => [name, ''])));
+    await mirror.pass();
+    const lines = (await search(mirror.directory)).stdout.split('\n');
+    expect(lines).toHaveLength(1 + 1500 + 3);
+    const paths = lines.slice(1, 1501).map((line) => line.slice(line.lastIndexOf('Many/main  ') + 11));
+    expect(paths.sort()).toEqual(names.sort());
+  });
+
+  it('names what it could not look at, shows the rest, and ends with 1', async () => {
+    const { directory } = (await mirrored()).mirror;
+    await writeFile(join(directory, 'manifests/Org/Plan/main.json'), '{');
+    await rm(join(directory, 'manifests/Org/Plan/feature%2Fx.json'));
+    const { exitCode, stdout, stderr } = await search(directory, '--json');
+    expect(exitCode).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject([{ target: 'Sales/main' }]);
+    expect(stderr).toContain('The manifest of Org/Plan/main cannot be used: it is not JSON.\n');
+    expect(stderr).toContain('Org/Plan/feature%2Fx is lost');
+    await writeFile(join(directory, 'inventory.json'), '{');
+    expect((await search(directory)).stderr).toContain('inventory.json cannot be used');
+  });
+
+  it('works on a copy of what a backup takes, and writes nothing', async () => {
+    const { directory } = (await mirrored()).mirror;
+    const inventory = await readFile(join(directory, 'inventory.json'), 'utf8');
+    await rm(join(directory, '.workbook-mirror'), { recursive: true });
+    await rm(join(directory, 'mirror'), { recursive: true });
+    expect(await found(directory, '--name', 'bücher')).toEqual(['Org/Plan/main/Q1/Bücher.xlsx']);
+    expect(await readFile(join(directory, 'inventory.json'), 'utf8')).toBe(inventory);
+  });
+
+  it('has the targets of all who share a directory', async () => {
+    const { service, mirror } = await startPair({}, { SHARD: '1/2' });
+    for (const name of ['A', 'B', 'C', 'D', 'E', 'F']) service.addRepository(name, { 'plan.xlsx': name });
+    const other = await MirrorHarness.open(service, { SHARD: '2/2' }, mirror.directory);
+    onTestFinished(() => other.stop());
+    await mirror.pass();
+    await other.pass();
+    const list = await runHere(['workbooks', 'list', '--offline', '--json'], {
+      DIRECTORY: mirror.directory,
+      SHARD: '1/2',
+    });
+    expect(JSON.parse(list.stdout)).toHaveLength(6);
+  });
+
+  it('ends with 1 where nothing is mirrored, and with 2 for what makes no sense', async () => {
+    const folder = await temporaryFolder();
+    const nothing = await search(folder, '--json');
+    expect(nothing).toMatchObject({ exitCode: 1, stdout: '[]\n' });
+    expect(nothing.stderr).toContain('Nothing is mirrored in');
+    expect((await search(join(folder, 'no'))).exitCode).toBe(2);
+    for (const flags of [
+      ['--name', ''],
+      ['--since', 'x'],
+      ['--status', 'failure'],
+    ])
+      expect((await search(folder, ...flags)).exitCode).toBe(2);
+  });
+});
+
+describe('the list of workbooks of the service', () => {
+  it('is narrowed down in the same way', async () => {
+    const { service } = await mirrored();
+    const settings = {
+      SERVICE_BASE_URL: service.baseUrl,
+      SERVICE_API_KEY: API_KEY,
+      SERVICE_API_TOKEN: API_TOKEN,
+    };
+    const list = await runHere(
+      ['workbooks', 'list', '--name', '*.xlsx', '--branch', 'main', '--json'],
+      settings,
+    );
+    const rows = JSON.parse(list.stdout) as WorkbookRow[];
+    expect(rows.map(({ path }) => path).sort()).toEqual(['Plan 2026.xlsx', 'Q1/Bücher.xlsx', 'plan.xlsx']);
+    const none = await runHere(['workbooks', 'list', '--author', 'nobody'], settings);
+    expect(none).toMatchObject({ exitCode: 0, stdout: '0 workbooks.\n' });
+  });
+});

@@ -1,0 +1,78 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+import { judgeWhole } from '../../../../src/cli/read/whole.ts';
+import type { ShareReport } from '../../../../src/mirror/plan/selection.ts';
+
+const NOW_MS = 1_000_000_000;
+
+function report(index: number, count: number, fields: Partial<ShareReport> = {}): ShareReport {
+  return {
+    index,
+    count,
+    directoryId: 'd',
+    host: `host-${index}`,
+    writtenAtMs: NOW_MS - 1000,
+    failure: null,
+    maxStalenessMs: 60_000,
+    targets: 10,
+    notWell: 0,
+    oldestVerifiedAtMs: NOW_MS - 2000,
+    ...fields,
+  };
+}
+
+describe('judgeWhole', () => {
+  it('is well where every share is', () => {
+    const whole = judgeWhole([report(1, 3), report(3, 3), report(2, 3)], NOW_MS);
+    expect(whole).toMatchObject({ count: 3, isWell: true, disagreeing: [] });
+    expect(whole.shares.map(({ index, state }) => [index, state])).toEqual([
+      [1, 'well'],
+      [2, 'well'],
+      [3, 'well'],
+    ]);
+  });
+
+  it.each([
+    ['never worked', [report(1, 2)], 'missing'],
+    ['is silent', [report(1, 2), report(2, 2, { writtenAtMs: NOW_MS - 60_001 })], 'silent'],
+    ['failed', [report(1, 2), report(2, 2, { failure: 'The service is away.' })], 'not-well'],
+    ['has targets that are not well', [report(1, 2), report(2, 2, { notWell: 1 })], 'not-well'],
+  ])('is no better than a share that %s', (_, reports, state) => {
+    const whole = judgeWhole(reports, NOW_MS);
+    expect(whole.isWell).toBe(false);
+    expect(whole.shares[1]).toMatchObject({ index: 2, state });
+  });
+
+  it('knows of nothing where nobody said anything', () => {
+    expect(judgeWhole([], NOW_MS)).toEqual({ count: 0, shares: [], disagreeing: [], isWell: false });
+  });
+
+  it('goes by the count of the last report, and names who goes by another of late', () => {
+    const old = report(4, 5, { writtenAtMs: NOW_MS - 30_000 });
+    const forgotten = report(5, 5, { writtenAtMs: NOW_MS - 90_000 });
+    const whole = judgeWhole([old, forgotten, report(1, 2), report(2, 2)], NOW_MS);
+    expect(whole).toMatchObject({ count: 2, isWell: false, disagreeing: [old] });
+    expect(judgeWhole([forgotten, report(1, 2), report(2, 2)], NOW_MS).isWell).toBe(true);
+  });
+
+  it('has one state for each share, whatever it is told, and is well only where all are', () => {
+    const any = fc.record({
+      index: fc.integer({ min: 1, max: 4 }),
+      count: fc.integer({ min: 4, max: 5 }),
+      age: fc.integer({ min: 0, max: 120_000 }),
+      notWell: fc.integer({ min: 0, max: 1 }),
+    });
+    fc.assert(
+      fc.property(fc.array(any, { maxLength: 12 }), (facts) => {
+        const reports = facts.map(({ index, count, age, notWell }) =>
+          report(index, count, { writtenAtMs: NOW_MS - age, notWell }),
+        );
+        const { count, shares, disagreeing, isWell } = judgeWhole(reports, NOW_MS);
+        expect(shares.map(({ index }) => index)).toEqual(Array.from({ length: count }, (_, at) => at + 1));
+        const areAllWell = shares.every(({ state }) => state === 'well');
+        expect(isWell).toBe(count > 0 && areAllWell && disagreeing.length === 0);
+      }),
+    );
+  });
+});

@@ -1,0 +1,118 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+import {
+  createWorkbookFilter,
+  type Searchable,
+  type WorkbookFlags,
+} from '../../../../src/cli/service/workbook-filter.ts';
+
+const NOW_MS = Date.parse('2026-11-23T12:00:00Z');
+
+const BUDGET: Searchable = {
+  path: 'reports/2026/Budget Überblick.xlsx',
+  branch: 'release/2026',
+  author: 'Anna Bergström <anna@example.com>',
+  message: 'Q3 closing\n\nas agreed with audit',
+  createdAt: '2026-11-21T10:00:00.123456+00:00',
+};
+
+/** A file of which the list of the service says nothing. */
+const NOTES: Searchable = {
+  path: 'notes [old].txt',
+  branch: 'main',
+  author: null,
+  message: null,
+  createdAt: null,
+};
+
+function finds(flags: WorkbookFlags, workbook = BUDGET): boolean {
+  return createWorkbookFilter(flags, NOW_MS)(workbook);
+}
+
+describe('a search for workbooks', () => {
+  it.each<WorkbookFlags>([
+    {},
+    { name: 'budget' },
+    { name: 'ÜBERBLICK' },
+    { name: 'überblick'.normalize('NFD') },
+    { name: 'reports/2026' },
+    { name: '*.XLSX' },
+    { name: 'budget*' },
+    { name: '{plan,budget} *' },
+    { name: 'reports/*/*.xlsx' },
+    { name: '**/budget*' },
+    { name: '**' },
+    { author: 'bergström' },
+    { author: 'ANNA@' },
+    { message: 'q3' },
+    { message: 'agreed WITH' },
+    { branch: 'release/*' },
+    { branch: 'release/2026' },
+    { branch: '**' },
+    { since: '2026-11-21' },
+    { since: '2026-11-21T10:00:00Z' },
+    { since: '2d3h' },
+    { name: 'budget', author: 'anna', message: 'q3', branch: 'release/*', since: '7d' },
+  ])('finds one by %j', (flags) => {
+    expect(finds(flags)).toBe(true);
+  });
+
+  it.each<WorkbookFlags>([
+    { name: 'plan' },
+    { name: '*.xls' },
+    { name: 'budget?' },
+    { name: 'reports/*.xlsx' },
+    { name: '2026/*.xlsx' },
+    { author: 'bert' },
+    { author: 'a*a' },
+    { message: 'q4' },
+    { branch: 'release' },
+    { branch: '*' },
+    { branch: 'RELEASE/2026' },
+    { since: '2026-11-21T10:00:01Z' },
+    { since: '2d' },
+    { since: '2027-01-01' },
+    { name: 'budget', author: 'bert' },
+  ])('does not find it by %j', (flags) => {
+    expect(finds(flags)).toBe(false);
+  });
+
+  it.each<[WorkbookFlags, boolean]>([
+    [{}, true],
+    [{ name: '[old]' }, true],
+    [{ name: 'notes [old].txt' }, true],
+    [{ branch: 'main' }, true],
+    [{ author: 'a' }, false],
+    [{ message: 'a' }, false],
+    [{ since: '1970-01-01' }, false],
+  ])('knows of a file that is no workbook its name and branch: %j', (flags, isFound) => {
+    expect(finds(flags, NOTES)).toBe(isFound);
+  });
+
+  it('does not go by a time that cannot be read', () => {
+    expect(finds({ since: '1970-01-01' }, { ...BUDGET, createdAt: 'yesterday' })).toBe(false);
+  });
+
+  it.each<WorkbookFlags>([
+    { name: '' },
+    { author: '' },
+    { message: '' },
+    { branch: '' },
+    { since: '' },
+    { since: 'yesterday' },
+    { since: '7' },
+    { name: 'x'.repeat(70_000) },
+  ])('refuses %j', (flags) => {
+    expect(() => finds(flags)).toThrow(expect.objectContaining({ code: 'usage.invalid' }) as Error);
+  });
+
+  it('finds every name by itself, whatever characters it has', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (path) => {
+        expect(finds({ name: path }, { ...BUDGET, path })).toBe(true);
+        expect(finds({ author: path }, { ...BUDGET, author: path })).toBe(true);
+      }),
+    );
+  });
+});
