@@ -21,17 +21,23 @@ type MirrorSettings = SettingsFor<'service' | 'directory'>;
 /** How long a target that was never mirrored waits while the service is still processing it, in milliseconds. */
 const PROCESSING_PATIENCE_MS = 15 * 60_000;
 
+/** How many complete lists in a row must lack a repository or branch before its tree is retired. */
+const RETIRE_AFTER_PASSES = 2;
+
+/** A pull that takes longer no longer counts against `concurrency`, and passes end without it. In milliseconds. */
+const SLOW_AFTER_MS = 60_000;
+
 /** The policy of passes, from the settings. */
 export function policyOf(settings: SettingsFor<never>): PassPolicy {
   return {
     selection: createSelection(settings),
     fullCheckMs: settings.fullCheck,
     processingPatienceMs: PROCESSING_PATIENCE_MS,
-    retireAfterPasses: settings.retire.afterPasses,
+    retireAfterPasses: RETIRE_AFTER_PASSES,
     guard: settings.guard,
     content: settings.content,
     concurrency: settings.concurrency,
-    slowAfterMs: settings.slowAfter,
+    slowAfterMs: SLOW_AFTER_MS,
   };
 }
 

@@ -2,6 +2,9 @@ import { environmentVariableOf, flagOf } from './descriptors.ts';
 
 const TIMEOUT = 'give service.timeout, which is for the start of an answer and for silence within it';
 
+const NETWORKS =
+  'leave it out: link-local addresses are refused; refuse others by a firewall, or by IPAddressDeny= of systemd';
+
 /** Settings that an earlier version had, by dotted name: each with what to do, as a sentence without a full stop. */
 const ADVICE: ReadonlyMap<string, string> = new Map([
   ['service.apiKeySecond', moveKey('apiKey')],
@@ -25,6 +28,20 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
     'leave it out: a request waits for 30 seconds at most, and then fails until the next pass',
   ],
   ['service.maxAnswerSize', 'leave it out: a list may have 256 MiB, or so much in each of its pages'],
+  [
+    'slowAfter',
+    'leave it out: a pull that takes longer than a minute no longer counts against concurrency, and passes end without it',
+  ],
+  ['stuckAfter', 'leave it out: a pass without progress for 15 minutes is stuck'],
+  [
+    'retire.afterPasses',
+    'leave it out: a tree is retired when two complete lists in a row lack its repository or branch',
+  ],
+  ['serve.networks.allow', NETWORKS],
+  ['serve.networks.refuse', NETWORKS],
+  ['serve.maxRepositorySize', 'leave it out: the objects of a cloned repository may take 20 GiB on disk'],
+  ['serve.maxUploadSize', 'leave it out: a file to upload, and a push, may have 2 GiB'],
+  ['serve.pageSize', 'leave it out: a page has 100 rows, or as many as the request asks for with page_size'],
   ['service.headersTimeout', TIMEOUT],
   ['service.stallTimeout', TIMEOUT],
   [

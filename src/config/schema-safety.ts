@@ -3,13 +3,6 @@ import { section, setting } from './metadata.ts';
 
 /** The settings of what the mirror refuses, holds back and keeps. */
 
-export const retireSection = section('What happens to what is gone from the service.', {
-  afterPasses: setting(integer(1, 100).prefault(2), {
-    description:
-      'number of complete lists in a row that must lack a repository or branch before its tree is retired',
-  }),
-});
-
 export const guardSection = section(
   "How much may be deleted without a person's word: a share, a number, or off. More is held until `approve`.",
   {

@@ -1,19 +1,4 @@
-import { MirrorError } from '../lib/errors/errors.ts';
-import { parseNetwork } from '../lib/net/networks.ts';
-import {
-  baseUrl,
-  choice,
-  duration,
-  integer,
-  keys,
-  list,
-  listen,
-  path,
-  secret,
-  secretFile,
-  size,
-  sizeOrOff,
-} from './kinds.ts';
+import { baseUrl, choice, duration, keys, listen, path, secret, secretFile, sizeOrOff } from './kinds.ts';
 import { section, setting } from './metadata.ts';
 
 /** The settings of the two ends of the API: the service that is mirrored, and the embedded service. */
@@ -82,40 +67,4 @@ export const serveSection = section('The embedded service, for `serve` and `demo
       'addresses that repositories may have: `https`, or for trials `any`, which adds `http:`, `file:` and local paths',
     comment: 'With any, everyone with a key can read every repository that the service can read.',
   }),
-  networks: section(
-    'Where repositories may be cloned from: networks such as 10.0.0.0/8, addresses, private, loopback, link-local.',
-    {
-      allow: setting(list({ min: 0, check: networkProblem }).prefault([]), {
-        description:
-          'networks that repositories may be cloned from, even if `serve.networks.refuse` includes them',
-      }),
-      refuse: setting(list({ min: 0, check: networkProblem }).prefault(['link-local']), {
-        description:
-          'networks that no repository is cloned from: `10.0.0.0/8`, `2001:db8::/32`, an address, or `private`, `loopback`, `link-local`',
-        comment:
-          'Give [private, loopback, link-local] where keys are given to people who are not trusted with the internal network,' +
-          " and ['0.0.0.0/0', '::/0'] where nothing but allow is to be reached.",
-      }),
-    },
-  ),
-  maxRepositorySize: setting(sizeOrOff({ min: '1kB' }).prefault('20 GiB'), {
-    description: 'most that the objects of a cloned repository may take on disk',
-    comment: 'A clone or fetch that would take more is stopped; what was fetched before stays. Or off.',
-  }),
-  maxUploadSize: setting(size({ min: '1kB' }).prefault('2 GiB'), {
-    description: 'largest file to upload, and largest push',
-  }),
-  pageSize: setting(integer(1, 1000).prefault(100), {
-    description: 'rows per page of the list of workbooks',
-  }),
 });
-
-function networkProblem(entry: string): string | undefined {
-  try {
-    parseNetwork(entry);
-    return undefined;
-  } catch (error) {
-    if (error instanceof MirrorError) return error.message;
-    throw error;
-  }
-}

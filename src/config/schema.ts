@@ -4,7 +4,7 @@ import { choice, duration, flag, integer, list, path, schedule, shard, state, ti
 import { section, setting, type Need } from './metadata.ts';
 import { hooksSection } from './schema-hooks.ts';
 import { httpSection } from './schema-http.ts';
-import { archiveSection, guardSection, historySection, retireSection } from './schema-safety.ts';
+import { archiveSection, guardSection, historySection } from './schema-safety.ts';
 import { serveSection, serviceSection } from './schema-service.ts';
 import type { Secret } from './secret.ts';
 
@@ -49,9 +49,6 @@ export const settingsSchema = z.strictObject({
     needsRestart: true,
   }),
   concurrency: setting(integer(1, 64).prefault(4), { description: 'pulls at once' }),
-  slowAfter: setting(duration({ min: '1s' }).prefault('1m'), {
-    description: 'a pull that takes longer no longer counts against `concurrency`, and passes end without it',
-  }),
   content: setting(choice(['auto', 'workbooks', 'all']).prefault('auto'), {
     description:
       'what is downloaded if workbooks have new versions: `workbooks` only those, `all` the whole contents, `auto` the former for drag-and-drop repositories with workbooks only, the latter otherwise',
@@ -79,11 +76,6 @@ export const settingsSchema = z.strictObject({
       'what `run` does if someone changes a published tree: `off` waits for the full check, `report` reports it within seconds, `repair` also pulls it again',
     needsRestart: true,
   }),
-  stuckAfter: setting(duration({ min: '1s' }).prefault('15m'), {
-    description:
-      'a pass without progress for this long is stuck: `/healthz` reports it, and systemd restarts the daemon',
-  }),
-  retire: retireSection,
   guard: guardSection,
   history: historySection,
   archive: archiveSection,

@@ -191,8 +191,7 @@ async function passUntilStopped(
 
   const status = createStatusService(settings.current, mirror, progress);
   listeners.status = status.sink;
-  const stuckAfterMs = (): number => settings.current().stuckAfter;
-  const supervision = part(supervise(notifier, progress, status.live, stuckAfterMs, emit));
+  const supervision = part(supervise(notifier, progress, status.live, emit));
   listeners.supervision = supervision.sink;
   const polls = part(createPollPacer({ monotonic: () => performance.now() }));
   listeners.polls = polls.sink;

@@ -133,7 +133,6 @@ function statusOf(reason: string): ReturnType<typeof escaped> {
 function feedWatchdog({ watchdog, watchdogIntervalMs }: Notifier): () => void {
   return startWatchdog({
     silentMs: () => 0,
-    stuckAfterMs: () => 1,
     feed: watchdog,
     intervalMs: watchdogIntervalMs === null ? FEED_EVERY_MS : watchdogIntervalMs / 2,
     onStuck: () => {},

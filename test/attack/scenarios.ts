@@ -135,7 +135,6 @@ const RETIRE: Scenario = {
   ...QUIET,
   name: 'retire',
   fill: fillWithCompany,
-  settings: { RETIRE_AFTER_PASSES: '1' },
   change: (service) => service.removeRepository(find(service, 'Sales')),
   retired: 'Sales/main',
 };

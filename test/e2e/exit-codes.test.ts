@@ -31,7 +31,6 @@ async function around(): Promise<Around> {
     WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *',
     WORKBOOK_MIRROR_MAX_STALENESS: '1h',
     WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0',
-    WORKBOOK_MIRROR_RETIRE_AFTER_PASSES: '9',
     WORKBOOK_MIRROR_LOG_LEVEL: 'debug',
   };
   return { service, directory, settings, a };
@@ -119,10 +118,16 @@ const ROWS: readonly Row[] = [
       await daemon.prints(/"target\.drifted"/);
     },
   },
-  { state: 'missing', exitCode: 0, during: ({ service, a }) => service.removeRepository(a) },
   {
     state: 'missing',
     exitCode: 0,
+    settings: { WORKBOOK_MIRROR_GUARD_TARGETS: 'off' },
+    during: ({ service, a }) => service.removeRepository(a),
+  },
+  {
+    state: 'missing',
+    exitCode: 0,
+    settings: { WORKBOOK_MIRROR_GUARD_TARGETS: 'off' },
     before: ({ service, a }) => {
       service.write(a, 'dev', 'd.xlsx', 'd');
     },
@@ -137,14 +142,11 @@ const ROWS: readonly Row[] = [
   {
     state: 'held',
     exitCode: 1,
-    settings: { WORKBOOK_MIRROR_RETIRE_AFTER_PASSES: '1', WORKBOOK_MIRROR_GUARD_TARGETS: 'off' },
+    settings: { WORKBOOK_MIRROR_GUARD_TARGETS: 'off' },
     before: async ({ service, a, settings }) => {
       service.removeRepository(a);
-      await run(['sync'], {
-        ...settings,
-        WORKBOOK_MIRROR_RETIRE_AFTER_PASSES: '1',
-        WORKBOOK_MIRROR_GUARD_TARGETS: 'off',
-      });
+      const unguarded = { ...settings, WORKBOOK_MIRROR_GUARD_TARGETS: 'off' };
+      for (let passes = 0; passes < 2; passes += 1) await run(['sync'], unguarded);
       await run(['history', 'restore', 'A/main'], settings);
     },
   },

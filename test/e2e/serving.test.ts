@@ -101,7 +101,7 @@ describe('the daemon, asked over HTTP', () => {
     await expect.poll(() => statusOf(address, '/readyz'), { timeout: 60_000 }).toBe(503);
   });
 
-  it('says that a pass is stuck, and ends at once at SIGTERM also with pages open', async () => {
+  it('ends at once at SIGTERM also with pages open and in the middle of a pass', async () => {
     const embedded = await startEmbedded();
     const silent = createServer(() => {});
     await new Promise<void>((resolve) => {
@@ -116,11 +116,8 @@ describe('the daemon, asked over HTTP', () => {
       ...embedded.settings,
       ...SERVED,
       WORKBOOK_MIRROR_SERVICE_BASE_URL: `http://127.0.0.1:${port}/api`,
-      WORKBOOK_MIRROR_STUCK_AFTER: '1s',
     });
     const address = await addressOf(daemon);
-    await expect.poll(() => statusOf(address, '/healthz'), { timeout: 60_000 }).toBe(503);
-    await daemon.prints(/"loop\.stuck"/);
     const stream = await fetch(new URL('/api/events', address));
     expect(stream.status).toBe(200);
     daemon.child.kill('SIGTERM');

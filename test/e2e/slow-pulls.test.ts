@@ -28,7 +28,7 @@ async function startService(): Promise<{
     WORKBOOK_MIRROR_SERVICE_API_KEY: API_KEY,
     WORKBOOK_MIRROR_SERVICE_API_TOKEN: API_TOKEN,
     WORKBOOK_MIRROR_DIRECTORY: join(await temporaryFolder(), 'mirror'),
-    WORKBOOK_MIRROR_SLOW_AFTER: '1s',
+    WORKBOOK_MIRROR_SERVICE_TIMEOUT: '5m',
     WORKBOOK_MIRROR_CONCURRENCY: '1',
   };
   return { service, settings, hold };
@@ -37,11 +37,13 @@ async function startService(): Promise<{
 const NEVER = 'schedule: "0 0 1 1 *"\n';
 
 describe('a pull that takes long', () => {
-  it('goes on beside the passes of the daemon, also when its settings change; page and metrics say since when', async () => {
+  it('goes on beside the passes of the daemon, also when its settings change; page and metrics say since when; sync waits for it', async () => {
     const { settings, hold } = await startService();
     const release = hold();
     const file = join(await temporaryFolder(), 'config.yaml');
     await writeFile(file, NEVER);
+    const alone = { ...settings, WORKBOOK_MIRROR_DIRECTORY: join(await temporaryFolder(), 'mirror') };
+    const sync = start(['sync'], alone);
     const daemon = start(['run', '--config', file, '--http-listen', '127.0.0.1:0'], settings);
     await daemon.prints(/"pass\.finished"[^\n]*"pulled":1[^\n]*"pulling":1/);
     const [, address = ''] = /"address":"([^"]+)"/.exec(daemon.stdout()) ?? [];
@@ -51,36 +53,18 @@ describe('a pull that takes long', () => {
       pulls: [{ target: 'Slow/main', phase: 'downloading', doneBytes: 20, downloadedBytes: 20 }],
     });
     expect(await ask('/metrics')).toContain('workbook_mirror_slow_pulls 1\n');
+    await sync.prints(/Slow\/main: takes long/);
+    await sync.prints(/Prompt\/main: published/);
     // Other settings bring another client; that of the pull is not closed under it.
     await writeFile(`${file}.new`, `${NEVER}service:\n  timeout: 3m\n`);
     await rename(`${file}.new`, file);
     await daemon.prints(/"trigger":"settings"[^\n]*"pulling":1/);
     release();
+    expect((await sync.ended).exitCode).toBe(0);
     await daemon.prints(/"target\.pulled"[^\n]*Slow\/main/);
     daemon.child.kill('SIGHUP');
     await daemon.prints(/"trigger":"signal"[^\n]*"pulling":0/);
     expect(daemon.stdout()).not.toMatch(/target\.failed|pass\.failed|service\.retry/);
     expect((await run(['status'], settings)).exitCode).toBe(0);
-  });
-
-  it('ends with the daemon at once', async () => {
-    const { settings, hold } = await startService();
-    hold();
-    const daemon = start(['run', '--schedule', '0 0 1 1 *'], settings);
-    await daemon.prints(/"pass\.finished"/);
-    daemon.child.kill('SIGTERM');
-    const { exitCode, stdout } = await daemon.ended;
-    expect(exitCode).toBe(0);
-    expect(stdout).toMatch(/"daemon\.stopped"[^\n]*\n$/);
-  });
-
-  it('is waited for by sync, which does all others meanwhile', async () => {
-    const { settings, hold } = await startService();
-    const release = hold();
-    const sync = start(['sync'], settings);
-    await sync.prints(/Slow\/main: takes long/);
-    await sync.prints(/Prompt\/main: published/);
-    release();
-    expect((await sync.ended).exitCode).toBe(0);
   });
 });

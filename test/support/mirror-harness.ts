@@ -18,7 +18,10 @@ import { type PassReport, runPass } from '../../src/mirror/pass/pass.ts';
 import type { Retries } from '../../src/mirror/plan/actions.ts';
 import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from './fake-service.ts';
 
-/** Settings as variables, without the prefix: `SERVICE_TIMEOUT`. An empty text takes one of the harness's away. */
+/**
+ * Settings as variables, without the prefix: `SERVICE_TIMEOUT`. An empty text takes one of the harness's away.
+ * `RETIRE_AFTER_PASSES` is not a setting but the rule of that name of the harness's passes.
+ */
 export type HarnessSettings = Readonly<Record<string, string>>;
 
 const manifestSchema = z.looseObject({
@@ -153,7 +156,9 @@ export class MirrorHarness {
 
   /** The rules that the opened mirror's passes follow. */
   get policy(): Mirror['policy'] {
-    return this.opened.policy;
+    const { policy } = this.opened;
+    const { RETIRE_AFTER_PASSES: passes } = this.settings;
+    return passes === undefined ? policy : { ...policy, retireAfterPasses: Number(passes) };
   }
 
   /** The settings of a command that needs nothing but the directory. */
@@ -168,7 +173,8 @@ export class MirrorHarness {
 
   /** Runs a pass. @throws what ends the pass as a whole */
   async pass(options: PassOptions = {}): Promise<PassReport> {
-    const { context, policy, rememberInstallation } = this.opened;
+    const { policy } = this;
+    const { context, rememberInstallation } = this.opened;
     const { trigger = 'command', aheadMs = 0, signal = AbortSignal.timeout(50_000) } = options;
     const { queue = context.queue, parts = {}, retries } = options;
     const moved = { ...context, ...parts, queue, now: () => Date.now() + aheadMs };
@@ -282,7 +288,7 @@ export class MirrorHarness {
       ...this.settings,
     };
     const env = Object.entries(values)
-      .filter(([, value]) => value !== '')
+      .filter(([name, value]) => value !== '' && name !== 'RETIRE_AFTER_PASSES')
       .map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value]);
     const { settings } = loadSettings({
       flags: {},

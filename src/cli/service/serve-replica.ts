@@ -54,7 +54,6 @@ export async function serveReplica(
   const service = createService({
     library,
     keys,
-    pageSize: own.pageSize,
     onRequest: (info) => tellRequest(info, secrets),
     onTrouble: createTroubleTeller(),
   });

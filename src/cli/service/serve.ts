@@ -8,7 +8,6 @@ import { createFetching } from '../../server/git/fetch-queue.ts';
 import { createGitLibrary } from '../../server/git/library.ts';
 import { openRegistry, type Registry, type RegistryOptions } from '../../server/git/registry.ts';
 import { counted } from '../../lib/text/humanize.ts';
-import { parseNetworkRules } from '../../lib/net/networks.ts';
 import { say } from '../../lib/text/terminal-text.ts';
 import { createService } from '../../server/http/service.ts';
 import { endOrphans } from '../../server/start/orphans.ts';
@@ -29,6 +28,9 @@ import {
   tellKeys,
   tellRequest,
 } from '../../server/start/start.ts';
+
+/** The most that the objects of a cloned repository may take on disk: 20 GiB. */
+const MAX_REPOSITORY_BYTES = 20 * 1024 ** 3;
 
 /** `serve`: runs the embedded service, or a replica, until a signal ends it. @throws MirrorError `settings.invalid`, `directory.*`, `http.unusable` */
 export async function runServe(command: Command): Promise<void> {
@@ -65,8 +67,7 @@ async function serveRepositories(stop: Stop, { serve: own }: Settings, samples: 
   await endLeftovers(directory);
   const opening = {
     sources: own.sources,
-    maxRepositoryBytes: own.maxRepositorySize,
-    network: { rules: parseNetworkRules(own.networks) },
+    maxRepositoryBytes: MAX_REPOSITORY_BYTES,
     onEvent: tellFetch,
     onOpening: tellOpening,
   };
@@ -74,7 +75,6 @@ async function serveRepositories(stop: Stop, { serve: own }: Settings, samples: 
     ? await registryWithSamples(directory, opening, stop)
     : await openRegistry(directory, opening);
   const library = createGitLibrary(registry, {
-    maxUploadBytes: own.maxUploadSize,
     checks: { onFailure: tellFailure },
     onReading: tellReading,
   });
@@ -84,7 +84,6 @@ async function serveRepositories(stop: Stop, { serve: own }: Settings, samples: 
     changes: library.changes,
     keys,
     page,
-    pageSize: own.pageSize,
     onRequest: (info) => tellRequest(info, secrets),
     onTrouble: createTroubleTeller(),
   });

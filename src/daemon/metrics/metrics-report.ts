@@ -83,7 +83,7 @@ const DAEMON: readonly GaugeFamily[] = [
   plain('pass_in_progress', '1 while a pass is going on, else 0.', ({ live }) => flag(live.pass !== null)),
   plain(
     'slow_pulls',
-    'Pulls that take longer than the setting slowAfter; passes end without them.',
+    'Pulls that take longer than a minute; passes end without them.',
     ({ live }) => live.slow.length,
   ),
   plain(

@@ -94,17 +94,23 @@ export interface Liveness {
   readonly silentMs: number;
 }
 
+/** Work without progress for so long is stuck, in milliseconds: longer than any single step of a pass takes. */
+const STUCK_AFTER_MS = 15 * 60_000;
+
+/** Whether work is stuck that has made no progress for a time, in milliseconds. */
+export function isStuckAfter(silentMs: number): boolean {
+  return silentMs > STUCK_AFTER_MS;
+}
+
 /**
- * Judges liveness.
+ * Says whether the daemon is alive, and what it does.
  * @param silentMs how long the running work has made no progress, in milliseconds; 0 while there is none
- * @param stuckAfterMs work without progress for so long is stuck, in milliseconds
  */
 export function livenessOf(
   { hasStarted, isPassing, isStopping }: { hasStarted: boolean; isPassing: boolean; isStopping: boolean },
   silentMs: number,
-  stuckAfterMs: number,
 ): Liveness {
-  const isStuck = silentMs > stuckAfterMs;
+  const isStuck = isStuckAfter(silentMs);
   const state = isStuck
     ? 'stuck'
     : isStopping

@@ -71,7 +71,6 @@ export function createStatusService(
     livenessOf(
       { hasStarted: live.hasFinishedPass, isPassing: live.pass !== null, isStopping: live.isStopping },
       progress.idleMs(),
-      current().stuckAfter,
     );
   const report = async (): Promise<DaemonReport> => {
     const { directory, schedule, timezone, service } = current();

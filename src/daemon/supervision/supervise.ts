@@ -2,6 +2,7 @@ import type { Notifier } from './notify.ts';
 import type { ProgressMonitor } from './progress-monitor.ts';
 import type { EventSink } from '../../app/events.ts';
 import type { CurrentPass, Live, PassNote } from '../status/live.ts';
+import { isStuckAfter } from '../status/readiness.ts';
 import { counted, oneLine, utcTime } from '../../lib/text/humanize.ts';
 import { escaped, type TerminalText } from '../../lib/text/terminal-text.ts';
 
@@ -27,19 +28,14 @@ export function supervise(
   notifier: Notifier,
   progress: ProgressMonitor,
   live: () => Live,
-  stuckAfterMs: () => number,
   emit: EventSink,
 ): Supervision {
   const { watchdogIntervalMs } = notifier;
   let said = '';
   const stopWatchdog = startWatchdog({
     silentMs: progress.idleMs,
-    stuckAfterMs,
     feed: notifier.watchdog,
-    intervalMs:
-      watchdogIntervalMs === null
-        ? Math.min(LOOK_EVERY_MS, stuckAfterMs())
-        : watchdogIntervalMs / FED_PER_INTERVAL,
+    intervalMs: watchdogIntervalMs === null ? LOOK_EVERY_MS : watchdogIntervalMs / FED_PER_INTERVAL,
     onStuck: (silentMs) => emit({ name: 'loop.stuck', silentMs }),
   });
   return {
@@ -63,8 +59,6 @@ export function supervise(
 export interface WatchdogOptions {
   /** How long the running work has made no progress; 0 while there is none. */
   readonly silentMs: () => number;
-  /** The silence from which on the work counts as stuck. */
-  readonly stuckAfterMs: () => number;
   /** Tells the supervisor that all is well. */
   readonly feed: () => void;
   /** The time between two looks at the work. */
@@ -81,7 +75,7 @@ export function startWatchdog(options: WatchdogOptions): () => void {
   let wasStuck = false;
   const look = (): void => {
     const silentMs = options.silentMs();
-    const isStuck = silentMs > options.stuckAfterMs();
+    const isStuck = isStuckAfter(silentMs);
     if (!isStuck) options.feed();
     else if (!wasStuck) options.onStuck(Math.round(silentMs));
     wasStuck = isStuck;

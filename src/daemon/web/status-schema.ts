@@ -122,7 +122,7 @@ const live = z
     pass: currentPass.nullable(),
     slow: list(z.object({ target, startedAtMs: timeMs })).meta({
       description:
-        'pulls that take longer than slowAfter, of this pass or an earlier one; the first one first',
+        'pulls that take longer than a minute, of this pass or an earlier one; the first one first',
     }),
     passes: list(passNote).meta({ description: 'the latest last' }),
     hasFinishedPass: z.boolean(),

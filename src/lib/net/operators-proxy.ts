@@ -1,4 +1,4 @@
-import { parseNetwork, refusalOf } from './networks.ts';
+import { BlockList, isIP, isIPv6 } from 'node:net';
 
 /** Where a connection is to lead. */
 export interface Destination {
@@ -30,13 +30,20 @@ function isAddress(host: string): boolean {
   return /:|\.\d+$/.test(host);
 }
 
-/** Whether an entry of a list of networks has an address; a name has none. */
+function familyOf(address: string): 'ipv4' | 'ipv6' {
+  return isIPv6(address) ? 'ipv6' : 'ipv4';
+}
+
+/** Whether an entry, an address or a network such as `10.0.0.0/8`, has an address. */
 function hasAddress(entry: string, host: string): boolean {
-  try {
-    return /[.:]/.test(entry) && refusalOf({ allow: [], refuse: [parseNetwork(entry)] }, host) !== null;
-  } catch {
-    return false;
-  }
+  const [address = '', length] = entry.split('/');
+  if (isIP(address) === 0 || isIP(host) === 0) return false;
+  const bits = isIPv6(address) ? 128 : 32;
+  const prefix = length === undefined ? bits : /^\d{1,3}$/.test(length) ? Number(length) : NaN;
+  if (!(prefix <= bits)) return false;
+  const network = new BlockList();
+  network.addSubnet(address, prefix, familyOf(address));
+  return network.check(host, familyOf(host));
 }
 
 /**

@@ -2,12 +2,11 @@ import { lookup as systemLookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { type ClientRequest, request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { connect, isIP, type Socket } from 'node:net';
+import { BlockList, connect, isIP, type Socket } from 'node:net';
 
 import { unlessAborted } from '../../lib/concurrency/concurrency.ts';
 import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { systemCode } from '../../lib/errors/disk-errors.ts';
-import { type NetworkRules, refusalOf } from '../../lib/net/networks.ts';
 import { type Destination, operatorsProxy } from '../../lib/net/operators-proxy.ts';
 
 /** Gives the addresses of a name, the preferred one first; rejects where it has none. */
@@ -15,8 +14,8 @@ export type Lookup = (host: string) => Promise<readonly string[]>;
 
 /** How connections are made. */
 export interface DialOptions {
-  /** Which addresses may be connected to. */
-  readonly rules: NetworkRules;
+  /** Whether an address must not be connected to; {@link isLinkLocal} if left out. */
+  readonly isRefused?: (address: string) => boolean;
   /** The system's if left out. */
   readonly lookup?: Lookup;
   /** Where the operator names a proxy; this process's environment if left out. */
@@ -36,6 +35,28 @@ const PROXIED_LOOKUP_MS = 3000;
 
 /** After so long the next address of a host is tried beside the one before, in milliseconds. */
 const ATTEMPT_MS = 1000;
+
+/**
+ * The addresses of the same network segment, where clouds give a machine its credentials (RFC 3927, RFC 4291), and the IPv6
+ * addresses that carry one of IPv4 (RFC 4291, section 2.5.5.1; RFC 2765; RFC 6052; RFC 8215; RFC 3056). Mapped addresses count as
+ * those of IPv4.
+ */
+const LINK_LOCAL = new BlockList();
+LINK_LOCAL.addSubnet('169.254.0.0', 16, 'ipv4');
+LINK_LOCAL.addSubnet('fe80::', 10, 'ipv6');
+for (const prefix of ['::', '::ffff:0:', '64:ff9b::', '64:ff9b:1::'])
+  LINK_LOCAL.addSubnet(`${prefix}a9fe:0`, 112, 'ipv6');
+LINK_LOCAL.addSubnet('2002:a9fe::', 32, 'ipv6');
+
+/**
+ * Whether an address is link-local, or none at all.
+ * @param text as programs print it; the zone of an IPv6 address says no more of where it leads
+ */
+export function isLinkLocal(text: string): boolean {
+  const address = text.replace(/%.*$/, '');
+  const version = isIP(address);
+  return version === 0 || LINK_LOCAL.check(address, version === 4 ? 'ipv4' : 'ipv6');
+}
 
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 1080, 'https:': 443 };
 
@@ -129,8 +150,12 @@ async function tunnelThrough(address: string, to: Destination, signal: AbortSign
   }
 }
 
-/** Makes connections to the addresses that rules let through, directly or through the operator's proxy. */
-export function createDial({ rules, lookup = lookUp, variables = process.env }: DialOptions): Dial {
+/** Makes connections to the addresses that are not refused, directly or through the operator's proxy. */
+export function createDial({
+  isRefused = isLinkLocal,
+  lookup = lookUp,
+  variables = process.env,
+}: DialOptions): Dial {
   async function addressesOf(host: string, signal: AbortSignal): Promise<readonly string[]> {
     if (isIP(host) !== 0) return [host];
     try {
@@ -141,9 +166,9 @@ export function createDial({ rules, lookup = lookUp, variables = process.env }: 
     }
   }
 
-  function refusedMessage(host: string, address: string, rule: string): string {
+  function refusedMessage(host: string, address: string): string {
     const what = address === host ? address : `${address}, an address of ${host},`;
-    return `${what} is in ${rule}, which serve.networks.refuse names`;
+    return `${what} is link-local, and no repository is cloned from there`;
   }
 
   /** The proxy looks the name up itself: what this machine knows nothing of is the proxy's to refuse. */
@@ -153,8 +178,7 @@ export function createDial({ rules, lookup = lookUp, variables = process.env }: 
       throw error;
     });
     for (const address of (await waitAtMost(known, PROXIED_LOOKUP_MS)) ?? []) {
-      const rule = refusalOf(rules, address);
-      if (rule !== null) throw new DialError(refusedMessage(host, address, rule));
+      if (isRefused(address)) throw new DialError(refusedMessage(host, address));
     }
   }
 
@@ -166,9 +190,9 @@ export function createDial({ rules, lookup = lookUp, variables = process.env }: 
       return tunnelThrough(proxy.address, destination, signal);
     }
     const addresses = await addressesOf(host, signal);
-    const open = addresses.filter((address) => refusalOf(rules, address) === null);
+    const open = addresses.filter((address) => !isRefused(address));
     const [first = ''] = addresses;
-    if (open.length === 0) throw new DialError(refusedMessage(host, first, refusalOf(rules, first) ?? ''));
+    if (open.length === 0) throw new DialError(refusedMessage(host, first));
     return connectTo(destination, open, signal);
   };
 }

@@ -39,7 +39,7 @@ interface AnnouncedRepository {
 export interface RegistryOptions {
   /** Which addresses may be connected and fetched; `https` if left out. */
   readonly sources?: Sources;
-  /** How connections are made; to any address if left out. */
+  /** How connections are made; to any address but link-local ones if left out. */
   readonly network?: ForwardProxyOptions;
   /** Most that the objects of an external repository may take on disk, in bytes; null or left out for no bound. */
   readonly maxRepositoryBytes?: number | null;
@@ -101,7 +101,7 @@ export class Registry {
     this.credentials = credentials;
     this.list = () => index.list();
     this.sources = options.sources ?? 'https';
-    this.proxy = createForwardProxy(options.network ?? { rules: { allow: [], refuse: [] } });
+    this.proxy = createForwardProxy(options.network ?? {});
     this.maxBytes = options.maxRepositoryBytes ?? null;
     this.onEvent = options.onEvent ?? (() => {});
     const onFetch = (event: FetchEvent): void => {

@@ -26,7 +26,7 @@ export class OversizeError extends RemoteError {
     super(
       'too-large',
       `the repository would take more than ${formatSize(maxBytes)} on disk, which is the most that one may`,
-      'Raise serve.maxRepositorySize if it is meant to be that large.',
+      'Connect a smaller repository: this limit is fixed.',
     );
   }
 }

@@ -144,8 +144,7 @@ describe('a cache on the way to the service', () => {
     if (accounting === undefined) throw new Error('there is no repository');
     service.removeRepository(accounting);
     service.knobs.headers = { age: '60' };
-    for (let passes = 0; passes < 5; passes += 1)
-      await commands.command(['sync'], { GUARD_TARGETS: 'off', RETIRE_AFTER_PASSES: '2' });
+    for (let passes = 0; passes < 5; passes += 1) await commands.command(['sync'], { GUARD_TARGETS: 'off' });
     expect(Object.keys(await commands.status())).toContain('Accounting/main');
   });
 });

@@ -124,7 +124,7 @@ describe('when the clock was two years ahead', () => {
     await command(['sync']);
     const [accounting] = service.repositories;
     if (accounting !== undefined) service.removeRepository(accounting);
-    const settings = { RETIRE_AFTER_PASSES: '2', GUARD_TARGETS: 'off' };
+    const settings = { GUARD_TARGETS: 'off' };
     await ahead(() => command(['sync'], settings));
     await command(['sync'], settings);
     expect(await readdir(join(directory, 'mirror'))).toEqual(['Other']);

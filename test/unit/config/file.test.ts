@@ -73,9 +73,9 @@ describe('values', () => {
       directory: '/x',
       'serve.directory': '/x',
     });
-    expect(read('serve:\n  networks:\n    allow: [10.0.0.0/8]\n  pageSize: 5').values).toEqual({
-      'serve.networks.allow': ['10.0.0.0/8'],
-      'serve.pageSize': '5',
+    expect(read('branches:\n  include: [main]\nconcurrency: 5').values).toEqual({
+      'branches.include': ['main'],
+      concurrency: '5',
     });
     expect(read('x: &a {level: info}\nlog:\n  <<: *a').lines).toEqual([
       expect.stringMatching(/^x \(\/c\/f\.yaml:1\): unknown setting/),
@@ -95,11 +95,7 @@ describe('problems', () => {
     ['__proto__: x', '__proto__ (/c/f.yaml:1): unknown setting; the nearest known one is'],
     ['constructor: x', 'constructor (/c/f.yaml:1): unknown setting'],
     ['service.baseUrl: x', 'expected "baseUrl" on a line of its own, indented below "service:"'],
-    ['serve.networks: x', 'serve.networks (/c/f.yaml:1): unknown setting'],
-    ['serve.networks.allow: x', 'expected "allow" on a line of its own, indented below "serve.networks:"'],
-    ['serve: {networks: x}', 'serve.networks (/c/f.yaml:1): expected a section'],
-    ['serve: {networks: {allowed: []}}', 'the nearest known one is serve.networks.allow'],
-    ['networks: {allow: []}', 'networks (/c/f.yaml:1): unknown setting'],
+    ['serve: {networks: {allow: []}}', 'serve.networks (/c/f.yaml:1): this setting was removed'],
     ['service: x', 'service (/c/f.yaml:1): expected a section'],
     ['service: [x]', 'service (/c/f.yaml:1): expected a section'],
     ['directory: {a: b}', 'directory (/c/f.yaml:1): expected one value'],

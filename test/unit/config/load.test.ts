@@ -73,14 +73,11 @@ describe('the parsed settings', () => {
       timezone: 'UTC',
       state: { store: 'sqlite' },
       concurrency: 4,
-      slowAfter: 60_000,
       content: 'auto',
       publish: 'auto',
       fullCheck: 86_400_000,
       readerGrace: 120_000,
       drift: 'report',
-      stuckAfter: 900_000,
-      retire: { afterPasses: 2 },
       guard: { targets: { kind: 'share', percent: 20 }, files: { kind: 'share', percent: 50 } },
       history: {
         retired: { kind: 'age', ageMs: 2_592_000_000 },
@@ -102,10 +99,6 @@ describe('the parsed settings', () => {
         listen: { host: '127.0.0.1', port: 9400 },
         fetchInterval: 300_000,
         sources: 'https',
-        networks: { allow: [], refuse: ['link-local'] },
-        maxRepositorySize: 20 * 1024 ** 3,
-        maxUploadSize: 2 * 1024 ** 3,
-        pageSize: 100,
       },
     });
   });
@@ -165,13 +158,13 @@ it('survive whatever is in the environment', () => {
 
 describe('precedence', () => {
   it('is flag, environment, file, default', () => {
-    const configFile = put('c.yaml', 'concurrency: 2\nretire: {afterPasses: 5}\nlog:\n  level: warn\n');
-    const env = { WORKBOOK_MIRROR_CONCURRENCY: '3', WORKBOOK_MIRROR_RETIRE_AFTER_PASSES: '6' };
+    const configFile = put('c.yaml', 'concurrency: 2\narchive: {maxEntries: 5}\nlog:\n  level: warn\n');
+    const env = { WORKBOOK_MIRROR_CONCURRENCY: '3', WORKBOOK_MIRROR_ARCHIVE_MAX_ENTRIES: '6' };
     const { settings, sources, configFile: read } = load({ configFile, env, flags: { concurrency: '4' } });
-    expect([settings.concurrency, settings.retire.afterPasses, settings.log.level]).toEqual([4, 6, 'warn']);
+    expect([settings.concurrency, settings.archive.maxEntries, settings.log.level]).toEqual([4, 6, 'warn']);
     expect(sources).toMatchObject({
       concurrency: { kind: 'flag', detail: '--concurrency' },
-      'retire.afterPasses': { kind: 'environment', detail: 'WORKBOOK_MIRROR_RETIRE_AFTER_PASSES' },
+      'archive.maxEntries': { kind: 'environment', detail: 'WORKBOOK_MIRROR_ARCHIVE_MAX_ENTRIES' },
       'log.level': { kind: 'file', detail: `${configFile}:4` },
       publish: { kind: 'default', detail: '' },
     });
@@ -284,16 +277,12 @@ describe('problems', () => {
     ['publish', ['', 'Auto', 'auto ']],
     ['log.level', ['silent', 'INFO', '']],
     ['serve.listen', ['9400', ':9400', '::1:9400', 'h:99999']],
-    ['serve.pageSize', ['0', '1001']],
-    ['serve.networks.allow', ['internal', 'private,', '10.0.0.1/8']],
-    ['serve.networks.refuse', ['10.0.0.0/33', 'loopback,Private', '::1/0', 'https://u:secret@h']],
-    ['serve.maxRepositorySize', ['', '0', 'none', '-1']],
-    ['retire.afterPasses', ['0', '101']],
     ['guard.targets', ['', '20 percent', '101%', '-1', 'OFF']],
     ['history.retired', ['', '-1', '30x', 'always']],
     ['archive.maxSize', ['', '0', '999 B', 'all']],
     ['repositories.include', ['', 'a,,b', 'a,']],
     ['targets', ['main', 'a/', 'a/b,c']],
+    ['service.maxBandwidth', ['', '0', 'none', '-1']],
     ['state', ['', 'memory', 'redis://']],
     [
       'http.allowedHosts',
@@ -321,8 +310,6 @@ describe('problems', () => {
     ['directory', ['./~', '/', 'a b']],
     ['serve.listen', ['[::1]:0', 'localhost:9400']],
     ['targets', ['', 'Accounting/main,**/main', 'x/feature%2Fy']],
-    ['serve.networks.refuse', ['', 'private,loopback', '0.0.0.0/0,::/0,fe80::/10,192.0.2.1']],
-    ['serve.maxRepositorySize', ['off', '1kB', '2 TiB']],
     ['state', ['redis://h', 'postgresql://u@h/db']],
     ['http.allowedHosts', ['', 'mirror,mirror.default.svc,*.example.com', 'MIRROR', 'my_mirror']],
   ])('%s takes %j', (name, texts) => {
@@ -332,10 +319,6 @@ describe('problems', () => {
   it('say which entry of a list is wrong', () => {
     expect(problems({ flags: { targets: ['a/b', 'c'] } })).toEqual([
       'targets (--targets): expected REPOSITORY/BRANCH, such as Accounting/main, got "c"',
-    ]);
-    expect(problems({ flags: { 'serve.networks.refuse': ['private', '10.0.0.5/8'] } })).toEqual([
-      'serve.networks.refuse (--serve-networks-refuse): expected the network itself, such as 10.0.0.0/8, or one address,' +
-        ' got "10.0.0.5/8"',
     ]);
   });
 

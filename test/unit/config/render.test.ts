@@ -165,7 +165,7 @@ describe('the effective settings', () => {
     'directory: "/a: b # c"',
     "branches: {include: ['**', '1', 'a, b']}",
     'fullCheck: 90m',
-    'serve: {listen: "[::1]:1", maxRepositorySize: off, networks: {allow: [10.1.0.0/16]}}',
+    'serve: {listen: "[::1]:1"}',
   ].join('\n');
   const { settings, sources } = resolve(text, { WORKBOOK_MIRROR_STATE: 'redis://u:s3cret@h/0' });
 
@@ -183,10 +183,7 @@ describe('the effective settings', () => {
       'maxStaleness: null # default: 3 schedule periods, at least 15m',
       'publish: auto # default',
       '  directory: null # default',
-      '  networks:',
-      '    allow: [10.1.0.0/16] # file /etc/c.yaml:8',
-      '    refuse: [link-local] # default',
-      '  maxRepositorySize: off # file /etc/c.yaml:8',
+      "  listen: '[::1]:1' # file /etc/c.yaml:8",
     ]) {
       expect(yaml.split('\n')).toContain(line);
     }

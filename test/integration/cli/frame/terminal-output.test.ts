@@ -51,7 +51,6 @@ async function withService(
       SERVICE_API_KEY: API_KEY,
       SERVICE_API_TOKEN: API_TOKEN,
       DIRECTORY: folder,
-      RETIRE_AFTER_PASSES: '1',
       GUARD_TARGETS: 'off',
       HTTP_LISTEN: 'off',
     });

@@ -212,16 +212,17 @@ describe('diff --upstream', () => {
 
 describe('plan --files', () => {
   it('lists the files that would change, and says where only the contents tell', async () => {
-    const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
+    const { service, mirror } = await startPair();
     const repository = service.addRepository('Accounting', FILES);
     const other = service.addRepository('Other', FILES);
     const gone = service.addRepository('Gone', FILES);
     for (const name of ['K1', 'K2', 'K3', 'K4']) service.addRepository(name, FILES);
     await mirror.pass();
+    service.removeRepository(gone);
+    await mirror.pass();
     service.write(repository, 'main', 'a.xlsx', 'one more');
     service.remove(other, 'main', 'a.xlsx');
-    service.removeRepository(gone);
-    const settings = variables(service, mirror, { RETIRE_AFTER_PASSES: '1' });
+    const settings = variables(service, mirror);
     const { exitCode, stdout } = await runHere(['plan', '--files'], settings);
     expect(exitCode).toBe(0);
     expect(stdout).toMatch(/^Accounting\/main:\n {2}CHANGE .*\n {2}changed {2}a\.xlsx {2}3 B -> \? /m);

@@ -35,7 +35,6 @@ it('runs the command for what was published, renamed and removed in the service,
       WORKBOOK_MIRROR_SERVICE_API_TOKEN: API_TOKEN,
       WORKBOOK_MIRROR_DIRECTORY: join(folder, 'mirrored'),
       WORKBOOK_MIRROR_GUARD_TARGETS: 'off',
-      WORKBOOK_MIRROR_RETIRE_AFTER_PASSES: '1',
       WORKBOOK_MIRROR_HOOKS_AFTER_PUBLISH: JSON.stringify(['/bin/sh', script]),
     },
     needs: ['service', 'directory'],
@@ -70,6 +69,7 @@ it('runs the command for what was published, renamed and removed in the service,
   service.write(plan, 'main', 'b.xlsx', 'b2 after the move');
   expect(await pass()).toEqual(['published Budget/main known 1']);
   service.removeRepository(gone);
+  expect(await pass()).toEqual(['']);
   expect(await pass()).toEqual(['retired Gone/main unknown 0']);
   expect(await pass()).toEqual(['']);
   const copy = (name: string): Promise<string> => readFile(join(folder, 'copies', name), 'utf8');

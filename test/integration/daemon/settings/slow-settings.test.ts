@@ -27,7 +27,6 @@ it('publishes nothing of a service that another one replaced while a pass was as
         WORKBOOK_MIRROR_SERVICE_API_KEY: API_KEY,
         WORKBOOK_MIRROR_SERVICE_API_TOKEN: API_TOKEN,
         WORKBOOK_MIRROR_DIRECTORY: directory,
-        WORKBOOK_MIRROR_SLOW_AFTER: '1s',
       },
       needs: ['service', 'directory'],
       defaultConfigFile: join(directory, 'no-such-file.yaml'),
@@ -46,7 +45,7 @@ it('publishes nothing of a service that another one replaced while a pass was as
     isTaken = true;
     return /contents\?branch/.test(path) ? { kind: 'wait', after: 5, released } : null;
   };
-  await runPass(mirror.context, mirror.policy, 'schedule', signal);
+  await runPass(mirror.context, { ...mirror.policy, slowAfterMs: 1000 }, 'schedule', signal);
   await mirror.closeReplaced();
   await runPass(mirror.context, mirror.policy, 'settings', signal);
   release();

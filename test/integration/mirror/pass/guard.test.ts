@@ -58,7 +58,7 @@ describe('a pass in which too many targets are gone', () => {
   });
 
   it('counts branches that are gone together with repositories', async () => {
-    const { service, mirror } = await startPair({}, { ...GUARDED, RETIRE_AFTER_PASSES: '2' });
+    const { service, mirror } = await startPair({}, GUARDED);
     const kept = service.addRepository('Kept', sheets(1));
     for (const branch of ['one', 'two', 'three']) service.write(kept, branch, 'plan.xlsx', branch);
     const gone = service.addRepository('Gone', sheets(1));

@@ -91,7 +91,7 @@ it.each([
 ] as const)('a plan is what the next pass does, %s', async (_what, knobs) => {
   await fc.assert(
     fc.asyncProperty(fc.array(change, { minLength: 4, maxLength: 14 }), async (changes) => {
-      const { service, mirror } = await startPair(knobs, { RETIRE_AFTER_PASSES: '2', GUARD_TARGETS: '50%' });
+      const { service, mirror } = await startPair(knobs, { GUARD_TARGETS: '50%' });
       for (const [at, each] of changes.entries()) {
         carryOut(service, each, at);
         const foreseen = await planned(mirror);

@@ -120,7 +120,7 @@ describe('a state cache that', () => {
   });
 
   it('is lost forgets how often a target was missing, so that it is retired later, not sooner', async () => {
-    const { service, mirror } = await startMirrored({ RETIRE_AFTER_PASSES: '2' });
+    const { service, mirror } = await startMirrored();
     const [gone] = service.repositories;
     if (gone === undefined) throw new Error('no repository');
     service.removeRepository(gone);

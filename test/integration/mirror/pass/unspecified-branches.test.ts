@@ -147,7 +147,7 @@ describe('a branch that is gone', () => {
   );
 
   it('leaves from where its tree stands when its repository is given another name in the same moment', async () => {
-    const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '2' });
+    const { service, mirror } = await startPair();
     const repository = service.addRepository('Plan', { 'a.xlsx': 'a' });
     service.write(repository, 'dev', 'b.xlsx', 'b');
     await mirror.pass();

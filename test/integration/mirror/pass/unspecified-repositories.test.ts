@@ -116,7 +116,7 @@ describe('a repository that is gone', () => {
   });
 
   it('counts complete answers over a restart', async () => {
-    const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '2' });
+    const { service, mirror } = await startPair();
     service.addRepository('Stays', { 'a.xlsx': 's' });
     const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
     await mirror.pass();

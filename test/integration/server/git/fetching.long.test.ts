@@ -90,7 +90,7 @@ async function filesBelow(folder: string): Promise<string[]> {
   return entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
 }
 
-const proxy = createForwardProxy({ rules: { allow: [], refuse: [] } });
+const proxy = createForwardProxy({ isRefused: () => false });
 afterAll(proxy.close);
 
 const remoteAt = (source: string): Remote => ({

@@ -26,7 +26,7 @@ const KEY = 'a-key-of-the-tests';
 const MAX_BYTES = 1_000_000;
 const TOO_LARGE = 'the repository would take more than 1 MB on disk, which is the most that one may';
 const git = new Git();
-const proxy = createForwardProxy({ rules: { allow: [], refuse: [] } });
+const proxy = createForwardProxy({ isRefused: () => false });
 afterAll(proxy.close);
 
 let root = '';
@@ -131,9 +131,7 @@ describe('a repository that is larger than one may be', () => {
       const { ask, id } = await connect(url);
       expect(told()).toEqual([
         expect.stringMatching(
-          new RegExp(
-            `cannot be cloned, .* tried again .*: ${TOO_LARGE}\\. Raise serve\\.maxRepositorySize if it is meant`,
-          ),
+          new RegExp(`cannot be cloned, .* tried again .*: ${TOO_LARGE}\\. Connect a smaller repository`),
         ),
       ]);
       const answer = await ask(`/repos/${id}/contents`);
@@ -174,7 +172,7 @@ describe('a repository that is larger than one may be', () => {
       code: 'service.failed',
       trouble: 'too-large',
       message: TOO_LARGE,
-      hint: expect.stringContaining('serve.maxRepositorySize') as unknown,
+      hint: expect.stringContaining('smaller repository') as unknown,
     });
     expect(await filesBelow(registry.gitDirectory(id))).toEqual(before);
     expect(await readdir(shelf())).toEqual([`${id}.git`]);

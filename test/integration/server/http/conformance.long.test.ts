@@ -97,7 +97,6 @@ async function startReplica(): Promise<Implementation> {
     WORKBOOK_MIRROR_SERVE_LISTEN: '127.0.0.1:0',
     WORKBOOK_MIRROR_SERVE_API_KEY: 'a-key-of-the-replica',
     WORKBOOK_MIRROR_SERVE_API_TOKEN: 'a-token-of-the-replica',
-    WORKBOOK_MIRROR_SERVE_PAGE_SIZE: '4',
   };
   await promisify(execFile)(process.execPath, [MAIN, 'sync'], { env });
   await original.close();

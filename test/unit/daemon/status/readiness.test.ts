@@ -1,4 +1,3 @@
-import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import {
@@ -75,28 +74,26 @@ describe('a mirror is not ready', () => {
 });
 
 describe('the loop', () => {
+  const LIMIT_MS = 15 * 60_000;
   const idle = { hasStarted: true, isPassing: false, isStopping: false };
 
   it.each([
     ['starting', { ...idle, hasStarted: false }, 0, true],
     ['idle', idle, 0, true],
-    ['passing', { ...idle, isPassing: true }, 1000, true],
-    ['stuck', { ...idle, isPassing: true }, 1001, false],
+    ['passing', { ...idle, isPassing: true }, LIMIT_MS, true],
+    ['stuck', { ...idle, isPassing: true }, LIMIT_MS + 1, false],
     ['stopping', { ...idle, isStopping: true }, 0, true],
     ['passing', idle, 500, true],
-    ['stuck', idle, 1001, false],
-    ['stuck', { hasStarted: false, isPassing: true, isStopping: true }, 5000, false],
+    ['stuck', idle, LIMIT_MS + 1, false],
+    ['stuck', { hasStarted: false, isPassing: true, isStopping: true }, LIMIT_MS * 5, false],
   ])('is %s', (state, facts, silentMs, isAlive) => {
-    expect(livenessOf(facts, silentMs, 1000)).toMatchObject({ state, isAlive });
+    expect(livenessOf(facts, silentMs)).toMatchObject({ state, isAlive });
   });
 
   it('is never stuck while nothing is in hand', () => {
-    fc.assert(
-      fc.property(fc.boolean(), fc.boolean(), fc.nat(), (hasStarted, isStopping, limitMs) => {
-        const { isAlive } = livenessOf({ hasStarted, isStopping, isPassing: false }, 0, limitMs);
-        expect(isAlive).toBe(true);
-      }),
-    );
+    for (const hasStarted of [true, false])
+      for (const isStopping of [true, false])
+        expect(livenessOf({ hasStarted, isStopping, isPassing: false }, 0).isAlive).toBe(true);
   });
 });
 
