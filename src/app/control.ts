@@ -9,7 +9,7 @@ import { EXIT_CODES, MirrorError } from '../lib/errors/errors.ts';
 import { openSocketPath } from '../lib/net/socket-path.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { isTargetPath } from '../lib/paths/file-name.ts';
-import { passFailureSchema, passSummarySchema } from '../mirror/state/schemas.ts';
+import { failureSchema, summarySchema } from '../mirror/pass/events.ts';
 import type { DirectoryLayout } from '../mirror/store/layout.ts';
 
 /** The path at which a command asks the daemon for a pass, by the control socket. */
@@ -30,8 +30,8 @@ export const pollReplySchema = z.object({
     .object({
       exitCode: z.enum(EXIT_CODES),
       /** Null where the pass failed as a whole. */
-      summary: passSummarySchema.nullable(),
-      failure: passFailureSchema.nullable(),
+      summary: summarySchema.nullable(),
+      failure: failureSchema.nullable(),
     })
     .nullable(),
 });

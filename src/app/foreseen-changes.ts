@@ -43,7 +43,7 @@ function listedChanges(
 ): FileDifference[] {
   const files = new Map(published?.files.map((file) => [file.path, file]));
   const listed = rows.filter((row) => row.branch === branch);
-  const own = new Map(rowsAtFiles(listed, files.keys()).map((row) => [row.path, row]));
+  const own = new Map(rowsAtFiles(listed, published?.files ?? []).map((row) => [row.path, row]));
   return [...own.values()]
     .flatMap((row): FileDifference[] => {
       const { path, versionId, sha256 = null } = row;

@@ -105,7 +105,7 @@ function publishedStatus(
   const target = { repositoryId: tree.repository.id, branch: tree.branch };
   const record = aboutTree(remembered ?? emptyRecord(target), tree.publishedAtMs);
   const verifiedAtMs = latestKnown(nowMs, [record.verifiedAtMs, tree.verifiedAtMs]);
-  const checkedTimesMs = [record.checkedAtMs, tree.comparedAtMs ?? tree.verifiedAtMs];
+  const checkedTimesMs = [record.checkedAtMs, tree.comparedAtMs];
   const lastCheckMs = latestUntil(nowMs, checkedTimesMs);
   const periodMs = comparisonPeriodMs(tree, policy.fullCheckMs);
   const isRestored = tree.restoredAtMs !== null && (record.verifiedAtMs ?? 0) <= tree.restoredAtMs;

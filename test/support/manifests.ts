@@ -40,7 +40,7 @@ function manifestFiles(): fc.Arbitrary<ManifestFile> {
       action: textOrNull,
       parentId: textOrNull,
     },
-    { requiredKeys: ['id', 'versionId', 'author', 'message', 'createdAt'], noNullPrototype: true },
+    { noNullPrototype: true },
   );
   return fc.record(
     {
@@ -64,14 +64,14 @@ export function manifests(): fc.Arbitrary<Manifest> {
     .map((each) => each.toSorted((a, b) => byCodeUnits(a.path, b.path)));
   const repository = fc.record(
     { id: name, name: text, fullName: name, url: textOrNull, createdAt: textOrNull },
-    { requiredKeys: ['id', 'name', 'fullName', 'url'], noNullPrototype: true },
+    { noNullPrototype: true },
   );
   return fc.record(
     {
       repository,
       branch: name,
       verifiedAtMs: timeMs,
-      comparedAtMs: fc.option(timeMs),
+      comparedAtMs: timeMs,
       publishedAtMs: timeMs,
       restoredAtMs: fc.option(timeMs),
       fingerprint: textOrNull,

@@ -16,7 +16,7 @@ const anyValue = fc
     unit: fc.integer({ min: 0, max: 0xff_ff }).map((unit) => String.fromCharCode(unit)),
     maxLength: 10,
   })
-  // As keyv has them: JSON has neither.
+  // As they are kept: JSON has neither.
   .map((value) => JSON.stringify({ value }));
 
 type Open = (namespace: string) => NamespaceStore;
@@ -36,18 +36,21 @@ export function describeStore(name: string, open: Open): void {
 
     it('takes nothing', async () => {
       const store = fresh();
-      await store.setMany([]);
-      await store.deleteMany([]);
+      await store.set([]);
+      await store.delete([]);
       expect(await everything(store)).toEqual([]);
     });
 
     it('keeps namespaces apart', async () => {
       const [one, two] = [fresh(), fresh()];
-      await one.set('a', '1');
-      await two.setMany(['a', 'b'].map((key) => ({ key, value: '2' })));
-      await one.clear();
+      await one.set([['a', '1']]);
+      await two.set([
+        ['a', '2'],
+        ['b', '2'],
+      ]);
+      await one.delete(['a']);
       expect(await everything(one)).toEqual([]);
-      await two.delete('a');
+      await two.delete(['a']);
       expect(await everything(two)).toEqual([['b', '2']]);
     });
 
@@ -57,17 +60,17 @@ export function describeStore(name: string, open: Open): void {
         `key ${index}`,
         `${index}`,
       ]);
-      await store.setMany(entries.map(([key, value]) => ({ key, value })));
+      await store.set(entries);
       expect(new Map(await everything(store))).toEqual(new Map(entries));
       const keys = entries.map(([key]) => key);
-      await store.deleteMany(keys);
+      await store.delete(keys);
       expect(await everything(store)).toEqual([]);
     });
 
     it('takes values of megabytes', async () => {
       const store = fresh();
       const values = ['ä', '😀', 'x'].map((text) => text.repeat(3 * 1024 * 1024));
-      await store.setMany(values.map((value, index) => ({ key: `${index}`, value })));
+      await store.set(values.map((value, index) => [`${index}`, value] as const));
       for (const [index, value] of values.entries())
         expect((await store.get(`${index}`)) === value).toBe(true);
       expect(await everything(store)).toHaveLength(3);
@@ -75,11 +78,15 @@ export function describeStore(name: string, open: Open): void {
 
     it('can be changed while it is gone through', async () => {
       const store = fresh();
-      await store.setMany(['a', 'b', 'c'].map((key) => ({ key, value: key })));
+      await store.set([
+        ['a', 'a'],
+        ['b', 'b'],
+        ['c', 'c'],
+      ]);
       const seen: string[] = [];
-      for await (const [key] of store.iterator()) {
+      for await (const [key] of store.entries()) {
         seen.push(key);
-        await store.delete(key);
+        await store.delete([key]);
       }
       expect(new Set(seen)).toEqual(new Set(['a', 'b', 'c']));
       expect(await everything(store)).toEqual([]);
@@ -103,10 +110,10 @@ async function expectMap(store: NamespaceStore, all: readonly Step[]): Promise<v
   const model = new Map<string, string>();
   for (const [what, each] of all) {
     if (what === 'set') {
-      await store.setMany(each.map(([key, value]) => ({ key, value })));
+      await store.set(each);
       for (const [key, value] of each) model.set(key, value);
     } else {
-      await store.deleteMany(each);
+      await store.delete(each);
       for (const key of each) model.delete(key);
     }
     for (const key of [...model.keys(), 'none']) expect(await store.get(key)).toBe(model.get(key));
@@ -117,6 +124,6 @@ async function expectMap(store: NamespaceStore, all: readonly Step[]): Promise<v
 /** All entries of a store. */
 async function everything(store: NamespaceStore): Promise<[string, string][]> {
   const found: [string, string][] = [];
-  for await (const [key, value] of store.iterator()) found.push([key, value]);
+  for await (const [key, value] of store.entries()) found.push([key, value]);
   return found;
 }

@@ -1,5 +1,5 @@
 import { CLOCK_STEP_MS, isAhead, latestFirst } from '../../lib/time/wrong-clock.ts';
-import type { ShareReport } from '../../mirror/plan/selection.ts';
+import type { ShareReport } from '../../mirror/store/shards.ts';
 
 /** How a share stands. `silent`: nobody has worked for it for too long. */
 export type ShareState = 'well' | 'not-well' | 'silent' | 'missing';

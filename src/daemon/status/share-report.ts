@@ -1,8 +1,8 @@
-import { writeShareReport } from '../../mirror/store/shards.ts';
+import { type ShareReport, writeShareReport } from '../../mirror/store/shards.ts';
 import { hostname } from 'node:os';
 import type { SettingsFor } from '../../config/schema.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import type { Shard, ShareReport } from '../../mirror/plan/selection.ts';
+import type { Shard } from '../../mirror/plan/selection.ts';
 import { isLeftAlone, isWell, statusOfTargets, type TargetStatus } from '../../app/target-status.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import { unlessStateFails } from '../../mirror/state/state.ts';

@@ -3,6 +3,7 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { type Manifest, type ManifestFile, type SkippedEntry, byCodeUnits } from '../store/manifest.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
+import type { Doubt } from './record.ts';
 import { isDeletion, rowsAtFiles } from './workbooks.ts';
 
 /**
@@ -91,7 +92,7 @@ function listedWorkbooks(
 ): Map<string, WorkbookRow[]> {
   const own = rows.filter((row) => row.branch === branch);
   const leftOut = new Set(skipped.map(({ path }) => path));
-  const named = rowsAtFiles(own, [...files.map(({ path }) => path), ...leftOut]);
+  const named = rowsAtFiles(own, [...files, ...skipped]);
   const byPath = Map.groupBy(named, (row) => row.path);
   for (const [path, listed] of byPath) {
     if (leftOut.has(path) || listed.some(isDeletion)) byPath.delete(path);
@@ -117,15 +118,6 @@ function contradictionOf(
 /** Whether a file has the size and the digest that a row says, as far as it says them. */
 function fits({ sizeBytes, sha256 }: WorkbookRow, file: ManifestFile): boolean {
   return (sizeBytes ?? file.sizeBytes) === file.sizeBytes && (sha256 ?? file.sha256) === file.sha256;
-}
-
-/** Answers in a row that contradict the list in the same way. */
-export interface Doubt {
-  /** The digest of the contradictions. */
-  readonly digest: string;
-  readonly answers: number;
-  /** When the first of them came. Milliseconds since the epoch. */
-  readonly sinceMs: number;
 }
 
 /** So many answers that agree are believed, and not the list. */

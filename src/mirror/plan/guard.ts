@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { z } from 'zod';
 
 import { type ManifestFile, movedFiles, type TreeChanges } from '../store/manifest.ts';
 import { type TargetId, targetKey } from '../upstream/listing.ts';
@@ -29,14 +30,16 @@ export interface GuardPolicy {
   readonly files: DeletionLimit;
 }
 
+/**
+ * Whatever a held deletion may be about: the whole target, as it is gone from the service with too many others; the same for one that a
+ * person brought back from the history; files of a target, which a new version lacks; or nothing but the mirroring of a target, which the
+ * settings no longer select, as too many others; or the copy of a target that another instance mirrors now.
+ */
+export const HELD_SUBJECTS = ['target', 'restored', 'files', 'deselected', 'moved'] as const;
+
 /** A deletion that waits for a person's word. */
 export interface HeldDeletion {
-  /**
-   * The whole target, as it is gone from the service with too many others; the same for one that a person brought back from
-   * the history; files of a target, which a new version lacks; or nothing but the mirroring of a target, which the settings no
-   * longer select, as too many others; or the copy of a target that another instance mirrors now.
-   */
-  readonly subject: 'target' | 'restored' | 'files' | 'deselected' | 'moved';
+  readonly subject: (typeof HELD_SUBJECTS)[number];
   /** How many targets of the pass, or files of the target, would be deleted, or how many targets mirrored no longer. */
   readonly deletions: number;
   readonly of: number;
@@ -49,17 +52,19 @@ export interface HeldDeletion {
 /** So many of the files that would go are remembered and shown of a held deletion. */
 export const PATHS_SHOWN = 100;
 
-/** A person's word that a deletion may go through, once. */
-export interface Approval {
-  readonly target: TargetId;
+export const approvalSchema = z.object({
+  target: z.object({ repositoryId: z.string(), branch: z.string() }),
   /**
    * The held deletion that goes through; `forgotten` for a tree that is to leave the mirror (`forget`), whether its deletion is held or
    * not; `service` where the whole directory may mirror another service than before.
    */
-  readonly subject: HeldDeletion['subject'] | 'forgotten' | 'service';
+  subject: z.enum([...HELD_SUBJECTS, 'forgotten', 'service']),
   /** As in {@link HeldDeletion}. */
-  readonly digest: string | null;
-}
+  digest: z.string().nullable(),
+});
+
+/** A person's word that a deletion may go through, once. */
+export type Approval = Readonly<z.infer<typeof approvalSchema>>;
 
 /** Approvals by target. */
 export type Approvals = ReadonlyMap<string, Approval>;

@@ -352,8 +352,8 @@ function isMissingDue({ target, record }: Case, tree: Published, { nowMs, policy
   return nowMs >= fullCheckDueMs(target, lastComparedMs(record, tree), periodMs);
 }
 
-function lastComparedMs({ checkedAtMs }: TargetRecord, { comparedAtMs, verifiedAtMs }: Published): number {
-  return Math.max(checkedAtMs ?? 0, comparedAtMs ?? verifiedAtMs);
+function lastComparedMs({ checkedAtMs }: TargetRecord, { comparedAtMs }: Published): number {
+  return Math.max(checkedAtMs ?? 0, comparedAtMs);
 }
 
 /** Contents that lack a listed workbook are looked at again after this, in milliseconds. */

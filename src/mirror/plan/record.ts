@@ -1,31 +1,15 @@
 import { crc32 } from 'node:zlib';
-import type { Repository, TargetId } from '../upstream/listing.ts';
+import { z } from 'zod';
+import { ERROR_RULES, type ErrorAction, type ErrorCode } from '../../lib/errors/errors.ts';
 import { isAhead } from '../../lib/time/wrong-clock.ts';
-import type { ErrorAction, ErrorCode } from '../../lib/errors/errors.ts';
-import type { Doubt } from './contradictions.ts';
-import type { HeldDeletion } from './guard.ts';
+import type { Manifest } from '../store/manifest.ts';
+import type { TargetId } from '../upstream/listing.ts';
+import { HELD_SUBJECTS, type HeldDeletion } from './guard.ts';
 
 /** A published tree, as its manifest and the disk describe it. */
-export interface Published {
+export interface Published extends Required<Omit<Manifest, 'files' | 'skipped' | 'isThorough'>> {
   /** `<repository>/<branch>`, below `mirror/`. */
   readonly path: string;
-  readonly repository: Pick<Repository, 'id' | 'name' | 'fullName' | 'url'>;
-  readonly branch: string;
-  readonly fingerprint: string | null;
-  readonly borrowed: readonly string[];
-  readonly settled: boolean;
-  readonly etag: string | null;
-  /** Milliseconds since the epoch. */
-  readonly verifiedAtMs: number;
-  /** See `Manifest.comparedAtMs`. Milliseconds since the epoch. */
-  readonly comparedAtMs: number | null;
-  /** Milliseconds since the epoch. */
-  readonly publishedAtMs: number;
-  /** When a person brought it back from the history; null for what the service gave. Milliseconds since the epoch. */
-  readonly restoredAtMs: number | null;
-  readonly archiveBytes: number;
-  /** See `Manifest.missing`. */
-  readonly missing: readonly string[];
   readonly fileCount: number;
   readonly sizeBytes: number;
   /** False when the manifest is there and the tree is not. */
@@ -74,89 +58,126 @@ export interface ListedTarget extends TargetId {
   readonly path: string;
 }
 
-/** Why the last attempt at a target failed, and when the next one is due. Times in milliseconds since the epoch. */
-export interface Failure {
-  readonly code: ErrorCode;
-  readonly action: ErrorAction;
-  readonly message: string;
-  readonly hint: string | null;
-  readonly sinceMs: number;
-  readonly lastAtMs: number;
-  /** Failures in a row. */
-  readonly attempts: number;
-  readonly nextAttemptAtMs: number;
-  /** The digest of the versions that failed: a quarantine ends when it changes. */
-  readonly fingerprint: string | null;
-}
+/** Milliseconds since the epoch. */
+const time = z.number();
+const timeOrNever = time.nullable().default(null);
+const count = z.int().min(0);
+const text = z.string();
+const textOrNull = text.nullable();
 
-/** A deletion that the guard held back. Times in milliseconds since the epoch. */
-export interface Held extends HeldDeletion {
-  readonly sinceMs: number;
+/** The code of an error, as this version knows it. */
+export const errorCode = z.custom<ErrorCode>(
+  (code) => typeof code === 'string' && Object.hasOwn(ERROR_RULES, code),
+);
+
+const failureSchema = z.object({
+  code: errorCode,
+  action: z.enum(['retry', 'hold', 'quarantine', 'stall', 'exit']),
+  message: text,
+  hint: textOrNull,
+  sinceMs: time,
+  lastAtMs: time,
+  /** Failures in a row. */
+  attempts: z.int().min(1),
+  nextAttemptAtMs: time,
+  /** The digest of the versions that failed: a quarantine ends when it changes. */
+  fingerprint: textOrNull,
+});
+
+/** Why the last attempt at a target failed, and when the next one is due. */
+export type Failure = Readonly<z.infer<typeof failureSchema>>;
+
+const heldSchema = z.object({
+  subject: z.enum(HELD_SUBJECTS),
+  deletions: count,
+  of: count,
+  digest: textOrNull,
+  sinceMs: time,
   /** When the contents are looked at again without an approval. */
-  readonly nextLookAtMs: number;
+  nextLookAtMs: time,
   /** The digest of the versions that would delete. */
-  readonly fingerprint: string | null;
+  fingerprint: textOrNull,
   /** The first of the files that would go; none where nothing would. */
-  readonly first: readonly string[];
-}
+  first: z.array(text).readonly().default([]),
+});
+
+/** A {@link HeldDeletion} that the guard held back. */
+export type Held = Readonly<z.infer<typeof heldSchema>>;
+
+const decisionSchema = z.object({
+  kind: text,
+  reason: text,
+  result: text,
+  /** When it was taken for the first time, if several passes in a row took it. */
+  firstAtMs: time,
+});
 
 /** A decision that was taken about a target. */
-export interface Decision {
-  readonly kind: string;
-  readonly reason: string;
-  readonly result: string;
-  /** When it was taken for the first time, if several passes in a row took it. Milliseconds since the epoch. */
-  readonly firstAtMs: number;
-}
+export type Decision = Readonly<z.infer<typeof decisionSchema>>;
 
-/** How much of a tree is not as its manifest says. */
-export interface DriftSummary {
-  readonly added: number;
-  readonly missing: number;
-  readonly modified: number;
+const doubtSchema = z.object({
+  /** The digest of the contradictions. */
+  digest: text,
+  answers: z.int().min(1),
+  /** When the first of them came. */
+  sinceMs: time,
+});
+
+/** Answers in a row that contradict the list in the same way. */
+export type Doubt = Readonly<z.infer<typeof doubtSchema>>;
+
+const driftSchema = z.object({
+  /** When the tree was found to differ in this way. */
+  sinceMs: time,
+  /** Whether the next pass is to repair it; otherwise the next full check does. */
+  needsRepair: z.boolean(),
+  added: count,
+  missing: count,
+  modified: count,
   /** The path of the first difference. */
-  readonly first: string;
-}
+  first: text,
+});
 
 /** How a published tree was found to differ from its manifest. */
-export interface DriftNote extends DriftSummary {
-  /** When it was found to differ in this way, in milliseconds since the epoch. */
-  readonly sinceMs: number;
-  /** Whether the next pass is to repair it; otherwise the next full check does. */
-  readonly needsRepair: boolean;
-}
+export type DriftNote = Readonly<z.infer<typeof driftSchema>>;
+
+/** How much of a tree is not as its manifest says. */
+export type DriftSummary = Omit<DriftNote, 'sinceMs' | 'needsRepair'>;
+
+/** The form of a record in the state cache. What another version wrote in another form is found out again. */
+export const recordSchema = z.object({
+  target: z.object({ repositoryId: text.min(1), branch: text.min(1) }).readonly(),
+  /** The repository's path below `mirror/`, for people. */
+  repository: text,
+  /** When the target was last known to be what the service has; null when never. */
+  verifiedAtMs: time.nullable(),
+  /** When the contents were last compared whole. */
+  checkedAtMs: time.nullable(),
+  /** When every byte of the published tree was last read and found to be what its manifest says. */
+  examinedAtMs: timeOrNever,
+  /** `publishedAtMs` of the tree that these times speak of: they say nothing of another, such as one from an older backup. */
+  publishedAtMs: timeOrNever,
+  /** The summary of its manifest, so that it need not be read again; null where nothing is remembered. */
+  tree: z.custom<RememberedTree>(isUnspoilt).nullable().default(null).catch(null),
+  /** Complete answers in a row that lacked the target; an answer that proves nothing neither counts nor resets. */
+  missingPasses: count,
+  /** Since when a target that was never mirrored waits for the service to finish with it. */
+  processingSinceMs: time.nullable(),
+  /** Since when the service has no contents for it, although nothing says that it should. */
+  absentSinceMs: time.nullable(),
+  failure: failureSchema.nullable(),
+  /** The contradiction between the list and the contents in the last answers; null where these agreed. */
+  doubt: doubtSchema.nullable().default(null).catch(null),
+  /** The deletion that waits for `approve`. */
+  held: heldSchema.nullable().default(null),
+  /** Null for a tree that is what its manifest says, as far as is known. */
+  drift: driftSchema.nullable().default(null).catch(null),
+  /** The latest first. */
+  decisions: z.array(decisionSchema).readonly(),
+});
 
 /** The memory of a target beside its manifest. Losing it costs requests, never data. */
-export interface TargetRecord {
-  readonly target: TargetId;
-  /** The repository's path below `mirror/`, for people. */
-  readonly repository: string;
-  /** When the target was last known to be what the service has; null when never. Milliseconds since the epoch. */
-  readonly verifiedAtMs: number | null;
-  /** When the contents were last compared whole. Milliseconds since the epoch. */
-  readonly checkedAtMs: number | null;
-  /** When every byte of the published tree was last read and found to be what its manifest says. Milliseconds since the epoch. */
-  readonly examinedAtMs: number | null;
-  /** `publishedAtMs` of the tree that these times speak of: they say nothing of another, such as one from an older backup. */
-  readonly publishedAtMs: number | null;
-  /** The summary of its manifest, so that it need not be read again; null where nothing is remembered. */
-  readonly tree: RememberedTree | null;
-  /** Complete answers in a row that lacked the target; an answer that proves nothing neither counts nor resets. */
-  readonly missingPasses: number;
-  /** Since when a target that was never mirrored waits for the service to finish with it. Milliseconds since the epoch. */
-  readonly processingSinceMs: number | null;
-  /** Since when the service has no contents for it, although nothing says that it should. Milliseconds since the epoch. */
-  readonly absentSinceMs: number | null;
-  readonly failure: Failure | null;
-  /** The contradiction between the list and the contents in the last answers; null where these agreed. */
-  readonly doubt: Doubt | null;
-  /** The deletion that waits for `approve`. */
-  readonly held: Held | null;
-  /** Null for a tree that is what its manifest says, as far as is known. */
-  readonly drift: DriftNote | null;
-  /** The latest first. */
-  readonly decisions: readonly Decision[];
-}
+export type TargetRecord = Readonly<z.infer<typeof recordSchema>>;
 
 /**
  * The record of a target of which nothing is remembered.

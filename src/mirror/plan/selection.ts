@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { z } from 'zod';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { likely } from '../../lib/text/nearest.ts';
@@ -11,23 +12,6 @@ export interface Shard {
   readonly index: number;
   /** How many instances share the work. */
   readonly count: number;
-}
-
-/** The account that an instance with a share gives of it after each pass. Times in milliseconds since the epoch. */
-export interface ShareReport extends Shard {
-  /** Tells directories apart: the same for all that share one. */
-  readonly directoryId: string;
-  readonly host: string;
-  readonly writtenAtMs: number;
-  /** Why the last pass failed as a whole, in one sentence; null where it did not. */
-  readonly failure: string | null;
-  readonly maxStalenessMs: number;
-  /** How many targets it mirrors, or is to mirror. */
-  readonly targets: number;
-  /** How many of them were not as they should be. */
-  readonly notWell: number;
-  /** The earliest of the times at which its targets were last verified; null where it has none, or one was never verified. */
-  readonly oldestVerifiedAtMs: number | null;
 }
 
 /**
@@ -91,20 +75,25 @@ export interface ConfiguredBranch {
   readonly required: boolean;
 }
 
-/** A pattern of the settings that matches nothing that the service lists. */
-export interface UnmatchedPattern extends Pick<SelectionPattern, 'setting' | 'pattern'> {
+const unmatchedSchema = z.object({
+  setting: z.string(),
+  pattern: z.string(),
   /** A name that may be meant; null where none is near. */
-  readonly nearest: string | null;
-}
+  nearest: z.string().nullable(),
+});
+
+/** A pattern of the settings that matches nothing that the service lists. */
+export type UnmatchedPattern = Readonly<z.infer<typeof unmatchedSchema>>;
 
 /** The settings' selection, held against a listing. */
-export interface SelectionCheck {
+export const selectionCheckSchema = z.object({
   /** How many repositories are listed, of the share of this instance. */
-  readonly repositories: number;
+  repositories: z.int().min(0),
   /** How many targets are mirrored, or to be mirrored. */
-  readonly selected: number;
-  readonly unmatched: readonly UnmatchedPattern[];
-}
+  selected: z.int().min(0),
+  unmatched: z.array(unmatchedSchema).readonly(),
+});
+export type SelectionCheck = Readonly<z.infer<typeof selectionCheckSchema>>;
 
 /** Whether the settings select nothing, although there is something: a mistake. */
 export function selectsNothing({

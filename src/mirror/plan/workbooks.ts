@@ -8,11 +8,13 @@ import type { TargetId, WorkbookRow } from '../upstream/listing.ts';
  * The rows with the paths that the contents give their files: a service may list a name in another Unicode form than it has in the
  * contents (NFC and NFD of one text). A row keeps its path where that is the path of a file, and where it is not plain which file it
  * means: only one listed path and one file may have the same normalised form.
- * @param paths of the files
  * @returns one for each row, in their order; the same array where every path is that of a file
  */
-export function rowsAtFiles(rows: readonly WorkbookRow[], paths: Iterable<string>): readonly WorkbookRow[] {
-  const files = new Set(paths);
+export function rowsAtFiles(
+  rows: readonly WorkbookRow[],
+  contents: readonly { readonly path: string }[],
+): readonly WorkbookRow[] {
+  const files = new Set(contents.map(({ path }) => path));
   const listed = new Set(rows.map((row) => row.path));
   if ([...listed].every((path) => files.has(path))) return rows;
   const filesByForm = Map.groupBy(files, formOf);
@@ -142,16 +144,8 @@ export function isDeletion({ action }: WorkbookRow): boolean {
 
 /** The version of a workbook, as a manifest tells it. */
 export function workbookOf(row: WorkbookRow): ManifestWorkbook {
-  const { id, versionId, author, message, createdAt, action, parentId } = row;
-  return {
-    id,
-    versionId,
-    author,
-    message,
-    createdAt,
-    ...(action === undefined ? {} : { action }),
-    ...(parentId === undefined ? {} : { parentId }),
-  };
+  const { id, versionId, author, message, createdAt, action = null, parentId = null } = row;
+  return { id, versionId, author, message, createdAt, action, parentId };
 }
 
 /**
@@ -184,7 +178,7 @@ export function changesByPath(
   const files = new Map(previous.files.map((file) => [file.path, file]));
   if (byWorkbook === 'in-trees-of-workbooks' && previous.files.some(({ workbook }) => workbook === undefined))
     return null;
-  const named = rowsAtFiles(rows, files.keys());
+  const named = rowsAtFiles(rows, previous.files);
   const own = named.filter((row) => row.branch === target.branch);
   const listed = new Map(own.filter((row) => !isDeletion(row)).map((row) => [row.path, row]));
   const deleted = new Set(own.filter(isDeletion).map(({ path }) => path));

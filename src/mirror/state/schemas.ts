@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { ERROR_RULES, type ErrorCode } from '../../lib/errors/errors.ts';
 import { isTargetPath } from '../../lib/paths/file-name.ts';
-import type { Doubt } from '../plan/contradictions.ts';
-import { type DriftNote, isUnspoilt, type RememberedTree, type TargetRecord } from '../plan/record.ts';
-import { TRIGGERS } from '../pass/events.ts';
+import { failureSchema, summarySchema, TRIGGERS } from '../pass/events.ts';
+import { recordSchema, type TargetRecord } from '../plan/record.ts';
+import { selectionCheckSchema } from '../plan/selection.ts';
+import { refusedKeysSchema } from '../upstream/keyring.ts';
 
 /**
  * The form of each document of the state cache. One that was spoilt, or that another version wrote in another form, counts as none:
@@ -13,72 +13,11 @@ import { TRIGGERS } from '../pass/events.ts';
 
 /** Milliseconds since the epoch. */
 const time = z.number();
-const timeOrNever = time.nullable().default(null);
-const count = z.int().min(0);
 const text = z.string();
-const textOrNull = text.nullable();
-/** A target, as below `mirror/`: paths are made of it. */
-const target = text.refine(isTargetPath);
-const errorCode = z.custom<ErrorCode>((code) => typeof code === 'string' && Object.hasOwn(ERROR_RULES, code));
-
-const failureSchema = z.object({
-  code: errorCode,
-  action: z.enum(['retry', 'hold', 'quarantine', 'stall', 'exit']),
-  message: text,
-  hint: textOrNull,
-  sinceMs: time,
-  lastAtMs: time,
-  attempts: z.int().min(1),
-  nextAttemptAtMs: time,
-  fingerprint: textOrNull,
-});
-
-const heldSchema = z.object({
-  subject: z.enum(['target', 'restored', 'files', 'deselected', 'moved']),
-  deletions: count,
-  of: count,
-  digest: textOrNull,
-  sinceMs: time,
-  nextLookAtMs: time,
-  fingerprint: textOrNull,
-  first: z.array(text).readonly().default([]),
-});
-
-const doubtSchema = z.object({
-  digest: text,
-  answers: z.int().min(1),
-  sinceMs: time,
-}) satisfies z.ZodType<Doubt>;
-
-const driftSchema = z.object({
-  sinceMs: time,
-  needsRepair: z.boolean(),
-  added: count,
-  missing: count,
-  modified: count,
-  first: text,
-}) satisfies z.ZodType<DriftNote>;
 
 /** See {@link StoredRecord}. Compiled, as there are many. */
 export const storedRecordSchema = z.compile(
-  z.object({
-    target: z.object({ repositoryId: text.min(1), branch: text.min(1) }),
-    repository: text,
-    verifiedAtMs: time.nullable(),
-    checkedAtMs: time.nullable(),
-    examinedAtMs: timeOrNever,
-    publishedAtMs: timeOrNever,
-    tree: z.custom<RememberedTree>(isUnspoilt).nullable().default(null).catch(null),
-    missingPasses: count,
-    processingSinceMs: time.nullable(),
-    absentSinceMs: time.nullable(),
-    failure: failureSchema.nullable(),
-    doubt: doubtSchema.nullable().default(null).catch(null),
-    held: heldSchema.nullable().default(null),
-    drift: driftSchema.nullable().default(null).catch(null),
-    decisions: z.array(z.object({ kind: text, reason: text, result: text, firstAtMs: time })),
-    follows: z.boolean().default(false).catch(false),
-  }),
+  recordSchema.extend({ follows: z.boolean().default(false).catch(false) }),
 );
 
 /**
@@ -117,44 +56,16 @@ export function isKnown(wanted: StoredRecord, known: StoredRecord | undefined): 
   return isDeepStrictEqual(isRepeated ? { ...wanted, verifiedAtMs: known.verifiedAtMs } : wanted, known);
 }
 
-const trigger = z.enum(TRIGGERS);
-
-/** The numbers of a pass. */
-export const passSummarySchema = z.object({
-  trigger,
-  durationMs: z.number(),
-  targets: count,
-  pulled: count,
-  changed: count,
-  tried: count.default(0),
-  failed: count,
-  held: count,
-  missing: count.default(0),
-  downloadedBytes: count,
-  changedFiles: count,
-  pulling: count.default(0),
-  waiting: count.default(0),
-  processing: count,
-});
-
-/** Why a pass failed as a whole. */
-export const passFailureSchema = z.object({ code: errorCode, message: text, hint: textOrNull });
-
-const unmatchedSchema = z.object({ setting: text, pattern: text, nearest: textOrNull });
-
 /** How the last pass went. */
 export const lastPassSchema = z.object({
-  trigger,
+  trigger: z.enum(TRIGGERS),
   startedAtMs: time,
   finishedAtMs: time,
   /** When the listing was taken of this pass or, where it failed, of the last one that ended well; null where none is known. */
-  listedAtMs: timeOrNever,
-  summary: passSummarySchema.nullable(),
-  failure: passFailureSchema.nullable(),
-  selection: z
-    .object({ repositories: count, selected: count, unmatched: z.array(unmatchedSchema).readonly() })
-    .nullable()
-    .default(null),
+  listedAtMs: time.nullable().default(null),
+  summary: summarySchema.nullable(),
+  failure: failureSchema.nullable(),
+  selection: selectionCheckSchema.nullable().default(null),
   publishesWhole: z.boolean().default(true),
   /** Whether the list of repositories was whole. */
   isWhole: z.boolean().default(true),
@@ -169,12 +80,12 @@ export type ReportedFailures = Readonly<z.infer<typeof reportedFailuresSchema>>;
 
 /** A tree as the command after publishing last received it, with the path of its target. */
 export const toldTreeSchema = z.object({
-  target,
+  target: text.refine(isTargetPath),
   repositoryId: text,
   repository: text,
   branch: text,
   publishedAtMs: time,
-  fingerprint: textOrNull,
+  fingerprint: text.nullable(),
 });
 
 /** Troubles that were reported, by what has them. */
@@ -187,27 +98,5 @@ export const installationSchema = z.object({
   /** Until when the service asked for no requests (Retry-After). */
   pausedUntilMs: time.nullish().catch(null),
   /** Keys that the service refused, by their digest. */
-  refused: z
-    .object({
-      generation: z.enum(['current', 'v1']),
-      digest: text,
-      attempts: z.int().min(1),
-      untilMs: time,
-    })
-    .nullish()
-    .catch(null),
-});
-
-/** See `ShareReport`. */
-export const shareReportSchema = z.object({
-  index: z.int().min(1),
-  count: z.int().min(1),
-  directoryId: text,
-  host: text,
-  writtenAtMs: time,
-  failure: textOrNull,
-  maxStalenessMs: z.number(),
-  targets: count,
-  notWell: count,
-  oldestVerifiedAtMs: time.nullable(),
+  refused: refusedKeysSchema.nullish().catch(null),
 });

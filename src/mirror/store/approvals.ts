@@ -2,12 +2,10 @@ import { createHash } from 'node:crypto';
 import { readdir, rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 
-import { z } from 'zod';
-
 import { ensureFolder, replaceFile } from '../../lib/disk/durable.ts';
 import { readOwnText } from '../../lib/disk/own-file.ts';
 import { onDisk, unlessMissing } from '../../lib/errors/disk-errors.ts';
-import type { Approval, Approvals } from '../plan/guard.ts';
+import { type Approval, type Approvals, approvalSchema } from '../plan/guard.ts';
 import { type TargetId, targetKey } from '../upstream/listing.ts';
 import type { DirectoryLayout } from './layout.ts';
 import { refuseLinks } from './published-tree.ts';
@@ -19,12 +17,6 @@ import { refuseLinks } from './published-tree.ts';
 
 /** Room for the names of a repository and a branch. */
 const MAX_BYTES = 64 * 1024;
-
-const approvalSchema = z.object({
-  target: z.object({ repositoryId: z.string(), branch: z.string() }),
-  subject: z.enum(['target', 'restored', 'files', 'deselected', 'moved', 'forgotten', 'service']),
-  digest: z.string().nullable(),
-});
 
 /** The file of an approval: a target may have characters that no file name has. */
 function approvalFile({ approvals }: DirectoryLayout, target: TargetId): string {

@@ -149,23 +149,9 @@ function stampOf({ ino, size, mtimeMs, ctimeMs }: Stats): string {
 }
 
 function rememberedTree(stamp: string, manifest: Manifest, path: string): RememberedTree {
-  const summary: TreeSummary = {
-    path,
-    repository: manifest.repository,
-    branch: manifest.branch,
-    fingerprint: manifest.fingerprint,
-    borrowed: manifest.borrowed,
-    settled: manifest.settled,
-    etag: manifest.etag,
-    verifiedAtMs: manifest.verifiedAtMs,
-    comparedAtMs: manifest.comparedAtMs,
-    publishedAtMs: manifest.publishedAtMs,
-    restoredAtMs: manifest.restoredAtMs,
-    archiveBytes: manifest.archiveBytes,
-    fileCount: manifest.files.length,
-    missing: manifest.missing ?? [],
-    sizeBytes: manifest.files.reduce((sum, file) => sum + file.sizeBytes, 0),
-  };
+  const { files, skipped: _skipped, isThorough: _isThorough, missing = [], ...facts } = manifest;
+  const sizeBytes = files.reduce((sum, file) => sum + file.sizeBytes, 0);
+  const summary: TreeSummary = { ...facts, path, missing, fileCount: files.length, sizeBytes };
   return { stamp, summary, check: checkOf({ stamp, summary }) };
 }
 

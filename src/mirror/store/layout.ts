@@ -1,50 +1,15 @@
 import { join } from 'node:path';
 
-import type { HistoryKind } from '../plan/retention.ts';
 import type { Shard } from '../plan/selection.ts';
 
 /** The paths of everything that the program keeps below the setting `directory` (manual, "On disk"). */
-export interface DirectoryLayout {
-  readonly root: string;
-  readonly mirror: string;
-  readonly manifests: string;
-  readonly history: string;
-  /** The trees that links below `mirror/` lead to, where `publish` is `link`. */
-  readonly trees: string;
-  /** Names all targets, so that one is missed that is lost with its manifest. */
-  readonly targetList: string;
-  /** Private: lock, state, staging and trash; marked as not worth a backup. */
-  readonly internal: string;
-  /** The index of the instance among several that share the directory; null for one that has it alone. */
-  readonly shardIndex: number | null;
-  /** What each of those instances has for itself, a folder each. */
-  readonly shards: string;
-  /** Locked by the instance that does what only one may do at a time. */
-  readonly commonLock: string;
-  /** Locked by the instance that has the whole directory, or together by all that share it. */
-  readonly wholeLock: string;
-  readonly staging: string;
-  readonly trash: string;
-  /** Held changes that people approved, one file each. */
-  readonly approvals: string;
-  /** Where commands reach the daemon that works as this instance. */
-  readonly controlSocket: string;
-  /** Promises that nothing is published for a while, one file each. */
-  readonly leases: string;
-  /** Locked while a process publishes, and while one takes a lease. */
-  readonly gate: string;
-  /** Locked by the one process that works as this instance. */
-  readonly lockFile: string;
-  readonly stateFile: string;
-  /** What an instance says of its share after each pass. */
-  readonly shareReport: string;
-}
+export type DirectoryLayout = Readonly<ReturnType<typeof layoutOf>>;
 
 /**
  * Names the paths below a root; touches nothing.
  * @param shard the instance for whose share of the repositories it is; left out where one has all
  */
-export function layoutOf(root: string, shard?: Pick<Shard, 'index'>): DirectoryLayout {
+export function layoutOf(root: string, shard?: Pick<Shard, 'index'>) {
   const internal = join(root, '.workbook-mirror');
   const shards = join(internal, 'shards');
   const own = shard === undefined ? internal : join(shards, String(shard.index));
@@ -53,21 +18,34 @@ export function layoutOf(root: string, shard?: Pick<Shard, 'index'>): DirectoryL
     mirror: join(root, 'mirror'),
     manifests: join(root, 'manifests'),
     history: join(root, 'history'),
+    /** The trees that links below `mirror/` lead to, where `publish` is `link`. */
     trees: join(root, 'trees'),
+    /** Names all targets, so that one is missed that is lost with its manifest. */
     targetList: join(root, 'inventory.json'),
+    /** Private: lock, state, staging and trash; marked as not worth a backup. */
     internal,
+    /** The index of the instance among several that share the directory; null for one that has it alone. */
     shardIndex: shard?.index ?? null,
+    /** What each of those instances has for itself, a folder each. */
     shards,
+    /** Locked by the instance that does what only one may do at a time. */
     commonLock: join(internal, 'common.lock'),
+    /** Locked by the instance that has the whole directory, or together by all that share it. */
     wholeLock: join(internal, 'lock'),
     staging: join(own, 'staging'),
     trash: join(own, 'trash'),
+    /** Held changes that people approved, one file each. */
     approvals: join(internal, 'approvals'),
+    /** Where commands reach the daemon that works as this instance. */
     controlSocket: join(own, 'control.sock'),
+    /** Promises that nothing is published for a while, one file each. */
     leases: join(internal, 'leases'),
+    /** Locked while a process publishes, and while one takes a lease. */
     gate: join(internal, 'publish.lock'),
+    /** Locked by the one process that works as this instance. */
     lockFile: join(own, 'lock'),
     stateFile: join(own, 'state.db'),
+    /** What an instance says of its share after each pass. */
     shareReport: join(own, 'report.json'),
   };
 }
@@ -81,6 +59,9 @@ export function treePath(layout: DirectoryLayout, path: string): string {
 export function manifestPath(layout: DirectoryLayout, path: string): string {
   return join(layout.manifests, `${path}.json`);
 }
+
+/** Why a tree is in the history: its target is gone from the service, or a newer state took its place. */
+export type HistoryKind = 'retired' | 'replaced';
 
 const HISTORY_NAME = /^(\d{4})(\d{2})(\d{2}T\d{2})(\d{2})(\d{2}\.\d{3}Z)(-replaced)?$/;
 

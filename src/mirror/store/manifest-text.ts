@@ -19,7 +19,7 @@ const manifestSchema = z.object({
     name: text,
     full_name: text.min(1),
     url: textOrNull,
-    created_at: textOrNull.optional(),
+    created_at: textOrNull.default(null),
   }),
   branch: text.min(1),
   verified_at: instant,
@@ -50,19 +50,19 @@ const fileSchema = z.compile(
     size: z.int().min(0),
     workbook: z
       .object({
-        action: textOrNull.optional(),
+        action: textOrNull.default(null),
         author: textOrNull,
         created_at: textOrNull,
         id: text,
         message: textOrNull,
-        parent: textOrNull.optional(),
+        parent: textOrNull.default(null),
         version: text,
       })
       .optional(),
   }),
 );
 
-type FileOnDisk = z.infer<typeof fileSchema>;
+type FileOnDisk = z.input<typeof fileSchema>;
 
 /** Sorts the keys of every object, so that the same inventory is always the same text. */
 function sortKeys(_key: string, value: unknown): unknown {
@@ -94,7 +94,7 @@ const AFTER_FILES = '\n ]\n}';
 
 /** The text before the files, up to the bracket, and the text after them. */
 function aroundFiles(manifest: Manifest): readonly [string, string] {
-  const { repository, comparedAtMs, restoredAtMs, isThorough, missing = [] } = manifest;
+  const { repository, restoredAtMs, isThorough, missing = [] } = manifest;
   const onDisk: z.input<typeof manifestSchema> = {
     format: FORMAT,
     repository: {
@@ -102,11 +102,11 @@ function aroundFiles(manifest: Manifest): readonly [string, string] {
       name: repository.name,
       full_name: repository.fullName,
       url: repository.url,
-      ...(repository.createdAt === undefined ? {} : { created_at: repository.createdAt }),
+      created_at: repository.createdAt,
     },
     branch: manifest.branch,
     verified_at: instantText(manifest.verifiedAtMs),
-    ...(comparedAtMs === null ? {} : { compared_at: instantText(comparedAtMs) }),
+    compared_at: instantText(manifest.comparedAtMs),
     published_at: instantText(manifest.publishedAtMs),
     ...(restoredAtMs === null ? {} : { restored_at: instantText(restoredAtMs) }),
     fingerprint: manifest.fingerprint,
@@ -191,18 +191,19 @@ export function understandManifest(json: Buffer): Manifest | string {
 }
 
 function manifestFrom(data: z.infer<typeof manifestSchema>, files: readonly ManifestFile[]): Manifest {
-  const { repository, compared_at: comparedAt, restored_at: restoredAt } = data;
+  const { repository, restored_at: restoredAt, missing } = data;
+  const verifiedAtMs = Date.parse(data.verified_at);
   return {
     repository: {
       id: repository.id,
       name: repository.name,
       fullName: repository.full_name,
       url: repository.url,
-      ...(repository.created_at === undefined ? {} : { createdAt: repository.created_at }),
+      createdAt: repository.created_at,
     },
     branch: data.branch,
-    verifiedAtMs: Date.parse(data.verified_at),
-    comparedAtMs: comparedAt === null ? null : Date.parse(comparedAt),
+    verifiedAtMs,
+    comparedAtMs: data.compared_at === null ? verifiedAtMs : Date.parse(data.compared_at),
     publishedAtMs: Date.parse(data.published_at),
     restoredAtMs: restoredAt === null ? null : Date.parse(restoredAt),
     fingerprint: data.fingerprint,
@@ -212,12 +213,13 @@ function manifestFrom(data: z.infer<typeof manifestSchema>, files: readonly Mani
     ...(data.thorough === false ? { isThorough: false } : {}),
     archiveBytes: data.archive_size,
     skipped: data.skipped,
-    ...(data.missing === undefined ? {} : { missing: data.missing }),
+    ...(missing === undefined ? {} : { missing }),
     files,
   };
 }
 
-function fileFromDisk({ crc32, mode, mtime, path, sha256, size, workbook }: FileOnDisk): ManifestFile {
+function fileFromDisk(data: z.infer<typeof fileSchema>): ManifestFile {
+  const { crc32, mode, mtime, path, sha256, size, workbook } = data;
   return {
     path,
     sizeBytes: size,
@@ -231,17 +233,10 @@ function fileFromDisk({ crc32, mode, mtime, path, sha256, size, workbook }: File
 }
 
 function workbookFromDisk({
-  version,
+  version: versionId,
   created_at: createdAt,
-  parent,
-  action,
+  parent: parentId,
   ...same
-}: NonNullable<FileOnDisk['workbook']>): NonNullable<ManifestFile['workbook']> {
-  return {
-    ...same,
-    versionId: version,
-    createdAt,
-    ...(action === undefined ? {} : { action }),
-    ...(parent === undefined ? {} : { parentId: parent }),
-  };
+}: NonNullable<z.infer<typeof fileSchema>['workbook']>): NonNullable<ManifestFile['workbook']> {
+  return { ...same, versionId, createdAt, parentId };
 }

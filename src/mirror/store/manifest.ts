@@ -25,10 +25,10 @@ export interface ManifestWorkbook {
   readonly author: string | null;
   readonly message: string | null;
   readonly createdAt: string | null;
-  /** The kind of change; null where the service does not say, left out by versions of this program that did not ask. */
-  readonly action?: string | null;
+  /** The kind of change; null where the service does not say. */
+  readonly action: string | null;
   /** The version before; as `action`. */
-  readonly parentId?: string | null;
+  readonly parentId: string | null;
 }
 
 /** Something that the service sent and that is on purpose not in the tree. */
@@ -44,17 +44,14 @@ export interface Manifest {
     readonly name: string;
     readonly fullName: string;
     readonly url: string | null;
-    /** ISO 8601, as the service gave it; null where it did not, left out by versions of this program that did not ask. */
-    readonly createdAt?: string | null;
+    /** ISO 8601, as the service gave it; null where it did not. */
+    readonly createdAt: string | null;
   };
   readonly branch: string;
   /** When the listing that the tree was pulled under was taken; the tree is at least as new. Milliseconds since the epoch. */
   readonly verifiedAtMs: number;
-  /**
-   * When the whole contents were last compared, of which the tree is no older; null where a version of this program wrote it
-   * that compared them at every pull. Milliseconds since the epoch.
-   */
-  readonly comparedAtMs: number | null;
+  /** When the whole contents were last compared, of which the tree is no older. Milliseconds since the epoch. */
+  readonly comparedAtMs: number;
   /** When a file of the tree last changed. Milliseconds since the epoch. */
   readonly publishedAtMs: number;
   /** When a person brought the tree back from the history; null for what the service gave. Milliseconds since the epoch. */
@@ -69,7 +66,7 @@ export interface Manifest {
   readonly etag: string | null;
   /**
    * False where files were taken for the same by size and CRC-32 alone, so that the entity tag vouches for contents of which not
-   * every byte was compared. Left out by versions of this program that always compared them.
+   * every byte was compared. Left out where all were.
    */
   readonly isThorough?: boolean;
   /** Bytes of the archive that the tree came from. */

@@ -2,14 +2,15 @@ import { constants, open, readdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { z } from 'zod';
+
 import { replaceFile } from '../../lib/disk/durable.ts';
 import { type DirectoryLock, lockDirectory, LockedError, lockWithin } from '../../lib/disk/lock.ts';
 import { readOwnText } from '../../lib/disk/own-file.ts';
 import { onDisk, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { NativeCalls } from '../../lib/native/file-calls.ts';
-import { owns, type Shard, type ShareReport } from '../plan/selection.ts';
-import { shareReportSchema } from '../state/schemas.ts';
+import { owns, type Shard } from '../plan/selection.ts';
 import { type DirectoryLayout, layoutOf } from './layout.ts';
 
 /** For so long a lock is tried for, in milliseconds: a program may have it just to look at it. */
@@ -219,6 +220,26 @@ export async function gatherStages(layout: DirectoryLayout): Promise<void> {
         await rename(join(other[folder], name), join(whole[folder], name));
   }
 }
+
+/** The account that an instance with a share gives of it after each pass. Times in milliseconds since the epoch. */
+export const shareReportSchema = z.object({
+  index: z.int().min(1),
+  count: z.int().min(1),
+  /** Tells directories apart: the same for all that share one. */
+  directoryId: z.string(),
+  host: z.string(),
+  writtenAtMs: z.number(),
+  /** Why the last pass failed as a whole, in one sentence; null where it did not. */
+  failure: z.string().nullable(),
+  maxStalenessMs: z.number(),
+  /** How many targets it mirrors, or is to mirror. */
+  targets: z.int().min(0),
+  /** How many of them were not as they should be. */
+  notWell: z.int().min(0),
+  /** The earliest of the times at which its targets were last verified; null where it has none, or one was never verified. */
+  oldestVerifiedAtMs: z.number().nullable(),
+});
+export type ShareReport = Readonly<z.infer<typeof shareReportSchema>>;
 
 const MAX_REPORT_BYTES = 64 * 1024;
 

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
 
+import { z } from 'zod';
+
 import { CREDENTIAL_PLACES, type Generation } from '../../lib/api/requests.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { type BackOffPolicy, backOffDelayMs, MAX_RETRY_AFTER_MS } from '../../lib/time/back-off.ts';
@@ -39,15 +41,16 @@ function refusal(generation: Generation, what: string, count: number, advice: st
 }
 
 /** The keys of a generation of the API that the service refused, all of them. */
-export interface RefusedKeys {
-  readonly generation: Generation;
+export const refusedKeysSchema = z.object({
+  generation: z.enum(['current', 'v1']),
   /** See {@link digestOf}. */
-  readonly digest: string;
-  /** How often they were refused in a row, at least once. */
-  readonly attempts: number;
+  digest: z.string(),
+  /** How often they were refused in a row. */
+  attempts: z.int().min(1),
   /** They are not sent before, in milliseconds since the epoch. */
-  readonly untilMs: number;
-}
+  untilMs: z.number(),
+});
+export type RefusedKeys = Readonly<z.infer<typeof refusedKeysSchema>>;
 
 /** The service's word on the keys. Outlives the process where it is remembered. */
 export interface KeyMemory {

@@ -112,6 +112,8 @@ describe('the files that differ between two states', () => {
       author: 'Ada',
       message: 'a change',
       createdAt: null,
+      action: null,
+      parentId: null,
     });
     const before = [
       manifestFile('a', { workbook: version('v1') }),

@@ -4,6 +4,7 @@ import type { Action } from '../../../src/mirror/plan/actions.ts';
 import { fileDifferences } from '../../../src/app/file-differences.ts';
 import { foreseeChanges } from '../../../src/app/foreseen-changes.ts';
 import { makePlan } from '../../../src/mirror/plan/plan.ts';
+import { workbookOf } from '../../../src/mirror/plan/workbooks.ts';
 import type { WorkbookRow } from '../../../src/mirror/upstream/listing.ts';
 import {
   listing,
@@ -18,19 +19,8 @@ import {
 const ACCOUNTING = repository();
 const BEFORE = [row({ path: 'p.xlsx' }), row({ path: 'q.xlsx' }), row({ path: 'r.xlsx' })];
 
-const version = ({ id, versionId, author, message, createdAt }: WorkbookRow): object => ({
-  id,
-  versionId,
-  author,
-  message,
-  createdAt,
-});
-
 const MANIFEST = manifestWith({
-  files: BEFORE.map(({ id, path, versionId, author, message, createdAt }) => {
-    const workbook = { id, versionId, author, message, createdAt };
-    return manifestFile(path, { workbook, sizeBytes: 100 });
-  }),
+  files: BEFORE.map((each) => manifestFile(each.path, { workbook: workbookOf(each), sizeBytes: 100 })),
 });
 
 /** The one action of a plan of a mirror that published the rows before. */
@@ -67,8 +57,8 @@ describe('the changes of files that an action would bring', () => {
           change: 'changed',
           path: 'p.xlsx',
           movedFrom: null,
-          before: { sizeBytes: 100, sha256: 'digest of p.xlsx', workbook: version(BEFORE[0] ?? row()) },
-          after: { sizeBytes: 7, sha256: 'new', workbook: version(changed ?? row()) },
+          before: { sizeBytes: 100, sha256: 'digest of p.xlsx', workbook: workbookOf(BEFORE[0] ?? row()) },
+          after: { sizeBytes: 7, sha256: 'new', workbook: workbookOf(changed ?? row()) },
         },
       ],
       isComplete: true,

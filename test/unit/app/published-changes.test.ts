@@ -5,7 +5,8 @@ import { manifestFile } from '../../support/builders.ts';
 
 describe('the changed files', () => {
   it('are told with the versions of workbooks, added first, removed last', () => {
-    const version = { id: 'w', versionId: 'v2', author: null, message: null, createdAt: null };
+    const said = { author: null, message: null, createdAt: null, action: null, parentId: null };
+    const version = { id: 'w', versionId: 'v2', ...said };
     const before = [manifestFile('a'), manifestFile('b'), manifestFile('c')];
     const after = [
       manifestFile('b', { sha256: 'other', workbook: version }),

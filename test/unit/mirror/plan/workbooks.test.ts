@@ -224,7 +224,7 @@ const KIB = 1024;
 function workbook(path: string, versionId = 'v1', fields: Partial<ManifestFile> = {}): ManifestFile {
   const { id, author, message, createdAt } = row({ path });
   return manifestFile(path, {
-    workbook: { id, versionId, author, message, createdAt },
+    workbook: { id, versionId, author, message, createdAt, action: null, parentId: null },
     sizeBytes: 100 * KIB,
     ...fields,
   });

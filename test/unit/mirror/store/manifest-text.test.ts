@@ -7,9 +7,17 @@ import { formatManifest, parseManifest } from '../../../../src/mirror/store/mani
 import { manifestWith } from '../../../support/builders.ts';
 import { manifests } from '../../../support/manifests.ts';
 
-const WORKBOOK = { id: 'Accounting/a.xlsx', versionId: 'v2', author: 'Anna', message: 'm', createdAt: null };
+const WORKBOOK = {
+  id: 'Accounting/a.xlsx',
+  versionId: 'v2',
+  author: 'Anna',
+  message: 'm',
+  createdAt: null,
+  action: null,
+  parentId: null,
+};
 const MANIFEST = manifestWith({
-  repository: { id: 'id-1', name: 'Accounting', fullName: 'Accounting', url: null },
+  repository: { id: 'id-1', name: 'Accounting', fullName: 'Accounting', url: null, createdAt: null },
   verifiedAtMs: 1000,
   publishedAtMs: 1000,
   files: [
@@ -17,7 +25,7 @@ const MANIFEST = manifestWith({
   ],
 });
 
-/** The same with what later versions of this program ask the service for. */
+/** The same with what a service may say, or not. */
 function complete(createdAt: string | null, action: string | null, parentId: string | null): Manifest {
   return {
     ...MANIFEST,
@@ -36,11 +44,16 @@ function parse(text: string): Manifest | null {
 
 describe('a manifest', () => {
   it.each([
-    ['of a version that did not ask for everything', MANIFEST],
     ['with all that the service says', complete('2020-01-01T00:00:00+00:00', 'modify', 'v1')],
     ['of a service that says little', complete(null, null, null)],
   ])('%s is read as it was written', (_what, manifest) => {
     expect(parse(textOf(manifest))).toStrictEqual(manifest);
+  });
+
+  it('says nothing of what it does not name', () => {
+    const text = textOf(complete('2020-01-01T00:00:00+00:00', 'modify', 'v1'));
+    const less = text.replaceAll(/\n *"(?:compared_at|created_at|action|parent)": "[^"]*",/g, '');
+    expect(parse(less)).toStrictEqual({ ...complete(null, null, null), comparedAtMs: 1000 });
   });
 
   it('is read as it was written, whatever it says', () => {

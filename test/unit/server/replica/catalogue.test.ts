@@ -11,7 +11,8 @@ function file(path: string, more: Partial<ManifestFile> = {}): ManifestFile {
 }
 
 function workbook(id: string, versionId = 'v1'): NonNullable<ManifestFile['workbook']> {
-  return { id, versionId, author: 'Anna', message: 'm\n', createdAt: '2026-01-01T00:00:00+00:00' };
+  const createdAt = '2026-01-01T00:00:00+00:00';
+  return { id, versionId, author: 'Anna', message: 'm\n', createdAt, action: null, parentId: null };
 }
 
 function manifest(more: Partial<Manifest> = {}): Manifest {
@@ -41,7 +42,7 @@ describe('the repositories of a mirror', () => {
 
   it('have the name that was written last, and the time of creation of whichever manifest knows it', () => {
     const before = targetOf('Old/dev', manifest({ branch: 'dev' }), 1);
-    const repository = { id: 'id-1', name: 'New', fullName: 'New', url: null };
+    const repository = { id: 'id-1', name: 'New', fullName: 'New', url: null, createdAt: null };
     const after = targetOf('New/main', manifest({ repository }), 2);
     for (const order of [
       [before, after],
@@ -79,7 +80,7 @@ describe('the branch that is given when none is named', () => {
 describe('the rows of v1', () => {
   it('are the workbooks of the listing, sorted by id and branch, under the present name', () => {
     const files = [file('b.xlsx', { workbook: workbook('Old/b.xlsx') }), file('notes.txt')];
-    const one = { id: 'id-1', name: 'Old', fullName: 'Old', url: null };
+    const one = { id: 'id-1', name: 'Old', fullName: 'Old', url: null, createdAt: null };
     const renamed = { ...one, name: 'New', fullName: 'New' };
     const rows = rowsOf(
       repositoriesOf([
