@@ -14,7 +14,7 @@ import {
 import { DEFAULT_LIMITS } from './archive-limits.ts';
 
 /** How an archive is unpacked in a test. */
-export interface UnpackOptions extends Partial<Omit<AllOptions, 'tree' | 'keptPath' | 'progress'>> {
+export interface UnpackOptions extends Partial<Omit<AllOptions, 'tree' | 'keptPath'>> {
   /** The sizes of the pieces in which it comes, again and again; left out, it comes whole. */
   readonly pieces?: readonly number[];
 }
@@ -33,8 +33,7 @@ export async function unpackZip(zip: Uint8Array, options: UnpackOptions = {}): P
   const [tree, keptPath] = [join(folder, 'tree'), join(folder, 'kept')];
   await mkdir(tree);
   const id = (lastId += 1);
-  const progress = new Float64Array(new SharedArrayBuffer(8));
-  const all = { tree, keptPath, limits: DEFAULT_LIMITS, known: [], progress, ...given };
+  const all = { tree, keptPath, limits: DEFAULT_LIMITS, known: [], ...given };
   const received = receiveArchive({ id, ...all });
   received.catch(() => {});
   try {

@@ -8,9 +8,6 @@ const CHUNK_BYTES = 512 * 1024;
 /** Chunks of one archive that its thread has. */
 const MOST_CHUNKS = 3;
 
-/** How often it is looked how far a kept archive is unpacked, in milliseconds. */
-const LOOK_MS = 500;
-
 /** Memory that waits for its next use: the system would have to clear fresh memory first, and V8 does not know how much is in it. */
 const free: SharedArrayBuffer[] = [];
 const MOST_FREE = 8;
@@ -36,9 +33,8 @@ export class ArchiveReceiver implements Destination {
   #chunk: SharedArrayBuffer | null = null;
   #filledBytes = 0;
 
-  constructor(options: Omit<UnpackOptions, 'progress'>) {
-    const progress = new Float64Array(new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT));
-    this.#options = { ...options, progress };
+  constructor(options: UnpackOptions) {
+    this.#options = options;
   }
 
   async begin(): Promise<void> {
@@ -73,17 +69,10 @@ export class ArchiveReceiver implements Destination {
 
   /**
    * Waits until all is unpacked and judged. To be called once it was closed.
-   * @param onBytes called with the number of bytes that were unpacked lately of those that were kept
    * @throws MirrorError as `receiveArchive`; the reason of the signal
    */
-  async finish(onBytes: (bytes: number) => void, signal: AbortSignal): Promise<UnpackedArchive> {
+  async finish(signal: AbortSignal): Promise<UnpackedArchive> {
     const unpacking = this.#begun;
-    let saidBytes = 0;
-    const look = setInterval(() => {
-      const [doneBytes = 0] = this.#options.progress;
-      if (doneBytes > saidBytes) onBytes(doneBytes - saidBytes);
-      saidBytes = doneBytes;
-    }, LOOK_MS);
     const abandon = (): void => end(unpacking, false);
     signal.addEventListener('abort', abandon);
     try {
@@ -93,7 +82,6 @@ export class ArchiveReceiver implements Destination {
       signal.throwIfAborted();
       throw error;
     } finally {
-      clearInterval(look);
       signal.removeEventListener('abort', abandon);
     }
   }

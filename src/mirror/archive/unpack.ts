@@ -17,7 +17,6 @@ import { ZipFault } from '../../lib/zip/zip-fault.ts';
 import { EntryFile, type EntryOutcome, type KnownFile, NO_FILE, TOO_MUCH } from '../file-work/entry-file.ts';
 import { dropFiles } from '../file-work/trees.ts';
 import type { SkippedEntry } from '../store/manifest.ts';
-import { contradiction, listEntries, OTHER_CONTENT } from './directory.ts';
 import {
   type ArchiveLimits,
   damaged,
@@ -28,7 +27,7 @@ import {
   refuse,
   sizeRefusal,
 } from './policy.ts';
-import { Arrival, KeptBytes, type Source } from './source.ts';
+import { Arrival, contradiction, KeptBytes, listEntries, OTHER_CONTENT, type Source } from './source.ts';
 
 /** How an archive is unpacked. All paths are absolute. */
 export interface UnpackOptions {
@@ -39,8 +38,6 @@ export interface UnpackOptions {
   readonly limits: ArchiveLimits;
   /** Published files, of which those stay where they are that the archive has the same. */
   readonly known: readonly KnownFile[];
-  /** Receives in its one element how many of the kept bytes are unpacked; shared with the thread. */
-  readonly progress: Float64Array<SharedArrayBuffer>;
 }
 
 /** A file of an archive. */
@@ -78,7 +75,7 @@ async function unpackArchive(
   const arrived = new Map<number, TakenEntry>();
   try {
     await takeArriving(arrival, arrived, known, options);
-    const kept = new KeptBytes(options.keptPath, arrival.position, options.progress, signal);
+    const kept = new KeptBytes(options.keptPath, arrival.position, signal);
     try {
       for (let bytes = await arrival.atHand(1); bytes.length > 0; bytes = await arrival.atHand(1)) {
         kept.add(bytes);

@@ -3,7 +3,6 @@ import { Worker } from 'node:worker_threads';
 
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Answer, Question, Tasks } from './thread.ts';
-import type { StopFlag } from './trees.ts';
 
 /** More threads than this get in each other's way in the file system. */
 const MOST_THREADS = 4;
@@ -97,26 +96,6 @@ export async function doInThread<Kind extends keyof Tasks>(
   request: Tasks[Kind]['request'],
 ): Promise<Tasks[Kind]['result']> {
   return leastBusyThread().run(kind, request);
-}
-
-/**
- * Does work on tasks that end when a signal is aborted.
- * @param work gets the flag for its tasks
- * @throws the reason of the signal; what the work throws
- */
-export async function withStopFlag<T>(signal: AbortSignal, work: (stop: StopFlag) => Promise<T>): Promise<T> {
-  const stop = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-  const raise = (): void => void Atomics.store(stop, 0, 1);
-  if (signal.aborted) raise();
-  signal.addEventListener('abort', raise);
-  try {
-    return await work(stop);
-  } catch (error) {
-    signal.throwIfAborted();
-    throw error;
-  } finally {
-    signal.removeEventListener('abort', raise);
-  }
 }
 
 /** A thread, for tasks that share what is kept in it. */

@@ -138,15 +138,6 @@ function unwrap(tree: string, folder: string, aside: string): void {
   rmdirSync(aside);
 }
 
-/** Shared with a thread; a number other than 0 asks it to give its work up. */
-export type StopFlag = Int32Array<SharedArrayBuffer>;
-
-/** Looks at everything below a folder. */
-export interface WalkRequest {
-  readonly tree: string;
-  readonly stop: StopFlag;
-}
-
 /** The findings of a walk. */
 export interface Walked extends FileFacts {
   /** Why there is nothing to tell of the folder itself; null where it is one. */
@@ -164,9 +155,8 @@ export const WALKED_KINDS = ['file', 'folder', 'link', 'special'] as const;
 /**
  * Looks at everything below a folder, without following a link. What vanishes in the meantime is not there; a path that cannot be
  * looked at is among the problems and stops nothing.
- * @throws Error where it is to stop
  */
-export function walk({ tree, stop }: WalkRequest): Walked {
+export function walk(tree: string): Walked {
   const root = rootOf(tree);
   const paths: string[] = [];
   const kinds: number[] = [];
@@ -182,7 +172,6 @@ export function walk({ tree, stop }: WalkRequest): Walked {
   };
   const folders = root === null ? [''] : [];
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
-    if (Atomics.load(stop, 0) !== 0) throw new Error('The tree is looked at no further.');
     const prefix = folder === '' ? '' : `${folder}/`;
     for (const name of attempt(folder === '' ? '.' : folder, () => readdirSync(`${tree}/${prefix}`)) ?? []) {
       const path = `${prefix}${name}`;

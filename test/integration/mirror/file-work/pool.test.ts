@@ -27,8 +27,7 @@ afterEach(async () => {
 });
 
 async function walked(): Promise<readonly string[]> {
-  const stop = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-  return (await doInThread('walk', { tree, stop })).paths;
+  return (await doInThread('walk', tree)).paths;
 }
 
 describe('threads with nothing to do', () => {
