@@ -1,7 +1,7 @@
 import { MirrorError } from '../lib/errors/errors.ts';
 import { formatDuration, parseDuration } from '../lib/text/units.ts';
 import type { DeletionLimit } from '../mirror/plan/guard.ts';
-import type { Retention } from '../mirror/plan/retention.ts';
+import type { Retention } from '../mirror/store/disk.ts';
 import type { Shard } from '../mirror/plan/selection.ts';
 
 /** How the values that the plan decides by are written in settings: limits of deletions, retentions and shards. */

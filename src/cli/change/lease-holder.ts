@@ -7,7 +7,7 @@ import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { EXIT_CODES, MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
-import { type Lease, releaseLease, watchLease } from '../../mirror/store/leases/lease.ts';
+import { type Lease, releaseLease, watchLease } from '../../mirror/store/leases.ts';
 import { tell } from '../frame/output.ts';
 import { standardError, standardOutput } from '../../lib/process/streams.ts';
 

@@ -20,7 +20,7 @@ import {
   leasesInForce,
   LONGEST_LEASE_MS,
   releaseLease,
-} from '../../mirror/store/leases/lease.ts';
+} from '../../mirror/store/leases.ts';
 import { interruptedPublishes } from '../../mirror/store/publish/journal.ts';
 import { runUnderLease } from './lease-holder.ts';
 import { type Outcome, table, tell } from '../frame/output.ts';

@@ -1,4 +1,4 @@
-import { lastLease, LeasedError, leasesInForce } from '../../mirror/store/leases/lease.ts';
+import { lastLease, LeasedError, leasesInForce } from '../../mirror/store/leases.ts';
 import { checkTargetList, saveTargets } from '../../mirror/store/target-list.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';

@@ -5,7 +5,7 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { roughSize, utcTime } from '../../lib/text/humanize.ts';
 import { likely } from '../../lib/text/nearest.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import type { HistoryKind } from '../../mirror/plan/retention.ts';
+import type { HistoryKind } from '../../mirror/store/layout.ts';
 import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { type HistoryEntry, readHistory } from '../../mirror/store/history/history.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';

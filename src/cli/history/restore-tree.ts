@@ -7,7 +7,7 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { latestFirst } from '../../lib/time/wrong-clock.ts';
-import { keptAt } from '../../mirror/plan/retention.ts';
+import { keptAt } from '../../mirror/store/history/history.ts';
 import {
   type HistoryEntry,
   manifestOfEntry,

@@ -1,4 +1,4 @@
-import { type Lease, leaseSentence, leasesInForce } from '../../mirror/store/leases/lease.ts';
+import { type Lease, leaseSentence, leasesInForce } from '../../mirror/store/leases.ts';
 import type { Command } from 'commander';
 import type { SettingsFor } from '../../config/schema.ts';
 import { EXIT_CODES } from '../../lib/errors/errors.ts';

@@ -1,6 +1,6 @@
 import type { EventSink } from '../../app/events.ts';
 import type { DirectoryLayout } from '../../mirror/store/layout.ts';
-import { leasesInForce } from '../../mirror/store/leases/lease.ts';
+import { leasesInForce } from '../../mirror/store/leases.ts';
 
 /** Another process may release a lease at any time: that is looked for so often, in milliseconds. */
 const LOOK_EVERY_MS = 2000;

@@ -1,20 +1,98 @@
+import { randomUUID } from 'node:crypto';
 import { access, constants, lstat, readdir, rm } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 
 import { z } from 'zod';
 
+import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import { ensureFolder, replaceFile } from '../../lib/disk/durable.ts';
 import { resolvedPath } from '../../lib/disk/mounts.ts';
 import { openOwnFile, readOwnText, restrict } from '../../lib/disk/own-file.ts';
+import { SharedFlush } from '../../lib/disk/shared-flush.ts';
 import { causeOf, diskError, systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
+import { bindNativeCalls } from '../../lib/native/file-calls.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import type { Shard } from '../plan/selection.ts';
-import type { MirrorStore } from './disk.ts';
+import type { Disk, MirrorStore } from './disk.ts';
 import { createInventory } from './inventory.ts';
 import { type DirectoryLayout, layoutOf } from './layout.ts';
+import { createGate } from './leases.ts';
+import { examineFileSystem, type FileSystemWants, refuseMounts } from './probes.ts';
+import { recover } from './publish/journal.ts';
 import { refuseLinks } from './published-tree.ts';
-import { withCommonLock } from './shards.ts';
+import { lockForWriting, withCommonLock } from './shards.ts';
+
+/** How a directory is opened for writing. */
+export interface StoreOptions
+  extends
+    Pick<Disk, 'readerGraceMs' | 'retention' | 'now'>,
+    Pick<FileSystemWants, 'publish'>,
+    Partial<Pick<FileSystemWants, 'nameTwins'>> {
+  readonly directory: string;
+  /** The share of this instance, among several; left out where it has all. */
+  readonly shard?: Shard;
+  /** Whether a first mirror may be made beside what is there already; not unless told. */
+  readonly adopt?: boolean;
+  /** Called whenever bytes were read or written for a pass. */
+  readonly onProgress?: () => void;
+}
+
+/**
+ * Opens the directory for writing: makes its folders, takes its lock, recovers from what a crash left, and finds out which directory it is.
+ * @throws MirrorError `directory.unusable`, `directory.locked`
+ */
+export async function openStore(options: StoreOptions): Promise<MirrorStore> {
+  const {
+    publish: mode,
+    nameTwins = 'refuse',
+    readerGraceMs,
+    retention,
+    now,
+    onProgress = () => {},
+  } = options;
+  const layout = layoutOf(options.directory, options.shard);
+  const shard = options.shard ?? null;
+  const native = bindNativeCalls();
+  await usable(layout.root, () => refuseForeignDirectory(layout, options.adopt === true));
+  // Before anything is made there: what is made below a mount point stays there.
+  const ofMounts = await usable(layout.root, () => refuseMounts(layout));
+  await prepareDirectory(layout, mode === 'link');
+  const lock = await usable(layout.root, () => lockForWriting(layout, shard, native));
+  try {
+    const { facts, limits } = await usable(layout.root, () =>
+      examineFileSystem(layout, native, { publish: mode, nameTwins }),
+    );
+    const disk: Disk = {
+      layout,
+      native,
+      lock,
+      mode,
+      canExchange: facts.canExchange,
+      timeStepMs: facts.timeStepMs ?? 1,
+      limits: [...limits, ...ofMounts],
+      flush: new SharedFlush(() => native.syncFileSystem(lock.fd)),
+      readerGraceMs,
+      retention,
+      now,
+      onProgress,
+      gate: createGate(layout, native, now),
+      serially: createSerialQueue().run,
+      unfinished: new Map(),
+      inUse: new Set(),
+      linked: new Map(),
+      searched: { atMs: null },
+    };
+    const recovered = await recover(disk);
+    const inventory = createInventory(layout, shard, disk.linked);
+    const knownId = await usable(layout.root, () => knownDirectoryId(layout));
+    const identity = { id: knownId ?? randomUUID(), isNew: knownId === null };
+    return { ...disk, ...identity, shard, inventory, recovered };
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+}
 
 /** The standard mark of a folder that backups may leave out (https://bford.info/cachedir/). */
 const CACHEDIR_TAG =

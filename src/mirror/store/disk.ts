@@ -1,12 +1,22 @@
 import type { DirectoryLock } from '../../lib/disk/lock.ts';
 import type { SharedFlush } from '../../lib/disk/shared-flush.ts';
 import type { NativeCalls } from '../../lib/native/file-calls.ts';
-import type { RetentionPolicy } from '../plan/retention.ts';
 import type { Shard } from '../plan/selection.ts';
 import type { Inventory } from './inventory.ts';
-import type { DirectoryLayout } from './layout.ts';
-import type { PublishGate } from './leases/gate.ts';
+import type { DirectoryLayout, HistoryKind } from './layout.ts';
+import type { PublishGate } from './leases.ts';
 import type { PublishMode } from './publish/moves.ts';
+
+/** How much of a target's history is kept. */
+export type Retention =
+  | { readonly kind: 'off' }
+  | { readonly kind: 'forever' }
+  /** So many of the latest. */
+  | { readonly kind: 'count'; readonly count: number }
+  /** Nothing older; milliseconds. */
+  | { readonly kind: 'age'; readonly ageMs: number };
+
+export type RetentionPolicy = Readonly<Record<HistoryKind, Retention>>;
 
 /** The mirror directory as the process that locked it works with it. Functions that change what is published take it. */
 export interface Disk {

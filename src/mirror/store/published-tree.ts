@@ -26,11 +26,6 @@ export function isTreeName(text: string): boolean {
   return TREE_NAME.test(text);
 }
 
-/** The name for the tree of a stage, so that recovery knows it by the stage. */
-export function treeNameOf(stage: string): string {
-  return basename(stage);
-}
-
 /** Where a tree is that is linked to, below the directory; in one of 256 folders, as there may be very many. */
 export function placeBelowRoot(name: string): string {
   return `trees/${name.slice(0, 2)}/${name}`;

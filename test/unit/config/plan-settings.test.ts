@@ -11,7 +11,7 @@ import {
 } from '../../../src/config/plan-settings.ts';
 import { MirrorError } from '../../../src/lib/errors/errors.ts';
 import type { DeletionLimit } from '../../../src/mirror/plan/guard.ts';
-import type { Retention } from '../../../src/mirror/plan/retention.ts';
+import type { Retention } from '../../../src/mirror/store/disk.ts';
 import { HOUR_MS } from '../../support/builders.ts';
 
 const OFF: DeletionLimit = { kind: 'off' };

@@ -16,7 +16,7 @@ import type { DirectoryLayout } from '../layout.ts';
 import type { Manifest, ManifestFile } from '../manifest.ts';
 import { discardStage } from '../publish/journal.ts';
 import { publishStage } from '../publish/publish.ts';
-import { linkFrom, type Stage, stageFile, stageOn } from '../publish/stage.ts';
+import { linkFiles, type Stage, stageFile, stageOn } from '../publish/stage.ts';
 import { examineTree, trustOf } from '../verify/examine.ts';
 import { digestOf, findCopies } from './history.ts';
 
@@ -164,9 +164,6 @@ function changedMeanwhile(place: string, file: string): MirrorError {
   });
 }
 
-/** Bytes that are written at a time. */
-const CHUNK_BYTES = 512 * 1024;
-
 /**
  * Writes the bytes of a file that was found somewhere, and holds them against its SHA-256 once more.
  * @param write takes bytes, and may keep them no longer than it takes
@@ -178,17 +175,12 @@ export async function writeFound(
 ): Promise<void> {
   for (const { path, sha256, sizeBytes } of files) {
     const hash = createHash('sha256');
-    let total = 0;
     await onDisk(`reading ${JSON.stringify(path)}`, () =>
       withOpen(sources.get(path) ?? '', READ_FLAGS, async (handle) => {
-        const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
-        for (;;) {
-          const { bytesRead } = await handle.read(buffer, 0, buffer.length, null);
-          if (bytesRead === 0) return;
-          total += bytesRead;
-          // A file that grows as fast as it is read has no end.
-          if (total > sizeBytes) throw changedMeanwhile(place, path);
-          const bytes = buffer.subarray(0, bytesRead);
+        // One byte more than it has: a file that grows as fast as it is read has no end.
+        const chunks: AsyncIterable<unknown> = handle.createReadStream({ autoClose: false, end: sizeBytes });
+        for await (const bytes of chunks) {
+          if (!(bytes instanceof Uint8Array)) continue;
           hash.update(bytes);
           await write(bytes);
         }
@@ -245,7 +237,7 @@ function isInTheWay(
  */
 export async function restoreToMirror(
   store: MirrorStore,
-  { path: target, tree, manifest }: TargetState,
+  { path: target, place, tree, manifest }: TargetState,
   { sources }: FoundFiles,
   nowMs: number,
   signal: AbortSignal,
@@ -264,12 +256,14 @@ export async function restoreToMirror(
   }
   const hasFacts = trustOf(await examineTree(tree, manifest.files, { depth: 'facts', signal }));
   const isLinkable = (path: string): boolean => sources.get(path) === join(tree, path) && hasFacts(path);
-  const linked = manifest.files.map(({ path }) => path).filter(isLinkable);
+  const linked = manifest.files.filter(({ path }) => isLinkable(path));
   const stage = await stageOn(store, target);
   try {
     const copied = new Map([...sources].filter(([path]) => !isLinkable(path)));
     const files = await stageCopies(store, stage, manifest.files, copied);
-    await linkFrom(stage, tree, linked, store.onProgress);
+    const changed = await linkFiles(stage, tree, linked, store.onProgress);
+    if (changed !== null) throw changedMeanwhile(place, changed);
+    for (const { path } of linked) stage.staged.add(path);
     const restored = { ...manifest, files, restoredAtMs: nowMs, publishedAtMs: nowMs };
     await publishStage(store, stage, { manifest: restored, before: null });
   } finally {

@@ -13,21 +13,10 @@ import { MirrorError } from '../../../lib/errors/errors.ts';
 import { isTargetPath, leadsBelow } from '../../../lib/paths/file-name.ts';
 import type { Disk } from '../disk.ts';
 import type { DirectoryLayout } from '../layout.ts';
-import { refuseLinks, removeTree, restartAge, treeAt, treeNameOf } from '../published-tree.ts';
+import { refuseLinks, removeTree, restartAge, treeAt } from '../published-tree.ts';
 import { onDiskOfAll } from '../shards.ts';
-import { removeIfFree } from '../leases/gate.ts';
+import { removeIfFree } from '../leases.ts';
 import { guardedMoves, type Move, type Rename, STAGED } from './moves.ts';
-
-/**
- * The list of moves that bring targets from one state to the next. It is written into the stage and flushed together with all that it
- * moves, before the first move is made. So one move that was made proves that the list and everything in the stage are whole: the
- * rest is made, too. As long as none was made the stage can be thrown away.
- */
-interface Journal {
-  /** The targets that change, as below `mirror/`. */
-  readonly targets: readonly string[];
-  readonly moves: readonly Move[];
-}
 
 const JOURNAL_FILE = 'journal.json';
 
@@ -43,11 +32,19 @@ const place = z
   .refine((path) => leadsBelow(path) && /^(?:stage|mirror|manifests|history)\/./.test(path));
 
 const journalSchema = z.strictObject({
+  /** Those that change, as below `mirror/`. */
   targets: z.array(z.string().refine(isTargetPath)).readonly(),
   moves: z
     .array(z.strictObject({ from: place, to: place, inode: z.number(), swaps: z.literal(true).optional() }))
     .readonly(),
 });
+
+/**
+ * The list of moves that bring targets from one state to the next. It is written into the stage and flushed together with all that it
+ * moves, before the first move is made. So one move that was made proves that the list and everything in the stage are whole: the
+ * rest is made, too. As long as none was made the stage can be thrown away.
+ */
+type Journal = Readonly<z.infer<typeof journalSchema>>;
 
 /**
  * Reads a stage's journal; null where none was written whole, and so no move was made.
@@ -311,14 +308,14 @@ export async function discardStage(
       await (hasLinks ? removeIfFree(gate, remove) : remove());
     });
   } finally {
-    inUse.delete(treeNameOf(folder));
+    inUse.delete(basename(folder));
   }
 }
 
 /** Removes a stage of which nothing was published, and the tree that was to be linked to. */
 async function removeUnpublished(layout: DirectoryLayout, stage: string): Promise<void> {
   // Once the link has left the stage, a reader may be at its tree, whatever became of the journal.
-  const name = treeNameOf(stage);
+  const name = basename(stage);
   if (linkNow(join(stage, STAGED.link))?.endsWith(`/${name}`) === true) await removeTree(layout, name);
   await rm(stage, { recursive: true, force: true });
 }

@@ -1,5 +1,6 @@
 import { MirrorError } from '../../../lib/errors/errors.ts';
-import type { ManifestFile, TreeChanges } from '../manifest.ts';
+import { isUnchanged, type ManifestFile, type TreeChanges } from '../manifest.ts';
+import type { TreePlace } from '../published-tree.ts';
 
 /** A rename. Places are below the directory, or, where they begin with `stage/`, in the stage of the journal. */
 export interface Rename {
@@ -42,74 +43,124 @@ const staged = (name: keyof typeof STAGED): string => `stage/${STAGED[name]}`;
 export interface Keeping {
   /** `history/<repository>/<branch>/<time>`. */
   readonly place: string;
-  /** Whether links to what is kept were staged; else the tree that gives way goes as a whole, as it is another target's. */
+  /** Whether links to what is kept are staged; else the tree that gives way goes as a whole, as it is another target's. */
   readonly isStaged: boolean;
-  /** Whether a link to the manifest before was staged. */
+  /** Whether a copy of the manifest before is staged. */
   readonly hasManifest: boolean;
 }
 
-/** A new state of a target. */
-export interface NewState {
+/** The setting `publish`. */
+export type PublishMode = 'auto' | 'exchange' | 'rename' | 'link';
+
+/**
+ * How a change reaches a published tree: nothing but the manifest changes; the tree is not there yet; one rename or unlink, which is
+ * atomic; a new tree changes places with the old one; a link to a new tree takes the place of whatever leads readers to the old one; or
+ * file after file.
+ */
+export type PublishMethod = 'manifest' | 'first' | 'in-place' | 'exchange' | 'link' | 'rename';
+
+/** All that decides how a new state of a target is published. */
+export interface PublishSituation {
   /** `<repository>/<branch>`. */
   readonly target: string;
-  readonly method: PublishMethod;
+  readonly mode: PublishMode;
+  /** Whether the file system swaps directories. */
   readonly canExchange: boolean;
-  /** Whether a link of the program's own leads to the tree before, which stays for readers that resolved it. */
-  readonly isLinked: boolean;
-  /** The staged files that are moved one by one. */
-  readonly files: readonly string[];
-  /** Published files that are removed one by one. */
-  readonly removed: readonly string[];
+  /** Whatever is at the place of the tree. */
+  readonly place: TreePlace['kind'];
+  /** Whether that is the target's own tree, and not one without manifest, or another repository's. */
+  readonly isOwn: boolean;
+  readonly changes: TreeChanges;
+  /** Whether someone changed the tree, so that more than the changes must be put right. */
+  readonly isDamaged: boolean;
+  /** Paths of what someone added to the tree, which is removed where files are published one by one. */
+  readonly foreign: readonly string[];
+  /** The new inventory. */
+  readonly files: readonly Pick<ManifestFile, 'path'>[];
   /** Null where the history takes nothing. */
   readonly keeping: Keeping | null;
 }
 
+/** The part of it that decides the method. */
+type MethodFacts = Omit<PublishSituation, 'target' | 'foreign' | 'keeping'>;
+
+/** Whether readers see whole trees alone, and not also single files of the next one. */
+export function publishesWhole({
+  mode,
+  canExchange,
+}: Pick<PublishSituation, 'mode' | 'canExchange'>): boolean {
+  return mode === 'link' || (canExchange && mode !== 'rename');
+}
+
+/** Chooses the least intrusive way to publish that is atomic for readers, as far as the file system lets it. */
+export function choosePublishMethod(situation: MethodFacts): PublishMethod {
+  const { mode, place, isOwn, changes, isDamaged } = situation;
+  const isThere = place !== 'gone' && place !== 'dangling';
+  const isLinked = place === 'link';
+  const isRight = isThere && isOwn && isUnchanged(changes) && !isDamaged;
+  // No tree that readers may have come to by a link is ever changed.
+  if (mode === 'link') return isRight && isLinked ? 'manifest' : 'link';
+  if (!isThere) return 'first';
+  // A link gives way to a folder as a whole, where the file system cannot exchange the two in two steps.
+  const canSwap = isLinked || publishesWhole(situation);
+  if (!isOwn) return canSwap ? 'exchange' : 'first';
+  if (isRight) return 'manifest';
+  if (isOneCall(situation)) return 'in-place';
+  return canSwap ? 'exchange' : 'rename';
+}
+
+/** Whether one system call makes the whole change: of one file, whose folder must be there before, and not be empty after. */
+function isOneCall({ mode, place, changes, files, isDamaged }: MethodFacts): boolean {
+  const [file = '', ...others] = [...changes.added, ...changes.changed, ...changes.removed];
+  if (others.length > 0 || mode !== 'auto' || place === 'link' || isDamaged) return false;
+  const folder = file.slice(0, file.lastIndexOf('/') + 1);
+  const isAlone = !files.some(({ path }) => path !== file && path.startsWith(folder));
+  return changes.changed.length > 0 || folder === '' || !isAlone;
+}
+
 /** The renames that make a stage the published state of its target: the tree first, then the history, then the manifest. */
-export function publishRenames(state: NewState): Rename[] {
-  return [
-    ...treeRenames(state),
-    ...historyRenames(state),
-    { from: staged('manifest'), to: `manifests/${state.target}.json` },
-  ];
-}
-
-function treeRenames({ target, method, canExchange, isLinked, files, removed }: NewState): Rename[] {
-  const tree = `mirror/${target}`;
-  switch (method) {
-    case 'manifest':
-      return [];
-    case 'in-place':
-    case 'rename':
-      return [
-        // Files that leave make room for folders of their names, so they go first.
-        ...removed.map((path, at) => ({ from: `${tree}/${path}`, to: `${staged('removed')}/${at}` })),
-        ...files.map((path) => ({ from: `${staged('tree')}/${path}`, to: `${tree}/${path}` })),
-      ];
-    case 'first':
-    case 'exchange':
-    case 'link': {
-      const step = { from: staged(method === 'link' ? 'link' : 'tree'), to: tree };
-      // A link replaces another one in one rename; where nothing can be exchanged there is nothing for an instant.
-      if (method === 'link' && isLinked) return [step];
-      return canExchange ? [{ ...step, swaps: true }] : [{ from: tree, to: staged('displaced') }, step];
-    }
-  }
-}
-
-function historyRenames({ method, canExchange, keeping }: NewState): Rename[] {
-  if (keeping === null) return [];
+export function publishRenames(method: PublishMethod, situation: PublishSituation): Rename[] {
+  const { target, canExchange, keeping } = situation;
+  const manifest = { from: staged('manifest'), to: `manifests/${target}.json` };
+  const tree = treeRenames(method, situation);
+  if (keeping === null) return [...tree, manifest];
   const { place, isStaged, hasManifest } = keeping;
   const gaveWay = canExchange ? staged(method === 'link' ? 'link' : 'tree') : staged('displaced');
   return [
+    ...tree,
     { from: isStaged ? staged('kept') : gaveWay, to: place },
     ...(hasManifest ? [{ from: staged('keptManifest'), to: `${place}.json` }] : []),
+    manifest,
   ];
+}
+
+function treeRenames(
+  method: PublishMethod,
+  { target, canExchange, place, changes, foreign }: PublishSituation,
+): Rename[] {
+  const tree = `mirror/${target}`;
+  if (method === 'manifest') return [];
+  if (method === 'in-place' || method === 'rename') {
+    const removed = method === 'rename' ? [...changes.removed, ...foreign] : changes.removed;
+    return [
+      // Files that leave make room for folders of their names, so they go first.
+      ...removed.map((path, at) => ({ from: `${tree}/${path}`, to: `${staged('removed')}/${at}` })),
+      ...[...changes.added, ...changes.changed].map((path) => ({
+        from: `${staged('tree')}/${path}`,
+        to: `${tree}/${path}`,
+      })),
+    ];
+  }
+  const step = { from: staged(method === 'link' ? 'link' : 'tree'), to: tree };
+  // A link replaces another one in one rename; where nothing can be exchanged there is nothing for an instant.
+  if (method === 'link' && (place === 'link' || place === 'dangling')) return [step];
+  return canExchange ? [{ ...step, swaps: true }] : [{ from: tree, to: staged('displaced') }, step];
 }
 
 /**
  * The renames that bring a target to the history.
  * @param place `history/<repository>/<branch>/<time>`
- * @param isLinked as in {@link NewState}; then links to all files are staged
+ * @param isLinked whether a link of the program's own leads to the tree; then links to all files are staged
  */
 export function retireRenames(target: string, place: string, isLinked: boolean): Rename[] {
   const tree = `mirror/${target}`;
@@ -122,7 +173,7 @@ export function retireRenames(target: string, place: string, isLinked: boolean):
 /**
  * The renames that bring a target to the path of its renamed repository.
  * @param to `<repository>/<branch>`, where nothing is, or the path that the target has
- * @param isLinked as in {@link NewState}; then another link to its tree is staged
+ * @param isLinked whether a link of the program's own leads to its tree; then another one is staged
  */
 export function moveRenames(target: string, to: string, isLinked: boolean): Rename[] {
   const manifest = { from: staged('manifest'), to: `manifests/${to}.json` };
@@ -165,65 +216,4 @@ export function guardedMoves(renames: readonly Rename[], inodeAt: (place: string
     moved.set(to, inode);
   }
   return moves;
-}
-
-/** The setting `publish`. */
-export type PublishMode = 'auto' | 'exchange' | 'rename' | 'link';
-
-/**
- * How a change reaches a published tree: nothing but the manifest changes; the tree is not there yet; one rename or unlink, which is
- * atomic; a new tree changes places with the old one; a link to a new tree takes the place of whatever leads readers to the old one; or
- * file after file.
- */
-export type PublishMethod = 'manifest' | 'first' | 'in-place' | 'exchange' | 'link' | 'rename';
-
-/** The facts that decide the method of a publish. */
-export interface PublishSituation {
-  readonly mode: PublishMode;
-  /** Whether the file system swaps directories. */
-  readonly canExchange: boolean;
-  /** Whether the target's tree with its manifest is at the path already. */
-  readonly isPublished: boolean;
-  /** Whether something else is there: a tree without manifest, or another repository's. */
-  readonly isOccupied: boolean;
-  /** Whether the way to what is there is a link. */
-  readonly isLinked: boolean;
-  readonly changes: TreeChanges;
-  /** Whether someone changed the tree, so that more than the changes must be put right. */
-  readonly isDamaged: boolean;
-  /** The new inventory. */
-  readonly files: readonly ManifestFile[];
-}
-
-/** Whether readers see whole trees alone, and not also single files of the next one. */
-export function publishesWhole({
-  mode,
-  canExchange,
-}: Pick<PublishSituation, 'mode' | 'canExchange'>): boolean {
-  return mode === 'link' || (canExchange && mode !== 'rename');
-}
-
-/** Chooses the least intrusive way to publish that is atomic for readers, as far as the file system lets it. */
-export function choosePublishMethod(situation: PublishSituation): PublishMethod {
-  const { mode, changes, isPublished, isLinked, isDamaged } = situation;
-  const count = changes.added.length + changes.changed.length + changes.removed.length;
-  const isRight = isPublished && count === 0 && !isDamaged;
-  // No tree that readers may have come to by a link is ever changed.
-  if (mode === 'link') return isRight && isLinked ? 'manifest' : 'link';
-  // A link gives way to a folder as a whole, where the file system cannot exchange the two in two steps.
-  const canSwap = isLinked || publishesWhole(situation);
-  if (situation.isOccupied) return canSwap ? 'exchange' : 'first';
-  if (!isPublished) return 'first';
-  if (isRight) return 'manifest';
-  if (isOneCall(situation)) return 'in-place';
-  return canSwap ? 'exchange' : 'rename';
-}
-
-/** Whether one system call makes the whole change: of one file, whose folder must be there before, and not be empty after. */
-function isOneCall({ mode, changes, files, isLinked, isDamaged }: PublishSituation): boolean {
-  const [file = '', ...others] = [...changes.added, ...changes.changed, ...changes.removed];
-  if (others.length > 0 || mode !== 'auto' || isLinked || isDamaged) return false;
-  const folder = file.slice(0, file.lastIndexOf('/') + 1);
-  const isAlone = !files.some(({ path }) => path !== file && path.startsWith(folder));
-  return changes.changed.length > 0 || folder === '' || !isAlone;
 }

@@ -1,25 +1,16 @@
 import { constants, copyFile, symlink, utimes, writeFile } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { basename, join, relative } from 'node:path';
 
 import { setTimeApart } from '../../../lib/disk/durable.ts';
 import { statsNow } from '../../../lib/disk/read.ts';
 import { onDisk } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
-import type { HistoryKind } from '../../plan/retention.ts';
 import type { Disk } from '../disk.ts';
 import { readHistory } from '../history/history.ts';
-import { historyName, manifestPath, treePath } from '../layout.ts';
+import { type HistoryKind, historyName, manifestPath, treePath } from '../layout.ts';
 import { formatManifest } from '../manifest-text.ts';
-import { type Manifest, type TreeChanges, treeChanges } from '../manifest.ts';
-import {
-  folderAt,
-  linkText,
-  publishedTree,
-  refuseLinks,
-  treeAt,
-  treeNameOf,
-  type TreePlace,
-} from '../published-tree.ts';
+import { isUnchanged, type Manifest, type TreeChanges, treeChanges } from '../manifest.ts';
+import { folderAt, linkText, publishedTree, refuseLinks, treeAt, type TreePlace } from '../published-tree.ts';
 import { commit, discardStage, refuseUnfinished } from './journal.ts';
 import {
   choosePublishMethod,
@@ -31,7 +22,7 @@ import {
   retireRenames,
   STAGED,
 } from './moves.ts';
-import { keepPublished, linkPublished, makeTreeLink, openStage, type Stage } from './stage.ts';
+import { keepPublished, linkFiles, makeTreeLink, openStage, type Stage } from './stage.ts';
 
 /** The step from what is published to a new state. */
 export interface NextState {
@@ -72,52 +63,39 @@ async function publishBehindGate(disk: Disk, stage: Stage, next: NextState): Pro
   await refuseLinks(layout, [`mirror/${target}`], target);
   const place = treeAt(layout, target);
   const isThere = isTreeAt(place);
-  // Nothing can be put into a file that someone left in the place of the tree.
-  const isOurs = before !== null && place.kind !== 'other';
   const differences = treeChanges(isThere ? (before?.files ?? []) : [], manifest.files);
   // Where no tree is, all files are new.
   const rewritten = isThere ? (next.rewritten ?? []) : [];
   const changes = { ...differences, changed: [...new Set([...differences.changed, ...rewritten])] };
   refuseOther(disk, stage, place, changes);
-  const method = choosePublishMethod({
+  const facts = {
     mode,
     canExchange,
-    isPublished: isThere && isOurs,
-    isOccupied: isThere && !isOurs,
-    isLinked: place.kind === 'link',
+    place: place.kind,
+    // Nothing can be put into a file that someone left in the place of the tree.
+    isOwn: before !== null && place.kind !== 'other',
     changes,
     isDamaged,
     files: manifest.files,
-  });
-  const removed = method === 'rename' ? [...changes.removed, ...foreignOf(next, target)] : changes.removed;
+  };
+  const method = choosePublishMethod(facts);
+  const foreign = method === 'rename' ? foreignOf(next, target) : [];
   await stageManifest(disk, stage, manifest);
   if (method === 'exchange' || method === 'link') await linkUnchanged(disk, stage, manifest);
   const keeping = await stageHistory(disk, stage, place, next, differences);
   if (method === 'link') await makeTreeLink(layout, stage);
-  const renames = publishRenames({
-    target,
-    method,
-    canExchange,
-    isLinked: 'name' in place,
-    files: [...changes.added, ...changes.changed],
-    removed,
-    keeping,
-  });
-  await commit(disk, stage, [target], renames);
-  if (method === 'link') disk.linked.set(treeNameOf(stage.folder), target);
+  await commit(disk, stage, [target], publishRenames(method, { ...facts, target, foreign, keeping }));
+  if (method === 'link') disk.linked.set(basename(stage.folder), target);
   return method;
 }
 
 /** The paths that a publish file by file removes beside its own: it would leave those that it does not know. */
 function foreignOf({ foreign = [] }: NextState, target: string): readonly string[] {
   if (foreign !== null) return foreign;
-  throw new MirrorError(
-    'disk.failed',
-    `Not all of mirror/${target} can be looked into, so nothing was published.`,
-    {
-      hint: 'Check the owner and mode of its folders, and the disk.',
-    },
-  );
+  const message = `Not all of mirror/${target} can be looked into, so nothing was published.`;
+  throw new MirrorError('disk.failed', message, {
+    hint: 'Check the owner and mode of its folders, and the disk.',
+  });
 }
 
 function isTreeAt({ kind }: TreePlace): boolean {
@@ -176,7 +154,7 @@ async function stageManifest({ layout }: Disk, stage: Stage, manifest: Manifest)
 /** Completes a new tree with links to what did not change. @throws MirrorError `disk.changed` where someone changed what is linked */
 async function linkUnchanged({ onProgress }: Disk, stage: Stage, { files }: Manifest): Promise<void> {
   const unchanged = files.filter(({ path }) => !stage.staged.has(path));
-  const modified = await linkPublished(stage, unchanged, onProgress);
+  const modified = await linkFiles(stage, stage.published, unchanged, onProgress);
   if (modified !== null) throw changedMeanwhile(`changed ${JSON.stringify(modified)} of ${stage.target}`);
 }
 
@@ -186,18 +164,18 @@ async function stageHistory(
   stage: Stage,
   place: TreePlace,
   { manifest, before, isApprovedDeletion = false }: NextState,
-  { added, changed, removed }: TreeChanges,
+  changes: TreeChanges,
 ): Promise<Keeping | null> {
   const { layout, retention, onProgress } = disk;
   const { target } = stage;
   if (!isTreeAt(place)) return null;
   // A repair alone replaces no state: what someone wrote into the tree is none.
-  if (before !== null && added.length + changed.length + removed.length === 0) return null;
+  if (before !== null && isUnchanged(changes)) return null;
   const isReplaced = before !== null && !isApprovedDeletion && manifest.files.length > 0;
   if (isReplaced && retention.replaced.kind === 'off' && !(await isNeededByHistory(disk, target)))
     return null;
   const isStaged = before !== null || place.kind === 'link';
-  const files = before === null ? 'all' : [...changed, ...removed];
+  const files = before === null ? 'all' : [...changes.changed, ...changes.removed];
   if (isStaged) await keepPublished(stage, stage.published, files, onProgress);
   // The manifest before stays where it is until the new one takes its place: it is never absent.
   const hasManifest = await copyManifest(

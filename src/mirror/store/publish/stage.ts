@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { lstat, mkdir, open, readdir, rename, rm, symlink, utimes } from 'node:fs/promises';
-import { dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 
 import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
 import { makeFolders } from '../../../lib/disk/durable.ts';
@@ -12,16 +12,9 @@ import { BULK_THREADS, doInThread } from '../../file-work/pool.ts';
 import type { LinkRequest } from '../../file-work/trees.ts';
 import type { Disk } from '../disk.ts';
 import { type DirectoryLayout, manifestPath, treePath } from '../layout.ts';
-import { removeIfFree } from '../leases/gate.ts';
+import { removeIfFree } from '../leases.ts';
 import { type Manifest, type ManifestFile, PERMISSION_BITS } from '../manifest.ts';
-import {
-  linkedTree,
-  linkText,
-  placeBelowRoot,
-  publishedTree,
-  refuseLinks,
-  treeNameOf,
-} from '../published-tree.ts';
+import { linkedTree, linkText, placeBelowRoot, publishedTree, refuseLinks } from '../published-tree.ts';
 import { examineTree } from '../verify/examine.ts';
 import { makeFolderFor } from './inheritance.ts';
 import { STAGED } from './moves.ts';
@@ -169,7 +162,8 @@ export function setTime({ tree }: Stage, path: string, mtimeMs: number): Promise
 
 /** Puts the whole new tree where a link is to lead to it, and makes that link. */
 export async function makeTreeLink(layout: DirectoryLayout, { folder, tree, target }: Stage): Promise<void> {
-  const name = treeNameOf(folder);
+  // It is named as its stage, so that recovery knows it by that.
+  const name = basename(folder);
   const place = linkedTree(layout, name);
   await refuseLinks(layout, [dirname(placeBelowRoot(name))]);
   await makeFolders(dirname(place));
@@ -216,28 +210,18 @@ function factsOf(files: readonly ManifestFile[]): LinkRequest['facts'] {
 }
 
 /**
- * Hard-links the published copies of files into the new tree.
+ * Hard-links files of a tree into the new tree.
+ * @param from the folder of the tree
  * @returns the path of one that is not as its manifest says, by `lstat`; null for none
  */
-export function linkPublished(
+export function linkFiles(
   stage: Stage,
+  from: string,
   files: readonly ManifestFile[],
   onLinks: () => void,
 ): Promise<string | null> {
-  const places = { from: stage.published, to: stage.tree };
   const paths = files.map(({ path }) => path);
-  return onDisk('linking unchanged files', () => linkAll(stage, places, paths, files, onLinks));
-}
-
-/** Hard-links files of a tree elsewhere into the new tree. */
-export async function linkFrom(
-  stage: Stage,
-  from: string,
-  paths: readonly string[],
-  onLinks: () => void,
-): Promise<void> {
-  await onDisk('linking files', () => linkAll(stage, { from, to: stage.tree }, paths, null, onLinks));
-  for (const path of paths) stage.staged.add(path);
+  return onDisk('linking files', () => linkAll(stage, { from, to: stage.tree }, paths, files, onLinks));
 }
 
 /**

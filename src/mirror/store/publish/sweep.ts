@@ -7,10 +7,9 @@ import type { Disk } from '../disk.ts';
 import { pruneHistory } from '../history/history.ts';
 import { manifestPaths } from '../inventory.ts';
 import type { DirectoryLayout } from '../layout.ts';
-import { LeasedError, sweepLeases } from '../leases/lease.ts';
+import { LeasedError, sweepLeases, type PublishGate } from '../leases.ts';
 import { isTreeName, linkedTree, removeTree, treeAt } from '../published-tree.ts';
 import { onDiskOfAll, withCommonLock } from '../shards.ts';
-import type { PublishGate } from '../leases/gate.ts';
 
 /**
  * Removes leases that are over, replaced trees that no reader needs any more, and trees that the history no longer keeps.

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { beforeEach, describe, expect, it } from 'vitest';
 
-import { openStore } from '../../../../src/mirror/store/open-store.ts';
+import { openStore } from '../../../../src/mirror/store/directory.ts';
 import { startEmbedded } from '../../../support/embedded.ts';
 import { run } from '../../../support/program.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';

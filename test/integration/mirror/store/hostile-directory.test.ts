@@ -19,7 +19,7 @@ import type { Manifest, ManifestFile } from '../../../../src/mirror/store/manife
 import { bindNativeCalls } from '../../../../src/lib/native/file-calls.ts';
 import { writeApproval } from '../../../../src/mirror/store/approvals.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
-import { acquireLease } from '../../../../src/mirror/store/leases/lease.ts';
+import { acquireLease } from '../../../../src/mirror/store/leases.ts';
 import { formatManifest } from '../../../../src/mirror/store/manifest-text.ts';
 import { manifestWith, repository } from '../../../support/builders.ts';
 import { silentProgress } from '../../../support/silent-progress.ts';

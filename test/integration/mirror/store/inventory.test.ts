@@ -123,9 +123,8 @@ describe('an inventory', () => {
 
   it('gives the same from what is remembered as from the manifests', async () => {
     const layout = await makeLayout();
-    await put(layout, 'a/main', { borrowed: ['x'], etag: '"e"', comparedAtMs: null, restoredAtMs: 5 });
-    const { createdAt: _createdAt, ...repository } = MANIFEST.repository;
-    await put(layout, 'b/main', { repository });
+    await put(layout, 'a/main', { borrowed: ['x'], etag: '"e"', restoredAtMs: 5 });
+    await put(layout, 'b/main', { missing: ['y.xlsx'] });
     const first = await createInventory(layout).read();
     const inventory = createInventory(layout);
     inventory.recall(first.trees.values());

@@ -15,7 +15,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Shard } from '../../../../src/mirror/plan/selection.ts';
 import type { Manifest, ManifestFile } from '../../../../src/mirror/store/manifest.ts';
 import type { PublishMode } from '../../../../src/mirror/store/publish/moves.ts';
-import { openStore } from '../../../../src/mirror/store/open-store.ts';
+import { openStore } from '../../../../src/mirror/store/directory.ts';
 import type { MirrorStore } from '../../../../src/mirror/store/disk.ts';
 import { manifestWith } from '../../../support/builders.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
@@ -66,7 +66,13 @@ function filesOpenBelow(folder: string): string[] {
 }
 
 function manifestOf(files: readonly ManifestFile[], repositoryId = 'id-1'): Manifest {
-  const repository = { id: repositoryId, name: 'Accounting', fullName: 'Accounting', url: null };
+  const repository = {
+    id: repositoryId,
+    name: 'Accounting',
+    fullName: 'Accounting',
+    url: null,
+    createdAt: null,
+  };
   const times = { verifiedAtMs: TIME_MS, publishedAtMs: TIME_MS };
   return manifestWith({ repository, ...times, fingerprint: 'f', archiveBytes: 1, files });
 }

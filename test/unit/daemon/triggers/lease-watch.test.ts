@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 
 import { watchLeases } from '../../../../src/daemon/triggers/lease-watch.ts';
-import { leasesInForce, type Lease } from '../../../../src/mirror/store/leases/lease.ts';
+import { leasesInForce, type Lease } from '../../../../src/mirror/store/leases.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
 
-vi.mock(import('../../../../src/mirror/store/leases/lease.ts'));
+vi.mock(import('../../../../src/mirror/store/leases.ts'));
 const LAYOUT = layoutOf('/nowhere');
 
 const WAITED = { name: 'lease.waited', untilMs: 1, holder: 'x' } as const;

@@ -17,7 +17,7 @@ import {
   LONGEST_LEASE_MS,
   releaseLease,
   sweepLeases,
-} from '../../../../../src/mirror/store/leases/lease.ts';
+} from '../../../../../src/mirror/store/leases.ts';
 import { startPair } from '../../../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
 

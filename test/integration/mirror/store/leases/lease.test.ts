@@ -20,9 +20,9 @@ import {
   releaseLease,
   sweepLeases,
   watchLease,
-} from '../../../../../src/mirror/store/leases/lease.ts';
+} from '../../../../../src/mirror/store/leases.ts';
 import { findFiles, restoreToMirror } from '../../../../../src/mirror/store/history/restore.ts';
-import { openStore } from '../../../../../src/mirror/store/open-store.ts';
+import { openStore } from '../../../../../src/mirror/store/directory.ts';
 import { leaveJournal } from '../../../../support/journals.ts';
 import { type MirrorHarness, startPair, treeOf } from '../../../../support/mirror-harness.ts';
 import { stampsOf } from '../../../../support/stamps.ts';

@@ -10,7 +10,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type * as Durable from '../../../../../src/lib/disk/durable.ts';
 import type { Manifest, ManifestFile } from '../../../../../src/mirror/store/manifest.ts';
-import { openStore } from '../../../../../src/mirror/store/open-store.ts';
+import { openStore } from '../../../../../src/mirror/store/directory.ts';
 import type { PublishMode } from '../../../../../src/mirror/store/publish/moves.ts';
 import type { MirrorStore } from '../../../../../src/mirror/store/disk.ts';
 import { manifestWith } from '../../../../support/builders.ts';
@@ -54,7 +54,7 @@ async function opened(directory: string, publish: PublishMode, replaced: boolean
 }
 
 function manifestOf(files: readonly ManifestFile[], fingerprint: string, id = 'id-1'): Manifest {
-  const repository = { id, name: 'Accounting', fullName: 'Accounting', url: null };
+  const repository = { id, name: 'Accounting', fullName: 'Accounting', url: null, createdAt: null };
   const times = { verifiedAtMs: TIME_MS, publishedAtMs: TIME_MS };
   return manifestWith({ repository, ...times, fingerprint, archiveBytes: 1, files });
 }

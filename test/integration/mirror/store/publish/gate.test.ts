@@ -25,13 +25,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { acquireLease, type Lease, releaseLease } from '../../../../../src/mirror/store/leases/lease.ts';
+import {
+  acquireLease,
+  type Lease,
+  releaseLease,
+  createGate,
+  GateBlockedError,
+} from '../../../../../src/mirror/store/leases.ts';
 import { bindNativeCalls } from '../../../../../src/lib/native/file-calls.ts';
-import { createGate, GateBlockedError } from '../../../../../src/mirror/store/leases/gate.ts';
 import { createSerialQueue } from '../../../../../src/lib/concurrency/serial-queue.ts';
 import { pruneHistory, readHistory } from '../../../../../src/mirror/store/history/history.ts';
 import { type DirectoryLayout, layoutOf } from '../../../../../src/mirror/store/layout.ts';
-import { openStore } from '../../../../../src/mirror/store/open-store.ts';
+import { openStore } from '../../../../../src/mirror/store/directory.ts';
 import { leaveJournal } from '../../../../support/journals.ts';
 import { type MirrorHarness, startPair } from '../../../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
@@ -277,12 +282,20 @@ describe('the lock on publishing', () => {
     expect(Math.max(...ends)).toBeLessThan(grantedAtMs);
   });
 
-  it('that nobody gives back keeps a directory from being settled, not from being opened', async () => {
+  it('that nobody gives back keeps what a crash left from being settled', async () => {
     const { service, mirror } = await startPair({}, { PUBLISH: 'rename' });
     service.addRepository('Plan', { 'a.xlsx': '1' });
     await mirror.pass();
     const layout = layoutOf(mirror.directory);
     await mirror.whileClosed(async () => {
+      const opened = await openStore({
+        directory: layout.root,
+        publish: 'rename',
+        readerGraceMs: 0,
+        retention: { retired: { kind: 'off' }, replaced: { kind: 'off' } },
+        now: Date.now,
+      });
+      const store = { ...opened, gate: createGate(layout, native, Date.now, 20) };
       const stage = join(layout.staging, 'left');
       await mkdir(join(stage, 'tree'), { recursive: true });
       await writeFile(join(stage, 'tree/b.xlsx'), '2');
@@ -290,15 +303,6 @@ describe('the lock on publishing', () => {
       await leaveJournal(layout.root, stage, ['Plan/main'], [['stage/tree/b.xlsx', place]]);
       await rename(join(stage, 'tree/b.xlsx'), join(layout.root, place));
       const blocker = await block(layout);
-      const store = await openStore({
-        directory: layout.root,
-        publish: 'rename',
-        readerGraceMs: 0,
-        retention: { retired: { kind: 'off' }, replaced: { kind: 'off' } },
-        now: Date.now,
-        gatePatienceMs: 20,
-      });
-      expect(store.recovered).toEqual([]);
       expect(await recover(store)).toEqual([]);
       await expect(retireTree(store, 'Plan/main')).rejects.toBeInstanceOf(GateBlockedError);
       native.unlock(blocker.fd);

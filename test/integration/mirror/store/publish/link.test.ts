@@ -17,12 +17,12 @@ import { dirname, join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import type { RetentionPolicy } from '../../../../../src/mirror/plan/retention.ts';
+import type { RetentionPolicy } from '../../../../../src/mirror/store/disk.ts';
 import type { MirrorStore } from '../../../../../src/mirror/store/disk.ts';
 import { readHistory } from '../../../../../src/mirror/store/history/history.ts';
 import { publishedManifest } from '../../../../../src/mirror/store/inventory.ts';
 import type { Manifest, ManifestFile } from '../../../../../src/mirror/store/manifest.ts';
-import { openStore } from '../../../../../src/mirror/store/open-store.ts';
+import { openStore } from '../../../../../src/mirror/store/directory.ts';
 import type { PublishMode } from '../../../../../src/mirror/store/publish/moves.ts';
 import { discardStage } from '../../../../../src/mirror/store/publish/journal.ts';
 import { moveTree, publishStage, retireTree } from '../../../../../src/mirror/store/publish/publish.ts';
@@ -74,7 +74,13 @@ async function opened(
 }
 
 function manifestOf(files: readonly ManifestFile[], repositoryId = 'id-1'): Manifest {
-  const repository = { id: repositoryId, name: 'Accounting', fullName: 'Accounting', url: null };
+  const repository = {
+    id: repositoryId,
+    name: 'Accounting',
+    fullName: 'Accounting',
+    url: null,
+    createdAt: null,
+  };
   const times = { verifiedAtMs: TIME_MS, publishedAtMs: TIME_MS };
   return manifestWith({ repository, ...times, fingerprint: 'f', archiveBytes: 1, files });
 }

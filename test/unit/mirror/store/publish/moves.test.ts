@@ -50,24 +50,28 @@ const names = fc.uniqueArray(fc.constantFrom('a', 'b', 'c/d', 'e'), { maxLength:
 
 const publishes = fc
   .record({
-    ...facts,
+    hasManifest: fc.boolean(),
     method: fc.constantFrom('manifest', 'first', 'in-place', 'exchange', 'link', 'rename'),
+    place: fc.constantFrom('gone', 'folder', 'link', 'dangling', 'other'),
     canExchange: fc.boolean(),
     files: names,
     removed: names,
     keeps: fc.constantFrom('nothing', 'links', 'all'),
   })
-  .map(({ method, canExchange, files, removed, hasTree, hasManifest, isLink, keeps }) => {
+  .map(({ method, place, canExchange, files, removed, hasManifest, keeps }) => {
     const isByFile = method === 'in-place' || method === 'rename';
-    const isLinked = hasTree && isLink;
-    const isStaged = keeps === 'links' || isByFile || method === 'manifest' || !hasTree || isLinked;
+    const isLink = place === 'link' || place === 'dangling';
+    const isStaged = keeps === 'links' || isByFile || method === 'manifest' || place === 'gone' || isLink;
     const keeping = keeps === 'nothing' ? null : { place: HISTORY, isStaged, hasManifest };
-    const state = { target: TARGET, method, canExchange, isLinked, files, removed, keeping };
+    const found = changes({ added: files, removed });
+    const own = { target: TARGET, mode: 'auto', isOwn: true, isDamaged: false } as const;
+    const situation = { ...own, canExchange, place, changes: found, foreign: [], files: [], keeping };
     const staged = isByFile ? files.map((path) => `stage/tree/${path}`) : ['stage/tree', 'stage/link'];
     const kept = keeping === null ? [] : ['stage/kept.json', ...(isStaged ? ['stage/kept'] : [])];
     const published = isByFile ? removed.map((path) => `${TREE}/${path}`) : [TREE];
-    const present = [...(hasTree ? published : []), ...(hasManifest ? [MANIFEST] : [])];
-    return changeOf(publishRenames(state), ['stage/manifest.json', ...staged, ...kept, ...present]);
+    const present = [...(place === 'gone' ? [] : published), ...(hasManifest ? [MANIFEST] : [])];
+    const renames = publishRenames(method, situation);
+    return changeOf(renames, ['stage/manifest.json', ...staged, ...kept, ...present]);
   });
 
 const leavings = fc
@@ -134,9 +138,8 @@ function chosen(fields: Partial<PublishSituation>): string {
   return choosePublishMethod({
     mode: 'auto',
     canExchange: true,
-    isPublished: true,
-    isOccupied: false,
-    isLinked: false,
+    place: 'folder',
+    isOwn: true,
     isDamaged: false,
     changes: changes(),
     files: [],
@@ -150,17 +153,17 @@ const one = changes({ changed: ['a'] });
 
 describe('how a change is published', () => {
   it.each<[string, Partial<PublishSituation>, string]>([
-    ['the first time', { isPublished: false, changes: two }, 'first'],
+    ['the first time', { place: 'gone', changes: two }, 'first'],
     ['over a tree that someone changed', { isDamaged: true }, 'exchange'],
     ['of one file over a tree that someone changed', { isDamaged: true, changes: one }, 'exchange'],
-    ['an empty tree the first time', { isPublished: false }, 'first'],
-    ['over something else', { isPublished: false, isOccupied: true, changes: two }, 'exchange'],
+    ['an empty tree the first time', { place: 'gone' }, 'first'],
+    ['over something else', { isOwn: false, changes: two }, 'exchange'],
     [
       'over something else where directories cannot be swapped',
-      { isPublished: false, isOccupied: true, canExchange: false, changes: two },
+      { isOwn: false, canExchange: false, changes: two },
       'first',
     ],
-    ['over something else with publish: rename', { isOccupied: true, mode: 'rename' }, 'first'],
+    ['over something else with publish: rename', { isOwn: false, mode: 'rename' }, 'first'],
     ['nothing but facts', {}, 'manifest'],
     ['nothing but facts with publish: exchange', { mode: 'exchange' }, 'manifest'],
     ['nothing but facts with publish: rename', { mode: 'rename' }, 'manifest'],
@@ -169,17 +172,17 @@ describe('how a change is published', () => {
     ['one changed file with publish: exchange', { changes: one, mode: 'exchange' }, 'exchange'],
     ['one changed file with publish: rename', { changes: one, mode: 'rename' }, 'rename'],
     ['two changed files', { changes: two }, 'exchange'],
-    ['the first time with publish: link', { isPublished: false, changes: two, mode: 'link' }, 'link'],
-    ['one changed file with publish: link', { changes: one, mode: 'link', isLinked: true }, 'link'],
-    ['nothing but facts with publish: link', { mode: 'link', isLinked: true }, 'manifest'],
+    ['the first time with publish: link', { place: 'gone', changes: two, mode: 'link' }, 'link'],
+    ['one changed file with publish: link', { changes: one, mode: 'link', place: 'link' }, 'link'],
+    ['nothing but facts with publish: link', { mode: 'link', place: 'link' }, 'manifest'],
     ['nothing but facts of a folder with publish: link', { mode: 'link' }, 'link'],
-    ['one changed file where a link is', { changes: one, isLinked: true }, 'exchange'],
+    ['one changed file where a link is', { changes: one, place: 'link' }, 'exchange'],
     [
       'two changed files where a link is, no swapping',
-      { changes: two, isLinked: true, canExchange: false },
+      { changes: two, place: 'link', canExchange: false },
       'exchange',
     ],
-    ['nothing but facts where a link is', { isLinked: true }, 'manifest'],
+    ['nothing but facts where a link is', { place: 'link' }, 'manifest'],
     ['two changed files, no swapping', { changes: two, canExchange: false }, 'rename'],
     ['two changed files with publish: rename', { changes: two, mode: 'rename' }, 'rename'],
     ['a file that was renamed', { changes: changes({ added: ['b'], removed: ['a'] }) }, 'exchange'],
@@ -247,9 +250,8 @@ describe('how a change is published', () => {
           const method = choosePublishMethod({
             mode: publish,
             canExchange,
-            isPublished: true,
-            isOccupied: false,
-            isLinked,
+            place: isLinked ? 'link' : 'folder',
+            isOwn: true,
             isDamaged: false,
             changes: found,
             files: after,
@@ -321,7 +323,15 @@ describe('what distinguishes two trees', () => {
   });
 
   it('is neither mode nor time nor version', () => {
-    const workbook = { id: 'x', versionId: 'v', author: null, message: null, createdAt: null };
+    const workbook = {
+      id: 'x',
+      versionId: 'v',
+      author: null,
+      message: null,
+      createdAt: null,
+      action: null,
+      parentId: null,
+    };
     const other = manifestFile('a', { mode: 0o600, mtimeMs: 1, workbook });
     expect(treeChanges([manifestFile('a')], [other])).toEqual(changes());
   });

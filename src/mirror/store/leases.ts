@@ -1,42 +1,36 @@
 import { randomUUID } from 'node:crypto';
-import {
-  chmod,
-  constants,
-  type FileHandle,
-  lstat,
-  open,
-  readdir,
-  rename,
-  rm,
-  unlink,
-} from 'node:fs/promises';
+import { constants, openSync } from 'node:fs';
+import { chmod, lstat, readdir, rename, rm, unlink } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { z } from 'zod';
 
-import { syncDirectory, writeNewFile } from '../../../lib/disk/durable.ts';
-import { lockWithin } from '../../../lib/disk/lock.ts';
-import { readOwnFile } from '../../../lib/disk/own-file.ts';
-import { isMissing, onDisk, systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
-import { MirrorError } from '../../../lib/errors/errors.ts';
-import type { NativeCalls } from '../../../lib/native/file-calls.ts';
-import { utcTime } from '../../../lib/text/humanize.ts';
-import { ownCommand } from '../../../lib/text/own-command.ts';
-import { CLOCK_STEP_MS } from '../../../lib/time/wrong-clock.ts';
-import type { DirectoryLayout } from '../layout.ts';
-import { refuseLinks } from '../published-tree.ts';
+import { syncDirectory, writeNewFile } from '../../lib/disk/durable.ts';
+import { lockWithin } from '../../lib/disk/lock.ts';
+import { readOwnFile } from '../../lib/disk/own-file.ts';
+import { closeAnyway } from '../../lib/disk/read.ts';
+import { isMissing, onDisk, systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import type { NativeCalls } from '../../lib/native/file-calls.ts';
+import { utcTime } from '../../lib/text/humanize.ts';
+import { ownCommand } from '../../lib/text/own-command.ts';
+import { CLOCK_STEP_MS } from '../../lib/time/wrong-clock.ts';
+import type { DirectoryLayout } from './layout.ts';
+import { refuseLinks } from './published-tree.ts';
+
+const leaseSchema = z.object({
+  id: z.string(),
+  /** Who took it, for people. */
+  holder: z.string(),
+  /** Milliseconds since the epoch. */
+  takenAtMs: z.number(),
+  /** When it ends unless it is released before, in milliseconds since the epoch. */
+  untilMs: z.number(),
+});
 
 /** A promise that nothing is published for a while, so that a reader such as a backup sees one state of the whole mirror. */
-export interface Lease {
-  readonly id: string;
-  /** Who took it, for people. */
-  readonly holder: string;
-  /** Milliseconds since the epoch. */
-  readonly takenAtMs: number;
-  /** When it ends unless it is released before, in milliseconds since the epoch. */
-  readonly untilMs: number;
-}
+export type Lease = Readonly<z.infer<typeof leaseSchema>>;
 
 /** The longest time that a lease may last, in milliseconds: whatever becomes of its holder, publishing goes on after it. */
 export const LONGEST_LEASE_MS = 24 * 60 * 60 * 1000;
@@ -71,13 +65,6 @@ export class LeasedError extends MirrorError {
 export function leaseSentence({ id, holder, untilMs }: Lease): string {
   return `publishing waits for the lease of ${holder} (${id}), at most until ${utcTime(untilMs)}`;
 }
-
-const leaseSchema = z.object({
-  id: z.string(),
-  holder: z.string(),
-  takenAtMs: z.number(),
-  untilMs: z.number(),
-});
 
 const MAX_LEASE_BYTES = 64 * 1024;
 
@@ -154,6 +141,87 @@ async function writeLease(layout: DirectoryLayout, lease: Lease): Promise<void> 
   await syncDirectory(layout.leases);
 }
 
+/**
+ * The gate for every step that readers of the mirror may notice, or that removes files that they may still read: no step begins
+ * while a lease holds, and a step that has begun ends before a lease is given.
+ *
+ * A publisher takes a shared lock first and then looks for leases; the taker of a lease writes it first and then has the
+ * exclusive lock for an instant. So either the publish sees the lease, or the taker waits for the end of the publish. The
+ * kernel frees a lock when its holder ends, however it ends (flock(2)).
+ */
+export interface PublishGate {
+  /**
+   * Runs a step; many at once may.
+   * @param signal ends the wait for the lock; a step that was begun goes on
+   * @throws MirrorError `publish.leased` and `disk.*` before it, and whatever the step throws
+   */
+  readonly pass: <T>(step: () => Promise<T>, signal?: AbortSignal) => Promise<T>;
+}
+
+/** Somebody has the lock on publishing and does not let go of it. */
+export class GateBlockedError extends MirrorError {
+  constructor({ gate }: DirectoryLayout) {
+    super('disk.failed', `Another program holds the lock on ${gate} and does not let go.`, {
+      hint: `Nothing can be published meanwhile. \`fuser ${gate}\` names the program.`,
+    });
+  }
+}
+
+/** How long the lock is tried for again, in milliseconds: it is free within moments, unless its holder hangs. */
+const GATE_PATIENCE_MS = 60_000;
+
+/** How long it is tried for again after that was in vain, in milliseconds, until it was free once. */
+const BLOCKED_PATIENCE_MS = 500;
+
+/**
+ * Opens the gate of a directory.
+ * @param now milliseconds since the epoch
+ * @param firstPatienceMs how long the lock is waited for, in milliseconds
+ */
+export function createGate(
+  layout: DirectoryLayout,
+  native: NativeCalls,
+  now: () => number,
+  firstPatienceMs = GATE_PATIENCE_MS,
+): PublishGate {
+  let patienceMs = firstPatienceMs;
+  return {
+    pass: async (step, signal) => {
+      // The lock belongs to the open file: each step has its own, and those of one process do not stand for one another.
+      const fd = await onDisk('opening the lock on publishing', async () => openGate(layout));
+      try {
+        const isLocked = await lockWithin(() => native.tryLockShared(fd), patienceMs, signal);
+        patienceMs = isLocked ? firstPatienceMs : Math.min(patienceMs, BLOCKED_PATIENCE_MS);
+        if (!isLocked) throw new GateBlockedError(layout);
+        const lease = lastLease(await leasesInForce(layout, now()));
+        if (lease !== null) throw new LeasedError(lease);
+        return await step();
+      } finally {
+        closeAnyway(fd);
+      }
+    },
+  };
+}
+
+/**
+ * Opens what is locked: for writing where that is allowed, as some network file systems want it (flock(2)). Blocks for no longer than
+ * flock(2) on it does, and costs a fraction of a call in a thread.
+ * @throws system errors
+ */
+function openGate({ gate }: DirectoryLayout): number {
+  try {
+    return openSync(gate, constants.O_RDWR | constants.O_NOFOLLOW);
+  } catch (error) {
+    if (!isDenied(error)) throw error;
+    return openSync(gate, constants.O_RDONLY | constants.O_NOFOLLOW);
+  }
+}
+
+/** Removes links to published files if that can be done now; otherwise recovery does it before the next pass. */
+export async function removeIfFree(gate: PublishGate, remove: () => Promise<void>): Promise<void> {
+  await gate.pass(remove, AbortSignal.timeout(BLOCKED_PATIENCE_MS)).catch(() => {});
+}
+
 /** How long a publish that is going on may take before no lease is given, in milliseconds. */
 const ACQUIRE_PATIENCE_MS = 120_000;
 
@@ -176,13 +244,13 @@ export async function acquireLease(
   { holder, durationMs, signal }: LeaseRequest,
   now: () => number,
 ): Promise<Lease> {
-  const handle = await openGate(layout);
+  const fd = await openForLease(layout);
   const takenAtMs = now();
   const lease = { id: randomUUID(), holder, takenAtMs, untilMs: takenAtMs + durationMs };
   try {
     // It holds from now on: whatever is being published comes to its end, and nothing follows.
     await permitted(layout, 'writing the lease', () => writeLease(layout, lease));
-    await waitForPublishes(native, handle.fd, signal);
+    await waitForPublishes(native, fd, signal);
     const inForce = await leasesInForce(layout, now());
     if (inForce.some(({ id }) => id === lease.id)) return lease;
     throw new MirrorError('lease.not_granted', 'The lease was over before it could be given.', {
@@ -192,7 +260,7 @@ export async function acquireLease(
     await rm(leaseFile(layout, lease.id), { force: true }).catch(() => {});
     throw error;
   } finally {
-    await handle.close();
+    closeAnyway(fd);
   }
 }
 
@@ -216,16 +284,12 @@ async function waitForPublishes(native: NativeCalls, fd: number, signal: AbortSi
   );
 }
 
-/** Opens what is locked: for writing where that is allowed, as some network file systems want it (flock(2)). */
-function openGate(layout: DirectoryLayout): Promise<FileHandle> {
+/** @throws MirrorError `directory.unusable`, `disk.*` */
+function openForLease(layout: DirectoryLayout): Promise<number> {
   return permitted(layout, 'opening the lock on publishing', async () => {
-    const { O_NOFOLLOW, O_RDONLY, O_RDWR } = constants;
     await refuseLinks(layout, [relative(layout.root, layout.leases)]);
     try {
-      return await open(layout.gate, O_RDWR | O_NOFOLLOW).catch((error: unknown) => {
-        if (isDenied(error)) return open(layout.gate, O_RDONLY | O_NOFOLLOW);
-        throw error;
-      });
+      return openGate(layout);
     } catch (error) {
       if (!isMissing(error)) throw error;
       const message = `No workbook-mirror that waits for leases has worked in ${layout.root} yet.`;

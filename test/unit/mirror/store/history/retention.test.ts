@@ -1,0 +1,86 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+import type { Retention } from '../../../../../src/mirror/store/disk.ts';
+import { keptAt, prunable } from '../../../../../src/mirror/store/history/history.ts';
+import type { HistoryKind } from '../../../../../src/mirror/store/layout.ts';
+
+describe('what of the history is pruned', () => {
+  const kinds = fc.constantFrom<HistoryKind>('retired', 'replaced');
+  const kept = fc.array(
+    fc.record({ path: fc.constantFrom('A/main', 'B/main'), kind: kinds, atMs: fc.nat(1000) }),
+    { maxLength: 30 },
+  );
+  const retentions = fc.oneof(
+    fc.constantFrom<Retention>({ kind: 'off' }, { kind: 'forever' }),
+    fc.nat(5).map((count) => ({ kind: 'count', count }) as const),
+    fc.nat(1000).map((ageMs) => ({ kind: 'age', ageMs }) as const),
+  );
+  const policies = fc.record({ retired: retentions, replaced: retentions });
+  const OFF: Retention = { kind: 'off' };
+
+  it('is a part of it, and what is left is not pruned again', () => {
+    fc.assert(
+      fc.property(kept, policies, fc.nat(2000), (all, policy, nowMs) => {
+        const pruned = prunable(all, policy, nowMs);
+        const left = all.filter((each) => !pruned.includes(each));
+        expect(pruned.every((each) => all.includes(each))).toBe(true);
+        expect(prunable(left, policy, nowMs)).toEqual([]);
+      }),
+    );
+  });
+
+  it('is never newer than what stays of the same target and kind', () => {
+    fc.assert(
+      fc.property(kept, policies, fc.nat(2000), (all, policy, nowMs) => {
+        const pruned = prunable(all, policy, nowMs);
+        for (const gone of pruned) {
+          const older = all.filter(
+            (each) => each.path === gone.path && each.kind === gone.kind && each.atMs < gone.atMs,
+          );
+          expect(older.every((each) => pruned.includes(each))).toBe(true);
+        }
+      }),
+    );
+  });
+
+  it('is nothing that an older state of its target needs', () => {
+    fc.assert(
+      fc.property(kept, policies, fc.nat(2000), (all, policy, nowMs) => {
+        const pruned = prunable(all, policy, nowMs);
+        for (const left of all.filter((each) => !pruned.includes(each)))
+          expect(pruned.some(({ path, atMs }) => path === left.path && atMs > left.atMs)).toBe(false);
+      }),
+    );
+  });
+
+  it('is what is older, what is beyond a number, all, or nothing', () => {
+    const at = (...times: number[]): { path: string; kind: HistoryKind; atMs: number }[] =>
+      times.map((atMs) => ({ path: 'A/main', kind: 'retired', atMs }));
+    const times = (retired: Retention): number[] =>
+      prunable(at(10, 20, 30), { retired, replaced: OFF }, 100).map(({ atMs }) => atMs);
+    expect(times({ kind: 'age', ageMs: 80 })).toEqual([10]);
+    expect(times({ kind: 'count', count: 2 })).toEqual([10]);
+    expect(times({ kind: 'forever' })).toEqual([]);
+    expect(times(OFF)).toEqual([10, 20, 30]);
+  });
+
+  it('is nothing that seems to come from the future', () => {
+    const future = [{ path: 'A/main', kind: 'retired' as const, atMs: 5000 }];
+    expect(prunable(future, { retired: { kind: 'age', ageMs: 0 }, replaced: OFF }, 100)).toEqual([]);
+  });
+});
+
+describe('the tree that stood in the mirror at a time', () => {
+  const kept = [10, 20, 30].map((atMs) => ({ path: 'A/main', kind: 'replaced' as const, atMs }));
+
+  it.each([
+    [5, 10],
+    [10, 10],
+    [11, 20],
+    [30, 30],
+    [31, undefined],
+  ])('%i is the one that left it at %s', (timeMs, atMs) => {
+    expect(keptAt(kept, timeMs, 1000)?.atMs).toBe(atMs);
+  });
+});
