@@ -1,11 +1,10 @@
 import type { DriftSummary } from '../mirror/plan/record.ts';
 import type { HeldDeletion } from '../mirror/plan/guard.ts';
 import { describeAmount } from '../lib/text/amount.ts';
-import type { PullProgress } from '../mirror/pass/progress.ts';
+import type { PullProgress, PassFinished, TargetPulled } from '../mirror/pass/events.ts';
 import { counted, roughDuration, roughSize, utcTime, withHint } from '../lib/text/humanize.ts';
 import type { UnmatchedPattern } from '../mirror/plan/selection.ts';
 import { holdRule } from '../mirror/plan/actions.ts';
-import type { PassFinished, TargetPulled } from '../mirror/pass/events.ts';
 import type { EventFields, EventName } from './events.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { escaped, type TerminalText } from '../lib/text/terminal-text.ts';

@@ -4,13 +4,12 @@ import type { SettingsFor } from '../config/schema.ts';
 import { createSelection } from '../config/selection.ts';
 import type { EventSink } from './events.ts';
 import type { State } from '../mirror/state/state.ts';
-import { openStore } from '../mirror/store/open-store.ts';
+import { openStore } from '../mirror/store/directory.ts';
 import type { MirrorStore } from '../mirror/store/disk.ts';
 import type { PassContext } from '../mirror/pass/context.ts';
 import { PullQueue } from '../mirror/pass/queue.ts';
-import { ReportedOnce } from '../mirror/pass/events.ts';
+import { ReportedOnce, PullMonitor } from '../mirror/pass/events.ts';
 import type { PassPolicy } from '../mirror/pass/pass.ts';
-import { PullMonitor } from '../mirror/pass/progress.ts';
 import { connect, type InstallationMemory, recallInstallation, rememberer } from './installation.ts';
 import { checkCommands, publishGateOf } from './command-hooks.ts';
 import { noteRestored } from './drift-notes.ts';
@@ -121,7 +120,7 @@ export async function openMirror(
   emit: EventSink,
   options: MirrorOptions = {},
 ): Promise<Mirror> {
-  const { monitor = new PullMonitor(), outlastsPasses = false, onProgress = () => {} } = options;
+  const { monitor = new PullMonitor(), outlastsPasses = false } = options;
   const store = await openMirrorStore(settings, options);
   try {
     tellOpened(store, emit);
@@ -131,7 +130,6 @@ export async function openMirror(
     const queue = new PullQueue(outlastsPasses, emit);
     const lasting = {
       onPublished: (...published: Parameters<typeof onPublished>) => onPublished(...published),
-      onProgress,
       store,
       state,
       emit,

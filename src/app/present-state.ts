@@ -3,9 +3,8 @@ import { layoutOf } from '../mirror/store/layout.ts';
 import type { Manifest } from '../mirror/store/manifest.ts';
 import { openStage } from '../mirror/store/publish/stage.ts';
 import type { Reception } from '../mirror/pass/context.ts';
-import { refuseDoubtful, receiveWhole } from '../mirror/pass/receive.ts';
+import { receiveWhole, receiveWorkbooks, refuseDoubtful } from '../mirror/pass/receive.ts';
 import { changesSince, newManifest } from '../mirror/pass/new-manifest.ts';
-import { receiveWorkbooks } from '../mirror/pass/receive-workbooks.ts';
 
 /** What the service has of a target. */
 export interface PresentState {

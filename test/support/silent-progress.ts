@@ -1,5 +1,5 @@
 import type { CommandProgress } from '../../src/cli/change/sync.ts';
-import { PullMonitor } from '../../src/mirror/pass/progress.ts';
+import { PullMonitor } from '../../src/mirror/pass/events.ts';
 
 /** The progress of a command that nobody looks at. */
 export function silentProgress(): CommandProgress {

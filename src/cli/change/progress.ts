@@ -3,7 +3,7 @@ import { EVENT_LEVELS, type EventLevel, type EventSink, type MirrorEvent } from 
 import { isTold, type Loudness } from '../frame/loudness.ts';
 import { endsPull } from '../../daemon/status/live.ts';
 import { describePhase, describeEvent } from '../../app/messages.ts';
-import type { PullProgress, ScanProgress } from '../../mirror/pass/progress.ts';
+import type { PullProgress, ScanProgress } from '../../mirror/pass/events.ts';
 import { scrub } from '../../lib/text/scrub.ts';
 import { ERASE_LINE, escaped, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 

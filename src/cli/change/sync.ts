@@ -7,7 +7,7 @@ import { createProgress, type Progress } from './progress.ts';
 import { tellShare } from '../../daemon/status/share-report.ts';
 import { type PassReport, runPass } from '../../mirror/pass/pass.ts';
 import type { Retries } from '../../mirror/plan/actions.ts';
-import { PullMonitor } from '../../mirror/pass/progress.ts';
+import { PullMonitor } from '../../mirror/pass/events.ts';
 import { openMirror } from '../../app/open-mirror.ts';
 import { createMirrorStatusReader } from '../../daemon/status/mirror-status.ts';
 import { isReady } from '../../daemon/status/status-service.ts';

@@ -10,7 +10,7 @@ import { archiveLimitsOf, policyOf } from '../../app/open-mirror.ts';
 import { connect, recallInstallation } from '../../app/installation.ts';
 import type { MirrorReader } from '../../app/open-reader.ts';
 import { type Inquiry, type PresentState, receivePresentState } from '../../app/present-state.ts';
-import { PullMeter } from '../../mirror/pass/progress.ts';
+import { PullMeter } from '../../mirror/pass/events.ts';
 import { repositoryFacts } from '../../mirror/pass/execute.ts';
 import { planComparison } from '../../app/comparison.ts';
 import { HOLD_REASONS } from '../../mirror/plan/actions.ts';
@@ -53,7 +53,7 @@ export async function askService(
       const client = connect(whole, memory, tellEvent, { onProgress });
       try {
         const listing = await client.poll(signal, true);
-        const work = { client, listing, meter, onProgress, signal };
+        const work = { client, listing, meter, signal };
         return await receiveNow(settings, reader, asked, path, work);
       } finally {
         await client.close();
@@ -73,7 +73,6 @@ export async function askService(
 interface ServiceWork extends Pick<Inquiry, 'meter' | 'signal'> {
   readonly client: ServiceClient;
   readonly listing: Listing;
-  readonly onProgress: () => void;
 }
 
 async function receiveNow(
@@ -81,7 +80,7 @@ async function receiveNow(
   { records, store }: MirrorReader,
   asked: string,
   path: string,
-  { client, listing, meter, onProgress, signal }: ServiceWork,
+  { client, listing, meter, signal }: ServiceWork,
 ): Promise<TargetInService> {
   const { layout, inventory } = settings.shard === undefined ? store : await readStore(settings.directory);
   inventory.recall([...records.values()].flatMap(({ tree }) => tree ?? []));
@@ -102,11 +101,7 @@ async function receiveNow(
     );
   }
   const { manifest } = target.published;
-  const context = {
-    service: client,
-    archiveLimits: archiveLimitsOf(settings),
-    onProgress,
-  };
+  const context = { service: client, archiveLimits: archiveLimitsOf(settings) };
   const about = repositoryFacts(listing, comparison.plan)(comparison.action);
   const inquiry = { ...about, context, policy, comparison, meter, signal, nowMs };
   const present = await inTemporaryFolder((folder) => receivePresentState({ ...inquiry, folder }, manifest));

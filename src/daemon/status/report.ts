@@ -1,9 +1,9 @@
 import type { EventLevel, EventName } from '../../app/events.ts';
 import type { Liveness, Readiness } from './readiness.ts';
-import type { Lease } from '../../mirror/store/leases/lease.ts';
+import type { Lease } from '../../mirror/store/leases.ts';
 import type { Live } from './live.ts';
 import type { Shard } from '../../mirror/plan/selection.ts';
-import type { PullProgress, ScanProgress } from '../../mirror/pass/progress.ts';
+import type { PullProgress, ScanProgress } from '../../mirror/pass/events.ts';
 import type { TargetStatus } from '../../app/target-status.ts';
 
 /** A warning or an error of the log, kept for who looks at the daemon later. */

@@ -1,4 +1,4 @@
-import { leasesInForce } from '../../mirror/store/leases/lease.ts';
+import { leasesInForce } from '../../mirror/store/leases.ts';
 import { publishesWhole } from '../../mirror/store/publish/moves.ts';
 import type { StatsFs } from 'node:fs';
 import { statfs } from 'node:fs/promises';

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { ERROR_RULES } from '../../lib/errors/errors.ts';
-import { TRIGGERS } from '../../mirror/pass/events.ts';
+import { TRIGGERS, PULL_PHASES } from '../../mirror/pass/events.ts';
 import { EVENT_LEVELS } from '../../app/events.ts';
-import { PULL_PHASES } from '../../mirror/pass/progress.ts';
 
 /** The schema of `/api/status`, from which the JSON Schema is made that is published beside it. */
 

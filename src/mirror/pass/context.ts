@@ -3,8 +3,7 @@ import type { State } from '../state/state.ts';
 import type { Manifest } from '../store/manifest.ts';
 import type { MirrorStore } from '../store/disk.ts';
 import type { PassService } from '../upstream/client.ts';
-import type { PassEventSink, ReportedOnce } from './events.ts';
-import type { PullMonitor, PullMeter } from './progress.ts';
+import type { PassEventSink, ReportedOnce, PullMonitor, PullMeter } from './events.ts';
 import type { PullQueue, QueueLimits } from './queue.ts';
 import type { Action, PullAction } from '../plan/actions.ts';
 import type { TargetRecord, RememberedTree } from '../plan/record.ts';
@@ -39,8 +38,6 @@ export interface PassContext {
   /** Called with every new state once it is durable and visible. */
   readonly onPublished: (state: NewState) => void;
   readonly emit: PassEventSink;
-  /** Called whenever bytes were written for the pass. */
-  readonly onProgress: () => void;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   /** Remembers reported findings, so that each is reported once for as long as it lasts. */
@@ -103,7 +100,7 @@ export interface PublishedState {
 
 /** Everything that receiving the contents of a target takes: nothing that publishes. */
 export interface Reception extends RepositoryFacts {
-  readonly context: Pick<PassContext, 'service' | 'archiveLimits' | 'onProgress'>;
+  readonly context: Pick<PassContext, 'service' | 'archiveLimits'>;
   readonly action: PullAction;
   /** Takes in how far it is. */
   readonly meter: PullMeter;

@@ -1,18 +1,25 @@
 import { publishedManifest } from '../store/inventory.ts';
 import { moveTree, retireTree } from '../store/publish/publish.ts';
-import type { Action, HoldAction, PullAction, RetireAction } from '../plan/actions.ts';
+import {
+  type Action,
+  type ActionResult,
+  type EndedResult,
+  type HoldAction,
+  type PullAction,
+  resultOf,
+  type RetireAction,
+} from '../plan/actions.ts';
 import { isApproved } from '../plan/guard.ts';
 import type { Manifest } from '../store/manifest.ts';
 import { type Outcome, emptyRecord, type TargetRecord } from '../plan/record.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
 import type { ExecutePolicy, PlannedPass, PassContext, Pull, RepositoryFacts } from './context.ts';
-import { type ActionResult, type EndedResult, failed, resultOf } from './results.ts';
 import { isReachable, notFoundError } from './receive.ts';
-import { forget, recordAll, withdraw, recordPull, recordQueued } from './record.ts';
+import { forget, recordAll, recordEnds, recordQueued, withdraw } from './record.ts';
 import { joinSignals } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Turn } from './queue.ts';
-import { pullTarget } from './pull.ts';
+import { failed, pullTarget } from './pull.ts';
 
 /** Outcomes of pulls after which the published tree stays where it is. */
 const KEEPS_PLACE: ReadonlySet<ActionResult['outcome']['kind']> = new Set(['failed', 'held', 'unfinished']);
@@ -48,7 +55,8 @@ export async function executePlan(
   await recordAll(context, listing, planned, done);
   pulled.push(...(await pullAll(context, policy, listing, planned, pulls, signal)));
   // The tree of a gone repository stays in its place until the new one's, which was to take it, is there.
-  const taken = new Set(pulled.filter(({ outcome }) => KEEPS_PLACE.has(outcome.kind)).map(pathOf));
+  const stay = pulled.filter(({ outcome }) => KEEPS_PLACE.has(outcome.kind));
+  const taken = new Set(stay.map(({ action }) => action.path));
   const retired: EndedResult[] = [];
   const counting: EndedResult[] = [];
   for (const action of leaving.filter(({ path }) => !taken.has(path))) {
@@ -69,10 +77,6 @@ function isStillPulling({ reason }: Action): boolean {
 
 function keyOf({ target }: Action): string {
   return targetKey(target);
-}
-
-function pathOf({ action }: ActionResult): string {
-  return action.path;
 }
 
 function outcomeOfHold({ guarded, reason, fingerprint }: HoldAction): Outcome {
@@ -238,7 +242,7 @@ async function pullAndRecord(
   try {
     const turn = { signal: either.signal, toPublish };
     const { result, news } = await pullTarget(context, policy, pull, turn, meter);
-    await recordPull(context, pull, result);
+    await recordEnds(context, pull.listedAtMs, [{ result, before: pull.record, tree: pull.tree }]);
     if (result.outcome.kind === 'pulled') await endRepair(context, pull);
     // Emitted after recording: a listener that reads the records must find the news there.
     for (const event of news) context.emit(event);

@@ -68,12 +68,7 @@ function listedFacts(
 ): Pick<Manifest, 'fingerprint' | 'borrowed' | 'files'> & { readonly missing: readonly string[] } {
   const files = withVersions(received.files, rows ?? [], branch);
   if (rows === null) return { fingerprint: null, borrowed: [], missing: previous?.missing ?? [], files };
-  const holds = holdsIn(
-    rows,
-    branch,
-    files.map(({ path }) => path),
-  );
-  const { digest, borrowed } = fingerprintOfTree(rows, branch, holds);
+  const { digest, borrowed } = fingerprintOfTree(rows, branch, holdsIn(rows, branch, files));
   return { fingerprint: digest, borrowed, missing: missingWorkbooks(rows, branch, received), files };
 }
 
@@ -93,11 +88,11 @@ export function rowsAbout(
 function holdsIn(
   rows: readonly WorkbookRow[],
   branch: string,
-  paths: readonly string[],
+  files: readonly ManifestFile[],
 ): (path: string) => boolean {
-  const held = new Set(paths);
+  const held = new Set(files.map(({ path }) => path));
   const others = rows.filter((row) => row.branch !== branch);
-  const named = rowsAtFiles(others, paths);
+  const named = rowsAtFiles(others, files);
   for (const [index, { path }] of others.entries()) {
     if (held.has(named[index]?.path ?? path)) held.add(path);
   }
@@ -116,11 +111,7 @@ function withVersions(
   branch: string,
 ): ManifestFile[] {
   const listed = rows.filter((row) => row.branch === branch);
-  const named = rowsAtFiles(
-    listed,
-    files.map(({ path }) => path),
-  );
-  const own = new Map(named.map((row) => [row.path, row]));
+  const own = new Map(rowsAtFiles(listed, files).map((row) => [row.path, row]));
   return files.map((file) => {
     const row = own.get(file.path);
     if (row === undefined && file.workbook === undefined) return file;

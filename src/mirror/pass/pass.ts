@@ -3,6 +3,7 @@ import { type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
 import { eventFailure, type PassFinished, type Trigger } from './events.ts';
 import {
   type Action,
+  type ActionResult,
   isPlannedHold,
   keepRunningPulls,
   type PlanInput,
@@ -14,11 +15,18 @@ import { listsNoneOf, otherService, WHOLE_DIRECTORY, checkSelection } from '../p
 import { makePlan } from '../plan/plan.ts';
 import { recordsUpToNow } from '../plan/record.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
-import { flaggedIn, reportLost, reportSelection, reportUpstream } from './reports.ts';
 import { executePlan } from './execute.ts';
 import type { ExecutePolicy, PlannedPass, PassContext } from './context.ts';
-import type { ActionResult } from './results.ts';
-import { stillAwaited, exitCodeOfPass, isAllThatCanBe, summarise } from './results.ts';
+import {
+  exitCodeOfPass,
+  flaggedIn,
+  isAllThatCanBe,
+  reportLost,
+  reportSelection,
+  reportUpstream,
+  stillAwaited,
+  summarise,
+} from './reports.ts';
 import { type KeptTargets, type State, type StoredPass, unlessStateFails } from '../state/state.ts';
 import { publishesWhole } from '../store/publish/moves.ts';
 import { recover } from '../store/publish/journal.ts';

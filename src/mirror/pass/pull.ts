@@ -1,15 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
-import { lastLease, leasesInForce } from '../store/leases/lease.ts';
-import { publishedManifest } from '../store/inventory.ts';
-import { examinePublished, foreignIn, summariseDrift, trustOf } from '../store/verify/examine.ts';
-import { MirrorError } from '../../lib/errors/errors.ts';
-import type { PassEvent } from './events.ts';
+import { callError } from '../../lib/errors/disk-errors.ts';
+import { type ErrorCode, MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
-import { aboutTree } from '../plan/record.ts';
-import { type Cached, cacheName } from '../upstream/listing.ts';
-import { heldFiles, isApproved } from '../plan/guard.ts';
-import type { Manifest } from '../store/manifest.ts';
-import type { PullAction, PullReason } from '../plan/actions.ts';
+import {
+  type Action,
+  type EndedResult,
+  holdOf,
+  type PullAction,
+  type PullReason,
+  resultOf,
+} from '../plan/actions.ts';
 import {
   ContradictedError,
   findContradictions,
@@ -17,17 +17,22 @@ import {
   nextDoubt,
   rowsInBoth,
 } from '../plan/contradictions.ts';
-import type { ExecutePolicy, NewState, PassContext, PublishedState, Pull } from './context.ts';
-import { type EndedResult, failed, heldByLease } from './results.ts';
-import { notFound, type Received, receiveWhole } from './receive.ts';
-import { type Changes, changesSince, needsPublishing, newManifest, rowsAbout } from './new-manifest.ts';
-import type { PullMeter } from './progress.ts';
-import type { Turn } from './queue.ts';
-import { reportCached } from './reports.ts';
+import { heldFiles, isApproved } from '../plan/guard.ts';
+import { aboutTree } from '../plan/record.ts';
+import { publishedManifest } from '../store/inventory.ts';
+import { lastLease, type Lease, LeasedError, leasesInForce } from '../store/leases.ts';
+import type { Manifest } from '../store/manifest.ts';
 import { discardStage } from '../store/publish/journal.ts';
 import { type NextState, publishStage } from '../store/publish/publish.ts';
 import { showStage, type Stage, stageOn } from '../store/publish/stage.ts';
-import { receiveWorkbooks, rowsNow } from './receive-workbooks.ts';
+import { examinePublished, foreignIn, trustOf } from '../store/verify/examine.ts';
+import { type Cached, cacheName } from '../upstream/listing.ts';
+import type { ExecutePolicy, NewState, PassContext, PublishedState, Pull } from './context.ts';
+import type { PassEvent, PullMeter } from './events.ts';
+import { type Changes, changesSince, needsPublishing, newManifest, rowsAbout } from './new-manifest.ts';
+import type { Turn } from './queue.ts';
+import { type Received, receiveWhole, receiveWorkbooks, refuseDoubtful, rowsNow } from './receive.ts';
+import { reportCached } from './reports.ts';
 
 /** The end of a pull: its result, and the events about it. */
 export interface Pulled {
@@ -61,6 +66,46 @@ export async function pullTarget(
   }
 }
 
+/** An action that waits for the end of a lease. It says nothing about the target, and costs it nothing. */
+export function heldByLease(
+  { reported, emit }: Pick<PassContext, 'reported' | 'emit'>,
+  action: Action,
+  { id, untilMs, holder }: Lease,
+): EndedResult {
+  if (reported.news('lease', [id]).length > 0) emit({ name: 'lease.waited', untilMs, holder });
+  return resultOf(holdOf(action, 'lease', { untilMs }), { kind: 'held' });
+}
+
+/** Codes of errors that every other target would meet as well. */
+const ENDS_PASS: ReadonlySet<ErrorCode> = new Set([
+  'credentials.refused',
+  'directory.taken',
+  'program.replaced',
+]);
+
+/** The result of an action that failed. @throws MirrorError for errors that end the whole pass */
+export function failed(
+  reports: Pick<PassContext, 'reported' | 'emit'>,
+  action: Action,
+  thrown: unknown,
+  signal: AbortSignal,
+): EndedResult {
+  const error = toMirrorError(callError(thrown, `mirroring ${action.path}`));
+  if (signal.aborted) throw new MirrorError('pass.abandoned', 'The pass was abandoned.', { cause: thrown });
+  if (ENDS_PASS.has(error.code)) throw error;
+  if (error instanceof LeasedError) return heldByLease(reports, action, error.lease);
+  return resultOf(action, {
+    kind: 'failed',
+    code: error.code,
+    action: error.action,
+    message: error.message,
+    hint: error.hint ?? null,
+    retryAfterMs: error.retryAfterMs ?? 0,
+    fingerprint: action.fingerprint,
+    ...(error instanceof ContradictedError ? { doubt: error.doubt } : {}),
+  });
+}
+
 /** Downloads what may have changed of a target's contents, compares it with what is published, and publishes what differs. */
 async function pullContents(
   context: PassContext,
@@ -77,8 +122,11 @@ async function pullContents(
     const before = await lookAtPublished(context, pull, turn.signal);
     const received =
       (await receiveWorkbooks(reception, stage, before)) ?? (await receiveWhole(reception, stage, before));
-    if (received.kind === 'not-found')
-      return { result: await notFound(reception, received.isCertain), news: [] };
+    if (received.kind === 'not-found') {
+      await refuseDoubtful(reception, received.isCertain);
+      const kind = action.whenAbsent === 'accept' ? 'absent' : 'missing';
+      return { result: resultOf(action, { kind }), news: [] };
+    }
     const { downloadedBytes, rewritten, cached } = received;
     const changes = changesSince(before.manifest, received.files);
     if (cached !== null) {
@@ -170,7 +218,7 @@ async function publishChanges(
   const { manifest, isDamaged = false } = next;
   if (!isDamaged && !needsPublishing(manifest, previous, context.now())) return 'none';
   const state = { target: action.path, manifest, previous };
-  if (!isSameTree) await askBefore(context, action, stage, state, signal);
+  if (!isSameTree) await askBefore(context, stage, state, signal);
   // A large tree keeps its place: its publish takes longer than the flushes, and its manifests take memory.
   if (manifest.files.length <= MOST_FILES_WITHOUT_PLACE) await toPublish(signal);
   const method = await publishStage(context.store, stage, next, signal);
@@ -178,38 +226,16 @@ async function publishChanges(
   return method;
 }
 
-/** Passes a new state to `beforePublish`, which may refuse it. A tree that it changed is put right by the next pass. */
+/** Passes a new state to `beforePublish`, which may refuse it. A published tree that it changed is put right by the next pull. */
 async function askBefore(
-  { beforePublish, store, state: memory, emit, now }: PassContext,
-  action: PullAction,
+  { beforePublish, store }: PassContext,
   stage: Stage,
   state: NewState,
   signal: AbortSignal,
 ): Promise<void> {
   if (beforePublish === null) return;
-  const refusals: unknown[] = [];
-  // A command that refuses a state may still have changed its files.
-  const look = (folder: string): Promise<void> =>
-    beforePublish({ ...state, folder }, signal).catch((error: unknown) => {
-      signal.throwIfAborted();
-      refusals.push(error);
-    });
-  const isAsItWas = await showStage(store, stage, state.manifest, look, signal);
-  if (!isAsItWas && state.previous !== null) {
-    const { target, previous } = state;
-    const differences = await examinePublished(store.layout, target, previous.files, {
-      depth: 'facts',
-      signal,
-    });
-    const drift = summariseDrift(differences);
-    const note = { ...drift, sinceMs: now(), needsRepair: true };
-    if (differences.length > 0) {
-      await memory.saveDrift(action.target, target, note);
-      emit({ name: 'target.drifted', target, ...drift });
-    }
-  }
-  if (refusals.length > 0) throw refusals[0];
-  if (isAsItWas) return;
+  const look = (folder: string): Promise<void> => beforePublish({ ...state, folder }, signal);
+  if (await showStage(store, stage, state.manifest, look, signal)) return;
   throw new MirrorError('hook.failed', 'The command hooks.beforePublish changed what it was to look at.', {
     hint: 'It may only read: unchanged files are the published ones. Nothing new was published.',
   });
@@ -244,14 +270,6 @@ async function pulled(
   const isExamined = isWhole && (previous === null || action.depth === 'bytes');
   const tree = method === 'none' ? null : await store.inventory.note(target, manifest);
   const asOf = cached === null ? {} : { asOfMs: cached.asOfMs };
-  const outcome = {
-    kind: 'pulled',
-    changedFiles,
-    publishedAtMs,
-    tree,
-    isExamined,
-    isWhole,
-    ...asOf,
-  } as const;
-  return { result: { action, outcome, downloadedBytes, changedFiles }, news };
+  const found = { changedFiles, publishedAtMs, tree, isExamined, isWhole, ...asOf };
+  return { result: { action, outcome: { kind: 'pulled', ...found }, downloadedBytes, changedFiles }, news };
 }

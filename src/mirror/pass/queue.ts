@@ -1,11 +1,10 @@
 import { LONGEST_TIMER_MS } from '../../lib/time/longest-timer.ts';
-import type { PullAction } from '../plan/actions.ts';
+import type { EndedResult, PullAction } from '../plan/actions.ts';
 import { toMirrorError } from '../../lib/errors/errors.ts';
 import { Places } from '../../lib/concurrency/places.ts';
 import { type TargetId, targetKey } from '../upstream/listing.ts';
 import type { PassService } from '../upstream/client.ts';
 import type { PassEventSink } from './events.ts';
-import type { EndedResult } from './results.ts';
 
 /** A pull that waits, as far as its turn depends on it. */
 export interface Waiting {

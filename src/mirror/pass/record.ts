@@ -1,6 +1,12 @@
 import { publishedManifest } from '../store/inventory.ts';
 import { removeApprovals } from '../store/approvals.ts';
-import { type Action, type HoldAction, holdRule } from '../plan/actions.ts';
+import {
+  type Action,
+  type ActionResult,
+  type EndedResult,
+  type HoldAction,
+  holdRule,
+} from '../plan/actions.ts';
 import { PATHS_SHOWN, type Approval } from '../plan/guard.ts';
 import { nextRecord } from '../plan/next-record.ts';
 import {
@@ -13,8 +19,7 @@ import {
 } from '../plan/record.ts';
 import { owns } from '../plan/selection.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
-import type { PassContext, PlannedPass, Pull } from './context.ts';
-import type { ActionResult, EndedResult } from './results.ts';
+import type { PassContext, PlannedPass } from './context.ts';
 
 /** Forgets what is remembered of targets that are no more: retired, or neither listed nor mirrored any longer. */
 export async function forget(
@@ -76,7 +81,7 @@ export function recordAll(
     const before = records.get(targetKey(target)) ?? emptyRecord(target);
     return { result, before, tree: trees.get(published?.path ?? path) ?? null };
   });
-  return record(context, takenAtMs, ends);
+  return recordEnds(context, takenAtMs, ends);
 }
 
 /** Records targets that nothing is known of and that are about to be pulled, so that `status` shows all that the service lists. */
@@ -91,11 +96,6 @@ export async function recordQueued(
   await state.saveRecords(queued);
 }
 
-/** Records the outcome of a pull, and then reports it. */
-export function recordPull(context: PassContext, pull: Pull, result: EndedResult): Promise<void> {
-  return record(context, pull.listedAtMs, [{ result, before: pull.record, tree: pull.tree }]);
-}
-
 /** The end of an action, and what was remembered before. */
 interface ActionEnd {
   readonly result: EndedResult;
@@ -104,7 +104,12 @@ interface ActionEnd {
   readonly tree: RememberedTree | null;
 }
 
-async function record(context: PassContext, listedAtMs: number, ends: readonly ActionEnd[]): Promise<void> {
+/** Records how actions ended that were decided on by a listing, and then reports it. @param listedAtMs when that was taken */
+export async function recordEnds(
+  context: PassContext,
+  listedAtMs: number,
+  ends: readonly ActionEnd[],
+): Promise<void> {
   const nowMs = context.now();
   const next: TargetRecord[] = [];
   for (const { result, before, tree } of ends) {

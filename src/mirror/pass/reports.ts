@@ -1,12 +1,115 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { PassContext } from './context.ts';
+import { type ErrorCode, EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
+import { type ActionResult, holdRule } from '../plan/actions.ts';
+import type { ListedTarget } from '../plan/record.ts';
 import { type SelectionCheck, selectsNothing } from '../plan/selection.ts';
 import type { ReportedFailures } from '../state/schemas.ts';
-import { type Cached, cachedSentence } from '../upstream/listing.ts';
-import type { Listing, WorkbookRow } from '../upstream/listing.ts';
-import type { PassEventFields, FlaggedWorkbooks, PassEvent } from './events.ts';
-import type { ListedTarget } from '../plan/record.ts';
 import { checkTargetList } from '../store/target-list.ts';
+import {
+  type Cached,
+  cachedSentence,
+  type Listing,
+  targetKey,
+  type WorkbookRow,
+} from '../upstream/listing.ts';
+import type { PassContext } from './context.ts';
+import type { FlaggedWorkbooks, PassEvent, PassEventFields, PassFinished, Trigger } from './events.ts';
+
+/** The numbers of a pass, for its last event. @param durationMs milliseconds */
+export function summarise(
+  trigger: Trigger,
+  listing: Listing,
+  results: readonly ActionResult[],
+  durationMs: number,
+): PassFinished {
+  const count = (test: (result: ActionResult) => boolean): number => results.filter(test).length;
+  return {
+    trigger,
+    durationMs,
+    targets: results.length,
+    pulled: count(({ outcome }) => outcome.kind === 'pulled'),
+    changed: count(({ changedFiles }) => changedFiles > 0),
+    tried: count(({ action, outcome }) => action.kind === 'pull' && outcome.kind !== 'unfinished'),
+    failed: count(({ outcome }) => outcome.kind === 'failed'),
+    held: count(isHeld),
+    missing: count(({ outcome }) => outcome.kind === 'missing'),
+    downloadedBytes: results.reduce((sum, result) => sum + result.downloadedBytes, 0),
+    changedFiles: results.reduce((sum, result) => sum + result.changedFiles, 0),
+    pulling: count(({ outcome }) => outcome.kind === 'unfinished' && outcome.hasBegun),
+    waiting: count(({ outcome }) => outcome.kind === 'unfinished' && !outcome.hasBegun),
+    processing: (listing.workbooks ?? []).filter((row) => row.processing > 0).length,
+  };
+}
+
+/** Whether a pass left a target as it is on purpose, although the operator wants it. */
+function isHeld({ action, outcome }: Pick<ActionResult, 'action' | 'outcome'>): boolean {
+  if (action.deselection !== undefined) return true;
+  return (
+    (outcome.kind === 'guarded' || outcome.kind === 'held') && holdRule(action.reason).isHarmless !== true
+  );
+}
+
+/**
+ * The exit code of what a pass did: 0 only if something is selected, where there is something, nothing failed and nothing is held. What else
+ * there is to say of the targets after it, `whyNotWell` knows.
+ */
+export function exitCodeOfPass(
+  results: readonly Pick<ActionResult, 'action' | 'outcome'>[],
+  selection: SelectionCheck,
+  { repositoriesComplete }: Pick<Listing, 'repositoriesComplete'>,
+): ExitCode {
+  if (results.some(({ outcome }) => outcome.kind === 'failed' && outcome.code === 'internal.defect')) {
+    return EXIT_CODES.defect;
+  }
+  const isIncomplete = results.some((result) => result.outcome.kind === 'failed' || isHeld(result));
+  // A workbook whose row cannot be read is listed, and not mirrored.
+  return isIncomplete || !repositoriesComplete || selectsNothing(selection)
+    ? EXIT_CODES.incomplete
+    : EXIT_CODES.ok;
+}
+
+/** Failures that any target meets while they last: they are of the service or of the disk. */
+const SHARED_FAILURES: ReadonlySet<string> = new Set<ErrorCode>([
+  'service.unreachable',
+  'service.timeout',
+  'service.busy',
+  'disk.full',
+  'directory.replaced',
+]);
+
+/**
+ * Whether a pass that came to its end mirrored everything that can be mirrored (manual, "Exit codes"): every selected target is
+ * verified, or failed, is held or in quarantine for a reason that is its own.
+ */
+export function isAllThatCanBe(
+  results: readonly Pick<ActionResult, 'action' | 'outcome'>[],
+  selection: SelectionCheck,
+): boolean {
+  const isShared = ({ action, outcome }: Pick<ActionResult, 'action' | 'outcome'>): boolean =>
+    outcome.kind === 'unfinished' ||
+    (outcome.kind === 'held' && holdRule(action.reason).isShared === true) ||
+    (outcome.kind === 'failed' && SHARED_FAILURES.has(outcome.code));
+  return !results.some(isShared) && !selectsNothing(selection);
+}
+
+/**
+ * The lost targets that a later pass is still to bring back: all but those that a complete listing lacks, that the settings do not
+ * select, or of which the service has no contents.
+ */
+export function stillAwaited(
+  lost: readonly ListedTarget[],
+  { repositoriesComplete }: Listing,
+  results: readonly ActionResult[],
+): readonly ListedTarget[] {
+  if (!repositoriesComplete) return lost;
+  const outcomes = new Map(
+    results.map(({ action, outcome }) => [targetKey(action.target), outcome.kind] as const),
+  );
+  return lost.filter((target) => {
+    const outcome = outcomes.get(targetKey(target));
+    return outcome !== undefined && outcome !== 'absent' && outcome !== 'retired';
+  });
+}
 
 /** Reports a cache that gave an answer in place of the service: once, and not again because its answer has another age. */
 export function reportCached(

@@ -47,11 +47,7 @@ function listedRows(
   files: readonly { readonly path: string }[],
 ): ReadonlyMap<string, WorkbookRow> {
   const listed = (rows ?? []).filter((row) => row.branch === action.target.branch);
-  const named = rowsAtFiles(
-    listed,
-    files.map(({ path }) => path),
-  );
-  return new Map(named.map((row) => [row.path, row]));
+  return new Map(rowsAtFiles(listed, files).map((row) => [row.path, row]));
 }
 
 /** Whether the list does not tell of another version of a published file. */

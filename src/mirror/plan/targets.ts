@@ -10,13 +10,13 @@ import {
   type TargetId,
   targetKey,
 } from '../upstream/listing.ts';
-import type { PlanInput } from './actions.ts';
+import type { ActionSubject, PlanInput } from './actions.ts';
 import type { OtherTree, Published } from './record.ts';
 import { owns, type Selection } from './selection.ts';
 import { groupRows, isSettled, type RepositoryRows, rowsByRepository, targetDigest } from './workbooks.ts';
 
 /** A target, with all that the plan needs to decide about it. */
-export interface Candidate {
+export interface Candidate extends Omit<ActionSubject, 'moveFrom' | 'deselection'> {
   /**
    * - `listed`: the service lists its repository.
    * - `gone`: a tree of which the service does not list the repository.
@@ -24,19 +24,11 @@ export interface Candidate {
    * - `duplicate`: a second tree of a target of which another one counts: a move that was not recognised, or a copy, left it.
    */
   readonly kind: 'listed' | 'gone' | 'moved' | 'duplicate';
-  readonly target: TargetId;
-  readonly repository: Published['repository'];
-  /** Where its tree belongs, below `mirror/`. */
-  readonly path: string;
-  /** The tree that it has; all but listed ones have one. */
-  readonly published: Published | null;
   readonly selected: boolean;
   /** Whether the settings name this very target, so that its absence is a failure. */
   readonly isRequired: boolean;
   /** For the branch `HEAD`: whether a named branch of its repository is known, and whether one is mirrored. */
   readonly superseded: 'no' | 'known' | 'published';
-  /** The digest of the rows on its branch and of those that its tree borrows; null where the service has no list of workbooks. */
-  readonly fingerprint: string | null;
   /** Whether a row names its branch. */
   readonly isNamed: boolean;
   /** Whether the service has finished with the rows on its branch. */

@@ -17,12 +17,8 @@ export interface Destination {
   readonly sizeBytes: number;
   /** Makes it, or empties it. @throws MirrorError `disk.*` */
   readonly begin: () => Promise<void>;
-  /**
-   * Adds a piece, whole.
-   * @returns what is to be waited for before the next one; null when the piece is there already
-   * @throws MirrorError `disk.*`
-   */
-  readonly write: (piece: Uint8Array) => Promise<void> | null;
+  /** Adds a piece, whole. The next one comes when it has ended. @throws MirrorError `disk.*` */
+  readonly write: (piece: Uint8Array) => Promise<void>;
   /** Ends the writing. @param isKept whether it stays */
   readonly close: (isKept: boolean) => Promise<void>;
 }
@@ -206,9 +202,8 @@ export class Download implements Continuation {
       for await (const piece of readBody(answer, limits, bounds, destination.sizeBytes)) {
         const missingBytes = START_BYTES - this.#start.length;
         if (missingBytes > 0) this.#start = Buffer.concat([this.#start, piece.subarray(0, missingBytes)]);
-        const written = destination.write(piece);
+        await destination.write(piece);
         onArrived?.(destination.sizeBytes, totalBytes);
-        if (written !== null) await written;
         if (bandwidth !== null) await bandwidth.take(piece.length, signal);
       }
     } catch (cause) {

@@ -5,6 +5,7 @@ import type { z } from 'zod';
 import { REPOSITORIES_PATH } from '../../lib/api/requests.ts';
 import { repositoriesSchema, repositorySchema } from '../../lib/api/schemas.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
+import { roughDuration } from '../../lib/text/humanize.ts';
 import { type Answer, parseJson, readPieces, strongTag } from './answers.ts';
 import { wrongKind, addressHint, statusError } from './failures.ts';
 import { credentialRefused } from './keyring.ts';
@@ -158,20 +159,15 @@ export function serviceTimeMs(header: string | undefined): number | null {
   return Number.isNaN(timeMs) ? null : timeMs;
 }
 
-const MINUTE_MS = 60_000;
-const WORTH_SAYING_MS = 10 * MINUTE_MS;
+/** A greater difference of clocks is said. */
+const WORTH_SAYING_MS = 10 * 60_000;
 
 /** Says that the service's clock and this machine's differ much; rounded, so that it reads the same at every pass. */
 export function clockProblem(theirsMs: number | null, oursMs: number): string | null {
   const differenceMs = theirsMs === null ? 0 : theirsMs - oursMs;
-  const minutes = Math.abs(differenceMs) / MINUTE_MS;
-  if (minutes * MINUTE_MS <= WORTH_SAYING_MS) return null;
-  const about =
-    minutes < 120
-      ? `${Math.round(minutes / 10) * 10} minutes`
-      : minutes < 48 * 60
-        ? `${Math.round(minutes / 60)} hours`
-        : `${Math.round(minutes / 60 / 24)} days`;
+  const awayMs = Math.abs(differenceMs);
+  if (awayMs <= WORTH_SAYING_MS) return null;
+  const about = roughDuration(Math.round(awayMs / WORTH_SAYING_MS) * WORTH_SAYING_MS);
   return `the service's clock is about ${about} ${differenceMs > 0 ? 'ahead of' : 'behind'} this machine's`;
 }
 

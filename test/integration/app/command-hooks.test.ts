@@ -134,17 +134,13 @@ describe('the command before publishing', () => {
   it.each([
     ['refuses', 'exit 1', 'publish.refused'],
     ['fails', 'kill -KILL $$', 'hook.failed'],
-  ])('that %s and wrote to a published file has that told and put right', async (_case, ending, code) => {
+  ])('that %s and wrote to a published file has that put right', async (_case, ending, code) => {
     const { command } = await scriptOf(`if grep -q a2 a.xlsx; then echo xxxxxx >> b.xlsx; ${ending}; fi`);
     const { service, mirror } = await startPair({}, { HOOKS_BEFORE_PUBLISH: command });
     const plan = service.addRepository('Plan', { 'a.xlsx': 'a1', 'b.xlsx': 'b1' });
     await mirror.pass();
     service.write(plan, 'main', 'a.xlsx', 'a2');
     expect(await mirror.results()).toMatchObject({ 'Plan/main': { outcome: 'failed', code } });
-    expect([...(await driftNotesOf(mirror)).keys()]).toEqual(['Plan/main']);
-    expect(mirror.eventsOf('target.drifted')).toMatchObject([
-      { target: 'Plan/main', modified: 1, first: 'b.xlsx' },
-    ]);
     service.write(plan, 'main', 'a.xlsx', 'a3');
     expect((await mirror.pass()).exitCode).toBe(0);
     await mirror.expectExact();

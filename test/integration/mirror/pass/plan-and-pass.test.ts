@@ -2,8 +2,7 @@ import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { planPass } from '../../../../src/mirror/pass/pass.ts';
-import type { ActionResult } from '../../../../src/mirror/pass/results.ts';
-import type { Action } from '../../../../src/mirror/plan/actions.ts';
+import type { Action, ActionResult } from '../../../../src/mirror/plan/actions.ts';
 import type { FakeService } from '../../../support/fake-service.ts';
 import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 

@@ -8,7 +8,7 @@ import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
 import { bindNativeCalls } from '../../../../src/lib/native/file-calls.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
-import { acquireLease, releaseLease } from '../../../../src/mirror/store/leases/lease.ts';
+import { acquireLease, releaseLease } from '../../../../src/mirror/store/leases.ts';
 import { noteForRepair } from '../../../../src/app/drift-notes.ts';
 import type { FakeRepository, FakeService } from '../../../support/fake-service.ts';
 import {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { acquireLease, releaseLease } from '../../../../src/mirror/store/leases/lease.ts';
+import { acquireLease, releaseLease } from '../../../../src/mirror/store/leases.ts';
 import { startPair, treeOf } from '../../../support/mirror-harness.ts';
 
 describe('one row a branch, or one row in all', () => {

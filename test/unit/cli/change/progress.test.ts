@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { EventSink, MirrorEvent } from '../../../../src/app/events.ts';
-import type { PullProgress } from '../../../../src/mirror/pass/progress.ts';
+import type { PullProgress } from '../../../../src/mirror/pass/events.ts';
 import { createProgress, type ProgressOptions } from '../../../../src/cli/change/progress.ts';
 import { NOW_MS, passFinished } from '../../../support/builders.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { describePhase } from '../../../../src/app/messages.ts';
-import type { PullProgress } from '../../../../src/mirror/pass/progress.ts';
+import type { PullProgress } from '../../../../src/mirror/pass/events.ts';
 import { pullText } from '../../../../src/daemon/page/summary.js';
 
 const PULL: PullProgress = {

@@ -4,7 +4,7 @@ import { createStatusService, roomOn } from '../../../../src/daemon/status/statu
 import type { Mirror } from '../../../../src/app/open-mirror.ts';
 import { loadSettings } from '../../../../src/config/load.ts';
 import { createProgressMonitor } from '../../../../src/daemon/supervision/progress-monitor.ts';
-import { PullMonitor } from '../../../../src/mirror/pass/progress.ts';
+import { PullMonitor } from '../../../../src/mirror/pass/events.ts';
 import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { published, passFinished } from '../../../support/builders.ts';
 

@@ -21,9 +21,9 @@ describe('the service’s clock', () => {
     [0, null],
     [10 * MINUTE_MS, null],
     [-10 * MINUTE_MS, null],
-    [11 * MINUTE_MS, "the service's clock is about 10 minutes ahead of this machine's"],
-    [-61 * MINUTE_MS, "the service's clock is about 60 minutes behind this machine's"],
-    [-3 * HOUR_MS, "the service's clock is about 3 hours behind this machine's"],
+    [11 * MINUTE_MS, "the service's clock is about 10 min ahead of this machine's"],
+    [-61 * MINUTE_MS, "the service's clock is about 60 min behind this machine's"],
+    [-3 * HOUR_MS, "the service's clock is about 3 h behind this machine's"],
     [366 * 24 * HOUR_MS, "the service's clock is about 366 days ahead of this machine's"],
   ])('that differs by %i ms', (differenceMs, problem) => {
     expect(clockProblem(NOW_MS + differenceMs, NOW_MS)).toBe(problem);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Action, HoldReason } from '../../../../src/mirror/plan/actions.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
 import type { Outcome } from '../../../../src/mirror/plan/record.ts';
-import { exitCodeOfPass } from '../../../../src/mirror/pass/results.ts';
+import { exitCodeOfPass } from '../../../../src/mirror/pass/reports.ts';
 import { listing, planInput, row } from '../../../support/builders.ts';
 
 const [PULL] = makePlan(planInput({ listing: listing({ workbooks: [row()] }) }));
