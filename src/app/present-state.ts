@@ -1,7 +1,8 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Comparison } from './comparison.ts';
-import { layoutOf } from '../mirror/store/layout.ts';
 import type { Manifest } from '../mirror/store/manifest.ts';
-import { openStage } from '../mirror/store/publish/stage.ts';
+import { stageIn } from '../mirror/store/publish/stage.ts';
 import type { Reception } from '../mirror/pass/context.ts';
 import { receiveWhole, receiveWorkbooks, refuseDoubtful } from '../mirror/pass/receive.ts';
 import { changesSince, newManifest } from '../mirror/pass/new-manifest.ts';
@@ -40,9 +41,15 @@ export async function receivePresentState(
   const { action } = comparison;
   const reception = { ...inquiry, action };
   const before = { manifest: published, isDamaged: false, foreign: [], isTrusted: () => true };
-  const flush = { mark: () => 0 };
-  const disk = { layout: layoutOf(folder), inUse: new Set<string>(), flush, native: null, timeStepMs: 1 };
-  const stage = await openStage(disk, action.path);
+  const facts = {
+    target: action.path,
+    published: join(folder, 'none'),
+    manifestInode: null,
+    flushMark: 0,
+    timeStepMs: 1,
+  };
+  const stage = stageIn(folder, facts);
+  await mkdir(stage.tree);
   const received =
     (await receiveWorkbooks(reception, stage, before)) ?? (await receiveWhole(reception, stage, before));
   if (received.kind === 'not-found') {

@@ -24,7 +24,7 @@ import { lastLease, type Lease, LeasedError, leasesInForce } from '../store/leas
 import type { Manifest } from '../store/manifest.ts';
 import { discardStage } from '../store/publish/journal.ts';
 import { type NextState, publishStage } from '../store/publish/publish.ts';
-import { showStage, type Stage, stageOn } from '../store/publish/stage.ts';
+import { showStage, type Stage, openStage } from '../store/publish/stage.ts';
 import { examinePublished, foreignIn, trustOf } from '../store/verify/examine.ts';
 import { type Cached, cacheName } from '../upstream/listing.ts';
 import type { ExecutePolicy, NewState, PassContext, PublishedState, Pull } from './context.ts';
@@ -67,7 +67,7 @@ export async function pullTarget(
 }
 
 /** An action that waits for the end of a lease. It says nothing about the target, and costs it nothing. */
-export function heldByLease(
+function heldByLease(
   { reported, emit }: Pick<PassContext, 'reported' | 'emit'>,
   action: Action,
   { id, untilMs, holder }: Lease,
@@ -117,7 +117,7 @@ async function pullContents(
   const { action } = pull;
   const startedAtMs = context.now();
   const reception = { ...pull, context, meter, signal: turn.signal };
-  const stage = await stageOn(context.store, action.path);
+  const stage = await openStage(context.store, action.path);
   try {
     const before = await lookAtPublished(context, pull, turn.signal);
     const received =
@@ -235,7 +235,7 @@ async function askBefore(
 ): Promise<void> {
   if (beforePublish === null) return;
   const look = (folder: string): Promise<void> => beforePublish({ ...state, folder }, signal);
-  if (await showStage(store, stage, state.manifest, look, signal)) return;
+  if (await showStage(store, stage, state.manifest.files, look, signal)) return;
   throw new MirrorError('hook.failed', 'The command hooks.beforePublish changed what it was to look at.', {
     hint: 'It may only read: unchanged files are the published ones. Nothing new was published.',
   });

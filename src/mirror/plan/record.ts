@@ -46,7 +46,7 @@ export function checkOf({ stamp, summary }: Pick<RememberedTree, 'stamp' | 'summ
 }
 
 /** Whether a value is what this version remembers of a tree, with its check. */
-export function isUnspoilt(value: unknown): boolean {
+function isUnspoilt(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;
   const { stamp, summary, check } = value as Partial<RememberedTree>;
   return stamp !== undefined && summary !== undefined && check === checkOf({ stamp, summary });

@@ -213,7 +213,7 @@ const NAMES_SHOWN = 5;
  * @param adopt whether a person says that the mirror belongs beside what is there
  * @throws MirrorError `directory.unusable`
  */
-export async function refuseForeignDirectory(layout: DirectoryLayout, adopt: boolean): Promise<void> {
+async function refuseForeignDirectory(layout: DirectoryLayout, adopt: boolean): Promise<void> {
   const names = (await unlessMissing(readdir(layout.root))) ?? [];
   if (await holdsMirror(layout, names)) return;
   const outer = await mirrorAround(await resolvedPath(layout.root));

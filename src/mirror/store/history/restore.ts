@@ -16,7 +16,7 @@ import type { DirectoryLayout } from '../layout.ts';
 import type { Manifest, ManifestFile } from '../manifest.ts';
 import { discardStage } from '../publish/journal.ts';
 import { publishStage } from '../publish/publish.ts';
-import { linkFiles, type Stage, stageFile, stageOn } from '../publish/stage.ts';
+import { linkFiles, type Stage, stageFile, openStage } from '../publish/stage.ts';
 import { examineTree, trustOf } from '../verify/examine.ts';
 import { digestOf, findCopies } from './history.ts';
 
@@ -257,7 +257,7 @@ export async function restoreToMirror(
   const hasFacts = trustOf(await examineTree(tree, manifest.files, { depth: 'facts', signal }));
   const isLinkable = (path: string): boolean => sources.get(path) === join(tree, path) && hasFacts(path);
   const linked = manifest.files.filter(({ path }) => isLinkable(path));
-  const stage = await stageOn(store, target);
+  const stage = await openStage(store, target);
   try {
     const copied = new Map([...sources].filter(([path]) => !isLinkable(path)));
     const files = await stageCopies(store, stage, manifest.files, copied);

@@ -33,8 +33,6 @@ export const STAGED = {
   /** Links to the published files that change or go, for the history. */
   kept: 'kept',
   keptManifest: 'kept.json',
-  /** The whole new tree as someone is shown it before it is published. */
-  view: 'view',
 } as const;
 
 const staged = (name: keyof typeof STAGED): string => `stage/${STAGED[name]}`;

@@ -22,7 +22,14 @@ import {
   retireRenames,
   STAGED,
 } from './moves.ts';
-import { keepPublished, linkFiles, makeTreeLink, openStage, type Stage } from './stage.ts';
+import {
+  changedMeanwhile,
+  keepPublished,
+  linkUnchanged,
+  makeTreeLink,
+  openStage,
+  type Stage,
+} from './stage.ts';
 
 /** The step from what is published to a new state. */
 export interface NextState {
@@ -81,7 +88,7 @@ async function publishBehindGate(disk: Disk, stage: Stage, next: NextState): Pro
   const method = choosePublishMethod(facts);
   const foreign = method === 'rename' ? foreignOf(next, target) : [];
   await stageManifest(disk, stage, manifest);
-  if (method === 'exchange' || method === 'link') await linkUnchanged(disk, stage, manifest);
+  if (method === 'exchange' || method === 'link') await linkUnchanged(stage, manifest.files, disk.onProgress);
   const keeping = await stageHistory(disk, stage, place, next, differences);
   if (method === 'link') await makeTreeLink(layout, stage);
   await commit(disk, stage, [target], publishRenames(method, { ...facts, target, foreign, keeping }));
@@ -138,24 +145,11 @@ function refuseOther(
     throw changedMeanwhile(`removed or replaced mirror/${target}, or its manifest,`);
 }
 
-function changedMeanwhile(what: string): MirrorError {
-  return new MirrorError('disk.changed', `Someone ${what} while the new tree was made ready.`, {
-    hint: 'Nothing was published.',
-  });
-}
-
 /** Writes a new manifest into a stage. */
 async function stageManifest({ layout }: Disk, stage: Stage, manifest: Manifest): Promise<void> {
   const staged = join(stage.folder, STAGED.manifest);
   await writeFile(staged, formatManifest(manifest), { flag: 'wx' });
   await setTimeApart(staged, manifestPath(layout, stage.target));
-}
-
-/** Completes a new tree with links to what did not change. @throws MirrorError `disk.changed` where someone changed what is linked */
-async function linkUnchanged({ onProgress }: Disk, stage: Stage, { files }: Manifest): Promise<void> {
-  const unchanged = files.filter(({ path }) => !stage.staged.has(path));
-  const modified = await linkFiles(stage, stage.published, unchanged, onProgress);
-  if (modified !== null) throw changedMeanwhile(`changed ${JSON.stringify(modified)} of ${stage.target}`);
 }
 
 /** Puts into the stage what the history takes of the state before; null for nothing. */

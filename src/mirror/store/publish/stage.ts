@@ -5,15 +5,14 @@ import { basename, dirname, join, relative } from 'node:path';
 import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
 import { makeFolders } from '../../../lib/disk/durable.ts';
 import { statsNow } from '../../../lib/disk/read.ts';
-import type { FlushMark, SharedFlush } from '../../../lib/disk/shared-flush.ts';
+import type { FlushMark } from '../../../lib/disk/shared-flush.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
-import type { NativeCalls } from '../../../lib/native/file-calls.ts';
+import { MirrorError } from '../../../lib/errors/errors.ts';
 import { BULK_THREADS, doInThread } from '../../file-work/pool.ts';
 import type { LinkRequest } from '../../file-work/trees.ts';
 import type { Disk } from '../disk.ts';
 import { type DirectoryLayout, manifestPath, treePath } from '../layout.ts';
-import { removeIfFree } from '../leases.ts';
-import { type Manifest, type ManifestFile, PERMISSION_BITS } from '../manifest.ts';
+import { type ManifestFile, PERMISSION_BITS } from '../manifest.ts';
 import { linkedTree, linkText, placeBelowRoot, publishedTree, refuseLinks } from '../published-tree.ts';
 import { examineTree } from '../verify/examine.ts';
 import { makeFolderFor } from './inheritance.ts';
@@ -43,49 +42,57 @@ export interface Stage {
   readonly folders: Set<string>;
   /** Whether it holds hard links to published files: these leave through the gate alone. */
   hasLinks: boolean;
-}
-
-/** The parts of a disk that a stage can be opened on. */
-interface StageDisk extends Pick<Disk, 'layout' | 'inUse' | 'timeStepMs'> {
-  readonly flush: Pick<SharedFlush, 'mark'>;
-  /** Without, what is made gets the permissions of the staging area. */
-  readonly native: NativeCalls | null;
-}
-
-/** Opens a stage for a target in a directory that still is the one that was locked. @throws MirrorError `directory.*`, `disk.*` */
-export async function stageOn(disk: Disk, target: string): Promise<Stage> {
-  await disk.lock.check();
-  return openStage(disk, target);
+  /** Whether the new tree holds links to all published files that stay. */
+  isWhole: boolean;
 }
 
 /**
- * Opens a stage for a target. What is made there gets the group and the ACL that it would get at its place: the tree those of the tree
- * that it replaces or of the folder around it, the manifest, which is written beside it, those of its own.
+ * Opens a stage for a target, in a directory that still is the one that was locked. What is made there gets the group and the ACL that
+ * it would get at its place: the tree those of the tree that it replaces or of the folder around it, the manifest, which is written
+ * beside it, those of its own.
  * @param target where the target's published tree belongs, below `mirror/`
- * @throws MirrorError `disk.*`
+ * @throws MirrorError `directory.*`, `disk.*`
  */
-export function openStage(
-  { layout, inUse, flush, native, timeStepMs }: StageDisk,
-  target: string,
-): Promise<Stage> {
+export async function openStage(disk: Disk, target: string): Promise<Stage> {
+  const { layout, native } = disk;
+  await disk.lock.check();
   return onDisk('making a stage', async () => {
     const name = randomUUID();
     const folder = join(layout.staging, name);
-    const tree = join(folder, STAGED.tree);
-    const published = publishedTree(layout, target);
     const manifest = manifestPath(layout, target);
+    const published = publishedTree(layout, target);
     const manifestInode = statsNow(manifest)?.ino ?? null;
-    const flushMark = flush.mark();
+    const flushMark = disk.flush.mark();
     // Before it is there: a recovery may look at any time.
-    inUse.add(name);
-    if (native === null) await mkdir(tree, { recursive: true });
-    else {
-      await makeFolderFor(native, folder, manifest);
-      await makeFolderFor(native, tree, treePath(layout, target), published);
-    }
-    const state = { staged: new Set<string>(), folders: new Set([tree]), hasLinks: false };
-    return { folder, target, published, manifestInode, flushMark, tree, timeStepMs, ...state };
+    disk.inUse.add(name);
+    const stage = stageIn(folder, {
+      target,
+      published,
+      manifestInode,
+      flushMark,
+      timeStepMs: disk.timeStepMs,
+    });
+    await makeFolderFor(native, folder, manifest);
+    await makeFolderFor(native, stage.tree, treePath(layout, target), published);
+    return stage;
   });
+}
+
+/** An empty stage in a folder; makes nothing. */
+export function stageIn(
+  folder: string,
+  facts: Pick<Stage, 'target' | 'published' | 'manifestInode' | 'flushMark' | 'timeStepMs'>,
+): Stage {
+  const tree = join(folder, STAGED.tree);
+  return {
+    ...facts,
+    folder,
+    tree,
+    staged: new Set(),
+    folders: new Set([tree]),
+    hasLinks: false,
+    isWhole: false,
+  };
 }
 
 /** Writes a file of the new tree. @param onBytes called whenever bytes were written */
@@ -249,37 +256,41 @@ async function filesIn(tree: string): Promise<string[]> {
   return entries.map((each) => relative(tree, join(each.parentPath, each.name)));
 }
 
+/** Completes a new tree with links to what did not change. @throws MirrorError `disk.changed` where someone changed what is linked */
+export async function linkUnchanged(
+  stage: Stage,
+  files: readonly ManifestFile[],
+  onLinks: () => void,
+): Promise<void> {
+  if (stage.isWhole) return;
+  const unchanged = files.filter(({ path }) => !stage.staged.has(path));
+  const modified = await linkFiles(stage, stage.published, unchanged, onLinks);
+  if (modified !== null) throw changedMeanwhile(`changed ${JSON.stringify(modified)} of ${stage.target}`);
+  stage.isWhole = true;
+}
+
+/** The error where something is not what a stage was made from. */
+export function changedMeanwhile(what: string): MirrorError {
+  return new MirrorError('disk.changed', `Someone ${what} while the new tree was made ready.`, {
+    hint: 'Nothing was published.',
+  });
+}
+
 /**
- * Shows someone the whole new tree of a stage before it is published: what of it is staged and, as hard links, what is published
- * already and stays. It is to be read only. Links are made and removed behind the gate, as readers may notice them; where a lease
- * is taken in between they stay until the next pass.
- * @param look is given the folder, which is gone when this returns, unless a lease holds
+ * Shows someone the whole new tree before it is published; it is to be read only. Links to what stays are made behind the gate, as
+ * readers may notice them.
+ * @param look is given the folder
  * @returns whether the tree still is what its manifest says, as far as `lstat` tells; if not, the stage is of no use any more
  * @throws whatever `look` throws; MirrorError `publish.leased`, `disk.*`
  */
 export async function showStage(
   { gate, onProgress }: Pick<Disk, 'gate' | 'onProgress'>,
   stage: Stage,
-  { files }: Pick<Manifest, 'files'>,
+  files: readonly ManifestFile[],
   look: (folder: string) => Promise<void>,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const view = join(stage.folder, STAGED.view);
-  const show = async (): Promise<void> => {
-    await mkdir(view);
-    for (const [from, isStaged] of [
-      [stage.tree, true],
-      [stage.published, false],
-    ] as const) {
-      const paths = files.map(({ path }) => path).filter((path) => stage.staged.has(path) === isStaged);
-      await linkAll(stage, { from, to: view }, paths, null, onProgress);
-    }
-  };
-  await gate.pass(() => onDisk('showing the new tree', show), signal);
-  try {
-    await look(view);
-    return (await examineTree(view, files, { depth: 'facts', signal })).length === 0;
-  } finally {
-    await removeIfFree(gate, () => rm(view, { recursive: true, force: true }));
-  }
+  await gate.pass(() => linkUnchanged(stage, files, onProgress), signal);
+  await look(stage.tree);
+  return (await examineTree(stage.tree, files, { depth: 'facts', signal })).length === 0;
 }

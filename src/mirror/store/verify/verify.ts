@@ -11,7 +11,7 @@ import { createInventory, type Inventory, manifestPaths, publishedManifest } fro
 import type { DirectoryLayout } from '../layout.ts';
 import { byCodeUnits, foldersWith } from '../manifest.ts';
 import { publishStage } from '../publish/publish.ts';
-import { stageOn } from '../publish/stage.ts';
+import { openStage } from '../publish/stage.ts';
 import { discardStage } from '../publish/journal.ts';
 import { checkTargetList, type ListCheck } from '../target-list.ts';
 import {
@@ -257,7 +257,7 @@ export async function repairFromDisk(
     if (copy === undefined) return false;
     copied.set(file.path, copy);
   }
-  const stage = await stageOn(store, path);
+  const stage = await openStage(store, path);
   try {
     const files = await stageCopies(store, stage, manifest.files, copied);
     if (files.some(({ sha256 }, index) => sha256 !== manifest.files[index]?.sha256)) return false;

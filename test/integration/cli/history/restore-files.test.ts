@@ -1,4 +1,4 @@
-import { lstat, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
@@ -181,13 +181,15 @@ describe('single files of the history', () => {
   });
 
   it('are known to be changed while they are written out', async () => {
-    const mirror = await changed();
+    const { service, mirror } = await startPair({}, { HISTORY_REPLACED: '5' });
+    const repository = service.addRepository('Org/A', { 'plan.xlsx': 'x'.repeat(4_000_000) });
+    await mirror.pass();
+    service.write(repository, 'main', 'plan.xlsx', 'v1');
+    await mirror.pass();
     const [first] = await listHistory(mirror.diskSettings, 'Org/A/main');
     const file = join(first?.folder ?? '', 'plan.xlsx');
     const request = { target: 'Org/A/main', paths: ['plan.xlsx'], atMs: first?.leftAtMs ?? 0 };
-    const write = async (): Promise<void> => {
-      await writeFile(file, `${await readFile(file, 'utf8')}!`);
-    };
+    const write = (): Promise<void> => writeFile(file, 'other');
     await expect(writeOneFile(mirror.diskSettings, request, write)).rejects.toMatchObject({
       code: 'history.damaged',
       message: expect.stringContaining('while it was copied') as string,

@@ -1,7 +1,7 @@
 import { publishedManifest } from '../../../../src/mirror/store/inventory.ts';
 import { discardStage, recover } from '../../../../src/mirror/store/publish/journal.ts';
 import { moveTree, publishStage, retireTree } from '../../../../src/mirror/store/publish/publish.ts';
-import { stageFile, stageOn } from '../../../../src/mirror/store/publish/stage.ts';
+import { stageFile, openStage } from '../../../../src/mirror/store/publish/stage.ts';
 import { sweep } from '../../../../src/mirror/store/publish/sweep.ts';
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -87,7 +87,7 @@ async function publish(
   const present = await publishedManifest(store.layout, path);
   const before = present?.repository.id === repositoryId ? present : null;
   const previous = new Map(before?.files.map((file) => [file.path, file]));
-  const stage = await stageOn(store, path);
+  const stage = await openStage(store, path);
   const inventory: ManifestFile[] = [];
   for (const [name, text] of Object.entries(files).sort(([a], [b]) => (a < b ? -1 : 1))) {
     const known = previous.get(name);
@@ -202,7 +202,7 @@ describe('publishing', () => {
       const before = await publishedManifest(store.layout, PATH);
       await rm(join(directory, 'mirror', PATH), { recursive: true });
       await writeFile(join(directory, 'mirror', PATH), 'something else');
-      const stage = await stageOn(store, PATH);
+      const stage = await openStage(store, PATH);
       for (const [name, text] of Object.entries(tree))
         await stageFile(stage, name, TIME_MS, [Buffer.from(text)], () => {});
       const manifest = manifestOf(before?.files ?? []);
@@ -245,7 +245,7 @@ describe('publishing', () => {
       await publish(store, first);
       const before = await publishedManifest(store.layout, PATH);
       const [, ...kept] = before?.files ?? [];
-      const stage = await stageOn(store, PATH);
+      const stage = await openStage(store, PATH);
       const file = await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('new')], () => {});
       await rm(join(directory, 'mirror', PATH), { recursive: true });
       await expect(
@@ -287,7 +287,7 @@ describe('recovery', () => {
     const directory = await temporaryFolder();
     const store = await opened(directory);
     await publish(store, { 'a.txt': 'one' });
-    const stage = await stageOn(store, PATH);
+    const stage = await openStage(store, PATH);
     await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('two')], () => {});
     await writeFile(join(stage.folder, 'journal.json'), '{"targets":["Acc');
     await store.lock.release();
@@ -341,7 +341,7 @@ describe('an error in the middle of a publish', () => {
     const directory = await temporaryFolder();
     const store = await opened(directory, mode);
     await publish(store, { 'a.txt': 'one', 'b.txt': 'two' });
-    const stage = await stageOn(store, PATH);
+    const stage = await openStage(store, PATH);
     const inventory = [await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('ONE')], () => {})];
     const thaw = freeze(join(directory, 'manifests/Accounting'));
     const before = await publishedManifest(store.layout, PATH);
@@ -382,7 +382,7 @@ describe('an error in the middle of a publish', () => {
       const directory = await temporaryFolder();
       const store = await opened(directory, 'exchange');
       await publish(store, { 'a.txt': 'one' });
-      const stage = await stageOn(store, PATH);
+      const stage = await openStage(store, PATH);
       const inventory = [await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('two')], () => {})];
       freeze(join(directory, 'manifests/Accounting'));
       const before = await publishedManifest(store.layout, PATH);

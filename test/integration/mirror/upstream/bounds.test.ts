@@ -294,7 +294,7 @@ describe('the service’s clock', () => {
     await mirror.pass();
     await mirror.pass();
     expect(mirror.eventsOf('listing.problem')).toMatchObject([
-      { problem: "the service's clock is about 3 hours ahead of this machine's" },
+      { problem: "the service's clock is about 3 h ahead of this machine's" },
     ]);
   });
 

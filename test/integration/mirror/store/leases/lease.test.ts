@@ -1,6 +1,6 @@
 import { interruptedPublishes } from '../../../../../src/mirror/store/publish/journal.ts';
 import { retireTree } from '../../../../../src/mirror/store/publish/publish.ts';
-import { stageFile, stageOn } from '../../../../../src/mirror/store/publish/stage.ts';
+import { stageFile, openStage } from '../../../../../src/mirror/store/publish/stage.ts';
 import { open, readdir, readFile, rename, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -235,7 +235,7 @@ async function leaveHalfDone(layout: ReturnType<typeof layoutOf>, path: string):
     retention: { retired: { kind: 'off' }, replaced: { kind: 'off' } },
     now: Date.now,
   });
-  const stage = await stageOn(store, path);
+  const stage = await openStage(store, path);
   const names = ['a.xlsx', 'b.xlsx'];
   for (const name of names) await stageFile(stage, name, 1000, [Buffer.from('half')], () => {});
   const moves = names.map((name) => [`stage/tree/${name}`, `mirror/${path}/${name}`] as const);

@@ -1,7 +1,7 @@
 import { publishedManifest } from '../../../../../src/mirror/store/inventory.ts';
 import { discardStage } from '../../../../../src/mirror/store/publish/journal.ts';
 import { moveTree, publishStage, retireTree } from '../../../../../src/mirror/store/publish/publish.ts';
-import { dropFile, stageFile, stageOn } from '../../../../../src/mirror/store/publish/stage.ts';
+import { dropFile, stageFile, openStage } from '../../../../../src/mirror/store/publish/stage.ts';
 import { lstat, mkdir, readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -64,7 +64,7 @@ async function publish(store: MirrorStore, path: string, files: Files, id = 'id-
   const present = await publishedManifest(store.layout, path);
   const before = present?.repository.id === id ? present : null;
   const known = before?.files ?? [];
-  const stage = await stageOn(store, path);
+  const stage = await openStage(store, path);
   try {
     const inventory: ManifestFile[] = [];
     for (const [name, text] of Object.entries(files).toSorted(byName)) {

@@ -3,9 +3,10 @@ import { discardStage, recover } from '../../../../../src/mirror/store/publish/j
 import { moveTree, publishStage, retireTree } from '../../../../../src/mirror/store/publish/publish.ts';
 import {
   showStage,
+  type Stage,
   type StagedFile,
   stageFile,
-  stageOn,
+  openStage,
 } from '../../../../../src/mirror/store/publish/stage.ts';
 import {
   chmod,
@@ -37,6 +38,7 @@ import { createSerialQueue } from '../../../../../src/lib/concurrency/serial-que
 import { pruneHistory, readHistory } from '../../../../../src/mirror/store/history/history.ts';
 import { type DirectoryLayout, layoutOf } from '../../../../../src/mirror/store/layout.ts';
 import { openStore } from '../../../../../src/mirror/store/directory.ts';
+import { manifestWith } from '../../../../support/builders.ts';
 import { leaveJournal } from '../../../../support/journals.ts';
 import { type MirrorHarness, startPair } from '../../../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
@@ -165,18 +167,25 @@ it('the links of a view count as progress', async () => {
     },
   });
   onTestFinished(() => store.lock.release());
-  const stage = await stageOn(store, 'Plan/main');
   const names = Array.from({ length: 200 }, (_, index) => `folder ${index % 7}/${index}.xlsx`);
-  const files: StagedFile[] = [];
-  for (const name of names) files.push(await stageFile(stage, name, 1000, [Buffer.from('x')], () => {}));
+  const stageOf = async (paths: readonly string[]): Promise<[Stage, StagedFile[]]> => {
+    const stage = await openStage(store, 'Plan/main');
+    onTestFinished(() => discardStage(store, stage));
+    const staged: StagedFile[] = [];
+    for (const name of paths) staged.push(await stageFile(stage, name, 1000, [Buffer.from('x')], () => {}));
+    return [stage, staged];
+  };
+  const [first, files] = await stageOf(names);
+  await publishStage(store, first, { manifest: manifestWith({ files }), before: null });
+  const [stage, added] = await stageOf(['new.xlsx']);
+  progress = 0;
   let found: string[] = [];
   const look = async (view: string): Promise<void> => {
     expect(progress).toBeGreaterThan(0);
     found = await readdir(view, { recursive: true });
   };
-  expect(await showStage(store, stage, { files }, look, NEVER)).toBe(true);
-  expect(found.filter((name) => name.endsWith('.xlsx')).sort()).toEqual([...names].sort());
-  await discardStage(store, stage);
+  expect(await showStage(store, stage, [...files, ...added], look, NEVER)).toBe(true);
+  expect(found.filter((name) => name.endsWith('.xlsx')).sort()).toEqual([...names, 'new.xlsx'].sort());
 });
 
 async function modeOf(file: string): Promise<number> {
@@ -261,7 +270,7 @@ describe('the lock on publishing', () => {
       for (;;) {
         const manifest = await publishedManifest(store.layout, path);
         if (manifest === null) throw new Error(`${path} is not there`);
-        const stage = await stageOn(store, path);
+        const stage = await openStage(store, path);
         try {
           const next = { ...manifest, publishedAtMs: manifest.publishedAtMs + 1 };
           await publishStage(store, stage, { manifest: next, before: manifest });

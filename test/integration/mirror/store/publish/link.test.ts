@@ -26,7 +26,7 @@ import { openStore } from '../../../../../src/mirror/store/directory.ts';
 import type { PublishMode } from '../../../../../src/mirror/store/publish/moves.ts';
 import { discardStage } from '../../../../../src/mirror/store/publish/journal.ts';
 import { moveTree, publishStage, retireTree } from '../../../../../src/mirror/store/publish/publish.ts';
-import { stageFile, stageOn } from '../../../../../src/mirror/store/publish/stage.ts';
+import { stageFile, openStage } from '../../../../../src/mirror/store/publish/stage.ts';
 import { findOldTrees, sweep } from '../../../../../src/mirror/store/publish/sweep.ts';
 import { findDrift, targetOf } from '../../../../../src/mirror/store/verify/examine.ts';
 import { manifestWith } from '../../../../support/builders.ts';
@@ -88,7 +88,7 @@ function manifestOf(files: readonly ManifestFile[], repositoryId = 'id-1'): Mani
 async function publish({ store }: Opened, files: Files, repositoryId?: string): Promise<string> {
   const published = repositoryId === undefined ? await publishedManifest(store.layout, PATH) : null;
   const previous = new Map(published?.files.map((file) => [file.path, file]));
-  const stage = await stageOn(store, PATH);
+  const stage = await openStage(store, PATH);
   try {
     const inventory: ManifestFile[] = [];
     for (const [name, text] of Object.entries(files)) {
@@ -288,7 +288,7 @@ describe('publish: link', () => {
       expect((await mirror.store.inventory.read()).published.map(({ treePresent }) => treePresent)).toEqual([
         false,
       ]);
-      const stage = await stageOn(mirror.store, PATH);
+      const stage = await openStage(mirror.store, PATH);
       const file = await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('again')], () => {});
       const known = await publishedManifest(mirror.store.layout, PATH);
       await publishStage(mirror.store, stage, { manifest: manifestOf([file]), before: known });
@@ -321,7 +321,7 @@ describe('publish: link', () => {
     await publish(mirror, FIRST);
     const published = await publishedManifest(store.layout, PATH);
     const kept = published?.files.filter(({ path }) => path !== 'a.txt') ?? [];
-    const stage = await stageOn(store, PATH);
+    const stage = await openStage(store, PATH);
     const file = await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('new')], () => {});
     const place = placeIn(directory);
     await act(await realpath(place), place);
