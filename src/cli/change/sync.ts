@@ -7,7 +7,7 @@ import { createProgress, type Progress } from './progress.ts';
 import { tellShare } from '../../daemon/status/share-report.ts';
 import { type PassReport, runPass } from '../../mirror/pass/pass.ts';
 import type { Retries } from '../../mirror/plan/actions.ts';
-import { PullMonitor } from '../../mirror/pass/events.ts';
+import { PullMonitor, type Trigger } from '../../mirror/pass/events.ts';
 import { openMirror } from '../../app/open-mirror.ts';
 import { createMirrorStatusReader } from '../../daemon/status/mirror-status.ts';
 import { isReady } from '../../daemon/status/status-service.ts';
@@ -18,7 +18,6 @@ import { type Outcome, tell } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { abortOnSignal } from '../../lib/process/signals.ts';
 import { standardError } from '../../lib/process/streams.ts';
-import type { Trigger } from '../../mirror/pass/events.ts';
 import type { EventSink } from '../../app/events.ts';
 
 /** `sync` */

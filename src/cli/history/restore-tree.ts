@@ -7,8 +7,8 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { latestFirst } from '../../lib/time/wrong-clock.ts';
-import { keptAt } from '../../mirror/store/history/history.ts';
 import {
+  keptAt,
   type HistoryEntry,
   manifestOfEntry,
   placeOf,

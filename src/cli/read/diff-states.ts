@@ -3,11 +3,15 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { likely } from '../../lib/text/nearest.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { formatRetention } from '../../config/plan-settings.ts';
-import { type HistoryKind, keptAt } from '../../mirror/plan/retention.ts';
-import { type HistoryEntry, manifestOfEntry, readHistory } from '../../mirror/store/history/history.ts';
+import {
+  keptAt,
+  type HistoryEntry,
+  manifestOfEntry,
+  readHistory,
+} from '../../mirror/store/history/history.ts';
+import type { HistoryKind, DirectoryLayout } from '../../mirror/store/layout.ts';
 import type { PresentState } from '../../app/present-state.ts';
 import { manifestPaths, readStampedManifest } from '../../mirror/store/inventory.ts';
-import type { DirectoryLayout } from '../../mirror/store/layout.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';
 import { notKept } from '../history/restore-tree.ts';
 

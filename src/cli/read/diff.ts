@@ -14,10 +14,9 @@ import {
   fileDifferences,
 } from '../../app/file-differences.ts';
 import type { PresentState } from '../../app/present-state.ts';
-import type { HistoryKind } from '../../mirror/store/layout.ts';
+import { type HistoryKind, type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
 import { readHistory } from '../../mirror/store/history/history.ts';
 import { manifestPaths } from '../../mirror/store/inventory.ts';
-import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
 import {
   type Place,
   readTarget,

@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import type { Action, HoldAction, PullAction, HoldReason } from '../../../../src/mirror/plan/actions.ts';
-import { keepRunningPulls } from '../../../../src/mirror/plan/actions.ts';
+import {
+  type Action,
+  type HoldAction,
+  type PullAction,
+  type HoldReason,
+  keepRunningPulls,
+} from '../../../../src/mirror/plan/actions.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
 import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
 import { listing, planInput, published, repository, row } from '../../../support/builders.ts';

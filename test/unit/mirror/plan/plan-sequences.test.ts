@@ -1,9 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { fingerprintOfTree } from '../../../../src/mirror/plan/workbooks.ts';
-import type { Action } from '../../../../src/mirror/plan/actions.ts';
+import type { Action, PlanInput } from '../../../../src/mirror/plan/actions.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
-import type { PlanInput } from '../../../../src/mirror/plan/actions.ts';
 import {
   type Published,
   emptyRecord,

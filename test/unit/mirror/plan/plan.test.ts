@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Action } from '../../../../src/mirror/plan/actions.ts';
+import type { Action, PlanInput } from '../../../../src/mirror/plan/actions.ts';
 import { fullCheckDueMs } from '../../../../src/mirror/plan/plan.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
-import type { PlanInput } from '../../../../src/mirror/plan/actions.ts';
 import { HEAD_BRANCH, type Listing } from '../../../../src/mirror/upstream/listing.ts';
 import {
   allBut,
