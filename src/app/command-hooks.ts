@@ -4,7 +4,7 @@ import { scrub } from '../lib/text/scrub.ts';
 import type { PassContext, StagedState } from '../mirror/pass/context.ts';
 import type { ToldTree } from '../mirror/state/state.ts';
 import { layoutOf, manifestPath, type DirectoryLayout, treePath } from '../mirror/store/layout.ts';
-import { secretsOf } from '../config/secrets-of.ts';
+import { secretsOf } from '../config/secret.ts';
 import { changedFiles, changeLines, toldTree } from './published-changes.ts';
 import { type CommandEnd, findProgram, runCommand, withLine } from '../lib/process/command.ts';
 

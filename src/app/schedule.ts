@@ -1,4 +1,4 @@
-import { createTask, validate } from 'node-cron';
+import { createTask } from 'node-cron';
 
 /** A schedule that is running. */
 export interface Schedule {
@@ -18,17 +18,6 @@ const LOOKED_OVER_MS = 9 * 24 * HOUR_MS;
 
 /** How many runs are looked at, at least and at most. */
 const RUNS_LOOKED_AT = [60, 20_000] as const;
-
-/** Says what is wrong with a cron expression, or nothing. */
-export function checkSchedule(expression: string): string | undefined {
-  if (validate(expression)) return undefined;
-  const fields = expression.trim().split(/\s+/);
-  const without = (field: number): string => fields.with(fields.length - field, '*').join(' ');
-  // Each field is fine by itself: the months that are named do not have the day.
-  if (fields.length >= 5 && validate(without(3)) && validate(without(2)))
-    return 'expected a cron expression that comes due: none of its months has the day of month';
-  return 'expected a cron expression that comes due: five fields (minute, hour, day of month, month, day of week), or six with seconds first';
-}
 
 /** The months in one of which every zone with summer time has it, and in the other not. */
 const MONTHS = [0, 6];

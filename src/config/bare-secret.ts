@@ -51,10 +51,3 @@ const PASTED: ReadonlyArray<readonly [RegExp, string]> = [
 export function pastedProblem(text: string): string | undefined {
   return PASTED.find(([pattern]) => pattern.test(text))?.[1];
 }
-
-/** Says that an address stands in the place of a key; undefined if none does. */
-export function addressInPlaceOfKey(text: string): string | undefined {
-  return /^[a-z][a-z0-9+.-]*:\/\//i.test(text)
-    ? 'is an address: give the key that the service shows there'
-    : undefined;
-}

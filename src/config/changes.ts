@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto';
+import { realpathSync, statfsSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
 
 import { settingDescriptors, settingValue } from './descriptors.ts';
 import type { Settings } from './schema.ts';
@@ -8,11 +10,23 @@ import { Secret } from './secret.ts';
 export type SettingDigests = ReadonlyMap<string, string>;
 
 /**
- * Digests settings as they are now. A secret that is in a file changes by itself, so that two settings objects can only be
- * compared by what they were when they were noted.
+ * Digests settings as they are now. A secret that is in a file changes while the program runs, so that two settings objects can
+ * only be compared by what they were when they were noted.
  */
 export function digestSettings(settings: Settings): SettingDigests {
-  return new Map(settingDescriptors.map(({ name }) => [name, digestOf(settingValue(settings, name))]));
+  return new Map(
+    settingDescriptors.map(({ name }) => {
+      const text = JSON.stringify([revealed(settingValue(settings, name))]);
+      return [name, createHash('sha256').update(text).digest('hex')];
+    }),
+  );
+}
+
+/** A value with its secrets, which JSON would mask. */
+function revealed(value: unknown): unknown {
+  if (value instanceof Secret) return value.revealAll();
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, revealed(member)]));
 }
 
 /** The settings that differ, by dotted name, in the order of the schema. */
@@ -37,6 +51,15 @@ export function keepUntilRestart<S extends Settings>(next: S, before: S): S {
   };
 }
 
+/** The setting by which several instances work with one directory, which rests on locks; null for one that is alone. */
+export function sharingSetting({
+  standby,
+  shard,
+}: Pick<Settings, 'standby' | 'shard'>): 'standby' | 'shard' | null {
+  if (standby) return 'standby';
+  return shard === undefined ? null : 'shard';
+}
+
 /** The files that settings name and that hold a part of them: those of the secrets. Absolute paths. */
 export function filesOfSettings(settings: Settings): string[] {
   return settingDescriptors.flatMap(({ name, fileOf }) => {
@@ -45,16 +68,33 @@ export function filesOfSettings(settings: Settings): string[] {
   });
 }
 
-/** Tells one value of settings from another, its secrets included. Not to be read. */
-function digestOf(value: unknown): string {
-  return createHash('sha256')
-    .update(JSON.stringify([revealed(value)]))
-    .digest('hex');
+/** Permissions of those who are neither owner nor group: to read a file, to enter a folder. */
+const OTHERS_READ = 0o004;
+const OTHERS_ENTER = 0o001;
+
+/** File systems in memory (statfs(2)): tmpfs and ramfs. */
+const IN_MEMORY: ReadonlySet<number> = new Set([0x0102_1994, 0x8584_58f6]);
+
+/**
+ * Finds the files of secrets that every user of the machine can read. What a service manager or a container platform hands over
+ * lies in memory, with modes that are its own business (systemd.exec(5), "Credentials"; Kubernetes, volumes of secrets).
+ * @param others files that hold a secret beside those which settings name, such as a settings file with one in it
+ */
+export function exposedSecretFiles(settings: Settings, others: readonly string[] = []): string[] {
+  return [...others, ...filesOfSettings(settings)].filter((file) => {
+    try {
+      const path = realpathSync(file);
+      const stat = statSync(path);
+      if (!stat.isFile() || (stat.mode & OTHERS_READ) === 0) return false;
+      return isOpenToOthers(dirname(path)) && !IN_MEMORY.has(statfsSync(path).type);
+    } catch {
+      return false;
+    }
+  });
 }
 
-/** A value with its secrets, which JSON would mask. */
-function revealed(value: unknown): unknown {
-  if (value instanceof Secret) return value.revealAll();
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, revealed(member)]));
+/** Whether everybody may enter a folder and all above it. */
+function isOpenToOthers(folder: string): boolean {
+  if ((statSync(folder).mode & OTHERS_ENTER) === 0) return false;
+  return folder === '/' || isOpenToOthers(dirname(folder));
 }

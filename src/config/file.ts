@@ -15,7 +15,7 @@ import {
 import { nearest } from '../lib/text/nearest.ts';
 import { sectionDescriptors, settingsByName } from './descriptors.ts';
 import type { Given, Layer } from './layers.ts';
-import { type SettingProblem, type SettingSource } from './problems.ts';
+import type { SettingProblem, SettingSource } from './problems.ts';
 import { removedSetting } from './removed-settings.ts';
 
 const sectionNames: ReadonlySet<string> = new Set(sectionDescriptors.map(({ name }) => name));
@@ -23,18 +23,19 @@ const sectionNames: ReadonlySet<string> = new Set(sectionDescriptors.map(({ name
 /** The settings of a file. */
 export interface FileLayer extends Layer {
   /** False if the file could not be read as a whole, so that what seems to be missing may be in it. */
-  readonly complete: boolean;
+  readonly isComplete: boolean;
 }
 
 /**
- * The settings in a file's content. Numbers and words are taken as they are written: what they mean is said by the
- * setting, not by YAML.
+ * The settings in a file's content. Numbers and words are taken as they are written: the setting says what they mean, not YAML.
  *
  * @param path absolute; its folder is where relative paths in the file start
  */
 export function fileLayer(content: Uint8Array, path: string): FileLayer {
-  const text = decode(content);
-  if (text === undefined) {
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(content);
+  } catch {
     const source: SettingSource = { kind: 'file', detail: path };
     return failed({ setting: undefined, source, message: 'expected a YAML file in UTF-8' });
   }
@@ -44,14 +45,14 @@ export function fileLayer(content: Uint8Array, path: string): FileLayer {
   const errors = [...document.errors, ...document.warnings];
   for (const error of errors) reader.note(undefined, error.pos[0], yamlMessage(error.code));
   // Beyond a repeated name or a strange tag, what the parser made of the rest cannot be relied upon.
-  const complete = errors.every(({ code }) => code === 'DUPLICATE_KEY' || code === 'TAG_RESOLVE_FAILED');
-  if (complete) reader.readTop();
-  return { values: reader.values, problems: reader.problems, complete };
+  const isComplete = errors.every(({ code }) => code === 'DUPLICATE_KEY' || code === 'TAG_RESOLVE_FAILED');
+  if (isComplete) reader.readTop();
+  return { values: reader.values, problems: reader.problems, isComplete };
 }
 
 /** The layer of a file that cannot be used at all. */
 export function failed(problem: SettingProblem): FileLayer {
-  return { values: new Map(), problems: [problem], complete: false };
+  return { values: new Map(), problems: [problem], isComplete: false };
 }
 
 class FileReader {
@@ -80,11 +81,8 @@ class FileReader {
   readTop(): void {
     const top = this.#resolve(this.#document.contents);
     if (isNothing(top)) return;
-    if (!isMap(top)) {
-      this.note(undefined, offsetOf(top), 'expected lines of the form "name: value" at the top');
-      return;
-    }
-    for (const pair of top.items) this.#readPair(pair, '');
+    if (isMap(top)) for (const pair of top.items) this.#readPair(pair, '');
+    else this.note(undefined, offsetOf(top), 'expected lines of the form "name: value" at the top');
   }
 
   #readPair(pair: Pair, prefix: string): void {
@@ -96,39 +94,33 @@ class FileReader {
     }
     const name = prefix + key;
     const value = this.#resolve(pair.value);
-    if (sectionNames.has(name) && !key.includes('.')) this.#readSection(name, value, offset);
-    else if (settingsByName.has(name) && !key.includes('.')) {
-      this.#readValue(name, value, offset);
-    } else this.note(shownName(name), offset, unknownName(name, key));
-  }
-
-  #readSection(name: string, value: unknown, offset: number | undefined): void {
-    // All lines of a section commented out.
-    if (isNothing(value)) return;
-    if (!isMap(value)) {
-      this.note(name, offset, 'expected a section: lines of the form "name: value", indented');
-      return;
-    }
-    for (const pair of value.items) this.#readPair(pair, `${name}.`);
+    if (key.includes('.') || !(sectionNames.has(name) || settingsByName.has(name)))
+      this.note(shownName(name), offset, unknownName(name, key));
+    // Where nothing is given, such as in a section whose lines are all commented out, the defaults are in force.
+    else if (isNothing(value)) return;
+    else if (settingsByName.has(name)) this.#readValue(name, value, offset);
+    else if (isMap(value)) for (const inner of value.items) this.#readPair(inner, `${name}.`);
+    else this.note(name, offset, 'expected a section: lines of the form "name: value", indented');
   }
 
   #readValue(name: string, value: unknown, offset: number | undefined): void {
-    if (isNothing(value)) return;
     const kind = settingsByName.get(name)?.kind;
     const isList = kind === 'list' || kind === 'command';
-    const text = isList ? this.#texts(value) : scalarText(value);
-    const parts = isSeq(value) ? value.items : [value];
-    if (text === undefined) this.note(name, offset, this.#wrongShape(value, isList));
+    const parts = isSeq(value) ? value.items.map((item) => this.#resolve(item)) : [value];
+    const texts = parts.map(scalarText);
+    const known = texts.filter((text) => text !== undefined);
+    const [first] = known;
+    if (isSeq(value) !== isList || known.length < texts.length || (!isList && first === undefined))
+      this.note(name, offset, wrongShape(isList, parts.some(isAlias)));
     else if (parts.some((part) => this.#isFolded(part))) {
       // "apiKey:SECRET" without a space continues the value of the line above, and would be shown with it.
       this.note(name, offset, 'expected a value on one line (is the space after the next colon missing?)');
-    } else this.values.set(name, { value: text, source: this.#source(offset), base: dirname(this.#path) });
-  }
-
-  #texts(value: unknown): readonly string[] | undefined {
-    if (!isSeq(value)) return undefined;
-    const texts = value.items.map((item) => scalarText(this.#resolve(item)));
-    return texts.every((text) => text !== undefined) ? texts : undefined;
+    } else
+      this.values.set(name, {
+        value: isList ? known : (first ?? ''),
+        source: this.#source(offset),
+        base: dirname(this.#path),
+      });
   }
 
   #isFolded(node: unknown): boolean {
@@ -137,24 +129,22 @@ class FileReader {
     return this.#lines.linePos(start).line !== this.#lines.linePos(end).line;
   }
 
-  #wrongShape(value: unknown, isList: boolean): string {
-    const hasAlias =
-      isAlias(value) || (isSeq(value) && value.items.some((item) => isAlias(this.#resolve(item))));
-    if (hasAlias) return 'expected quotes around a value that starts with *';
-    return isList
-      ? 'expected a list of texts, such as [one, two]'
-      : 'expected one value, not a list or a section';
-  }
-
   /** Follows an alias; one that leads nowhere stays, because it is a pattern without its quotes. */
   #resolve(node: unknown): unknown {
     return isAlias(node) ? (node.resolve(this.#document) ?? node) : node;
   }
 
   #source(offset: number | undefined): SettingSource {
-    const line = offset === undefined ? undefined : this.#lines.linePos(offset).line;
-    return { kind: 'file', detail: line === undefined ? this.#path : `${this.#path}:${String(line)}` };
+    const line = offset === undefined ? '' : `:${this.#lines.linePos(offset).line}`;
+    return { kind: 'file', detail: `${this.#path}${line}` };
   }
+}
+
+function wrongShape(isList: boolean, hasAlias: boolean): string {
+  if (hasAlias) return 'expected quotes around a value that starts with *';
+  return isList
+    ? 'expected a list of texts, such as [one, two]'
+    : 'expected one value, not a list or a section';
 }
 
 /** An unknown name up to where it stops looking like one: what follows may be a value whose space is missing. */
@@ -181,26 +171,14 @@ function isNothing(node: unknown): boolean {
 /** A word, number or the like as it is written; undefined for anything else, and for null. */
 function scalarText(node: unknown): string | undefined {
   if (!isScalar(node) || node.value === null) return undefined;
-  if (typeof node.value === 'string') return node.value;
-  return node.source;
+  return typeof node.value === 'string' ? node.value : node.source;
 }
 
 function offsetOf(node: unknown): number | undefined {
   return isScalar(node) || isMap(node) || isSeq(node) || isAlias(node) ? node.range?.[0] : undefined;
 }
 
-/** Undefined if the bytes are not UTF-8. */
-function decode(content: Uint8Array): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(content);
-  } catch {
-    return undefined;
-  }
-}
-
-/**
- * The messages for errors of the YAML parser. Its own are not used: some of them repeat a part of the text, which may be a secret.
- */
+/** What people do wrong in YAML. The parser's own messages are not used: some repeat a part of the text, which may be a secret. */
 const MESSAGES: Partial<Record<ErrorCode, string>> = {
   BAD_ALIAS: 'a value that starts with * or & must be in quotes',
   BAD_DQ_ESCAPE: 'a backslash within double quotes starts an escape; use single quotes',
@@ -210,8 +188,6 @@ const MESSAGES: Partial<Record<ErrorCode, string>> = {
   DUPLICATE_KEY: 'this name was given before at the same place',
   MISSING_CHAR: 'a quote, comma or space is missing',
   MULTILINE_IMPLICIT_KEY: 'the indentation does not fit, or a colon is missing',
-  MULTIPLE_DOCS: 'expected one document; remove the line "---"',
-  RESOURCE_EXHAUSTION: 'expected sections and values, not such deep nesting',
   TAB_AS_INDENT: 'expected spaces for indentation, not tabs',
   TAG_RESOLVE_FAILED: 'a value that starts with ! must be in quotes',
   UNEXPECTED_TOKEN:

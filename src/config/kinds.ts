@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 
+import { validate } from 'node-cron';
 import { z } from 'zod';
 
 import { MirrorError } from '../lib/errors/errors.ts';
@@ -11,10 +12,8 @@ import {
   parseListen,
   parseState,
   signingKeyProblem,
-  type StateSetting,
 } from './addresses.ts';
-import { addressInPlaceOfKey } from './bare-secret.ts';
-import { setting, settingType } from './metadata.ts';
+import { addressInPlaceOfKey, Secret } from './secret.ts';
 import {
   formatDeletionLimit,
   formatRetention,
@@ -23,92 +22,218 @@ import {
   parseRetention,
   parseShard,
 } from './plan-settings.ts';
-import { Secret } from './secret.ts';
 
-/** The types of settings. Their messages say what is expected; the loader adds the rejected value, unless that is secret. */
+/** A part of the settings that a command needs complete. */
+export type Need = 'service' | 'directory';
+
+/** How the values of some settings are written. The messages of its type say what is expected, without the rejected value. */
+export interface Kind<T extends z.ZodType = z.ZodType> {
+  readonly type: T;
+  readonly kind: 'text' | 'address' | 'secret' | 'path' | 'integer' | 'flag' | 'choice' | 'list' | 'command';
+  /** Stands for the value in a command's help, such as `<duration>`. */
+  readonly valueHint: string;
+  readonly choices?: readonly string[];
+  /** Whether it is a secret that may be several, one per line. */
+  readonly holdsSeveral?: true;
+  /** Spells a value as the file would; texts, numbers and lists spell themselves. */
+  spell?(this: void, value: unknown): string;
+}
+
+/** A kind whose values are parsed from a text. */
+interface TextKind<T> extends Kind<z.ZodType<T, string>> {
+  readonly parse: (text: string) => T;
+}
+
+/** The metadata of one setting. */
+interface OwnFacts {
+  /** One line, for a table and a command's help; may hold Markdown code marks. */
+  readonly description: string;
+  /** More, for the example file. */
+  readonly comment?: string;
+  /** The default as the file spells it; undefined if there is none. */
+  readonly default?: unknown;
+  /** The default in words, where there is none. */
+  readonly defaultText?: string;
+  /** A value for the example file, where there is no default. */
+  readonly example?: string | readonly string[];
+  /** Which commands cannot do without it. */
+  readonly need?: Need;
+  /** Whether a change of it while the daemon runs waits for a restart. */
+  readonly needsRestart?: true;
+  /** The dotted name of the secret that this one names the file of: `service.apiKey` for `service.apiKeyFile`. */
+  readonly fileOf?: string;
+}
+
+/** The metadata of one setting, with that of its kind. */
+export type SettingFacts = OwnFacts & Omit<Kind, 'type'>;
+
+/** The metadata of all settings, by their schemas. Names, variables, flags, the help and all tables derive from it. */
+export const settingFacts = z.registry<SettingFacts>();
+
+/** Makes a setting of a kind, with or without a default. */
+export function setting<T extends z.ZodType>(
+  kind: Kind<T>,
+  facts: OwnFacts & { readonly default: z.input<T> },
+): z.ZodPrefault<T>;
+export function setting<T extends z.ZodType>(kind: Kind<T>, facts: OwnFacts): z.ZodOptional<T>;
+export function setting(kind: Kind, facts: OwnFacts): z.ZodType {
+  const { type, ...shared } = kind;
+  const schema = facts.default === undefined ? type.optional() : type.prefault(facts.default);
+  const described = schema.describe(facts.description);
+  settingFacts.add(described, { ...facts, ...shared });
+  return described;
+}
+
+/** Makes a section: settings below one name. The loader fills in a section that is absent. */
+export function section<T extends z.core.$ZodShape>(description: string, shape: T) {
+  return z.strictObject(shape).describe(description);
+}
+
+/** A path of a file that holds a secret: the setting beside the secret's whose name ends with `File`. */
+export function secretFile(secretName: string, comment?: string) {
+  const description = `path of a file that holds \`${secretName}\``;
+  return setting(path(), { description, fileOf: secretName, ...(comment === undefined ? {} : { comment }) });
+}
+
+function textKind<T>(
+  valueHint: string,
+  parse: (text: string) => T,
+  spell?: (value: T) => string,
+  kind: Kind['kind'] = 'text',
+): TextKind<T> {
+  const type = z.string().transform((text, context): T => {
+    try {
+      return parse(text);
+    } catch (error) {
+      if (!(error instanceof MirrorError)) throw error;
+      context.addIssue({ code: 'custom', message: error.message });
+      return z.NEVER;
+    }
+  });
+  return { type, kind, valueHint, parse, ...(spell === undefined ? {} : { spell }) };
+}
+
+/** Also takes `off`, which is null once parsed. */
+export function orOff<T>({ kind, valueHint, parse, spell }: TextKind<T>): TextKind<T | null> {
+  return textKind(
+    valueHint.replace('>', '|off>'),
+    (text) => (text === 'off' ? null : parse(text)),
+    (value) => (value === null ? 'off' : (spell?.(value) ?? String(value))),
+    kind,
+  );
+}
 
 /** The longest time in whole days that a timer waits for: see `lib/time/longest-timer.ts`. */
 const LONGEST_TIMER = '24d';
 
 /** A duration, in milliseconds once parsed. */
-export function duration(limits: { readonly min?: string; readonly max?: string } = {}) {
-  const min = parseDuration(limits.min ?? '0s');
-  const max = parseDuration(limits.max ?? LONGEST_TIMER);
-  const type = fromText((text) => {
-    const milliseconds = parseDuration(text);
-    if (milliseconds >= min && milliseconds <= max) return milliseconds;
-    throw new MirrorError(
-      'settings.invalid',
-      `expected a duration from ${formatDuration(min)} to ${formatDuration(max)}`,
-    );
-  });
-  return settingType(type, { kind: 'duration', valueHint: '<duration>', spell: formatDuration });
+export function duration(min = '0s', max = LONGEST_TIMER) {
+  const [least, most] = [parseDuration(min), parseDuration(max)];
+  const range = `from ${formatDuration(least)} to ${formatDuration(most)}`;
+  return textKind(
+    '<duration>',
+    (text) => {
+      const milliseconds = parseDuration(text);
+      if (milliseconds < least || milliseconds > most) throw expected(`a duration ${range}`);
+      return milliseconds;
+    },
+    formatDuration,
+  );
 }
 
-/** A size, in bytes once parsed. */
-export function size(limits: { readonly min: string }) {
-  const type = fromText(parserOfSizes(limits.min, ''));
-  return settingType(type, { kind: 'size', valueHint: '<size>', spell: formatSize });
-}
-
-/** A size, in bytes once parsed, or `off`, which is null once parsed. */
-export function sizeOrOff(limits: { readonly min: string }) {
-  const type = fromText(orOff(parserOfSizes(limits.min, ', or off')));
-  return settingType(type, { kind: 'size', valueHint: '<size|off>', spell: spellOrOff(formatSize) });
-}
-
-function parserOfSizes(least: string, orElse: string): (text: string) => number {
-  const min = parseSize(least);
-  return (text) => {
-    const bytes = parseSize(text);
-    if (bytes >= min) return bytes;
-    throw new MirrorError('settings.invalid', `expected a size of at least ${formatSize(min)}${orElse}`);
-  };
-}
-
-/** Also takes `off`, which is null once parsed. */
-function orOff<T>(parse: (text: string) => T): (text: string) => T | null {
-  return (text) => (text === 'off' ? null : parse(text));
-}
-
-function spellOrOff<T>(spell: (value: T) => string): (value: T | null) => string {
-  return (value) => (value === null ? 'off' : spell(value));
+/** A size of at least 1 kB, in bytes once parsed. */
+export function size() {
+  return textKind(
+    '<size>',
+    (text) => {
+      const bytes = parseSize(text);
+      if (bytes < 1000) throw expected('a size of at least 1 kB');
+      return bytes;
+    },
+    formatSize,
+  );
 }
 
 /** How much may be deleted at once. */
-export function deletionLimit() {
-  const type = fromText(parseDeletionLimit);
-  return settingType(type, { kind: 'limit', valueHint: '<share|number|off>', spell: formatDeletionLimit });
-}
+export const deletionLimit = textKind('<share|number|off>', parseDeletionLimit, formatDeletionLimit);
 
 /** How much of the history is kept. */
-export function retention() {
-  const type = fromText(parseRetention);
-  return settingType(type, { kind: 'retention', valueHint: '<number|duration|off>', spell: formatRetention });
-}
+export const retention = textKind('<number|duration|off>', parseRetention, formatRetention);
+
+/** The part of all repositories that this instance mirrors. */
+export const shard = textKind(
+  '<index/count>',
+  (text) => parseShard(text, hostname(), process.env['JOB_COMPLETION_INDEX']),
+  formatShard,
+);
+
+/** The address of a service. */
+export const baseUrl = textKind('<url>', parseBaseUrl, undefined, 'address');
+
+/** An address to listen on. */
+export const listen = textKind('<host:port>', parseListen, formatListen);
+
+/** The choice of the state cache. */
+export const state = textKind(
+  '<sqlite|address>',
+  parseState,
+  (value) => (value.store === 'sqlite' ? value.store : value.address.toString()),
+  'address',
+);
+
+/** A cron expression that comes due. */
+export const schedule = textKind('<cron>', (text) => {
+  const expression = text.trim();
+  const fields = expression.split(/\s+/);
+  if (fields.length < 5 || fields.length > 6)
+    throw expected('a cron expression of 5 or 6 fields, such as "*/5 * * * *"');
+  if (validate(expression)) return expression;
+  const without = (field: number): string => fields.with(fields.length - field, '*').join(' ');
+  // Each field is fine by itself: the months that are named do not have the day.
+  if (validate(without(3)) && validate(without(2)))
+    throw expected('a cron expression that comes due: none of its months has the day of month');
+  throw expected(
+    'a cron expression that comes due: five fields (minute, hour, day of month, month, day of week), or six with seconds first',
+  );
+});
+
+/** A time zone that this Node knows. */
+export const timezone = textKind('<zone>', (name) => {
+  // Looking at any zone takes 10 ms and 5 MB, which every command would pay for the default.
+  if (name === 'UTC') return name;
+  try {
+    Intl.DateTimeFormat('en', { timeZone: name });
+    return name;
+  } catch {
+    throw expected('a time zone such as UTC or Europe/Berlin');
+  }
+});
 
 /** A whole number. */
-export function integer(min: number, max: number) {
-  const type = z.int({ error: () => `expected a whole number from ${String(min)} to ${String(max)}` });
-  const message = `expected a whole number from ${String(min)} to ${String(max)}`;
-  return settingType(type.min(min, message).max(max, message), { kind: 'integer', valueHint: '<number>' });
+export function integer(min: number, max: number): Kind<z.ZodInt> {
+  const error = `expected a whole number from ${min} to ${max}`;
+  return { type: z.int({ error }).min(min, error).max(max, error), kind: 'integer', valueHint: '<number>' };
 }
 
+const FLAG_TYPE = z.boolean({ error: 'expected true or false' });
+
 /** Yes or no. */
-export function flag() {
-  const type = z.boolean({ error: () => 'expected true or false' });
-  return settingType(type, { kind: 'flag', valueHint: '<true|false>', choices: ['true', 'false'] });
-}
+export const flag: Kind<typeof FLAG_TYPE> = {
+  type: FLAG_TYPE,
+  kind: 'flag',
+  valueHint: '<true|false>',
+  choices: ['true', 'false'],
+};
 
 /** One of some words. */
 export function choice<const T extends readonly [string, ...string[]]>(choices: T) {
-  const type = z.enum(choices, { error: () => `expected one of ${choices.join(', ')}` });
-  return settingType(type, { kind: 'choice', valueHint: `<${choices.join('|')}>`, choices });
+  const type = z.enum(choices, { error: `expected one of ${choices.join(', ')}` });
+  return { type, kind: 'choice', valueHint: `<${choices.join('|')}>`, choices } as const;
 }
 
 /** An absolute path; the loader has made it absolute. */
 export function path() {
-  return settingType(z.string().check(refusing(pathProblem)), { kind: 'path', valueHint: '<path>' });
+  return { type: z.string().check(refusing(pathProblem)), kind: 'path', valueHint: '<path>' } as const;
 }
 
 /** Why a text cannot be a path; undefined if it can. */
@@ -121,95 +246,12 @@ export function pathProblem(text: string): string | undefined {
 }
 
 /** Texts; an empty list only where it means something. */
-export function list(options: {
-  readonly min: 0 | 1;
-  readonly check?: (entry: string) => string | undefined;
-}) {
-  const problem = (text: string): string | undefined =>
-    text === '' ? 'expected a text' : options.check?.(text);
+export function list(min: 0 | 1, check?: (entry: string) => string | undefined) {
+  const problem = (text: string): string | undefined => (text === '' ? 'expected a text' : check?.(text));
   const type = z
     .array(z.string().check(refusing(problem)))
-    .min(options.min, 'expected at least one entry; leave the setting out to select everything');
-  return settingType(type, { kind: 'list', valueHint: '<list>' });
-}
-
-/** The address of a service. */
-export function baseUrl() {
-  return settingType(fromText(parseBaseUrl), { kind: 'url', valueHint: '<url>' });
-}
-
-/** An address to listen on. */
-export function listen() {
-  return settingType(fromText(parseListen), {
-    kind: 'listen',
-    valueHint: '<host:port>',
-    spell: formatListen,
-  });
-}
-
-/** An address to listen on, or `off`, which is null once parsed. */
-export function listenOrOff() {
-  const type = fromText(orOff(parseListen));
-  return settingType(type, { kind: 'listen', valueHint: '<host:port|off>', spell: spellOrOff(formatListen) });
-}
-
-/** The choice of the state cache. */
-export function state() {
-  const spell = (value: StateSetting): string =>
-    value.store === 'sqlite' ? value.store : value.address.toString();
-  return settingType(fromText(parseState), { kind: 'state', valueHint: '<sqlite|address>', spell });
-}
-
-/** The part of all repositories that this instance mirrors. */
-export function shard() {
-  const type = fromText((text) =>
-    parseShard(text, { hostName: hostname(), completionIndex: process.env['JOB_COMPLETION_INDEX'] }),
-  );
-  return settingType(type, { kind: 'shard', valueHint: '<index/count>', spell: formatShard });
-}
-
-/** A secret; the loader has made it one, whether it was given in place or by its file. */
-export function secret() {
-  return secretOf(addressInPlaceOfKey, '<secret>');
-}
-
-/** Keys of the service, one per line, as a secret: they are tried in their order. */
-export function keys() {
-  const facts = { kind: 'secret', valueHint: '<secret>', spell: String, holdsSeveral: true } as const;
-  return settingType(z.instanceof(Secret), facts);
-}
-
-/** The address of a receiver or server, as a secret: its path or its user name may be all that protects it. */
-export function secretAddress() {
-  return secretOf(addressProblem, '<url>');
-}
-
-/** A key to sign with, as a secret. */
-export function secretKey() {
-  return secretOf(signingKeyProblem, '<secret>');
-}
-
-/** A secret whose text is checked; the messages of the check tell nothing of the text. */
-function secretOf(problem: (text: string) => string | undefined, valueHint: string) {
-  const type = z.instanceof(Secret).check(refusing((value: Secret) => problem(value.reveal())));
-  return settingType(type, { kind: 'secret', valueHint, spell: String });
-}
-
-/** A path of a file that holds a secret: the setting beside the secret's whose name ends with `File`. */
-export function secretFile(secretName: string, comment?: string) {
-  return setting(path().optional(), {
-    description: `path of a file that holds \`${secretName}\``,
-    fileOf: secretName,
-    ...(comment === undefined ? {} : { comment }),
-  });
-}
-
-/** Turns a problem of a value into an issue of the schema. */
-function refusing<T>(problem: (value: T) => string | undefined): z.core.CheckFn<T> {
-  return (context) => {
-    const message = problem(context.value);
-    if (message !== undefined) context.issues.push({ code: 'custom', message, input: context.value });
-  };
+    .min(min, 'expected at least one entry; leave the setting out to select everything');
+  return { type, kind: 'list', valueHint: '<list>' } as const;
 }
 
 /** A program and its arguments; the loader has made a list of it, and a path of the program absolute. */
@@ -223,44 +265,35 @@ export function command() {
       (words) => words.every((word) => !word.includes('\0')),
       'expected words without the character NUL',
     );
-  return settingType(type, { kind: 'command', valueHint: '<list>' });
+  return { type, kind: 'command', valueHint: '<list>' } as const;
 }
 
-/** A cron expression; whether its fields make sense is checked by who runs it. */
-export function schedule() {
-  const type = z
-    .string()
-    .trim()
-    .regex(/^\S+(?:\s+\S+){4,5}$/, 'expected a cron expression of 5 or 6 fields, such as "*/5 * * * *"');
-  return settingType(type, { kind: 'schedule', valueHint: '<cron>' });
+/** A secret whose text is checked; the messages of the check tell nothing of the text. The loader has made it a secret. */
+function secretKind(valueHint: string, problem: (text: string) => string | undefined) {
+  const type = z.instanceof(Secret).check(refusing((value: Secret) => problem(value.reveal())));
+  return { type, kind: 'secret', valueHint, spell: String } as const;
 }
 
-/** A time zone that this Node knows. */
-export function timezone() {
-  const type = z.string().refine(isTimeZone, 'expected a time zone such as UTC or Europe/Berlin');
-  return settingType(type, { kind: 'timezone', valueHint: '<zone>' });
+/** A secret. */
+export const secret = secretKind('<secret>', addressInPlaceOfKey);
+
+/** The address of a receiver, as a secret: its path may be all that protects it. */
+export const secretAddress = secretKind('<url>', addressProblem);
+
+/** A key to sign with, as a secret. */
+export const secretKey = secretKind('<secret>', signingKeyProblem);
+
+/** Keys of the service, one per line, as a secret: they are tried in their order. */
+export const keys = { ...secretKind('<secret>', () => undefined), holdsSeveral: true } as const;
+
+/** Turns a problem of a value into an issue of the schema. */
+function refusing<T>(problem: (value: T) => string | undefined): z.core.CheckFn<T> {
+  return (context) => {
+    const message = problem(context.value);
+    if (message !== undefined) context.issues.push({ code: 'custom', message, input: context.value });
+  };
 }
 
-function isTimeZone(name: string): boolean {
-  // Looking at any zone takes 10 ms and 5 MB, which every command would pay for the default.
-  if (name === 'UTC') return true;
-  try {
-    Intl.DateTimeFormat('en', { timeZone: name });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** A type whose parser throws what is expected. */
-function fromText<T>(parse: (text: string) => T) {
-  return z.string().transform((text, context): T => {
-    try {
-      return parse(text);
-    } catch (error) {
-      if (!(error instanceof MirrorError)) throw error;
-      context.addIssue({ code: 'custom', message: error.message });
-      return z.NEVER;
-    }
-  });
+function expected(what: string): MirrorError {
+  return new MirrorError('settings.invalid', `expected ${what}`);
 }

@@ -1,14 +1,24 @@
+import { resolve } from 'node:path';
+
+import { MirrorError } from '../lib/errors/errors.ts';
 import { nearest } from '../lib/text/nearest.ts';
+import { hasPassword } from './addresses.ts';
 import {
   CONFIG_VARIABLE,
   fileSettingOf,
+  kebabName,
+  partsOf,
+  sectionDescriptors,
   settingDescriptors,
   settingsByName,
   VARIABLE_PREFIX,
   type SettingDescriptor,
 } from './descriptors.ts';
-import type { SettingProblem, SettingSource } from './problems.ts';
+import { type Need, pathProblem } from './kinds.ts';
+import { DEFAULT_SOURCE, quote, type SettingProblem, type SettingSource } from './problems.ts';
 import { removedSetting, removedSettings } from './removed-settings.ts';
+import { settingsSchema, type NeedsOf, type Settings, type SettingsFor } from './schema.ts';
+import { fileSecret, inlineSecret } from './secret.ts';
 
 /** A setting's value as its source spells it: texts for a list, one text for everything else. */
 export interface Given {
@@ -18,11 +28,21 @@ export interface Given {
   readonly base: string;
 }
 
+type Values = ReadonlyMap<string, Given>;
+
 /** The settings of one source: values by dotted name, and the problems of the source. */
 export interface Layer {
-  readonly values: ReadonlyMap<string, Given>;
+  readonly values: Values;
   readonly problems: readonly SettingProblem[];
 }
+
+/** Where each setting's value came from, by dotted name. */
+export type SettingSources = Readonly<Record<string, SettingSource>>;
+
+/** The settings, or all that is wrong with them. */
+export type Resolution<T extends readonly Need[]> =
+  | { readonly settings: SettingsFor<NeedsOf<T>>; readonly sources: SettingSources }
+  | { readonly problems: readonly SettingProblem[] };
 
 const byVariable: ReadonlyMap<string, SettingDescriptor> = new Map(
   settingDescriptors.map((descriptor) => [descriptor.environmentVariable, descriptor]),
@@ -30,10 +50,9 @@ const byVariable: ReadonlyMap<string, SettingDescriptor> = new Map(
 
 /**
  * The variables that Kubernetes puts into the environment of every container beside a service named `workbook-mirror`
- * (kubernetes.io, "Accessing the Service", environment variables).
+ * (kubernetes.io, "Accessing the Service", environment variables). No setting has such a name.
  */
-const SERVICE_LINK =
-  /^WORKBOOK_MIRROR_(?:SERVICE_(?:HOST|PORT(?:_[A-Z0-9_]+)?)|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)$/;
+const SERVICE_LINK = /^WORKBOOK_MIRROR_(?:SERVICE_HOST|(?:SERVICE_)?PORT(?:_[A-Z0-9_]+)?)$/;
 
 /** The settings in environment variables. */
 export function environmentLayer(env: Readonly<Record<string, string | undefined>>, base: string): Layer {
@@ -43,14 +62,16 @@ export function environmentLayer(env: Readonly<Record<string, string | undefined
     if (text === undefined || !variable.startsWith(VARIABLE_PREFIX) || variable === CONFIG_VARIABLE) continue;
     const source: SettingSource = { kind: 'environment', detail: variable };
     const descriptor = byVariable.get(variable);
-    if (descriptor === undefined) {
-      problems.push(unknownVariable(variable, source));
-    } else {
-      values.set(descriptor.name, {
-        value: descriptor.kind === 'list' ? splitList(text) : text,
-        source,
-        base,
-      });
+    const removed = removedSettings.find(({ environmentVariable }) => environmentVariable === variable);
+    if (descriptor !== undefined) {
+      const value = descriptor.kind === 'list' ? splitList(text) : text;
+      values.set(descriptor.name, { value, source, base });
+    } else if (removed !== undefined) {
+      problems.push({ setting: removed.name, source, message: removed.message });
+    } else if (!SERVICE_LINK.test(variable)) {
+      const near = nearest(variable, [...byVariable.keys(), CONFIG_VARIABLE]) ?? '';
+      const message = `unknown variable; the nearest known one is ${near}`;
+      problems.push({ setting: undefined, source, message });
     }
   }
   return { values, problems };
@@ -73,25 +94,41 @@ export function flagLayer(flags: Readonly<Record<string, string | readonly strin
       problems.push({ setting: name, source, message: 'expected the flag once, with one value' });
     } else {
       values.set(name, { value: text, source, base });
+      if (name === 'state' && hasPassword(text)) {
+        const message = `expected no password in a flag, ${READABLE}; use the file or the variable ${descriptor.environmentVariable}`;
+        problems.push({ setting: name, source, message });
+      }
     }
   }
   return { values, problems };
 }
 
-/** The secrets that are systemd credentials; for the layers each is a file, as if `XFile` named it. */
+const READABLE = 'because everybody on the machine can read it';
+
+function noFlag(name: string, descriptor: SettingDescriptor | undefined): string {
+  if (descriptor === undefined) {
+    const known = settingDescriptors.filter(({ flag }) => flag !== undefined).map((each) => each.name);
+    const near = nearest(name, known) ?? '';
+    return removedSetting(name)?.message ?? `unknown setting; the nearest known one is ${near}`;
+  }
+  const { environmentVariable } = descriptor;
+  return `expected no flag, ${READABLE}; use the variable ${environmentVariable} or the flag ${fileSettingOf(name)?.flag ?? ''}`;
+}
+
+/**
+ * The secrets that are systemd credentials; for the layers each is a file, as if `XFile` named it.
+ * @param paths by the dotted names of the secrets, removed ones included
+ */
 export function credentialLayer(paths: ReadonlyMap<string, string>): Layer {
   const values = new Map<string, Given>();
-  for (const { name, fileOf } of settingDescriptors) {
-    const path = fileOf === undefined ? undefined : paths.get(fileOf);
-    if (path !== undefined) {
-      values.set(name, { value: path, source: { kind: 'credential', detail: path }, base: '/' });
-    }
+  const problems: SettingProblem[] = [];
+  for (const [name, path] of paths) {
+    const source: SettingSource = { kind: 'credential', detail: path };
+    const file = fileSettingOf(name);
+    const removed = removedSetting(name);
+    if (file !== undefined) values.set(file.name, { value: path, source, base: '/' });
+    else if (removed !== undefined) problems.push({ setting: name, source, message: removed.message });
   }
-  const problems = removedSettings.flatMap(({ name, message }): SettingProblem[] => {
-    const path = paths.get(name);
-    const source = { kind: 'credential', detail: path ?? '' } as const;
-    return path === undefined ? [] : [{ setting: name, source, message }];
-  });
   return { values, problems };
 }
 
@@ -111,26 +148,176 @@ function splitList(text: string): string[] {
   return (depth === 0 ? entries : text.split(',')).map((entry) => entry.trim());
 }
 
-function unknownVariable(variable: string, source: SettingSource): SettingProblem {
-  const removed = removedSettings.find(({ environmentVariable }) => environmentVariable === variable);
-  if (removed !== undefined) return { setting: removed.name, source, message: removed.message };
-  const near = nearest(variable, [...byVariable.keys(), CONFIG_VARIABLE]) ?? '';
-  const link = SERVICE_LINK.test(variable)
-    ? '; Kubernetes sets it for a service named workbook-mirror, unless the pod has enableServiceLinks: false'
-    : '';
-  const message = `unknown variable; the nearest known one is ${near}${link}`;
-  return { setting: undefined, source, message };
+/**
+ * Takes each setting from the strongest layer that has it, and validates them all.
+ *
+ * @param layers the strongest first
+ * @param isComplete whether the layers hold all that was given; otherwise nothing is called missing
+ * @param needs the parts that must be there
+ */
+export function resolveSettings<const T extends readonly Need[]>(
+  layers: readonly Layer[],
+  isComplete: boolean,
+  needs: T,
+): Resolution<T> {
+  const { values, problems: contradictions } = strongest(layers);
+  const { input, problems: unreadable } = schemaInput(values);
+  const problems = [...layers.flatMap((layer) => layer.problems), ...contradictions, ...unreadable];
+  const { data, error } = settingsSchema.safeParse(input);
+  for (const { path, message } of error?.issues ?? []) {
+    const problem = problemAt(path, message, values);
+    // A number far out of range breaks two rules, with one message.
+    if (!problems.some((known) => known.setting === problem.setting && known.message === problem.message))
+      problems.push(problem);
+  }
+  if (isComplete) problems.push(...missingProblems(needs, values, problems));
+  if (data === undefined || problems.length > 0) return { problems };
+  if (!hasNeeds(data, needs)) throw new TypeError('a setting is missing that was not missed');
+  return { settings: data, sources: sourcesOf(values) };
 }
 
-function noFlag(name: string, descriptor: SettingDescriptor | undefined): string {
-  if (descriptor === undefined) {
-    const removed = removedSetting(name);
-    if (removed !== undefined) return removed.message;
-    const known = settingDescriptors.filter(({ flag }) => flag !== undefined).map((known) => known.name);
-    return `unknown setting; the nearest known one is ${nearest(name, known) ?? ''}`;
+function hasNeeds<T extends readonly Need[]>(
+  settings: Settings,
+  needs: T,
+): settings is SettingsFor<NeedsOf<T>> {
+  const { service, directory } = settings;
+  const isAsked = service.baseUrl !== undefined && service.apiKey !== undefined;
+  return needs.every((need) => (need === 'service' ? isAsked : directory !== undefined));
+}
+
+/** The given values, each from the strongest layer that has it. Of a secret and its file, at most one. */
+function strongest(layers: readonly Layer[]): Layer {
+  const values = new Map<string, Given>();
+  const problems: SettingProblem[] = [];
+  for (const { name, fileOf } of settingDescriptors) {
+    // A secret's file is decided upon together with the secret.
+    if (fileOf !== undefined) continue;
+    const fileName = fileSettingOf(name)?.name ?? '';
+    const layer = layers.find((each) => each.values.has(name) || each.values.has(fileName));
+    const [own, file] = [layer?.values.get(name), layer?.values.get(fileName)];
+    if (own !== undefined && file !== undefined) {
+      const message = `expected only one of ${name} (${own.source.detail}) and ${fileName} (${file.source.detail})`;
+      problems.push({ setting: name, source: undefined, message });
+    }
+    if (own !== undefined) values.set(name, own);
+    else if (file !== undefined) values.set(fileName, file);
   }
-  return (
-    'expected no flag, because everybody on the machine can read it;' +
-    ` use the variable ${descriptor.environmentVariable} or the flag ${fileSettingOf(name)?.flag ?? ''}`
+  return { values, problems };
+}
+
+/** Makes the schema's input: numbers from digits, absolute paths, secrets. */
+function schemaInput(values: Values): {
+  readonly input: Readonly<Record<string, unknown>>;
+  readonly problems: readonly SettingProblem[];
+} {
+  const sections = new Map<string, Record<string, unknown>>([['', {}]]);
+  for (const { name } of sectionDescriptors) sections.set(name, {});
+  const problems: SettingProblem[] = [];
+  const put = (name: string, value: unknown): void => {
+    const [section, key] = partsOf(name);
+    const members = sections.get(section);
+    if (members !== undefined) members[key] = value;
+  };
+  for (const [name, given] of values) {
+    const descriptor = settingsByName.get(name);
+    if (descriptor === undefined) continue;
+    const value = inputOf(descriptor, given);
+    const { secret, holdsSeveral, fileOf } = descriptor;
+    try {
+      if (secret) put(name, inlineSecret(String(value), holdsSeveral));
+      else put(name, value);
+      if (fileOf !== undefined && typeof value === 'string' && pathProblem(value) === undefined)
+        put(fileOf, fileSecret(value, settingsByName.get(fileOf)?.holdsSeveral));
+    } catch (error) {
+      if (!(error instanceof MirrorError)) throw error;
+      problems.push({ setting: name, source: given.source, message: error.message });
+    }
+  }
+  const { '': top, ...rest } = Object.fromEntries(sections);
+  return { input: { ...top, ...rest }, problems };
+}
+
+function inputOf({ kind }: SettingDescriptor, { value, base }: Given): unknown {
+  if (kind === 'command')
+    return withAbsoluteProgram(typeof value === 'string' ? commandWords(value) : value, base);
+  if (typeof value !== 'string') return value;
+  if (kind === 'integer' && /^-?\d+$/.test(value)) return Number(value);
+  if (kind === 'flag' && (value === 'true' || value === 'false')) return value === 'true';
+  if (kind === 'path' && pathProblem(value) === undefined) return resolve(base, value);
+  return value;
+}
+
+/** A command in a variable or a flag: a JSON list, or one word; anything else is left for the schema to refuse. */
+function commandWords(text: string): unknown {
+  const trimmed = text.trim();
+  if (!trimmed.startsWith('[')) return /\s/.test(trimmed) ? text : [trimmed];
+  try {
+    return JSON.parse(trimmed);
+  } catch {
+    return text;
+  }
+}
+
+/**
+ * Makes the path of a program absolute: commands run in folders of the mirror, where a relative one would lead to what the
+ * service sent.
+ */
+function withAbsoluteProgram(words: unknown, base: string): unknown {
+  if (!isList(words)) return words;
+  const [program, ...rest] = words;
+  return typeof program === 'string' && program.includes('/') ? [resolve(base, program), ...rest] : words;
+}
+
+function isList(value: unknown): value is readonly unknown[] {
+  return Array.isArray(value);
+}
+
+/** What the schema says against a value, with the value itself where that may be shown. */
+function problemAt(path: readonly PropertyKey[], message: string, values: Values): SettingProblem {
+  const setting = path.filter((part) => typeof part === 'string').join('.');
+  const given = givenFor(setting, values);
+  const index = path.find((part) => typeof part === 'number');
+  const value = typeof index === 'number' ? given?.value[index] : given?.value;
+  const isShown = typeof value === 'string' && isPrintable(setting, value);
+  return { setting, source: given?.source, message: isShown ? `${message}, got ${quote(value)}` : message };
+}
+
+/** The value of a setting, for a secret that of its file where that was given. */
+function givenFor(name: string, values: Values): Given | undefined {
+  return values.get(name) ?? values.get(fileSettingOf(name)?.name ?? '');
+}
+
+/** Whether a rejected value may be shown: an address may hold a password, wherever a mistake has put it. */
+function isPrintable(setting: string, value: string): boolean {
+  const descriptor = settingsByName.get(setting);
+  // In place of a secret's file, people give the secret itself; the arguments of a command may be anything.
+  if (descriptor === undefined || descriptor.secret || descriptor.fileOf !== undefined) return false;
+  if (descriptor.kind === 'command') return false;
+  if (descriptor.kind !== 'address') return !/:\/\/[^]*@/.test(value);
+  return /^(?:[a-z]+:\/\/)?[\w./-]*$/i.test(value);
+}
+
+function missingProblems(
+  needs: readonly Need[],
+  values: Values,
+  known: readonly SettingProblem[],
+): SettingProblem[] {
+  return settingDescriptors.flatMap(({ name, need, flag, environmentVariable }) => {
+    if (need === undefined || !needs.includes(need)) return [];
+    const file = fileSettingOf(name);
+    if (givenFor(name, values) !== undefined) return [];
+    if (known.some(({ setting = '' }) => setting === name || setting === file?.name)) return [];
+    const ways =
+      file === undefined
+        ? `${name} in the settings file, the variable ${environmentVariable}, or the flag ${flag ?? ''}`
+        : `${name} or ${file.name} in the settings file, the variable ${environmentVariable} or` +
+          ` ${file.environmentVariable}, the flag ${file.flag ?? ''}, or a systemd credential named ${kebabName(name)}`;
+    return [{ setting: name, source: undefined, message: `missing; set ${ways}` }];
+  });
+}
+
+function sourcesOf(values: Values): SettingSources {
+  return Object.fromEntries(
+    settingDescriptors.map(({ name }) => [name, givenFor(name, values)?.source ?? DEFAULT_SOURCE]),
   );
 }

@@ -1,15 +1,20 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
+import { systemCode } from '../lib/errors/disk-errors.ts';
 import { CONFIG_VARIABLE, kebabName, settingDescriptors } from './descriptors.ts';
 import { failed, fileLayer, type FileLayer } from './file.ts';
-import { credentialLayer, environmentLayer, flagLayer } from './layers.ts';
-import type { Need } from './metadata.ts';
+import type { Need } from './kinds.ts';
+import {
+  credentialLayer,
+  environmentLayer,
+  flagLayer,
+  resolveSettings,
+  type SettingSources,
+} from './layers.ts';
 import { SettingsError, type SettingSource } from './problems.ts';
 import { removedSettings } from './removed-settings.ts';
-import { resolveSettings, type CheckSchedule, type SettingSources } from './resolve.ts';
 import type { NeedsOf, SettingsFor } from './schema.ts';
-import { errorCode, fileSecret } from './secret.ts';
 
 /** The settings file that is read where none is named. */
 export const DEFAULT_CONFIG_FILE = '/etc/workbook-mirror/config.yaml';
@@ -23,11 +28,9 @@ export interface LoadRequest<T extends readonly Need[]> {
   readonly configFile?: string | undefined;
   /** The parts that the command cannot do without; from a literal list they are typed as present. */
   readonly needs: T;
-  /** Given by commands that run the schedule; without it only the number of fields is checked. */
-  readonly checkSchedule?: CheckSchedule | undefined;
   /** Where relative paths in flags and variables start; the working directory unless given. */
   readonly cwd?: string;
-  /** In place of `/etc/workbook-mirror/config.yaml`, which is read if it is there and no file is named. */
+  /** In place of {@link DEFAULT_CONFIG_FILE}, which is read if it is there and no file is named. */
   readonly defaultConfigFile?: string;
 }
 
@@ -45,21 +48,16 @@ export interface LoadedSettings<T extends readonly Need[]> {
  * @throws SettingsError `settings.invalid`, with all that is wrong
  */
 export function loadSettings<const T extends readonly Need[]>(request: LoadRequest<T>): LoadedSettings<T> {
-  const cwd = request.cwd ?? process.cwd();
+  const { flags, env, needs, cwd = process.cwd() } = request;
   const choice = chooseFile(request, cwd);
   const file = readLayer(choice);
-  const resolution = resolveSettings({
-    layers: [
-      flagLayer(request.flags, cwd),
-      environmentLayer(request.env, cwd),
-      file ?? { values: new Map(), problems: [] },
-      credentialLayer(findCredentials(request.env['CREDENTIALS_DIRECTORY'])),
-    ],
-    complete: file?.complete ?? true,
-    needs: request.needs,
-    checkSchedule: request.checkSchedule,
-    openSecret: fileSecret,
-  });
+  const layers = [
+    flagLayer(flags, cwd),
+    environmentLayer(env, cwd),
+    ...(file === undefined ? [] : [file]),
+    credentialLayer(findCredentials(env['CREDENTIALS_DIRECTORY'])),
+  ];
+  const resolution = resolveSettings(layers, file?.isComplete ?? true, needs);
   if ('problems' in resolution) {
     const isMissed =
       file === undefined && resolution.problems.some(({ message }) => message.startsWith('missing'));
@@ -77,27 +75,27 @@ interface FileChoice {
 
 function chooseFile(request: LoadRequest<readonly Need[]>, cwd: string): FileChoice {
   const variable = request.env[CONFIG_VARIABLE];
-  if (request.configFile !== undefined) {
+  if (request.configFile !== undefined)
     return { path: resolve(cwd, request.configFile), source: { kind: 'flag', detail: '--config' } };
-  }
-  if (variable !== undefined) {
+  if (variable !== undefined)
     return { path: resolve(cwd, variable), source: { kind: 'environment', detail: CONFIG_VARIABLE } };
-  }
   return { path: request.defaultConfigFile ?? DEFAULT_CONFIG_FILE, source: undefined };
 }
 
 /** Undefined if the default file is absent. */
 function readLayer({ path, source }: FileChoice): FileLayer | undefined {
-  let content: Uint8Array;
   try {
-    content = readFileSync(path);
+    return fileLayer(readFileSync(path), path);
   } catch (error) {
-    const code = errorCode(error);
+    const code = systemCode(error);
+    if (code === undefined) throw error;
     if (source === undefined && (code === 'ENOENT' || code === 'ENOTDIR')) return undefined;
-    const message = `the settings file ${path} cannot be read (${code})`;
-    return failed({ setting: undefined, source, message });
+    return failed({
+      setting: undefined,
+      source,
+      message: `the settings file ${path} cannot be read (${code})`,
+    });
   }
-  return fileLayer(content, path);
 }
 
 /** Names of settings files that people write where they work; such a file is read only where it is named. */
@@ -112,13 +110,10 @@ function noFileAdvice(path: string, cwd: string): string {
 }
 
 /** The paths of the secrets that systemd hands over, by dotted name, removed settings included (systemd.exec, "Credentials"). */
-function findCredentials(directory: string | undefined): ReadonlyMap<string, string> {
-  const paths = new Map<string, string>();
-  if (directory === undefined || directory === '') return paths;
+function findCredentials(directory = ''): ReadonlyMap<string, string> {
   const secrets = settingDescriptors.filter(({ secret }) => secret);
-  for (const { name } of [...secrets, ...removedSettings]) {
-    const path = join(directory, kebabName(name));
-    if (existsSync(path)) paths.set(name, path);
-  }
-  return paths;
+  const paths = [...secrets, ...removedSettings].map(
+    ({ name }) => [name, join(directory, kebabName(name))] as const,
+  );
+  return new Map(directory === '' ? [] : paths.filter(([, path]) => existsSync(path)));
 }

@@ -1,58 +1,42 @@
-import { environmentVariableOf, flagOf } from './descriptors.ts';
+import { environmentVariableOf, kebabName } from './descriptors.ts';
 
+const MOVE_KEY = 'put this key on a line of its own below the one of';
 const TIMEOUT = 'give service.timeout, which is for the start of an answer and for silence within it';
-
 const NETWORKS =
   'leave it out: link-local addresses are refused; refuse others by a firewall, or by IPAddressDeny= of systemd';
 
 /** Settings that an earlier version had, by dotted name: each with what to do, as a sentence without a full stop. */
-const ADVICE: ReadonlyMap<string, string> = new Map([
-  ['service.apiKeySecond', moveKey('apiKey')],
-  ['service.apiKeySecondFile', moveKey('apiKey')],
-  ['service.apiTokenSecond', moveKey('apiToken')],
-  ['service.apiTokenSecondFile', moveKey('apiToken')],
-  ['archive.maxRatio', 'leave it out: archive.maxUnpackedSize says how many bytes an archive may unpack to'],
-  [
-    'service.connectTimeout',
+const ADVICE: Readonly<Record<string, string>> = {
+  'service.apiKeySecond': `${MOVE_KEY} service.apiKey, or of its file`,
+  'service.apiKeySecondFile': `${MOVE_KEY} service.apiKey, or of its file`,
+  'service.apiTokenSecond': `${MOVE_KEY} service.apiToken, or of its file`,
+  'service.apiTokenSecondFile': `${MOVE_KEY} service.apiToken, or of its file`,
+  'service.connectTimeout':
     'leave it out: a connection may take ten seconds, or service.timeout if that is less',
-  ],
-  ['shutdownTimeout', 'leave it out: the program ends within 30 seconds; give its supervisor a little more'],
-  ['processingPatience', 'leave it out: a new target waits up to 15 minutes while the service processes it'],
-  ['pageCache', 'leave it out: files of an archive of more than 1 MiB go past the page cache'],
-  [
-    'service.retries',
+  'service.headersTimeout': TIMEOUT,
+  'service.stallTimeout': TIMEOUT,
+  'service.retries':
     'leave it out: a request is tried four times more, a download as long as each try brings more of it',
-  ],
-  [
-    'service.maxRetryDelay',
+  'service.maxRetryDelay':
     'leave it out: a request waits for 30 seconds at most, and then fails until the next pass',
-  ],
-  ['service.maxAnswerSize', 'leave it out: a list may have 256 MiB, or so much in each of its pages'],
-  [
-    'slowAfter',
-    'leave it out: a pull that takes longer than a minute no longer counts against concurrency, and passes end without it',
-  ],
-  ['stuckAfter', 'leave it out: a pass without progress for 15 minutes is stuck'],
-  [
-    'retire.afterPasses',
-    'leave it out: a tree is retired when two complete lists in a row lack its repository or branch',
-  ],
-  ['serve.networks.allow', NETWORKS],
-  ['serve.networks.refuse', NETWORKS],
-  ['serve.maxRepositorySize', 'leave it out: the objects of a cloned repository may take 20 GiB on disk'],
-  ['serve.maxUploadSize', 'leave it out: a file to upload, and a push, may have 2 GiB'],
-  ['serve.pageSize', 'leave it out: a page has 100 rows, or as many as the request asks for with page_size'],
-  ['service.headersTimeout', TIMEOUT],
-  ['service.stallTimeout', TIMEOUT],
-  [
-    'dedup',
+  'service.maxAnswerSize': 'leave it out: a list may have 256 MiB, or so much in each of its pages',
+  'archive.maxRatio': 'leave it out: archive.maxUnpackedSize says how many bytes an archive may unpack to',
+  dedup:
     'leave it out: each target stores its own files; on btrfs and xfs, duperemove makes equal files share blocks',
-  ],
-]);
-
-function moveKey(setting: string): string {
-  return `put this key on a line of its own below the one of service.${setting}, or of its file`;
-}
+  pageCache: 'leave it out: files of an archive of more than 1 MiB go past the page cache',
+  processingPatience: 'leave it out: a new target waits up to 15 minutes while the service processes it',
+  shutdownTimeout: 'leave it out: the program ends within 30 seconds; give its supervisor a little more',
+  slowAfter:
+    'leave it out: a pull that takes longer than a minute no longer counts against concurrency, and passes end without it',
+  stuckAfter: 'leave it out: a pass without progress for 15 minutes is stuck',
+  'retire.afterPasses':
+    'leave it out: a tree is retired when two complete lists in a row lack its repository or branch',
+  'serve.networks.allow': NETWORKS,
+  'serve.networks.refuse': NETWORKS,
+  'serve.maxRepositorySize': 'leave it out: the objects of a cloned repository may take 20 GiB on disk',
+  'serve.maxUploadSize': 'leave it out: a file to upload, and a push, may have 2 GiB',
+  'serve.pageSize': 'leave it out: a page has 100 rows, or as many as the request asks for with page_size',
+};
 
 /** A setting that an earlier version had. */
 export interface RemovedSetting {
@@ -65,10 +49,10 @@ export interface RemovedSetting {
 }
 
 /** All of them, for those who look them up in another way than by name. */
-export const removedSettings: readonly RemovedSetting[] = [...ADVICE].map(([name, advice]) => ({
+export const removedSettings: readonly RemovedSetting[] = Object.entries(ADVICE).map(([name, advice]) => ({
   name,
   environmentVariable: environmentVariableOf(name),
-  flag: flagOf(name),
+  flag: `--${kebabName(name)}`,
   message: `this setting was removed; ${advice}`,
 }));
 

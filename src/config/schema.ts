@@ -1,11 +1,24 @@
 import { z } from 'zod';
 
-import { choice, duration, flag, integer, list, path, schedule, shard, state, timezone } from './kinds.ts';
-import { section, setting, type Need } from './metadata.ts';
-import { hooksSection } from './schema-hooks.ts';
-import { httpSection } from './schema-http.ts';
-import { archiveSection, guardSection, historySection } from './schema-safety.ts';
-import { serveSection, serviceSection } from './schema-service.ts';
+import {
+  choice,
+  deletionLimit,
+  duration,
+  flag,
+  integer,
+  list,
+  type Need,
+  path,
+  retention,
+  schedule,
+  section,
+  setting,
+  shard,
+  size,
+  state,
+  timezone,
+} from './kinds.ts';
+import { hooksSection, httpSection, serveSection, serviceSection } from './schema-network.ts';
 import type { Secret } from './secret.ts';
 
 /** Longer than a timer may wait: these are compared with a clock. */
@@ -13,34 +26,92 @@ const YEAR = '366d';
 
 const PATTERNS = 'Patterns: * is any text within one part of a name, ** any number of parts, {a,b} either.';
 
+const guardSection = section(
+  "How much may be deleted without a person's word: a share, a number, or off. More is held until `approve`.",
+  {
+    targets: setting(deletionLimit, {
+      default: '20%',
+      description: 'most targets that one pass may retire: a share of the mirrored ones, or a number',
+    }),
+    files: setting(deletionLimit, {
+      default: '50%',
+      description:
+        'most files of a target that one publish may delete: a share or a number; targets of up to 5 files are not guarded',
+    }),
+  },
+);
+
+const historySection = section(
+  'What is kept in history/: a number of the latest for each target, an age, forever, or off.',
+  {
+    retired: setting(retention, {
+      default: '30d',
+      description: 'how long trees are kept that are gone from the service',
+      needsRestart: true,
+    }),
+    replaced: setting(retention, {
+      default: '7d',
+      description:
+        'how long, or how many, replaced states are kept: changed and deleted files, and the manifest',
+      needsRestart: true,
+    }),
+  },
+);
+
+const archiveSection = section(
+  'What an archive may hold. One that goes beyond is refused; what is published stays.',
+  {
+    maxSize: setting(size(), {
+      default: '64 GiB',
+      description: 'largest archive to download',
+    }),
+    maxUnpackedSize: setting(size(), {
+      default: '256 GiB',
+      description: 'largest total size of the files of an archive',
+    }),
+    maxEntries: setting(integer(1, 100_000_000), {
+      default: 1_000_000,
+      description: 'most entries of an archive',
+    }),
+    nameTwins: setting(choice(['refuse', 'accept']), {
+      default: 'refuse',
+      description:
+        'names in one folder that differ only in case or Unicode form: `refuse` the archive, or `accept` them if the file system of the mirror distinguishes them',
+    }),
+  },
+);
+
 /** The one source of all settings: names, types, defaults, descriptions, and which are secret. */
 export const settingsSchema = z.strictObject({
   service: serviceSection,
-  directory: setting(path().optional(), {
+  directory: setting(path(), {
     description: 'the folder of the mirror, its manifests, its history and its state; on one file system',
     comment: 'A relative path in this file starts at the folder of this file.',
     example: '/var/lib/workbook-mirror',
     need: 'directory',
     needsRestart: true,
   }),
-  standby: setting(flag().prefault(false), {
+  standby: setting(flag, {
+    default: false,
     description:
       '`run` waits until another instance on the directory has ended, and takes over, instead of exiting with 4',
     needsRestart: true,
   }),
-  shard: setting(shard().optional(), {
+  shard: setting(shard, {
     description:
       'share of this instance if several mirror one service: `2/5` is the second of five; `auto/5` takes the number from the host name of a StatefulSet or from `JOB_COMPLETION_INDEX`',
     defaultText: 'all repositories',
     example: '2/5',
     needsRestart: true,
   }),
-  schedule: setting(schedule().prefault('*/5 * * * *'), {
+  schedule: setting(schedule, {
+    default: '*/5 * * * *',
     description: 'when passes start: cron expression, 5 or 6 fields (the sixth, in front, is seconds)',
     comment: 'In quotes: YAML takes a leading * for something else.',
   }),
-  timezone: setting(timezone().prefault('UTC'), { description: 'time zone of the schedule' }),
-  state: setting(state().prefault('sqlite'), {
+  timezone: setting(timezone, { description: 'time zone of the schedule', default: 'UTC' }),
+  state: setting(state, {
+    default: 'sqlite',
     description:
       'the state cache: the embedded store `sqlite`, or a `redis://`, `valkey://` or `postgres://` address (with TLS' +
       ' `rediss://`, `valkeys://`)',
@@ -48,30 +119,35 @@ export const settingsSchema = z.strictObject({
       'Losing the cache costs requests, never data. A password in the address is masked in every output.',
     needsRestart: true,
   }),
-  concurrency: setting(integer(1, 64).prefault(4), { description: 'pulls at once' }),
-  content: setting(choice(['auto', 'workbooks', 'all']).prefault('auto'), {
+  concurrency: setting(integer(1, 64), { description: 'pulls at once', default: 4 }),
+  content: setting(choice(['auto', 'workbooks', 'all']), {
+    default: 'auto',
     description:
       'what is downloaded if workbooks have new versions: `workbooks` only those, `all` the whole contents, `auto` the former for drag-and-drop repositories with workbooks only, the latter otherwise',
     comment: 'With workbooks, other files are only renewed by the full check.',
   }),
-  publish: setting(choice(['auto', 'exchange', 'rename', 'link']).prefault('auto'), {
+  publish: setting(choice(['auto', 'exchange', 'rename', 'link']), {
+    default: 'auto',
     description:
       'how a change becomes visible: `exchange` swaps in a new tree; `link` repoints a symlink, if folders cannot be swapped; `rename` goes file by file with a journal; `auto` is exchange or rename',
     needsRestart: true,
   }),
-  fullCheck: setting(duration({ min: '1m', max: YEAR }).prefault('24h'), {
+  fullCheck: setting(duration('1m', YEAR), {
+    default: '24h',
     description: 'how often the contents of every target are compared whole; spread over that time',
   }),
-  maxStaleness: setting(duration({ min: '1s', max: YEAR }).optional(), {
+  maxStaleness: setting(duration('1s', YEAR), {
     description: 'a target that was verified longer ago is stale',
     defaultText: '3 schedule periods, at least 15m',
     example: '15m',
   }),
-  readerGrace: setting(duration().prefault('2m'), {
+  readerGrace: setting(duration(), {
+    default: '2m',
     description: 'how long a replaced tree stays whole for readers that still use it',
     needsRestart: true,
   }),
-  drift: setting(choice(['off', 'report', 'repair']).prefault('report'), {
+  drift: setting(choice(['off', 'report', 'repair']), {
+    default: 'report',
     description:
       'what `run` does if someone changes a published tree: `off` waits for the full check, `report` reports it within seconds, `repair` also pulls it again',
     needsRestart: true,
@@ -80,22 +156,25 @@ export const settingsSchema = z.strictObject({
   history: historySection,
   archive: archiveSection,
   repositories: section(`Which repositories are mirrored. ${PATTERNS}`, {
-    include: setting(list({ min: 1 }).prefault(['**']), { description: 'repositories to mirror, patterns' }),
-    exclude: setting(list({ min: 0 }).prefault([]), { description: 'repositories to leave out, patterns' }),
+    include: setting(list(1), { description: 'repositories to mirror, patterns', default: ['**'] }),
+    exclude: setting(list(0), { description: 'repositories to leave out, patterns', default: [] }),
   }),
   branches: section('Which branches are mirrored. Patterns as for repositories.', {
-    include: setting(list({ min: 1 }).prefault(['**']), { description: 'branches to mirror, patterns' }),
-    exclude: setting(list({ min: 0 }).prefault([]), { description: 'branches to leave out, patterns' }),
+    include: setting(list(1), { description: 'branches to mirror, patterns', default: ['**'] }),
+    exclude: setting(list(0), { description: 'branches to leave out, patterns', default: [] }),
   }),
-  targets: setting(list({ min: 0, check: targetProblem }).prefault([]), {
+  targets: setting(list(0, targetProblem), {
+    default: [],
     description:
       'targets to mirror even if no list names their branch: `REPOSITORY/BRANCH` with a percent-encoded branch, such as `Accounting/main`; patterns are allowed in the repository part: `**/main`',
   }),
   log: section('Logging.', {
-    level: setting(choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).prefault('info'), {
+    level: setting(choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal']), {
+      default: 'info',
       description: 'least severe lines to log',
     }),
-    format: setting(choice(['auto', 'json', 'pretty']).prefault('auto'), {
+    format: setting(choice(['auto', 'json', 'pretty']), {
+      default: 'auto',
       description: '`json`, `pretty` for people, or `auto`: `pretty` on a terminal',
       needsRestart: true,
     }),

@@ -1,8 +1,10 @@
 import { readFileSync, statSync } from 'node:fs';
+import { unescape } from 'node:querystring';
 import { inspect } from 'node:util';
 
+import { systemCode } from '../lib/errors/disk-errors.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
-import { addressInPlaceOfKey, pastedProblem } from './bare-secret.ts';
+import { pastedProblem } from './bare-secret.ts';
 
 /** Stands for a secret in every output. */
 const MASK = '***';
@@ -13,23 +15,18 @@ const MAX_SECRET_BYTES = 65_536;
 /** The most keys in one text: a longer one is some other file, whose lines must not be sent to the service. */
 const MAX_KEYS = 10;
 
-/**
- * Reads the values in the text of a secret.
- *
- * @throws MirrorError `settings.invalid`, never with a part of the text
- */
-export type SecretParser = (text: string) => readonly [string, ...string[]];
+type Values = readonly [string, ...string[]];
 
 /** Values that must not be printed: only the methods that reveal give them, everything else gives a mask. */
 export class Secret {
-  readonly #read: () => ReturnType<SecretParser>;
+  readonly #read: () => Values;
   readonly #mask: string;
 
   /**
    * @param read gives the values; called each time that they are revealed
    * @param mask what is printed in their place
    */
-  constructor(read: () => ReturnType<SecretParser>, mask: string = MASK) {
+  constructor(read: () => Values, mask: string = MASK) {
     this.#read = read;
     this.#mask = mask;
   }
@@ -57,67 +54,29 @@ export class Secret {
   }
 }
 
-/** Which content a file has, as far as its metadata tells. */
-interface FileState {
-  /** Differs whenever the content may differ. */
-  readonly stamp: string;
-  /** False for a pipe or a device, which is read once only. */
-  readonly regular: boolean;
-  /** In bytes. */
-  readonly size: number;
-}
-
-/** The file operations of a file-backed secret. */
-export interface SecretFiles {
-  stat(path: string): FileState;
-  read(path: string): string;
-}
-
-const nodeFiles: SecretFiles = {
-  stat(path) {
-    const stat = statSync(path, { bigint: true });
-    // The change time catches a new content of the same length whose modification time was set back.
-    const stamp = [stat.dev, stat.ino, stat.size, stat.mtimeNs, stat.ctimeNs].join(':');
-    return { stamp, regular: stat.isFile(), size: Number(stat.size) };
-  },
-  read: (path) => readFileSync(path, 'utf8'),
-};
-
-/** Reads a text that is one secret, without its trailing newline. */
-export const oneSecret: SecretParser = (text) => {
-  const value = text.replace(/[\r\n]+$/, '');
-  const problem = secretProblem(value);
-  if (problem !== undefined) throw new MirrorError('settings.invalid', problem);
-  return [value];
-};
-
-/** Reads a text that holds keys, one per line, each of them once. Empty lines do not count. */
-export const severalKeys: SecretParser = (text) => {
-  const keys = new Set<string>();
-  const lines = text.replace(/[\r\n]+$/, '').split(/\r\n|\r|\n/);
+/**
+ * Reads the values in the text of a secret: one, or keys one per line, each of them once. Empty lines do not count.
+ *
+ * @throws MirrorError `settings.invalid`, never with a part of the text
+ */
+function parseSecret(text: string, holdsSeveral: boolean): Values {
+  const whole = text.replace(/[\r\n]+$/, '');
+  const lines = holdsSeveral ? whole.split(/\r\n|\r|\n/) : [whole];
+  const values = new Set<string>();
   for (const [index, line] of lines.entries()) {
     if (line === '') continue;
-    const problem = secretProblem(line) ?? addressInPlaceOfKey(line);
-    if (problem !== undefined) {
-      const which = lines.length === 1 ? '' : `line ${String(index + 1)} `;
-      throw new MirrorError('settings.invalid', `${which}${problem}`);
-    }
-    keys.add(line);
+    const problem = secretProblem(line) ?? (holdsSeveral ? addressInPlaceOfKey(line) : undefined);
+    if (problem !== undefined) throw invalid(`${lines.length === 1 ? '' : `line ${index + 1} `}${problem}`);
+    values.add(line);
   }
-  const [first, ...more] = keys;
-  if (first === undefined) throw new MirrorError('settings.invalid', 'is empty');
-  if (keys.size > MAX_KEYS) {
-    throw new MirrorError(
-      'settings.invalid',
-      `holds more than ${String(MAX_KEYS)} keys: is it another file?`,
-    );
-  }
+  const [first, ...more] = values;
+  if (first === undefined) throw invalid('is empty');
+  if (values.size > MAX_KEYS) throw invalid(`holds more than ${MAX_KEYS} keys: is it another file?`);
   return [first, ...more];
-};
+}
 
 /** Says why a text is obviously more or something else than a secret, without a part of it; undefined if it may be one. */
 function secretProblem(value: string): string | undefined {
-  if (value === '') return 'is empty';
   const problem = pastedProblem(value);
   if (problem !== undefined) return problem;
   // The value becomes part of an HTTP header, where other characters cannot be sent (RFC 9110, section 5.5).
@@ -126,13 +85,20 @@ function secretProblem(value: string): string | undefined {
     : 'holds letters outside of ASCII, which no key has: copy the key alone';
 }
 
+/** Says that an address stands in the place of a key; undefined if none does. */
+export function addressInPlaceOfKey(text: string): string | undefined {
+  return /^[a-z][a-z0-9+.-]*:\/\//i.test(text)
+    ? 'is an address: give the key that the service shows there'
+    : undefined;
+}
+
 /**
  * A secret given as it is.
  *
  * @throws MirrorError `settings.invalid`, never with the value
  */
-export function inlineSecret(text: string, parse: SecretParser = oneSecret): Secret {
-  const values = parse(text);
+export function inlineSecret(text: string, holdsSeveral = false): Secret {
+  const values = parseSecret(text, holdsSeveral);
   return new Secret(() => values);
 }
 
@@ -143,16 +109,12 @@ export function inlineSecret(text: string, parse: SecretParser = oneSecret): Sec
  * @param path absolute
  * @throws MirrorError `settings.invalid` if the file has no usable secret now
  */
-export function fileSecret(
-  path: string,
-  parse: SecretParser = oneSecret,
-  files: SecretFiles = nodeFiles,
-): Secret {
-  let current = readSecret(path, parse, files);
+export function fileSecret(path: string, holdsSeveral = false): Secret {
+  let current = readSecret(path, holdsSeveral);
   return new Secret(() => {
     try {
-      const state = files.stat(path);
-      if (state.regular && state.stamp !== current.stamp) current = readSecret(path, parse, files);
+      const { stamp, isRegular } = stateOf(path);
+      if (isRegular && stamp !== current.stamp) current = readSecret(path, holdsSeveral);
     } catch {
       // Looked at again at the next call.
     }
@@ -160,22 +122,25 @@ export function fileSecret(
   });
 }
 
-/** The content of a secret's file. */
-interface SecretContent {
-  /** See {@link FileState}. */
-  readonly stamp: string;
-  readonly values: ReturnType<SecretParser>;
+/** Which content a file has, as far as its metadata tells: the stamp differs whenever the content may differ. */
+function stateOf(path: string) {
+  const stat = statSync(path, { bigint: true });
+  // The change time catches a new content of the same length whose modification time was set back.
+  const stamp = [stat.dev, stat.ino, stat.size, stat.mtimeNs, stat.ctimeNs].join(':');
+  // A pipe or a device is read once only.
+  return { stamp, isRegular: stat.isFile(), sizeBytes: Number(stat.size) };
 }
 
-function readSecret(path: string, parse: SecretParser, files: SecretFiles): SecretContent {
+function readSecret(
+  path: string,
+  holdsSeveral: boolean,
+): { readonly stamp: string; readonly values: Values } {
   // The metadata comes first: content that is newer than its stamp is read once more, the reverse would be missed.
-  const { stamp, size } = readable(() => files.stat(path));
-  if (size > MAX_SECRET_BYTES) {
-    throw new MirrorError('settings.invalid', 'expected a file that holds nothing but the secret');
-  }
-  const text = readable(() => files.read(path));
+  const { stamp, sizeBytes } = readable(() => stateOf(path));
+  if (sizeBytes > MAX_SECRET_BYTES) throw invalid('expected a file that holds nothing but the secret');
+  const text = readable(() => readFileSync(path, 'utf8'));
   try {
-    return { stamp, values: parse(text) };
+    return { stamp, values: parseSecret(text, holdsSeveral) };
   } catch (error) {
     const reason = error instanceof MirrorError ? error.message : 'is unusable';
     throw new MirrorError('settings.invalid', `the content of ${path}: ${reason}`, { cause: error });
@@ -187,21 +152,27 @@ function readable<T>(action: () => T): T {
     return action();
   } catch (error) {
     // The path is left out: where the secret itself was given in its place, the message would show it.
-    const message = `expected the path of a file that can be read (${errorCode(error)})`;
-    throw new MirrorError('settings.invalid', message);
+    throw invalid(`expected the path of a file that can be read (${systemCode(error) ?? 'unknown error'})`);
   }
 }
 
-/** The system's code of an error, such as `ENOENT`. */
-export function errorCode(error: unknown): string {
-  if (error instanceof Error && 'code' in error && typeof error.code === 'string') return error.code;
-  return 'unknown error';
+function invalid(message: string): MirrorError {
+  return new MirrorError('settings.invalid', message);
 }
 
-/** All secrets that settings hold, as they are now, wherever they stand: to keep them out of every output. */
-export function secretsIn(settings: object): string[] {
+/** All secrets that settings hold, as they are now, to keep them out of every output: also the password alone of an address. */
+export function secretsOf(settings: object): string[] {
   return Object.values(settings).flatMap((value: unknown) => {
-    if (value instanceof Secret) return value.revealAll();
-    return typeof value === 'object' && value !== null ? secretsIn(value) : [];
+    if (value instanceof Secret) {
+      const values = value.revealAll();
+      return values.concat(values.flatMap(passwordIn));
+    }
+    return typeof value === 'object' && value !== null ? secretsOf(value) : [];
   });
+}
+
+/** The password in an address, as it stands there and as it is meant. */
+function passwordIn(text: string): string[] {
+  const password = URL.parse(text)?.password ?? '';
+  return password === '' ? [] : [password, unescape(password)];
 }

@@ -1,17 +1,39 @@
+import picomatch from 'picomatch';
+
 import type { ConfiguredBranch, Selection, SelectionPattern } from '../mirror/plan/selection.ts';
 import { serviceBranch } from '../mirror/upstream/listing.ts';
-import { anyOf, isEverything, isPattern, type Matches } from './patterns.ts';
 import type { Settings } from './schema.ts';
 
+/** Tells whether a name fits. */
+export type Matches = (name: string) => boolean;
+
+const EVERYTHING = '**';
+
+const OPTIONS: picomatch.PicomatchOptions = { dot: true, nonegate: true };
+
+/** Takes the names that fit one of some patterns: the one language of all patterns in settings and on the command line. */
+export function anyOf(patterns: readonly string[]): Matches {
+  // Patterns never match the parts `.` and `..` of a name, and everything means everything.
+  if (patterns.includes(EVERYTHING)) return () => true;
+  const matches = picomatch([...patterns], OPTIONS);
+  return (name) => matches(name);
+}
+
+/** Whether a text fits more than the one name that it spells. */
+export function isPattern(text: string): boolean {
+  return picomatch.scan(text).isGlob;
+}
+
 /** Makes the operator's choice of targets from the settings `repositories`, `branches` and `targets`. */
-export function createSelection(
-  settings: Pick<Settings, 'repositories' | 'branches' | 'targets'>,
-): Selection {
-  const repositories = filterOf(settings.repositories);
-  const branches = filterOf(settings.branches);
-  const configured = settings.targets.map(parseTarget);
+export function createSelection({
+  repositories,
+  branches,
+  targets,
+}: Pick<Settings, 'repositories' | 'branches' | 'targets'>): Selection {
+  const [takesRepository, takesBranch] = [filterOf(repositories), filterOf(branches)];
+  const configured = targets.map(parseTarget);
   return {
-    selects: (fullName, branch) => repositories(fullName) && branches(serviceBranch(branch)),
+    selects: (fullName, branch) => takesRepository(fullName) && takesBranch(serviceBranch(branch)),
     configuredBranches: (fullName) => {
       const found = new Map<string, ConfiguredBranch>();
       for (const { matches, required, branch } of configured) {
@@ -21,38 +43,28 @@ export function createSelection(
       return [...found.values()];
     },
     patterns: [
-      ...patternsOf('repositories', 'repository', settings.repositories),
-      ...patternsOf('branches', 'branch', settings.branches),
-      ...settings.targets.map((text, index): SelectionPattern => {
-        const matches = configured[index]?.matches ?? (() => false);
-        const name = text.slice(0, text.lastIndexOf('/'));
+      ...patternsOf('repositories', 'repository', repositories),
+      ...patternsOf('branches', 'branch', branches),
+      ...configured.map(({ text, name, matches }): SelectionPattern => {
         return { setting: 'targets', pattern: text, name, of: 'repository', matches };
       }),
     ],
   };
 }
 
-function patternsOf(
-  section: 'repositories' | 'branches',
-  of: SelectionPattern['of'],
-  { include, exclude }: Patterns,
-): SelectionPattern[] {
-  return Object.entries({ include, exclude }).flatMap(([list, patterns]) =>
-    patterns
-      .filter((pattern) => !isEverything(pattern))
-      .map((pattern) => ({
-        setting: `${section}.${list}`,
-        pattern,
-        name: pattern,
-        of,
-        matches: filterOf({ include: [pattern], exclude: [] }),
-      })),
-  );
-}
-
 interface Patterns {
   readonly include: readonly string[];
   readonly exclude: readonly string[];
+}
+
+function patternsOf(section: string, of: SelectionPattern['of'], patterns: Patterns): SelectionPattern[] {
+  return (['include', 'exclude'] as const).flatMap((key) =>
+    patterns[key]
+      .filter((pattern) => pattern !== EVERYTHING)
+      .map((pattern) => {
+        return { setting: `${section}.${key}`, pattern, name: pattern, of, matches: anyOf([pattern]) };
+      }),
+  );
 }
 
 function filterOf({ include, exclude }: Patterns): Matches {
@@ -61,16 +73,9 @@ function filterOf({ include, exclude }: Patterns): Matches {
   return (name) => included(name) && !excluded(name);
 }
 
-function parseTarget(target: string): {
-  matches: Matches;
-  branch: string;
-  required: boolean;
-} {
-  const slash = target.lastIndexOf('/');
-  const pattern = target.slice(0, slash);
-  return {
-    matches: anyOf([pattern]),
-    branch: decodeURIComponent(target.slice(slash + 1)),
-    required: !isPattern(pattern),
-  };
+function parseTarget(text: string) {
+  const slash = text.lastIndexOf('/');
+  const name = text.slice(0, slash);
+  const branch = decodeURIComponent(text.slice(slash + 1));
+  return { text, name, matches: anyOf([name]), branch, required: !isPattern(name) };
 }

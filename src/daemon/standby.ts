@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { digestSettings } from '../config/changes.ts';
 import type { SettingsFor } from '../config/schema.ts';
-import { sharingSetting } from '../config/sharing.ts';
+import { sharingSetting } from '../config/changes.ts';
 import { LockedError } from '../lib/disk/lock.ts';
 import { mountText, unsharedLocksIn } from '../lib/disk/lock-reach.ts';
 import type { MirrorError } from '../lib/errors/errors.ts';

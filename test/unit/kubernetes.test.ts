@@ -163,7 +163,7 @@ describe.each([SHARED_VOLUME, OWN_VOLUMES])('the shards of %s', async (name) => 
   it('are as many as there are instances, each of which has its own', async () => {
     const text = /^ *shard: (.*)$/m.exec(kind('ConfigMap').data['config.yaml'] ?? '')?.[1] ?? '';
     const shards = Array.from({ length: replicas }, (_, ordinal) =>
-      parseShard(text, { hostName: `${workload.metadata.name}-${ordinal}`, completionIndex: undefined }),
+      parseShard(text, `${workload.metadata.name}-${ordinal}`, undefined),
     );
     expect(shards).toEqual(shards.map((_, at) => ({ index: at + 1, count: replicas })));
     expect((await settingsOf(manifests, replicas - 1)).shard).toEqual({ index: replicas, count: replicas });

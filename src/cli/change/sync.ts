@@ -12,7 +12,7 @@ import { openMirror } from '../../app/open-mirror.ts';
 import { createMirrorStatusReader } from '../../daemon/status/mirror-status.ts';
 import { isReady } from '../../daemon/status/status-service.ts';
 import { createHooks, HOOKS_CLOSE_MS } from '../../daemon/hooks/create-hooks.ts';
-import { secretsOf } from '../../config/secrets-of.ts';
+import { secretsOf } from '../../config/secret.ts';
 import { loudness } from '../frame/loudness.ts';
 import { type Outcome, tell } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';

@@ -10,7 +10,7 @@ import { probe, type ProbeOptions, type ProbeReport } from '../../probe/probe.ts
 import { renderReport } from '../../probe/report.ts';
 import { loudness } from '../frame/loudness.ts';
 import { bold, tell } from '../frame/output.ts';
-import { secretsOf } from '../../config/secrets-of.ts';
+import { secretsOf } from '../../config/secret.ts';
 import { abortOnSignal } from '../../lib/process/signals.ts';
 import { standardError, standardOutput } from '../../lib/process/streams.ts';
 import { packageVersion } from '../../lib/process/version.ts';

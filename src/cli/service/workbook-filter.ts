@@ -1,4 +1,4 @@
-import { anyOf, isPattern, type Matches } from '../../config/patterns.ts';
+import { anyOf, isPattern, type Matches } from '../../config/selection.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { foldName } from '../../lib/paths/safe-path.ts';
 import type { WorkbookRow } from '../../mirror/upstream/listing.ts';

@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
 
 import { fileSettingOf, settingDescriptors } from '../../config/descriptors.ts';
-import { exposedSecretFiles } from '../../config/exposed.ts';
+import { exposedSecretFiles } from '../../config/changes.ts';
 import { effectiveSettings, renderEffective } from '../../config/render.ts';
 import type { LoadedSettings } from '../../config/load.ts';
 import { renderJsonSchema } from '../../config/render.ts';
-import type { SettingSources } from '../../config/resolve.ts';
-import { sharingSetting } from '../../config/sharing.ts';
+import type { SettingSources } from '../../config/layers.ts';
+import { sharingSetting } from '../../config/changes.ts';
 import { checkCommands } from '../../app/command-hooks.ts';
 import { scheduleAdvice } from './schedule-advice.ts';
 import { nextRunsMs } from '../../app/schedule.ts';

@@ -1,4 +1,4 @@
-import type { Need } from '../../config/metadata.ts';
+import type { Need } from '../../config/kinds.ts';
 
 /** The settings that a command has flags for. */
 export interface FlagSet {

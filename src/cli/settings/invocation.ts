@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 
 import { settingDescriptors } from '../../config/descriptors.ts';
 import { DEFAULT_CONFIG_FILE } from '../../config/load.ts';
-import type { SettingSources } from '../../config/resolve.ts';
+import type { SettingSources } from '../../config/layers.ts';
 import { type Environment, type Invocation, programOf } from '../../lib/text/own-command.ts';
 
 /** The parts of loaded settings that tell how this process was called. */

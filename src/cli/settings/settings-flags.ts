@@ -1,10 +1,9 @@
 import { type Command, Option } from 'commander';
 
 import { type SettingDescriptor, settingDescriptors } from '../../config/descriptors.ts';
-import type { Need } from '../../config/metadata.ts';
+import type { Need } from '../../config/kinds.ts';
 import { type LoadedSettings, loadSettings } from '../../config/load.ts';
 import { removedSettings } from '../../config/removed-settings.ts';
-import { checkSchedule } from '../../app/schedule.ts';
 import { rememberInvocation } from '../../lib/text/own-command.ts';
 import type { FlagSet } from './flag-sets.ts';
 import { keepForWhole } from '../help/help-screen.ts';
@@ -87,7 +86,6 @@ function settingsBy<const Needs extends readonly Need[]>(
     flags,
     env: process.env,
     needs,
-    checkSchedule,
     ...(typeof configFile === 'string' ? { configFile } : {}),
   });
   rememberInvocation(invocationOf(loaded, onLine, process.env));

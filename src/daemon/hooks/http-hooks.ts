@@ -1,7 +1,7 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { isChosen } from '../../config/notification-types.ts';
+import { isChosen } from '../../config/schema-network.ts';
 import { createBackgroundWork, type Ending } from '../../lib/concurrency/background-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { signingKey } from '../../lib/net/signing-key.ts';

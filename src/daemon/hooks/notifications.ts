@@ -3,7 +3,7 @@ import type { EventFailure } from '../../mirror/pass/events.ts';
 import type { MirrorEvent } from '../../app/events.ts';
 import { driftSentence, heldSentence } from '../../app/messages.ts';
 import type { Readiness } from '../status/readiness.ts';
-import type { NotificationType } from '../../config/notification-types.ts';
+import type { NotificationType } from '../../config/schema-network.ts';
 import type { TargetState, TargetStatus } from '../../app/target-status.ts';
 
 /** A message to the webhook. */

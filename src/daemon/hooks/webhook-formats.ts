@@ -1,4 +1,4 @@
-import type { NotificationType } from '../../config/notification-types.ts';
+import type { NotificationType } from '../../config/schema-network.ts';
 import { counted, withHint } from '../../lib/text/humanize.ts';
 import type { Notification } from './notifications.ts';
 

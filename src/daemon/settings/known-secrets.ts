@@ -1,5 +1,5 @@
 import type { SettingsFor } from '../../config/schema.ts';
-import { secretsOf } from '../../config/secrets-of.ts';
+import { secretsOf } from '../../config/secret.ts';
 import type { SettingsPart } from './live-settings.ts';
 
 /** The secrets that a program has known so far: one that was replaced may still stand in what is on its way. */

@@ -2,9 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { effectiveSettings } from '../../../src/config/render.ts';
 import { fileLayer } from '../../../src/config/file.ts';
-import { environmentLayer, flagLayer } from '../../../src/config/layers.ts';
-import { resolveSettings } from '../../../src/config/resolve.ts';
-import { inlineSecret } from '../../../src/config/secret.ts';
+import { environmentLayer, flagLayer, resolveSettings } from '../../../src/config/layers.ts';
 import { cleanEnvironment, hookEnvironment } from '../../../src/app/command-hooks.ts';
 import { layoutOf } from '../../../src/mirror/store/layout.ts';
 
@@ -16,12 +14,7 @@ interface Sources {
 
 function resolve({ text = '', env = {}, flags = {} }: Sources) {
   const file = fileLayer(new TextEncoder().encode(text), '/etc/mirror/c.yaml');
-  return resolveSettings({
-    layers: [flagLayer(flags, '/opt'), environmentLayer(env, '/opt'), file],
-    complete: true,
-    needs: [],
-    openSecret: () => inlineSecret('https://h/secret-path'),
-  });
+  return resolveSettings([flagLayer(flags, '/opt'), environmentLayer(env, '/opt'), file], true, []);
 }
 
 function hooksOf(sources: Sources) {
@@ -76,11 +69,11 @@ describe('a command', () => {
 
 describe('an address', () => {
   it('is masked wherever settings are printed', () => {
-    const resolution = resolve({ text: 'hooks: {webhook: "https://h/secret-path", heartbeatFile: x}' });
+    const resolution = resolve({ text: 'hooks: {webhook: "https://h/secret-path"}' });
     if ('problems' in resolution) throw new Error('refused');
     const text = JSON.stringify(effectiveSettings(resolution.settings, resolution.sources));
     expect(text).not.toContain('secret-path');
-    expect(resolution.settings.hooks.heartbeat?.reveal()).toBe('https://h/secret-path');
+    expect(resolution.settings.hooks.webhook?.reveal()).toBe('https://h/secret-path');
   });
 
   it.each(['h/secret-path', 'ftp://h/secret-path', 'https://'])(

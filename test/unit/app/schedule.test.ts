@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { checkSchedule, longestPeriodMs, startSchedule } from '../../../src/app/schedule.ts';
+import { longestPeriodMs, startSchedule } from '../../../src/app/schedule.ts';
 import { HOUR_MS, MINUTE_MS } from '../../support/builders.ts';
 
 function itIs(iso: string): void {
@@ -14,46 +14,6 @@ beforeEach(() => {
 
 afterEach(() => {
   vi.useRealTimers();
-});
-
-describe('a schedule', () => {
-  it.each([
-    '*/5 * * * *',
-    '0 3 * * *',
-    '0 8-17 * * 1-5',
-    '15,45 * * * *',
-    '*/10 * * * * *',
-    '0 0 29 2 *',
-    '0 0 * * sun',
-    '0 0 1 jan *',
-    '0 0 * * 7',
-  ])('may be %j', (expression) => {
-    expect(checkSchedule(expression)).toBeUndefined();
-  });
-
-  it.each([
-    '',
-    'often',
-    '* * * *',
-    '* * * * * * *',
-    '60 * * * *',
-    '* 24 * * *',
-    '* * 0 * *',
-    '* * 32 * *',
-    '* * * 13 *',
-    '* * * * 8',
-    '*/0 * * * *',
-    '*/5',
-    '5m',
-    '-1 * * * *',
-    '* * * * mun',
-  ])('may not be %j', (expression) => {
-    expect(checkSchedule(expression)).toMatch(/five fields/);
-  });
-
-  it.each(['0 0 30 2 *', '0 0 31 4 *', '0 0 31 2,4,6 *'])('that never comes is refused: %j', (expression) => {
-    expect(checkSchedule(expression)).toBeDefined();
-  });
 });
 
 describe('the longest time between two runs', () => {

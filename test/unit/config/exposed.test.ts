@@ -13,7 +13,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { describeCheck } from '../../../src/cli/settings/config.ts';
-import { exposedSecretFiles } from '../../../src/config/exposed.ts';
+import { exposedSecretFiles } from '../../../src/config/changes.ts';
 import { loadSettings } from '../../../src/config/load.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 

@@ -27,7 +27,7 @@ describe('values', () => {
       '  exclude: []',
     ].join('\n');
     expect(read(text)).toMatchObject({
-      complete: true,
+      isComplete: true,
       lines: [],
       values: {
         'service.apiKey': '0123',
@@ -64,7 +64,7 @@ describe('values', () => {
       'log:\n  # level: info\ndirectory:\nstate: ~\n',
       '{}',
     ]) {
-      expect(read(text)).toMatchObject({ complete: true, lines: [], values: {} });
+      expect(read(text)).toMatchObject({ isComplete: true, lines: [], values: {} });
     }
   });
 
@@ -123,7 +123,7 @@ describe('problems', () => {
     ['directory: !env HOME', '/c/f.yaml:1: not valid YAML: a value that starts with ! must be in quotes'],
     ['directory: @x', '/c/f.yaml:1: not valid YAML: a value that starts with @'],
     ['directory: "x', '/c/f.yaml:1: not valid YAML: a quote'],
-    ['directory: a\n---\ndirectory: b', 'not valid YAML: expected one document'],
+    ['directory: a\n---\ndirectory: b', 'not valid YAML: multiple docs'],
     ['directory: a\n  apiKey:s3cret', 'directory (/c/f.yaml:1): expected a value on one line'],
     ['targets:\n  - a/b\n   c', 'targets (/c/f.yaml:1): expected a value on one line'],
   ])('%j', (text, expected) => {
@@ -131,7 +131,7 @@ describe('problems', () => {
   });
 
   it('are found in text that nests too deeply', () => {
-    const expected = 'not valid YAML: expected sections and values, not such deep nesting';
+    const expected = 'not valid YAML: resource exhaustion';
     expect(read('['.repeat(50_000)).lines.join('\n')).toContain(expected);
   });
 
@@ -145,7 +145,7 @@ describe('problems', () => {
       [0x61, 0x3a, 0xe9],
     ]) {
       expect(read(Uint8Array.from(bytes))).toMatchObject({
-        complete: false,
+        isComplete: false,
         lines: ['/c/f.yaml: expected a YAML file in UTF-8'],
       });
     }
@@ -171,9 +171,9 @@ describe('problems', () => {
     'service:\n\tapiKey: s3cret',
     's3cret\n...\ns3cret',
   ])('never show a value: %j', (text) => {
-    const { lines, complete, values } = read(text);
+    const { lines, isComplete, values } = read(text);
     expect(lines.join('\n')).not.toContain('s3cret');
-    expect(lines.length > 0 || !complete || values['service.apiKey'] === undefined).toBe(true);
+    expect(lines.length > 0 || !isComplete || values['service.apiKey'] === undefined).toBe(true);
   });
 
   it('are all that any text can cause', () => {

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import { settingDescriptors } from '../../../src/config/descriptors.ts';
 import { loadSettings, type LoadRequest } from '../../../src/config/load.ts';
-import type { Need } from '../../../src/config/metadata.ts';
+import type { Need } from '../../../src/config/kinds.ts';
 import { describeProblem, SettingsError } from '../../../src/config/problems.ts';
 import { exitCodeOf } from '../../../src/lib/errors/errors.ts';
 
@@ -234,7 +234,6 @@ describe('problems', () => {
       needs: ['service', 'directory'] as const,
       flags: { publish: 'never' },
       env: { WORKBOOK_MIRROR_CONCURENCY: '3', WORKBOOK_MIRROR_TIMEZONE: 'Mars/Base' },
-      checkSchedule: () => 'unreachable',
     };
     expect(problems(part)).toEqual([
       'WORKBOOK_MIRROR_CONCURENCY: unknown variable; the nearest known one is WORKBOOK_MIRROR_CONCURRENCY',
@@ -329,20 +328,46 @@ describe('problems', () => {
     }
     expect(problems({ flags: { publish: 'x'.repeat(1e6) } }).join('').length).toBeLessThan(300);
   });
+});
 
-  it('of the schedule come from whoever runs it', () => {
-    const seen: string[] = [];
-    const checkSchedule = (expression: string) => {
-      seen.push(expression);
-      return expression.startsWith('99') ? 'expected minutes up to 59' : undefined;
-    };
-    expect(problems({ flags: { schedule: '99 * * * *' }, checkSchedule })).toEqual([
-      'schedule (--schedule): expected minutes up to 59, got "99 * * * *"',
+describe('a schedule', () => {
+  it.each([
+    '*/5 * * * *',
+    '0 3 * * *',
+    '0 8-17 * * 1-5',
+    '15,45 * * * *',
+    '*/10 * * * * *',
+    '0 0 29 2 *',
+    '0 0 * * sun',
+    '0 0 1 jan *',
+    '0 0 * * 7',
+    ' 1 * * * *',
+  ])('may be %j', (schedule) => {
+    expect(load({ flags: { schedule } }).settings.schedule).toBe(schedule.trim());
+  });
+
+  it.each([
+    '',
+    'often',
+    '* * * *',
+    '* * * * * * *',
+    '60 * * * *',
+    '* 24 * * *',
+    '* * 0 * *',
+    '* * 32 * *',
+    '* * * 13 *',
+    '* * * * 8',
+    '*/0 * * * *',
+    '-1 * * * *',
+    '* * * * mun',
+  ])('may not be %j', (schedule) => {
+    expect(problems({ flags: { schedule } })).toEqual([
+      expect.stringMatching(/^schedule \(--schedule\): expected a cron expression.* got "/),
     ]);
-    expect(load({ flags: { schedule: ' 1 * * * *' }, checkSchedule }).settings.schedule).toBe('1 * * * *');
-    expect(problems({ flags: { schedule: 'x' }, checkSchedule })).toHaveLength(1);
-    load({ checkSchedule });
-    expect(seen).toEqual(['99 * * * *', '1 * * * *']);
+  });
+
+  it.each(['0 0 30 2 *', '0 0 31 4 *', '0 0 31 2,4,6 *'])('that never comes is refused: %j', (schedule) => {
+    expect(problems({ flags: { schedule } })).toEqual([expect.stringContaining('none of its months')]);
   });
 });
 
@@ -388,7 +413,7 @@ describe('flags and variables', () => {
     }
   });
 
-  it('explain the variables of a Kubernetes service', () => {
+  it('may be those of a Kubernetes service named workbook-mirror, which are no settings', () => {
     const env = {
       WORKBOOK_MIRROR_SERVICE_HOST: '10.0.0.1',
       WORKBOOK_MIRROR_SERVICE_PORT: '80',
@@ -396,9 +421,7 @@ describe('flags and variables', () => {
       WORKBOOK_MIRROR_PORT: 'tcp://10.0.0.1:80',
       WORKBOOK_MIRROR_PORT_80_TCP_ADDR: '10.0.0.1',
     };
-    const lines = problems({ env });
-    expect(lines).toHaveLength(5);
-    for (const line of lines) expect(line).toContain('enableServiceLinks: false');
+    expect(problems({ env })).toEqual([]);
   });
 
   it('without the prefix are none of ours', () => {

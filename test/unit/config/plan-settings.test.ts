@@ -20,8 +20,6 @@ const limits: fc.Arbitrary<DeletionLimit> = fc.oneof(
   fc.nat({ max: 999_999_999 }).map((count) => ({ kind: 'count', count }) as const),
   fc.nat({ max: 100 }).map((percent) => ({ kind: 'share', percent }) as const),
 );
-const NOWHERE = { hostName: 'mirror', completionIndex: undefined };
-
 describe('a limit of deletions', () => {
   it.each<[string, DeletionLimit]>([
     ['20%', { kind: 'share', percent: 20 }],
@@ -66,7 +64,7 @@ describe('a retention', () => {
 describe('parseShard', () => {
   it('reads an index and a count, and writes them alike', () => {
     for (const text of ['1/1', '2/5', '5/5', '1024/1024'])
-      expect(formatShard(parseShard(text, NOWHERE))).toBe(text);
+      expect(formatShard(parseShard(text, 'mirror', undefined))).toBe(text);
   });
 
   it.each([
@@ -79,34 +77,31 @@ describe('parseShard', () => {
   ])(
     'takes the index from the host name %s and the completion index %s',
     (hostName, completionIndex, index) => {
-      expect(parseShard('auto/5', { hostName, completionIndex })).toEqual({ index, count: 5 });
+      expect(parseShard('auto/5', hostName, completionIndex)).toEqual({ index, count: 5 });
     },
   );
 
   it.each([
-    ['0/5', NOWHERE, 'expected an index from 1 to 5'],
-    ['6/5', NOWHERE, 'expected an index from 1 to 5'],
-    ['1/0', NOWHERE, 'a count from 1 to 1024'],
-    ['1/1025', NOWHERE, 'a count from 1 to 1024'],
-    ['', NOWHERE, 'expected INDEX/COUNT'],
-    ['2', NOWHERE, 'expected INDEX/COUNT'],
-    ['-1/5', NOWHERE, 'expected INDEX/COUNT'],
-    ['2/5/7', NOWHERE, 'expected INDEX/COUNT'],
-    ['1.5/5', NOWHERE, 'expected INDEX/COUNT'],
-    ['Auto/5', NOWHERE, 'expected INDEX/COUNT'],
-    ['auto/5', NOWHERE, 'the host name "mirror" has none'],
-    [
-      'auto/5',
-      { hostName: 'mirror-5', completionIndex: undefined },
-      'says that this is number 6, and the count is 5',
-    ],
-    [
-      'auto/5',
-      { hostName: 'mirror-1', completionIndex: 'x' },
-      'a number in the variable JOB_COMPLETION_INDEX',
-    ],
-    ['auto/5', { hostName: 'mirror', completionIndex: '5' }, 'says that this is number 6'],
-  ])('refuses %s of %o', (text, surroundings, message) => {
-    expect(() => parseShard(text, surroundings)).toThrow(message);
+    ['0/5', 'expected an index from 1 to 5'],
+    ['6/5', 'expected an index from 1 to 5'],
+    ['1/0', 'a count from 1 to 1024'],
+    ['1/1025', 'a count from 1 to 1024'],
+    ['', 'expected INDEX/COUNT'],
+    ['2', 'expected INDEX/COUNT'],
+    ['-1/5', 'expected INDEX/COUNT'],
+    ['2/5/7', 'expected INDEX/COUNT'],
+    ['1.5/5', 'expected INDEX/COUNT'],
+    ['Auto/5', 'expected INDEX/COUNT'],
+    ['auto/5', 'they are "" and "mirror"'],
+  ])('refuses %s', (text, message) => {
+    expect(() => parseShard(text, 'mirror', undefined)).toThrow(message);
+  });
+
+  it.each([
+    ['mirror-5', undefined, 'they are "" and "mirror-5"'],
+    ['mirror-1', 'x', 'a number from 0 to 4 in the variable JOB_COMPLETION_INDEX'],
+    ['mirror', '5', 'they are "5" and "mirror"'],
+  ])('refuses auto/5 on the host %s with the completion index %s', (hostName, completionIndex, message) => {
+    expect(() => parseShard('auto/5', hostName, completionIndex)).toThrow(message);
   });
 });

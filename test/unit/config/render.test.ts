@@ -1,26 +1,24 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+
 import { parse } from 'yaml';
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 
 import { settingDescriptors } from '../../../src/config/descriptors.ts';
-import { effectiveSettings, renderEffective } from '../../../src/config/render.ts';
 import { fileLayer } from '../../../src/config/file.ts';
-import { environmentLayer } from '../../../src/config/layers.ts';
-import { renderExample, renderJsonSchema, renderSettingsTable } from '../../../src/config/render.ts';
-import { resolveSettings } from '../../../src/config/resolve.ts';
-import { inlineSecret } from '../../../src/config/secret.ts';
+import { environmentLayer, resolveSettings } from '../../../src/config/layers.ts';
+import { effectiveSettings, renderEffective, renderJsonSchema } from '../../../src/config/render.ts';
+import { renderExample, renderSettingsTable } from '../../support/settings-texts.ts';
 
 const encoder = new TextEncoder();
 
 /** What a file's text and variables come to. */
 function resolve(text: string, env: Record<string, string> = {}) {
   const file = fileLayer(encoder.encode(text), '/etc/c.yaml');
-  const resolution = resolveSettings({
-    layers: [environmentLayer(env, '/'), file],
-    complete: file.complete,
-    needs: ['service', 'directory', 'serve'],
-    openSecret: () => inlineSecret('s3cret'),
-  });
+  const layers = [environmentLayer(env, '/'), file];
+  const resolution = resolveSettings(layers, file.isComplete, ['service', 'directory']);
   if ('problems' in resolution) throw new Error(JSON.stringify(resolution.problems));
   return resolution;
 }
@@ -49,7 +47,7 @@ describe('the names', () => {
       environmentVariable: 'WORKBOOK_MIRROR_SERVICE_BASE_URL',
       flag: '--service-base-url',
       secret: false,
-      kind: 'url',
+      kind: 'address',
       valueHint: '<url>',
       defaultText: '(required)',
     });
@@ -130,13 +128,13 @@ describe('the JSON Schema', () => {
 
   it('describes every setting, with its default', () => {
     const schema = asObject(JSON.parse(renderJsonSchema()));
-    for (const { name, description, defaultInput } of settingDescriptors) {
+    for (const { name, description, default: value } of settingDescriptors) {
       const leaf = name
         .split('.')
         .reduce((node, part) => asObject(asObject(node['properties'])[part]), schema);
       expect(leaf, name).toHaveProperty('description', description);
       expect(typeof leaf['type'], name).toBe('string');
-      expect(leaf['default'], name).toEqual(defaultInput);
+      expect(leaf['default'], name).toEqual(value);
     }
   });
 });
@@ -156,12 +154,16 @@ describe('the table', () => {
   });
 });
 
+const TOKEN_FILE = join(await mkdtemp(join(tmpdir(), 'settings-')), 'token');
+await writeFile(TOKEN_FILE, 's3cret');
+afterAll(() => rm(dirname(TOKEN_FILE), { recursive: true }));
+
 describe('the effective settings', () => {
   const text = [
     'service:',
     '  baseUrl: https://h/api/',
     '  apiKey: s3cret',
-    '  apiTokenFile: token',
+    `  apiTokenFile: ${TOKEN_FILE}`,
     'directory: "/a: b # c"',
     "branches: {include: ['**', '1', 'a, b']}",
     'fullCheck: 90m',
@@ -177,7 +179,7 @@ describe('the effective settings', () => {
       '  baseUrl: https://h/api # file /etc/c.yaml:2',
       "  apiKey: '***' # file /etc/c.yaml:3",
       "  apiToken: '***' # file /etc/c.yaml:4",
-      '  apiTokenFile: /etc/token # file /etc/c.yaml:4',
+      `  apiTokenFile: ${TOKEN_FILE} # file /etc/c.yaml:4`,
       'state: redis://u:***@h/0 # environment WORKBOOK_MIRROR_STATE',
       'fullCheck: 1h30m # file /etc/c.yaml:7',
       'maxStaleness: null # default: 3 schedule periods, at least 15m',

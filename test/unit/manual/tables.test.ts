@@ -3,8 +3,8 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { renderSettingsTable } from '../../../src/config/render.ts';
 import { ERROR_RULES } from '../../../src/lib/errors/errors.ts';
+import { renderSettingsTable } from '../../support/settings-texts.ts';
 
 const MANUAL = join(import.meta.dirname, '../../../src/manual');
 const settings = await readFile(join(MANUAL, 'settings.md'), 'utf8');

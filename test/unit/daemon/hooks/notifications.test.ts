@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { type Notification, tellOfEvent, tellOfTargets } from '../../../../src/daemon/hooks/notifications.ts';
-import { isChosen, isWebhookFilter, NOTIFICATION_TYPES } from '../../../../src/config/notification-types.ts';
+import { isChosen, isWebhookFilter, NOTIFICATION_TYPES } from '../../../../src/config/schema-network.ts';
 import type { TargetState, TargetStatus } from '../../../../src/app/target-status.ts';
 import { signatureOf } from '../../../../src/daemon/hooks/http-hooks.ts';
 import { targetStatus } from '../../../support/report.ts';

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { NOTIFICATION_TYPES, type NotificationType } from '../../../../src/config/notification-types.ts';
+import { NOTIFICATION_TYPES, type NotificationType } from '../../../../src/config/schema-network.ts';
 import { webhookContent, type WebhookMessage } from '../../../../src/daemon/hooks/webhook-formats.ts';
 import { RECEIVERS } from '../../../support/receivers.ts';
 

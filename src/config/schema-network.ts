@@ -1,0 +1,214 @@
+import {
+  baseUrl,
+  choice,
+  command,
+  duration,
+  keys,
+  list,
+  listen,
+  orOff,
+  path,
+  secret,
+  secretAddress,
+  secretFile,
+  secretKey,
+  section,
+  setting,
+  size,
+} from './kinds.ts';
+
+/** The settings of what the program talks to: the service, those who look at it, those who are told, and clients of its own service. */
+
+const ROTATION = 'The file is read again when it changes, so that a key can be rotated without a restart.';
+
+export const serviceSection = section('The service that is mirrored.', {
+  baseUrl: setting(baseUrl, {
+    description: 'application address + `/api`',
+    example: 'https://workbooks.example.com/api',
+    need: 'service',
+  }),
+  apiKey: setting(keys, {
+    description: 'personal API key, current API; several, one per line, are tried in order',
+    comment:
+      'Better not in this file: give apiKeyFile (the path of a file that holds the key) in its place, or the variable' +
+      ' WORKBOOK_MIRROR_SERVICE_API_KEY, or a systemd credential named service-api-key.',
+    example: 'your-personal-api-key',
+    need: 'service',
+  }),
+  apiKeyFile: secretFile('service.apiKey', ROTATION),
+  apiToken: setting(keys, {
+    description:
+      'personal API token, v1; without it, or if v1 answers 404, changes are found by comparing contents',
+    comment: 'Several, or apiTokenFile, a variable, or a credential, as for apiKey.',
+    example: 'your-personal-api-token',
+  }),
+  apiTokenFile: secretFile('service.apiToken', ROTATION),
+  // Some limits are ten times as long, which must still be a time that a timer can wait for.
+  timeout: setting(duration('1ms', '1d'), {
+    description: 'timeout until a response starts, and for silence within it',
+    default: '2m',
+  }),
+  maxBandwidth: setting(orOff(size()), {
+    description: 'total download limit in bytes per second, such as `10 MB`',
+    default: 'off',
+  }),
+});
+
+/** Why a text cannot be a name of the host of `http.allowedHosts`; undefined if it can. */
+function hostProblem(text: string): string | undefined {
+  return /^(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?$/i.test(text)
+    ? undefined
+    : 'expected a name without a port, such as mirror, mirror.example.com or *.example.com';
+}
+
+export const httpSection = section('Status page, health and metrics of the daemon.', {
+  listen: setting(orOff(listen), {
+    description:
+      'where `run` serves the status page, `/metrics`, `/healthz`, `/readyz` and `/api/status`: `host:port`, or `off`',
+    comment: 'Whoever reaches it can read names, times and errors of targets; give a token beyond loopback.',
+    default: '127.0.0.1:9480',
+    needsRestart: true,
+  }),
+  token: setting(secret, {
+    description: 'token for the status page, `/metrics` and `/api/status`; health checks need none',
+    comment: 'As a bearer token, or as the password of any user name. Better in a file: tokenFile.',
+    example: 'any-long-random-text',
+  }),
+  tokenFile: secretFile('http.token'),
+  pollToken: setting(secret, {
+    description:
+      'token that allows `POST /api/poll` (ask for a pass) and nothing else; without it the endpoint is disabled',
+    comment: 'For a webhook or a CI job. Better in a file: pollTokenFile.',
+    example: 'another-long-random-text',
+  }),
+  pollTokenFile: secretFile('http.pollToken'),
+  allowedHosts: setting(list(0, hostProblem), {
+    description:
+      'host names that are answered without a token, besides addresses, `localhost` and the host of `http.listen`; `*.example.com` covers all names below',
+    comment: 'Any other name may be that of a web site, which could read along.',
+    default: [],
+  }),
+});
+
+/** All types of notifications to a webhook: part of the contract with its receiver. */
+export const NOTIFICATION_TYPES = [
+  'target.published',
+  'target.moved',
+  'target.retired',
+  'target.failed',
+  'target.held',
+  'target.drifted',
+  'target.recovered',
+  'mirror.stale',
+  'mirror.fresh',
+  'pass.failed',
+  'pass.recovered',
+  'pass.stuck',
+  'credentials.refused',
+  'credentials.accepted',
+  'settings.refused',
+  'settings.accepted',
+  'hook.failed',
+  'hook.recovered',
+] as const;
+
+/** One of {@link NOTIFICATION_TYPES}. */
+export type NotificationType = (typeof NOTIFICATION_TYPES)[number];
+
+/** Whether a text chooses types: one of them, a group such as `target.*`, or `*`. */
+export function isWebhookFilter(text: string): boolean {
+  return NOTIFICATION_TYPES.some((type) => matches(text, type));
+}
+
+/** Whether one of the filters of {@link isWebhookFilter} lets a type through. */
+export function isChosen(type: NotificationType, filters: readonly string[]): boolean {
+  return filters.some((filter) => matches(filter, type));
+}
+
+function matches(filter: string, type: NotificationType): boolean {
+  return filter === '*' || filter === type || filter === `${type.slice(0, type.indexOf('.'))}.*`;
+}
+
+const ARGUMENTS =
+  'A list: the program and its arguments. No shell reads it. In a variable or a flag it is a JSON list, or one word.';
+
+const MASKED = 'The address is a secret: anyone who has it can often use it.';
+
+function eventProblem(entry: string): string | undefined {
+  if (isWebhookFilter(entry)) return undefined;
+  return 'expected a type of notification such as target.failed, a group such as target.*, or *';
+}
+
+export const hooksSection = section('What is run or told when something happens.', {
+  afterPublish: setting(command(), {
+    description: 'command that runs after a target was published, moved or retired',
+    comment: ARGUMENTS,
+    example: ['/usr/local/bin/after-publish'],
+  }),
+  beforePublish: setting(command(), {
+    description: 'command that checks every new state of a target before it is published, and may refuse it',
+    comment: ARGUMENTS,
+    example: ['/usr/local/bin/before-publish'],
+  }),
+  timeout: setting(duration('100ms'), { description: 'time limit of a command', default: '5m' }),
+  webhook: setting(secretAddress, {
+    description: 'address that receives notifications as POST requests',
+    comment: `${MASKED} Or webhookFile, a variable, or a credential, as for service.apiKey.`,
+    example: 'https://alerts.example.com/workbooks',
+  }),
+  webhookFile: secretFile('hooks.webhook'),
+  webhookSecret: setting(secretKey, {
+    description: 'key that signs the requests to `hooks.webhook`: `whsec_` and 24 to 64 bytes in base64',
+    comment: 'Without whsec_ it is taken as base64, too. `openssl rand -base64 32` makes one.',
+    example: 'whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=',
+  }),
+  webhookSecretFile: secretFile('hooks.webhookSecret'),
+  webhookEvents: setting(list(1, eventProblem), {
+    description: 'notifications to send: types, groups such as `target.*`, or `*` for all',
+    default: ['*'],
+  }),
+  webhookFormat: setting(choice(['json', 'slack', 'ntfy', 'apprise']), {
+    description: '`json` for programs, or a message for people as `slack`, `ntfy` and `apprise` take it',
+    default: 'json',
+  }),
+  heartbeat: setting(secretAddress, {
+    description: 'address to request (GET) after every pass that leaves the whole mirror fresh',
+    comment: `${MASKED} Or heartbeatFile. For services that raise an alarm when requests stop.`,
+    example: 'https://heartbeats.example.com/any-long-random-text',
+  }),
+  heartbeatFile: secretFile('hooks.heartbeat'),
+});
+
+export const serveSection = section('The embedded service, for `serve` and `demo`.', {
+  listen: setting(listen, {
+    description: 'where the embedded service listens, `host:port`, an IPv6 address in brackets',
+    default: '127.0.0.1:9400',
+  }),
+  directory: setting(path(), {
+    description: 'where the embedded service keeps its repositories',
+    example: '/var/lib/workbook-service',
+  }),
+  apiKey: setting(secret, {
+    description: 'API key that the embedded service asks for, current API',
+    comment: 'Or apiKeyFile, a variable, or a credential, as for service.apiKey.',
+    example: 'any-api-key',
+  }),
+  apiKeyFile: secretFile('serve.apiKey'),
+  apiToken: setting(secret, {
+    description: 'API token that the embedded service asks for, v1',
+    comment: 'Or apiTokenFile, a variable, or a credential, as for service.apiKey.',
+    example: 'any-api-token',
+  }),
+  apiTokenFile: secretFile('serve.apiToken'),
+  fetchInterval: setting(duration('1s', '366d'), {
+    description: 'how often the embedded service compares its clones with their origins',
+    comment: 'A push that the webhook reports is fetched at once.',
+    default: '5m',
+  }),
+  sources: setting(choice(['https', 'any']), {
+    description:
+      'addresses that repositories may have: `https`, or for trials `any`, which adds `http:`, `file:` and local paths',
+    comment: 'With any, everyone with a key can read every repository that the service can read.',
+    default: 'https',
+  }),
+});

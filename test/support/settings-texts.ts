@@ -1,0 +1,71 @@
+import {
+  type SettingDescriptor,
+  partsOf,
+  sectionDescriptors,
+  settingDescriptors,
+} from '../../src/config/descriptors.ts';
+import { inlineYaml } from '../../src/config/render.ts';
+
+/** Texts about the settings, made from the schema so that they cannot go out of step: tests hold the files to them, and write them with -u. */
+
+const WIDTH = 100;
+
+/** The settings as a Markdown table, for the manual. */
+export function renderSettingsTable(): string {
+  const rows = settingDescriptors.map(({ name, defaultText, description, default: value }) => {
+    const isValue = value !== undefined && defaultText !== 'none';
+    const cells = [`\`${name}\``, isValue ? `\`${defaultText}\`` : defaultText, description];
+    return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  });
+  return `${['| setting | default | meaning |', '| --- | --- | --- |', ...rows].join('\n')}\n`;
+}
+
+/** A settings file with everything in it: what is required filled in, all else commented out with its default. */
+export function renderExample(): string {
+  const lines = comment(
+    'Settings of workbook-mirror. What is commented out is the default, or an example where there is none. To' +
+      ' change it, remove the "#" at its start. Every setting is also a variable and a flag: service.baseUrl is' +
+      ' WORKBOOK_MIRROR_SERVICE_BASE_URL and --service-base-url. A flag beats a variable, a variable this file. Durations' +
+      ' are written 500ms, 90s, 5m, 2h, 1d or 1h30m. `workbook-mirror config check --config FILE` says what is wrong. A proxy and' +
+      ' certificates of your own are no settings but variables: HTTPS_PROXY, HTTP_PROXY, NO_PROXY, NODE_EXTRA_CA_CERTS,' +
+      ' NODE_USE_SYSTEM_CA=1.',
+    '',
+  );
+  let previous = '';
+  for (const descriptor of settingDescriptors) {
+    const [section] = partsOf(descriptor.name);
+    if (section === '' || section !== previous) lines.push('');
+    if (section !== '' && section !== previous) {
+      const about = sectionDescriptors.find(({ name }) => name === section)?.description ?? '';
+      lines.push(...comment(about, ''), `${section}:`);
+    }
+    previous = section;
+    // The secret itself stands for both: given together they would be refused.
+    if (descriptor.fileOf === undefined) lines.push(...exampleLines(descriptor));
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+function exampleLines({ name, description, comment: more, ...descriptor }: SettingDescriptor): string[] {
+  const [section, key] = partsOf(name);
+  const indent = section === '' ? '' : '  ';
+  const text = [
+    `${description.charAt(0).toUpperCase()}${description.slice(1)}.`,
+    ...(more === undefined ? [] : [more]),
+    ...(descriptor.needsRestart ? ['A change needs a restart.'] : []),
+  ].join(' ');
+  const value = inlineYaml(descriptor.default ?? descriptor.example);
+  const mark = descriptor.need === undefined ? '#' : '';
+  return [...comment(text.replaceAll('`', ''), indent), `${indent}${mark}${key}: ${value}`];
+}
+
+/** Comment lines: a "#" and a space, which tells them from a setting that is commented out. */
+function comment(text: string, indent: string): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const line = lines.at(-1);
+    if (line === undefined || line.length + 1 + word.length > WIDTH) lines.push(`${indent}# ${word}`);
+    else lines[lines.length - 1] = `${line} ${word}`;
+  }
+  return lines;
+}
