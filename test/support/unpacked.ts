@@ -14,7 +14,7 @@ import {
 import { DEFAULT_LIMITS } from './archive-limits.ts';
 
 /** How an archive is unpacked in a test. */
-export interface UnpackOptions extends Partial<Omit<AllOptions, 'tree' | 'keptPath'>> {
+export interface UnpackOptions extends Partial<Omit<AllOptions, 'tree' | 'keptPath' | 'progress'>> {
   /** The sizes of the pieces in which it comes, again and again; left out, it comes whole. */
   readonly pieces?: readonly number[];
 }
@@ -33,7 +33,8 @@ export async function unpackZip(zip: Uint8Array, options: UnpackOptions = {}): P
   const [tree, keptPath] = [join(folder, 'tree'), join(folder, 'kept')];
   await mkdir(tree);
   const id = (lastId += 1);
-  const all = { tree, keptPath, limits: DEFAULT_LIMITS, known: [], ...given };
+  const progress = new Float64Array(new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT));
+  const all = { tree, keptPath, limits: DEFAULT_LIMITS, known: [], progress, ...given };
   const received = receiveArchive({ id, ...all });
   received.catch(() => {});
   try {

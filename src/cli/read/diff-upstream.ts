@@ -103,7 +103,7 @@ async function receiveNow(
   const { manifest } = target.published;
   const context = { service: client, archiveLimits: archiveLimitsOf(settings) };
   const about = repositoryFacts(listing, comparison.plan)(comparison.action);
-  const inquiry = { ...about, context, policy, comparison, meter, signal, nowMs };
+  const inquiry = { ...about, context, policy, comparison, meter, onProgress: () => {}, signal, nowMs };
   const present = await inTemporaryFolder((folder) => receivePresentState({ ...inquiry, folder }, manifest));
   if (present.manifest === null) await refuseUnknown(layout, asked, target);
   return { target, present };

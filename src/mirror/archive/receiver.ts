@@ -8,6 +8,9 @@ const CHUNK_BYTES = 512 * 1024;
 /** Chunks of one archive that its thread has. */
 const MOST_CHUNKS = 3;
 
+/** How often it is looked whether the unpacking of a kept archive goes on, in milliseconds. */
+const LOOK_MS = 500;
+
 /** Memory that waits for its next use: the system would have to clear fresh memory first, and V8 does not know how much is in it. */
 const free: SharedArrayBuffer[] = [];
 const MOST_FREE = 8;
@@ -33,8 +36,9 @@ export class ArchiveReceiver implements Destination {
   #chunk: SharedArrayBuffer | null = null;
   #filledBytes = 0;
 
-  constructor(options: UnpackOptions) {
-    this.#options = options;
+  constructor(options: Omit<UnpackOptions, 'progress'>) {
+    const progress = new Float64Array(new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT));
+    this.#options = { ...options, progress };
   }
 
   async begin(): Promise<void> {
@@ -69,10 +73,17 @@ export class ArchiveReceiver implements Destination {
 
   /**
    * Waits until all is unpacked and judged. To be called once it was closed.
+   * @param onProgress called while a kept archive is unpacked: otherwise one that takes long would look like a program that hangs
    * @throws MirrorError as `receiveArchive`; the reason of the signal
    */
-  async finish(signal: AbortSignal): Promise<UnpackedArchive> {
+  async finish(onProgress: () => void, signal: AbortSignal): Promise<UnpackedArchive> {
     const unpacking = this.#begun;
+    let seenBytes = 0;
+    const look = setInterval(() => {
+      const [doneBytes = 0] = this.#options.progress;
+      if (doneBytes > seenBytes) onProgress();
+      seenBytes = doneBytes;
+    }, LOOK_MS);
     const abandon = (): void => end(unpacking, false);
     signal.addEventListener('abort', abandon);
     try {
@@ -82,6 +93,7 @@ export class ArchiveReceiver implements Destination {
       signal.throwIfAborted();
       throw error;
     } finally {
+      clearInterval(look);
       signal.removeEventListener('abort', abandon);
     }
   }

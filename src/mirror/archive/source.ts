@@ -122,12 +122,15 @@ export class KeptBytes implements Source {
   /** Where they start in the archive. */
   readonly startBytes: number;
   readonly #path: string;
+  readonly #progress: Float64Array;
   readonly #signal: AbortSignal;
   readonly #fd: number;
   #window = NO_BYTES;
   #windowStart = 0;
 
-  constructor(path: string, startBytes: number, signal: AbortSignal) {
+  /** @param progress counts the bytes that are taken, see `UnpackOptions` */
+  constructor(path: string, startBytes: number, progress: Float64Array, signal: AbortSignal) {
+    this.#progress = progress;
     this.#path = path;
     this.#signal = signal;
     this.startBytes = startBytes;
@@ -169,6 +172,7 @@ export class KeptBytes implements Source {
 
   take(lengthBytes: number): void {
     this.position += lengthBytes;
+    this.#progress[0] = (this.#progress[0] ?? 0) + lengthBytes;
   }
 
   close(): void {

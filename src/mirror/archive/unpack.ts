@@ -38,6 +38,8 @@ export interface UnpackOptions {
   readonly limits: ArchiveLimits;
   /** Published files, of which those stay where they are that the archive has the same. */
   readonly known: readonly KnownFile[];
+  /** Receives in its one element how many of the kept bytes are unpacked; shared with the thread. */
+  readonly progress: Float64Array<SharedArrayBuffer>;
 }
 
 /** A file of an archive. */
@@ -75,7 +77,7 @@ async function unpackArchive(
   const arrived = new Map<number, TakenEntry>();
   try {
     await takeArriving(arrival, arrived, known, options);
-    const kept = new KeptBytes(options.keptPath, arrival.position, signal);
+    const kept = new KeptBytes(options.keptPath, arrival.position, options.progress, signal);
     try {
       for (let bytes = await arrival.atHand(1); bytes.length > 0; bytes = await arrival.atHand(1)) {
         kept.add(bytes);

@@ -104,6 +104,8 @@ export interface Reception extends RepositoryFacts {
   readonly action: PullAction;
   /** Takes in how far it is. */
   readonly meter: PullMeter;
+  /** Called while it goes on without bytes from the service. */
+  readonly onProgress: () => void;
   /** Ends it. */
   readonly signal: AbortSignal;
 }

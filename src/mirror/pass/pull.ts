@@ -116,7 +116,8 @@ async function pullContents(
 ): Promise<Pulled> {
   const { action } = pull;
   const startedAtMs = context.now();
-  const reception = { ...pull, context, meter, signal: turn.signal };
+  const { onProgress } = context.store;
+  const reception = { ...pull, context, meter, onProgress, signal: turn.signal };
   const stage = await openStage(context.store, action.path);
   try {
     const before = await lookAtPublished(context, pull, turn.signal);

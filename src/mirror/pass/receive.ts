@@ -87,7 +87,7 @@ async function receiveContents(
     if (answer.kind === 'unchanged') return { ...whole, ...asPublished(before) };
     const { etag, sizeBytes, hasFileTimes } = answer;
     meter.unpacks();
-    const contents = await archive.finish(signal);
+    const contents = await archive.finish(reception.onProgress, signal);
     const unpacked = await unpack(reception, contents, stage, before, hasFileTimes);
     return unpacked && { ...whole, ...unpacked, etag, archiveBytes: sizeBytes, downloadedBytes: sizeBytes };
   } finally {

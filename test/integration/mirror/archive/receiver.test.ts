@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 
 import * as fc from 'fast-check';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { ArchiveReceiver } from '../../../../src/mirror/archive/receiver.ts';
 import { DEFAULT_LIMITS } from '../../../support/archive-limits.ts';
@@ -55,7 +56,7 @@ async function send(into: ArchiveReceiver, bytes: Buffer, pieceBytes = 100_000):
 }
 
 function finish(from: ArchiveReceiver): ReturnType<ArchiveReceiver['finish']> {
-  return from.finish(new AbortController().signal);
+  return from.finish(() => {}, new AbortController().signal);
 }
 
 async function filesIn(path: string): Promise<Record<string, Buffer>> {
@@ -155,7 +156,8 @@ it('several archives arrive at a time', async () => {
   }
 });
 
-it('an archive whose unpacking is called off ends at once', async () => {
+/** A receiver of an archive that must be kept until its directory has come. */
+async function receiverOfKept(): Promise<ArchiveReceiver> {
   const data = Buffer.from('stored without a length before it');
   const behind = descriptor(crc32(data), data.length, data.length);
   const unending = { name: 'first', data, flags: 8, behind, local: { crc: 0, compressedSize: 0, size: 0 } };
@@ -163,8 +165,31 @@ it('an archive whose unpacking is called off ends at once', async () => {
   await into.begin();
   await send(into, buildZip([unending, { name: 'large', data: randomBytes(20 * MIB) }]));
   await into.close(true);
+  return into;
+}
+
+it('an archive that was kept shows that its unpacking goes on', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const into = await receiverOfKept();
+  const onProgress = vi.fn<() => void>();
+  const state = { hasEnded: false };
+  const finished = into
+    .finish(onProgress, new AbortController().signal)
+    .finally(() => (state.hasEnded = true));
+  while (!state.hasEnded) {
+    vi.advanceTimersByTime(1000);
+    await setImmediate();
+  }
+  await finished;
+  expect(onProgress).toHaveBeenCalled();
+  await into.release();
+});
+
+it('an archive whose unpacking is called off ends at once', async () => {
+  const into = await receiverOfKept();
   const control = new AbortController();
-  const finished = into.finish(control.signal);
+  const finished = into.finish(() => {}, control.signal);
   control.abort(new Error('called off'));
   await expect(finished).rejects.toThrow('called off');
   await into.release();
