@@ -8,19 +8,13 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { transportError } from './failures.ts';
 import { createWays } from '../../lib/net/ways.ts';
 
-/** How connections are made and kept. Durations in milliseconds. */
-export interface ConnectionOptions {
-  /** How long an answer may take to begin, and to go on. */
-  readonly timeoutMs: number;
-  /** Most connections at once. */
-  readonly connections: number;
-}
+/** Headers of an answer, with names in lower case. */
+export type AnswerHeaders = Readonly<Record<string, string | undefined>>;
 
 /** An answer whose body is still to be read, once, decoded, by {@link piecesOf}. */
 export interface WireAnswer {
   readonly status: number;
-  /** By names in lower case. */
-  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly headers: AnswerHeaders;
   readonly url: URL;
   readonly body: Readable;
 }
@@ -33,13 +27,6 @@ export interface WireRequest {
   readonly signal: AbortSignal;
 }
 
-/** Pooled connections to one origin. */
-export interface Connections {
-  /** Sends a request once, and follows no redirect. @throws MirrorError `service.*`, `pass.abandoned` */
-  readonly send: (url: URL, request: WireRequest) => Promise<WireAnswer>;
-  readonly close: () => Promise<void>;
-}
-
 /** Most bytes of one read. */
 const READ_BYTES = 128 * 1024;
 
@@ -49,20 +36,28 @@ const WAITING_READS = 2;
 /** How long a connection may take, unless everything may take less. */
 export const CONNECT_TIMEOUT_MS = 10_000;
 
-/** Makes a pool. Proxies are taken from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY. */
-export function createConnections(origin: string, options: ConnectionOptions): Connections {
-  const connectTimeoutMs = Math.min(CONNECT_TIMEOUT_MS, options.timeoutMs);
+/** Pooled connections to one origin. */
+export type Connections = ReturnType<typeof createConnections>;
+
+/**
+ * Makes a pool. Proxies are taken from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY.
+ * @param timeoutMs how long an answer may take to begin, and to go on
+ * @param connections most at once
+ */
+export function createConnections(origin: string, timeoutMs: number, connections: number) {
+  const connectTimeoutMs = Math.min(CONNECT_TIMEOUT_MS, timeoutMs);
   // HTTP/2 is off: its flow-control windows in this library cap all downloads together far below one plain connection.
   const ways = createWays({
     allowH2: false,
-    connections: options.connections,
+    connections,
     connectTimeoutMs,
     connect: receivingConnector(connectTimeoutMs),
-    headersTimeout: options.timeoutMs,
-    bodyTimeout: options.timeoutMs,
+    headersTimeout: timeoutMs,
+    bodyTimeout: timeoutMs,
   });
   return {
-    send: async (url, request) => {
+    /** Sends a request once, and follows no redirect. @throws MirrorError `service.*`, `pass.abandoned` */
+    send: async (url: URL, request: WireRequest): Promise<WireAnswer> => {
       if (url.origin !== origin) {
         throw new MirrorError('internal.defect', `No credential may go to ${url.origin}.`);
       }
@@ -139,7 +134,7 @@ function exchange(
   });
 }
 
-function singleHeaders(headers: Dispatcher.StreamFactoryData['headers']): WireAnswer['headers'] {
+function singleHeaders(headers: Dispatcher.StreamFactoryData['headers']): AnswerHeaders {
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]),
   );
@@ -263,9 +258,6 @@ export async function* piecesOf({ body }: Pick<WireAnswer, 'body'>): AsyncGenera
     buffers.giveBack(piece);
   }
 }
-
-/** Headers of an answer, with names in lower case. */
-export type AnswerHeaders = Readonly<Record<string, string | undefined>>;
 
 /** The length that an answer says its body has, before decoding; null where it says none. */
 export function announcedBytes(headers: AnswerHeaders): number | null {

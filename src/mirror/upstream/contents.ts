@@ -286,19 +286,15 @@ export interface ExpectedFile {
   readonly sha256?: string;
 }
 
-/** A file as it came. */
-export interface ReceivedFile {
-  readonly sizeBytes: number;
-  readonly sha256: string;
-  /** Its first bytes. */
-  readonly start: Uint8Array;
-}
-
 /**
  * Decides whether what came for the path of a workbook is that workbook. Where its digest is known, that alone counts. Otherwise it
  * must begin as workbooks do: a web page, an error in JSON and the archive of a folder, which a service may answer with, do not.
+ * @param file as it came, with its first bytes
  */
-export function isExpectedFile(file: ReceivedFile, expected: ExpectedFile): boolean {
+export function isExpectedFile(
+  file: Required<ExpectedFile> & { readonly start: Uint8Array },
+  expected: ExpectedFile,
+): boolean {
   if (expected.sizeBytes !== undefined && expected.sizeBytes !== file.sizeBytes) return false;
   if (expected.sha256 !== undefined) return expected.sha256.toLowerCase() === file.sha256;
   return isCompoundStart(file.start) || isPackage(file.start);

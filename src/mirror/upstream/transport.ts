@@ -98,8 +98,8 @@ export class Transport {
     this.address = this.#base.origin + this.#base.pathname;
     this.limits = { ...options, maxAnswerBytes: MAX_ANSWER_BYTES };
     this.#keyring = new Keyring(options);
-    this.#contents = createConnections(this.#base.origin, { timeoutMs, connections });
-    this.#lists = createConnections(this.#base.origin, { timeoutMs, connections: LIST_CONNECTIONS });
+    this.#contents = createConnections(this.#base.origin, timeoutMs, connections);
+    this.#lists = createConnections(this.#base.origin, timeoutMs, LIST_CONNECTIONS);
   }
 
   hasCredential(generation: Generation): boolean {
@@ -176,7 +176,8 @@ export class Transport {
     await waitOut(pause, url, sent.signal);
     const answer = await this.#sendFollowing(sent, url, key);
     const { status } = answer;
-    const waitMs = wishMs(answer);
+    // For how long the service wants to be left alone.
+    const waitMs = retryAfterMs(answer.headers['retry-after'], Date.now());
     // With these it is about the service, and not about one request (RFC 9110, 15.6.4; RFC 6585, section 4).
     const isForAll = status === 429 || status === 503;
     if (isForAll && waitMs !== undefined && extendPause(pause, waitMs, Date.now())) onPause?.();
@@ -210,11 +211,6 @@ export class Transport {
       url = next;
     }
   }
-}
-
-/** For how long the service wants to be left alone, in milliseconds; undefined where it says nothing. */
-function wishMs({ headers }: Answer): number | undefined {
-  return retryAfterMs(headers['retry-after'], Date.now());
 }
 
 /** Whether an answer that could be read is one for those who are let in: other statuses do not say. */

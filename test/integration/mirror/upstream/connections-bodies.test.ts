@@ -34,10 +34,7 @@ function serve(server: Server): Server {
 }
 
 function connectTo(origin: string): Connections {
-  const connections = createConnections(origin, {
-    timeoutMs: 5000,
-    connections: 2,
-  });
+  const connections = createConnections(origin, 5000, 2);
   onTestFinished(connections.close);
   return connections;
 }
