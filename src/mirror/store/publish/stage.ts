@@ -13,9 +13,15 @@ import type { LinkRequest } from '../../file-work/trees.ts';
 import type { Disk } from '../disk.ts';
 import { type DirectoryLayout, manifestPath, treePath } from '../layout.ts';
 import { type ManifestFile, PERMISSION_BITS } from '../manifest.ts';
-import { linkedTree, linkText, placeBelowRoot, publishedTree, refuseLinks } from '../published-tree.ts';
+import {
+  linkedTree,
+  linkText,
+  placeBelowRoot,
+  publishedTree,
+  refuseLinks,
+  makeFolderFor,
+} from '../published-tree.ts';
 import { examineTree } from '../verify/examine.ts';
-import { makeFolderFor } from './inheritance.ts';
 import { STAGED } from './moves.ts';
 
 /** A file that was staged. */
