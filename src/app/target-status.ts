@@ -28,19 +28,21 @@ import type { Selection } from '../mirror/plan/selection.ts';
  * - `pending`: never mirrored.
  * - `unselected`: mirrored once, left out by the settings now (as another instance mirrors it, for one), and kept as it is.
  */
-export type TargetState =
-  | 'fresh'
-  | 'stale'
-  | 'failing'
-  | 'quarantined'
-  | 'stalled'
-  | 'damaged'
-  | 'drifted'
-  | 'held'
-  | 'missing'
-  | 'absent'
-  | 'pending'
-  | 'unselected';
+export const TARGET_STATES = [
+  'fresh',
+  'stale',
+  'failing',
+  'quarantined',
+  'stalled',
+  'damaged',
+  'drifted',
+  'held',
+  'missing',
+  'absent',
+  'pending',
+  'unselected',
+] as const;
+export type TargetState = (typeof TARGET_STATES)[number];
 
 /** The status of a target. Times in milliseconds since the epoch, null for never. */
 export interface TargetStatus {
@@ -185,11 +187,19 @@ export function isLeftAlone(state: TargetState): state is 'unselected' {
   return state === 'unselected';
 }
 
-/** States that count for nothing: the target is not this instance's, or only its place in the service's list is open. */
-type UncountedState = 'fresh' | 'absent' | 'unselected' | 'missing' | 'pending';
-
 /** Why a target counts against exit codes and readiness. */
-export type NotWellReason = Exclude<TargetState, UncountedState> | 'never-verified' | 'restored';
+export const NOT_WELL_REASONS = [
+  'never-verified',
+  'stale',
+  'damaged',
+  'drifted',
+  'restored',
+  'failing',
+  'quarantined',
+  'stalled',
+  'held',
+] as const;
+export type NotWellReason = (typeof NOT_WELL_REASONS)[number];
 
 /**
  * Says why a target counts against the exit codes of `sync`, `poll --wait` and `status`, and against `/readyz`: all of them ask here,

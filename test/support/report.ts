@@ -1,5 +1,5 @@
 import { initialLive } from '../../src/daemon/status/live.ts';
-import type { DaemonReport } from '../../src/daemon/status/report.ts';
+import type { DaemonReport } from '../../src/daemon/status/status-schema.ts';
 import type { TargetStatus } from '../../src/app/target-status.ts';
 import { HOUR_MS, MINUTE_MS, NOW_MS } from './builders.ts';
 

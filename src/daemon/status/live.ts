@@ -1,114 +1,14 @@
-import type { EventFailure, FlaggedWorkbooks, PassFinished, Trigger } from '../../mirror/pass/events.ts';
+import type { EventFailure } from '../../mirror/pass/events.ts';
 import type { CredentialKind } from '../../mirror/upstream/keyring.ts';
 import type { MirrorEvent } from '../../app/events.ts';
-import type { SelectionCheck } from '../../mirror/plan/selection.ts';
+import type { Live, PassNote } from './status-schema.ts';
 
 /** How many passes are kept for the history of passes. */
 export const PASSES_KEPT = 300;
 
-/** A pass that is going on. Times in milliseconds since the epoch. */
-export interface CurrentPass {
-  readonly trigger: Trigger;
-  readonly startedAtMs: number;
-  /** Null until the plan is made. */
-  readonly planned: {
-    readonly pull: number;
-    readonly keep: number;
-    readonly hold: number;
-    readonly retire: number;
-  } | null;
-  /** Targets of which the pull came to an end. */
-  readonly done: number;
-  /** Targets that are being pulled, but for those that take long. */
-  readonly pulling: readonly string[];
-}
-
-/** A pull that takes long. */
-export interface SlowPull {
-  readonly target: string;
-  /** Milliseconds since the epoch. */
-  readonly startedAtMs: number;
-}
-
-/** A pass that came to its end. Times in milliseconds since the epoch, durations in milliseconds. */
-export interface PassNote {
-  readonly trigger: Trigger;
-  readonly startedAtMs: number;
-  readonly durationMs: number;
-  readonly result: 'finished' | 'failed' | 'abandoned';
-  readonly summary: Omit<PassFinished, 'trigger' | 'durationMs'> | null;
-  readonly failure: EventFailure | null;
-}
-
-/** Counts from the last lists of repositories and workbooks that the service gave. */
-export interface Upstream {
-  /** Milliseconds since the epoch. */
-  readonly readAtMs: number;
-  readonly repositories: number;
-  /** Null where the service has no list of workbooks. */
-  readonly workbooks: number | null;
-  readonly processing: FlaggedWorkbooks;
-  readonly failed: FlaggedWorkbooks;
-}
-
-/** Whether the service lets us in. */
-export interface CredentialState {
-  /** `unknown`: not asked yet since the program started. */
-  readonly state: 'unknown' | 'accepted' | 'refused';
-  /** Which of the keys of the setting is accepted, counted from 1; null unless one is. */
-  readonly key: number | null;
-  /** Milliseconds since the epoch; null while unknown. */
-  readonly sinceMs: number | null;
-  /** When a refused one is tried again. Milliseconds since the epoch. */
-  readonly nextAttemptAtMs: number | null;
-}
-
-/** Whether changed settings were taken over while the daemon runs. */
-export interface SettingsState {
-  /** When they were last taken over. Milliseconds since the epoch. */
-  readonly takenAtMs: number;
-  /** Why the settings as they stand now are not in force. */
-  readonly problem: EventFailure | null;
-  /** Settings that changed and are not in force before a restart. */
-  readonly restartNeeded: readonly string[];
-}
-
-/** Whether status page, health and metrics are served. */
-export interface HttpState {
-  /** Why they are not, although the settings say where; null while they are, and where they are off. */
-  readonly problem: EventFailure | null;
-}
-
-/** The present and recent work of the daemon: all of it follows from its events. */
-export interface Live {
-  /** Milliseconds since the epoch. */
-  readonly startedAtMs: number;
-  readonly isStopping: boolean;
-  readonly pass: CurrentPass | null;
-  /** The pulls that take long, the first one first: some of the pass that is going on, the others beside it. */
-  readonly slow: readonly SlowPull[];
-  /** The latest last. */
-  readonly passes: readonly PassNote[];
-  /** Whether a pass of this process came to its end. */
-  readonly hasFinishedPass: boolean;
-  /** Milliseconds since the epoch. */
-  readonly nextPassAtMs: number | null;
-  readonly upstream: Upstream | null;
-  /** The part of those lists that the settings select; null before the lists were read. */
-  readonly selection: SelectionCheck | null;
-  readonly credentials: Readonly<Record<CredentialKind, CredentialState>>;
-  readonly settings: SettingsState;
-  readonly http: HttpState;
-}
-
 /** The state at the start of the daemon. */
 export function initialLive(nowMs: number): Live {
-  const unknown: CredentialState = {
-    state: 'unknown',
-    key: null,
-    sinceMs: null,
-    nextAttemptAtMs: null,
-  };
+  const unknown = { state: 'unknown', key: null, sinceMs: null, nextAttemptAtMs: null } as const;
   return {
     startedAtMs: nowMs,
     isStopping: false,
@@ -206,7 +106,7 @@ function nextSlow(
   event: Extract<MirrorEvent, { name: 'target.slow' | 'target.slow_ended' }>,
 ): Live {
   const { pass } = live;
-  const isOther = ({ target }: SlowPull): boolean => target !== event.target;
+  const isOther = ({ target }: Live['slow'][number]): boolean => target !== event.target;
   if (event.name === 'target.slow') {
     const { target, startedAtMs } = event;
     const pulling = pass?.pulling.filter((each) => each !== target) ?? [];
@@ -255,7 +155,11 @@ function withPass(
   return { ...live, pass: null, passes: [...live.passes, note].slice(-PASSES_KEPT) };
 }
 
-function withCredential(live: Live, credential: CredentialKind, state: CredentialState): Live {
+function withCredential(
+  live: Live,
+  credential: CredentialKind,
+  state: Live['credentials'][CredentialKind],
+): Live {
   return { ...live, credentials: { ...live.credentials, [credential]: state } };
 }
 

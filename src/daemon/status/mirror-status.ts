@@ -7,9 +7,10 @@ import type { Published } from '../../mirror/plan/record.ts';
 import type { State } from '../../mirror/state/state.ts';
 import type { MirrorStore } from '../../mirror/store/disk.ts';
 import { statusPolicyOf } from '../../app/open-reader.ts';
-import { NOT_LISTED, nextListed, type Readiness, readinessOf } from './readiness.ts';
+import { NOT_LISTED, nextListed, readinessOf } from './readiness.ts';
+import type { Readiness } from './status-schema.ts';
 
-/** How the mirror stands. */
+/** The state of the mirror. */
 export interface MirrorStatus {
   readonly policy: StatusPolicy;
   /** Milliseconds since the epoch. */
@@ -21,19 +22,7 @@ export interface MirrorStatus {
   readonly stateFailure: MirrorError | null;
 }
 
-/** Tells how the mirror stands: the one place from which page, health, metrics and notifications know it. */
-export interface MirrorStatusReader {
-  /** Takes in what happens. */
-  readonly sink: EventSink;
-  /**
-   * Reads how the mirror stands.
-   * @param isAnew whether it is read from the disk in any case, and not only when that is due
-   * @throws what reading the disk throws: what was read before is no answer then
-   */
-  readonly read: (isAnew?: boolean) => Promise<MirrorStatus>;
-}
-
-/** While a pass works, the mirror is read anew at most so often, in milliseconds, and never for more than a tenth of the time. */
+/** While a pass works, the mirror is read again at most so often, in milliseconds, and never for more than a tenth of the time. */
 const LEAST_AGE_MS = 1000;
 const REST_PER_READING = 10;
 
@@ -46,14 +35,12 @@ const READ_AT_ONCE: ReadonlySet<string> = new Set([
   'target.whole',
 ]);
 
-/** News since the mirror was read: none, some that can wait a little, or some that cannot. */
-type News = 'none' | 'some' | 'much';
-
-/** One reading of the mirror from the disk. */
+/** One reading of the mirror from the disk. Times in milliseconds, of the clock that never jumps. */
 interface Reading extends Pick<MirrorStatus, 'stateFailure'> {
   readonly published: readonly Published[];
   readonly records: Awaited<ReturnType<State['records']>>;
-  /** On the clock that never jumps, in milliseconds. */
+  /** Whether it was known before which targets there are: only then it holds all of them. */
+  readonly isWhole: boolean;
   readonly readAtMs: number;
   readonly tookMs: number;
 }
@@ -64,70 +51,79 @@ interface MirrorParts {
   readonly state: Pick<State, 'records'>;
 }
 
-const NOTHING_READ: Reading = {
-  published: [],
-  records: new Map(),
-  stateFailure: null,
-  readAtMs: Number.NEGATIVE_INFINITY,
-  tookMs: 0,
-};
+/** Reads the state of the mirror: the one place from which page, health, metrics and notifications know it. */
+export class MirrorStatusReader {
+  readonly #current: () => SettingsFor<never>;
+  readonly #mirror: MirrorParts;
+  readonly #reads = createSerialQueue();
+  readonly #policyFor = remembered(statusPolicyOf);
+  #listed = NOT_LISTED;
+  #reading: Reading | null = null;
+  /** The records that could be read last. */
+  #records: Reading['records'] = new Map();
+  #hasNews = false;
+  /** Whether the latest reading must not be shown any more. */
+  #isOutdated = false;
 
-/** Makes a reader. @param current the settings in force */
-export function createMirrorStatusReader(
-  current: () => SettingsFor<never>,
-  mirror: MirrorParts,
-): MirrorStatusReader {
-  const reads = createSerialQueue();
-  const policyFor = remembered(statusPolicyOf);
-  let listed = NOT_LISTED;
-  let wasListed = false;
-  let news: News = 'much';
-  let reading = NOTHING_READ;
-  const isDue = ({ readAtMs, tookMs }: Reading): boolean => {
-    if (news !== 'some') return news === 'much';
-    return performance.now() - readAtMs > Math.max(LEAST_AGE_MS, tookMs * REST_PER_READING);
+  /** @param current the settings in force */
+  constructor(current: () => SettingsFor<never>, mirror: MirrorParts) {
+    this.#current = current;
+    this.#mirror = mirror;
+  }
+
+  /** Takes in events. */
+  readonly sink: EventSink = (event) => {
+    this.#listed = nextListed(this.#listed, event);
+    this.#hasNews = true;
+    if (READ_AT_ONCE.has(event.name)) this.#isOutdated = true;
   };
-  const refresh = async (): Promise<void> => {
-    news = 'none';
-    // Only what is read after it is known which targets there are holds all of them.
-    wasListed = listed.isListed;
+
+  /**
+   * Reads the state of the mirror.
+   * @param isAnew whether it is read from the disk in any case, and not only when that is due
+   * @throws MirrorError what reading the disk throws: an earlier reading is no answer then
+   */
+  readonly read = (isAnew = false): Promise<MirrorStatus> =>
+    this.#reads.run(async () => {
+      if (isAnew || this.#reading === null || this.#isDue(this.#reading)) {
+        // A reading that fails leaves none.
+        this.#reading = null;
+        this.#reading = await this.#readDisk();
+      }
+      return this.#statusOf(this.#reading);
+    });
+
+  #isDue({ readAtMs, tookMs }: Reading): boolean {
+    const restMs = Math.max(LEAST_AGE_MS, tookMs * REST_PER_READING);
+    return this.#isOutdated || (this.#hasNews && performance.now() - readAtMs > restMs);
+  }
+
+  async #readDisk(): Promise<Reading> {
+    const startMs = performance.now();
+    this.#hasNews = false;
+    this.#isOutdated = false;
+    const isWhole = this.#listed.isListed;
+    const { published } = await this.#mirror.store.inventory.read();
+    let stateFailure: MirrorError | null = null;
     try {
-      reading = await readMirror(mirror, reading);
+      this.#records = await this.#mirror.state.records();
     } catch (error) {
-      news = 'much';
-      throw error;
+      stateFailure = toMirrorError(error);
     }
-  };
-  const read = async (isAnew: boolean): Promise<MirrorStatus> => {
-    if (isAnew || isDue(reading)) await refresh();
-    const { published, records, stateFailure } = reading;
-    const policy = policyFor(current());
+    const readAtMs = performance.now();
+    const tookMs = readAtMs - startMs;
+    return { published, records: this.#records, stateFailure, isWhole, readAtMs, tookMs };
+  }
+
+  #statusOf({ published, records, stateFailure, isWhole }: Reading): MirrorStatus {
+    const policy = this.#policyFor(this.#current());
     const nowMs = Date.now();
     const targets = statusOfTargets(published, records, policy, nowMs);
-    const isListed = stateFailure === null && wasListed && listed.isListed;
-    const readiness = readinessOf(targets, { isListed, selectsNothing: listed.selectsNothing });
+    const { isListed, selectsNothing } = this.#listed;
+    const isKnown = stateFailure === null && isWhole && isListed;
+    const readiness = readinessOf(targets, { isListed: isKnown, selectsNothing });
     return { policy, nowMs, targets, readiness, stateFailure };
-  };
-  return {
-    sink: (event) => {
-      listed = nextListed(listed, event);
-      if (READ_AT_ONCE.has(event.name)) news = 'much';
-      else if (news === 'none') news = 'some';
-    },
-    read: (isAnew = false) => reads.run(() => read(isAnew)),
-  };
-}
-
-async function readMirror({ store, state }: MirrorParts, before: Reading): Promise<Reading> {
-  const startMs = performance.now();
-  const { published } = await store.inventory.read();
-  let stateFailure: MirrorError | null = null;
-  const records = await state.records().catch((error: unknown) => {
-    stateFailure = toMirrorError(error);
-    return before.records;
-  });
-  const readAtMs = performance.now();
-  return { published, records, stateFailure, readAtMs, tookMs: readAtMs - startMs };
+  }
 }
 
 /** Remembers what a function gave for the last argument: how long a schedule pauses at most is much to reckon. */

@@ -1,21 +1,7 @@
 import type { MirrorEvent } from '../../app/events.ts';
 import { selectsNothing } from '../../mirror/plan/selection.ts';
-import { type NotWellReason, type TargetStatus, whyNotWell } from '../../app/target-status.ts';
-
-/** Whether the mirror may be read for what the service has. */
-export interface Readiness {
-  readonly isReady: boolean;
-  /** Whether it is known which targets there are, and how they stand. */
-  readonly isListed: boolean;
-  /** Whether the settings select nothing of what the service lists. */
-  readonly selectsNothing: boolean;
-  readonly notReady: readonly {
-    readonly target: string;
-    readonly reason: NotWellReason;
-    /** Milliseconds since the epoch; null for never. */
-    readonly verifiedAtMs: number | null;
-  }[];
-}
+import { type TargetStatus, whyNotWell } from '../../app/target-status.ts';
+import type { Liveness, Readiness } from './status-schema.ts';
 
 /**
  * Judges the mirror as a whole, for `/readyz` and for the exit codes of `sync`, `poll --wait` and `status`: it is known which targets
@@ -81,17 +67,6 @@ export function nextListed(listed: Listed, event: MirrorEvent): Listed {
     default:
       return listed;
   }
-}
-
-/** The activity of the loop; `stuck` when running work has made no progress for too long. */
-export type LoopState = 'starting' | 'idle' | 'passing' | 'stuck' | 'stopping';
-
-/** Whether the loop moves. */
-export interface Liveness {
-  readonly isAlive: boolean;
-  readonly state: LoopState;
-  /** How long the running work has made no progress, in milliseconds; 0 while there is none. Pulls that outlast their pass count. */
-  readonly silentMs: number;
 }
 
 /** Work without progress for so long is stuck, in milliseconds: longer than any single step of a pass takes. */

@@ -7,10 +7,12 @@ import type { SettingsFor } from '../../config/schema.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { ProgressMonitor } from '../supervision/progress-monitor.ts';
 import { EVENT_LEVELS, type EventSink, type MirrorEvent } from '../../app/events.ts';
-import { createMirrorStatusReader, type MirrorStatusReader } from './mirror-status.ts';
-import { type Liveness, livenessOf } from './readiness.ts';
-import { initialLive, type Live, nextLive } from './live.ts';
-import type { DaemonReport, Notice } from './report.ts';
+import { MirrorStatusReader } from './mirror-status.ts';
+import { livenessOf } from './readiness.ts';
+import { initialLive, nextLive } from './live.ts';
+import type { DaemonReport, Live, Liveness } from './status-schema.ts';
+import { ownCommand } from '../../lib/text/own-command.ts';
+import type { TargetStatus } from '../../app/target-status.ts';
 import { describeEvent } from '../../app/messages.ts';
 import type { Mirror } from '../../app/open-mirror.ts';
 import { packageVersion } from '../../lib/process/version.ts';
@@ -43,6 +45,9 @@ export async function isReady({ readMirror }: Pick<StatusService, 'readMirror'>)
   }
 }
 
+/** A warning or an error of the log. */
+type Notice = DaemonReport['notices'][number];
+
 /** How many warnings and errors are kept. */
 const NOTICES_KEPT = 200;
 
@@ -58,7 +63,7 @@ export function createStatusService(
 ): StatusService {
   let live = initialLive(Date.now());
   const notices: Notice[] = [];
-  const status = createMirrorStatusReader(current, mirror);
+  const status = new MirrorStatusReader(current, mirror);
   const sink: EventSink = (event) => {
     const nowMs = Date.now();
     live = nextLive(live, event, nowMs);
@@ -93,7 +98,7 @@ export function createStatusService(
       scan: mirror.monitor.scan(),
       leases: await leasesInForce(mirror.store.layout, Date.now()).catch(() => []),
       disk: await roomOf(directory),
-      targets,
+      targets: targets.map(withCommand),
       notices: [...notices],
     };
   };
@@ -105,6 +110,11 @@ function noticeOf(event: MirrorEvent, atMs: number): Notice | null {
   const level = EVENT_LEVELS[event.name];
   if (level !== 'warn' && level !== 'error') return null;
   return { atMs, level, event: event.name, message: String(describeEvent(event)) };
+}
+
+/** A target with the command that lets its held deletion go. */
+export function withCommand(status: TargetStatus): DaemonReport['targets'][number] {
+  return status.held === null ? status : { ...status, approveCommand: ownCommand('approve', status.target) };
 }
 
 /** Tells the room on a file system as df(1) does: what is kept for root is neither free nor part of the size. */

@@ -2,7 +2,8 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import type { MirrorEvent } from '../../../../src/app/events.ts';
-import { initialLive, type Live, nextLive, PASSES_KEPT } from '../../../../src/daemon/status/live.ts';
+import { initialLive, nextLive, PASSES_KEPT } from '../../../../src/daemon/status/live.ts';
+import type { Live } from '../../../../src/daemon/status/status-schema.ts';
 
 const START_MS = 1_750_000_000_000;
 

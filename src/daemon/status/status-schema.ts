@@ -2,8 +2,18 @@ import { z } from 'zod';
 import { ERROR_RULES } from '../../lib/errors/errors.ts';
 import { TRIGGERS, PULL_PHASES } from '../../mirror/pass/events.ts';
 import { EVENT_LEVELS } from '../../app/events.ts';
+import { NOT_WELL_REASONS, TARGET_STATES } from '../../app/target-status.ts';
 
-/** The schema of `/api/status`, from which the JSON Schema is made that is published beside it. */
+/**
+ * The schema of `/api/status`. The types of the daemon's status follow from it, and so does the JSON Schema that is published beside
+ * it.
+ */
+
+/** The ends that a pass may have. */
+export const PASS_RESULTS = ['finished', 'failed', 'abandoned'] as const;
+
+/** Whether the service accepts a credential; `unknown`: not asked yet since the program started. */
+export const CREDENTIAL_STATES = ['unknown', 'accepted', 'refused'] as const;
 
 const timeMs = z.number().meta({ description: 'milliseconds since the epoch' });
 const timeOrNeverMs = timeMs.nullable();
@@ -25,17 +35,7 @@ const readiness = z
     notReady: list(
       z.object({
         target,
-        reason: z.enum([
-          'never-verified',
-          'stale',
-          'damaged',
-          'drifted',
-          'restored',
-          'failing',
-          'quarantined',
-          'stalled',
-          'held',
-        ]),
+        reason: z.enum(NOT_WELL_REASONS),
         verifiedAtMs: timeOrNeverMs,
       }),
     ),
@@ -53,16 +53,18 @@ const liveness = z
 const currentPass = z.object({
   trigger,
   startedAtMs: timeMs,
-  planned: z.object({ pull: count, keep: count, hold: count, retire: count }).nullable(),
-  done: count,
-  pulling: list(target),
+  planned: z.object({ pull: count, keep: count, hold: count, retire: count }).nullable().meta({
+    description: 'null until the plan is made',
+  }),
+  done: count.meta({ description: 'targets of which the pull came to an end' }),
+  pulling: list(target).meta({ description: 'targets that are being pulled, but for those that take long' }),
 });
 
 const passNote = z.object({
   trigger,
   startedAtMs: timeMs,
   durationMs,
-  result: z.enum(['finished', 'failed', 'abandoned']),
+  result: z.enum(PASS_RESULTS),
   summary: z
     .object({
       targets: count,
@@ -106,7 +108,7 @@ const selection = z
   .meta({ description: 'what the settings select, by the last listing' });
 
 const credential = z.object({
-  state: z.enum(['unknown', 'accepted', 'refused']),
+  state: z.enum(CREDENTIAL_STATES),
   key: z.number().int().positive().nullable().meta({
     description: 'which of the keys of the setting is accepted, counted from 1; null unless one is',
   }),
@@ -189,20 +191,7 @@ const targetStatus = z.object({
   target,
   repository: z.string(),
   branch: z.string(),
-  state: z.enum([
-    'fresh',
-    'stale',
-    'failing',
-    'quarantined',
-    'stalled',
-    'damaged',
-    'drifted',
-    'held',
-    'missing',
-    'absent',
-    'pending',
-    'unselected',
-  ]),
+  state: z.enum(TARGET_STATES),
   isStale: z.boolean(),
   verifiedAtMs: timeOrNeverMs,
   changedAtMs: timeOrNeverMs,
@@ -267,8 +256,20 @@ export const statusSchema = z
       'The answer of /api/status. Fields may be added; those that are here keep their names and meanings.',
   });
 
-/** The answer of `/api/status`. Times in milliseconds since the epoch. */
-export type StatusReport = z.infer<typeof statusSchema>;
+/** Everything that the running daemon says of itself: the answer of `/api/status`. Times in milliseconds since the epoch. */
+export type DaemonReport = z.infer<typeof statusSchema>;
+
+/** The present and recent work of the daemon: all of it follows from its events. */
+export type Live = Readonly<DaemonReport['live']>;
+
+/** A pass that came to its end. */
+export type PassNote = Live['passes'][number];
+
+/** Whether the mirror may be read for what the service has. */
+export type Readiness = DaemonReport['readiness'];
+
+/** Whether the loop moves; `stuck` when running work has made no progress for too long. */
+export type Liveness = DaemonReport['liveness'];
 
 /** The schema as JSON Schema, draft 2020-12; it lets fields be added. */
 export function statusJsonSchema(): unknown {
