@@ -1,34 +1,44 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 import { hasToken, isForeignFetch, isOwnHost } from '../../lib/http/access.ts';
+import { packableBody } from '../../lib/http/buffered-body.ts';
 import type { Connections } from '../../lib/http/connections.ts';
 import { PAGE_HEADERS } from '../../lib/http/page-files.ts';
 import { type Reply, sendReply } from '../../lib/http/reply.ts';
 import { splitTarget } from '../../lib/http/target.ts';
-import { POLL_PATH, type PollAccess, replyToPoll } from './poll-requests.ts';
 import { refusal } from './replies.ts';
 import type { Route } from './routes.ts';
 import type { EventStreams } from './streams.ts';
 
-/** Everything that requests are answered from. */
-export interface Context {
-  readonly routes: ReadonlyMap<string, Route>;
-  readonly streams: EventStreams;
-  readonly polls: PollAccess;
-  readonly connections: Connections;
-  /** The token in force; null for none. */
+/** Who is answered. All of it is asked for with every request, as settings change. */
+export interface Access {
+  /** The token of `http.token`; null for none. */
   readonly token: () => string | null;
   /** The names under which it is answered without a token, beside addresses and `localhost`. */
-  readonly ownNames: () => readonly string[];
+  readonly allowedHosts: () => readonly string[];
+  /** The token of `http.pollToken`; null where nobody may ask for a pass. */
+  readonly pollToken: () => string | null;
+  /** Has a pass made; null while this instance makes none. */
+  readonly askForPass: (() => void) | null;
+}
+
+/** Everything that requests are answered from. */
+export interface Context extends Access {
+  readonly routes: ReadonlyMap<string, Route>;
+  readonly streams: EventStreams;
+  readonly connections: Connections;
   /** Told of a reply that failed, and of the path that was asked for. */
   readonly onFailure: (path: string, error: unknown) => void;
 }
 
-/** The path of the event stream. */
+/** The path of the event stream, and the one at which a program elsewhere asks for a pass. */
 const EVENTS_PATH = '/api/events';
+const POLL_PATH = '/api/poll';
 
 /** How long a client may take to read a reply, in milliseconds: what it leaves unread is kept in memory for it. */
 const READING_TIMEOUT_MS = 30_000;
+
+const ACCEPTED = packableBody('application/json; charset=utf-8', JSON.stringify({ accepted: true }));
 
 /** Answers one request; never rejects. */
 export async function handle(
@@ -38,7 +48,8 @@ export async function handle(
 ): Promise<void> {
   const [path = ''] = splitTarget(request.url ?? '/').path.split('#', 1);
   try {
-    const reply = await replyTo(context, request, response, path);
+    const reply =
+      path === POLL_PATH ? replyToPoll(context, request) : await replyTo(context, request, response, path);
     if (reply === 'stream') openStream(context.streams, request, response);
     else await send(request, response, reply);
   } catch (error) {
@@ -49,15 +60,36 @@ export async function handle(
   }
 }
 
+/**
+ * Answers a request for a pass, which begins soon: many requests are one pass. The rest of the request, such as the news that a
+ * webhook brings, is not read: the pass finds out what changed.
+ */
+function replyToPoll({ pollToken, askForPass }: Access, { method, headers }: IncomingMessage): Reply {
+  const token = pollToken();
+  if (token === null) return refusal(404, 'There is nothing here: http.pollToken is not set.');
+  if (method !== 'POST') return refusal(405, 'Only POST is answered here.', { allow: 'POST' });
+  // Not even a form there may be sent, although a browser takes that for a way here.
+  if (isForeignFetch({ ...headers, 'sec-fetch-mode': 'cors' }))
+    return refusal(403, 'Pages of other sites are not answered.');
+  if (!hasToken(headers.authorization, token)) {
+    return refusal(401, 'This needs the token of http.pollToken, as a bearer token or as a password.', {
+      'www-authenticate': 'Bearer realm="workbook-mirror"',
+    });
+  }
+  if (askForPass === null)
+    return refusal(503, 'This instance makes no pass now: it stands by.', { 'retry-after': '5' });
+  askForPass();
+  return { status: 202, headers: {}, body: ACCEPTED };
+}
+
 async function replyTo(
-  { routes, streams, polls, connections, token: tokenInForce, ownNames }: Context,
+  { routes, connections, token: tokenInForce, allowedHosts }: Context,
   request: IncomingMessage,
   response: ServerResponse,
   path: string,
 ): Promise<Reply | 'stream'> {
-  if (path === POLL_PATH) return replyToPoll(polls, request);
   const token = tokenInForce();
-  const early = refuseEarly(request, token, ownNames);
+  const early = refuseEarly(request, token, allowedHosts);
   if (early !== null) return early;
   const route = path === EVENTS_PATH ? 'stream' : routes.get(path);
   if (route === undefined) return refusal(404, 'There is nothing here.');
@@ -72,23 +104,20 @@ async function replyTo(
   }
   if (!isPublic && !connections.keep(request, response))
     return refusal(503, 'Too many requests are being answered.', { 'retry-after': '5' });
-  if (route !== 'stream') return route.reply(isTrusted);
-  return streams.hasRoom()
-    ? 'stream'
-    : refusal(503, 'Too many event streams are open.', { 'retry-after': '30' });
+  return route === 'stream' ? route : route.reply(isTrusted);
 }
 
 /** Refuses a request for reasons that do not depend on its path. */
 function refuseEarly(
   { method, headers }: IncomingMessage,
   token: string | null,
-  ownNames: () => readonly string[],
+  allowedHosts: Access['allowedHosts'],
 ): Reply | null {
   if (method !== 'GET' && method !== 'HEAD') {
-    // What else the client sends with it is not read.
+    // The rest that the client sends is not read.
     return refusal(405, 'Only GET and HEAD are answered.', { allow: 'GET, HEAD', connection: 'close' });
   }
-  if (token === null && !isOwnHost(headers.host, ownNames())) {
+  if (token === null && !isOwnHost(headers.host, allowedHosts())) {
     return refusal(
       421,
       'Without http.token, this is only answered under an IP address, the name localhost, the host of http.listen and the names ' +

@@ -1,10 +1,6 @@
 import { type BufferedBody, packableBody } from '../../lib/http/buffered-body.ts';
 import type { Reply, ReplyHeaders } from '../../lib/http/reply.ts';
-import { ownCommand } from '../../lib/text/own-command.ts';
-import type { TargetStatus } from '../../app/target-status.ts';
-import type { Liveness } from '../status/readiness.ts';
-import type { DaemonReport } from '../status/report.ts';
-import type { StatusReport } from './status-schema.ts';
+import type { DaemonReport, Liveness } from '../status/status-schema.ts';
 
 /** The most targets that `/readyz` names. */
 const MOST_NAMED = 100;
@@ -44,19 +40,14 @@ export function readinessReply(
   return { status: isReady ? 200 : 503, headers: {}, body };
 }
 
-/** The report as `/api/status` tells it: for each held deletion with the command that lets it go. */
-export function statusOf(report: DaemonReport): StatusReport {
-  return { ...report, targets: report.targets.map(withCommand) };
-}
-
 /** The content of `/api/status`. Its tag stays the same as long as nothing but the clock has moved. */
 export function statusBody(report: DaemonReport): BufferedBody {
-  const status = statusOf(report);
-  const still = { ...status, nowMs: 0, liveness: { ...status.liveness, silentMs: 0 } };
-  return json(status, JSON.stringify(still));
+  const still = { ...report, nowMs: 0, liveness: { ...report.liveness, silentMs: 0 } };
+  return json(report, JSON.stringify(still));
 }
 
-function json(value: unknown, mark: string | null = null): BufferedBody {
+/** Data as JSON. @param mark what its tag follows from; null for the data */
+export function json(value: unknown, mark: string | null = null): BufferedBody {
   return packableBody('application/json; charset=utf-8', JSON.stringify(value), mark);
 }
 
@@ -64,8 +55,4 @@ function json(value: unknown, mark: string | null = null): BufferedBody {
 function isoTime(timeMs: number): string | null {
   const time = new Date(timeMs);
   return Number.isNaN(time.getTime()) ? null : time.toISOString();
-}
-
-function withCommand(status: TargetStatus): StatusReport['targets'][number] {
-  return status.held === null ? status : { ...status, approveCommand: ownCommand('approve', status.target) };
 }

@@ -2,16 +2,9 @@ import { type BufferedBody, packableBody } from '../../lib/http/buffered-body.ts
 import type { PageFiles } from '../../lib/http/page-files.ts';
 import type { Reply, ReplyHeaders } from '../../lib/http/reply.ts';
 import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
-import type { Liveness } from '../status/readiness.ts';
-import type { DaemonReport } from '../status/report.ts';
-import { livenessReply, readinessReply, refusal, statusBody } from './replies.ts';
-import { statusJsonSchema } from './status-schema.ts';
-
-/** Text in the format of a scraper. */
-export interface RenderedMetrics {
-  readonly contentType: string;
-  readonly text: string;
-}
+import { type DaemonReport, type Liveness, statusJsonSchema } from '../status/status-schema.ts';
+import type { Metrics } from '../metrics/metrics.ts';
+import { json, livenessReply, readinessReply, refusal, statusBody } from './replies.ts';
 
 /** The data of the replies. */
 export interface Sources {
@@ -19,7 +12,7 @@ export interface Sources {
   /** Answers at once, also while the disk hangs. */
   readonly liveness: () => Liveness;
   /** Writes the metrics for the same report that the other replies are made from. */
-  readonly renderMetrics: (report: DaemonReport) => Promise<RenderedMetrics>;
+  readonly renderMetrics: Metrics['render'];
 }
 
 /** The reply of a path. */
@@ -33,14 +26,10 @@ export interface Route {
 /** A report that takes longer, in milliseconds, is not waited for. */
 const LONGEST_WAIT_MS = 10_000;
 
-/**
- * Makes the table of paths.
- * @param onReply called when a reply was made from a report
- */
+/** Makes the table of paths. */
 export function createRoutes(
   page: PageFiles,
   { report, liveness, renderMetrics }: Sources,
-  onReply: () => void,
 ): ReadonlyMap<string, Route> {
   const schema = JSON.stringify(statusJsonSchema());
   // Requests at the same time share one report, and so one content.
@@ -55,9 +44,7 @@ export function createRoutes(
       const made = await waitAtMost(report(), LONGEST_WAIT_MS);
       if (made === null)
         return refusal(503, 'The state of the mirror cannot be told in time: its disk may hang.');
-      const reply = await make(made, mayName);
-      onReply();
-      return reply;
+      return make(made, mayName);
     };
   const pages = [...page].map(([name, content]) => [`/page/${name}`, fixed(content)] as const);
   return new Map<string, Route>([
@@ -69,6 +56,32 @@ export function createRoutes(
     ['/readyz', { isPublic: true, reply: fromReport(readinessReply) }],
     ['/metrics', { isPublic: false, reply: fromReport(async (report) => found(await metrics(report))) }],
     ['/api/status', { isPublic: false, reply: fromReport((report) => found(status(report))) }],
+  ]);
+}
+
+/** In the text format of Prometheus, version 0.0.4. */
+const STANDBY_METRICS = packableBody(
+  'text/plain; version=0.0.4; charset=utf-8',
+  '# HELP workbook_mirror_standby 1 while this instance waits for another one to be gone, else 0.\n' +
+    '# TYPE workbook_mirror_standby gauge\n' +
+    'workbook_mirror_standby 1\n',
+);
+
+/** The paths of an instance that stands by: it is healthy, and not ready. @param reason gives a sentence that says what it waits for */
+export function standbyRoutes(reason: () => string): ReadonlyMap<string, Route> {
+  const unavailable: Route = {
+    isPublic: false,
+    reply: () => refusal(503, `This instance stands by. ${reason()}`, { 'retry-after': '5' }),
+  };
+  const alive = json({ alive: true, state: 'standby', silentMs: 0 });
+  const notReady = (mayName: boolean): BufferedBody =>
+    json({ ready: false, standby: true, ...(mayName ? { reason: reason() } : {}) });
+  return new Map<string, Route>([
+    ['/', unavailable],
+    ['/api/status', unavailable],
+    ['/healthz', { isPublic: true, reply: () => found(alive) }],
+    ['/readyz', { isPublic: true, reply: (mayName) => ({ ...found(notReady(mayName)), status: 503 }) }],
+    ['/metrics', { isPublic: false, reply: () => found(STANDBY_METRICS) }],
   ]);
 }
 

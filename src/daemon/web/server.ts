@@ -1,34 +1,21 @@
 import { isIPv6 } from 'node:net';
 
+import type { EventSink } from '../../app/events.ts';
 import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import { loadPage } from '../../lib/http/page-files.ts';
 import { createHttpServer, type ListenPlace, type ServerLimits } from '../../lib/http/server.ts';
-
 import { eventFailure } from '../../mirror/pass/events.ts';
-import type { EventSink } from '../../app/events.ts';
-import { type Context, handle } from './handler.ts';
-import type { PollAccess } from './poll-requests.ts';
+import { type Access, type Context, handle } from './handler.ts';
 import { createRoutes, type Route, type Sources } from './routes.ts';
 import { createEventStreams } from './streams.ts';
-
-/** Who is answered, and who hears of what fails. */
-export interface Access {
-  /** The token in force, asked for with every request; null for none. */
-  readonly token: () => string | null;
-  /** Names under which it is answered without a token, beside its own, asked for with every request. */
-  readonly allowedHosts: () => readonly string[];
-  readonly polls: PollAccess;
-  readonly emit: EventSink;
-}
 
 export interface WebServerOptions extends Sources, Access {
   /** Another folder than the program's to read the status page from, for tests. */
   readonly program?: string;
-  /** The clock, in milliseconds since any time. */
-  readonly now: () => number;
+  readonly emit: EventSink;
 }
 
-/** The HTTP server of the daemon: status page, health, metrics, and who asks for a pass. */
+/** The HTTP server of the daemon: status page, health, metrics, and requests for a pass. */
 export interface WebServer {
   /**
    * Starts to answer. Where that failed it may be asked for again.
@@ -45,6 +32,9 @@ export interface WebServer {
 /** Replies are made from a report of at most this age, in milliseconds. */
 const REPORT_AGE_MS = 1000;
 
+/** The same failure to answer is told again after so long, in milliseconds. */
+const TELL_AGAIN_MS = 3_600_000;
+
 const LIMITS: ServerLimits = {
   timeouts: {
     headersTimeout: 10_000,
@@ -54,7 +44,7 @@ const LIMITS: ServerLimits = {
   },
   // Event streams send more often.
   idleMs: 60_000,
-  // Well above the event streams; more than this are none that help anyone. What is not kept is for those who ask for health.
+  // Event streams are kept; the others are for those who ask for health.
   connections: { most: 200, mostKept: 150 },
 };
 
@@ -71,30 +61,23 @@ export async function createWebServer(options: WebServerOptions): Promise<WebSer
     'Install workbook-mirror again; with http.listen off it runs without the page.',
     options.program,
   );
-  const report = shareWork(options.report, REPORT_AGE_MS, options.now);
-  return serveRoutes(options, (onReply) => createRoutes(page, { ...options, report }, onReply));
+  const report = shareWork(options.report, REPORT_AGE_MS);
+  return serveRoutes(options, options.emit, createRoutes(page, { ...options, report }));
 }
 
-/**
- * Makes a server of some paths, which does nothing before `listen` is called.
- * @param makeRoutes is given what is to be called when a reply was made that may fail
- */
-export function serveRoutes(
-  { token, allowedHosts, polls, emit }: Access,
-  makeRoutes: (onReply: () => void) => ReadonlyMap<string, Route>,
-): WebServer {
-  const failures = createFailureNotes(emit);
+/** Makes a server of some paths, which does nothing before `listen` is called. */
+export function serveRoutes(access: Access, emit: EventSink, routes: ReadonlyMap<string, Route>): WebServer {
+  const onFailure = tellOnce(emit);
   const streams = createEventStreams();
-  const server = createHttpServer(LIMITS, SETTING, (error) => failures.note(null, error));
+  const server = createHttpServer(LIMITS, SETTING, (error) => onFailure(null, error));
   let ownHost = '';
   const context: Context = {
-    routes: makeRoutes(failures.clear),
+    ...access,
+    routes,
     streams,
-    polls,
     connections: server.connections,
-    token,
-    ownNames: () => [ownHost, ...allowedHosts()],
-    onFailure: failures.note,
+    allowedHosts: () => [ownHost, ...access.allowedHosts()],
+    onFailure,
   };
   server.node.on('request', (request, response) => void handle(context, request, response));
   return {
@@ -111,29 +94,18 @@ export function serveRoutes(
   };
 }
 
-/** Tells the log of replies that failed. */
-interface FailureNotes {
-  /** @param path of the request; null where there was none */
-  readonly note: (path: string | null, error: unknown) => void;
-  /** Notes that replies succeed again. */
-  readonly clear: () => void;
-}
-
 /**
- * Makes notes that tell of the same failure once, until something was answered: pages ask again at once when they hear that
- * something happened, and such a note is something that happens.
+ * Tells the log of replies that failed: of the same failure once, as pages ask again at once when they hear that something happened,
+ * and this is something that happens.
  */
-function createFailureNotes(emit: EventSink): FailureNotes {
+function tellOnce(emit: EventSink): (path: string | null, error: unknown) => void {
   let told = '';
-  return {
-    note: (path, error) => {
-      const failure = eventFailure(error);
-      if (failure.message === told) return;
-      told = failure.message;
-      emit({ name: 'http.failed', path, ...failure });
-    },
-    clear: () => {
-      told = '';
-    },
+  let toldAtMs = 0;
+  return (path, error) => {
+    const failure = eventFailure(error);
+    if (failure.message === told && performance.now() - toldAtMs < TELL_AGAIN_MS) return;
+    told = failure.message;
+    toldAtMs = performance.now();
+    emit({ name: 'http.failed', path, ...failure });
   };
 }

@@ -1,14 +1,14 @@
+import type { EventSink } from '../../app/events.ts';
 import type { ListenAddress } from '../../config/addresses.ts';
 import type { SettingsFor } from '../../config/schema.ts';
-import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
-import { type BackOffPolicy, backOffDelayMs } from '../../lib/time/back-off.ts';
-import { eventFailure } from '../../mirror/pass/events.ts';
-import type { EventSink } from '../../app/events.ts';
-import { createMetrics } from '../metrics/metrics.ts';
+import { createBackgroundWork } from '../../lib/concurrency/background-work.ts';
 import { isLoopback } from '../../lib/http/access.ts';
-import { type Access, createWebServer, serveRoutes, type WebServer } from './server.ts';
-import { standbyRoutes } from './standby-routes.ts';
+import { eventFailure } from '../../mirror/pass/events.ts';
+import { createMetrics } from '../metrics/metrics.ts';
 import type { StatusService } from '../status/status-service.ts';
+import type { Access } from './handler.ts';
+import { standbyRoutes } from './routes.ts';
+import { createWebServer, serveRoutes, type WebServer } from './server.ts';
 
 /** Status page, health and metrics, served. */
 export interface HttpSide {
@@ -22,14 +22,20 @@ export interface HttpSide {
 /** How often those who watch the page are told that pulls have moved on, in milliseconds. */
 const MOVING_EVERY_MS = 2000;
 
-/** When an address that cannot be listened on is tried again. */
-const TRY_AGAIN: BackOffPolicy = { firstDelayMs: 30_000, maxDelayMs: 5 * 60_000 };
+/** When an address that cannot be listened on is tried again, in milliseconds. */
+const TRY_AGAIN_MS = 30_000;
+
+const NOTHING_SERVED: HttpSide = {
+  sink: () => {},
+  tryAgain: () => Promise.resolve(),
+  close: () => Promise.resolve(),
+};
 
 /**
  * Serves what the status says, where `http.listen` says, if it does. Where it cannot listen there, it says so and tries again
  * until it can: the mirror matters more than its page.
  * @param askForPass called when a program elsewhere wants a pass; null where none is made for it
- * @param policy when it tries again
+ * @param tryAgainMs how long after a failure to listen it tries again, in milliseconds
  * @throws MirrorError `http.unusable` when the page is not there
  */
 export async function startHttp(
@@ -37,22 +43,20 @@ export async function startHttp(
   status: Pick<StatusService, 'report' | 'liveness' | 'isBusy'>,
   emit: EventSink,
   askForPass: (() => void) | null = null,
-  policy = TRY_AGAIN,
+  tryAgainMs = TRY_AGAIN_MS,
 ): Promise<HttpSide> {
   const { listen } = current().http;
-  const nothing = (): Promise<void> => Promise.resolve();
-  if (listen === null) return { sink: () => {}, tryAgain: nothing, close: nothing };
+  if (listen === null) return NOTHING_SERVED;
   const metrics = createMetrics();
   const server = await createWebServer({
     report: status.report,
     liveness: status.liveness,
     renderMetrics: metrics.render,
-    now: () => performance.now(),
-    ...accessOf(current, askForPass, emit),
+    ...accessOf(current, askForPass),
+    emit,
   });
-  const listening = await startListening(server, listen, current, emit, policy);
-  const moving = setInterval(() => status.isBusy() && server.notify(), MOVING_EVERY_MS);
-  moving.unref();
+  const listening = await startListening(server, listen, current, emit, tryAgainMs);
+  const moving = setInterval(() => status.isBusy() && server.notify(), MOVING_EVERY_MS).unref();
   return {
     sink: (event) => {
       metrics.sink(event);
@@ -61,8 +65,7 @@ export async function startHttp(
     tryAgain: listening.tryNow,
     close: async () => {
       clearInterval(moving);
-      await listening.giveUp();
-      await server.close();
+      await listening.close();
     },
   };
 }
@@ -77,93 +80,71 @@ export async function startStandbyHttp(
   emit: EventSink,
 ): Promise<Pick<HttpSide, 'close'>> {
   const { listen } = current().http;
-  if (listen === null) return { close: () => Promise.resolve() };
-  const server = serveRoutes(accessOf(current, null, emit), () => standbyRoutes(reason));
-  const listening = await startListening(server, listen, current, emit, TRY_AGAIN);
-  return {
-    close: async () => {
-      await listening.giveUp();
-      await server.close();
-    },
-  };
+  if (listen === null) return NOTHING_SERVED;
+  const server = serveRoutes(accessOf(current, null), emit, standbyRoutes(reason));
+  return startListening(server, listen, current, emit, TRY_AGAIN_MS);
 }
 
-function accessOf(current: () => SettingsFor<never>, ask: (() => void) | null, emit: EventSink): Access {
+function accessOf(current: () => SettingsFor<never>, askForPass: Access['askForPass']): Access {
   return {
     token: () => current().http.token?.reveal() ?? null,
     allowedHosts: () => current().http.allowedHosts,
-    polls: { token: () => current().http.pollToken?.reveal() ?? null, ask },
-    emit,
+    pollToken: () => current().http.pollToken?.reveal() ?? null,
+    askForPass,
   };
 }
 
-/** Listens, now or as soon as that can be done. */
+/** A server that listens, or tries to. */
+interface Listening {
+  /** Tries now, unless it listens already. Never rejects. */
+  readonly tryNow: () => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+/** Has a server listen, now or as soon as that can be done. The same failure twice in a row is said once. */
 async function startListening(
   server: WebServer,
   place: ListenAddress,
   current: () => SettingsFor<never>,
   emit: EventSink,
-  policy: BackOffPolicy,
-): Promise<Trying> {
-  const listening = untilDone(
+  tryAgainMs: number,
+): Promise<Listening> {
+  let isListening = false;
+  let told = '';
+  let timer: NodeJS.Timeout | undefined;
+  const attempts = createBackgroundWork(
     async () => {
+      if (isListening) return;
       const { address } = await server.listen(place);
+      isListening = true;
       emit({ name: 'http.listening', address });
       if (current().http.token === undefined && !isOwnMachine(place))
         emit({ name: 'http.unprotected', address });
     },
-    (error) => emit({ name: 'http.unavailable', ...eventFailure(error) }),
-    policy,
+    (error) => {
+      const failure = eventFailure(error);
+      if (failure.message !== told) emit({ name: 'http.unavailable', ...failure });
+      told = failure.message;
+      clearTimeout(timer);
+      timer = setTimeout(() => attempts.wake(), tryAgainMs).unref();
+    },
   );
-  await listening.tryNow();
-  return listening;
-}
-
-/** Whether nobody but this machine reaches an address. */
-function isOwnMachine({ host }: ListenAddress): boolean {
-  return isLoopback(host) || host === 'localhost';
-}
-
-/** Something that is tried until it is done once. */
-interface Trying {
-  /** Tries now, unless it is done or given up. Never rejects. */
-  readonly tryNow: () => Promise<void>;
-  /** Tries no more; resolves when nothing is under way. */
-  readonly giveUp: () => Promise<void>;
-}
-
-/** Repeats work until it succeeds. @param onFailure receives each failure, but not the same one twice in a row */
-function untilDone(
-  work: () => Promise<void>,
-  onFailure: (error: unknown) => void,
-  policy: BackOffPolicy,
-): Trying {
-  let failures = 0;
-  let told = '';
-  let isOver = false;
-  let timer: NodeJS.Timeout | undefined;
-  const attempts = createSerialQueue();
-  const attempt = async (): Promise<void> => {
-    if (isOver) return;
-    clearTimeout(timer);
-    try {
-      await work();
-      isOver = true;
-    } catch (error) {
-      failures += 1;
-      const { message } = eventFailure(error);
-      if (message !== told) onFailure(error);
-      told = message;
-      if (!isOver) timer = setTimeout(() => void tryNow(), backOffDelayMs(policy, failures, Math.random()));
-    }
+  const tryNow = async (): Promise<void> => {
+    attempts.wake();
+    await attempts.idle();
   };
-  const tryNow = (): Promise<void> => attempts.run(attempt);
+  await tryNow();
   return {
     tryNow,
-    giveUp: async () => {
-      isOver = true;
+    close: async () => {
+      await attempts.close(0);
       clearTimeout(timer);
-      await attempts.done();
+      await server.close();
     },
   };
+}
+
+/** Whether only this machine reaches an address. */
+function isOwnMachine({ host }: ListenAddress): boolean {
+  return isLoopback(host) || host === 'localhost';
 }

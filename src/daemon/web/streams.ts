@@ -1,7 +1,5 @@
 import type { ServerResponse } from 'node:http';
 
-/** The most streams at once: each is an open connection. */
-const MOST_STREAMS = 50;
 /** The least time between two messages, and the time that a message waits for what it tells of to be seen, in milliseconds. */
 const LEAST_GAP_MS = 1000;
 /** Proxies cut connections on which nothing moves, often after a minute. */
@@ -13,8 +11,6 @@ const MOST_UNREAD_BYTES = 16_384;
 
 /** The open event streams. */
 export interface EventStreams {
-  /** Whether another one may be opened. */
-  readonly hasRoom: () => boolean;
   /** Makes an answer, the head of which was sent, a stream; it is forgotten when its connection ends. */
   readonly add: (response: ServerResponse) => void;
   /** Tells all of them, a second later, that something changed; changes until then are part of the same message. */
@@ -45,7 +41,6 @@ export function createEventStreams(): EventStreams {
     pending = null;
   };
   return {
-    hasRoom: () => streams.size < MOST_STREAMS,
     add: (response) => {
       streams.add(response);
       response.once('close', () => {

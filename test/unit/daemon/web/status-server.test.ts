@@ -9,8 +9,8 @@ import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { eventfulReport } from '../../../support/report.ts';
 
 /** An hour: no test waits for it. */
-const LATER = { firstDelayMs: 3_600_000, maxDelayMs: 3_600_000 };
-const SOON = { firstDelayMs: 10, maxDelayMs: 10 };
+const LATER_MS = 3_600_000;
+const SOON_MS = 10;
 
 /** Takes a port of this machine. */
 async function takePort(): Promise<{ taken: Server; port: number }> {
@@ -23,7 +23,7 @@ async function takePort(): Promise<{ taken: Server; port: number }> {
 }
 
 /** Serves at an address, and gathers what is said of it. */
-async function serveAt(listen: string, policy: typeof LATER) {
+async function serveAt(listen: string, tryAgainMs: number) {
   const { settings } = loadSettings({
     flags: {},
     env: { WORKBOOK_MIRROR_HTTP_LISTEN: listen },
@@ -41,7 +41,7 @@ async function serveAt(listen: string, policy: typeof LATER) {
     status,
     (event) => events.push(event),
     null,
-    policy,
+    tryAgainMs,
   );
   onTestFinished(http.close);
   return { http, events, names: () => events.map(({ name }) => name) };
@@ -50,7 +50,7 @@ async function serveAt(listen: string, policy: typeof LATER) {
 describe('the status page', () => {
   it('is missing while its port is taken, which is said once, and comes by itself', async () => {
     const { taken, port } = await takePort();
-    const { events, names } = await serveAt(`127.0.0.1:${port}`, SOON);
+    const { events, names } = await serveAt(`127.0.0.1:${port}`, SOON_MS);
     expect(events).toMatchObject([
       {
         name: 'http.unavailable',
@@ -67,12 +67,12 @@ describe('the status page', () => {
     ['an address that is not of this machine', '192.0.2.1:9480'],
     ['a name that has no address', 'no-such-host.invalid:9480'],
   ])('is missing at %s', async (_, listen) => {
-    expect((await serveAt(listen, LATER)).names()).toEqual(['http.unavailable']);
+    expect((await serveAt(listen, LATER_MS)).names()).toEqual(['http.unavailable']);
   });
 
   it('is tried at once when somebody asks for it', async () => {
     const { taken, port } = await takePort();
-    const { http, names } = await serveAt(`127.0.0.1:${port}`, LATER);
+    const { http, names } = await serveAt(`127.0.0.1:${port}`, LATER_MS);
     await http.tryAgain();
     expect(names()).toEqual(['http.unavailable']);
     taken.close();
@@ -84,7 +84,7 @@ describe('the status page', () => {
 
   it('is not tried again once it is closed', async () => {
     const { taken, port } = await takePort();
-    const { http, names } = await serveAt(`127.0.0.1:${port}`, SOON);
+    const { http, names } = await serveAt(`127.0.0.1:${port}`, SOON_MS);
     await http.close();
     taken.close();
     await http.tryAgain();
