@@ -1,5 +1,5 @@
 import { createMetrics } from '../../src/daemon/metrics/metrics.ts';
-import type { DaemonReport } from '../../src/daemon/status/report.ts';
+import type { DaemonReport } from '../../src/daemon/status/status-schema.ts';
 import type { TargetState } from '../../src/app/target-status.ts';
 import { MINUTE_MS, NOW_MS } from './builders.ts';
 import { daemonReport, eventfulReport, targetStatus } from './report.ts';

@@ -1,9 +1,9 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
+import type { EventFields, EventName, EventSink } from '../../app/events.ts';
 import { type Trigger, TRIGGERS } from '../../mirror/pass/events.ts';
-import type { EventSink, EventFields, MirrorEvent } from '../../app/events.ts';
-import type { PassNote } from '../status/live.ts';
-import { inSeconds, PREFIX } from './metrics-gauges.ts';
+import { PASS_RESULTS, type PassNote } from '../status/status-schema.ts';
+import { inSeconds, PREFIX } from './metrics-report.ts';
 
 /** From a pass that finds nothing to do to the first one of a large mirror, in seconds. */
 const PASS_BUCKETS = [0.1, 0.3, 1, 3, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200];
@@ -11,32 +11,42 @@ const PASS_BUCKETS = [0.1, 0.3, 1, 3, 10, 30, 60, 120, 300, 600, 1800, 3600, 720
 const PULL_BUCKETS = [0.05, 0.1, 0.3, 1, 3, 10, 30, 60, 120, 300, 600, 1800];
 
 const PULL_RESULTS = ['published', 'unchanged', 'failed', 'held', 'absent'] as const;
-type PullResult = (typeof PULL_RESULTS)[number];
 
-const PASS_RESULTS: readonly PassNote['result'][] = ['finished', 'failed', 'abandoned'];
+/** The listeners for some events, by name. */
+type Listeners = { readonly [Name in EventName]?: (event: EventFields[Name]) => void };
 
-/** Registers what is counted as it happens. @returns what takes the events */
+/** Registers the metrics that follow from events. @returns takes in the events */
 export function countEvents(registry: Registry): EventSink {
-  const passes = createPassMetrics(registry);
-  const pulls = createPullMetrics(registry);
-  const others = createOtherCounters(registry);
-  return (event) => {
-    passes(event);
-    pulls(event);
-    others(event);
-  };
+  const listeners = { ...passMetrics(registry), ...pullMetrics(registry), ...otherMetrics(registry) };
+  return (event) => hear(listeners, event);
 }
 
-function counter(registry: Registry, name: string, help: string, labels: readonly string[] = []): Counter {
-  return new Counter({ name: PREFIX + name, help, labelNames: labels, registers: [registry] });
+function hear<Name extends EventName>(
+  listeners: Listeners,
+  event: { readonly name: Name } & EventFields[Name],
+): void {
+  listeners[event.name]?.(event);
 }
 
-function createPassMetrics(registry: Registry): EventSink {
+/** @param zero labels that begin at 0: a series that begins at 1 shows no first increase */
+function counter(
+  registry: Registry,
+  name: string,
+  help: string,
+  zero: readonly Readonly<Record<string, string>>[] = [],
+): Counter {
+  const labelNames = Object.keys(zero[0] ?? {});
+  const made = new Counter({ name: PREFIX + name, help, labelNames, registers: [registry] });
+  for (const labels of zero) made.inc(labels, 0);
+  return made;
+}
+
+function passMetrics(registry: Registry): Listeners {
   const ended = counter(
     registry,
     'passes_total',
     'Passes that ended, by what started them and how they ended.',
-    ['trigger', 'result'],
+    TRIGGERS.flatMap((trigger) => PASS_RESULTS.map((result) => ({ trigger, result }))),
   );
   const durations = new Histogram({
     name: `${PREFIX}pass_duration_seconds`,
@@ -45,32 +55,31 @@ function createPassMetrics(registry: Registry): EventSink {
     buckets: PASS_BUCKETS,
     registers: [registry],
   });
-  // What starts at 0 shows its first increase; a series that begins at 1 shows none.
-  for (const result of PASS_RESULTS) {
-    durations.zero({ result });
-    for (const trigger of TRIGGERS) ended.inc({ trigger, result }, 0);
-  }
-  const note = (result: PassNote['result'], event: { trigger: Trigger; durationMs: number }): void => {
+  for (const result of PASS_RESULTS) durations.zero({ result });
+  const note = (result: PassNote['result']) => (event: { trigger: Trigger; durationMs: number }) => {
     ended.inc({ trigger: event.trigger, result });
     durations.observe({ result }, inSeconds(event.durationMs));
   };
-  return (event) => {
-    if (event.name === 'pass.finished') note('finished', event);
-    else if (event.name === 'pass.failed') note('failed', event);
-    else if (event.name === 'pass.abandoned') note('abandoned', event);
+  return {
+    'pass.finished': note('finished'),
+    'pass.failed': note('failed'),
+    'pass.abandoned': note('abandoned'),
   };
 }
 
-function createPullMetrics(registry: Registry): EventSink {
-  const results = counter(registry, 'pulls_total', 'What became of targets that were to be pulled.', [
-    'result',
-  ]);
+function pullMetrics(registry: Registry): Listeners {
+  const results = counter(
+    registry,
+    'pulls_total',
+    'What became of targets that were to be pulled.',
+    PULL_RESULTS.map((result) => ({ result })),
+  );
   const downloaded = counter(registry, 'downloaded_bytes_total', 'Bytes of contents that were downloaded.');
   const changedFiles = counter(
     registry,
     'changed_files_total',
     'Files of published trees that changed, by kind.',
-    ['kind'],
+    [{ kind: 'added' }, { kind: 'changed' }, { kind: 'removed' }],
   );
   const durations = new Histogram({
     name: `${PREFIX}pull_duration_seconds`,
@@ -78,34 +87,19 @@ function createPullMetrics(registry: Registry): EventSink {
     buckets: PULL_BUCKETS,
     registers: [registry],
   });
-  for (const result of PULL_RESULTS) results.inc({ result }, 0);
-  for (const kind of ['added', 'changed', 'removed']) changedFiles.inc({ kind }, 0);
-  return (event) => {
-    const result = pullResult(event);
-    if (result !== null) results.inc({ result });
-    if (event.name !== 'target.pulled') return;
-    downloaded.inc(event.downloadedBytes);
-    durations.observe(inSeconds(event.durationMs));
-    changedFiles.inc({ kind: 'added' }, event.added);
-    changedFiles.inc({ kind: 'changed' }, event.changed);
-    changedFiles.inc({ kind: 'removed' }, event.removed);
+  const end = (result: (typeof PULL_RESULTS)[number]) => (): void => results.inc({ result });
+  return {
+    'target.pulled': (event) => {
+      results.inc({ result: isPublish(event) ? 'published' : 'unchanged' });
+      downloaded.inc(event.downloadedBytes);
+      durations.observe(inSeconds(event.durationMs));
+      for (const kind of ['added', 'changed', 'removed'] as const) changedFiles.inc({ kind }, event[kind]);
+    },
+    'target.failed': end('failed'),
+    'target.held': end('held'),
+    'deletion.held': end('held'),
+    'target.absent': end('absent'),
   };
-}
-
-function pullResult(event: MirrorEvent): PullResult | null {
-  switch (event.name) {
-    case 'target.pulled':
-      return isPublish(event) ? 'published' : 'unchanged';
-    case 'target.failed':
-      return 'failed';
-    case 'target.held':
-    case 'deletion.held':
-      return 'held';
-    case 'target.absent':
-      return 'absent';
-    default:
-      return null;
-  }
 }
 
 /** Publishing methods that change no file are `none` and `manifest`. */
@@ -113,57 +107,56 @@ function isPublish({ method }: EventFields['target.pulled']): boolean {
   return method !== 'none' && method !== 'manifest';
 }
 
-function createOtherCounters(registry: Registry): EventSink {
-  const retried = counter(
-    registry,
-    'requests_retried_total',
-    'Requests to the service that were tried again, by error code.',
-    ['code'],
-  );
+function otherMetrics(registry: Registry): Listeners {
+  const gauge = (name: string, help: string): Gauge =>
+    new Gauge({ name: PREFIX + name, help, registers: [registry] });
+  const retried = new Counter({
+    name: `${PREFIX}requests_retried_total`,
+    help: 'Requests to the service that were tried again, by error code.',
+    labelNames: ['code'],
+    registers: [registry],
+  });
   const retired = counter(registry, 'retired_targets_total', 'Targets whose trees went to the history.');
-  const hooks = counter(registry, 'hook_runs_total', 'Hooks that came to their end, by result.', ['result']);
-  const notifications = counter(
+  const hooks = counter(registry, 'hook_runs_total', 'Hooks that came to their end, by result.', [
+    { result: 'finished' },
+    { result: 'failed' },
+  ]);
+  const undelivered = counter(
     registry,
     'notification_failures_total',
     'Notifications that were not delivered, by receiver.',
-    ['to'],
+    [{ to: 'webhook' }, { to: 'heartbeat' }],
   );
   const stateFailures = counter(
     registry,
     'state_failures_total',
     'Times that the state cache began to fail.',
   );
-  const stateFailing = new Gauge({
-    name: `${PREFIX}state_failing`,
-    help: 'Whether the state cache could not be read or written at the last try.',
-    registers: [registry],
-  });
+  const stateFailing = gauge(
+    'state_failing',
+    'Whether the state cache could not be read or written at the last try.',
+  );
   const droppedLines = counter(
     registry,
     'log_lines_dropped_total',
     'Lines of the log that could not be written, counted when it can be written again.',
   );
-  const logFailing = new Gauge({
-    name: `${PREFIX}log_failing`,
-    help: 'Whether lines of the log are dropped.',
-    registers: [registry],
-  });
-  for (const result of ['finished', 'failed']) hooks.inc({ result }, 0);
-  for (const to of ['webhook', 'heartbeat']) notifications.inc({ to }, 0);
-  return (event) => {
-    if (event.name === 'service.retry') retried.inc({ code: event.code });
-    else if (event.name === 'target.retired') retired.inc();
-    else if (event.name === 'hook.finished') hooks.inc({ result: 'finished' });
-    else if (event.name === 'hook.failed') hooks.inc({ result: 'failed' });
-    else if (event.name === 'notification.failed') notifications.inc({ to: event.to });
-    else if (event.name === 'state.failed') {
+  const logFailing = gauge('log_failing', 'Whether lines of the log are dropped.');
+  return {
+    'service.retry': ({ code }) => retried.inc({ code }),
+    'target.retired': () => retired.inc(),
+    'hook.finished': () => hooks.inc({ result: 'finished' }),
+    'hook.failed': () => hooks.inc({ result: 'failed' }),
+    'notification.failed': ({ to }) => undelivered.inc({ to }),
+    'state.failed': () => {
       stateFailures.inc();
       stateFailing.set(1);
-    } else if (event.name === 'state.recovered') stateFailing.set(0);
-    else if (event.name === 'log.failed') logFailing.set(1);
-    else if (event.name === 'log.resumed') {
+    },
+    'state.recovered': () => stateFailing.set(0),
+    'log.failed': () => logFailing.set(1),
+    'log.resumed': (event) => {
       logFailing.set(0);
       droppedLines.inc(event.droppedLines);
-    }
+    },
   };
 }

@@ -1,256 +1,268 @@
-import type { CredentialState, PassNote, SlowPull } from '../status/live.ts';
-import type { DaemonReport } from '../status/report.ts';
+import { Gauge, type Registry } from 'prom-client';
+
 import {
   isLeftAlone,
-  type NotWellReason,
-  type TargetState,
+  isWell,
+  NOT_WELL_REASONS,
+  TARGET_STATES,
   type TargetStatus,
 } from '../../app/target-status.ts';
-import { flag, type GaugeFamily, inSeconds, type Sample, sole } from './metrics-gauges.ts';
+import { byCodeUnits } from '../../mirror/store/manifest.ts';
+import { CREDENTIAL_STATES, type DaemonReport, PASS_RESULTS } from '../status/status-schema.ts';
 
-/** All of these appear with every scrape, so that a state that no target is in reads 0. */
-const NO_TARGETS: Readonly<Record<TargetState, number>> = {
-  fresh: 0,
-  stale: 0,
-  failing: 0,
-  quarantined: 0,
-  stalled: 0,
-  damaged: 0,
-  drifted: 0,
-  held: 0,
-  missing: 0,
-  absent: 0,
-  pending: 0,
-  unselected: 0,
-};
-const NOT_READY_REASONS: Readonly<Record<NotWellReason, number>> = {
-  'never-verified': 0,
-  stale: 0,
-  damaged: 0,
-  drifted: 0,
-  restored: 0,
-  failing: 0,
-  quarantined: 0,
-  stalled: 0,
-  held: 0,
-};
-const CREDENTIAL_STATES: readonly CredentialState['state'][] = ['accepted', 'refused', 'unknown'];
-const PASS_RESULTS: readonly PassNote['result'][] = ['finished', 'failed', 'abandoned'];
+/** The prefix of the names of all metrics of this program, except those of the process. */
+export const PREFIX = 'workbook_mirror_';
 
-function plain(name: string, help: string, value: (report: DaemonReport) => number | null): GaugeFamily {
-  return { name, help, labels: [], samples: (report) => sole(value(report)) };
+/** The most targets that have series of their own: every one of them costs the scraper memory. */
+const MOST_TARGETS = 1000;
+
+/** One value with its labels. */
+interface Sample {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
 }
 
-/** Health and what the daemon is doing. */
-const DAEMON: readonly GaugeFamily[] = [
-  {
-    name: 'build_info',
-    help: 'Always 1; the labels say which version runs, on which Node.',
-    labels: ['version', 'node_version'],
-    samples: ({ version }) => [{ labels: { version, node_version: process.versions.node }, value: 1 }],
-  },
-  plain('standby', '1 while this instance waits for another one to be gone, else 0.', () => 0),
-  plain('ready', '1 if the mirror may be read for what the service has, else 0.', ({ readiness }) =>
-    flag(readiness.isReady),
-  ),
-  plain(
-    'unmatched_patterns',
+/** The value of a gauge; null where it is not known, and then there is no series. */
+type Value<Subject> = (subject: Subject) => number | null;
+
+/** A help text and a value, by the name of a gauge. */
+type Gauges<Subject> = Readonly<Record<string, readonly [help: string, value: Value<Subject>]>>;
+
+/** Gauges without labels. */
+const PLAIN: Gauges<DaemonReport> = {
+  standby: ['1 while this instance waits for another one to be gone, else 0.', () => 0],
+  ready: [
+    '1 if the mirror may be read for what the service has, else 0.',
+    ({ readiness }) => Number(readiness.isReady),
+  ],
+  listed: [
+    '1 once a pass of this process came to its end, else 0.',
+    ({ readiness }) => Number(readiness.isListed),
+  ],
+  alive: ['1 if the loop moves, 0 if the pass in hand is stuck.', ({ liveness }) => Number(liveness.isAlive)],
+  unmatched_patterns: [
     'Patterns of the settings that match nothing of what the service lists.',
     ({ live }) => live.selection?.unmatched.length ?? null,
-  ),
-  plain('listed', '1 once a pass of this process came to its end, else 0.', ({ readiness }) =>
-    flag(readiness.isListed),
-  ),
-  {
-    name: 'not_ready_targets',
-    help: 'Targets that keep the mirror from being ready, by reason.',
-    labels: ['reason'],
-    samples: ({ readiness }) =>
-      countBy(
-        'reason',
-        NOT_READY_REASONS,
-        readiness.notReady.map(({ reason }) => reason),
-      ),
-  },
-  plain('alive', '1 if the loop moves, 0 if the pass in hand is stuck.', ({ liveness }) =>
-    flag(liveness.isAlive),
-  ),
-  plain(
-    'loop_silent_seconds',
+  ],
+  loop_silent_seconds: [
     'How long the pass in hand has made no progress; 0 between passes.',
-    (report) => inSeconds(report.liveness.silentMs),
-  ),
-  plain('pass_in_progress', '1 while a pass is going on, else 0.', ({ live }) => flag(live.pass !== null)),
-  plain(
-    'slow_pulls',
+    ({ liveness }) => inSeconds(liveness.silentMs),
+  ],
+  pass_in_progress: ['1 while a pass is going on, else 0.', ({ live }) => Number(live.pass !== null)],
+  slow_pulls: [
     'Pulls that take longer than a minute; passes end without them.',
     ({ live }) => live.slow.length,
-  ),
-  plain(
-    'oldest_slow_pull_start_timestamp_seconds',
+  ],
+  oldest_slow_pull_start_timestamp_seconds: [
     'When the first one of them was begun; no value while there is none.',
-    ({ live }) => inSeconds(earliestStartMs(live.slow)),
-  ),
-  plain('next_pass_timestamp_seconds', 'When the next pass starts.', ({ live }) =>
-    inSeconds(live.nextPassAtMs),
-  ),
-  {
-    name: 'last_pass_end_timestamp_seconds',
-    help: 'When a pass last ended in this way, of the latest 300 passes of this process.',
-    labels: ['result'],
-    samples: ({ live }) => PASS_RESULTS.flatMap((result) => lastEnd(live.passes, result)),
-  },
-  plain(
-    'settings_ok',
+    ({ live }) => inSeconds(earliest(live.slow.map(({ startedAtMs }) => startedAtMs))),
+  ],
+  next_pass_timestamp_seconds: ['When the next pass starts.', ({ live }) => inSeconds(live.nextPassAtMs)],
+  settings_ok: [
     '1 if the settings as they stand now are in force, 0 if they were refused.',
-    ({ live }) => flag(live.settings.problem === null),
-  ),
-  plain(
-    'settings_restart_needed',
+    ({ live }) => Number(live.settings.problem === null),
+  ],
+  settings_restart_needed: [
     'Settings that changed and need a restart.',
     ({ live }) => live.settings.restartNeeded.length,
-  ),
-  plain('leases', 'Leases that publishing waits for.', ({ leases }) => leases.length),
-  plain(
-    'disk_size_bytes',
-    'Size of the file system of the directory.',
-    ({ disk }) => disk?.sizeBytes ?? null,
-  ),
-  plain(
-    'disk_free_bytes',
+  ],
+  leases: ['Leases that publishing waits for.', ({ leases }) => leases.length],
+  disk_size_bytes: ['Size of the file system of the directory.', ({ disk }) => disk?.sizeBytes ?? null],
+  disk_free_bytes: [
     'Room that the daemon may still use on the file system of the directory.',
     ({ disk }) => disk?.freeBytes ?? null,
-  ),
-];
-
-/** Gauges of the lists that the service last gave. */
-const UPSTREAM: readonly GaugeFamily[] = [
-  plain('upstream_read_timestamp_seconds', 'When the lists of the service were last read.', ({ live }) =>
-    inSeconds(live.upstream?.readAtMs ?? null),
-  ),
-  plain(
-    'upstream_repositories',
-    'Repositories that the service lists.',
-    ({ live }) => live.upstream?.repositories ?? null,
-  ),
-  plain(
-    'upstream_workbooks',
-    'Workbooks that the service lists.',
-    ({ live }) => live.upstream?.workbooks ?? null,
-  ),
-  plain(
-    'upstream_workbooks_processing',
-    'Workbooks that the service is not done with.',
-    ({ live }) => live.upstream?.processing.count ?? null,
-  ),
-  plain(
-    'upstream_workbooks_failed',
-    'Workbooks that the service failed to process.',
-    ({ live }) => live.upstream?.failed.count ?? null,
-  ),
-  {
-    name: 'credential_state',
-    help: '1 for the state that a credential is in, else 0; unknown until it is first used.',
-    labels: ['credential', 'state'],
-    samples: ({ live }) =>
-      Object.entries(live.credentials).flatMap(([credential, { state }]) =>
-        CREDENTIAL_STATES.map((each) => ({
-          labels: { credential, state: each },
-          value: flag(each === state),
-        })),
-      ),
-  },
-];
-
-/** All targets together, however many there are. */
-const MIRROR: readonly GaugeFamily[] = [
-  {
-    name: 'targets',
-    help: 'Targets by state.',
-    labels: ['state'],
-    samples: ({ targets }) =>
-      countBy(
-        'state',
-        NO_TARGETS,
-        targets.map(({ state }) => state),
-      ),
-  },
-  plain(
-    'stale_targets',
-    'Selected targets that were not verified within maxStaleness, whatever their state.',
-    (report) => count(report, (target) => !isLeftAlone(target.state) && target.isStale),
-  ),
-  plain('held_deletions', 'Targets of which a deletion waits for approve.', (report) =>
-    count(report, ({ held }) => held !== null),
-  ),
-  plain('drifted_trees', 'Published trees that someone changed.', (report) =>
-    count(report, ({ drift }) => drift !== null),
-  ),
-  plain(
-    'oldest_verified_timestamp_seconds',
-    'The earliest of the times at which the selected targets were last verified.',
-    (report) => inSeconds(oldestVerifiedMs(report.targets)),
-  ),
-  plain('max_staleness_seconds', 'The setting maxStaleness.', ({ maxStalenessMs }) =>
-    inSeconds(maxStalenessMs),
-  ),
-  plain('files', 'Files in all published trees.', ({ targets }) => sum(targets, ({ files }) => files)),
-  plain('size_bytes', 'Size of the files in all published trees.', ({ targets }) =>
-    sum(targets, ({ sizeBytes }) => sizeBytes),
-  ),
-];
-
-const SHARD: readonly GaugeFamily[] = [
-  {
-    name: 'shard_info',
-    help: 'The share of this instance, where several mirror one service: always 1.',
-    labels: ['index', 'count'],
-    samples: ({ shard }) =>
-      shard === null
-        ? []
-        : [{ labels: { index: String(shard.index), count: String(shard.count) }, value: 1 }],
-  },
-  plain(
-    'shards',
+  ],
+  shards: [
     'How many instances share the work, where several mirror one service.',
     ({ shard }) => shard?.count ?? null,
-  ),
-];
+  ],
+  upstream_read_timestamp_seconds: [
+    'When the lists of the service were last read.',
+    ({ live }) => inSeconds(live.upstream?.readAtMs ?? null),
+  ],
+  upstream_repositories: [
+    'Repositories that the service lists.',
+    ({ live }) => live.upstream?.repositories ?? null,
+  ],
+  upstream_workbooks: ['Workbooks that the service lists.', ({ live }) => live.upstream?.workbooks ?? null],
+  upstream_workbooks_processing: [
+    'Workbooks that the service is not done with.',
+    ({ live }) => live.upstream?.processing.count ?? null,
+  ],
+  upstream_workbooks_failed: [
+    'Workbooks that the service failed to process.',
+    ({ live }) => live.upstream?.failed.count ?? null,
+  ],
+  stale_targets: [
+    'Selected targets that were not verified within maxStaleness, whatever their state.',
+    ({ targets }) => targets.filter(({ state, isStale }) => !isLeftAlone(state) && isStale).length,
+  ],
+  held_deletions: [
+    'Targets of which a deletion waits for approve.',
+    ({ targets }) => targets.filter(({ held }) => held !== null).length,
+  ],
+  drifted_trees: [
+    'Published trees that someone changed.',
+    ({ targets }) => targets.filter(({ drift }) => drift !== null).length,
+  ],
+  oldest_verified_timestamp_seconds: [
+    'The earliest of the times at which the selected targets were last verified.',
+    ({ targets }) => {
+      const selected = targets.filter(({ state }) => !isLeftAlone(state));
+      return inSeconds(earliest(selected.map(({ verifiedAtMs }) => verifiedAtMs)));
+    },
+  ],
+  max_staleness_seconds: ['The setting maxStaleness.', ({ maxStalenessMs }) => inSeconds(maxStalenessMs)],
+  files: ['Files in all published trees.', ({ targets }) => sum(targets.map(({ files }) => files))],
+  size_bytes: [
+    'Size of the files in all published trees.',
+    ({ targets }) => sum(targets.map(({ sizeBytes }) => sizeBytes)),
+  ],
+  targets_left_out: [
+    'Targets that have no series of their own, as there are too many; they count in all other metrics.',
+    ({ targets }) => Math.max(0, targets.length - MOST_TARGETS),
+  ],
+};
 
-/** The gauges of the daemon as a whole: as many series, however many targets there are. */
-export const REPORT_FAMILIES: readonly GaugeFamily[] = [...DAEMON, ...SHARD, ...UPSTREAM, ...MIRROR];
+/** Gauges of single targets, with the labels `repository` and `branch`. */
+const OF_TARGETS: Gauges<TargetStatus> = {
+  target_last_verified_timestamp_seconds: [
+    'When a target was last known to be what the service has.',
+    ({ verifiedAtMs }) => inSeconds(verifiedAtMs),
+  ],
+  target_last_changed_timestamp_seconds: [
+    'When a target was last published.',
+    ({ changedAtMs }) => inSeconds(changedAtMs),
+  ],
+  target_last_compared_timestamp_seconds: [
+    'When the contents of a target were last compared whole.',
+    ({ checkedAtMs }) => inSeconds(checkedAtMs),
+  ],
+  target_stale: [
+    '1 if a target was not verified within maxStaleness, else 0.',
+    ({ isStale }) => Number(isStale),
+  ],
+  target_failures: ['Failures of a target in a row.', ({ failure }) => failure?.attempts ?? 0],
+};
 
+/** Registers all gauges, with the values that follow from a report. The number of targets adds no more series than {@link MOST_TARGETS} have. */
+export function registerGauges(registry: Registry, report: DaemonReport): void {
+  const add = (name: string, help: string, samples: readonly Sample[]): void => {
+    const [first] = samples;
+    if (first === undefined) return;
+    const labelNames = Object.keys(first.labels);
+    const gauge = new Gauge({ name: PREFIX + name, help, labelNames, registers: [registry] });
+    for (const { labels, value } of samples) gauge.set({ ...labels }, value);
+  };
+  for (const [name, [help, value]] of Object.entries(PLAIN)) add(name, help, sample({}, value(report)));
+  const shown = chosenTargets(report.targets).map((target) => ({ target, labels: labelsOf(target) }));
+  for (const [name, [help, value]] of Object.entries(OF_TARGETS))
+    add(
+      name,
+      help,
+      shown.flatMap(({ target, labels }) => sample(labels, value(target))),
+    );
+  add(
+    'target_state',
+    'Always 1; the label says which state a target is in.',
+    shown.map(({ target: { state }, labels }) => ({ labels: { ...labels, state }, value: 1 })),
+  );
+  for (const [name, help, samples] of labelledGauges(report)) add(name, help, samples);
+}
+
+function labelledGauges({
+  version,
+  shard,
+  live,
+  targets,
+  readiness,
+}: DaemonReport): (readonly [name: string, help: string, samples: readonly Sample[]])[] {
+  const build = { version, node_version: process.versions.node };
+  const share = shard === null ? null : { index: String(shard.index), count: String(shard.count) };
+  const states = targets.map(({ state }) => state);
+  const reasons = readiness.notReady.map(({ reason }) => reason);
+  return [
+    [
+      'build_info',
+      'Always 1; the labels say which version runs, on which Node.',
+      [{ labels: build, value: 1 }],
+    ],
+    [
+      'shard_info',
+      'The share of this instance, where several mirror one service: always 1.',
+      share === null ? [] : [{ labels: share, value: 1 }],
+    ],
+    ['targets', 'Targets by state.', countBy('state', TARGET_STATES, states)],
+    [
+      'not_ready_targets',
+      'Targets that keep the mirror from being ready, by reason.',
+      countBy('reason', NOT_WELL_REASONS, reasons),
+    ],
+    [
+      'last_pass_end_timestamp_seconds',
+      'When a pass last ended in this way, of the latest 300 passes of this process.',
+      PASS_RESULTS.flatMap((result) => {
+        const last = live.passes.findLast((pass) => pass.result === result);
+        return last === undefined ? [] : sample({ result }, inSeconds(last.startedAtMs + last.durationMs));
+      }),
+    ],
+    [
+      'credential_state',
+      '1 for the state that a credential is in, else 0; unknown until it is first used.',
+      Object.entries(live.credentials).flatMap(([credential, { state }]) =>
+        countBy('state', CREDENTIAL_STATES, [state]).map(({ labels, value }) => ({
+          labels: { credential, ...labels },
+          value,
+        })),
+      ),
+    ],
+  ];
+}
+
+function sample(labels: Sample['labels'], value: number | null): readonly Sample[] {
+  return value === null ? [] : [{ labels, value }];
+}
+
+/** Counts for each key, so that one that occurs nowhere reads 0. */
 function countBy<Key extends string>(
   label: string,
-  none: Readonly<Record<Key, number>>,
+  keys: readonly Key[],
   found: readonly Key[],
 ): readonly Sample[] {
-  const counts: Record<Key, number> = { ...none };
-  for (const key of found) counts[key] += 1;
-  return Object.entries<number>(counts).map(([key, value]) => ({ labels: { [label]: key }, value }));
+  const counts = new Map(keys.map((key) => [key, 0]));
+  for (const key of found) counts.set(key, (counts.get(key) ?? 0) + 1);
+  return [...counts].map(([key, value]) => ({ labels: { [label]: key }, value }));
 }
 
-function count({ targets }: DaemonReport, matches: (target: TargetStatus) => boolean): number {
-  return targets.filter(matches).length;
+/** Names of targets as below `mirror/`: unlike the service's own, no two are the same. */
+function labelsOf({ target }: TargetStatus): { repository: string; branch: string } {
+  const name = target.toWellFormed();
+  const slash = name.lastIndexOf('/');
+  return { repository: name.slice(0, Math.max(slash, 0)), branch: name.slice(slash + 1) };
 }
 
-function sum(targets: readonly TargetStatus[], of: (target: TargetStatus) => number): number {
-  return targets.reduce((total, target) => total + of(target), 0);
+/** Those that are not well first, then by name. */
+function chosenTargets(targets: readonly TargetStatus[]): readonly TargetStatus[] {
+  if (targets.length <= MOST_TARGETS) return targets;
+  const rank = (target: TargetStatus): number => Number(isWell(target));
+  return targets
+    .toSorted((a, b) => rank(a) - rank(b) || byCodeUnits(a.target, b.target))
+    .slice(0, MOST_TARGETS);
 }
 
-function earliestStartMs(slow: readonly SlowPull[]): number | null {
-  return slow.length === 0 ? null : Math.min(...slow.map(({ startedAtMs }) => startedAtMs));
+function earliest(timesMs: readonly (number | null)[]): number | null {
+  return timesMs.reduce(
+    (first, timeMs) => (first === null || (timeMs !== null && timeMs < first) ? timeMs : first),
+    null,
+  );
 }
 
-function oldestVerifiedMs(targets: readonly TargetStatus[]): number | null {
-  return targets.reduce<number | null>((oldestMs, { state, verifiedAtMs }) => {
-    if (isLeftAlone(state) || verifiedAtMs === null) return oldestMs;
-    return oldestMs === null ? verifiedAtMs : Math.min(oldestMs, verifiedAtMs);
-  }, null);
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
 }
 
-function lastEnd(passes: readonly PassNote[], result: PassNote['result']): readonly Sample[] {
-  const last = passes.findLast((pass) => pass.result === result);
-  if (last === undefined) return [];
-  return [{ labels: { result }, value: inSeconds(last.startedAtMs + last.durationMs) }];
+/** A time or a duration in seconds, Prometheus' base unit, from milliseconds; null stays null. */
+export function inSeconds<Time extends number | null>(timeMs: Time): Time extends null ? null : number;
+export function inSeconds(timeMs: number | null): number | null {
+  return timeMs === null ? null : timeMs / 1000;
 }

@@ -1,11 +1,9 @@
 import { collectDefaultMetrics, Registry } from 'prom-client';
 
 import type { EventSink } from '../../app/events.ts';
-import type { DaemonReport } from '../status/report.ts';
+import type { DaemonReport } from '../status/status-schema.ts';
 import { countEvents } from './metrics-events.ts';
-import { registerGauges } from './metrics-gauges.ts';
-import { REPORT_FAMILIES } from './metrics-report.ts';
-import { targetFamilies } from './metrics-targets.ts';
+import { registerGauges } from './metrics-report.ts';
 
 /** A scrape's answer. */
 export interface RenderedMetrics {
@@ -36,8 +34,7 @@ export function createMetrics(): Metrics {
       // A registry of its own for each scrape: what is gone from the report is gone from the answer, and scrapes that meet
       // do not mix.
       const judged = new Registry();
-      registerGauges(judged, REPORT_FAMILIES, report);
-      registerGauges(judged, targetFamilies(report.targets), report);
+      registerGauges(judged, report);
       const text = `${await judged.metrics()}\n${await counted.metrics()}`;
       // The library spells it in a way of its own, which not every scraper reads.
       return { contentType: counted.contentType, text: text.replaceAll(' Nan\n', ' NaN\n') };

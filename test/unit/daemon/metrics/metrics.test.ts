@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { createMetrics } from '../../../../src/daemon/metrics/metrics.ts';
-import type { DaemonReport } from '../../../../src/daemon/status/report.ts';
+import type { DaemonReport } from '../../../../src/daemon/status/status-schema.ts';
 import type { TargetStatus } from '../../../../src/app/target-status.ts';
 import { HOUR_MS, NOW_MS, passFinished } from '../../../support/builders.ts';
 import { daemonReport, eventfulReport, targetStatus } from '../../../support/report.ts';
