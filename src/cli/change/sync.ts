@@ -9,9 +9,9 @@ import { type PassReport, runPass } from '../../mirror/pass/pass.ts';
 import type { Retries } from '../../mirror/plan/actions.ts';
 import { PullMonitor, type Trigger } from '../../mirror/pass/events.ts';
 import { openMirror } from '../../app/open-mirror.ts';
-import { createMirrorStatusReader } from '../../daemon/status/mirror-status.ts';
+import { MirrorStatusReader } from '../../daemon/status/mirror-status.ts';
 import { isReady } from '../../daemon/status/status-service.ts';
-import { createHooks, HOOKS_CLOSE_MS } from '../../daemon/hooks/create-hooks.ts';
+import { Hooks, HOOKS_CLOSE_MS } from '../../daemon/hooks/hooks.ts';
 import { secretsOf } from '../../config/secret.ts';
 import { loudness } from '../frame/loudness.ts';
 import { type Outcome, tell } from '../frame/output.ts';
@@ -77,8 +77,8 @@ export async function sync(
       throw error;
     },
   );
-  const status = createMirrorStatusReader(() => settings, mirror);
-  const hooks = createHooks(() => settings, mirror, emitAll, { readMirror: status.read });
+  const status = new MirrorStatusReader(() => settings, mirror);
+  const hooks = new Hooks(() => settings, mirror, emitAll, { readMirror: status.read });
   sinks.push(status.sink, hooks.sink);
   const { signal, stopListening } = abortOnSignal();
   signal.addEventListener('abort', () => void hooks.close(0));

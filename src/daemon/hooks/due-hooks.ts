@@ -85,25 +85,6 @@ function keyOf({ repositoryId, branch }: ToldTree): string {
   return JSON.stringify([repositoryId, branch]);
 }
 
-/**
- * Two lists of changes, one after the other, as one: each path once. A file that came and went again stays in it as removed,
- * since the command that received the earlier list may have used it before it failed.
- */
-export function foldChanges(earlier: readonly FileChange[], later: readonly FileChange[]): FileChange[] {
-  const folded = new Map(earlier.map((each) => [each.path, each]));
-  for (const each of later) {
-    const before = folded.get(each.path)?.change;
-    const change =
-      before === 'added' && each.change === 'changed'
-        ? 'added'
-        : before === 'removed' && each.change === 'added'
-          ? 'changed'
-          : each.change;
-    folded.set(each.path, { ...each, change });
-  }
-  return [...folded.values()];
-}
-
 /** The changes that lead from one state of a tree to a later one. States are named by their `publishedAtMs`. */
 export interface ChangeSpan {
   /** Null where nothing stood before. */
@@ -119,13 +100,6 @@ export function spanOf(previous: Manifest | null, manifest: Manifest): ChangeSpa
     until: manifest.publishedAtMs,
     changes: changedFiles(previous?.files ?? [], manifest.files),
   };
-}
-
-/** One span after the other as one; the later one alone where they do not meet. */
-export function joinSpans(earlier: ChangeSpan | undefined, later: ChangeSpan): ChangeSpan {
-  if (earlier?.until !== later.since) return later;
-  const changes = foldChanges(earlier.changes, later.changes);
-  return { since: earlier.since, until: later.until, changes };
 }
 
 /**

@@ -5,7 +5,7 @@ import { isChosen } from '../../config/schema-network.ts';
 import { createBackgroundWork, type Ending } from '../../lib/concurrency/background-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { signingKey } from '../../lib/net/signing-key.ts';
-import { backOffDelayMs } from '../../lib/time/back-off.ts';
+import { type BackOffPolicy, backOffDelayMs } from '../../lib/time/back-off.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import type { EventSink, MirrorEvent } from '../../app/events.ts';
 import type { Poster, PostRequest } from './post.ts';
@@ -45,9 +45,11 @@ export interface Webhook {
 /** Notifications that wait, at most. */
 const MOST_WAITING = 1000;
 
-/** Attempts at one notification, and the waits between them in milliseconds: about an hour in all. */
-const MOST_ATTEMPTS = 12;
-const BACK_OFF = { firstDelayMs: 5000, maxDelayMs: 600_000 };
+/** Attempts at one notification: about an hour in all, with these waits in milliseconds. */
+const NOTIFICATION: DeliveryPolicy = { mostAttempts: 12, firstDelayMs: 5000, maxDelayMs: 600_000 };
+
+/** Attempts at one sign of life: the next pass gives the next one. */
+const SIGN: DeliveryPolicy = { mostAttempts: 3, firstDelayMs: 4000, maxDelayMs: 20_000 };
 
 /** Makes a webhook. */
 export function createWebhook({ target, send, scrub, host, emit, onDone }: WebhookPorts): Webhook {
@@ -56,38 +58,32 @@ export function createWebhook({ target, send, scrub, host, emit, onDone }: Webho
   /** An address that said that it is gone. */
   let gone: string | null = null;
 
-  const report = (error: unknown, attempts: number): void => emit(failureEvent(error, attempts));
-  const deliveryOf = (message: WebhookMessage): Delivery => ({
-    request: () => {
-      const to = target();
-      return to === null ? null : requestOf(message, to, scrub);
-    },
-    refusal: refusedByWebhook,
-    onFailure: (error, attempts, wishMs) => {
-      report(error, attempts);
-      if (error instanceof GoneError) {
-        gone = error.address;
-        return 'over';
+  const deliverAll = async (ending: Ending): Promise<void> => {
+    for (let next = waiting[0]; next !== undefined; next = waiting[0]) {
+      const message = next;
+      let address: string | null = null;
+      const request = (): UnsentRequest | null => {
+        const to = target();
+        address = to?.address ?? null;
+        return to === null ? null : requestOf(message, to, scrub);
+      };
+      const end = await deliver({ to: 'webhook', request, send, emit }, NOTIFICATION, ending);
+      if (end === 'gone') gone = address;
+      if (end === 'gone' || end === 'over') {
+        waiting.length = 0;
+        return;
       }
-      if (attempts === MOST_ATTEMPTS) return 'given-up';
-      return backOffDelayMs(BACK_OFF, attempts, Math.random(), wishMs);
-    },
-  });
+      // The oldest may have been dropped while it was on its way.
+      if (waiting[0] === next) waiting.shift();
+    }
+    hasDropped = false;
+    onDone();
+  };
   const delivering = createBackgroundWork(
     async (ending) => {
-      if (waiting.length === 0) return;
-      for (let next = waiting[0]; next !== undefined; next = waiting[0]) {
-        if ((await deliver(send, deliveryOf(next), ending)) === 'over') {
-          waiting.length = 0;
-          return;
-        }
-        // The oldest may have been dropped while it was on its way.
-        if (waiting[0] === next) waiting.shift();
-      }
-      hasDropped = false;
-      onDone();
+      if (waiting.length > 0) await deliverAll(ending);
     },
-    (error) => report(error, 0),
+    (error) => emit(failureOf('webhook', error, 0)),
   );
   const dropOldest = (): void => {
     if (waiting.length <= MOST_WAITING) return;
@@ -95,30 +91,21 @@ export function createWebhook({ target, send, scrub, host, emit, onDone }: Webho
     if (hasDropped) return;
     hasDropped = true;
     const message = `More than ${MOST_WAITING} notifications wait: the oldest are dropped.`;
-    report(new MirrorError('notification.failed', message), 0);
+    emit(failureOf('webhook', new MirrorError('notification.failed', message), 0));
   };
   return {
     tell: (notifications) => {
       const to = target();
       if (to === null || to.address === gone) return;
-      const chosen = notifications.filter(({ type }) => isChosen(type, to.filters));
-      waiting.push(...chosen.map((each) => messageOf(each, host)));
+      const at = new Date().toISOString();
+      for (const { type, fields } of notifications)
+        if (isChosen(type, to.filters)) waiting.push({ id: `msg_${randomUUID()}`, at, host, type, fields });
       dropOldest();
       if (waiting.length > 0) delivering.wake();
       else onDone();
     },
     close: delivering.close,
   };
-}
-
-function messageOf({ type, fields }: Notification, host: string): WebhookMessage {
-  return { id: `msg_${randomUUID()}`, at: new Date().toISOString(), host, type, fields };
-}
-
-function failureEvent(error: unknown, attempts: number): MirrorEvent {
-  const failure = eventFailure(error);
-  const hint = attempts === MOST_ATTEMPTS ? 'This notification is given up.' : failure.hint;
-  return { name: 'notification.failed', to: 'webhook', attempts, ...failure, hint };
 }
 
 function requestOf(
@@ -129,18 +116,9 @@ function requestOf(
   const { id } = message;
   const { headers, body } = webhookContent(format, message, scrub);
   const timestamp = Math.floor(Date.now() / 1000);
-  return {
-    method: 'POST',
-    address,
-    body,
-    headers: {
-      ...headers,
-      'user-agent': 'workbook-mirror',
-      'webhook-id': id,
-      'webhook-timestamp': String(timestamp),
-      ...(key === null ? {} : { 'webhook-signature': signatureOf(key, id, timestamp, body) }),
-    },
-  };
+  const signed = key === null ? {} : { 'webhook-signature': signatureOf(key, id, timestamp, body) };
+  const identity = { 'webhook-id': id, 'webhook-timestamp': String(timestamp) };
+  return { method: 'POST', address, body, headers: { ...headers, ...identity, ...signed } };
 }
 
 /**
@@ -162,35 +140,6 @@ export function signatureOf(key: string, id: string, timestamp: number, body: st
   return `v1,${digest}`;
 }
 
-/** The answer of a receiver that wants no more (Standard Webhooks specification, "Deliverability and reliability"). */
-class GoneError extends MirrorError {
-  readonly address: string;
-
-  constructor(address: string) {
-    super('notification.failed', `${new URL(address).origin} wants no notifications any more (status 410).`, {
-      hint: 'Nothing more is sent there until hooks.webhook is another address, or the program starts anew.',
-    });
-    this.address = address;
-  }
-}
-
-function refusedByWebhook(address: string, status: number): MirrorError {
-  if (status === 410) return new GoneError(address);
-  const isRedirect = status >= 300 && status < 400;
-  return notTaken(
-    address,
-    status,
-    isRedirect
-      ? 'Redirects are not followed: give the final address.'
-      : 'Check the address and the program behind it.',
-  );
-}
-
-function notTaken(address: string, status: number, hint: string): MirrorError {
-  const message = `${new URL(address).origin} did not take it (status ${status}).`;
-  return new MirrorError('notification.failed', message, { hint });
-}
-
 /** A sign of life to a service that sounds an alarm when it does not come. */
 export interface Heartbeat {
   /** Gives a sign, unless the one before is still on its way. */
@@ -199,31 +148,21 @@ export interface Heartbeat {
   readonly close: (timeoutMs: number) => Promise<void>;
 }
 
-/** Waits before further attempts at a sign, in milliseconds; after them the next pass gives the next one. */
-const BEAT_AGAIN_AFTER_MS = [2000, 10_000];
-
 /** Makes a heartbeat. @param address the address as the settings have it now; null for none */
 export function createHeartbeat(
   address: () => string | null,
   send: Poster['send'],
   emit: EventSink,
 ): Heartbeat {
+  const request = (): UnsentRequest | null => {
+    const to = address();
+    return to === null ? null : { method: 'GET', address: to };
+  };
   const beating = createBackgroundWork(
     async (ending) => {
-      const to = address();
-      if (to === null) return;
-      const sign: Delivery = {
-        request: () => ({ method: 'GET', address: to, headers: { 'user-agent': 'workbook-mirror' } }),
-        refusal: (origin, status) =>
-          notTaken(origin, status, 'Check the address hooks.heartbeat; redirects are not followed.'),
-        onFailure: (error, attempts) => {
-          emit({ name: 'notification.failed', to: 'heartbeat', attempts, ...eventFailure(error) });
-          return BEAT_AGAIN_AFTER_MS[attempts - 1] ?? 'given-up';
-        },
-      };
-      await deliver(send, sign, ending);
+      await deliver({ to: 'heartbeat', request, send, emit }, SIGN, ending);
     },
-    (error) => emit({ name: 'notification.failed', to: 'heartbeat', attempts: 0, ...eventFailure(error) }),
+    (error) => emit(failureOf('heartbeat', error, 0)),
   );
   return {
     beat: () => {
@@ -235,42 +174,69 @@ export function createHeartbeat(
 
 type UnsentRequest = Omit<PostRequest, 'signal'>;
 
+type Receiver = 'webhook' | 'heartbeat';
+
 /** Something that is to be delivered. */
 interface Delivery {
+  readonly to: Receiver;
   /** The request as it is to be sent now; null when nothing is to be sent any more. */
   readonly request: () => UnsentRequest | null;
-  /** The error for an answer that is not a success. */
-  readonly refusal: (address: string, status: number) => MirrorError;
-  /**
-   * Called after each failed attempt.
-   * @param wishMs how long the receiver wants to be left alone, in milliseconds
-   * @returns how long to wait before the next attempt, in milliseconds, or how the delivery ends
-   */
-  readonly onFailure: (error: unknown, attempts: number, wishMs: number) => number | 'given-up' | 'over';
+  readonly send: Poster['send'];
+  readonly emit: EventSink;
 }
 
-/** Tries until something is delivered or given up; `over` says that nothing more is to be sent at all. */
+/** How often something is tried, and how long it waits in between. */
+interface DeliveryPolicy extends BackOffPolicy {
+  readonly mostAttempts: number;
+}
+
+/**
+ * Tries until something is delivered or given up. `gone` and `over` say that nothing more is to be sent there: the receiver wants no
+ * more (status 410: Standard Webhooks specification, "Deliverability and reliability"), or the program ends.
+ */
 async function deliver(
-  send: Poster['send'],
-  { request, refusal, onFailure }: Delivery,
+  { to, request, send, emit }: Delivery,
+  policy: DeliveryPolicy,
   { closing, stop }: Ending,
-): Promise<'delivered' | 'given-up' | 'over'> {
+): Promise<'done' | 'gone' | 'over'> {
   for (let attempts = 1; ; attempts += 1) {
     const isLast = closing.aborted;
+    let status = 0;
     let wishMs = 0;
     try {
       const present = request();
       if (present === null) return 'over';
-      const { status, retryAfterMs = 0 } = await send({ ...present, signal: stop });
-      if (status >= 200 && status < 300) return 'delivered';
-      wishMs = retryAfterMs;
-      throw refusal(present.address, status);
+      const headers = { 'user-agent': 'workbook-mirror', ...present.headers };
+      ({ status, retryAfterMs: wishMs = 0 } = await send({ ...present, headers, signal: stop }));
+      if (status >= 200 && status < 300) return 'done';
+      throw notTaken(present.address, status);
     } catch (error) {
       if (stop.aborted) return 'over';
-      const next = onFailure(error, attempts, wishMs);
+      emit(failureOf(to, error, attempts, attempts === policy.mostAttempts));
+      if (status === 410) return 'gone';
       if (isLast) return 'over';
-      if (typeof next !== 'number') return next;
-      await sleep(next, undefined, { signal: closing }).catch(() => {});
+      if (attempts === policy.mostAttempts) return 'done';
+      const waitMs = backOffDelayMs(policy, attempts, Math.random(), wishMs);
+      await sleep(waitMs, undefined, { signal: closing }).catch(() => {});
     }
   }
+}
+
+function notTaken(address: string, status: number): MirrorError {
+  const isGone = status === 410;
+  return new MirrorError(
+    'notification.failed',
+    `${new URL(address).origin} ${isGone ? 'wants no more' : 'did not take it'} (status ${status}).`,
+    {
+      hint: isGone
+        ? 'Nothing more is sent there until the setting has another address, or the program is started again.'
+        : 'Check the address and the program behind it. Redirects are not followed.',
+    },
+  );
+}
+
+function failureOf(to: Receiver, error: unknown, attempts: number, isGivenUp = false): MirrorEvent {
+  const failure = eventFailure(error);
+  const hint = isGivenUp ? 'This one is given up.' : failure.hint;
+  return { name: 'notification.failed', to, attempts, ...failure, hint };
 }

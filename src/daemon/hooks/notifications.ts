@@ -1,8 +1,8 @@
-import { ERROR_RULES, type ErrorCode } from '../../lib/errors/errors.ts';
+import { ERROR_RULES } from '../../lib/errors/errors.ts';
 import type { EventFailure } from '../../mirror/pass/events.ts';
-import type { MirrorEvent } from '../../app/events.ts';
+import type { EventFields, EventName, MirrorEvent } from '../../app/events.ts';
 import { driftSentence, heldSentence } from '../../app/messages.ts';
-import type { Readiness } from '../status/readiness.ts';
+import type { Readiness } from '../status/status-schema.ts';
 import type { NotificationType } from '../../config/schema-network.ts';
 import type { TargetState, TargetStatus } from '../../app/target-status.ts';
 
@@ -19,61 +19,71 @@ export type Troubles = Map<string, string>;
 /** How many targets a notification names. */
 const TARGETS_NAMED = 20;
 
+/** A notification; one about a trouble, null for its end, is sent only when the trouble turns. */
+interface News extends Notification {
+  readonly trouble?: readonly [key: string, state: string | null];
+}
+
+/** The news in each event that has some. */
+const NEWS_IN: { readonly [Name in EventName]?: (event: EventFields[Name]) => News | null } = {
+  'target.pulled': ({ target, files, added, changed, removed }) =>
+    added + changed + removed === 0
+      ? null
+      : { type: 'target.published', fields: { target, files, added, changed, removed } },
+  'target.moved': ({ target, from }) => ({ type: 'target.moved', fields: { target, from } }),
+  'target.retired': ({ target, reason }) => ({ type: 'target.retired', fields: { target, reason } }),
+  'pass.failed': (event) => ({
+    type: 'pass.failed',
+    fields: failureFields(event),
+    trouble: ['pass', 'failed'],
+  }),
+  'pass.finished': () => ({ type: 'pass.recovered', fields: {}, trouble: ['pass', null] }),
+  'loop.stuck': ({ silentMs }) => ({
+    type: 'pass.stuck',
+    fields: { silentSeconds: silentMs / 1000 },
+    trouble: ['stuck', 'stuck'],
+  }),
+  'credentials.refused': ({ credential }) => ({
+    type: 'credentials.refused',
+    fields: { credential },
+    trouble: [`credential:${credential}`, 'refused'],
+  }),
+  'credentials.accepted': ({ credential, key }) => ({
+    type: 'credentials.accepted',
+    fields: { credential, key },
+    trouble: [`credential:${credential}`, null],
+  }),
+  'settings.refused': (event) => ({
+    type: 'settings.refused',
+    fields: failureFields(event),
+    trouble: ['settings', event.message],
+  }),
+  'settings.reloaded': ({ changed }) => ({
+    type: 'settings.accepted',
+    fields: { changed },
+    trouble: ['settings', null],
+  }),
+  'hook.failed': ({ hook, target, ...failure }) => ({
+    type: 'hook.failed',
+    fields: { hook, ...(target === null ? {} : { target }), ...failureFields(failure) },
+    trouble: [`hook:${hook}:${target ?? ''}`, 'failed'],
+  }),
+  'hook.finished': ({ hook, target }) => ({
+    type: 'hook.recovered',
+    fields: { hook, target },
+    trouble: [`hook:${hook}:${target}`, null],
+  }),
+};
+
 /** The notifications for an event. @param troubles is brought up to date */
 export function tellOfEvent(troubles: Troubles, event: MirrorEvent): Notification[] {
-  switch (event.name) {
-    case 'target.pulled': {
-      const { target, files, added, changed, removed } = event;
-      if (added + changed + removed === 0) return [];
-      return plain('target.published', { target, files, added, changed, removed });
-    }
-    case 'target.moved':
-      return plain('target.moved', { target: event.target, from: event.from });
-    case 'target.retired':
-      return plain('target.retired', { target: event.target, reason: event.reason });
-    case 'pass.failed':
-      return turn(troubles, 'pass', 'failed', 'pass.failed', failureFields(event));
-    case 'pass.finished': {
-      troubles.delete('stuck');
-      return turn(troubles, 'pass', null, 'pass.recovered', {});
-    }
-    case 'loop.stuck':
-      return turn(troubles, 'stuck', 'stuck', 'pass.stuck', { silentSeconds: event.silentMs / 1000 });
-    default:
-      return tellOfDaemon(troubles, event);
-  }
+  if (event.name === 'pass.finished') troubles.delete('stuck');
+  const news = newsIn(event);
+  return news === null ? [] : whenTurned(troubles, news);
 }
 
-function tellOfDaemon(troubles: Troubles, event: MirrorEvent): Notification[] {
-  switch (event.name) {
-    case 'credentials.refused': {
-      const { credential } = event;
-      return turn(troubles, `credential:${credential}`, 'refused', 'credentials.refused', { credential });
-    }
-    case 'credentials.accepted': {
-      const { credential, key } = event;
-      return turn(troubles, `credential:${credential}`, null, 'credentials.accepted', { credential, key });
-    }
-    case 'settings.refused':
-      return turn(troubles, 'settings', event.message, 'settings.refused', failureFields(event));
-    case 'settings.reloaded':
-      return turn(troubles, 'settings', null, 'settings.accepted', { changed: event.changed });
-    case 'hook.failed': {
-      const { hook, target } = event;
-      const fields = { hook, ...(target === null ? {} : { target }), ...failureFields(event) };
-      return turn(troubles, hookKey(hook, target), 'failed', 'hook.failed', fields);
-    }
-    case 'hook.finished': {
-      const { hook, target } = event;
-      return turn(troubles, hookKey(hook, target), null, 'hook.recovered', { hook, target });
-    }
-    default:
-      return [];
-  }
-}
-
-function hookKey(hook: string, target: string | null): string {
-  return `hook:${hook}:${target ?? ''}`;
+function newsIn<Name extends EventName>(event: { readonly name: Name } & EventFields[Name]): News | null {
+  return NEWS_IN[event.name]?.(event) ?? null;
 }
 
 /**
@@ -112,9 +122,11 @@ const TOLD_AS: Readonly<Record<TargetState, NotificationType | 'over' | null>> =
 function tellOfTarget(troubles: Troubles, status: TargetStatus): Notification[] {
   const { target, state } = status;
   const type = TOLD_AS[state];
+  const key = targetKey(target);
   if (type === null) return [];
-  if (type === 'over') return turn(troubles, targetKey(target), null, 'target.recovered', { target });
-  return turn(troubles, targetKey(target), state, type, { target, state, ...whyOf(status) });
+  if (type === 'over')
+    return whenTurned(troubles, { type: 'target.recovered', fields: { target }, trouble: [key, null] });
+  return whenTurned(troubles, { type, fields: { target, state, ...whyOf(status) }, trouble: [key, state] });
 }
 
 function whyOf({ failure, held, drift }: TargetStatus): Readonly<Record<string, unknown>> {
@@ -135,39 +147,26 @@ const TOLD_OF_TARGET: ReadonlySet<string> = new Set(['failing', 'quarantined', '
 function tellOfReadiness(troubles: Troubles, readiness: Readiness): Notification[] {
   const notReady = readiness.notReady.filter(({ reason }) => !TOLD_OF_TARGET.has(reason));
   if (notReady.length === 0 && !readiness.selectsNothing)
-    return turn(troubles, 'mirror', null, 'mirror.fresh', {});
+    return whenTurned(troubles, { type: 'mirror.fresh', fields: {}, trouble: ['mirror', null] });
   const first = notReady.slice(0, TARGETS_NAMED).map(({ target, reason, verifiedAtMs }) => ({
     target,
     reason,
     verifiedAt: verifiedAtMs === null ? null : new Date(verifiedAtMs).toISOString(),
   }));
-  return turn(troubles, 'mirror', 'stale', 'mirror.stale', { count: notReady.length, first });
+  const fields = { count: notReady.length, first };
+  return whenTurned(troubles, { type: 'mirror.stale', fields, trouble: ['mirror', 'stale'] });
 }
 
+/** @returns the parts of a failure; `triedAgain`: whether the program tries again soon, so that nobody is needed yet */
 function failureFields({ code, message, hint }: EventFailure): Readonly<Record<string, unknown>> {
-  return { code, message, hint, triedAgain: isTriedAgain(code) };
+  return { code, message, hint, triedAgain: ERROR_RULES[code].action === 'retry' };
 }
 
-/** Whether the program tries again by itself soon, or a person is needed. */
-function isTriedAgain(code: ErrorCode): boolean {
-  return ERROR_RULES[code].action === 'retry';
-}
-
-/** Tells of something whenever it happens. */
-function plain(type: NotificationType, fields: Notification['fields']): Notification[] {
-  return [{ type, fields }];
-}
-
-/** Tells of something only when it turns. @param state what the trouble is now; null when there is none */
-function turn(
-  troubles: Troubles,
-  key: string,
-  state: string | null,
-  type: NotificationType,
-  fields: Notification['fields'],
-): Notification[] {
-  if ((troubles.get(key) ?? null) === state) return [];
+/** The notification, if it is news. */
+function whenTurned(troubles: Troubles, { type, fields, trouble }: News): Notification[] {
+  const [key, state] = trouble ?? ['', null];
+  if (trouble !== undefined && (troubles.get(key) ?? null) === state) return [];
   if (state === null) troubles.delete(key);
   else troubles.set(key, state);
-  return plain(type, fields);
+  return [{ type, fields }];
 }

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 
 import { openMirror } from '../../../../src/app/open-mirror.ts';
-import { createMirrorStatusReader } from '../../../../src/daemon/status/mirror-status.ts';
-import { createHooks } from '../../../../src/daemon/hooks/create-hooks.ts';
+import { MirrorStatusReader } from '../../../../src/daemon/status/mirror-status.ts';
+import { Hooks } from '../../../../src/daemon/hooks/hooks.ts';
 import { loadSettings } from '../../../../src/config/load.ts';
 import type { EventSink } from '../../../../src/app/events.ts';
 import { runPass } from '../../../../src/mirror/pass/pass.ts';
@@ -45,8 +45,8 @@ it('runs the command for what was published, renamed and removed in the service,
     for (const sink of sinks) sink(event);
   };
   const mirror = await openMirror(settings, emit);
-  const hooks = createHooks(() => settings, mirror, emit, {
-    readMirror: createMirrorStatusReader(() => settings, mirror).read,
+  const hooks = new Hooks(() => settings, mirror, emit, {
+    readMirror: new MirrorStatusReader(() => settings, mirror).read,
   });
   sinks.push(hooks.sink);
   onTestFinished(async () => {

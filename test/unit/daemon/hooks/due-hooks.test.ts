@@ -1,12 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import {
-  type DueHook,
-  dueForTree,
-  dueHooks,
-  foldChanges,
-  joinSpans,
-  knownChanges,
-} from '../../../../src/daemon/hooks/due-hooks.ts';
+import { type DueHook, dueForTree, dueHooks, knownChanges } from '../../../../src/daemon/hooks/due-hooks.ts';
 import { toldTree } from '../../../../src/app/published-changes.ts';
 import type { ToldTree } from '../../../../src/mirror/state/state.ts';
 import type { Published } from '../../../../src/mirror/plan/record.ts';
@@ -29,29 +22,6 @@ function told(...trees: readonly Published[]): Map<string, ToldTree> {
 function dueAmong(trees: readonly Published[], known: ReadonlyMap<string, ToldTree>): DueHook[] {
   return dueHooks({ published: trees, others: [], unreadable: [] }, known);
 }
-
-describe('the changed files', () => {
-  it.each([
-    ['added', 'changed', 'added'],
-    ['added', 'removed', 'removed'],
-    ['changed', 'changed', 'changed'],
-    ['changed', 'removed', 'removed'],
-    ['removed', 'added', 'changed'],
-  ] as const)('that were %s and then %s were %s', (earlier, later, folded) => {
-    expect(foldChanges([{ change: earlier, path: 'a' }], [{ change: later, path: 'a' }])).toEqual([
-      { change: folded, path: 'a' },
-    ]);
-  });
-
-  it('are joined only where one list begins at the end of the other', () => {
-    const first = { since: null, until: 1, changes: [{ change: 'added', path: 'a' }] } as const;
-    const second = { since: 1, until: 2, changes: [{ change: 'removed', path: 'b' }] } as const;
-    expect(joinSpans(first, second)).toMatchObject({ since: null, until: 2 });
-    expect(joinSpans(first, second).changes).toHaveLength(2);
-    expect(joinSpans(first, { ...second, since: 9 })).toEqual({ ...second, since: 9 });
-    expect(joinSpans(undefined, second)).toBe(second);
-  });
-});
 
 describe('what is due', () => {
   it('is every tree that the command was not told of in its present state', () => {

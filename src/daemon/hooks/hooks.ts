@@ -1,0 +1,172 @@
+import { hostname } from 'node:os';
+
+import { commandOf, surroundingsOf } from '../../app/command-hooks.ts';
+import type { EventSink } from '../../app/events.ts';
+import type { Mirror } from '../../app/open-mirror.ts';
+import type { SettingsFor } from '../../config/schema.ts';
+import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
+import { KILL_GRACE_MS } from '../../lib/process/command.ts';
+import { eventFailure } from '../../mirror/pass/events.ts';
+import { publishedManifest } from '../../mirror/store/inventory.ts';
+import type { StatusService } from '../status/status-service.ts';
+import { AfterPublish } from './after-publish.ts';
+import {
+  createHeartbeat,
+  createWebhook,
+  type Heartbeat,
+  type Webhook,
+  type WebhookTarget,
+} from './http-hooks.ts';
+import { type Notification, tellOfEvent, tellOfTargets, type Troubles } from './notifications.ts';
+import { createPoster, type Poster } from './post.ts';
+
+/** The time in which hooks end once the program is to stop, in milliseconds. */
+export const HOOKS_CLOSE_MS = 27_000;
+
+/** How long an address may take to answer, in milliseconds. */
+const ANSWER_TIMEOUT_MS = 30_000;
+
+/** The most of the time for the end that is kept for notifications, in milliseconds. */
+const TELLING_MS = 5000;
+
+/** Drift is noted a moment after its event, and may be over by then: the wait before targets are looked at, in milliseconds. */
+const SETTLE_MS = 1000;
+
+/** Events after which the command that is run after publishing may be due. */
+const LOOK_AGAIN: ReadonlySet<string> = new Set([
+  'target.moved',
+  'target.retired',
+  'pass.finished',
+  'pass.failed',
+]);
+
+/**
+ * The commands and notifications that events trigger; all of them run beside the passes. Troubles are remembered once their notifications
+ * have arrived, so that a restart neither repeats a trouble nor forgets one.
+ */
+export class Hooks {
+  readonly #current: () => SettingsFor<'directory'>;
+  readonly #state: Mirror['state'];
+  readonly #emit: EventSink;
+  readonly #readMirror: StatusService['readMirror'];
+  readonly #afterPublish: AfterPublish;
+  readonly #poster: Poster;
+  readonly #webhook: Webhook;
+  readonly #heartbeat: Heartbeat;
+  readonly #looks = createSerialQueue();
+  #troubles: Troubles | null = null;
+  #settling: NodeJS.Timeout | undefined;
+  #closed: Promise<void> | null = null;
+
+  /**
+   * Begins with the commands that are due from before.
+   * @param current the settings in force
+   */
+  constructor(
+    current: () => SettingsFor<'directory'>,
+    { store, state, onPublished }: Pick<Mirror, 'store' | 'state' | 'onPublished'>,
+    emit: EventSink,
+    { readMirror }: Pick<StatusService, 'readMirror'>,
+  ) {
+    this.#current = current;
+    this.#state = state;
+    this.#emit = emit;
+    this.#readMirror = readMirror;
+    const surroundings = surroundingsOf(current);
+    this.#afterPublish = new AfterPublish({
+      ...surroundings,
+      command: () => commandOf(current(), 'afterPublish'),
+      inventory: store.inventory.read,
+      manifest: (target) => publishedManifest(store.layout, target),
+      recall: () => state.toldTrees(),
+      remember: (target, tree) => state.saveToldTree(target, tree),
+      emit,
+    });
+    this.#poster = createPoster(ANSWER_TIMEOUT_MS);
+    const { send } = this.#poster;
+    this.#webhook = createWebhook({
+      target: () => webhookOf(current()),
+      send,
+      scrub: surroundings.scrub,
+      host: hostname(),
+      emit,
+      onDone: () => this.#look(() => this.#saveTroubles()),
+    });
+    this.#heartbeat = createHeartbeat(() => current().hooks.heartbeat?.reveal() ?? null, send, emit);
+    onPublished(this.#afterPublish.onPublished);
+    this.#afterPublish.lookAtAll();
+  }
+
+  /** Takes in events; never throws. */
+  readonly sink: EventSink = (event) => {
+    const { name } = event;
+    if (LOOK_AGAIN.has(name)) this.#afterPublish.lookAtAll();
+    this.#look(() => this.#tellNew((known) => tellOfEvent(known, event)));
+    if (name === 'pass.finished' || name === 'pass.failed')
+      this.#look(() => this.#tellOfMirror(name === 'pass.finished'));
+    if (name === 'target.drifted' || name === 'target.whole') {
+      clearTimeout(this.#settling);
+      this.#settling = setTimeout(() => this.#look(() => this.#tellOfMirror(false)), SETTLE_MS).unref();
+    }
+  };
+
+  /** Waits until the command after publishing was run for all due targets; gives the number of targets still due. */
+  settled(): Promise<number> {
+    return this.#afterPublish.settled();
+  }
+
+  /**
+   * Begins nothing new, and leaves work under way this time to end, in milliseconds. Commands that were not run are due at the
+   * next start; notifications that were not sent are lost.
+   */
+  close(timeoutMs: number): Promise<void> {
+    this.#closed ??= this.#close(timeoutMs);
+    return this.#closed;
+  }
+
+  async #close(timeoutMs: number): Promise<void> {
+    const tellingMs = Math.min(TELLING_MS, timeoutMs);
+    await this.#afterPublish.close(Math.max(0, timeoutMs - tellingMs - KILL_GRACE_MS));
+    clearTimeout(this.#settling);
+    await this.#looks.done();
+    await Promise.all([this.#webhook.close(tellingMs), this.#heartbeat.close(tellingMs)]);
+    // The notifications that have arrived by now are remembered.
+    await this.#looks.done();
+    await this.#poster.close();
+  }
+
+  /** Does one look after the other. A mirror that cannot be read now is looked at after the next pass. */
+  #look(work: () => Promise<void>): void {
+    this.#looks.run(work).catch((error: unknown) => {
+      this.#emit({ name: 'state.failed', ...eventFailure(error) });
+    });
+  }
+
+  async #tellNew(findNew: (known: Troubles) => Notification[]): Promise<void> {
+    if (this.#current().hooks.webhook === undefined) return;
+    this.#troubles ??= new Map(Object.entries((await this.#state.troubles()) ?? {}));
+    const notifications = findNew(this.#troubles);
+    if (notifications.length > 0) this.#webhook.tell(notifications);
+  }
+
+  /** @param isAfterPass whether a pass came to its end just now: the heartbeat is for that alone */
+  async #tellOfMirror(isAfterPass: boolean): Promise<void> {
+    const { webhook, heartbeat } = this.#current().hooks;
+    const isBeating = isAfterPass && heartbeat !== undefined;
+    if (webhook === undefined && !isBeating) return;
+    const { targets, readiness, stateFailure } = await this.#readMirror(true);
+    if (stateFailure !== null) return;
+    await this.#tellNew((known) => tellOfTargets(known, targets, readiness));
+    if (isBeating && readiness.isReady) this.#heartbeat.beat();
+  }
+
+  async #saveTroubles(): Promise<void> {
+    if (this.#troubles !== null) await this.#state.saveTroubles(Object.fromEntries(this.#troubles));
+  }
+}
+
+function webhookOf({ hooks }: SettingsFor<never>): WebhookTarget | null {
+  const { webhook, webhookSecret, webhookEvents: filters, webhookFormat: format } = hooks;
+  if (webhook === undefined) return null;
+  return { address: webhook.reveal(), key: webhookSecret?.reveal() ?? null, filters, format };
+}
