@@ -1,14 +1,16 @@
-import { relative } from 'node:path';
-import type { SettingsFor } from '../../config/schema.ts';
-import { eventFailure } from '../../mirror/pass/events.ts';
-import type { EventSink } from '../../app/events.ts';
-import { unlessStateFails } from '../../mirror/state/state.ts';
+import { createHash } from 'node:crypto';
+import { dirname, relative } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
 import { driftNotesIn, noteDrift } from '../../app/drift-notes.ts';
-import type { DriftNote } from '../../mirror/plan/record.ts';
-import type { DirectoryLayout } from '../../mirror/store/layout.ts';
-import { summariseDrift } from '../../mirror/store/verify/examine.ts';
+import type { EventSink } from '../../app/events.ts';
 import type { Mirror } from '../../app/open-mirror.ts';
-import { createDriftMonitor, type DriftOptions } from './drift-monitor.ts';
+import type { SettingsFor } from '../../config/schema.ts';
+import { createBackgroundWork } from '../../lib/concurrency/background-work.ts';
+import { eventFailure } from '../../mirror/pass/events.ts';
+import type { DriftNote } from '../../mirror/plan/record.ts';
+import { unlessStateFails } from '../../mirror/state/state.ts';
+import { findDrift, summariseDrift, targetOf } from '../../mirror/store/verify/examine.ts';
 import { watchTrees } from './watch-trees.ts';
 
 /** The watch on what others do to the published trees. */
@@ -28,99 +30,191 @@ export interface DriftWatch {
  */
 const REPAIR_PAUSE_MS = 60_000;
 
+/** Hints that come within this time of the first one are looked at together, in milliseconds. */
+const SETTLE_MS = 500;
+
+/** After a look, the next one waits so many times as long as it took, and for this long at most, in milliseconds. */
+const REST_PER_LOOK = 10;
+const LONGEST_REST_MS = 5000;
+
 /** Watches the published trees while the daemon runs, as the setting `drift` says. */
 export async function startDriftWatch(
   { drift }: SettingsFor<never>,
   mirror: Mirror,
   emit: EventSink,
 ): Promise<DriftWatch> {
-  const nothing = (): void => {};
-  if (drift === 'off')
-    return {
-      onRepair: nothing,
-      repair: () => Promise.resolve(),
-      afterPass: nothing,
-      close: () => Promise.resolve(),
-    };
+  if (drift === 'off') {
+    const nothing = (): Promise<void> => Promise.resolve();
+    return { onRepair: () => {}, repair: nothing, afterPass: () => {}, close: nothing };
+  }
   const { store, state } = mirror;
   const { published } = await store.inventory.read();
   const notes = driftNotesIn(await unlessStateFails(state.records(), new Map()), published);
-  const onUnseen = (error: unknown): void => emit({ name: 'drift.unwatched', ...eventFailure(error) });
-  let repairNow = nothing;
-  const reporter = createReporter(drift === 'repair' ? () => repairNow() : null, notes, mirror, emit);
-  const monitor = createDriftMonitor({
-    store,
-    ...reporter,
-    known: [...notes.keys()],
-    onScanned: (done, total) => mirror.monitor.scanned(done, total),
-    onError: onUnseen,
-  });
-  const trees = startWatching(store.layout, monitor.hint, onUnseen);
+  const checks = new TreeChecks(mirror, emit, drift === 'repair', notes);
+  const { root, mirror: targets, trees } = store.layout;
+  const folders = [targets, trees].map((path) => relative(root, path));
+  let isComplete = true;
+  const onUnwatched = (error: unknown): void => {
+    isComplete = false;
+    emit({ name: 'drift.unwatched', ...eventFailure(error) });
+  };
+  const watch = watchTrees(root, folders, checks.hint, onUnwatched);
+  let isReady = false;
+  void watch.ready.catch(onUnwatched).finally(() => (isReady = true));
   let isLookedAt = false;
   return {
     onRepair: (listener) => {
-      repairNow = listener;
+      checks.repairNow = listener;
     },
-    repair: async (targets) => {
-      for (const [target, note] of notes)
-        if (targets?.includes(target) !== false)
-          await noteDrift(mirror, target, { ...note, needsRepair: true });
-    },
+    repair: (chosen) => checks.repair(chosen),
     afterPass: () => {
-      const isComplete = trees.isComplete();
-      // What happened while nobody watched is found once by looking at everything.
-      if (!isComplete || !isLookedAt) monitor.lookAtAll();
-      isLookedAt = isComplete;
+      const isWatched = isReady && isComplete;
+      // Changes from before the watch was complete are found once by looking at everything.
+      if (!isWatched || !isLookedAt) checks.lookAtAll();
+      isLookedAt = isWatched;
     },
     close: async () => {
-      await monitor.close();
-      await trees.close();
+      await checks.close();
+      await watch.close();
     },
   };
 }
 
-/** Watches all trees, as far as that can be done. */
-function startWatching(
-  { root, mirror, trees }: DirectoryLayout,
-  onHint: (path: string) => void,
-  onUnseen: (error: unknown) => void,
-): { readonly isComplete: () => boolean; readonly close: () => Promise<void> } {
-  let isReady = false;
-  let hasFailed = false;
-  const onUnwatched = (error: unknown): void => {
-    hasFailed = true;
-    onUnseen(error);
-  };
-  const folders = [mirror, trees].map((path) => relative(root, path));
-  const watch = watchTrees(root, folders, onHint, onUnwatched);
-  void watch.ready.catch(onUnwatched).finally(() => (isReady = true));
-  return { isComplete: () => isReady && !hasFailed, close: watch.close };
+/** A tree that differs. */
+interface Drifted {
+  readonly note: DriftNote;
+  /** The digest of the differences; an empty text where another process found them. */
+  readonly digest: string;
 }
 
-/** Reports drift, notes it for `status`, and requests its repair if that is wanted. */
-function createReporter(
-  repairNow: (() => void) | null,
-  notes: Map<string, DriftNote>,
-  mirror: Mirror,
-  emit: EventSink,
-): Pick<DriftOptions, 'onDrift' | 'onWhole'> {
-  const repairedAtMs = new Map<string, number>();
-  return {
-    onDrift: async (target, differences) => {
-      const summary = summariseDrift(differences);
-      emit({ name: 'target.drifted', target, ...summary });
-      const note = { ...summary, sinceMs: mirror.context.now(), needsRepair: repairNow !== null };
-      notes.set(target, note);
-      await noteDrift(mirror, target, note);
-      if (repairNow === null) return;
-      const lastMs = repairedAtMs.get(target);
-      repairedAtMs.set(target, performance.now());
-      if (lastMs === undefined || performance.now() - lastMs > REPAIR_PAUSE_MS) repairNow();
-    },
-    onWhole: async (target) => {
-      emit({ name: 'target.whole', target });
-      notes.delete(target);
-      await noteDrift(mirror, target, null);
-    },
+/**
+ * Finds out which trees someone changed, notes it for `status`, and asks for repairs if they are wanted. Hints only say where to look:
+ * the tree is compared with its manifest.
+ */
+class TreeChecks {
+  repairNow = (): void => {};
+  readonly #mirror: Mirror;
+  readonly #emit: EventSink;
+  readonly #isRepairing: boolean;
+  readonly #drifted: Map<string, Drifted>;
+  readonly #askedAtMs = new Map<string, number>();
+  /** Hints: paths below the directory. */
+  readonly #hints = new Set<string>();
+  #isAllHinted = false;
+  readonly #looks = createBackgroundWork(
+    ({ stop }) => this.#lookAtHints(stop),
+    (error) => this.#reportUnseen(error),
+  );
+
+  /** @param notes of trees that differed when another process last looked, by target */
+  constructor(mirror: Mirror, emit: EventSink, isRepairing: boolean, notes: ReadonlyMap<string, DriftNote>) {
+    this.#mirror = mirror;
+    this.#emit = emit;
+    this.#isRepairing = isRepairing;
+    this.#drifted = new Map([...notes].map(([target, note]) => [target, { note, digest: '' }]));
+  }
+
+  /** Something may have changed at a path below the directory. */
+  readonly hint = (path: string): void => {
+    this.#hints.add(path);
+    this.#looks.wake();
   };
+
+  /** Looks at all trees, as after a time without a watch. */
+  lookAtAll(): void {
+    this.#isAllHinted = true;
+    this.#looks.wake();
+  }
+
+  async repair(targets: readonly string[] | null): Promise<void> {
+    for (const [target, { note }] of this.#drifted)
+      if (targets?.includes(target) !== false)
+        await noteDrift(this.#mirror, target, { ...note, needsRepair: true });
+  }
+
+  close(): Promise<void> {
+    return this.#looks.close(0);
+  }
+
+  #reportUnseen(error: unknown): void {
+    this.#emit({ name: 'drift.unwatched', ...eventFailure(error) });
+  }
+
+  async #lookAtHints(stop: AbortSignal): Promise<void> {
+    const isStopped = (): boolean => stop.aborted;
+    let pauseMs = SETTLE_MS;
+    while (this.#isAllHinted || this.#hints.size > 0) {
+      await sleep(pauseMs, undefined, { signal: stop }).catch(() => {});
+      if (isStopped()) return;
+      const beganMs = performance.now();
+      const onScanned = this.#isAllHinted ? this.#mirror.monitor : null;
+      const targets = await this.#takeTargets();
+      for (const [index, target] of targets.entries()) {
+        onScanned?.scanned(index, targets.length);
+        // A tree that cannot be read keeps no other from being looked at.
+        await this.#lookAt(target, stop).catch((error: unknown) => {
+          if (!stop.aborted) this.#reportUnseen(error);
+        });
+        if (isStopped()) return;
+      }
+      onScanned?.scanned(targets.length, targets.length);
+      const restMs = (performance.now() - beganMs) * REST_PER_LOOK;
+      pauseMs = Math.max(SETTLE_MS, Math.min(restMs, LONGEST_REST_MS));
+    }
+  }
+
+  /** Takes out all that is hinted at, as targets. */
+  async #takeTargets(): Promise<string[]> {
+    const { store } = this.#mirror;
+    const isAll = this.#isAllHinted;
+    const paths = [...this.#hints];
+    const targets = new Set<string>();
+    this.#isAllHinted = false;
+    this.#hints.clear();
+    for (const path of paths) {
+      // A tree that was replaced as a whole hints at every file of the new one.
+      if (isBelowOne(targets, path)) continue;
+      const target = await targetOf(store, path);
+      if (target !== null) targets.add(target);
+    }
+    if (isAll) {
+      for (const { path } of (await store.inventory.read()).published) targets.add(path);
+      // One that differed and is not published any more differs no longer.
+      for (const target of this.#drifted.keys()) targets.add(target);
+    }
+    return [...targets];
+  }
+
+  /** Reports how a tree differs, if that is news. */
+  async #lookAt(target: string, stop: AbortSignal): Promise<void> {
+    const found = await findDrift(this.#mirror.store.layout, target, stop);
+    const before = this.#drifted.get(target);
+    if (found.length === 0) {
+      if (!this.#drifted.delete(target)) return;
+      this.#emit({ name: 'target.whole', target });
+      await noteDrift(this.#mirror, target, null);
+      return;
+    }
+    const digest = createHash('sha256').update(JSON.stringify(found)).digest('hex');
+    if (before?.digest === digest) return;
+    const summary = summariseDrift(found);
+    const note = { ...summary, sinceMs: this.#mirror.context.now(), needsRepair: this.#isRepairing };
+    this.#drifted.set(target, { note, digest });
+    this.#emit({ name: 'target.drifted', target, ...summary });
+    await noteDrift(this.#mirror, target, note);
+    if (this.#isRepairing) this.#askForRepair(target);
+  }
+
+  #askForRepair(target: string): void {
+    const nowMs = performance.now();
+    const lastMs = this.#askedAtMs.get(target) ?? Number.NEGATIVE_INFINITY;
+    this.#askedAtMs.set(target, nowMs);
+    if (nowMs - lastMs > REPAIR_PAUSE_MS) this.repairNow();
+  }
+}
+
+/** Whether a path is one of these or lies below one. */
+function isBelowOne(folders: ReadonlySet<string>, path: string): boolean {
+  for (let folder = path; folder !== '.'; folder = dirname(folder)) if (folders.has(folder)) return true;
+  return false;
 }

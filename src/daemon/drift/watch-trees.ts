@@ -44,27 +44,17 @@ export function watchTrees(
   return { ready: watched.begin(), close: () => watched.close() };
 }
 
-const LIMITS: Readonly<Record<string, { readonly what: string; readonly setting: string }>> = {
-  ENOSPC: { what: 'all its inotify watches', setting: 'fs.inotify.max_user_watches' },
-  EMFILE: {
-    what: 'all its inotify instances or open files',
-    setting: 'fs.inotify.max_user_instances (or the limit of open files)',
-  },
-  ENFILE: { what: 'all open files of the system', setting: 'fs.file-max' },
-};
+/** The limits of the system: none of its watches, its inotify instances or its open files is left (inotify(7)). */
+const USED_UP: ReadonlySet<string> = new Set(['ENOSPC', 'EMFILE', 'ENFILE']);
 
 /** Says why a watch is not complete, and whether nothing more can be watched at all. */
 function watchFailure(error: unknown): { readonly error: MirrorError; readonly isOver: boolean } {
-  const code = systemCode(error) ?? '';
-  const limit = LIMITS[code];
-  const cause = { cause: error };
-  if (limit !== undefined) {
-    const message = `Changes of published trees are not watched: this user has used up ${limit.what} (${code}).`;
-    const hint = `Raise ${limit.setting} with sysctl, one watch a folder of the mirror. Until then drift is found by the full check.`;
-    return { error: new MirrorError('disk.failed', message, { ...cause, hint }), isOver: true };
-  }
+  const isOver = USED_UP.has(systemCode(error) ?? '');
   const why = error instanceof Error ? error.message : String(error);
-  const hint = 'Check the permissions below mirror/. Until then drift there is found by the full check.';
-  const message = `Changes of some published trees are not watched: ${why}.`;
-  return { error: new MirrorError('disk.failed', message, { ...cause, hint }), isOver: false };
+  const message = `Changes of ${isOver ? '' : 'some '}published trees are not watched: ${why}.`;
+  const advice = isOver
+    ? 'Raise fs.inotify.max_user_watches and fs.inotify.max_user_instances with sysctl (one watch a folder of the mirror), or the limit of open files.'
+    : 'Check the permissions below mirror/.';
+  const hint = `${advice} Until then drift there is found by the full check.`;
+  return { error: new MirrorError('disk.failed', message, { cause: error, hint }), isOver };
 }
