@@ -1,30 +1,11 @@
 import { createBackgroundWork } from '../lib/concurrency/background-work.ts';
 import type { Trigger } from '../mirror/pass/events.ts';
 
-/** The daemon's loop: one pass at a time, and triggers that come meanwhile collapse into one pass after it. */
+/** The daemon's loop: one pass at a time, and one pass after it for all triggers that come during it: it has the name of the first. */
 export interface Loop {
   readonly trigger: (trigger: Trigger) => void;
   /** Takes no more triggers, abandons the running pass and waits for it to end. */
   readonly stop: () => Promise<void>;
-}
-
-/** The more urgent a trigger, the later it stands: of several that wait together, it is the one that counts. */
-const URGENCY: readonly Trigger[] = [
-  'drift',
-  'lease',
-  'schedule',
-  'poll',
-  'settings',
-  'start',
-  'retry',
-  'command',
-  'signal',
-];
-
-/** The trigger that stands for two that wait together. */
-export function strongerTrigger(one: Trigger | null, other: Trigger): Trigger {
-  if (one === null) return other;
-  return URGENCY.indexOf(one) > URGENCY.indexOf(other) ? one : other;
 }
 
 /**
@@ -44,7 +25,7 @@ export function createLoop(
   }, onDefect);
   return {
     trigger: (trigger) => {
-      waiting = strongerTrigger(waiting, trigger);
+      waiting ??= trigger;
       passes.wake();
     },
     stop: () => passes.close(0),

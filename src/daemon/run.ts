@@ -10,7 +10,7 @@ import type { Retries } from '../mirror/plan/actions.ts';
 import { runPass } from '../mirror/pass/pass.ts';
 import { codeOf, isCertificateCode } from '../mirror/upstream/failures.ts';
 import { type DriftWatch, startDriftWatch } from './drift/drift-watch.ts';
-import { createHooks, HOOKS_CLOSE_MS } from './hooks/create-hooks.ts';
+import { Hooks, HOOKS_CLOSE_MS } from './hooks/hooks.ts';
 import { createLogOutput, type LogOutput } from './log/log-output.ts';
 import { type EventLog, followLevel, logOf } from './log/logger.ts';
 import { goOnWithoutOutput } from '../lib/process/streams.ts';
@@ -192,11 +192,11 @@ async function passUntilStopped(
   listeners.status = status.sink;
   const supervision = part(supervise(notifier, progress, status.live, emit));
   listeners.supervision = supervision.sink;
-  const polls = part(createPollPacer({ monotonic: () => performance.now() }));
+  const polls = part(createPollPacer());
   listeners.polls = polls.sink;
   const http = part(await startHttp(settings.current, status, emit, polls.ask));
   listeners.http = http.sink;
-  const hooks = createHooks(settings.current, mirror, emit, status);
+  const hooks = new Hooks(settings.current, mirror, emit, status);
   part({ close: () => hooks.close(HOOKS_CLOSE_MS) });
   listeners.hooks = hooks.sink;
   const drift = part(await startDriftWatch(first.settings, mirror, emit));
@@ -216,7 +216,7 @@ async function passUntilStopped(
 
   // All that causes a pass.
   const { layout } = mirror.store;
-  const ticker = await startTicker(
+  const ticker = startTicker(
     first.settings,
     () => loop.trigger('schedule'),
     (nextPassAtMs) => emit({ name: 'daemon.scheduled', nextPassAtMs }),

@@ -16,15 +16,14 @@ import { layoutOf } from '../mirror/store/layout.ts';
 import { obstacleToWriting, OtherCountError } from '../mirror/store/shards.ts';
 import { failureIn, type LoadSettings, ownChanges } from './settings/live-settings.ts';
 import type { Notifier } from './supervision/notify.ts';
-import { startWatchdog } from './supervision/supervise.ts';
 import type { Control } from './triggers/control.ts';
 import { startStandbyHttp } from './web/status-server.ts';
 
 type Loaded = ReturnType<LoadSettings>;
 
-/** Where an instance that stands by has its settings from, whom it listens to, and whom it tells. */
+/** Everything that an instance needs while it stands by. */
 export interface Standby {
-  /** Reads the settings anew: when it is told to, and when it takes over. */
+  /** Reads the settings again: on SIGHUP, and when it takes over. */
   readonly load: LoadSettings;
   readonly notifier: Notifier;
   readonly control: Pick<Control, 'onHangUp'>;
@@ -35,9 +34,6 @@ export interface Standby {
 
 /** How often the lock is tried for, in milliseconds. */
 const TRY_EVERY_MS = 1000;
-
-/** How often a supervisor is told that all is well that does not say how often, in milliseconds. */
-const FEED_EVERY_MS = 10_000;
 
 /**
  * Opens something that another instance may have locked. With the setting `standby`, and also while shards of another count work there, it
@@ -81,24 +77,30 @@ async function standBy<T>(
   open: (loaded: Loaded) => Promise<T>,
 ): Promise<T | null> {
   const sinceMs = performance.now();
-  let reason = cause.message;
-  const tell = (next: string): void => {
-    if (next !== reason) notifier.status(statusOf(next));
+  let reason = '';
+  const waitFor = (next: string): void => {
+    if (next !== reason) notifier.status(escaped(`standing by: ${next}`));
     reason = next;
   };
-  const settings = rereadSettings(first, load, emit);
+  const read = rereadSettings(load, emit);
   control.onHangUp = () => {
     notifier.reloading();
-    settings.read();
+    read();
     notifier.ready();
     return Promise.resolve();
   };
   emit({ name: 'standby.began', ...eventFailure(cause) });
-  const http = await startStandbyHttp(settings.current, () => reason, emit);
-  const stopWatchdog = feedWatchdog(notifier);
+  const http = await startStandbyHttp(
+    () => first.settings,
+    () => reason,
+    emit,
+  );
+  const { watchdogIntervalMs } = notifier;
+  const feeding =
+    watchdogIntervalMs === null ? undefined : setInterval(notifier.watchdog, watchdogIntervalMs / 2);
   const lookForObstacle = await watchDirectory(first);
   notifier.ready();
-  notifier.status(statusOf(reason));
+  waitFor(cause.message);
   try {
     for (;;) {
       await sleep(TRY_EVERY_MS, undefined, { signal: stop }).catch(() => {});
@@ -107,36 +109,25 @@ async function standBy<T>(
         return null;
       }
       const obstacle = await lookForObstacle();
-      const present = obstacle === null ? settings.read() : { refused: obstacle };
+      const present = obstacle === null ? read() : { refused: obstacle };
       const triedAtMs = performance.now();
       const opened = 'refused' in present ? present : await unlessToWait(present, open);
       if ('refused' in opened) {
-        tell(oneLine(opened.refused));
+        waitFor(oneLine(opened.refused));
         continue;
       }
-      const nowMs = performance.now();
-      const [waitedMs, takeoverMs] = [triedAtMs - sinceMs, nowMs - triedAtMs].map(Math.round);
-      emit({ name: 'standby.ended', waitedMs: waitedMs ?? 0, takeoverMs: takeoverMs ?? 0 });
+      if ('settings' in present) tellChanges(first, present, emit);
+      const [waitedMs = 0, takeoverMs = 0] = [triedAtMs - sinceMs, performance.now() - triedAtMs].map(
+        Math.round,
+      );
+      emit({ name: 'standby.ended', waitedMs, takeoverMs });
       return opened.value;
     }
   } finally {
     control.onHangUp = () => Promise.resolve();
+    clearInterval(feeding);
     await http.close();
-    stopWatchdog();
   }
-}
-
-function statusOf(reason: string): ReturnType<typeof escaped> {
-  return escaped(`standing by: ${reason}`);
-}
-
-function feedWatchdog({ watchdog, watchdogIntervalMs }: Notifier): () => void {
-  return startWatchdog({
-    silentMs: () => 0,
-    feed: watchdog,
-    intervalMs: watchdogIntervalMs === null ? FEED_EVERY_MS : watchdogIntervalMs / 2,
-    onStuck: () => {},
-  });
 }
 
 /** Why something is not done, as a sentence. */
@@ -144,37 +135,26 @@ interface Refused {
   readonly refused: string;
 }
 
-/** Reads the settings again and again. Says what has changed, and once what is wrong with them. */
-function rereadSettings(
-  first: Loaded,
-  load: LoadSettings,
-  emit: EventSink,
-): {
-  /** Those that were valid last. */
-  readonly current: () => SettingsFor<never>;
-  readonly read: () => Loaded | Refused;
-} {
-  let current = first;
-  let digests = digestSettings(first.settings);
+/** Makes a function that reads the settings, and says of each mistake in them once. */
+function rereadSettings(load: LoadSettings, emit: EventSink): () => Loaded | Refused {
   let problem = '';
-  return {
-    current: () => current.settings,
-    read: () => {
-      try {
-        const loaded = load();
-        const next = digestSettings(loaded.settings);
-        const changed = ownChanges(digests, next);
-        if (changed.length > 0 || problem !== '') emit({ name: 'settings.reloaded', changed });
-        [current, digests, problem] = [loaded, next, ''];
-        return loaded;
-      } catch (error) {
-        const failure = failureIn(error);
-        if (failure.message !== problem) emit({ name: 'settings.refused', ...failure });
-        problem = failure.message;
-        return { refused: problem };
-      }
-    },
+  return () => {
+    try {
+      const loaded = load();
+      problem = '';
+      return loaded;
+    } catch (error) {
+      const failure = failureIn(error);
+      if (failure.message !== problem) emit({ name: 'settings.refused', ...failure });
+      problem = failure.message;
+      return { refused: problem };
+    }
   };
+}
+
+function tellChanges(first: Loaded, present: Loaded, emit: EventSink): void {
+  const changed = ownChanges(digestSettings(first.settings), digestSettings(present.settings));
+  if (changed.length > 0) emit({ name: 'settings.reloaded', changed });
 }
 
 /**

@@ -148,7 +148,7 @@ async function withDaemon(
     },
     (error) => failed.reject(error),
   );
-  const ticker = await startTicker(
+  const ticker = startTicker(
     settings,
     () => loop.trigger('schedule'),
     (nextPassAtMs) => emit({ name: 'daemon.scheduled', nextPassAtMs }),
@@ -156,7 +156,7 @@ async function withDaemon(
   try {
     await Promise.race([work(), failed.promise]);
   } finally {
-    await ticker.stop();
+    ticker.stop();
     await loop.stop();
   }
 }

@@ -1,8 +1,8 @@
 import type { Notifier } from './notify.ts';
 import type { ProgressMonitor } from './progress-monitor.ts';
 import type { EventSink } from '../../app/events.ts';
-import type { CurrentPass, Live, PassNote } from '../status/live.ts';
 import { isStuckAfter } from '../status/readiness.ts';
+import type { Live, PassNote } from '../status/status-schema.ts';
 import { counted, oneLine, utcTime } from '../../lib/text/humanize.ts';
 import { escaped, type TerminalText } from '../../lib/text/terminal-text.ts';
 
@@ -30,14 +30,10 @@ export function supervise(
   live: () => Live,
   emit: EventSink,
 ): Supervision {
-  const { watchdogIntervalMs } = notifier;
   let said = '';
-  const stopWatchdog = startWatchdog({
-    silentMs: progress.idleMs,
-    feed: notifier.watchdog,
-    intervalMs: watchdogIntervalMs === null ? LOOK_EVERY_MS : watchdogIntervalMs / FED_PER_INTERVAL,
-    onStuck: (silentMs) => emit({ name: 'loop.stuck', silentMs }),
-  });
+  const stopWatchdog = startWatchdog(notifier, progress.idleMs, (silentMs) =>
+    emit({ name: 'loop.stuck', silentMs }),
+  );
   return {
     sink: () => {
       const text = describeLive(live());
@@ -55,34 +51,29 @@ export function supervise(
   };
 }
 
-/** The limits and listeners of a watchdog. Durations in milliseconds. */
-export interface WatchdogOptions {
-  /** How long the running work has made no progress; 0 while there is none. */
-  readonly silentMs: () => number;
-  /** Tells the supervisor that all is well. */
-  readonly feed: () => void;
-  /** The time between two looks at the work. */
-  readonly intervalMs: number;
-  /** Called once each time that the work gets stuck. */
-  readonly onStuck: (silentMs: number) => void;
-}
-
 /**
  * Feeds a supervisor's watchdog for as long as the event loop turns and the running work makes progress: a timer alone would go
- * on feeding it beside a pass that hangs. Returns a function that stops it.
+ * on feeding it beside a pass that hangs. Durations in milliseconds.
+ * @param onStuck called once each time that the work gets stuck
+ * @returns stops it
  */
-export function startWatchdog(options: WatchdogOptions): () => void {
+export function startWatchdog(
+  { watchdog, watchdogIntervalMs }: Pick<Notifier, 'watchdog' | 'watchdogIntervalMs'>,
+  silentMs: () => number,
+  onStuck: (silentMs: number) => void,
+): () => void {
   let wasStuck = false;
   const look = (): void => {
-    const silentMs = options.silentMs();
-    const isStuck = isStuckAfter(silentMs);
-    if (!isStuck) options.feed();
-    else if (!wasStuck) options.onStuck(Math.round(silentMs));
+    const presentMs = silentMs();
+    const isStuck = isStuckAfter(presentMs);
+    if (!isStuck) watchdog();
+    else if (!wasStuck) onStuck(Math.round(presentMs));
     wasStuck = isStuck;
   };
   look();
-  const timer = setInterval(look, options.intervalMs);
-  timer.unref();
+  const intervalMs =
+    watchdogIntervalMs === null ? LOOK_EVERY_MS : watchdogIntervalMs / FED_PER_INTERVAL;
+  const timer = setInterval(look, intervalMs).unref();
   return () => clearInterval(timer);
 }
 
@@ -98,7 +89,7 @@ export function describeLive(live: Live): TerminalText {
   );
 }
 
-function describePass({ trigger, planned, done, pulling }: CurrentPass): string {
+function describePass({ trigger, planned, done, pulling }: NonNullable<Live['pass']>): string {
   if (planned === null) return `pass (${trigger}): asking the service`;
   const now = pulling.length === 0 ? '' : `; pulling ${named(pulling)}`;
   return `pass (${trigger}): ${done} of ${counted(planned.pull, 'pull')} done${now}`;

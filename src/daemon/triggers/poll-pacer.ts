@@ -1,5 +1,4 @@
 import type { EventSink } from '../../app/events.ts';
-import type { Clocks } from './ticker.ts';
 
 /** The shortest and the longest pause before a pass that others ask for, in milliseconds. */
 const LEAST_PAUSE_MS = 500;
@@ -24,9 +23,9 @@ export interface PollPacer {
 }
 
 /** Makes a pacer. */
-export function createPollPacer({ monotonic }: Pick<Clocks, 'monotonic'>): PollPacer {
+export function createPollPacer(): PollPacer {
   let makePass: () => void = () => {};
-  let mayBeginAtMs = monotonic();
+  let mayBeginAtMs = performance.now();
   let isWanted = false;
   let isPassing = false;
   let timer: NodeJS.Timeout | undefined;
@@ -42,7 +41,8 @@ export function createPollPacer({ monotonic }: Pick<Clocks, 'monotonic'>): PollP
   };
   const arm = (): void => {
     // What is asked for during a pass, that one may have missed.
-    if (isWanted && !isPassing) timer ??= setTimeout(begin, Math.max(0, mayBeginAtMs - monotonic())).unref();
+    if (isWanted && !isPassing)
+      timer ??= setTimeout(begin, Math.max(0, mayBeginAtMs - performance.now())).unref();
   };
   return {
     ask: () => {
@@ -63,7 +63,7 @@ export function createPollPacer({ monotonic }: Pick<Clocks, 'monotonic'>): PollP
         event.name === 'pass.abandoned'
       ) {
         isPassing = false;
-        mayBeginAtMs = monotonic() + pauseAfterPassMs(event.durationMs);
+        mayBeginAtMs = performance.now() + pauseAfterPassMs(event.durationMs);
         arm();
       }
     },

@@ -1,10 +1,7 @@
-import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { createLoop, type Loop, strongerTrigger } from '../../../src/daemon/loop.ts';
+import { createLoop, type Loop } from '../../../src/daemon/loop.ts';
 import type { Trigger } from '../../../src/mirror/pass/events.ts';
-
-const BY_URGENCY: readonly Trigger[] = ['schedule', 'start', 'command', 'signal'];
 
 interface Bench {
   readonly loop: Loop;
@@ -66,12 +63,12 @@ describe('the loop', () => {
     expect(begun).toEqual(['start', 'schedule']);
   });
 
-  it('lets the most urgent of the waiting triggers stand for all', async () => {
+  it('names a pass after the first of the triggers that waited for it', async () => {
     const { loop, begun, end } = bench();
     loop.trigger('start');
     for (const trigger of ['schedule', 'signal', 'start'] as const) loop.trigger(trigger);
     await end();
-    expect(begun).toEqual(['start', 'signal']);
+    expect(begun).toEqual(['start', 'schedule']);
   });
 
   it('works again after it was idle', async () => {
@@ -152,28 +149,5 @@ describe('the loop', () => {
     await settle();
     await loop.stop();
     expect(most).toBe(1);
-  });
-});
-
-describe('of triggers that wait together', () => {
-  it('the more urgent one counts', () => {
-    for (const [at, one] of BY_URGENCY.entries()) {
-      expect(strongerTrigger(null, one)).toBe(one);
-      for (const [other, two] of BY_URGENCY.entries()) {
-        expect(strongerTrigger(one, two)).toBe(BY_URGENCY[Math.max(at, other)]);
-      }
-    }
-  });
-
-  it('their order does not matter', () => {
-    const some = fc.array(fc.constantFrom(...BY_URGENCY), { minLength: 1 });
-    const strongest = (triggers: readonly Trigger[]): Trigger | null =>
-      triggers.reduce<Trigger | null>(strongerTrigger, null);
-    fc.assert(
-      fc.property(some, (triggers) => {
-        expect(strongest([...triggers].reverse())).toBe(strongest(triggers));
-        expect(triggers).toContain(strongest(triggers));
-      }),
-    );
   });
 });

@@ -16,7 +16,7 @@ describe('requests for a pass', () => {
   beforeEach(() => {
     vi.useFakeTimers();
     made = 0;
-    pacer = createPollPacer({ monotonic: () => performance.now() });
+    pacer = createPollPacer();
     pacer.onDue(() => (made += 1));
   });
 
