@@ -1,6 +1,6 @@
-import { initialLive, type Live, type PassNote } from '../../src/daemon/status/live.ts';
+import { initialLive } from '../../src/daemon/status/live.ts';
 import { readinessOf } from '../../src/daemon/status/readiness.ts';
-import type { DaemonReport } from '../../src/daemon/status/report.ts';
+import type { DaemonReport, Live, PassNote } from '../../src/daemon/status/status-schema.ts';
 import type { TargetState, TargetStatus } from '../../src/app/target-status.ts';
 import { HOUR_MS, MINUTE_MS, NOW_MS } from './builders.ts';
 

@@ -1,22 +1,21 @@
 /** The matters that a person should know of or act on, the gravest first. Everything here is pure. */
 
 import { durationText, sentence, sizeText } from '../../lib/page/text.js';
-import { counted, numberText } from './format.js';
-import { heldClause, heldFiles, isLeftAlone, STATES } from './targets.js';
+import { counted } from './format.js';
+import { heldClause, isLeftAlone, STATES } from './targets.js';
 
 /** @import { Report, Selection, Tone } from './targets.js' */
 
 /**
  * Something that wants attention.
  * @typedef {object} Problem
- * @property {string} key stays the same while the problem does
  * @property {Tone} tone
- * @property {string} title
+ * @property {string} title stays the same while the problem does
  * @property {string} text
  * @property {number | null} [nextAtMs] when it is tried again, milliseconds since the epoch
  * @property {string | null} [hint] what can be done about it
  * @property {string | null} [command] that lets it go
- * @property {Selection | null} [selection] the targets that it is about
+ * @property {Partial<Selection> | null} [selection] the targets that it is about
  */
 
 /** The most held deletions that are listed one by one; of the others, the number is shown. */
@@ -34,161 +33,124 @@ export const CREDENTIAL_NAMES = { apiKey: 'API key', apiToken: 'API token' };
  * @returns {Problem[]}
  */
 export function problemsOf(report) {
-  return [
-    ...stuckLoop(report),
-    ...refusedCredentials(report),
-    ...failedPass(report),
-    ...failures(report),
-    ...states(report),
-    ...holds(report),
-    ...settings(report),
-    ...selection(report),
-    ...failedWorkbooks(report),
-    ...disk(report),
-  ];
+  return [...daemonProblems(report), ...targetProblems(report), ...otherProblems(report)];
 }
 
 /** @param {Report} report @returns {Problem[]} */
-function stuckLoop({ liveness, live }) {
-  if (liveness.isAlive) return [];
-  const pulling = live.pass?.pulling ?? [];
-  const hand = pulling.length === 0 ? '' : ` In hand: ${pulling.slice(0, 3).join(', ')}.`;
-  const text = `No progress for ${durationText(liveness.silentMs)}.${hand}`;
-  const hint = 'A restart loses nothing.';
-  return [{ key: 'stuck', tone: 'bad', title: 'The daemon is stuck', text, hint }];
-}
-
-/** @param {Report} report @returns {Problem[]} */
-function refusedCredentials({ live }) {
-  return /** @type {const} */ (['apiKey', 'apiToken']).flatMap((kind) => {
+function daemonProblems({ liveness, live, readiness }) {
+  /** @type {Problem[]} */
+  const problems = [];
+  if (!liveness.isAlive) {
+    const text = `No progress for ${durationText(liveness.silentMs)}.`;
+    problems.push({ tone: 'bad', title: 'The daemon is stuck', text, hint: 'A restart loses nothing.' });
+  }
+  for (const kind of /** @type {const} */ (['apiKey', 'apiToken'])) {
     const { state, nextAttemptAtMs: nextAtMs } = live.credentials[kind];
-    if (state !== 'refused') return [];
+    if (state !== 'refused') continue;
     const title = `The service refuses the ${CREDENTIAL_NAMES[kind]}`;
     const text = 'It was revoked, is mistyped, or may not read what is mirrored.';
     const hint = `Check service.${kind}; a new key in the file is used automatically.`;
-    return [{ key: `credential-${kind}`, tone: 'bad', title, text, nextAtMs, hint }];
-  });
-}
-
-/** @param {Report} report @returns {Problem[]} */
-function failedPass({ live, readiness }) {
-  const last = live.passes.at(-1);
-  if (last === undefined || last.result !== 'failed' || last.failure === null) return [];
-  const { code, message, hint } = last.failure;
-  /** @type {Tone} */
-  const tone = readiness.isReady ? 'warn' : 'bad';
-  return [{ key: 'pass', tone, title: 'The last pass failed', text: `${code}: ${message}`, hint }];
-}
-
-/** Failures by their code, as one cause often fails many targets. @param {Report} report @returns {Problem[]} */
-function failures({ targets }) {
-  const failing = targets.flatMap(({ target, state, failure }) =>
-    failure === null || isLeftAlone(state) ? [] : [{ target, failure }],
-  );
-  return [...Map.groupBy(failing, ({ failure }) => failure.code)].flatMap(([code, same]) => {
-    const [first] = same;
-    if (first === undefined) return [];
-    const { message, hint } = first.failure;
-    const title = same.length === 1 ? `${first.target} fails` : `${counted(same.length, 'target')} fail`;
-    const text = same.length === 1 ? `${code}: ${message}` : `${code}, the first: ${message}`;
-    const selection = { search: same.length === 1 ? first.target : code, state: null };
-    return [{ key: `failure-${code}`, tone: 'bad', title, text, hint, selection }];
-  });
-}
-
-/**
- * States that no failure and no hold explains.
- * @type {readonly { state: 'damaged' | 'drifted' | 'stale', text: string, hint?: string }[]}
- */
-const UNEXPLAINED = [
-  {
-    state: 'damaged',
-    text: 'What was published is gone from the disk; the next pass pulls it again.',
-  },
-  {
-    state: 'drifted',
-    text: 'Someone changed what was published; the next full check puts it right.',
-    hint: 'SIGHUP to the daemon (systemctl reload workbook-mirror) puts it right now.',
-  },
-  { state: 'stale', text: 'For too long, nothing says that this is what the service has.' },
-];
-
-/** @param {Report} report @returns {Problem[]} */
-function states({ targets }) {
-  return UNEXPLAINED.flatMap(({ state, ...said }) => {
-    const same = targets.filter((target) => target.state === state);
-    const [first] = same;
-    if (first === undefined) return [];
-    const name = same.length === 1 ? first.target : counted(same.length, 'target');
-    const title = `${name} ${same.length === 1 ? 'is' : 'are'} ${state}`;
-    const { tone } = STATES[state];
-    return [{ key: `state-${state}`, tone, title, ...said, selection: { search: '', state } }];
-  });
-}
-
-/** @param {Report} report @returns {Problem[]} */
-function holds({ targets }) {
-  const all = targets.flatMap(({ target, state, held, approveCommand: command }) =>
-    held === null || isLeftAlone(state) ? [] : [{ target, held, command: command ?? null }],
-  );
-  /** @type {Problem[]} */
-  const listed = all.slice(0, HOLDS_LISTED).map(({ target, held, command }) => ({
-    key: `held-${target}`,
-    tone: 'held',
-    title: `A deletion is held: ${target}`,
-    text: `${sentence(heldClause(held))}${heldFiles(held)}`,
-    command,
-    selection: { search: target, state: null },
-  }));
-  const rest = all.length - listed.length;
-  if (rest <= 0) return listed;
-  const title = `${counted(rest, 'more deletion')} ${rest === 1 ? 'is' : 'are'} held`;
-  /** @type {Selection} */
-  const selection = { search: '', state: 'held' };
-  return [...listed, { key: 'held-more', tone: 'held', title, text: 'The table has them all.', selection }];
-}
-
-/** @param {Report} report @returns {Problem[]} */
-function settings({ live }) {
-  const { problem, restartNeeded } = live.settings;
-  /** @type {Problem[]} */
-  const problems = [];
-  if (problem !== null) {
-    const title = 'The new settings are refused, the old ones stay';
-    problems.push({ key: 'settings', tone: 'warn', title, text: problem.message, hint: problem.hint });
+    problems.push({ tone: 'bad', title, text, nextAtMs, hint });
   }
-  if (restartNeeded.length > 0) {
-    const needs = restartNeeded.length === 1 ? 'This setting' : 'These settings';
-    const text = `${needs} changed and will be in force after it: ${restartNeeded.join(', ')}.`;
-    problems.push({ key: 'restart', tone: 'warn', title: 'A restart is needed', text });
+  const failure = live.passes.at(-1)?.failure ?? null;
+  if (failure !== null) {
+    const { code, message, hint } = failure;
+    const tone = readiness.isReady ? 'warn' : 'bad';
+    problems.push({ tone, title: 'The last pass failed', text: `${code}: ${message}`, hint });
   }
   return problems;
 }
 
-/** @param {Report} report @returns {Problem[]} */
-function selection({ live }) {
-  return (live.selection?.unmatched ?? []).map(({ setting, pattern, nearest }) => ({
-    key: `selection:${setting}:${pattern}`,
-    tone: 'warn',
-    title: `A pattern of ${setting} matches nothing`,
-    text: `The service lists nothing of the name ${pattern}.`,
-    hint: nearest === null ? null : `The nearest name is ${nearest}. Letter case counts.`,
+/**
+ * States that no failure and no hold explains.
+ * @type {Readonly<Record<string, { text: string, hint?: string }>>}
+ */
+const UNEXPLAINED = {
+  damaged: { text: 'What was published is gone from the disk; the next pass pulls it again.' },
+  drifted: {
+    text: 'Someone changed what was published; the next full check puts it right.',
+    hint: 'SIGHUP to the daemon (systemctl reload workbook-mirror) puts it right now.',
+  },
+  stale: { text: 'For too long, nothing says that this is what the service has.' },
+};
+
+/** Failures by their code, as one cause often fails many targets; then states; then held deletions. @param {Report} report @returns {Problem[]} */
+function targetProblems({ targets }) {
+  const own = targets.filter(({ state }) => !isLeftAlone(state));
+  const failing = own.filter(({ failure }) => failure !== null);
+  const failures = [...Map.groupBy(failing, ({ failure }) => failure?.code ?? '')].map(([code, same]) => {
+    const { message = '', hint = null } = same[0]?.failure ?? {};
+    const search = same.length === 1 ? (same[0]?.target ?? '') : code;
+    /** @type {Problem} */
+    const problem = {
+      tone: 'bad',
+      title: titleOf(same, 'fails', 'fail'),
+      text: `${code}: ${message}`,
+      hint,
+      selection: { search },
+    };
+    return problem;
+  });
+  const unexplained = [...Map.groupBy(own, ({ state }) => state)].flatMap(([state, same]) => {
+    const said = UNEXPLAINED[state];
+    if (said === undefined) return [];
+    const title = titleOf(same, `is ${state}`, `are ${state}`);
+    return [{ tone: STATES[state].tone, title, ...said, selection: { state } }];
+  });
+  const held = own.filter((target) => target.held !== null);
+  /** @type {Problem[]} */
+  const holds = held.slice(0, HOLDS_LISTED).map((target) => ({
+    tone: 'held',
+    title: `A deletion is held: ${target.target}`,
+    text: target.held === null ? '' : sentence(heldClause(target.held)),
+    command: target.approveCommand ?? null,
+    selection: { search: target.target },
   }));
+  if (held.length > HOLDS_LISTED) {
+    const title = `${counted(held.length - HOLDS_LISTED, 'more deletion')} held`;
+    holds.push({ tone: 'held', title, text: 'The table has them all.', selection: { state: 'held' } });
+  }
+  return [...failures, ...unexplained, ...holds];
+}
+
+/** @param {Report['targets']} targets @param {string} one @param {string} many @returns {string} */
+function titleOf(targets, one, many) {
+  const [first] = targets;
+  return targets.length === 1 && first !== undefined
+    ? `${first.target} ${one}`
+    : `${counted(targets.length, 'target')} ${many}`;
 }
 
 /** @param {Report} report @returns {Problem[]} */
-function failedWorkbooks({ live }) {
-  const count = live.upstream?.failed.count ?? 0;
-  if (count === 0) return [];
-  const title = `The service failed to process ${counted(count, 'workbook')}`;
-  const text = 'What is mirrored of them is what the service has.';
-  return [{ key: 'workbooks', tone: 'warn', title, text, hint: 'They are listed under “The service”.' }];
-}
-
-/** @param {Report} report @returns {Problem[]} */
-function disk({ disk: room }) {
-  if (room === null || room.freeBytes >= room.sizeBytes * LOW_DISK_SHARE) return [];
-  const share = room.sizeBytes === 0 ? 0 : (100 * room.freeBytes) / room.sizeBytes;
-  const text = `${sizeText(room.freeBytes)} are free, ${numberText(Math.floor(share * 10) / 10)} % of ${sizeText(room.sizeBytes)}.`;
-  return [{ key: 'disk', tone: 'warn', title: 'The disk is nearly full', text }];
+function otherProblems({ live, disk }) {
+  /** @type {Problem[]} */
+  const problems = [];
+  const { problem, restartNeeded } = live.settings;
+  if (problem !== null) {
+    const title = 'The new settings are refused, the old ones stay';
+    problems.push({ tone: 'warn', title, text: problem.message, hint: problem.hint });
+  }
+  if (restartNeeded.length > 0) {
+    const text = `These settings changed and will be in force after it: ${restartNeeded.join(', ')}.`;
+    problems.push({ tone: 'warn', title: 'A restart is needed', text });
+  }
+  for (const { setting, pattern, nearest } of live.selection?.unmatched ?? []) {
+    const text = `The service lists nothing of the name ${pattern}.`;
+    const hint = nearest === null ? null : `The nearest name is ${nearest}. Letter case counts.`;
+    problems.push({ tone: 'warn', title: `A pattern of ${setting} matches nothing`, text, hint });
+  }
+  const failed = live.upstream?.failed.count ?? 0;
+  if (failed > 0) {
+    const title = `The service failed to process ${counted(failed, 'workbook')}`;
+    problems.push({
+      tone: 'warn',
+      title,
+      text: 'They are mirrored as the service has them, and listed under “The service”.',
+    });
+  }
+  if (disk !== null && disk.freeBytes < disk.sizeBytes * LOW_DISK_SHARE) {
+    const text = `${sizeText(disk.freeBytes)} are free of ${sizeText(disk.sizeBytes)}.`;
+    problems.push({ tone: 'warn', title: 'The disk is nearly full', text });
+  }
+  return problems;
 }

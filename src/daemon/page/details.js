@@ -2,121 +2,119 @@
 
 import { element } from '../../lib/page/dom.js';
 import { sizeText } from '../../lib/page/text.js';
-import { commandNode } from './copy.js';
-import { timeNode } from './times.js';
 import { counted, numberText } from './format.js';
+import { commandNode, fact, timeNode } from './nodes.js';
 import { driftClause, heldClause, STATES } from './targets.js';
 
 /** @import { Child } from '../../lib/page/dom.js' */
-/** @import { Target } from './targets.js' */
+/** @import { Target, Tone } from './targets.js' */
+
+/** How many of the files that would go are named. */
+const FILES_NAMED = 10;
 
 /**
  * The details of a target.
  * @param {Target} target
- * @param {(text: string) => void} announce
  * @returns {HTMLElement}
  */
-export function detailsOf(target, announce) {
-  return element('div', { class: 'details' }, ...troubles(target, announce), facts(target));
-}
-
-/** @param {Target} target @param {(text: string) => void} announce @returns {Child[]} */
-function troubles(target, announce) {
+export function detailsOf(target) {
   const { failure, drift, held, restoredAtMs } = target;
-  return [
+  return element(
+    'div',
+    { class: 'details' },
     failure === null
       ? null
-      : trouble('bad', failure.code, failure.message, failure.hint, [
-          `Failed ${counted(failure.attempts, 'time')} in a row, for the first time `,
-          timeNode(failure.sinceMs),
-          ', last ',
-          timeNode(failure.lastAtMs),
-          '; tried again ',
-          timeNode(failure.nextAttemptAtMs),
-          '.',
-        ]),
+      : trouble(
+          'bad',
+          failure.code,
+          [failure.message, failure.hint],
+          [
+            `Failed ${counted(failure.attempts, 'time')} in a row, for the first time `,
+            timeNode(failure.sinceMs),
+            ', last ',
+            timeNode(failure.lastAtMs),
+            '; tried again ',
+            timeNode(failure.nextAttemptAtMs),
+            '.',
+          ],
+        ),
     drift === null
       ? null
       : trouble(
           'warn',
           'Changed on disk',
-          `Someone changed the published tree: ${driftClause(drift)}.`,
-          null,
+          [`Someone changed the published tree: ${driftClause(drift)}.`],
           ['Found ', timeNode(drift.sinceMs), '. The next full check, or drift: repair, puts it right.'],
         ),
     held === null
       ? null
-      : trouble('held', 'A deletion is held', `It is held, because ${heldClause(held)}.`, null, [
-          'Since ',
-          timeNode(held.sinceMs),
-          '; looked at again ',
-          timeNode(held.nextLookAtMs),
-          '. ',
-          ...approval(target, announce),
-        ]),
+      : trouble(
+          'held',
+          'A deletion is held',
+          [`It is held, because ${heldClause(held)}.`, namesOf(held.first)],
+          [
+            'Since ',
+            timeNode(held.sinceMs),
+            '; looked at again ',
+            timeNode(held.nextLookAtMs),
+            '. ',
+            ...(target.approveCommand === undefined
+              ? []
+              : ['If it is to go: ', commandNode(target.approveCommand, `details ${target.target}`)]),
+          ],
+        ),
     restoredAtMs === null
       ? null
       : trouble(
           'warn',
           'Restored',
-          'A person brought the tree back from the history; the service has not had it since.',
-          null,
+          ['The tree is from the history; the service has not had it since.'],
           ['Restored ', timeNode(restoredAtMs), '.'],
         ),
-  ];
+    facts(target),
+  );
 }
 
-/** @param {Target} target @param {(text: string) => void} announce @returns {Child[]} */
-function approval({ approveCommand, target }, announce) {
-  if (approveCommand === undefined) return [];
-  return ['If it is to go: ', commandNode(approveCommand, { key: `details ${target}`, announce })];
+/** @param {readonly string[]} files @returns {string | null} */
+function namesOf(files) {
+  if (files.length === 0) return null;
+  const rest = files.length > FILES_NAMED ? ', …' : '';
+  return `Files that would go: ${files.slice(0, FILES_NAMED).join(', ')}${rest}.`;
 }
 
 /**
- * @param {'bad' | 'warn' | 'held'} tone
+ * @param {Tone} tone
  * @param {string} title
- * @param {string} text
- * @param {string | null} hint
- * @param {Child[]} times
+ * @param {readonly (string | null)[]} texts
+ * @param {readonly Child[]} times
  * @returns {HTMLElement}
  */
-function trouble(tone, title, text, hint, times) {
+function trouble(tone, title, texts, times) {
   return element(
     'div',
     { class: `trouble tone-${tone}` },
     element('h4', {}, title),
-    element('p', {}, text),
-    hint === null ? null : element('p', { class: 'hint' }, hint),
-    element('p', { class: 'dim' }, ...times),
+    ...texts.map((text) => (text === null ? null : element('p', {}, text))),
+    element('p', {}, ...times),
   );
 }
 
 /** @param {Target} target @returns {HTMLElement} */
-function facts(target) {
-  const { state, branch, repository, fingerprint } = target;
+function facts({ state, branch, repository, target, fingerprint, files, sizeBytes, ...times }) {
+  const { verifiedAtMs, changedAtMs, checkedAtMs, nextAttemptAtMs, nextFullCheckAtMs } = times;
   return element(
     'dl',
     { class: 'facts' },
     ...fact('State', `${state}: ${STATES[state].meaning}`),
     ...fact('Repository', repository),
     ...fact('Branch', branch),
-    ...fact('Below mirror/', target.target),
-    ...fact('Last verified', timeNode(target.verifiedAtMs)),
-    ...fact('Last changed', timeNode(target.changedAtMs)),
-    ...fact('Compared whole', timeNode(target.checkedAtMs)),
-    ...fact('Next attempt', target.nextAttemptAtMs === null ? '–' : timeNode(target.nextAttemptAtMs)),
-    ...fact('Next full check', target.nextFullCheckAtMs === null ? '–' : timeNode(target.nextFullCheckAtMs)),
-    ...fact('Contents', `${numberText(target.files)} files, ${sizeText(target.sizeBytes)}`),
+    ...fact('Below mirror/', target),
+    ...fact('Last verified', timeNode(verifiedAtMs)),
+    ...fact('Last changed', timeNode(changedAtMs)),
+    ...fact('Compared whole', timeNode(checkedAtMs)),
+    ...fact('Next attempt', nextAttemptAtMs === null ? '–' : timeNode(nextAttemptAtMs)),
+    ...fact('Next full check', nextFullCheckAtMs === null ? '–' : timeNode(nextFullCheckAtMs)),
+    ...fact('Contents', `${numberText(files)} files, ${sizeText(sizeBytes)}`),
     ...fact('Fingerprint', fingerprint === null ? '–' : element('code', {}, fingerprint)),
   );
-}
-
-/**
- * A term with what is said of it, for a `dl`.
- * @param {string} term
- * @param {...Child} said
- * @returns {HTMLElement[]}
- */
-export function fact(term, ...said) {
-  return [element('dt', {}, term), element('dd', {}, ...said)];
 }

@@ -1,42 +1,46 @@
-/** Keeps asking the daemon how it stands. */
+/** Keeps asking the daemon how the mirror is. */
 
-import { leastGapMs, nextPollMs } from './contact.js';
-
-/** @import { Contact, ContactState } from './contact.js' */
 /** @import { Report } from './targets.js' */
 
-/** An answer that takes longer is none. */
-const ANSWER_TIMEOUT_MS = 15_000;
-/** A stream that the daemon closed for good is asked for again so often. */
-const STREAM_RETRY_MS = 30_000;
+/**
+ * Whether the page shows the present state.
+ *
+ * - `connecting`: no answer yet.
+ * - `live`: it does.
+ * - `gone`: the daemon does not answer.
+ * - `mute`: it answers, but not with its state.
+ * - `paused`: it is not asked, by the reader's wish.
+ * @typedef {'connecting' | 'live' | 'gone' | 'mute' | 'paused'} Contact
+ */
 
-/** The live connection: events where they can be had, polling where not. */
+/** An answer that takes longer, in milliseconds, is not waited for. */
+const ANSWER_TIMEOUT_MS = 15_000;
+/** The shortest time between two questions, in milliseconds. */
+const LEAST_GAP_MS = 1000;
+/** With events, too: they do not come either when the daemon hangs. */
+const ASK_EVERY_MS = 5000;
+/** Where the page is not in sight, the title and the icon are enough. */
+const ASK_HIDDEN_EVERY_MS = 30_000;
+
+/** The live connection: it asks at every event of the daemon, and every few seconds without. */
 export class Feed {
   /** @type {EventSource | null} */
   #stream = null;
-  #isStreaming = false;
-  #streamClosedAtMs = 0;
   #isPaused = false;
   #isAsking = false;
-  #isAskedAgain = false;
-  #failures = 0;
-  #costMs = 0;
-  #askedAtMs = 0;
+  #mayAskAtMs = 0;
   /** @type {string | null} */
   #etag = null;
   #timer = 0;
-  #urls;
   #onAnswer;
   #onContact;
 
   /**
-   * @param {object} options
-   * @param {{ status: string, events: string }} options.urls
-   * @param {(report: Report | null) => void} options.onAnswer null when nothing but the clock has moved since the last answer
-   * @param {(state: ContactState) => void} options.onContact called whenever the standing changes, and for every failure
+   * @param {object} listeners
+   * @param {(report: Report | null) => void} listeners.onAnswer null when nothing but the clock has moved since the last answer
+   * @param {(contact: Contact, problem: string | null) => void} listeners.onContact called after every question
    */
-  constructor({ urls, onAnswer, onContact }) {
-    this.#urls = urls;
+  constructor({ onAnswer, onContact }) {
     this.#onAnswer = onAnswer;
     this.#onContact = onContact;
   }
@@ -44,10 +48,7 @@ export class Feed {
   /** Begins, and goes on until the page is left. */
   start() {
     document.addEventListener('visibilitychange', () => this.#wake());
-    addEventListener('online', () => this.#wake());
-    addEventListener('pageshow', (event) => {
-      if (event.persisted) this.#wake();
-    });
+    addEventListener('pageshow', () => this.#wake());
     addEventListener('pagehide', () => this.#closeStream());
     this.#wake();
   }
@@ -61,24 +62,18 @@ export class Feed {
     this.#isPaused = true;
     this.#closeStream();
     clearTimeout(this.#timer);
-    this.#tell('paused', null);
+    this.#onContact('paused', null);
   }
 
-  /** Goes on after {@link pause}. */
+  /** Goes on after {@link pause}, or asks at once. */
   resume() {
     this.#isPaused = false;
-    this.#failures = 0;
     this.#wake();
-  }
-
-  /** Asks at once. */
-  askNow() {
-    void this.#ask();
   }
 
   #wake() {
     if (this.#isPaused) return;
-    // A browser has few connections for one host: pages that nobody looks at must not hold them.
+    // A browser has few connections for one host: pages out of sight must not hold them.
     if (document.hidden) this.#closeStream();
     else this.#openStream();
     void this.#ask();
@@ -86,125 +81,68 @@ export class Feed {
 
   #openStream() {
     if (this.#stream !== null || typeof EventSource === 'undefined') return;
-    const stream = new EventSource(this.#urls.events);
-    this.#stream = stream;
-    stream.addEventListener('open', () => {
-      this.#isStreaming = true;
-      this.#askSoon();
-    });
-    stream.addEventListener('message', () => this.#askSoon());
-    stream.addEventListener('error', () => {
-      this.#isStreaming = false;
-      if (stream.readyState === EventSource.CLOSED) {
-        this.#closeStream();
-        this.#streamClosedAtMs = performance.now();
-      }
-      this.#askSoon();
-    });
+    this.#stream = new EventSource('api/events');
+    for (const name of ['open', 'message', 'error'])
+      this.#stream.addEventListener(name, () => this.#askIn(this.#mayAskAtMs - performance.now()));
   }
 
   #closeStream() {
     this.#stream?.close();
     this.#stream = null;
-    this.#isStreaming = false;
-  }
-
-  #askSoon() {
-    if (this.#isPaused) return;
-    if (this.#isAsking) {
-      this.#isAskedAgain = true;
-      return;
-    }
-    const waitMs = this.#askedAtMs + leastGapMs(this.#costMs) - performance.now();
-    this.#askIn(Math.max(0, waitMs));
   }
 
   /** @param {number} delayMs */
   #askIn(delayMs) {
+    if (this.#isPaused) return;
     clearTimeout(this.#timer);
-    this.#timer = window.setTimeout(() => void this.#ask(), delayMs);
+    this.#timer = window.setTimeout(() => void this.#ask(), Math.max(0, delayMs));
   }
 
   async #ask() {
-    if (this.#isAsking || this.#isPaused) return;
-    this.#isAsking = true;
-    this.#isAskedAgain = false;
-    clearTimeout(this.#timer);
-    const startedAtMs = performance.now();
-    await this.#askOnce();
-    this.#isAsking = false;
-    this.#askedAtMs = performance.now();
-    this.#costMs = this.#askedAtMs - startedAtMs;
-    this.#goOn();
-  }
-
-  #goOn() {
     if (this.#isPaused) return;
-    this.#reopenStream();
-    if (this.#isAskedAgain && this.#failures === 0) {
-      this.#askSoon();
+    if (this.#isAsking) {
+      this.#askIn(LEAST_GAP_MS);
       return;
     }
-    const { hidden } = document;
-    this.#askIn(nextPollMs({ isStreaming: this.#isStreaming, isHidden: hidden, failures: this.#failures }));
+    this.#isAsking = true;
+    const startedAtMs = performance.now();
+    const { contact, problem } = await this.#answer();
+    this.#isAsking = false;
+    if (this.isPaused) return;
+    this.#onContact(contact, problem);
+    // A page with thousands of targets takes long to show them: it stays fluid, and leaves the daemon in peace.
+    const endedAtMs = performance.now();
+    this.#mayAskAtMs = endedAtMs + Math.max(LEAST_GAP_MS, 4 * (endedAtMs - startedAtMs));
+    // The daemon has closed it for good.
+    if (this.#stream !== null && this.#stream.readyState === this.#stream.CLOSED) this.#closeStream();
+    if (!document.hidden) this.#openStream();
+    this.#askIn(document.hidden ? ASK_HIDDEN_EVERY_MS : ASK_EVERY_MS);
   }
 
-  #reopenStream() {
-    const isDue = performance.now() - this.#streamClosedAtMs > STREAM_RETRY_MS;
-    if (!document.hidden && this.#failures === 0 && isDue) this.#openStream();
-  }
-
-  async #askOnce() {
-    const answer = await this.#fetchAnswer();
-    if (answer === null || this.#isPaused) return;
-    try {
-      this.#onAnswer(answer.report);
-    } catch (error) {
-      this.#etag = null;
-      this.#fail('mute', `This page cannot show its answer (${String(error)}): load it again.`);
-      return;
-    }
-    this.#failures = 0;
-    this.#tell(this.#stream !== null || document.hidden ? 'live' : 'polling', null);
-  }
-
-  /** @returns {Promise<{ report: Report | null } | null>} null when there is no answer, which has been told then */
-  async #fetchAnswer() {
+  /** @returns {Promise<{ contact: Contact, problem: string | null }>} */
+  async #answer() {
+    let response;
     try {
       const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
       /** @type {Record<string, string>} */
       const headers = this.#etag === null ? {} : { 'if-none-match': this.#etag };
-      const response = await fetch(this.#urls.status, { cache: 'no-store', headers, signal });
-      if (response.status === 304) return { report: null };
-      if (!response.ok) {
-        this.#fail('mute', await describeRefusal(response));
-        return null;
-      }
-      const report = /** @type {Report} */ (await response.json());
+      response = await fetch('api/status', { cache: 'no-store', headers, signal });
+      if (!response.ok && response.status !== 304)
+        return { contact: 'mute', problem: await describeRefusal(response) };
+      const report = response.status === 304 ? null : /** @type {Report} */ (await response.json());
+      if (!this.#isPaused) this.#onAnswer(report);
       this.#etag = response.headers.get('etag');
-      return { report };
+      return { contact: 'live', problem: null };
     } catch (error) {
-      if (error instanceof SyntaxError) this.#fail('mute', 'What answers at its address is something else.');
-      else this.#fail('gone', isTimeout(error) ? 'It took the question, and gave no answer in time.' : null);
-      return null;
+      this.#etag = null;
+      // The connection broke, or the answer is not what this page can show.
+      if (response === undefined || error instanceof DOMException) return { contact: 'gone', problem: null };
+      return {
+        contact: 'mute',
+        problem: `This page cannot show its answer (${String(error)}): load it again.`,
+      };
     }
   }
-
-  /** @param {Contact} contact @param {string | null} problem */
-  #fail(contact, problem) {
-    this.#failures += 1;
-    if (!this.#isPaused) this.#tell(contact, problem);
-  }
-
-  /** @param {Contact} contact @param {string | null} problem */
-  #tell(contact, problem) {
-    this.#onContact({ contact, problem, sinceMs: Date.now() });
-  }
-}
-
-/** @param {unknown} error @returns {boolean} */
-function isTimeout(error) {
-  return error instanceof DOMException && error.name === 'TimeoutError';
 }
 
 /** The start of a text that says why is enough. */

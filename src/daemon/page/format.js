@@ -3,9 +3,6 @@
 import { durationText } from '../../lib/page/text.js';
 
 const SECOND_MS = 1000;
-const MINUTE_MS = 60 * SECOND_MS;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 
 /**
  * How far a time lies from now: `just now`, `12 s ago`, `in 3 min`.
@@ -86,18 +83,6 @@ export function counted(count, noun, plural = `${noun}s`) {
  */
 export function numberText(count) {
   return count.toLocaleString('en');
-}
-
-/**
- * A round duration that is not below another one: the top of a chart's axis.
- * @param {number} durationMs
- * @returns {number} milliseconds
- */
-export function roundDurationMs(durationMs) {
-  const steps = [10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 30_000].concat(
-    [1, 2, 5, 10, 20, 30, 60, 120, 300, 720, 1440].map((minutes) => minutes * MINUTE_MS),
-  );
-  return steps.find((step) => step >= durationMs) ?? Math.ceil(durationMs / DAY_MS) * DAY_MS;
 }
 
 /** @param {number} value @returns {string} */

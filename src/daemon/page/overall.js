@@ -6,16 +6,9 @@ import { isLeftAlone } from './targets.js';
 
 /** @import { Report, Tone } from './targets.js' */
 
-/**
- * The state of the whole.
- * @typedef {object} Overall
- * @property {'ready' | 'not-ready' | 'stale' | 'failing' | 'stuck' | 'starting' | 'stopping' | 'settings-refused' | 'key-refused' | 'unknown'} state
- * @property {Tone} tone
- * @property {string} word for the headline and the title
- * @property {string} sentence
- */
+/** @typedef {{ readonly tone: Tone, readonly word: string, readonly sentence: string }} Overall */
 
-/** The states of targets of which the last attempt failed. */
+/** The states of targets of which the last attempt failed. @type {ReadonlySet<string>} */
 const FAILING = new Set(['failing', 'quarantined', 'stalled']);
 
 /**
@@ -24,147 +17,94 @@ const FAILING = new Set(['failing', 'quarantined', 'stalled']);
  * @returns {Overall}
  */
 export function overallOf(report) {
-  return (
-    loopState(report) ??
-    refusedKey(report) ??
-    failedPass(report) ??
-    startingState(report) ??
-    emptySelection(report) ??
-    failingTargets(report) ??
-    unreadyTargets(report) ??
-    refusedSettings(report) ??
-    readyState(report)
-  );
+  return daemonState(report) ?? mirrorState(report) ?? readyState(report);
 }
 
 /**
- * The overall state when the daemon no longer answers: its last answer proves nothing about the present.
+ * The overall state when the daemon does not answer: its last answer proves nothing about the present.
  * @param {Overall} last
  * @returns {Overall}
  */
 export function unknownState({ word, sentence }) {
-  return {
-    state: 'unknown',
-    tone: 'off',
-    word: 'Unknown',
-    sentence: `When it last answered: ${word}. ${sentence}`,
-  };
+  return { tone: 'off', word: 'Unknown', sentence: `When it last answered: ${word}. ${sentence}` };
 }
 
 /** @param {Report} report @returns {Overall | null} */
-function loopState({ liveness }) {
+function daemonState({ liveness, live, readiness, targets }) {
   if (!liveness.isAlive) {
     const sentence = `The pass in hand has made no progress for ${durationText(liveness.silentMs)}.`;
-    return { state: 'stuck', tone: 'bad', word: 'Stuck', sentence };
+    return { tone: 'bad', word: 'Stuck', sentence };
   }
-  if (liveness.state !== 'stopping') return null;
-  return {
-    state: 'stopping',
-    tone: 'off',
-    word: 'Stopping',
-    sentence: 'The daemon is shutting down.',
-  };
-}
-
-/** @param {Report} report @returns {Overall | null} */
-function refusedKey({ live }) {
-  const refused = refusedCredentials(live.credentials);
-  if (refused.length === 0) return null;
-  const sentence = `The service refuses ${refused.join(' and ')}. What is mirrored stays readable, and grows old.`;
-  return { state: 'key-refused', tone: 'bad', word: 'Key refused', sentence };
-}
-
-/** @param {Report['live']['credentials']} credentials @returns {string[]} */
-function refusedCredentials({ apiKey, apiToken }) {
-  return [
+  if (liveness.state === 'stopping')
+    return { tone: 'off', word: 'Stopping', sentence: 'The daemon is shutting down.' };
+  const { apiKey, apiToken } = live.credentials;
+  const refused = [
     ...(apiKey.state === 'refused' ? ['the API key'] : []),
     ...(apiToken.state === 'refused' ? ['the API token'] : []),
   ];
-}
-
-/** @param {Report} report @returns {Overall | null} */
-function failedPass({ live, readiness, targets }) {
-  if (live.passes.at(-1)?.result !== 'failed' || readiness.isReady) return null;
-  const late = readiness.notReady.length;
-  const sentence =
-    late === 0
-      ? 'The last pass failed.'
-      : `The last pass failed, and ${numberText(late)} of ${counted(targets.length, 'target')} cannot be relied on.`;
-  return { state: 'failing', tone: 'bad', word: 'Failing', sentence };
-}
-
-/** @param {Report} report @returns {Overall | null} */
-function startingState({ readiness, targets }) {
+  if (refused.length > 0) {
+    const sentence = `The service refuses ${refused.join(' and ')}. What is mirrored stays readable, and grows old.`;
+    return { tone: 'bad', word: 'Key refused', sentence };
+  }
+  if (live.passes.at(-1)?.result === 'failed' && !readiness.isReady)
+    return {
+      tone: 'bad',
+      word: 'Failing',
+      sentence: `The last pass failed. ${unreliable(readiness, targets)}`.trim(),
+    };
   if (readiness.isListed) return null;
   const mirrored = targets.filter(({ state }) => state !== 'pending').length;
-  const all = counted(targets.length, 'target');
   const known =
-    targets.length === 0
-      ? ''
-      : mirrored === targets.length
-        ? ` ${all} known from before.`
-        : ` ${numberText(mirrored)} of ${all} mirrored.`;
-  const sentence = `The first pass has not come to its end yet.${known}`;
-  return { state: 'starting', tone: 'off', word: 'Starting', sentence };
+    targets.length === 0 ? '' : ` ${numberText(mirrored)} of ${counted(targets.length, 'target')} mirrored.`;
+  return { tone: 'off', word: 'Starting', sentence: `The first pass has not come to its end yet.${known}` };
 }
 
 /** @param {Report} report @returns {Overall | null} */
-function emptySelection({ readiness }) {
-  if (!readiness.selectsNothing) return null;
-  const sentence = 'The settings select nothing of what the service lists.';
-  return { state: 'not-ready', tone: 'bad', word: 'Not ready', sentence };
-}
-
-/** @param {Report} report @returns {Overall | null} */
-function failingTargets({ targets, readiness }) {
+function mirrorState({ readiness, targets, maxStalenessMs }) {
+  const { notReady, selectsNothing } = readiness;
+  if (selectsNothing) {
+    const sentence = 'The settings select nothing of what the service lists.';
+    return { tone: 'bad', word: 'Not ready', sentence };
+  }
+  const all = counted(targets.length, 'target');
   const failing = targets.filter(({ state }) => FAILING.has(state)).length;
-  if (failing === 0) return null;
-  const late = readiness.notReady.filter(({ reason }) => !FAILING.has(reason) && reason !== 'held').length;
-  const sentence = `${numberText(failing)} of ${counted(targets.length, 'target')} ${failing === 1 ? 'fails' : 'fail'}. ${
-    late === 0 ? 'All were still verified in time.' : `${numberText(late)} cannot be relied on.`
-  }`;
-  return { state: 'failing', tone: 'bad', word: 'Failing', sentence };
-}
-
-/** @param {Report} report @returns {Overall | null} */
-function unreadyTargets({ readiness, maxStalenessMs, targets }) {
-  const { notReady } = readiness;
+  if (failing > 0) {
+    const sentence = `${numberText(failing)} of ${all} ${failing === 1 ? 'fails' : 'fail'}.`;
+    return { tone: 'bad', word: 'Failing', sentence };
+  }
   if (notReady.length === 0) return null;
   const old = notReady.filter(({ reason }) => reason === 'stale' || reason === 'never-verified').length;
-  const all = counted(targets.length, 'target');
   if (old > 0) {
     const sentence = `${numberText(old)} of ${all} not verified within the last ${durationText(maxStalenessMs)}.`;
-    return { state: 'stale', tone: 'warn', word: 'Stale', sentence };
+    return { tone: 'warn', word: 'Stale', sentence };
   }
   const held = notReady.filter(({ reason }) => reason === 'held').length;
-  if (held === notReady.length) {
-    const waits = `${counted(held, 'deletion')} ${held === 1 ? 'waits' : 'wait'} for approval`;
-    return { state: 'not-ready', tone: 'warn', word: 'Held', sentence: `${waits}, of ${all}.` };
-  }
-  const sentence = `${numberText(notReady.length)} of ${all} cannot be relied on: their trees are not what the service has.`;
-  return { state: 'not-ready', tone: 'warn', word: 'Not ready', sentence };
+  if (held < notReady.length)
+    return { tone: 'warn', word: 'Not ready', sentence: unreliable(readiness, targets) };
+  const waits = `${counted(held, 'deletion')} ${held === 1 ? 'waits' : 'wait'} for approval`;
+  return { tone: 'warn', word: 'Held', sentence: `${waits}, of ${all}.` };
 }
 
-/** @param {Report} report @returns {Overall | null} */
-function refusedSettings({ live }) {
-  if (live.settings.problem === null) return null;
-  const sentence =
-    'The new settings are refused; the old ones stay in force, and all targets are up to date.';
-  return { state: 'settings-refused', tone: 'warn', word: 'Settings refused', sentence };
+/** @param {Report['readiness']} readiness @param {Report['targets']} targets @returns {string} */
+function unreliable({ notReady }, targets) {
+  if (notReady.length === 0) return '';
+  return `${numberText(notReady.length)} of ${counted(targets.length, 'target')} cannot be relied on.`;
 }
 
 /** @param {Report} report @returns {Overall} */
 function readyState({ targets, maxStalenessMs, live }) {
+  if (live.settings.problem !== null) {
+    const sentence =
+      'The new settings are refused; the old ones stay in force, and all targets are up to date.';
+    return { tone: 'warn', word: 'Settings refused', sentence };
+  }
   const selected = targets.filter(({ state }) => !isLeftAlone(state)).length;
-  const within = `within the last ${durationText(maxStalenessMs)}`;
   const sentence =
     selected === 0
       ? 'The service was asked; there is nothing to mirror.'
-      : selected === 1
-        ? `The one target was verified against the service ${within}.`
-        : `All ${counted(selected, 'target')} were verified against the service ${within}.`;
-  // The mirror is as fresh as before: what is the matter with the pass is told once, among the problems.
+      : `${selected === 1 ? 'The one target was' : `All ${counted(selected, 'target')} were`} verified against the service within the last ${durationText(maxStalenessMs)}.`;
+  // The mirror is as fresh as before: the reason why the pass failed is told once, among the problems.
   return live.passes.at(-1)?.result === 'failed'
-    ? { state: 'ready', tone: 'warn', word: 'Ready', sentence: `${sentence} The last pass failed.` }
-    : { state: 'ready', tone: 'ok', word: 'Ready', sentence };
+    ? { tone: 'warn', word: 'Ready', sentence: `${sentence} The last pass failed.` }
+    : { tone: 'ok', word: 'Ready', sentence };
 }

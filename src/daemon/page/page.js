@@ -1,84 +1,89 @@
 /** The status page: takes every report of the daemon and shows it. */
 
-import { byId, element, setText } from '../../lib/page/dom.js';
+import { byId, setText } from '../../lib/page/dom.js';
 import { problemsOf } from './attention.js';
-import { showLag, showPasses } from './chart-views.js';
-import { CONTACT_WORDS, contactNotice, isOld } from './contact.js';
-import { Controls } from './controls.js';
-import { refill } from './refill.js';
-import { tick, timeNode } from './times.js';
 import { Feed } from './feed.js';
-import { counted } from './format.js';
-import { showSummary, showPass } from './summary.js';
-import { Notices } from './notices.js';
+import { counted, wholeText } from './format.js';
+import { announce, badge, refill, tick } from './nodes.js';
 import { overallOf, unknownState } from './overall.js';
-import { showAccess, showDirectory, showProblems, showUpstream } from './panels.js';
-import { badge, iconAddress } from './signs.js';
+import { showAccess, showChanged, showDirectory, showNotices, showProblems, showUpstream } from './panels.js';
+import { showPass, showPasses, showSummary } from './summary.js';
 import { TargetTable } from './table.js';
-import { arrange, nextOrder } from './targets.js';
 
-/** @import { ContactState } from './contact.js' */
+/** @import { Contact } from './feed.js' */
 /** @import { Report, Selection, Tone } from './targets.js' */
 
 /** The wait before the result of a search is announced, in milliseconds: the reader may still be typing. */
 const TYPING_MS = 700;
 
+/** @type {Readonly<Record<Contact, { word: string, tone: Tone, notice: string }>>} */
+const CONTACTS = {
+  connecting: { word: 'Connecting', tone: 'off', notice: '' },
+  live: { word: 'Live', tone: 'ok', notice: '' },
+  gone: { word: 'No answer', tone: 'bad', notice: 'The daemon does not answer.' },
+  mute: { word: 'No state', tone: 'bad', notice: 'The daemon answers, but does not tell its state.' },
+  paused: { word: 'Paused', tone: 'off', notice: 'Paused.' },
+};
+
+/** The colours of the icon of the page. @type {Readonly<Record<Tone, string>>} */
+const ICON_COLOURS = { ok: '#12805c', warn: '#a66300', bad: '#c5302a', held: '#6350c7', off: '#64707c' };
+
+/** Whether what is shown may be wrong by now. @param {Contact} contact @returns {boolean} */
+function isOld(contact) {
+  return contact === 'gone' || contact === 'mute';
+}
+
 /** The page as a whole. */
-class Page {
+class StatusPage {
   /** @type {Report | null} */
   #report = null;
   /** When the report came that is shown, and when the daemon last answered at all: by this machine's clock. */
   #reportAtMs = 0;
   #answeredAtMs = 0;
-  /** @type {ContactState} */
-  #contact = { contact: 'connecting', sinceMs: Date.now(), problem: null };
+  /** @type {Contact} */
+  #contact = 'connecting';
   /** @type {string | null} */
-  #announcedState = null;
+  #problem = null;
+  #pausedAtMs = 0;
+  /** @type {string | null} */
+  #announcedWord = null;
   #typingTimer = 0;
-  #controls = new Controls(() => this.#onChoice());
-  #table = new TargetTable({
-    nowMs: () => this.#nowMs(),
-    onSort: (column) => this.#controls.sort(nextOrder(this.#controls.order, column)),
-    announce,
-  });
-  #notices = new Notices(() => this.#showReport());
+  #areNoticesWhole = false;
+  #table = new TargetTable(() => this.#onChoice());
   #feed = new Feed({
-    urls: { status: 'api/status', events: 'api/events' },
     onAnswer: (report) => this.#onAnswer(report),
-    onContact: (state) => this.#onContact(state),
+    onContact: (contact, problem) => this.#onContact(contact, problem),
   });
 
   start() {
     byId('pause').addEventListener('click', () => {
+      this.#pausedAtMs = Date.now();
       if (this.#feed.isPaused) this.#feed.resume();
       else this.#feed.pause();
-      this.#showPause();
+      byId('pause').setAttribute('aria-pressed', String(this.#feed.isPaused));
     });
-    byId('retry').addEventListener('click', () => {
-      if (this.#feed.isPaused) {
-        this.#feed.resume();
-        this.#showPause();
-      } else this.#feed.askNow();
+    byId('retry').addEventListener('click', () => this.#feed.resume());
+    byId('notices-more').addEventListener('click', () => {
+      this.#areNoticesWhole = !this.#areNoticesWhole;
+      this.#showReport();
     });
-    new ResizeObserver(() => this.#showCharts()).observe(byId('lag-chart'));
     setInterval(() => this.#everySecond(), 1000);
     this.#feed.start();
     this.#showContact();
   }
 
-  /** The daemon's clock, as this machine's may be wrong; it stands still while the page is paused. @returns {number} */
+  /** The daemon's clock, as this machine's may be wrong; it does not move while the page is paused. @returns {number} */
   #nowMs() {
-    if (this.#report === null) return Date.now();
-    const untilMs = this.#feed.isPaused ? this.#contact.sinceMs : Date.now();
-    return this.#report.nowMs + Math.max(0, untilMs - this.#reportAtMs);
+    const untilMs = this.#feed.isPaused ? this.#pausedAtMs : Date.now();
+    return (this.#report?.nowMs ?? untilMs) + Math.max(0, untilMs - this.#reportAtMs);
   }
 
   /** @param {Report | null} report null when nothing has changed */
   #onAnswer(report) {
     this.#answeredAtMs = Date.now();
     if (report === null) return;
+    // Another version may say what the scripts of this page do not know.
     if (this.#report !== null && this.#report.version !== report.version) {
-      // Another version may say what the scripts of this page do not know.
       location.reload();
       return;
     }
@@ -89,138 +94,87 @@ class Page {
     this.#showReport();
   }
 
-  /** @param {ContactState} state */
-  #onContact(state) {
+  /** @param {Contact} contact @param {string | null} problem */
+  #onContact(contact, problem) {
     const before = this.#contact;
-    this.#contact = state.contact === before.contact ? { ...state, sinceMs: before.sinceMs } : state;
+    this.#contact = contact;
+    this.#problem = problem;
     this.#showContact();
-    if (isOld(before.contact) && !isOld(state.contact)) announce('The daemon answers again.');
-    if (!isOld(before.contact) && isOld(state.contact)) announce(byId('notice').innerText);
+    if (isOld(before) && !isOld(contact)) announce('The daemon answers again.');
+    if (!isOld(before) && isOld(contact)) announce(byId('notice').innerText);
   }
 
   #onChoice() {
-    this.#table.toTop();
-    this.#showTargets();
+    this.#showReport();
     clearTimeout(this.#typingTimer);
-    this.#typingTimer = window.setTimeout(
-      () => announce(`${byId('targets-count').textContent} targets`),
-      TYPING_MS,
-    );
-  }
-
-  /** @param {Selection} selection */
-  #select(selection) {
-    this.#controls.select(selection);
-    byId('targets').scrollIntoView({ block: 'start' });
-    byId('targets').focus({ preventScroll: true });
+    const say = () => announce(`${byId('targets-count').textContent} targets`);
+    this.#typingTimer = window.setTimeout(say, TYPING_MS);
   }
 
   #showReport() {
     const report = this.#report;
     if (report === null) return;
-    const overall = overallOf(report);
-    this.#showSummary();
+    /** @param {Partial<Selection>} selection */
+    const onSelect = (selection) => this.#table.select(selection);
     showPass(report);
-    showProblems(problemsOf(report), { onSelect: (selection) => this.#select(selection), announce });
-    this.#showCharts();
-    this.#showTargets();
+    showProblems(problemsOf(report), onSelect);
+    showChanged(report, onSelect);
+    showPasses(report);
+    this.#table.show(report.targets);
     showUpstream(report);
     showAccess(report);
     showDirectory(report);
-    this.#notices.show(report.notices);
-    if (this.#announcedState !== null && this.#announcedState !== overall.state)
-      announce(`${overall.word}: ${overall.sentence}`);
-    this.#announcedState = overall.state;
-    this.#showTitle();
-    tick(document, this.#nowMs());
+    showNotices(report, this.#areNoticesWhole);
+    this.#showState();
+    tick(this.#nowMs());
   }
 
-  #showSummary() {
+  /** Shows the state of the whole, in the page, the title and the icon. */
+  #showState() {
     const report = this.#report;
-    if (report === null) return;
-    const overall = overallOf(report);
-    showSummary(report, isOld(this.#contact.contact) ? unknownState(overall) : overall);
-  }
-
-  #showCharts() {
-    const report = this.#report;
-    if (report === null) return;
-    showLag(report, this.#nowMs());
-    showPasses(report);
-    tick(document, this.#nowMs());
-  }
-
-  #showTargets() {
-    const targets = this.#report?.targets ?? [];
-    const { selection, order } = this.#controls;
-    const arranged = arrange(targets, selection, order);
-    this.#controls.show(targets, arranged.length);
-    this.#table.show(arranged, order);
+    let { word, tone } = CONTACTS[this.#contact];
+    if (report !== null) {
+      const overall = overallOf(report);
+      showSummary(report, isOld(this.#contact) ? unknownState(overall) : overall);
+      if (!isOld(this.#contact)) ({ word, tone } = overall);
+      if (this.#announcedWord !== null && this.#announcedWord !== overall.word)
+        announce(`${overall.word}: ${overall.sentence}`);
+      this.#announcedWord = overall.word;
+    }
+    const failing = isOld(this.#contact) ? 0 : (report?.readiness.notReady.length ?? 0);
+    document.title = `${word}${failing > 0 ? ` (${counted(failing, 'target')} not ready)` : ''} – workbook-mirror`;
+    const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="4" fill="${ICON_COLOURS[tone]}"/></svg>`;
+    byId('icon').setAttribute('href', `data:image/svg+xml,${encodeURIComponent(icon)}`);
   }
 
   #showContact() {
-    const { contact } = this.#contact;
-    const { word, tone } = CONTACT_WORDS[contact];
-    refill(byId('contact'), contact, () => [badge(tone, word)]);
-    document.documentElement.dataset['contact'] = contact;
+    const { word, tone } = CONTACTS[this.#contact];
+    refill(byId('contact'), word, () => [badge(tone, word)]);
+    document.documentElement.dataset['contact'] = this.#contact;
     this.#showNotice();
-    this.#showSummary();
-    this.#showTitle();
+    this.#showState();
   }
 
   #showNotice() {
-    const answeredAtMs = this.#report === null ? null : this.#answeredAtMs;
-    const notice = contactNotice(this.#contact, answeredAtMs, Date.now());
-    setText(byId('notice-title'), notice?.title ?? '');
-    setText(byId('notice-text'), notice?.text ?? '');
-    refill(byId('notice-from'), answeredAtMs, () =>
-      answeredAtMs === null ? [] : ['It last answered at ', timeNode(answeredAtMs, 'clock'), '.'],
-    );
+    const { notice } = CONTACTS[this.#contact];
+    const age =
+      this.#report === null
+        ? 'It has not answered since this page was loaded.'
+        : `What is shown is ${wholeText(Date.now() - this.#answeredAtMs)} old.`;
+    setText(byId('notice-title'), notice);
+    setText(byId('notice-text'), `${this.#problem ?? ''} ${age}`.trim());
     setText(byId('retry'), this.#feed.isPaused ? 'Go on' : 'Try now');
-    byId('notice').hidden = notice === null;
+    byId('notice').hidden = notice === '';
     setText(
       byId('waiting'),
-      isOld(this.#contact.contact) ? 'There is nothing to show yet.' : 'Waiting for the daemon…',
+      isOld(this.#contact) ? 'There is nothing to show yet.' : 'Waiting for the daemon…',
     );
-    refill(byId('foot-updated'), answeredAtMs, () =>
-      answeredAtMs === null ? [] : [element('span', {}, 'Answered ', timeNode(answeredAtMs, 'clock'), '.')],
-    );
-  }
-
-  #showPause() {
-    byId('pause').setAttribute('aria-pressed', String(this.#feed.isPaused));
-    this.#showNotice();
-  }
-
-  #showTitle() {
-    const { contact } = this.#contact;
-    const { word, tone } = this.#titleState();
-    const failing = this.#report?.readiness.notReady.length ?? 0;
-    const count = failing > 0 && !isOld(contact) ? ` (${counted(failing, 'target')} not ready)` : '';
-    const title = `${word}${count} – workbook-mirror`;
-    if (document.title !== title) document.title = title;
-    const address = iconAddress(tone);
-    const icon = byId('icon');
-    if (icon.getAttribute('href') !== address) icon.setAttribute('href', address);
-  }
-
-  /** @returns {{ word: string, tone: Tone }} */
-  #titleState() {
-    const { contact } = this.#contact;
-    return isOld(contact) || this.#report === null ? CONTACT_WORDS[contact] : overallOf(this.#report);
   }
 
   #everySecond() {
-    if (isOld(this.#contact.contact) || this.#feed.isPaused) this.#showNotice();
-    if (this.#feed.isPaused) return;
-    tick(document, this.#nowMs());
-    if (this.#report !== null) showLag(this.#report, this.#nowMs());
+    this.#showNotice();
+    if (!this.#feed.isPaused) tick(this.#nowMs());
   }
 }
 
-/** Says something to a screen reader. @param {string} text */
-function announce(text) {
-  setText(byId('announcer'), text);
-}
-
-new Page().start();
+new StatusPage().start();

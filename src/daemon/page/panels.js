@@ -1,38 +1,35 @@
-/** The list of matters that need attention, and the panels below the table. */
+/** The list of matters that need attention, and the panels around the table. */
 
 import { button, byId, drawing, element, setText } from '../../lib/page/dom.js';
 import { sizeText } from '../../lib/page/text.js';
 import { CREDENTIAL_NAMES } from './attention.js';
-import { commandNode } from './copy.js';
-import { fact } from './details.js';
-import { refill } from './refill.js';
-import { timeNode } from './times.js';
 import { counted, numberText } from './format.js';
-import { badge, sign } from './signs.js';
+import { badge, commandNode, fact, refill, sign, timeNode } from './nodes.js';
 
 /** @import { Problem } from './attention.js' */
 /** @import { Child } from '../../lib/page/dom.js' */
-/** @import { Report, Tone } from './targets.js' */
+/** @import { Report, Selection, Tone } from './targets.js' */
+
+/** Targets that changed last, and notices, that are shown at first. */
+const CHANGED_SHOWN = 6;
+const NOTICES_SHOWN = 8;
 
 /**
- * Shows what wants attention; nothing at all when there is nothing.
+ * Shows the matters that want attention; nothing at all when there is nothing.
  * @param {readonly Problem[]} problems
- * @param {{ onSelect: (selection: NonNullable<Problem['selection']>) => void, announce: (text: string) => void }} options
+ * @param {(selection: Partial<Selection>) => void} onSelect
  */
-export function showProblems(problems, options) {
+export function showProblems(problems, onSelect) {
   byId('attention').hidden = problems.length === 0;
   setText(byId('attention-title'), `Needs attention (${problems.length})`);
-  refill(byId('problems'), problems, () => problems.map((problem) => problemNode(problem, options)));
+  refill(byId('problems'), problems, () => problems.map((problem) => problemNode(problem, onSelect)));
 }
 
-/** @param {Problem} problem @param {Parameters<typeof showProblems>[1]} options @returns {HTMLElement} */
-function problemNode(
-  { key, tone, title, text, nextAtMs = null, hint = null, command = null, selection = null },
-  { onSelect, announce },
-) {
-  const attributes = {
+/** @param {Problem} problem @param {(selection: Partial<Selection>) => void} onSelect @returns {HTMLElement} */
+function problemNode({ tone, title, text, nextAtMs, hint, command, selection }, onSelect) {
+  const show = {
     class: 'quiet show',
-    'data-key': `show ${key}`,
+    'data-key': `show ${title}`,
     'aria-label': `Show in the table: ${title}`,
   };
   return element(
@@ -43,17 +40,36 @@ function problemNode(
       'div',
       {},
       element('h3', {}, title),
-      element('p', {}, text, ...(nextAtMs === null ? [] : [' It is tried again ', timeNode(nextAtMs), '.'])),
-      hint === null ? null : element('p', { class: 'hint' }, hint),
-      command === null
-        ? null
-        : element('div', { class: 'release' }, 'If it is to go:', commandNode(command, { key, announce })),
+      element('p', {}, text, ...(nextAtMs ? [' It is tried again ', timeNode(nextAtMs), '.'] : [])),
+      hint ? element('p', { class: 'hint' }, hint) : null,
+      command ? element('div', { class: 'release' }, 'If it is to go:', commandNode(command, title)) : null,
     ),
-    selection === null ? null : button(attributes, () => onSelect(selection), 'Show'),
+    selection ? button(show, () => onSelect(selection), 'Show') : null,
   );
 }
 
-/** Shows what the service said last. @param {Report} report */
+/**
+ * Shows the targets that changed last.
+ * @param {Report} report
+ * @param {(selection: Partial<Selection>) => void} onSelect
+ */
+export function showChanged({ targets }, onSelect) {
+  const changed = targets
+    .flatMap(({ target, changedAtMs }) => (changedAtMs === null ? [] : [{ target, changedAtMs }]))
+    .sort((a, b) => b.changedAtMs - a.changedAtMs)
+    .slice(0, CHANGED_SHOWN);
+  refill(byId('changed'), changed, () =>
+    changed.length === 0
+      ? [element('li', { class: 'dim' }, 'Nothing was published yet.')]
+      : changed.map(({ target, changedAtMs }) => {
+          const attributes = { class: 'link', 'data-key': `changed ${target}`, title: target };
+          const name = button(attributes, () => onSelect({ search: target }), element('bdi', {}, target));
+          return element('li', {}, name, element('span', { class: 'dim' }, timeNode(changedAtMs)));
+        }),
+  );
+}
+
+/** Shows the last answer of the service. @param {Report} report */
 export function showUpstream({ live }) {
   const { upstream } = live;
   refill(byId('upstream'), upstream, () => {
@@ -77,21 +93,24 @@ export function showUpstream({ live }) {
 function flagged(title, tone, { count, first }) {
   if (count === 0) return [];
   const rest = count - first.length;
+  const names = first.map(({ workbookId, branch, versionId }) =>
+    element(
+      'li',
+      {},
+      element('bdi', {}, workbookId),
+      ' on ',
+      element('bdi', {}, branch),
+      ', version ',
+      element('code', {}, versionId),
+    ),
+  );
   return [
     element('h3', {}, badge(tone, `${title}: ${counted(count, 'workbook')}`)),
     element(
       'ul',
-      { class: 'flagged' },
-      ...first.map(({ workbookId, branch, versionId }) =>
-        element(
-          'li',
-          {},
-          element('bdi', {}, workbookId),
-          element('span', { class: 'dim' }, ' on ', element('bdi', {}, branch), ', version '),
-          element('code', {}, versionId),
-        ),
-      ),
-      rest > 0 ? element('li', { class: 'dim' }, `and ${numberText(rest)} more`) : null,
+      { class: 'names' },
+      ...names,
+      rest > 0 ? element('li', {}, `and ${numberText(rest)} more`) : null,
     ),
   ];
 }
@@ -99,33 +118,22 @@ function flagged(title, tone, { count, first }) {
 /** Shows the credentials, and whether the settings are in force. @param {Report} report */
 export function showAccess({ live }) {
   const { credentials, settings } = live;
-  refill(byId('access'), { credentials, settings }, () => [
+  const { problem, takenAtMs, restartNeeded } = settings;
+  const needsRestart = restartNeeded.length > 0;
+  const word = problem !== null ? 'new ones refused' : needsRestart ? 'some need a restart' : 'in force';
+  refill(byId('access'), [credentials, settings], () => [
     element(
       'dl',
       { class: 'facts' },
       ...fact(CREDENTIAL_NAMES.apiKey, ...credential(credentials.apiKey)),
       ...fact(CREDENTIAL_NAMES.apiToken, ...credential(credentials.apiToken)),
-      ...fact('Settings', ...settingsState(settings)),
+      ...fact(
+        'Settings',
+        badge(problem !== null || needsRestart ? 'warn' : 'ok', word),
+        ' taken over ',
+        timeNode(takenAtMs),
+      ),
     ),
-    settings.problem === null
-      ? null
-      : element(
-          'div',
-          { class: 'trouble tone-warn' },
-          element('h4', {}, settings.problem.code),
-          element('p', { class: 'message' }, settings.problem.message),
-          settings.problem.hint === null ? null : element('p', { class: 'hint' }, settings.problem.hint),
-        ),
-    ...(settings.restartNeeded.length === 0
-      ? []
-      : [
-          element('h3', {}, 'In force after a restart'),
-          element(
-            'ul',
-            { class: 'names' },
-            ...settings.restartNeeded.map((name) => element('li', {}, element('code', {}, name))),
-          ),
-        ]),
   ]);
 }
 
@@ -133,27 +141,17 @@ export function showAccess({ live }) {
 function credential({ state, key, sinceMs, nextAttemptAtMs }) {
   if (state === 'unknown') return [badge('off', 'not asked yet, or not given')];
   const which = key !== null && key > 1 ? ` (key ${key})` : '';
-  const isRefused = state === 'refused';
   return [
-    badge(isRefused ? 'bad' : 'ok', `${state}${which}`),
-    ...(sinceMs === null ? [] : [' ', timeNode(sinceMs)]),
-    ...(nextAttemptAtMs === null
-      ? []
-      : [sinceMs === null ? ' tried again ' : ', tried again ', timeNode(nextAttemptAtMs)]),
+    badge(state === 'refused' ? 'bad' : 'ok', `${state}${which}`),
+    ' ',
+    sinceMs === null ? null : timeNode(sinceMs),
+    ...(nextAttemptAtMs === null ? [] : [', tried again ', timeNode(nextAttemptAtMs)]),
   ];
-}
-
-/** @param {Report['live']['settings']} settings @returns {Child[]} */
-function settingsState({ problem, takenAtMs, restartNeeded }) {
-  const word =
-    problem !== null ? 'new ones refused' : restartNeeded.length > 0 ? 'some need a restart' : 'in force';
-  const tone = problem !== null || restartNeeded.length > 0 ? 'warn' : 'ok';
-  return [badge(tone, word), ' taken over ', timeNode(takenAtMs)];
 }
 
 /** Shows the room on the disk, how publishing goes there, and the leases. @param {Report} report */
 export function showDirectory({ disk, publishesWhole, leases, shard }) {
-  refill(byId('directory'), { disk, publishesWhole, leases, shard }, () => [
+  refill(byId('directory'), [disk, publishesWhole, leases, shard], () => [
     shard === null
       ? null
       : element(
@@ -176,47 +174,64 @@ export function showDirectory({ disk, publishesWhole, leases, shard }) {
         ? 'No lease in force'
         : badge('held', `${counted(leases.length, 'lease')}: publishing waits`),
     ),
-    leases.length === 0
-      ? element('p', { class: 'dim' }, 'Nothing keeps publishing waiting.')
-      : element('ul', { class: 'leases' }, ...leases.map(leaseNode)),
-  ]);
-}
-
-/** @param {Report['leases'][number]} lease @returns {HTMLElement} */
-function leaseNode({ id, holder, takenAtMs, untilMs }) {
-  return element(
-    'li',
-    {},
-    element('bdi', {}, holder),
     element(
-      'span',
-      { class: 'dim' },
-      ' taken ',
-      timeNode(takenAtMs),
-      ', ends ',
-      timeNode(untilMs),
-      ' at the latest, ',
+      'ul',
+      { class: 'names' },
+      ...leases.map(({ id, holder, takenAtMs, untilMs }) =>
+        element(
+          'li',
+          {},
+          element('bdi', {}, holder),
+          ' taken ',
+          timeNode(takenAtMs),
+          ', ends ',
+          timeNode(untilMs),
+          ' at the latest, ',
+          element('code', {}, id),
+        ),
+      ),
     ),
-    element('code', {}, id),
-  );
+  ]);
 }
 
 /** @param {NonNullable<Report['disk']>} disk @returns {Child[]} */
 function diskNodes({ sizeBytes, freeBytes }) {
   const usedShare = sizeBytes === 0 ? 0 : (100 * (sizeBytes - freeBytes)) / sizeBytes;
   const tone = usedShare > 95 ? 'bad' : usedShare > 85 ? 'warn' : 'ok';
+  const used = ` free of ${sizeText(sizeBytes)}, ${Math.ceil(usedShare)} % used`;
   return [
-    element(
-      'p',
-      {},
-      element('strong', {}, sizeText(freeBytes)),
-      ` free of ${sizeText(sizeBytes)}, ${Math.ceil(usedShare)} % used`,
-    ),
+    element('p', {}, element('strong', {}, sizeText(freeBytes)), used),
     drawing(
       'svg',
       { class: 'meter', viewBox: '0 0 100 1', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
-      drawing('rect', { width: 100, height: 1, class: 'fill-none' }),
       drawing('rect', { width: usedShare, height: 1, class: `fill tone-${tone}` }),
     ),
   ];
+}
+
+/** Shows the latest warnings and errors, the latest first. @param {Report} report @param {boolean} isWhole whether all of them */
+export function showNotices({ notices }, isWhole) {
+  const shown = notices.toReversed().slice(0, isWhole ? notices.length : NOTICES_SHOWN);
+  const more = byId('notices-more');
+  more.hidden = notices.length <= NOTICES_SHOWN;
+  more.setAttribute('aria-expanded', String(isWhole));
+  setText(more, isWhole ? 'Show fewer' : `Show all ${notices.length}`);
+  refill(byId('notices'), shown, () =>
+    shown.length === 0
+      ? [element('li', { class: 'dim' }, 'None since the daemon started.')]
+      : shown.map(({ atMs, level, event, message }) =>
+          element(
+            'li',
+            {},
+            element('span', { class: 'dim' }, timeNode(atMs)),
+            level === 'error' ? badge('bad', 'error') : badge('warn', 'warning'),
+            element(
+              'div',
+              {},
+              element('p', { class: 'message' }, message),
+              element('code', { class: 'dim' }, event),
+            ),
+          ),
+        ),
+  );
 }

@@ -1,21 +1,21 @@
-/** The first glance: the state, what is mirrored where, and the pass in hand or the next one. */
+/** The first glance: the state, what is mirrored where, the pass in hand or the next one, and the latest passes. */
 
 import { byId, drawing, element, setText } from '../../lib/page/dom.js';
 import { durationText, sizeText } from '../../lib/page/text.js';
-import { refill } from './refill.js';
-import { timeNode } from './times.js';
-import { fact } from './details.js';
 import { counted, numberText } from './format.js';
-import { passClause } from './charts.js';
-import { sign } from './signs.js';
+import { fact, refill, sign, timeNode } from './nodes.js';
 import { countStates, STATES } from './targets.js';
 
 /** @import { Child } from '../../lib/page/dom.js' */
 /** @import { Overall } from './overall.js' */
-/** @import { Report } from './targets.js' */
+/** @import { Report, Tone } from './targets.js' */
+/** @typedef {Report['live']['passes'][number]} PassNote */
 
 /** Names of targets in hand that are shown; of the others, their number is. */
 const PULLING_SHOWN = 4;
+
+/** Passes in the chart. */
+const PASSES_SHOWN = 100;
 
 /**
  * Shows the state of the whole.
@@ -31,50 +31,41 @@ export function showSummary(report, overall) {
   const counts = countStates(report.targets);
   refill(byId('share'), counts, () => [shareBar(counts, report.targets.length)]);
   const { service, directory, schedule, timezone, live } = report;
-  const { startedAtMs } = live;
-  refill(byId('identity'), { service, directory, schedule, timezone, startedAtMs }, () => [
+  refill(byId('identity'), [service, directory, schedule, timezone, live.startedAtMs], () => [
     ...fact('Service', element('bdi', {}, service)),
     ...fact('Directory', element('bdi', {}, directory)),
     ...fact('Schedule', element('code', {}, schedule), ` ${timezone}`),
-    ...fact('Running for', timeNode(startedAtMs, 'elapsed')),
+    ...fact('Running for', timeNode(live.startedAtMs, 'elapsed')),
   ]);
 }
 
-/** @param {ReturnType<typeof countStates>} counts @param {number} total @returns {SVGElement} */
+/** The best at the left. @param {ReturnType<typeof countStates>} counts @param {number} total @returns {SVGElement} */
 function shareBar(counts, total) {
   let x = 0;
-  // The best at the left: what is not well is what one looks for at the end of the bar.
-  const parts = [...counts].reverse().map(({ state, count }) => {
+  const parts = counts.toReversed().map(({ state, count }) => {
     const width = (100 * count) / total;
-    const part = drawing(
-      'rect',
-      { x, y: 0, width, height: 1, class: `fill tone-${STATES[state].tone}` },
-      drawing('title', {}, `${state}: ${numberText(count)}`),
-    );
+    const title = drawing('title', {}, `${state}: ${numberText(count)}`);
+    const part = drawing('rect', { x, width, height: 1, class: `fill tone-${STATES[state].tone}` }, title);
     x += width;
     return part;
   });
   return drawing('svg', { viewBox: '0 0 100 1', preserveAspectRatio: 'none' }, ...parts);
 }
 
-/**
- * Shows the pass in hand, or when the next one is due and how the last one ended.
- * @param {Report} report
- */
-export function showPass({ live, liveness, maxStalenessMs, pulls, scan }) {
+/** Shows the pass in hand, or when the next one is due, and how the last one ended. @param {Report} report */
+export function showPass({ live, pulls, scan }) {
   const { pass, slow, passes, nextPassAtMs } = live;
   const last = passes.at(-1) ?? null;
   setText(byId('pass-title'), pass === null ? 'Next pass' : 'Pass in hand');
-  const shown = [pass, slow, last, nextPassAtMs, liveness.state, maxStalenessMs, pulls, scan];
-  refill(byId('pass-now'), shown, () => [
-    ...(pass === null ? nextPass(nextPassAtMs) : passInHand(pass, pulls)),
-    slowPulls(slow, pulls),
+  refill(byId('pass-now'), [pass, slow, last, nextPassAtMs, pulls, scan], () => [
+    ...(pass === null ? nextPass(nextPassAtMs) : passInHand(pass)),
+    pullList([...new Set([...(pass?.pulling ?? []), ...slow.map(({ target }) => target)])], pulls),
     scan === null
       ? null
       : element(
           'p',
           { class: 'dim' },
-          `Holding trees against their manifests: ${numberText(scan.doneTargets)} of ${numberText(scan.targets)}.`,
+          `Comparing trees with their manifests: ${numberText(scan.doneTargets)} of ${numberText(scan.targets)}.`,
         ),
     lastPass(last),
   ]);
@@ -89,92 +80,54 @@ function nextPass(nextPassAtMs) {
   ];
 }
 
-/**
- * @param {NonNullable<Report['live']['pass']>} pass
- * @param {Report['pulls']} pulls
- * @returns {Child[]}
- */
-function passInHand({ trigger, startedAtMs, planned, done, pulling }, pulls) {
+/** @param {NonNullable<Report['live']['pass']>} pass @returns {Child[]} */
+function passInHand({ trigger, startedAtMs, planned, done }) {
   const begun = element('p', { class: 'dim' }, `by ${trigger}, for `, timeNode(startedAtMs, 'elapsed'));
   if (planned === null) return [element('p', { class: 'figure' }, 'Asking the service'), begun];
   const { pull, keep, hold, retire } = planned;
-  const progress = element('progress', { max: Math.max(1, pull), value: Math.min(done, pull) });
-  progress.setAttribute('aria-label', 'Targets pulled');
-  const others = pulling.length - PULLING_SHOWN;
+  const of = element('span', { class: 'of' }, ` of ${counted(pull, 'pull')} done`);
   return [
-    element(
-      'p',
-      { class: 'figure' },
-      numberText(done),
-      element('span', { class: 'of' }, ` of ${counted(pull, 'pull')} done`),
-    ),
-    progress,
+    element('p', { class: 'figure' }, numberText(done), of),
+    element('progress', {
+      max: Math.max(1, pull),
+      value: Math.min(done, pull),
+      'aria-label': 'Targets pulled',
+    }),
     begun,
     element('p', { class: 'dim' }, `Plan: pull ${pull}, keep ${keep}, hold ${hold}, retire ${retire}.`),
-    pulling.length === 0
-      ? null
-      : element(
-          'ul',
-          { class: 'pulling', 'aria-label': 'Being pulled' },
-          ...pulling
-            .slice(0, PULLING_SHOWN)
-            .map((name) => element('li', { title: name }, element('bdi', {}, name), progressOf(name, pulls))),
-          others > 0 ? element('li', { class: 'dim' }, `and ${others} more`) : null,
-        ),
   ];
 }
 
-/**
- * The progress of a target's pull, shown below its name; null while none is under way.
- * @param {string} name
- * @param {Report['pulls']} pulls
- * @returns {Child}
- */
-function progressOf(name, pulls) {
-  const pull = pulls.find(({ target }) => target === name);
-  return pull === undefined ? null : element('span', { class: 'dim progress-text' }, ` ${pullText(pull)}`);
-}
-
-/**
- * @param {Report['live']['slow']} slow
- * @param {Report['pulls']} pulls
- * @returns {HTMLElement | null}
- */
-function slowPulls(slow, pulls) {
-  if (slow.length === 0) return null;
-  const others = slow.length - PULLING_SHOWN;
+/** @param {readonly string[]} targets @param {Report['pulls']} pulls @returns {Child} */
+function pullList(targets, pulls) {
+  if (targets.length === 0) return null;
+  const others = targets.length - PULLING_SHOWN;
   return element(
     'ul',
-    { class: 'pulling', 'aria-label': 'Taking long' },
-    ...slow
-      .slice(0, PULLING_SHOWN)
-      .map(({ target, startedAtMs }) =>
-        element(
-          'li',
-          { title: `${target} takes long; the others do not wait for it` },
-          'for ',
-          timeNode(startedAtMs, 'elapsed'),
-          ': ',
-          element('bdi', {}, target),
-          progressOf(target, pulls),
-        ),
-      ),
-    others > 0 ? element('li', { class: 'dim' }, `and ${others} more that take long`) : null,
+    { class: 'pulling', 'aria-label': 'Being pulled' },
+    ...targets.slice(0, PULLING_SHOWN).map((name) => {
+      const pull = pulls.find(({ target }) => target === name);
+      const progress = pull === undefined ? '' : ` ${pullText(pull)}`;
+      return element(
+        'li',
+        { title: name },
+        element('bdi', {}, name),
+        element('span', { class: 'dim' }, progress),
+      );
+    }),
+    others > 0 ? element('li', { class: 'dim' }, `and ${numberText(others)} more`) : null,
   );
 }
 
-/** @param {Report['live']['passes'][number] | null} last @returns {HTMLElement} */
+/** @param {PassNote | null} last @returns {HTMLElement} */
 function lastPass(last) {
   if (last === null) return element('p', { class: 'last-pass' }, 'No pass has finished yet.');
-  const { summary } = last;
-  const pulled =
-    summary === null || summary.pulled === 0 ? '' : `; ${sizeText(summary.downloadedBytes)} downloaded`;
   return element(
     'p',
     { class: 'last-pass' },
     element('strong', {}, 'Last pass '),
     timeNode(last.startedAtMs + last.durationMs),
-    ` by ${last.trigger}, in ${durationText(last.durationMs)}: ${last.result === 'failed' ? 'failed' : passClause(last)}${pulled}.`,
+    ` by ${last.trigger}, in ${durationText(last.durationMs)}: ${passClause(last)}.`,
   );
 }
 
@@ -193,4 +146,67 @@ export function pullText({ phase, doneBytes, totalBytes, isEstimate, bytesPerSec
     ...(bytesPerSecond === null ? [] : [`${sizeText(Math.round(bytesPerSecond))}/s`]),
     ...(leftMs === null || isBeyond ? [] : [`${durationText(leftMs)} left`]),
   ].join(', ');
+}
+
+/** The tone of each outcome of a pass. @param {PassNote} pass @returns {Tone} */
+function passTone({ result, summary }) {
+  if (result === 'failed') return 'bad';
+  if (result === 'abandoned' || summary === null) return 'held';
+  if (summary.failed > 0) return 'warn';
+  return summary.changed > 0 ? 'ok' : 'off';
+}
+
+/**
+ * The outcome of a pass, as a clause.
+ * @param {PassNote} pass
+ * @returns {string}
+ */
+function passClause({ result, summary, failure }) {
+  if (result === 'failed')
+    return failure === null ? 'failed' : `failed: ${failure.message.replace(/\.$/, '')}`;
+  if (summary === null || result === 'abandoned') return 'abandoned';
+  const { changed, failed, held, downloadedBytes } = summary;
+  return [
+    changed === 0 ? 'nothing changed' : `${counted(changed, 'target')} changed`,
+    ...(failed > 0 ? [`${numberText(failed)} failed`] : []),
+    ...(held > 0 ? [`${numberText(held)} held`] : []),
+    ...(downloadedBytes > 0 ? [`${sizeText(downloadedBytes)} downloaded`] : []),
+  ].join(', ');
+}
+
+/**
+ * The latest passes in one sentence.
+ * @param {readonly PassNote[]} passes
+ * @returns {string}
+ */
+function passesSentence(passes) {
+  if (passes.length === 0) return 'No pass has finished yet.';
+  const failed = passes.filter(({ result }) => result === 'failed').length;
+  const durations = passes.map(({ durationMs }) => durationMs).sort((a, b) => a - b);
+  const median = durationText(durations[Math.floor((durations.length - 1) / 2)] ?? 0);
+  const longest = durationText(durations.at(-1) ?? 0);
+  const count = counted(passes.length, 'pass', 'passes');
+  return `${count}, ${failed === 0 ? 'none' : numberText(failed)} failed. Median ${median}, longest ${longest}.`;
+}
+
+/** Shows the latest passes as bars, as high as they took long; a bar says more where one points at it. @param {Report} report */
+export function showPasses({ live }) {
+  const passes = live.passes.slice(-PASSES_SHOWN);
+  const sentence = passesSentence(passes);
+  setText(byId('passes-text'), sentence);
+  refill(byId('passes-chart'), passes, () => {
+    const topMs = Math.max(1, ...passes.map(({ durationMs }) => durationMs));
+    const first = PASSES_SHOWN - passes.length;
+    const bars = passes.map((pass, index) => {
+      const height = Math.max(2, (60 * pass.durationMs) / topMs);
+      const at = new Date(pass.startedAtMs).toLocaleString();
+      const title = `${at} by ${pass.trigger}, ${durationText(pass.durationMs)}: ${passClause(pass)}`;
+      const box = { x: 10 * (first + index) + 1, y: 60 - height, width: 8, height };
+      return drawing('rect', { ...box, class: `fill tone-${passTone(pass)}` }, drawing('title', {}, title));
+    });
+    const viewBox = `0 0 ${10 * PASSES_SHOWN} 60`;
+    return [
+      drawing('svg', { viewBox, preserveAspectRatio: 'none', role: 'img', 'aria-label': sentence }, ...bars),
+    ];
+  });
 }

@@ -1,249 +1,202 @@
-/** The table of targets: only what is in sight is in the page, whatever their number. */
+/** The table of targets: a page of those that are chosen, with the search, the filters by state, and the order. */
 
-import { button, byId, element } from '../../lib/page/dom.js';
-import { makeRow } from './rows.js';
-import { COLUMNS } from './targets.js';
-import { offsetOf, piecesOf } from './window.js';
+import { button, byId, element, setText } from '../../lib/page/dom.js';
+import { sizeText } from '../../lib/page/text.js';
+import { detailsOf } from './details.js';
+import { numberText } from './format.js';
+import { badge, refill, timeNode } from './nodes.js';
+import { arrange, COLUMNS, countStates, fromQuery, STATES, toQuery, troubleOf } from './targets.js';
 
-/** @import { Row } from './rows.js' */
-/** @import { ColumnName, Order, Target } from './targets.js' */
-/** @import { TableForm } from './window.js' */
+/** @import { Child } from '../../lib/page/dom.js' */
+/** @import { Choice, ColumnName, Selection, Target, TargetState } from './targets.js' */
 
-/** Rows beyond either edge, so that a person who goes on by keyboard or by wheel finds them there. */
-const OVERSCAN = 8;
-/** Until the first row was measured. */
-const FIRST_ROW_PX = 40;
-/** Until what is open was measured. */
-const FIRST_OPEN_PX = 260;
+/** Targets on a page. */
+const PAGE_SIZE = 100;
 
-/** The table, with the rows that are in sight. */
+/** The cells of a row but for its heading. @type {Readonly<Record<Exclude<ColumnName, 'target'>, (target: Target) => Child>>} */
+const CELLS = {
+  state: ({ state }) => badge(STATES[state].tone, state),
+  verified: ({ verifiedAtMs }) => timeNode(verifiedAtMs),
+  changed: ({ changedAtMs }) => timeNode(changedAtMs),
+  files: ({ files }) => numberText(files),
+  size: ({ sizeBytes }) => sizeText(sizeBytes),
+};
+
+/** The table. The choice is kept in the address, so that it can be passed on. */
 export class TargetTable {
-  #scroller = byId('targets-scroller');
-  #table = byId('targets-table');
-  #head = byId('targets-head');
-  #body = byId('targets-body');
   /** @type {readonly Target[]} */
   #targets = [];
-  /** The name of each target, told apart where two have the same. @type {string[]} */
-  #keys = [];
-  /** @type {Map<string, Row>} */
-  #rows = new Map();
-  /** @type {Map<string, number>} */
-  #openPx = new Map();
-  /** @type {Set<string>} */
+  #choice = fromQuery(location.search);
+  /** The names of the targets whose details are open. @type {Set<string>} */
   #open = new Set();
-  #rowPx = FIRST_ROW_PX;
-  #made = 0;
-  /** @type {string | null} */
-  #focused = null;
-  #isDrawAsked = false;
-  #options;
+  #search = byId('search', HTMLInputElement);
+  #body = byId('targets-body');
+  #onChoice;
 
-  /** @param {{ nowMs: () => number, onSort: (column: ColumnName) => void, announce: (text: string) => void }} options */
-  constructor(options) {
-    this.#options = options;
-    this.#head.append(
-      element('tr', { 'aria-rowindex': '1' }, ...COLUMNS.map((column) => this.#headCell(column))),
-    );
-    this.#scroller.addEventListener('scroll', () => this.#drawSoon(), { passive: true });
-    this.#body.addEventListener('keydown', (event) => this.#onKey(event));
-    this.#body.addEventListener('focusin', (event) => {
-      this.#focused = this.#nameOf(event.target);
+  /** @param {() => void} onChoice called when the reader has chosen otherwise */
+  constructor(onChoice) {
+    this.#onChoice = onChoice;
+    this.#search.value = this.#choice.search;
+    this.#search.addEventListener('input', () => this.#choose({ search: this.#search.value }));
+    this.#search.addEventListener('keydown', ({ key }) => {
+      if (key === 'Escape') this.#choose({ search: '' });
     });
-    this.#body.addEventListener('focusout', (event) => {
-      this.#focused = this.#nameOf(event.relatedTarget);
-    });
-    new ResizeObserver(() => this.#drawSoon()).observe(this.#scroller);
+    document.addEventListener('keydown', (event) => this.#onKey(event));
+    byId('targets-head').append(element('tr', {}, ...COLUMNS.map((column) => this.#headCell(column))));
   }
 
-  /**
-   * Shows targets in the order in which they are given.
-   * @param {readonly Target[]} targets
-   * @param {Order} order how they are sorted, for the headings
-   */
-  show(targets, order) {
+  /** @param {readonly Target[]} targets */
+  show(targets) {
     this.#targets = targets;
-    this.#keys = uniqueNames(targets);
-    this.#table.setAttribute('aria-rowcount', String(targets.length + 1));
-    for (const cell of this.#head.querySelectorAll('th')) {
-      const isSorted = cell.dataset['column'] === order.column;
-      if (isSorted) cell.setAttribute('aria-sort', order.isDescending ? 'descending' : 'ascending');
+    const chosen = arrange(targets, this.#choice);
+    const pages = Math.max(1, Math.ceil(chosen.length / PAGE_SIZE));
+    const page = Math.min(this.#choice.page, pages - 1);
+    const start = page * PAGE_SIZE;
+    const shown = chosen.slice(start, start + PAGE_SIZE);
+    this.#showFilters();
+    for (const cell of byId('targets-head').querySelectorAll('th')) {
+      const isSorted = cell.dataset['column'] === this.#choice.column;
+      if (isSorted) cell.setAttribute('aria-sort', this.#choice.isDescending ? 'descending' : 'ascending');
       else cell.removeAttribute('aria-sort');
     }
-    this.#draw();
+    const isOpen = shown.map(({ target }) => this.#open.has(target));
+    refill(this.#body, [shown, isOpen], () => shown.flatMap((target) => this.#rowsOf(target)));
+    const all = numberText(targets.length);
+    setText(
+      byId('targets-count'),
+      chosen.length === targets.length ? all : `${numberText(chosen.length)} of ${all}`,
+    );
+    this.#showPages(page, pages, `${numberText(start + 1)} to ${numberText(start + shown.length)}`);
+    byId('targets-none').hidden = chosen.length > 0;
+    setText(byId('targets-none'), targets.length === 0 ? 'There are no targets yet.' : this.#noneText());
   }
 
-  /** Goes back to the first row. */
-  toTop() {
-    this.#scroller.scrollTop = 0;
+  /** Shows the targets of a selection, and goes there. @param {Partial<Selection>} selection */
+  select(selection) {
+    this.#choose({ search: '', state: null, ...selection });
+    byId('targets').scrollIntoView({ block: 'start' });
+    byId('targets').focus({ preventScroll: true });
+  }
+
+  /** @param {Partial<Choice>} choice */
+  #choose(choice) {
+    this.#choice = { ...this.#choice, page: 0, ...choice };
+    if (this.#search.value !== this.#choice.search) this.#search.value = this.#choice.search;
+    const query = toQuery(this.#choice);
+    history.replaceState(null, '', query === '' ? location.pathname : `?${query}`);
+    this.#onChoice();
+  }
+
+  /** A slash goes to the search, except where it is written. @param {KeyboardEvent} event */
+  #onKey(event) {
+    if (event.key !== '/' || event.ctrlKey || event.altKey || event.metaKey) return;
+    if (event.target instanceof Element && event.target.matches('input')) return;
+    event.preventDefault();
+    this.#search.focus();
+    this.#search.select();
   }
 
   /** @param {typeof COLUMNS[number]} column @returns {HTMLElement} */
-  #headCell({ name, title }) {
-    const sort = button({ class: 'sort' }, () => this.#options.onSort(name), title);
-    return element('th', { scope: 'col', class: `column-${name}`, 'data-column': name }, sort);
+  #headCell({ name, title, startsDescending }) {
+    const sort = () => {
+      const { column, isDescending } = this.#choice;
+      this.#choose({ column: name, isDescending: column === name ? !isDescending : startsDescending });
+    };
+    const attributes = { scope: 'col', class: `column-${name}`, 'data-column': name };
+    return element('th', attributes, button({ class: 'sort' }, sort, title));
   }
 
-  #drawSoon() {
-    if (this.#isDrawAsked) return;
-    this.#isDrawAsked = true;
-    requestAnimationFrame(() => {
-      this.#isDrawAsked = false;
-      this.#draw();
-    });
+  #showFilters() {
+    const { state: chosen } = this.#choice;
+    const counts = countStates(this.#targets);
+    // A filter that is on stays, even where nothing is in that state any more.
+    if (chosen !== null && !counts.some(({ state }) => state === chosen))
+      counts.unshift({ state: chosen, count: 0 });
+    refill(byId('filters'), [counts, chosen], () => [
+      this.#filter(null, this.#targets.length),
+      ...counts.map(({ state, count }) => this.#filter(state, count)),
+    ]);
   }
 
-  #draw() {
-    this.#drawOnce();
-    // What was never drawn before has been measured now, and may leave room for more rows, or less.
-    if (this.#measure()) this.#drawOnce();
-  }
-
-  #drawOnce() {
-    const form = this.#form();
-    const fromPx = this.#scroller.scrollTop;
-    const toPx = fromPx + this.#scroller.clientHeight;
-    const focused = this.#focused;
-    const pinned = focused === null ? -1 : this.#keys.indexOf(focused);
-    const sight = { fromPx, toPx, overscan: OVERSCAN, pinned: pinned < 0 ? null : pinned };
-    /** @type {Map<string, Row>} */
-    const kept = new Map();
-    const nodes = piecesOf(form, sight).flatMap((piece) =>
-      piece.kind === 'gap' ? [gap(piece.heightPx)] : this.#nodesOf(piece.index, kept),
+  /** @param {TargetState | null} state @param {number} count @returns {HTMLElement} */
+  #filter(state, count) {
+    const isPressed = this.#choice.state === state;
+    const attributes = {
+      class: 'filter',
+      'data-key': `filter ${state}`,
+      title: state === null ? null : STATES[state].meaning,
+      'aria-pressed': String(isPressed),
+    };
+    return button(
+      attributes,
+      () => this.#choose({ state: isPressed ? null : state }),
+      state === null ? element('span', { class: 'badge' }, 'All') : badge(STATES[state].tone, state),
+      element('span', { class: 'count' }, numberText(count)),
     );
-    this.#rows = kept;
-    this.#replace(nodes);
   }
 
-  /** @returns {TableForm} */
-  #form() {
-    /** @type {Map<number, number>} */
-    const openPx = new Map();
-    if (this.#open.size > 0) {
-      this.#keys.forEach((key, index) => {
-        if (this.#open.has(key)) openPx.set(index, this.#openPx.get(key) ?? FIRST_OPEN_PX);
-      });
-    }
-    return { count: this.#targets.length, rowPx: this.#rowPx, openPx };
+  /** @param {number} page @param {number} pages @param {string} range */
+  #showPages(page, pages, range) {
+    byId('pages').hidden = pages === 1;
+    refill(byId('pages'), [page, pages, range], () => [
+      this.#turn('Previous', page - 1, page > 0),
+      element('span', {}, range),
+      this.#turn('Next', page + 1, page < pages - 1),
+    ]);
   }
 
-  /** @param {number} index @param {Map<string, Row>} kept @returns {HTMLElement[]} */
-  #nodesOf(index, kept) {
-    const target = this.#targets[index];
-    const name = this.#keys[index];
-    if (target === undefined || name === undefined) return [];
-    const { announce } = this.#options;
-    const row =
-      this.#rows.get(name) ??
-      makeRow(name, this.#nextId(), { announce, onToggle: (each) => this.#toggle(each) });
-    kept.set(name, row);
-    row.row.dataset['name'] = name;
-    row.detail.dataset['name'] = name;
-    const isOpen = this.#open.has(name);
-    row.update(target, { index, isOpen, nowMs: this.#options.nowMs() });
-    return isOpen ? [row.row, row.detail] : [row.row];
+  /** @param {string} word @param {number} page @param {boolean} isThere @returns {HTMLElement} */
+  #turn(word, page, isThere) {
+    const turn = () => {
+      this.#choose({ page });
+      byId('targets').scrollIntoView({ block: 'start' });
+    };
+    return button({ class: 'quiet', 'data-key': word, disabled: !isThere }, turn, word);
   }
 
   /** @returns {string} */
-  #nextId() {
-    this.#made += 1;
-    return `detail-${this.#made}`;
+  #noneText() {
+    const { search, state } = this.#choice;
+    const words = search.trim() === '' ? '' : ` matches “${search.trim()}”`;
+    return `No target${words}${state === null ? '' : `${words === '' ? '' : ' and'} is ${state}`}.`;
   }
 
-  /** Puts the nodes into the body without touching those that are in place, so that focus and selection stay. @param {readonly HTMLElement[]} nodes */
-  #replace(nodes) {
-    const before = document.activeElement;
-    const wanted = new Set(nodes);
-    const gone = Array.from(this.#body.children).filter(
-      (node) => !(node instanceof HTMLElement) || !wanted.has(node),
+  /** @param {Target} target @returns {HTMLElement[]} */
+  #rowsOf(target) {
+    const isOpen = this.#open.has(target.target);
+    const trouble = troubleOf(target);
+    const nameStart = target.repository.lastIndexOf('/', target.repository.length - 2) + 1;
+    const toggle = button(
+      {
+        class: 'row-toggle',
+        'data-key': `row ${target.target}`,
+        title: target.target,
+        'aria-expanded': String(isOpen),
+      },
+      () => {
+        if (!this.#open.delete(target.target)) this.#open.add(target.target);
+        this.#onChoice();
+      },
+      element('span', { class: 'chevron', 'aria-hidden': 'true' }),
+      element(
+        'span',
+        { class: 'name' },
+        element('bdi', { class: 'folder' }, target.repository.slice(0, nameStart)),
+        element('bdi', { class: 'repository' }, target.repository.slice(nameStart)),
+      ),
+      element('bdi', { class: 'branch' }, target.branch),
+      trouble === null ? null : element('bdi', { class: 'row-trouble' }, trouble),
     );
-    for (const node of gone) node.remove();
-    let cursor = this.#body.firstElementChild;
-    for (const node of nodes) {
-      if (node === cursor) cursor = cursor.nextElementSibling;
-      else this.#body.insertBefore(node, cursor);
-    }
-    if (!(before instanceof HTMLElement) || before === document.activeElement) return;
-    const next = this.#body.contains(before) ? before : this.#scroller;
-    next.focus({ preventScroll: true });
+    const row = element(
+      'tr',
+      { class: 'target' },
+      element('th', { scope: 'row', class: 'column-target' }, toggle),
+      ...COLUMNS.flatMap(({ name }) =>
+        name === 'target' ? [] : [element('td', { class: `column-${name}` }, CELLS[name](target))],
+      ),
+    );
+    if (!isOpen) return [row];
+    const details = element('td', { colspan: COLUMNS.length }, detailsOf(target));
+    return [row, element('tr', { class: 'detail' }, details)];
   }
-
-  /** @returns {boolean} whether anything has another height than was thought */
-  #measure() {
-    let isOther = false;
-    const [first] = this.#rows.values();
-    const rowPx = first?.row.getBoundingClientRect().height ?? 0;
-    if (rowPx > 0 && Math.abs(rowPx - this.#rowPx) > 0.1) {
-      this.#rowPx = rowPx;
-      isOther = true;
-    }
-    for (const [name, { detail }] of this.#rows) {
-      const heightPx = detail.isConnected ? detail.getBoundingClientRect().height : 0;
-      if (heightPx === 0 || Math.abs(heightPx - (this.#openPx.get(name) ?? 0)) <= 0.5) continue;
-      this.#openPx.set(name, heightPx);
-      isOther = true;
-    }
-    return isOther;
-  }
-
-  /** @param {string} name */
-  #toggle(name) {
-    if (!this.#open.delete(name)) this.#open.add(name);
-    this.#draw();
-  }
-
-  /** @param {EventTarget | null} node @returns {string | null} */
-  #nameOf(node) {
-    if (!(node instanceof Element) || !this.#body.contains(node)) return null;
-    const row = node.closest('tr');
-    return row?.dataset['name'] ?? null;
-  }
-
-  /** Arrows go from row to row, Home and End to the ends. @param {KeyboardEvent} event */
-  #onKey(event) {
-    const { target, key } = event;
-    if (!(target instanceof HTMLElement) || !target.classList.contains('row-toggle')) return;
-    if (event.ctrlKey || event.altKey || event.metaKey) return;
-    const index = this.#focused === null ? -1 : this.#keys.indexOf(this.#focused);
-    const last = this.#targets.length - 1;
-    /** @type {Readonly<Record<string, number>>} */
-    const goals = { ArrowDown: index + 1, ArrowUp: index - 1, Home: 0, End: last };
-    const goal = goals[key];
-    if (goal === undefined || index < 0) return;
-    event.preventDefault();
-    this.#focusRow(Math.min(last, Math.max(0, goal)));
-  }
-
-  /** @param {number} index */
-  #focusRow(index) {
-    const form = this.#form();
-    const top = offsetOf(form, index);
-    const headPx = this.#head.getBoundingClientRect().height;
-    const roomPx = this.#scroller.clientHeight - headPx - this.#rowPx;
-    const { scrollTop } = this.#scroller;
-    if (top < scrollTop) this.#scroller.scrollTop = top;
-    else if (top > scrollTop + roomPx) this.#scroller.scrollTop = top - roomPx;
-    // The row that has the focus stays until the other one has it.
-    this.#draw();
-    const toggle = this.#rows.get(this.#keys[index] ?? '')?.row.querySelector('button');
-    toggle?.focus({ preventScroll: true });
-  }
-}
-
-/** @param {readonly Target[]} targets @returns {string[]} */
-function uniqueNames(targets) {
-  /** @type {Map<string, number>} */
-  const counts = new Map();
-  return targets.map(({ target }) => {
-    const count = counts.get(target) ?? 0;
-    counts.set(target, count + 1);
-    return count === 0 ? target : `${target}\n${count}`;
-  });
-}
-
-/** @param {number} heightPx @returns {HTMLElement} */
-function gap(heightPx) {
-  const cell = element('td', { colspan: COLUMNS.length });
-  cell.style.height = `${heightPx}px`;
-  return element('tr', { class: 'gap', 'aria-hidden': 'true' }, cell);
 }

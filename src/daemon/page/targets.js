@@ -2,25 +2,18 @@
 
 import { counted, numberText } from './format.js';
 
-/** @import { DaemonReport } from '../status/report.ts' */
-/** @import { TargetState, TargetStatus } from '../../app/target-status.ts' */
+/** @import { DaemonReport } from '../status/status-schema.ts' */
 
-/**
- * A target in the answer of `/api/status`.
- * @typedef {TargetStatus & { readonly approveCommand?: string }} Target
- */
-
-/**
- * The answer of `/api/status`.
- * @typedef {Omit<DaemonReport, 'targets'> & { readonly targets: readonly Target[] }} Report
- */
+/** @typedef {DaemonReport} Report the answer of `/api/status` */
+/** @typedef {Report['targets'][number]} Target */
+/** @typedef {Target['state']} TargetState */
 
 /**
  * How good or bad something is, for its colour and its sign.
  * @typedef {'ok' | 'warn' | 'bad' | 'held' | 'off'} Tone
  */
 
-/** @typedef {'target' | 'state' | 'verified' | 'changed' | 'compared' | 'files' | 'size'} ColumnName */
+/** @typedef {'target' | 'state' | 'verified' | 'changed' | 'files' | 'size'} ColumnName */
 
 /** @typedef {{ readonly column: ColumnName, readonly isDescending: boolean }} Order */
 
@@ -28,6 +21,8 @@ import { counted, numberText } from './format.js';
  * The filter on the table of targets; state null for all of them.
  * @typedef {{ readonly search: string, readonly state: TargetState | null }} Selection
  */
+
+/** @typedef {Selection & Order & { readonly page: number }} Choice what the table shows; pages count from 0 */
 
 /** @typedef {{ readonly tone: Tone, readonly rank: number, readonly meaning: string }} StateTraits */
 
@@ -66,13 +61,12 @@ export const COLUMNS = [
   { name: 'state', title: 'State', startsDescending: false },
   { name: 'verified', title: 'Verified', startsDescending: false },
   { name: 'changed', title: 'Changed', startsDescending: true },
-  { name: 'compared', title: 'Compared', startsDescending: false },
   { name: 'files', title: 'Files', startsDescending: true },
   { name: 'size', title: 'Size', startsDescending: true },
 ];
 
-/** The worst state first. @type {Order} */
-export const FIRST_ORDER = { column: 'state', isDescending: false };
+/** All targets, the worst state first. @type {Choice} */
+export const FIRST_CHOICE = { search: '', state: null, column: 'state', isDescending: false, page: 0 };
 
 const collator = new Intl.Collator('en', { numeric: true });
 
@@ -86,45 +80,61 @@ const KEYS = {
   // What was never verified is the oldest of all.
   verified: ({ verifiedAtMs }) => verifiedAtMs ?? 0,
   changed: ({ changedAtMs }) => changedAtMs,
-  compared: ({ checkedAtMs }) => checkedAtMs ?? 0,
   files: ({ files }) => files,
   size: ({ sizeBytes }) => sizeBytes,
 };
 
 /**
- * The targets that are selected, in order; equal ones by name.
+ * The targets that are chosen, in order; equal ones by name.
  * @param {readonly Target[]} targets
- * @param {Selection} selection
- * @param {Order} order
+ * @param {Selection & Order} choice
  * @returns {Target[]}
  */
-export function arrange(targets, selection, order) {
-  const matches = matcherOf(selection);
-  const sign = order.isDescending ? -1 : 1;
-  const keyOf = KEYS[order.column];
-  return targets
-    .filter(matches)
-    .map((target) => ({ target, key: keyOf(target) }))
-    .sort((a, b) => {
-      if (a.key === null || b.key === null) {
-        if (a.key !== b.key) return a.key === null ? 1 : -1;
-        return byName(a.target, b.target);
-      }
-      return sign * compareKeys(a.key, b.key) || byName(a.target, b.target);
-    })
-    .map(({ target }) => target);
+export function arrange(targets, choice) {
+  const direction = choice.isDescending ? -1 : 1;
+  const keyOf = KEYS[choice.column];
+  return targets.filter(matcherOf(choice)).sort((a, b) => {
+    const [first, second] = [keyOf(a), keyOf(b)];
+    if (first === null || second === null)
+      return Number(first === null) - Number(second === null) || byName(a, b);
+    return direction * compareKeys(first, second) || byName(a, b);
+  });
 }
 
 /**
- * The order after a click on a column: the other way round, if it is sorted by already.
- * @param {Order} order
- * @param {ColumnName} column
- * @returns {Order}
+ * A choice as the query of an address, so that it can be passed on; an empty text for the first choice.
+ * @param {Choice} choice
+ * @returns {string}
  */
-export function nextOrder(order, column) {
-  if (order.column === column) return { column, isDescending: !order.isDescending };
-  const startsDescending = COLUMNS.find(({ name }) => name === column)?.startsDescending ?? false;
-  return { column, isDescending: startsDescending };
+export function toQuery(choice) {
+  const { search, state, column, isDescending, page } = choice;
+  const parameters = new URLSearchParams();
+  if (search !== '') parameters.set('search', search);
+  if (state !== null) parameters.set('state', state);
+  if (column !== FIRST_CHOICE.column || isDescending) {
+    parameters.set('sort', column);
+    parameters.set('direction', isDescending ? 'descending' : 'ascending');
+  }
+  if (page > 0) parameters.set('page', String(page + 1));
+  return parameters.toString();
+}
+
+/**
+ * The choice in the query of an address; anything else in it is left out.
+ * @param {string} query
+ * @returns {Choice}
+ */
+export function fromQuery(query) {
+  const parameters = new URLSearchParams(query);
+  const state = parameters.get('state') ?? '';
+  const sort = parameters.get('sort');
+  return {
+    search: parameters.get('search') ?? '',
+    state: Object.hasOwn(STATES, state) ? /** @type {TargetState} */ (state) : null,
+    column: COLUMNS.find(({ name }) => name === sort)?.name ?? FIRST_CHOICE.column,
+    isDescending: parameters.get('direction') === 'descending',
+    page: Math.max(0, Math.floor(Number(parameters.get('page') ?? 1)) - 1 || 0),
+  };
 }
 
 /**
@@ -177,20 +187,6 @@ export function heldClause({ subject, deletions, of }) {
     case 'deselected':
       return `the settings no longer select it, and ${numberText(deletions)} of ${counted(of, 'target')} were deselected at once; it is mirrored as before`;
   }
-}
-
-/** How many of the files that would go are named in a sentence. */
-const FILES_NAMED = 3;
-
-/**
- * The first of the files that would go, as a sentence with a space before it; nothing where none is known.
- * @param {NonNullable<Target['held']>} held
- * @returns {string}
- */
-export function heldFiles({ first }) {
-  if (first.length === 0) return '';
-  const rest = first.length > FILES_NAMED ? ', …' : '';
-  return ` Files that would go: ${first.slice(0, FILES_NAMED).join(', ')}${rest}.`;
 }
 
 /**

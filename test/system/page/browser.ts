@@ -3,7 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { onTestFinished } from 'vitest';
 
-import type { DaemonReport } from '../../../src/daemon/status/report.ts';
+import type { DaemonReport } from '../../../src/daemon/status/status-schema.ts';
+import { withCommand } from '../../../src/daemon/status/status-service.ts';
 import { createWebServer } from '../../../src/daemon/web/server.ts';
 
 /** The status page in a browser, served by the daemon's own web server from a made report. */
@@ -47,14 +48,15 @@ export async function openPage(
       report: () => {
         asked += 1;
         const age = Date.now() - madeAtMs;
-        return Promise.resolve({ ...said, nowMs: said.nowMs + age });
+        const targets = said.targets.map(withCommand);
+        return Promise.resolve({ ...said, targets, nowMs: said.nowMs + age });
       },
       liveness: () => said.liveness,
       renderMetrics: () => Promise.resolve({ contentType: 'text/plain', text: '' }),
       token: () => token ?? null,
       allowedHosts: () => [],
-      polls: { token: () => null, ask: null },
-      now: () => performance.now(),
+      pollToken: () => null,
+      askForPass: null,
       emit: () => {},
     });
   let madeAtMs = Date.now();

@@ -50,14 +50,4 @@ describe('the words of the page', () => {
     expect(page.counted(5000, 'target')).toBe('5,000 targets');
     expect(page.counted(2, 'pass', 'passes')).toBe('2 passes');
   });
-
-  it('round a duration up for an axis', () => {
-    expect([3, 1100, 2000, 61_000, 5 * 24 * HOUR_MS + 1].map(page.roundDurationMs)).toEqual([
-      10,
-      2000,
-      2000,
-      2 * MINUTE_MS,
-      6 * 24 * HOUR_MS,
-    ]);
-  });
 });

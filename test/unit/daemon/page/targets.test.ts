@@ -6,15 +6,14 @@ import {
   COLUMNS,
   countStates,
   driftClause,
-  FIRST_ORDER,
+  FIRST_CHOICE,
+  fromQuery,
   heldClause,
-  nextOrder,
+  toQuery,
   troubleOf,
 } from '../../../../src/daemon/page/targets.js';
 import { HOUR_MS, NOW_MS } from '../../../support/builders.ts';
 import { failingTarget, heldTarget, manyTargets, targetStatus } from '../../../support/page-reports.ts';
-
-const ALL = { search: '', state: null };
 
 function names(targets: readonly TargetStatus[]): string[] {
   return targets.map(({ repository }) => repository);
@@ -36,7 +35,7 @@ const TARGETS = [
 
 describe('the order of targets', () => {
   it('begins with the worst state', () => {
-    expect(names(arrange(TARGETS, ALL, FIRST_ORDER))).toEqual(['a', 'Zoo', 'b9', 'b10']);
+    expect(names(arrange(TARGETS, FIRST_CHOICE))).toEqual(['a', 'Zoo', 'b9', 'b10']);
   });
 
   it.each([
@@ -45,17 +44,19 @@ describe('the order of targets', () => {
     ['files', ['a', 'b10', 'Zoo', 'b9']],
     ['size', ['Zoo', 'b9', 'b10', 'a']],
   ] as const)('goes by %s, up and down', (column, up) => {
-    expect(names(arrange(TARGETS, ALL, { column, isDescending: false }))).toEqual(up);
-    expect(names(arrange(TARGETS, ALL, { column, isDescending: true }))).toEqual([...up].reverse());
+    expect(names(arrange(TARGETS, { ...FIRST_CHOICE, column, isDescending: false }))).toEqual(up);
+    expect(names(arrange(TARGETS, { ...FIRST_CHOICE, column, isDescending: true }))).toEqual(
+      [...up].reverse(),
+    );
   });
 
   it.each([['changed', ['b9']]] as const)(
     'has what has no %s last, by name, up and down',
     (column, lacking) => {
       for (const isDescending of [false, true])
-        expect(names(arrange(TARGETS, ALL, { column, isDescending })).slice(-lacking.length)).toEqual(
-          lacking,
-        );
+        expect(
+          names(arrange(TARGETS, { ...FIRST_CHOICE, column, isDescending })).slice(-lacking.length),
+        ).toEqual(lacking);
     },
   );
 
@@ -69,17 +70,16 @@ describe('the order of targets', () => {
         expect(
           arrange(
             shuffled.map(({ target }) => target),
-            ALL,
-            { column, isDescending },
+            { ...FIRST_CHOICE, column, isDescending },
           ),
-        ).toEqual(arrange(many, ALL, { column, isDescending }));
+        ).toEqual(arrange(many, { ...FIRST_CHOICE, column, isDescending }));
   });
 
-  it('turns round with a second click, and begins with what is wanted with the first', () => {
-    const files = nextOrder(FIRST_ORDER, 'files');
-    expect(files).toEqual({ column: 'files', isDescending: true });
-    expect(nextOrder(files, 'files')).toEqual({ column: 'files', isDescending: false });
-    expect(nextOrder(files, 'verified')).toEqual({ column: 'verified', isDescending: false });
+  it('goes into an address, and comes back from it', () => {
+    expect(toQuery(FIRST_CHOICE)).toBe('');
+    const choice = { search: 'a b', state: 'held', column: 'size', isDescending: true, page: 3 } as const;
+    expect(fromQuery(toQuery(choice))).toEqual(choice);
+    expect(fromQuery('?state=toString&sort=odd&page=-7')).toEqual(FIRST_CHOICE);
   });
 });
 
@@ -95,17 +95,17 @@ describe('the choice of targets', () => {
     ['(', 0],
     ['main nothing', 0],
   ])('by %j finds %d', (search, count) => {
-    expect(arrange(TARGETS, { search, state: null }, FIRST_ORDER)).toHaveLength(count);
+    expect(arrange(TARGETS, { ...FIRST_CHOICE, search })).toHaveLength(count);
   });
 
   it('goes by state as well', () => {
-    expect(names(arrange(TARGETS, { search: '', state: 'held' }, FIRST_ORDER))).toEqual(['Zoo']);
-    expect(arrange(TARGETS, { search: 'a', state: 'absent' }, FIRST_ORDER)).toEqual([]);
+    expect(names(arrange(TARGETS, { ...FIRST_CHOICE, search: '', state: 'held' }))).toEqual(['Zoo']);
+    expect(arrange(TARGETS, { ...FIRST_CHOICE, search: 'a', state: 'absent' })).toEqual([]);
   });
 
   it('takes the forms of a letter for one', () => {
     const targets = [targetStatus({ repository: 'Cafe\u0301' })];
-    expect(arrange(targets, { search: 'CAFÉ', state: null }, FIRST_ORDER)).toHaveLength(1);
+    expect(arrange(targets, { ...FIRST_CHOICE, search: 'CAFÉ', state: null })).toHaveLength(1);
   });
 
   it('counts the states, the worst first', () => {

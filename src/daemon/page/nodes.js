@@ -1,0 +1,148 @@
+/** The parts that the page is made of: signs, times that stay right, facts, commands; and filling elements again. */
+
+import { button, drawing, element, fill, setText } from '../../lib/page/dom.js';
+import { agoText, countdownText, elapsedText, utcText } from './format.js';
+
+/** @import { Child } from '../../lib/page/dom.js' */
+/** @import { Tone } from './targets.js' */
+
+/** @type {WeakMap<Element, string>} */
+const signatures = new WeakMap();
+
+/**
+ * Fills an element again if it is filled from other data than before. The control that has the focus has it afterwards, if
+ * there is still one of its `data-key`.
+ * @param {Element} parent
+ * @param {unknown} data what the children follow from, as JSON
+ * @param {() => Child[]} build
+ */
+export function refill(parent, data, build) {
+  const signature = JSON.stringify(data);
+  if (signatures.get(parent) === signature) return;
+  const before = document.activeElement;
+  const key = before instanceof HTMLElement && parent.contains(before) ? before.dataset['key'] : undefined;
+  fill(parent, ...build());
+  signatures.set(parent, signature);
+  if (key === undefined) return;
+  const after = parent.querySelector(`[data-key="${CSS.escape(key)}"]`);
+  if (after instanceof HTMLElement) after.focus({ preventScroll: true });
+}
+
+/**
+ * The sign of a tone, drawn in the current colour; its shape tells it as well.
+ * @param {Tone} tone
+ * @returns {SVGElement}
+ */
+export function sign(tone) {
+  const use = drawing('use', { href: `#sign-${tone}` });
+  return drawing('svg', { class: 'sign', viewBox: '0 0 16 16', 'aria-hidden': 'true' }, use);
+}
+
+/**
+ * A word with its sign.
+ * @param {Tone} tone
+ * @param {string} word
+ * @returns {HTMLElement}
+ */
+export function badge(tone, word) {
+  return element('span', { class: `badge tone-${tone}` }, sign(tone), word);
+}
+
+/**
+ * A term with its facts, for a `dl`.
+ * @param {string} term
+ * @param {...Child} facts
+ * @returns {HTMLElement[]}
+ */
+export function fact(term, ...facts) {
+  return [element('dt', {}, term), element('dd', {}, ...facts)];
+}
+
+/**
+ * A time shown by its distance from now, which {@link tick} keeps right; null is `never`.
+ * @param {number | null} atMs milliseconds since the epoch
+ * @param {'ago' | 'elapsed' | 'countdown' | 'clock'} [form]
+ * @returns {Child}
+ */
+export function timeNode(atMs, form = 'ago') {
+  if (atMs === null) return element('span', { class: 'none' }, 'never');
+  const utc = utcText(atMs);
+  const time = element('time', { datetime: utc, 'data-at': atMs, 'data-form': form });
+  if (utc.endsWith('Z')) time.title = `${localText(atMs)} (${utc})`;
+  if (form === 'clock') time.textContent = localText(atMs);
+  return time;
+}
+
+/**
+ * Corrects all times that are shown by their distance from now.
+ * @param {number} nowMs milliseconds since the epoch
+ */
+export function tick(nowMs) {
+  for (const time of document.querySelectorAll('time[data-at]')) {
+    if (!(time instanceof HTMLElement)) continue;
+    const { at, form } = time.dataset;
+    const atMs = Number(at);
+    if (form === 'ago') setText(time, agoText(atMs, nowMs));
+    else if (form === 'elapsed') setText(time, elapsedText(atMs, nowMs));
+    else if (form === 'countdown') setText(time, countdownText(atMs, nowMs));
+  }
+}
+
+const local = new Intl.DateTimeFormat(undefined, {
+  year: 'numeric',
+  month: 'short',
+  day: 'numeric',
+  hour: 'numeric',
+  minute: '2-digit',
+  second: '2-digit',
+  timeZoneName: 'short',
+});
+
+/** @param {number} atMs milliseconds since the epoch @returns {string} with the time zone */
+function localText(atMs) {
+  return Number.isNaN(new Date(atMs).getTime()) ? 'an unknown time' : local.format(atMs);
+}
+
+/** Says something to a screen reader. @param {string} text */
+export function announce(text) {
+  const announcer = document.getElementById('announcer');
+  if (announcer !== null) setText(announcer, text);
+}
+
+/** How long a button says that it copied, in milliseconds. */
+const SAID_MS = 2000;
+
+/**
+ * A command with a button that copies it.
+ * @param {string} command
+ * @param {string} key stays the same while the command does
+ * @returns {HTMLElement}
+ */
+export function commandNode(command, key) {
+  const code = element('code', {}, command);
+  const attributes = { class: 'quiet', 'data-key': `copy ${key}`, 'aria-label': 'Copy the command' };
+  const copier = button(attributes, () => void sayCopied(), 'Copy');
+  const sayCopied = async () => {
+    const said = (await copy(command, code)) ? 'Copied' : 'Selected: press Ctrl+C';
+    copier.textContent = said;
+    announce(said);
+    setTimeout(() => setText(copier, 'Copy'), SAID_MS);
+  };
+  return element('span', { class: 'command' }, code, copier);
+}
+
+/**
+ * The clipboard is there only on loopback and over TLS (W3C Secure Contexts); elsewhere the text is selected.
+ * @param {string} text
+ * @param {Node} node
+ * @returns {Promise<boolean>} whether it was copied
+ */
+async function copy(text, node) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    getSelection()?.selectAllChildren(node);
+    return false;
+  }
+}
