@@ -71,8 +71,7 @@ export function startWatchdog(
     wasStuck = isStuck;
   };
   look();
-  const intervalMs =
-    watchdogIntervalMs === null ? LOOK_EVERY_MS : watchdogIntervalMs / FED_PER_INTERVAL;
+  const intervalMs = watchdogIntervalMs === null ? LOOK_EVERY_MS : watchdogIntervalMs / FED_PER_INTERVAL;
   const timer = setInterval(look, intervalMs).unref();
   return () => clearInterval(timer);
 }

@@ -39,11 +39,7 @@ describe('a watchdog', () => {
     let silentMs = 0;
     const feed = vi.fn<() => void>();
     const onStuck = vi.fn<(silentMs: number) => void>();
-    const stop = startWatchdog(
-      { watchdog: feed, watchdogIntervalMs: 200 },
-      () => silentMs,
-      onStuck,
-    );
+    const stop = startWatchdog({ watchdog: feed, watchdogIntervalMs: 200 }, () => silentMs, onStuck);
     await vi.advanceTimersByTimeAsync(250);
     expect(feed).toHaveBeenCalledTimes(3);
     silentMs = MINUTES_15 + 1;
