@@ -20,21 +20,8 @@ export interface AlertRule {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-interface AlertCase {
-  readonly name: string;
-  readonly input_series: readonly { readonly series: string }[];
-  readonly promql_expr_test: readonly {
-    readonly exp_samples: readonly { readonly labels: string }[];
-  }[];
-}
-
 /** All rules. */
 export async function readRules(): Promise<readonly AlertRule[]> {
   const { groups } = parse(await readFile(RULES_FILE, 'utf8')) as { groups: { rules: AlertRule[] }[] };
   return groups.flatMap(({ rules }) => rules);
-}
-
-/** All cases. */
-export async function readCases(): Promise<readonly AlertCase[]> {
-  return (parse(await readFile(CASES_FILE, 'utf8')) as { tests: AlertCase[] }).tests;
 }

@@ -1,43 +1,15 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** A panel of the dashboard. */
-export interface Panel {
-  readonly id: number;
-  readonly type: string;
-  readonly title: string;
-  readonly description?: string;
-  readonly datasource?: { readonly uid: string };
-  readonly gridPos: { readonly h: number; readonly w: number; readonly x: number; readonly y: number };
-  readonly fieldConfig?: { readonly defaults: { readonly unit?: string } };
-  readonly targets?: readonly {
-    readonly refId: string;
-    readonly datasource: { readonly uid: string };
-    readonly expr: string;
-  }[];
-}
-
-interface Variable {
-  readonly name: string;
-  readonly type: string;
-  readonly definition?: string;
-}
-
 /** The dashboard for Grafana that is delivered. */
-export interface Dashboard {
-  readonly uid: string;
-  readonly schemaVersion: number;
-  readonly panels: readonly Panel[];
-  readonly templating: { readonly list: readonly Variable[] };
+export const DASHBOARD_FILE = join(import.meta.dirname, '../../config/grafana-dashboard.json');
+
+interface Dashboard {
+  readonly panels: readonly { readonly targets?: readonly { readonly expr: string }[] }[];
 }
 
-/** Reads the dashboard. */
-export async function readDashboard(): Promise<Dashboard> {
-  const file = join(import.meta.dirname, '../../config/grafana-dashboard.json');
-  return JSON.parse(await readFile(file, 'utf8')) as Dashboard;
-}
-
-/** The queries of a dashboard, each with the title of its panel. */
-export function queriesOf({ panels }: Dashboard): { title: string; query: string }[] {
-  return panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ title, query: expr })));
+/** The queries of the dashboard. */
+export async function dashboardQueries(): Promise<string[]> {
+  const { panels } = JSON.parse(await readFile(DASHBOARD_FILE, 'utf8')) as Dashboard;
+  return panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
 }

@@ -1,28 +1,13 @@
 import { createMetrics } from '../../src/daemon/metrics/metrics.ts';
 import type { DaemonReport } from '../../src/daemon/status/status-schema.ts';
-import type { TargetState } from '../../src/app/target-status.ts';
+import { TARGET_STATES } from '../../src/app/target-status.ts';
 import { MINUTE_MS, NOW_MS } from './builders.ts';
 import { daemonReport, eventfulReport, targetStatus } from './report.ts';
 import { parseMetrics, type Scrape } from './text-format.ts';
 
-const STATES = Object.keys({
-  fresh: true,
-  stale: true,
-  failing: true,
-  quarantined: true,
-  stalled: true,
-  damaged: true,
-  drifted: true,
-  held: true,
-  missing: true,
-  absent: true,
-  pending: true,
-  unselected: true,
-} satisfies Record<TargetState, true>) as TargetState[];
-
 /** What /metrics answers where everything that can be there is there. */
 export async function fullScrape(): Promise<Scrape> {
-  const targets = STATES.map((state) => targetStatus({ target: `${state}/main`, state }));
+  const targets = TARGET_STATES.map((state) => targetStatus({ target: `${state}/main`, state }));
   return scrapeOf({ ...eventfulReport(), shard: { index: 2, count: 5 }, targets });
 }
 

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { createMetrics } from '../../../../src/daemon/metrics/metrics.ts';
 import { CASES_FILE, readRules, RULES_FILE } from '../../../support/alerts.ts';
 import { NOW_MS } from '../../../support/builders.ts';
-import { queriesOf, readDashboard } from '../../../support/dashboard.ts';
+import { dashboardQueries } from '../../../support/dashboard.ts';
 import { isPromtoolMissing, promtool } from '../../../support/promtool.ts';
 import { eventfulReport, targetStatus } from '../../../support/report.ts';
 import { fullScrape, wellScrape } from '../../../support/scrapes.ts';
@@ -76,7 +76,7 @@ describe.skipIf(isPromtoolMissing)('Prometheus (skipped where promtool is missin
         input_series: samples
           .filter(({ value }) => !Number.isNaN(value))
           .map((sample) => asSeries(sample, isGauge(sample) ? 0 : 1)),
-        promql_expr_test: queriesOf(await readDashboard()).map(({ query }) => ({
+        promql_expr_test: (await dashboardQueries()).map((query) => ({
           expr: `count(${filledIn(query)}) > bool 0`,
           eval_time: '12h',
           exp_samples: [{ labels: '{}', value: 1 }],

@@ -1,0 +1,36 @@
+import { readFile } from 'node:fs/promises';
+
+import { describe, expect, it } from 'vitest';
+
+import { CHAPTERS } from '../../../../src/manual/chapters.ts';
+import { CASES_FILE, readRules, RULES_FILE } from '../../../support/alerts.ts';
+import { DASHBOARD_FILE } from '../../../support/dashboard.ts';
+import { fullScrape } from '../../../support/scrapes.ts';
+
+const rules = await readRules();
+const { samples, families } = await fullScrape();
+const known = new Set([...families.keys(), ...samples.map(({ name }) => name)]);
+
+describe('the queries of rules, cases and dashboard', () => {
+  it.each([RULES_FILE, CASES_FILE, DASHBOARD_FILE])('ask for metrics that there are: %s', async (file) => {
+    const text = await readFile(file, 'utf8');
+    const names = new Set(text.match(/workbook_mirror_\w+/g));
+    expect([...names].filter((name) => !known.has(name))).toEqual([]);
+    expect(names.size).toBeGreaterThan(10);
+  });
+});
+
+describe('the rules for alerts', () => {
+  it.each(rules)('$alert says what happened, how bad that is, and where to read on', (rule) => {
+    expect(['critical', 'warning', 'info']).toContain(rule.labels['severity']);
+    expect(Object.keys(rule.annotations)).toEqual(['summary', 'description', 'runbook']);
+    const [, chapter] = /^workbook-mirror help ([a-z-]+)$/.exec(rule.annotations['runbook'] ?? '') ?? [];
+    expect(CHAPTERS).toContain(chapter);
+  });
+
+  it('have one case each at least in which they fire', async () => {
+    const cases = await readFile(CASES_FILE, 'utf8');
+    for (const { alert } of rules) expect(cases).toContain(`alertname="${alert}",`);
+    expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
+  });
+});
