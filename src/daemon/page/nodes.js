@@ -1,6 +1,6 @@
-/** The parts that the page is made of: signs, times that stay right, facts, commands; and filling elements again. */
+/** The parts that the page is made of: signs, times that stay right, facts; and filling elements again. */
 
-import { button, drawing, element, fill, setText } from '../../lib/page/dom.js';
+import { drawing, element, fill, setText } from '../../lib/page/dom.js';
 import { agoText, countdownText, elapsedText, utcText } from './format.js';
 
 /** @import { Child } from '../../lib/page/dom.js' */
@@ -107,42 +107,4 @@ function localText(atMs) {
 export function announce(text) {
   const announcer = document.getElementById('announcer');
   if (announcer !== null) setText(announcer, text);
-}
-
-/** How long a button says that it copied, in milliseconds. */
-const SAID_MS = 2000;
-
-/**
- * A command with a button that copies it.
- * @param {string} command
- * @param {string} key stays the same while the command does
- * @returns {HTMLElement}
- */
-export function commandNode(command, key) {
-  const code = element('code', {}, command);
-  const attributes = { class: 'quiet', 'data-key': `copy ${key}`, 'aria-label': 'Copy the command' };
-  const copier = button(attributes, () => void sayCopied(), 'Copy');
-  const sayCopied = async () => {
-    const said = (await copy(command, code)) ? 'Copied' : 'Selected: press Ctrl+C';
-    copier.textContent = said;
-    announce(said);
-    setTimeout(() => setText(copier, 'Copy'), SAID_MS);
-  };
-  return element('span', { class: 'command' }, code, copier);
-}
-
-/**
- * The clipboard is there only on loopback and over TLS (W3C Secure Contexts); elsewhere the text is selected.
- * @param {string} text
- * @param {Node} node
- * @returns {Promise<boolean>} whether it was copied
- */
-async function copy(text, node) {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    getSelection()?.selectAllChildren(node);
-    return false;
-  }
 }

@@ -4,7 +4,7 @@ import { button, byId, drawing, element, setText } from '../../lib/page/dom.js';
 import { sizeText } from '../../lib/page/text.js';
 import { CREDENTIAL_NAMES } from './attention.js';
 import { counted, numberText } from './format.js';
-import { badge, commandNode, fact, refill, sign, timeNode } from './nodes.js';
+import { badge, fact, refill, sign, timeNode } from './nodes.js';
 
 /** @import { Problem } from './attention.js' */
 /** @import { Child } from '../../lib/page/dom.js' */
@@ -42,7 +42,7 @@ function problemNode({ tone, title, text, nextAtMs, hint, command, selection }, 
       element('h3', {}, title),
       element('p', {}, text, ...(nextAtMs ? [' It is tried again ', timeNode(nextAtMs), '.'] : [])),
       hint ? element('p', { class: 'hint' }, hint) : null,
-      command ? element('div', { class: 'release' }, 'If it is to go:', commandNode(command, title)) : null,
+      command ? element('p', {}, 'If it is to go: ', element('code', {}, command)) : null,
     ),
     selection ? button(show, () => onSelect(selection), 'Show') : null,
   );

@@ -303,7 +303,7 @@ describe.skipIf(missing !== undefined)(
       const { page, say } = await openPage(browser, {
         report: report({ targets: [heldTarget({ repository: 'b' }, NOW_MS)] }),
       });
-      await page.locator('.problem .command button').focus();
+      await page.locator('.problem .show').focus();
       say(
         report({
           targets: [heldTarget({ repository: 'a' }, NOW_MS), heldTarget({ repository: 'b' }, NOW_MS)],
@@ -315,30 +315,6 @@ describe.skipIf(missing !== undefined)(
           () => document.activeElement?.closest('.problem')?.querySelector('h3')?.textContent,
         ),
       ).toBe('A deletion is held: b/main');
-    });
-
-    it('copies the command that lets a deletion go, quoted for a shell', async () => {
-      const targets = [heldTarget({ repository: "it's $(id)" }, NOW_MS)];
-      const { page, address } = await openPage(browser, { report: report({ targets }) });
-      await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: address });
-      await page.locator('.problem .command button').click();
-      await page.locator('.problem .command button', { hasText: 'Copied' }).waitFor();
-      expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(
-        String.raw`workbook-mirror approve 'it'\''s $(id)/main'`,
-      );
-    });
-
-    it('selects the command where a browser has no clipboard for it', async () => {
-      const before = "Object.defineProperty(Navigator.prototype, 'clipboard', { value: undefined });";
-      const { page } = await openPage(browser, {
-        report: report({ targets: [heldTarget({}, NOW_MS)] }),
-        before,
-      });
-      await page.locator('.problem .command button').click();
-      await page.locator('.problem .command button', { hasText: 'Ctrl+C' }).waitFor();
-      expect(await page.evaluate(() => getSelection()?.toString())).toBe(
-        "workbook-mirror approve 'Accounting/main'",
-      );
     });
 
     it('says at once when the daemon is gone, how old the page is, and when it is back', async () => {
