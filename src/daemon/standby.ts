@@ -82,7 +82,7 @@ async function standBy<T>(
     if (next !== reason) notifier.status(escaped(`standing by: ${next}`));
     reason = next;
   };
-  const read = rereadSettings(load, emit);
+  const read = rereadSettings(first, load, emit);
   control.onHangUp = () => {
     notifier.reloading();
     read();
@@ -116,7 +116,6 @@ async function standBy<T>(
         waitFor(oneLine(opened.refused));
         continue;
       }
-      if ('settings' in present) tellChanges(first, present, emit);
       const [waitedMs = 0, takeoverMs = 0] = [triedAtMs - sinceMs, performance.now() - triedAtMs].map(
         Math.round,
       );
@@ -135,13 +134,17 @@ interface Refused {
   readonly refused: string;
 }
 
-/** Makes a function that reads the settings, and says of each mistake in them once. */
-function rereadSettings(load: LoadSettings, emit: EventSink): () => Loaded | Refused {
+/** Makes a function that reads the settings, and says what has changed, and once what is wrong with them. */
+function rereadSettings(first: Loaded, load: LoadSettings, emit: EventSink): () => Loaded | Refused {
+  let digests = digestSettings(first.settings);
   let problem = '';
   return () => {
     try {
       const loaded = load();
-      problem = '';
+      const next = digestSettings(loaded.settings);
+      const changed = ownChanges(digests, next);
+      if (changed.length > 0 || problem !== '') emit({ name: 'settings.reloaded', changed });
+      [digests, problem] = [next, ''];
       return loaded;
     } catch (error) {
       const failure = failureIn(error);
@@ -150,11 +153,6 @@ function rereadSettings(load: LoadSettings, emit: EventSink): () => Loaded | Ref
       return { refused: problem };
     }
   };
-}
-
-function tellChanges(first: Loaded, present: Loaded, emit: EventSink): void {
-  const changed = ownChanges(digestSettings(first.settings), digestSettings(present.settings));
-  if (changed.length > 0) emit({ name: 'settings.reloaded', changed });
 }
 
 /**
