@@ -1,5 +1,6 @@
-import { type FSWatcher, watch } from 'node:fs';
 import { dirname } from 'node:path';
+
+import { watch } from 'chokidar';
 
 import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import {
@@ -12,7 +13,7 @@ import {
 import type { LoadedSettings } from '../../config/load.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { eventFailure, type EventFailure } from '../../mirror/pass/events.ts';
-import type { EventSink } from '../../app/events.ts';
+import type { EventSink, MirrorEvent } from '../../app/events.ts';
 import { oneLine } from '../../lib/text/humanize.ts';
 import type { PreparedSettings } from '../../app/open-mirror.ts';
 
@@ -59,8 +60,14 @@ export function followSettings(
   let waiting: readonly string[] = [];
   let problem = '';
   const checks = createSerialQueue();
-  const files = watchFiles(() => void check());
+  let files: FileWatch | null = null;
 
+  const refuse = (error: unknown): void => {
+    const failure = failureIn(error);
+    // Files are looked at again and again while a mistake is in them: it is said once.
+    if (failure.message !== problem) emit({ name: 'settings.refused', ...failure });
+    problem = failure.message;
+  };
   const take = async (loaded: ReturnType<LoadSettings>): Promise<void> => {
     const next = keepUntilRestart(loaded.settings, current);
     const digests = digestSettings(next);
@@ -72,21 +79,18 @@ export function followSettings(
     problem = '';
     if (changed.length > 0) onTaken();
     const nowWaiting = changedSettings(digests, digestSettings(loaded.settings));
-    if (nowWaiting.join() === waiting.join()) return;
-    waiting = nowWaiting;
-    if (waiting.length === 0) emit({ name: 'settings.restart_unneeded', settings: [] });
-    else emit({ name: 'settings.restart_needed', settings: waiting });
+    if (nowWaiting.join() !== waiting.join()) {
+      emit(restartEvent(nowWaiting));
+      waiting = nowWaiting;
+    }
   };
   const checkOnce = async (): Promise<void> => {
     try {
       const loaded = load();
-      files.follow(filesOf(loaded));
+      files?.follow(filesOf(loaded));
       await take(loaded);
     } catch (error) {
-      const failure = failureIn(error);
-      // Files are looked at again and again while a mistake is in them: it is said once.
-      if (failure.message !== problem) emit({ name: 'settings.refused', ...failure });
-      problem = failure.message;
+      refuse(error);
     }
   };
   const check = (): Promise<void> => checks.run(checkOnce);
@@ -96,14 +100,20 @@ export function followSettings(
     begin: (all, listener) => {
       parts = all;
       onTaken = listener;
-      files.follow(filesOf(first));
+      files = watchFiles(filesOf(first), () => void check());
       return check();
     },
     close: async () => {
-      files.close();
+      await files?.close();
       await checks.done();
     },
   };
+}
+
+/** Tells which settings wait for a restart. */
+function restartEvent(settings: readonly string[]): MirrorEvent {
+  if (settings.length === 0) return { name: 'settings.restart_unneeded', settings: [] };
+  return { name: 'settings.restart_needed', settings };
 }
 
 /** The settings of the daemon that differ, by dotted name. */
@@ -137,41 +147,47 @@ async function takeAll(parts: readonly SettingsPart[], settings: RunSettings): P
 interface FileWatch {
   /** Watches these files, too. */
   readonly follow: (files: readonly string[]) => void;
-  readonly close: () => void;
+  readonly close: () => Promise<void>;
 }
 
 /** Editors and Kubernetes replace files in several steps: they are looked at when it has been quiet so long, in milliseconds. */
 const QUIET_MS = 300;
 
 /**
- * Says that something may have changed in the folders of some files. The folders are watched and not the files: whoever replaces
+ * Says that something may have changed in the folders of some files. The folders are watched and not the files: who replaces
  * a file gives it another inode, and Kubernetes swaps a link beside it ("AtomicWriter": `..data`). A hint and no more; where
  * nothing can be watched, none comes.
  * @param onHint called when all has been quiet again
  */
-function watchFiles(onHint: () => void): FileWatch {
+function watchFiles(files: readonly string[], onHint: () => void): FileWatch {
   let timer: NodeJS.Timeout | undefined;
   const hint = (): void => {
     clearTimeout(timer);
     timer = setTimeout(onHint, QUIET_MS);
   };
-  const watches = new Map<string, FSWatcher>();
+  const folders = new Set(files.map((file) => dirname(file)));
+  const watcher = watch([...folders], {
+    depth: 0,
+    ignoreInitial: true,
+    followSymlinks: false,
+    atomic: false,
+    backend: 'native',
+  });
+  // A change of a link that stays a link is no event of its own; the folder's raw events tell of it.
+  watcher.on('raw', hint);
+  watcher.on('all', hint);
+  watcher.on('error', () => {});
   return {
-    follow: (files) => {
-      for (const folder of new Set(files.map((file) => dirname(file)))) {
-        if (watches.has(folder)) continue;
-        try {
-          const folderWatch = watch(folder, hint);
-          folderWatch.on('error', () => {});
-          watches.set(folder, folderWatch);
-        } catch {
-          // The folder is not there, or the system has no watches left. The next check of the settings tries again.
-        }
+    follow: (next) => {
+      for (const file of next) {
+        const folder = dirname(file);
+        if (!folders.has(folder)) watcher.add(folder);
+        folders.add(folder);
       }
     },
-    close: () => {
+    close: async () => {
       clearTimeout(timer);
-      for (const folderWatch of watches.values()) folderWatch.close();
+      await watcher.close();
     },
   };
 }
