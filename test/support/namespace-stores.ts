@@ -16,7 +16,7 @@ const anyValue = fc
     unit: fc.integer({ min: 0, max: 0xff_ff }).map((unit) => String.fromCharCode(unit)),
     maxLength: 10,
   })
-  // As they are kept: JSON has neither.
+  // As keyv has them: JSON has neither.
   .map((value) => JSON.stringify({ value }));
 
 type Open = (namespace: string) => NamespaceStore;
@@ -36,21 +36,18 @@ export function describeStore(name: string, open: Open): void {
 
     it('takes nothing', async () => {
       const store = fresh();
-      await store.set([]);
-      await store.delete([]);
+      await store.setMany([]);
+      await store.deleteMany([]);
       expect(await everything(store)).toEqual([]);
     });
 
     it('keeps namespaces apart', async () => {
       const [one, two] = [fresh(), fresh()];
-      await one.set([['a', '1']]);
-      await two.set([
-        ['a', '2'],
-        ['b', '2'],
-      ]);
-      await one.delete(['a']);
+      await one.set('a', '1');
+      await two.setMany(['a', 'b'].map((key) => ({ key, value: '2' })));
+      await one.clear();
       expect(await everything(one)).toEqual([]);
-      await two.delete(['a']);
+      await two.delete('a');
       expect(await everything(two)).toEqual([['b', '2']]);
     });
 
@@ -60,17 +57,17 @@ export function describeStore(name: string, open: Open): void {
         `key ${index}`,
         `${index}`,
       ]);
-      await store.set(entries);
+      await store.setMany(entries.map(([key, value]) => ({ key, value })));
       expect(new Map(await everything(store))).toEqual(new Map(entries));
       const keys = entries.map(([key]) => key);
-      await store.delete(keys);
+      await store.deleteMany(keys);
       expect(await everything(store)).toEqual([]);
     });
 
     it('takes values of megabytes', async () => {
       const store = fresh();
       const values = ['ä', '😀', 'x'].map((text) => text.repeat(3 * 1024 * 1024));
-      await store.set(values.map((value, index) => [`${index}`, value] as const));
+      await store.setMany(values.map((value, index) => ({ key: `${index}`, value })));
       for (const [index, value] of values.entries())
         expect((await store.get(`${index}`)) === value).toBe(true);
       expect(await everything(store)).toHaveLength(3);
@@ -78,15 +75,11 @@ export function describeStore(name: string, open: Open): void {
 
     it('can be changed while it is gone through', async () => {
       const store = fresh();
-      await store.set([
-        ['a', 'a'],
-        ['b', 'b'],
-        ['c', 'c'],
-      ]);
+      await store.setMany(['a', 'b', 'c'].map((key) => ({ key, value: key })));
       const seen: string[] = [];
-      for await (const [key] of store.entries()) {
+      for await (const [key] of store.iterator()) {
         seen.push(key);
-        await store.delete([key]);
+        await store.delete(key);
       }
       expect(new Set(seen)).toEqual(new Set(['a', 'b', 'c']));
       expect(await everything(store)).toEqual([]);
@@ -110,10 +103,10 @@ async function expectMap(store: NamespaceStore, all: readonly Step[]): Promise<v
   const model = new Map<string, string>();
   for (const [what, each] of all) {
     if (what === 'set') {
-      await store.set(each);
+      await store.setMany(each.map(([key, value]) => ({ key, value })));
       for (const [key, value] of each) model.set(key, value);
     } else {
-      await store.delete(each);
+      await store.deleteMany(each);
       for (const key of each) model.delete(key);
     }
     for (const key of [...model.keys(), 'none']) expect(await store.get(key)).toBe(model.get(key));
@@ -124,6 +117,6 @@ async function expectMap(store: NamespaceStore, all: readonly Step[]): Promise<v
 /** All entries of a store. */
 async function everything(store: NamespaceStore): Promise<[string, string][]> {
   const found: [string, string][] = [];
-  for await (const [key, value] of store.entries()) found.push([key, value]);
+  for await (const [key, value] of store.iterator()) found.push([key, value]);
   return found;
 }

@@ -19,7 +19,10 @@ export interface Database {
 /** So many entries are read or written by one call of a database at most. */
 export const PAGE_ENTRIES = 500;
 
-/** The entries of one namespace of a database. */
+/**
+ * The entries of one namespace of a database, for keyv. Values are texts, as keyv makes them. Errors are thrown, and no event is ever
+ * sent: a listener of keyv's own would turn failed calls into missing values.
+ */
 export class NamespaceStore {
   readonly #database: Database;
   readonly #name: string;
@@ -29,21 +32,39 @@ export class NamespaceStore {
     this.#name = name;
   }
 
-  get(key: string): Promise<string | undefined> {
+  async get(key: string): Promise<string | undefined> {
     return this.#database.read(this.#name, key);
   }
 
-  /** Sets entries, each page of them whole or not at all. No key is there twice. */
-  async set(entries: readonly Entry[]): Promise<void> {
-    for (const page of pagesOf(entries)) await this.#database.write(this.#name, page);
+  async set(key: string, value: string): Promise<void> {
+    await this.#database.write(this.#name, [[key, value]]);
   }
 
-  /** Keys that are not there are no error. */
-  async delete(keys: readonly string[]): Promise<void> {
+  /** Sets many entries, each page of them whole or not at all. No key is there twice. */
+  async setMany(entries: readonly { readonly key: string; readonly value: string }[]): Promise<void> {
+    for (const page of pagesOf(entries))
+      await this.#database.write(
+        this.#name,
+        page.map(({ key, value }) => [key, value]),
+      );
+  }
+
+  async delete(key: string): Promise<boolean> {
+    return this.deleteMany([key]);
+  }
+
+  /** @returns true, also for keys that were not there */
+  async deleteMany(keys: readonly string[]): Promise<boolean> {
     for (const page of pagesOf(keys)) await this.#database.remove(this.#name, page);
+    return true;
   }
 
-  async *entries(): AsyncGenerator<Entry, void> {
+  /** Keyv asks for it; the program does not. */
+  async clear(): Promise<void> {
+    for await (const [key] of this.iterator()) await this.delete(key);
+  }
+
+  async *iterator(): AsyncGenerator<Entry, void> {
     for await (const page of this.#database.pages(this.#name)) yield* page;
   }
 }
@@ -61,7 +82,7 @@ const BUSY_TIMEOUT_MS = 5000;
  */
 const PRAGMAS = 'PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL';
 
-/** The form of version 0.1.0; `expires` stays empty. */
+/** `expires` stays empty: keyv looks at times of expiry itself. */
 const CREATE = `CREATE TABLE IF NOT EXISTS kv(
   ns TEXT NOT NULL, key TEXT NOT NULL, value ANY, expires INTEGER, PRIMARY KEY(ns, key)
 ) WITHOUT ROWID, STRICT`;

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
+import { Keyv } from 'keyv';
 import type { z } from 'zod';
 import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
@@ -8,14 +9,7 @@ import { type DriftNote, emptyRecord, type TargetRecord } from '../plan/record.t
 import type { Shard } from '../plan/selection.ts';
 import { type ShareReport, shareReportSchema } from '../store/shards.ts';
 import { type TargetId, targetKey } from '../upstream/listing.ts';
-import {
-  type Database,
-  type Entry,
-  NamespaceStore,
-  openInMemory,
-  openSqlite,
-  openSqliteForReading,
-} from './database.ts';
+import { type Database, NamespaceStore, openInMemory, openSqlite, openSqliteForReading } from './database.ts';
 import {
   installationSchema,
   isKnown,
@@ -122,10 +116,10 @@ function digestOf(text: string): string {
 export class State {
   readonly #database: Database;
   readonly #listener: StoreListener;
-  readonly #targets: NamespaceStore;
-  readonly #service: NamespaceStore;
-  readonly #told: NamespaceStore;
-  readonly #shares: NamespaceStore | null;
+  readonly #targets: Keyv;
+  readonly #service: Keyv;
+  readonly #told: Keyv;
+  readonly #shares: Keyv | null;
   readonly #queue = createSerialQueue();
   /** Null while it is not known what is kept: before the first reading, and after a failure. */
   #contents: Contents | null = null;
@@ -133,7 +127,8 @@ export class State {
 
   /** @param reports the namespace of the reports of several instances; null where there are none */
   constructor(database: Database, listener: StoreListener, directoryId: string, reports: string | null) {
-    const namespace = (name: string): NamespaceStore => new NamespaceStore(database, name);
+    const namespace = (name: string): Keyv =>
+      new Keyv({ store: new NamespaceStore(database, name), serialization: tolerantJson });
     this.#database = database;
     this.#listener = listener;
     this.#targets = namespace(`${directoryId}-targets`);
@@ -188,7 +183,7 @@ export class State {
   forgetRecords(gone: readonly TargetRecord[]): Promise<boolean> {
     return this.#saved(async () => {
       if (gone.length === 0) return;
-      await this.#targets.delete(gone.map(({ target }) => storeKey(target)));
+      await this.#targets.deleteMany(gone.map(({ target }) => storeKey(target)));
       for (const { target } of gone) this.#contents?.records.delete(targetKey(target));
     });
   }
@@ -210,7 +205,7 @@ export class State {
         kept === null ? [] : [...records].filter(([key, { follows }]) => follows && !kept.targets.has(key));
       await this.#write(others.map(([, stored]) => ownTime(recordOf(stored, listedAtMs))));
       const next = kept?.listedAtMs ?? listedAtMs;
-      await this.#service.set([entryOf('last-pass', { ...pass, listedAtMs: next })]);
+      await this.#service.set('last-pass', { ...pass, listedAtMs: next });
       this.#contents = { records, listedAtMs: next };
     });
   }
@@ -221,7 +216,7 @@ export class State {
   }
 
   saveReportedFailures(reported: ReportedFailures): Promise<boolean> {
-    return this.#saved(() => this.#service.set([entryOf('reported-failures', reported)]));
+    return this.#saved(() => this.#service.set('reported-failures', reported));
   }
 
   /** The troubles that the webhook was told and that are not over. */
@@ -230,7 +225,7 @@ export class State {
   }
 
   saveTroubles(present: Readonly<Record<string, string>>): Promise<boolean> {
-    return this.#saved(() => this.#service.set([entryOf('troubles', present)]));
+    return this.#saved(() => this.#service.set('troubles', present));
   }
 
   installation(): Promise<Installation | null> {
@@ -238,7 +233,7 @@ export class State {
   }
 
   saveInstallation(found: Installation): Promise<boolean> {
-    return this.#saved(() => this.#service.set([entryOf('installation', found)]));
+    return this.#saved(() => this.#service.set('installation', found));
   }
 
   /** The trees that the command after publishing received, by the path of their target. */
@@ -251,14 +246,14 @@ export class State {
   saveToldTree(target: string, tree: ToldTree | null): Promise<boolean> {
     const key = digestOf(target);
     return this.#saved(() =>
-      tree === null ? this.#told.delete([key]) : this.#told.set([entryOf(key, { target, ...tree })]),
+      tree === null ? this.#told.delete(key) : this.#told.set(key, { target, ...tree }),
     );
   }
 
   /** Tells the instances with other shares of this one's. */
   saveShare(report: ShareReport): Promise<boolean> {
     const key = `${report.directoryId} ${report.index}`;
-    return this.#saved(async () => this.#shares?.set([entryOf(key, report)]));
+    return this.#saved(() => Promise.resolve(this.#shares?.set(key, report)));
   }
 
   /** The reports of all instances; none from an embedded store. */
@@ -288,18 +283,18 @@ export class State {
     return lastPassSchema
       .nullable()
       .catch(null)
-      .parse(valueOf(await this.#service.get('last-pass')));
+      .parse(await this.#service.get('last-pass'));
   }
 
   async #write(records: readonly StoredRecord[]): Promise<void> {
     if (records.length === 0) return;
-    await this.#targets.set(records.map((record) => entryOf(storeKey(record.target), record)));
+    await this.#targets.setMany(records.map((record) => ({ key: storeKey(record.target), value: record })));
     for (const record of records) this.#contents?.records.set(targetKey(record.target), record);
   }
 
   /** Reads a document. @param schema says by `catch` what is read where nothing is kept, or nothing that can be understood */
   #document<Value>(key: string, schema: z.ZodType<Value>): Promise<Value | null> {
-    return this.#unlessFailing(async () => schema.parse(valueOf(await this.#service.get(key))));
+    return this.#unlessFailing(async () => schema.parse(await this.#service.get(key)));
   }
 
   #unlessFailing<T>(read: () => Promise<T>): Promise<T | null> {
@@ -354,28 +349,24 @@ export async function unlessStateFails<T, F>(reading: Promise<T>, fallback: F): 
   }
 }
 
-/** An entry in the form of version 0.1.0. */
-function entryOf(key: string, value: unknown): Entry {
-  return [key, JSON.stringify({ value })];
-}
-
-/** The value of an entry; a corrupt one counts as missing. */
-function valueOf(text: string | undefined): unknown {
-  try {
-    const document: unknown = JSON.parse(text ?? '');
-    return typeof document === 'object' && document !== null && 'value' in document
-      ? document.value
-      : undefined;
-  } catch {
-    return undefined;
-  }
-}
+/** JSON that makes a corrupt value a missing one. */
+const tolerantJson = {
+  stringify: (value: unknown): string => JSON.stringify(value),
+  parse: <T>(text: string): T => {
+    try {
+      return JSON.parse(text) as T;
+    } catch {
+      return undefined as T;
+    }
+  },
+};
 
 /** The values of a namespace that can be understood. */
-async function valuesOf<T>(namespace: NamespaceStore, schema: z.ZodType<T>): Promise<T[]> {
+async function valuesOf<T>(namespace: Keyv, schema: z.ZodType<T>): Promise<T[]> {
   const values: T[] = [];
-  for await (const [, text] of namespace.entries()) {
-    const parsed = schema.safeParse(valueOf(text));
+  const entries: AsyncIterable<readonly unknown[]> = namespace.iterator();
+  for await (const [, value] of entries) {
+    const parsed = schema.safeParse(value);
     if (parsed.success) values.push(parsed.data);
   }
   return values;

@@ -28,7 +28,7 @@ const storeOf = (namespace: string): NamespaceStore => new NamespaceStore(backen
 
 async function everything(store: NamespaceStore): Promise<(readonly string[])[]> {
   const found: (readonly string[])[] = [];
-  for await (const entry of store.entries()) found.push(entry);
+  for await (const entry of store.iterator()) found.push(entry);
   return found;
 }
 
@@ -38,14 +38,14 @@ describe('the SQLite store', () => {
     await expect(backend.write('ns', [['a', '1'], ['b', '2'], bad])).rejects.toThrow();
     const store = storeOf('ns');
     expect(await everything(store)).toEqual([]);
-    await store.set([['a', 'still works']]);
+    await store.set('a', 'still works');
     expect(await store.get('a')).toBe('still works');
   });
 
   it('goes through more entries than it reads at once, in order, each once', async () => {
     const store = storeOf('ns');
     const keys = Array.from({ length: 1000 }, (_, index) => `key ${String(index).padStart(4, '0')}`);
-    await store.set(keys.map((key) => [key, 'x'] as const));
+    await store.setMany(keys.map((key) => ({ key, value: 'x' })));
     expect((await everything(store)).map(([key]) => key)).toEqual(keys);
   });
 
@@ -53,6 +53,6 @@ describe('the SQLite store', () => {
     const store = storeOf('ns');
     await backend.close();
     await expect(store.get('a')).rejects.toThrow();
-    await expect(store.set([['a', 'x']])).rejects.toThrow();
+    await expect(store.set('a', 'x')).rejects.toThrow();
   });
 });
