@@ -1,120 +1,60 @@
-import { createHash } from 'node:crypto';
+import { crc32 } from 'node:zlib';
 
-import { type Entry, fromBufferPromise } from 'yauzl';
+import { fromBufferPromise } from 'yauzl';
 
 import { findLeadingFolder, type LeadingFolder } from '../mirror/archive/policy.ts';
-import { countsOf } from './words.ts';
+import { NotMet, NotTried } from './verdict.ts';
 
-/** The directory of an archive. */
-export interface ArchiveFacts {
-  /** By their names in the archive. */
-  readonly files: ReadonlyMap<string, FileFacts>;
-  readonly folderEntries: number;
-  /** Numbers of the compression methods (APPNOTE 6.3.10, section 4.4.5), with how many files have them. */
-  readonly methods: ReadonlyArray<readonly [number, number]>;
-  /** How many entries have their sizes behind their content (section 4.4.4, bit 3). */
-  readonly dataDescriptors: number;
-  /** How many entries have names marked as UTF-8 (bit 11). */
-  readonly utf8Names: number;
-  readonly isZip64: boolean;
-  readonly hasComment: boolean;
+/** An archive, read whole. */
+export interface Archive {
+  /** By path in the repository: a folder around everything is taken off. */
+  readonly files: ReadonlyMap<string, Buffer>;
   /** Whether there is one folder around everything that the listing does not know. */
   readonly leadingFolder: LeadingFolder['kind'];
-  /** That folder with its slash; empty where there is none. */
-  readonly prefix: string;
 }
 
-/** A file in an archive. */
-interface FileFacts {
-  readonly sizeBytes: number;
-  readonly crc32: number;
-  /** Taken for UTC where it has no zone, in milliseconds since the epoch. */
-  readonly modifiedAtMs: number;
-}
-
-const LOCATOR_SIGNATURE = 0x07064b50;
-const ZIP64_EXTRA = 0x0001;
+/** Most bytes that one archive may unpack to here. */
+const MAX_UNPACKED_BYTES = 256 * 1024 * 1024;
 
 /**
- * Reads the directory of an archive.
+ * Reads an archive in memory: every entry must have the size and CRC-32 that the directory says (APPNOTE 6.3.10).
  * @param workbookPaths paths of the workbooks that are listed on its branch
- * @returns null when it cannot be read
+ * @throws NotMet for anything but a whole archive that the mirror can read
  */
-export async function examineArchive(
-  bytes: Buffer,
-  workbookPaths: Iterable<string>,
-): Promise<ArchiveFacts | null> {
+export async function readArchive(bytes: Buffer, workbookPaths: Iterable<string>): Promise<Archive> {
   try {
-    const zip = await fromBufferPromise(bytes, { strictFileNames: false, validateEntrySizes: false });
-    const entries: Entry[] = [];
-    for await (const entry of zip.eachEntry()) entries.push(entry);
-    const files = entries.filter(({ fileName }) => !fileName.endsWith('/'));
-    const names = files.map(({ fileName }) => fileName);
-    const leading = findLeadingFolder(names, workbookPaths);
+    const zip = await fromBufferPromise(bytes, { strictFileNames: false });
+    const contents = new Map<string, Buffer>();
+    let unpackedBytes = 0;
+    for await (const entry of zip.eachEntry()) {
+      if (entry.fileName.endsWith('/')) continue;
+      unpackedBytes += entry.uncompressedSize;
+      if (unpackedBytes > MAX_UNPACKED_BYTES) throw new NotTried('the archive unpacks to too many bytes');
+      if (contents.has(entry.fileName)) throw new NotMet('the archive has a name twice');
+      const chunks: Buffer[] = [];
+      const stream: AsyncIterable<Buffer> = await zip.openReadStreamPromise(entry);
+      for await (const chunk of stream) chunks.push(chunk);
+      const content = Buffer.concat(chunks);
+      if (crc32(content) !== entry.crc32)
+        throw new NotMet('an entry of the archive does not match its CRC-32');
+      contents.set(entry.fileName, content);
+    }
+    const leading = findLeadingFolder([...contents.keys()], workbookPaths);
+    const prefix = leading.kind === 'wrapped' ? `${leading.folder}/` : '';
     return {
-      files: new Map(files.map((entry) => [entry.fileName, factsOf(entry)])),
-      folderEntries: entries.length - files.length,
-      methods: countsOf(files.map(({ compressionMethod }) => compressionMethod)),
-      dataDescriptors: entries.filter(({ generalPurposeBitFlag: flags }) => (flags & 0x8) !== 0).length,
-      utf8Names: entries.filter(({ generalPurposeBitFlag: flags }) => (flags & 0x800) !== 0).length,
-      isZip64:
-        hasZip64End(bytes, zip.comment) ||
-        entries.some((entry) => entry.extraFields.some(({ id }) => id === ZIP64_EXTRA)),
-      hasComment: zip.comment.length > 0,
+      files: new Map([...contents].map(([name, content]) => [name.slice(prefix.length), content])),
       leadingFolder: leading.kind,
-      prefix: leading.kind === 'wrapped' ? `${leading.folder}/` : '',
     };
-  } catch {
-    return null;
+  } catch (error) {
+    if (error instanceof NotMet || error instanceof NotTried) throw error;
+    // The error may name an entry.
+    throw new NotMet('it is no whole zip archive, or packed in a way that the mirror cannot read');
   }
 }
 
-function factsOf(entry: Entry): FileFacts {
-  return {
-    sizeBytes: entry.uncompressedSize,
-    crc32: entry.crc32,
-    modifiedAtMs: entry.getLastModDate({ timezone: 'UTC' }).getTime(),
-  };
-}
-
-/** The paths in the repository: a folder around everything is taken off. */
-export function innerPaths({ files, prefix }: ArchiveFacts): string[] {
-  return [...files.keys()].map((name) => name.slice(prefix.length));
-}
-
-/** Whether there is a locator of the zip64 end record before the end record (section 4.3.15). */
-function hasZip64End(bytes: Buffer, comment: string): boolean {
-  const at = bytes.length - Buffer.byteLength(comment) - 22 - 20;
-  return at >= 0 && bytes.readUInt32LE(at) === LOCATOR_SIGNATURE;
-}
-
-/** The same for archives with the same files, whatever their order, times and packing. */
-export function contentKey({ files }: ArchiveFacts): string {
-  const lines = [...files].map(([path, { sizeBytes, crc32 }]) => `${path}\0${sizeBytes}\0${crc32}`).sort();
-  return createHash('sha256').update(lines.join('\n')).digest('hex');
-}
-
-/** The times in an archive are whole two seconds (section 4.4.6). */
-const RESOLUTION_MS = 2000;
-const MINUTE_MS = 60_000;
-
-/** Says how the times of files agree with those of their versions: where all differ alike, the archive's are local ones. */
-export function compareTimes(
-  files: ReadonlyMap<string, { readonly modifiedAtMs: number }>,
-  versionTimesMs: ReadonlyMap<string, number>,
-): string {
-  const differences = [...versionTimesMs]
-    .map(([path, versionMs]) => (files.get(path)?.modifiedAtMs ?? Number.NaN) - versionMs)
-    .filter((differenceMs) => !Number.isNaN(differenceMs));
-  if (differences.length === 0) return 'nothing to compare';
-  const near = (aimMs: number): number =>
-    differences.filter((each) => Math.abs(each - aimMs) <= RESOLUTION_MS).length;
-  if (near(0) === differences.length) return 'yes';
-  const shiftMs = Math.round((differences[0] ?? 0) / (15 * MINUTE_MS)) * 15 * MINUTE_MS;
-  const isZone = Math.abs(shiftMs) <= 14 * 60 * MINUTE_MS;
-  if (isZone && near(shiftMs) === differences.length)
-    return `no: all shifted by ${shiftMs / MINUTE_MS} minutes`;
-  const times = new Set([...files.values()].map(({ modifiedAtMs }) => modifiedAtMs));
-  if (files.size > 1 && times.size === 1) return 'no: all files have one time';
-  return `${near(0)} of ${differences.length}`;
+/** Whether two archives have the same files with the same bytes. */
+export function isSame(one: ReadonlyMap<string, Buffer>, other: ReadonlyMap<string, Buffer>): boolean {
+  return (
+    one.size === other.size && [...one].every(([path, bytes]) => other.get(path)?.equals(bytes) === true)
+  );
 }

@@ -1,34 +1,44 @@
-import { channel } from 'node:diagnostics_channel';
-
 import { type Dispatcher, request } from 'undici';
 
 import { CREDENTIAL_HEADERS, type Generation, requestHeaders } from '../lib/api/requests.ts';
 import { MirrorError, toMirrorError } from '../lib/errors/errors.ts';
+import { createWays, type Ways } from '../lib/net/ways.ts';
+import { retryAfterMs } from '../lib/time/back-off.ts';
 import { CONNECT_TIMEOUT_MS, decoded } from '../mirror/upstream/connections.ts';
 import { transportError } from '../mirror/upstream/failures.ts';
-import { createWays, type Ways } from '../lib/net/ways.ts';
 
-/** How the probe's requests are made. Durations in milliseconds. */
-interface ConnectionOptions {
+/** How the service is asked, and how far a probe may go. Durations in milliseconds. */
+export interface AskOptions {
   /** The application's address followed by `/api`, without a slash at the end. */
   readonly baseUrl: string;
+  /** Null where there is none for a generation. */
   readonly credential: (generation: Generation) => string | null;
   /** How long an answer may take to begin, and to go on. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
+  /** Most requests in all. */
+  readonly maxRequests: number;
+  /** Longest pause that is waited for when the service asks for one. */
+  readonly maxPauseMs: number;
+  /** Waits. @throws MirrorError `pass.abandoned` */
+  readonly pause: (delayMs: number) => Promise<void>;
+  /** Called before each request with the subject, and how many requests there are with it. */
+  readonly onProgress: (what: string, sent: number) => void;
 }
 
 /** A request of the probe: it only reads. */
 export interface ProbeRequest {
-  readonly generation: Generation;
-  readonly method: 'GET' | 'HEAD';
   /** Path and query below the base address, or a whole address of the same origin. */
   readonly target: string | URL;
-  readonly headers: Readonly<Record<string, string>>;
-  /** `own` sends the configured one. */
-  readonly credential: 'own' | 'made-up' | 'none';
-  /** So many bytes of the body are read, after decoding; then it is broken off. */
-  readonly maxBytes: number;
+  /** The current one unless given. */
+  readonly generation?: Generation;
+  readonly method?: 'GET' | 'HEAD';
+  /** Further headers. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Whether the configured credential is left out. */
+  readonly isAnonymous?: boolean;
+  /** So many bytes of the body are read, after decoding; then it is broken off. The start of it unless given. */
+  readonly maxBytes?: number;
 }
 
 /** An answer, or why there is none. */
@@ -49,90 +59,136 @@ export interface ProbeAnswer {
   readonly failure: MirrorError | null;
 }
 
-/** Stands for an answer that did not come. */
-export const NO_ANSWER: ProbeAnswer = {
-  status: 0,
-  headers: {},
-  body: Buffer.alloc(0),
-  isWhole: false,
-  waitMs: 0,
-  atMs: 0,
-  failure: null,
-};
+/** A probe that ends early; what was found until then stands. */
+export class ProbeStopped extends Error {
+  override readonly name = 'ProbeStopped';
+}
 
-/** Sends single requests, without retries and redirects, to one origin. */
-export interface ProbeConnection {
-  /** @throws MirrorError `pass.abandoned` when the signal ends it; nothing else */
-  readonly send: (request: ProbeRequest) => Promise<ProbeAnswer>;
-  /** How many connections were opened so far. */
-  readonly connections: () => number;
-  /** Whether the service offers HTTP/2; null where that cannot be seen. Sends no credential. */
-  readonly offersHttp2: () => Promise<boolean | null>;
+/** Asks the service, within limits, one request after the other. */
+export interface Asker {
+  /**
+   * Sends a request, without following redirects, and sends it again after a pause that the service asks for.
+   * @returns an answer with status 0 where none came
+   * @throws ProbeStopped when the limits are reached, or the service does not want to be asked any more; MirrorError `pass.abandoned`
+   */
+  readonly ask: (request: ProbeRequest) => Promise<ProbeAnswer>;
+  /** Says what the next requests are about. */
+  readonly about: (what: string) => void;
+  /** One for each request that was sent, without its body. */
+  readonly answers: readonly Omit<ProbeAnswer, 'body'>[];
   readonly close: () => Promise<void>;
 }
 
 /** An answer that comes more slowly than this is given up, in bytes a millisecond: a drip would hold the probe for ever. */
 const LEAST_RATE = 32;
 
-/** No service gives out such a key. */
-const MADE_UP = 'made-up-by-workbook-mirror-probe';
+/** Enough for an error, or for the first bytes of what is not read whole. */
+const PEEK_BYTES = 64 * 1024;
+
+const MOST_PAUSES = 3;
+const MOST_SILENCES = 4;
+
+/**
+ * Decides whether to go on after an answer (RFC 9110, section 10.2.3; RFC 6585, section 4).
+ * @param isOwn whether it was asked with the configured credential
+ * @param pauses how many pauses were made already
+ * @param silences how many requests in a row had no answer, this one included
+ * @returns how long to wait before the same is asked again, in milliseconds; null where it need not be
+ * @throws ProbeStopped
+ */
+export function pauseAfter(
+  { status, headers, atMs }: Pick<ProbeAnswer, 'status' | 'headers' | 'atMs'>,
+  isOwn: boolean,
+  pauses: number,
+  silences: number,
+  maxPauseMs: number,
+): number | null {
+  if (silences >= MOST_SILENCES) throw new ProbeStopped(`${silences} requests in a row had no answer`);
+  if (status === 401 && isOwn) throw new ProbeStopped('the service refused the credential (status 401)');
+  if (status !== 429 && status !== 503) return null;
+  const waitMs = retryAfterMs(headers['retry-after'], atMs);
+  if (waitMs === undefined && status === 503) return null;
+  if (waitMs !== undefined && waitMs <= maxPauseMs && pauses < MOST_PAUSES) return waitMs;
+  throw new ProbeStopped(`the service asked for fewer requests (status ${status})`);
+}
 
 /** Opens the way to a service. Proxies are taken from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY. */
-export function openProbeConnection(options: ConnectionOptions): ProbeConnection {
-  const base = new URL(options.baseUrl);
-  const ways = openWays(options, false);
-  const connections = watchConnections(base);
+export function createAsker(options: AskOptions): Asker {
+  const { timeoutMs, maxRequests } = options;
+  const ways = createWays({
+    allowH2: false,
+    connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, timeoutMs),
+    headersTimeout: timeoutMs,
+    bodyTimeout: timeoutMs,
+  });
+  const answers: Omit<ProbeAnswer, 'body'>[] = [];
+  let subject = '';
+  let pauses = 0;
+  let silences = 0;
   return {
-    send: (sent) => sendOnce(ways, base, sent, options),
-    connections: () => connections.versions.length,
-    offersHttp2: () => seesHttp2(base, options),
-    close: async () => {
-      connections.stop();
-      await ways.close();
+    about: (what) => {
+      subject = what;
     },
+    answers,
+    ask: async (sent) => {
+      for (;;) {
+        if (answers.length >= maxRequests) throw new ProbeStopped(`all ${maxRequests} requests were used up`);
+        options.onProgress(subject, answers.length + 1);
+        const answer = await sendOnce(ways, sent, options);
+        const { body: _, ...head } = answer;
+        answers.push(head);
+        silences = answer.status === 0 ? silences + 1 : 0;
+        const isOwn = sent.isAnonymous !== true;
+        const waitMs = pauseAfter(answer, isOwn, pauses, silences, options.maxPauseMs);
+        if (waitMs === null) return answer;
+        pauses += 1;
+        await options.pause(waitMs);
+      }
+    },
+    close: ways.close,
   };
 }
 
-function openWays(options: ConnectionOptions, allowH2: boolean): Ways {
-  return createWays({
-    allowH2,
-    connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, options.timeoutMs),
-    headersTimeout: options.timeoutMs,
-    bodyTimeout: options.timeoutMs,
-  });
-}
-
-async function sendOnce(
-  ways: Ways,
-  base: URL,
-  sent: ProbeRequest,
-  options: ConnectionOptions,
-): Promise<ProbeAnswer> {
-  const { generation, method, target, maxBytes } = sent;
+async function sendOnce(ways: Ways, sent: ProbeRequest, options: AskOptions): Promise<ProbeAnswer> {
+  const { target, generation = 'current', method = 'GET', maxBytes = PEEK_BYTES } = sent;
   const url = target instanceof URL ? target : new URL(options.baseUrl + target);
-  if (url.origin !== base.origin) {
+  if (url.origin !== new URL(options.baseUrl).origin)
     throw new MirrorError('internal.defect', `No credential may go to ${url.origin}.`);
-  }
-  const headers = { ...headersOf(generation, sent.credential, options), ...sent.headers };
+  const headers = requestHeaders(generation, options.credential(generation) ?? '');
+  if (sent.isAnonymous === true) delete headers[CREDENTIAL_HEADERS[generation]];
   const startedAtMs = performance.now();
-  const limitMs = 2 * options.timeoutMs + Math.ceil(maxBytes / LEAST_RATE);
-  const limit = AbortSignal.timeout(limitMs);
+  const limit = AbortSignal.timeout(2 * options.timeoutMs + Math.ceil(maxBytes / LEAST_RATE));
   const signal = AbortSignal.any([options.signal, limit]);
   const { dispatcher, proxy } = ways.to(url);
   try {
-    const response = await request(url, { dispatcher, method, headers, signal });
+    const all = { ...headers, ...sent.headers };
+    const response = await request(url, { dispatcher, method, headers: all, signal });
     const waitMs = performance.now() - startedAtMs;
-    const atMs = Date.now();
     const single = singleHeaders(response.headers);
-    const body = await readUpTo(response.body, single['content-encoding'], url, maxBytes);
-    return { status: response.statusCode, headers: single, ...body, waitMs, atMs, failure: null };
+    const coding = method === 'HEAD' ? undefined : single['content-encoding'];
+    const read = await readUpTo(response.body, coding, url, maxBytes);
+    return {
+      status: response.statusCode,
+      headers: single,
+      ...read,
+      waitMs,
+      atMs: Date.now(),
+      failure: null,
+    };
   } catch (error) {
-    if (options.signal.aborted) {
+    if (options.signal.aborted)
       throw new MirrorError('pass.abandoned', 'The probe was abandoned.', { cause: error });
-    }
     const waitMs = performance.now() - startedAtMs;
     const failure = toMirrorError(limit.aborted ? tooSlow(error, url) : transportError(error, url, proxy));
-    return { ...NO_ANSWER, waitMs, atMs: Date.now(), failure };
+    return {
+      status: 0,
+      headers: {},
+      body: Buffer.alloc(0),
+      isWhole: false,
+      waitMs,
+      atMs: Date.now(),
+      failure,
+    };
   }
 }
 
@@ -141,17 +197,6 @@ function tooSlow(cause: unknown, { origin, pathname }: URL): MirrorError {
     cause,
     hint: 'If the service is always slow, raise service.timeout.',
   });
-}
-
-function headersOf(
-  generation: Generation,
-  which: ProbeRequest['credential'],
-  { credential }: ConnectionOptions,
-): Record<string, string> {
-  const value = which === 'made-up' ? MADE_UP : (credential(generation) ?? '');
-  const headers = requestHeaders(generation, value);
-  if (which === 'none') delete headers[CREDENTIAL_HEADERS[generation]];
-  return headers;
 }
 
 async function readUpTo(
@@ -184,51 +229,4 @@ function singleHeaders(
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]),
   );
-}
-
-/** A new connection, as the HTTP library tells of it (undici, "Diagnostics Channel Support"). */
-interface ConnectedMessage {
-  readonly connectParams: { readonly host: string; readonly version?: string };
-}
-
-function isConnected(message: unknown): message is ConnectedMessage {
-  return typeof message === 'object' && message !== null && 'connectParams' in message;
-}
-
-const CONNECTED = channel('undici:client:connected');
-
-/** Notes the versions of HTTP of the connections that are opened to a host. */
-function watchConnections({ host }: URL): {
-  readonly versions: ReadonlyArray<string | undefined>;
-  readonly stop: () => void;
-} {
-  const versions: Array<string | undefined> = [];
-  const onConnected = (message: unknown): void => {
-    if (isConnected(message) && message.connectParams.host === host)
-      versions.push(message.connectParams.version);
-  };
-  CONNECTED.subscribe(onConnected);
-  return { versions, stop: () => CONNECTED.unsubscribe(onConnected) };
-}
-
-/** Whether HTTP/2 is offered in the TLS handshake (RFC 9113, section 3.2): seen with one request that carries no credential. */
-async function seesHttp2(base: URL, options: ConnectionOptions): Promise<boolean | null> {
-  if (base.protocol !== 'https:') return null;
-  const ways = openWays(options, true);
-  const connections = watchConnections(base);
-  try {
-    const { body } = await request(base.origin, {
-      dispatcher: ways.to(base).dispatcher,
-      method: 'HEAD',
-      signal: options.signal,
-    });
-    body.on('error', () => {}).destroy();
-  } catch {
-    // What was seen of the connection stands.
-  } finally {
-    connections.stop();
-    await ways.close();
-  }
-  const version = connections.versions.at(-1);
-  return version === undefined ? null : version === 'h2';
 }

@@ -1,41 +1,57 @@
-import { type Generation, REPOSITORIES_PATH, WORKBOOKS_PATH } from '../lib/api/requests.ts';
-import { type Question, table } from './table.ts';
+import {
+  CREDENTIAL_HEADERS,
+  type Generation,
+  REPOSITORIES_PATH,
+  WORKBOOKS_PATH,
+} from '../lib/api/requests.ts';
+import type { Statement, Statements } from './statement.ts';
+import type { SubjectOptions } from './subject.ts';
 import { shapeOf } from './words.ts';
+import { given, holds, type Need } from './verdict.ts';
 
-/** The generations of the API that are asked with a credential that does not fit. */
-interface WronglyAsked {
-  readonly generations: readonly Generation[];
-}
+/** No service gives out such a key. */
+const MADE_UP = 'made-up-by-workbook-mirror-probe';
 
-/** Questions about credentials; those of generations that are not asked are left out. */
-export const CREDENTIALS = table<WronglyAsked>('Credentials', {
-  credentials: {
-    question: 'how is a wrong or missing key answered?',
-    read: ({ generations }) => (generations.length === 0 ? 'not asked' : null),
-    meaning: 'with --with-wrong-key it is, once each; some installations lock people out',
-  },
-  'credentials.current.none': refused('no credential for the current API', 'current', 'none'),
-  'credentials.current.wrong': refused('a made-up credential for the current API', 'current', 'made-up'),
-  'credentials.v1.none': refused('no credential for v1', 'v1', 'none'),
-  'credentials.v1.wrong': refused('a made-up credential for v1', 'v1', 'made-up'),
-});
+const TARGETS: Readonly<Record<Generation, string>> = { current: REPOSITORIES_PATH, v1: WORKBOOKS_PATH };
 
+/**
+ * A statement that a credential is refused; which status does so is not shown.
+ * @param credential null for none; undefined where it cannot be told from one that fits
+ */
 function refused(
-  question: string,
+  section: string,
+  says: string,
   generation: Generation,
-  credential: 'none' | 'made-up',
-): Question<WronglyAsked> {
-  const target = generation === 'current' ? REPOSITORIES_PATH : WORKBOOKS_PATH;
+  credential: (options: SubjectOptions) => string | null | undefined,
+  needs: Need = 'wrong-keys',
+): Statement {
   return {
-    question,
-    ask: ({ generations }) => (generations.includes(generation) ? [{ generation, target, credential }] : []),
-    read: ({ answers: [answer] }) => (answer === undefined ? null : shapeOf(answer)),
-    meaning: ({ answer }) => meaningOf(answer.status),
+    group: 'Credentials',
+    section,
+    kind: 'required',
+    says,
+    needs,
+    check: async (subject) => {
+      const value = credential(subject.options);
+      given(value !== undefined, 'there is no such credential to send');
+      given(generation === 'current' || subject.has('token'), 'v1 is not asked');
+      const headers: Record<string, string> =
+        value === null ? {} : { [CREDENTIAL_HEADERS[generation]]: value };
+      const target = TARGETS[generation];
+      const answer = await subject.ask({ target, generation, isAnonymous: true, headers });
+      holds(answer.status >= 400 && answer.status < 500, shapeOf(answer));
+      return shapeOf(answer);
+    },
+    meaning: meaningOf,
   };
 }
 
-function meaningOf(status: number): string {
-  if (status === 401) return 'the mirror sees that its key is refused, and does not send it on and on';
+/** The consequence for the mirror, whose key may be refused some day. */
+function meaningOf(answer: string, outcome: string): string | null {
+  if (outcome === 'not tried')
+    return answer === 'not asked' ? 'with --with-wrong-key it is; some installations lock people out' : null;
+  const status = Number.parseInt(answer, 10);
+  if (status === 401) return null;
   if (status === 403) return 'the mirror takes it for a key that may not do this';
   if (status === 404) return 'a key that is refused looks like an address that is wrong: check both';
   if (status >= 300 && status < 400) return 'a redirect, as to a login page: the mirror does not follow it';
@@ -43,3 +59,40 @@ function meaningOf(status: number): string {
     return 'the service answers without a valid key: please report this to its operator';
   return 'the mirror takes it for a failure and tries again';
 }
+
+/** A credential of the other generation, which must be refused; undefined where it fits as well, or is not to be sent. */
+function other({ apiToken, wrong }: SubjectOptions, which: 'apiKey' | 'apiToken'): string | undefined {
+  if (wrong?.apiKey === undefined || apiToken === null || wrong.apiKey === apiToken) return undefined;
+  return which === 'apiKey' ? wrong.apiKey : apiToken;
+}
+
+/** Statements about credentials. */
+export const CREDENTIAL_STATEMENTS: Statements = {
+  'credentials.current.none': refused(
+    '5.1',
+    'the current API refuses a request without X-API-KEY',
+    'current',
+    () => null,
+  ),
+  'credentials.current.wrong': refused(
+    '5.1',
+    'the current API refuses a key that does not exist',
+    'current',
+    () => MADE_UP,
+  ),
+  'credentials.current.token': refused('9', 'the current API refuses the token of v1', 'current', (options) =>
+    other(options, 'apiToken'),
+  ),
+  'credentials.current.group': refused(
+    '5.1',
+    'a group key is refused for everything but incoming webhooks',
+    'current',
+    ({ wrong }) => wrong?.groupKey,
+    'group-key',
+  ),
+  'credentials.v1.none': refused('5.2', 'v1 refuses a request without Authorization', 'v1', () => null),
+  'credentials.v1.wrong': refused('5.2', 'v1 refuses a token that does not exist', 'v1', () => MADE_UP),
+  'credentials.v1.key': refused('9', 'v1 refuses the key of the current API', 'v1', (options) =>
+    other(options, 'apiKey'),
+  ),
+};

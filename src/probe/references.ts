@@ -1,178 +1,72 @@
 import { contentsPath } from '../lib/api/requests.ts';
-import {
-  countNames,
-  REFERENCE_FORMS,
-  type ReferenceForm,
-  referencesFor,
-} from '../mirror/upstream/contents.ts';
-import type { Repository } from '../mirror/upstream/listing.ts';
-import { contentKey, examineArchive } from './archive.ts';
-import type { Ask } from './asker.ts';
+import type { ReferenceForm } from '../mirror/upstream/contents.ts';
+import { isSame, readArchive } from './archive.ts';
 import type { ProbeAnswer } from './connection.ts';
-import { withSharedNames } from './repositories.ts';
-import { orderCandidates, pathIn, type Subject } from './subject.ts';
-import { type Question, type Seen, table } from './table.ts';
+import type { Statement, Statements } from './statement.ts';
+import { type AnswersByForm, type Subject, withSharedNames } from './subject.ts';
+import { given, holds } from './verdict.ts';
 import { archiveOrShape, isArchive, shapeOf } from './words.ts';
-import type { ListedWorkbook } from './workbook-list.ts';
 
 /** A name that no service has. */
 export const MISSING = 'no-such-thing-4b1c9e';
 
+const REFERENCES = { group: 'References and branches', section: '4.1', kind: 'open' } as const;
+
 const FORM_WORDS: Readonly<Record<ReferenceForm, string>> = {
-  id: 'the id',
-  full_name_encoded: 'the full name, slashes encoded',
-  full_name: 'the full name, slashes as they are',
-  name: 'the short name',
+  id: 'id',
+  full_name_encoded: 'full name, slashes encoded',
+  full_name: 'full name, slashes as they are',
+  name: 'short name',
 };
 
-type AnswersByForm = ReadonlyMap<ReferenceForm, ProbeAnswer>;
-
-/** How one repository of each kind answers to the forms of reference; null where there is none of that kind. */
-export interface ReferencesTried {
-  readonly git: AnswersByForm | null;
-  readonly dragAndDrop: AnswersByForm | null;
-  /** The form that the mirror would use; null where none works. */
-  readonly form: ReferenceForm | null;
-  /** A short name that several repositories have; null where there is none. */
-  readonly sharedName: string | null;
-}
-
-/** Asks for one repository of each kind in every form. */
-export async function tryReferences(
-  ask: Ask,
-  repositories: readonly Repository[],
-  listed: readonly ListedWorkbook[],
-): Promise<ReferencesTried> {
-  const candidates = orderCandidates(repositories, listed);
-  const counts = countNames(repositories);
-  const tryOne = async (repository: Repository | undefined): Promise<AnswersByForm | null> => {
-    if (repository === undefined) return null;
-    const answers = new Map<ReferenceForm, ProbeAnswer>();
-    for (const { form, text } of referencesFor(repository, counts, null))
-      answers.set(form, await ask({ target: contentsPath(text) }));
-    return answers;
-  };
-  const git = await tryOne(candidates.find(({ url }) => url !== null));
-  const dragAndDrop = await tryOne(candidates.find(({ url }) => url === null));
-  const form = workingForm(git) ?? workingForm(dragAndDrop);
-  return { git, dragAndDrop, form, sharedName: withSharedNames(repositories)[0]?.name ?? null };
-}
-
-function workingForm(answers: AnswersByForm | null): ReferenceForm | null {
-  return [...(answers ?? [])].find(([, answer]) => isArchive(answer))?.[0] ?? null;
-}
-
-/** Questions about what `{repo}` may be. */
-export const REFERENCES = table<ReferencesTried>('References and branches', {
-  'references.git': formsQuestion('which forms of {repo} name a Git repository?', ({ git }) => git),
-  'references.drag_and_drop': formsQuestion(
-    'which forms of {repo} name a drag-and-drop repository?',
-    ({ dragAndDrop }) => dragAndDrop,
-  ),
-  'references.ambiguous': {
-    question: 'what does a short name that several have give?',
-    ask: ({ sharedName }) =>
-      sharedName === null ? [] : [{ target: contentsPath(encodeURIComponent(sharedName)) }],
-    read: ({ sharedName, answer }) => {
-      if (sharedName === null) return 'no short name is shared';
-      return isArchive(answer) ? 'one of them' : shapeOf(answer);
-    },
-    meaning: 'the mirror never asks by such a name',
-  },
-  'references.absent': {
-    question: 'what does an unknown repository give?',
-    ask: [{ target: contentsPath(MISSING) }],
-    read: ({ answer }) => shapeOf(answer),
-    meaning: ({ answer }) =>
-      absenceMeaning(answer, 'the mirror goes by the list of repositories, and tries the other forms'),
-  },
-});
-
-/** A question that is left out where there is no such repository. */
-function formsQuestion(
-  question: string,
-  answersOf: (tried: ReferencesTried) => AnswersByForm | null,
-): Question<ReferencesTried> {
+/** The question which forms of reference name a repository of a kind. */
+function ofReferences(
+  what: string,
+  answersOf: (subject: Subject) => Promise<AnswersByForm | null>,
+): Statement {
   return {
-    question,
-    read: (tried) => {
-      const answers = answersOf(tried);
-      if (answers === null) return null;
-      return REFERENCE_FORMS.flatMap((form) => {
-        const answer = answers.get(form);
-        if (answer === undefined) return [];
-        return [`${FORM_WORDS[form].replace(/^the /, '')}: ${archiveOrShape(answer)}`];
-      }).join('; ');
+    ...REFERENCES,
+    says: `which forms of {repo} name a ${what} repository?`,
+    check: async (subject) => {
+      const answers = await answersOf(subject);
+      given(answers !== null, 'there is none of that kind');
+      return [...answers]
+        .map(([form, { answer }]) => `${FORM_WORDS[form]}: ${archiveOrShape(answer)}`)
+        .join('; ');
     },
-    meaning: (tried) => {
-      const form = workingForm(answersOf(tried)) ?? tried.form;
-      return form === null
-        ? 'the mirror cannot download anything: please report this'
-        : `the mirror will use ${FORM_WORDS[form]}`;
+    meaning: (answer, outcome) => {
+      if (outcome === 'not tried') return null;
+      const form = Object.values(FORM_WORDS).find((words) => answer.includes(`${words}: yes`));
+      return form === undefined
+        ? 'the mirror cannot download these: please report this'
+        : `the mirror will use the ${form}`;
     },
   };
 }
 
-/** Branches that are compared, at most. */
-const MOST_BRANCHES = 4;
-
-/** Questions about branches and paths of the subject. */
-export const BRANCHES = table<Subject>('References and branches', {
-  'branches.omitted': {
-    question: 'which branch is given when none is named?',
-    ask: ({ reference, branch, workbooks, maxBytes }) => {
-      if (branch === null) return [];
-      const names = [...new Set(workbooks.map((each) => each.branch))];
-      // The archive is that of the first branch.
-      return [...names.slice(1, MOST_BRANCHES), undefined].map((name) => ({
-        target: contentsPath(reference, undefined, name),
-        maxBytes,
-      }));
+/** A statement about what is not there. @param meaning of an answer that says so plainly */
+function ofAbsence(
+  what: string,
+  ask: (subject: Subject) => Promise<ProbeAnswer>,
+  meaning: string,
+): Statement {
+  return {
+    ...REFERENCES,
+    section: '7',
+    kind: 'optional',
+    says: `contents of ${what} that does not exist are not answered with success`,
+    check: async (subject) => {
+      const answer = await ask(subject);
+      holds(answer.status < 200 || answer.status > 299, shapeOf(answer));
+      return shapeOf(answer);
     },
-    read: omittedBranch,
-    meaning: 'the mirror names the branch, and leaves it out only where none is listed (HEAD)',
-  },
-  'branches.absent': {
-    question: 'what does an unknown branch give?',
-    ask: ({ reference }) => [{ target: contentsPath(reference, undefined, MISSING) }],
-    read: ({ answer }) => shapeOf(answer),
-    meaning: ({ answer }) =>
-      absenceMeaning(answer, 'a branch is retired when it is in no list and this is its answer'),
-  },
-  'paths.absent': {
-    question: 'what does an unknown path give?',
-    ask: (subject) => [{ target: pathIn(subject, `${MISSING}/${MISSING}.xlsx`) }],
-    read: ({ answer }) => shapeOf(answer),
-    meaning: ({ answer }) =>
-      absenceMeaning(answer, 'the mirror may ask for single paths, to tell a folder around everything'),
-  },
-});
-
-/** Which of the listed branches has the contents that are given without a branch. */
-async function omittedBranch(seen: Seen<Subject>): Promise<string> {
-  const named = [seen.archive, ...seen.answers];
-  const omitted = named.pop() ?? seen.archive;
-  const key = await keyOf(omitted);
-  if (key === null) return 'no archive';
-  if (named.length === 0) return 'no branch is listed to compare with';
-  const { etag } = omitted.headers;
-  let alike = 0;
-  for (const answer of named) {
-    const isTagged = etag !== undefined && etag === answer.headers['etag'] && !etag.startsWith('W/');
-    if (isTagged || (await keyOf(answer)) === key) alike += 1;
-  }
-  const of = `${named.length} compared`;
-  if (alike === 0) return `none of the listed branches (${of})`;
-  return alike === 1 ? `one listed branch (${of})` : `${alike} listed branches alike (${of})`;
-}
-
-async function keyOf({ body }: ProbeAnswer): Promise<string | null> {
-  const facts = await examineArchive(body, []);
-  return facts === null ? null : contentKey(facts);
+    meaning: (answer, outcome) => (outcome === 'not tried' ? null : absenceMeaning(answer, meaning)),
+  };
 }
 
 /** The consequence of an answer for something absent. @param isBelieved of an answer that says so */
-export function absenceMeaning({ status }: ProbeAnswer, isBelieved: string): string {
+export function absenceMeaning(answer: string, isBelieved: string): string {
+  const status = Number.parseInt(answer, 10);
   if (status === 404 || status === 410) return isBelieved;
   if (status === 400) return 'the mirror takes it for absent, but not as proof';
   if (status === 403) return 'the mirror takes it for forbidden, never for gone';
@@ -180,3 +74,61 @@ export function absenceMeaning({ status }: ProbeAnswer, isBelieved: string): str
     return 'the mirror cannot tell this from success by the status: it goes by the kind of the answer';
   return 'the mirror takes it for a failure, never for gone';
 }
+
+async function checkOmittedBranch(subject: Subject): Promise<string> {
+  const samples = await subject.samples();
+  const [{ repository, reference }] = samples;
+  const answer = await subject.askContents({ reference, branch: null });
+  holds(isArchive(answer), shapeOf(answer));
+  given(answer.isWhole, 'the repository is too large');
+  const { files } = await readArchive(answer.body, samples[0].listed);
+  const named = samples.filter((each) => each.repository.id === repository.id && each.branch !== null);
+  if (named.length === 0) return 'no branch is listed to compare with';
+  const alike = named.filter((each) => isSame(each.files, files)).length;
+  const of = `${named.length} compared`;
+  if (alike === 0) return `none of the listed branches (${of})`;
+  return alike === 1 ? `one listed branch (${of})` : `${alike} listed branches alike (${of})`;
+}
+
+/** Statements about what `{repo}`, `{path}` and `branch` may be. */
+export const REFERENCE_STATEMENTS: Statements = {
+  'references.git': ofReferences('Git', async (subject) => (await subject.references()).git),
+  'references.drag_and_drop': ofReferences(
+    'drag-and-drop',
+    async (subject) => (await subject.references()).dragAndDrop,
+  ),
+  'references.ambiguous': {
+    ...REFERENCES,
+    says: 'what does a short name that several have give?',
+    check: async (subject) => {
+      const [shared] = withSharedNames(await subject.repositories());
+      given(shared !== undefined, 'no short name is shared');
+      const answer = await subject.ask({ target: contentsPath(encodeURIComponent(shared.name)) });
+      return isArchive(answer) ? 'one of them' : shapeOf(answer);
+    },
+  },
+  'references.absent': ofAbsence(
+    'a repository',
+    (subject) => subject.ask({ target: contentsPath(MISSING) }),
+    'the mirror goes by the list of repositories, and tries the other forms',
+  ),
+  'branches.absent': ofAbsence(
+    'a branch',
+    async (subject) => {
+      const [{ reference }] = await subject.samples();
+      return subject.askContents({ reference, branch: MISSING });
+    },
+    'a branch is retired when it is in no list and this is its answer',
+  ),
+  'paths.absent': ofAbsence(
+    'a path',
+    async (subject) => subject.askContents((await subject.samples())[0], `${MISSING}/${MISSING}.xlsx`),
+    'the mirror may ask for single paths, to tell a folder around everything',
+  ),
+  'branches.omitted': {
+    ...REFERENCES,
+    kind: 'required',
+    says: 'branch may be left out; which one is given then?',
+    check: checkOmittedBranch,
+  },
+};

@@ -1,155 +1,124 @@
-import { repositorySchema } from '../lib/api/schemas.ts';
-import { REPOSITORIES_PATH } from '../lib/api/requests.ts';
-import { countNames } from '../mirror/upstream/contents.ts';
-import type { Repository } from '../mirror/upstream/listing.ts';
-import type { ProbeAnswer } from './connection.ts';
-import { table } from './table.ts';
-import {
-  allOf,
-  fieldNames,
-  furtherFields,
-  isObject,
-  jsonOf,
-  type JsonObject,
-  mediaType,
-  missingFields,
-  shapeOf,
-  timeForms,
-  yesNo,
-} from './words.ts';
-
-/** The list of repositories as it came. */
-export interface RepositoryList {
-  readonly list: ProbeAnswer;
-  readonly isArray: boolean;
-  readonly rows: readonly unknown[];
-  readonly objects: readonly JsonObject[];
-  /** The rows as the mirror would take them. */
-  readonly repositories: readonly Repository[];
-}
-
-/** Greatest list that is read. */
-export const LIST_BYTES = 64 * 1024 * 1024;
-
-/** Reads the list of repositories. */
-export function readRepositoryList(list: ProbeAnswer): RepositoryList {
-  const value = jsonOf(list);
-  const rows: readonly unknown[] = Array.isArray(value) ? value : [];
-  const repositories = rows.flatMap((row) => {
-    const parsed = repositorySchema.safeParse(row);
-    if (!parsed.success) return [];
-    const { id, name, full_name: fullName, url, created_at: createdAt } = parsed.data;
-    return [{ id, name, fullName, url: url ?? null, createdAt: createdAt ?? null }];
-  });
-  return { list, isArray: Array.isArray(value), rows, objects: rows.filter(isObject), repositories };
-}
+import type { Statements } from './statement.ts';
+import { LIST_BYTES, type Subject, withSharedNames } from './subject.ts';
+import { furtherFields, isObject, type JsonObject, jsonOf, shapeOf, timeForm, timeForms } from './words.ts';
+import { allHold, given, holds } from './verdict.ts';
 
 const FIELDS = ['id', 'name', 'full_name', 'url', 'created_at'];
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+const GIT_ADDRESS = /^https:\/\/[^/\s@]+\/\S+\.git$/;
 
-/** Those of which another repository is called by the short name, too. */
-export function withSharedNames(repositories: readonly Repository[]): Repository[] {
-  const counts = countNames(repositories);
-  return repositories.filter(({ name }) => (counts.get(name.toLowerCase()) ?? 0) > 1);
+/** The rows of the list that are objects. @throws NotTried where there is none */
+async function objects(subject: Subject): Promise<readonly JsonObject[]> {
+  const rows = (await subject.repositoryRows()).filter(isObject);
+  given(rows.length > 0, 'there is no repository');
+  return rows;
 }
 
-/** Whether the names are those of section 2.1. */
-function agree({ name, fullName, url }: Repository): boolean {
-  if (url === null) return fullName === name;
-  const last = fullName.slice(fullName.lastIndexOf('/') + 1);
-  return url === `https://${fullName}` && last === `${name}.git`;
+function fieldsFault(row: unknown): string | null {
+  if (!isObject(row)) return 'a row is no object';
+  for (const field of ['id', 'name', 'full_name', 'created_at']) {
+    const value = row[field];
+    if (typeof value !== 'string' || value === '') return `${field} is no string`;
+  }
+  const { url } = row;
+  return url === null || (typeof url === 'string' && url !== '') ? null : 'url is neither a string nor null';
 }
 
-function isSameList(one: ProbeAnswer, other: ProbeAnswer): boolean {
-  return JSON.stringify(jsonOf(one)) === JSON.stringify(jsonOf(other));
+function namesFault({ name, full_name: fullName, url }: JsonObject): string | null {
+  if (typeof url !== 'string') return fullName === name ? null : 'full_name is not name';
+  if (!GIT_ADDRESS.test(url)) return 'a url has another form than https://<host>/<path>.git';
+  if (`https://${String(fullName)}` !== url) return 'full_name is not url without its scheme';
+  const last = url.slice(url.lastIndexOf('/') + 1).replace(/\.git$/, '');
+  return name === last ? null : 'name is not the last segment of url without .git';
 }
 
-/** Where the list is no array. */
-export const NO_REPOSITORY_LIST = table<RepositoryList>('Repositories', {
+const REPOSITORIES = { group: 'Repositories', section: '2.1', kind: 'required' } as const;
+
+/** Statements about the list of repositories. */
+export const REPOSITORY_STATEMENTS: Statements = {
   'repositories.list': {
-    question: 'is the list an array in JSON?',
-    read: ({ list }) => shapeOf(list),
-    meaning: 'the mirror cannot work with this: check the base address',
-  },
-});
-
-export const REPOSITORIES = table<RepositoryList>('Repositories', {
-  'repositories.list': {
-    question: 'how many are listed?',
-    read: ({ rows, repositories }) => {
+    ...REPOSITORIES,
+    section: '4.1',
+    says: 'GET /repos answers 200 with an array in JSON',
+    check: async (subject) => {
+      const rows = await subject.repositoryRows();
+      const repositories = await subject.repositories();
       const external = repositories.filter(({ url }) => url !== null).length;
-      const dragAndDrop = repositories.length - external;
       const malformed = rows.length - repositories.length;
-      return `${rows.length} (${external} of Git addresses, ${dragAndDrop} drag-and-drop, ${malformed} malformed)`;
+      return `${rows.length} (${external} of Git addresses, ${repositories.length - external} drag-and-drop, ${malformed} malformed)`;
     },
-    meaning: ({ rows, repositories }) =>
-      rows.length === repositories.length
-        ? 'absence from this list may be believed'
-        : 'while a row is malformed the mirror believes no absence, and retires nothing',
+    meaning: (answer, outcome) => {
+      if (outcome === 'differs') return 'the mirror cannot work with this: check the base address';
+      return answer.includes(' 0 malformed')
+        ? null
+        : 'while a row is malformed the mirror believes no absence, and retires nothing';
+    },
+  },
+  'repositories.fields': {
+    ...REPOSITORIES,
+    says: 'every repository has id, name, full_name, url and created_at',
+    check: async (subject) => allHold(await subject.repositoryRows(), fieldsFault),
+    meaning: (_, outcome) =>
+      outcome === 'differs' ? 'the mirror needs id, name and full_name, and nothing else' : null,
   },
   'repositories.ids': {
-    question: 'are the ids UUIDs?',
-    read: ({ repositories }) => allOf(repositories, ({ id }) => UUID.test(id)),
-    meaning: 'the mirror takes an id as any text',
+    ...REPOSITORIES,
+    says: 'id is a UUID',
+    check: async (subject) =>
+      allHold(await objects(subject), ({ id }) => (UUID.test(String(id)) ? null : 'an id is no UUID')),
+  },
+  'repositories.unique': {
+    ...REPOSITORIES,
+    says: 'no two repositories have one id or one full_name',
+    check: async (subject) => {
+      const rows = await objects(subject);
+      for (const field of ['id', 'full_name'])
+        holds(new Set(rows.map((row) => row[field])).size === rows.length, `${field} occurs twice`);
+      return 'all';
+    },
   },
   'repositories.names': {
-    question: 'do full_name, name and url agree as specified?',
-    read: ({ repositories }) => allOf(repositories, agree),
-    meaning: 'the mirror names its folders by full_name, whatever the url says',
-  },
-  'repositories.shared_names': {
-    question: 'how many share a short name with another?',
-    read: ({ repositories }) => String(withSharedNames(repositories).length),
-    meaning: (_, answer) =>
-      answer === '0'
-        ? 'each could be asked for by its short name'
-        : 'the mirror never asks for these by their short names',
+    ...REPOSITORIES,
+    says: 'full_name is name, or of a Git address the url without https://; name is its last segment without .git',
+    check: async (subject) => allHold(await objects(subject), namesFault),
+    meaning: (_, outcome) =>
+      outcome === 'differs' ? 'the mirror names its folders by full_name, whatever the url says' : null,
   },
   'repositories.created_at': {
-    question: 'which form has created_at?',
-    read: ({ objects }) => timeForms(objects.map((row) => row['created_at'])),
-    meaning: 'any form will do: the mirror only keeps it',
+    ...REPOSITORIES,
+    says: 'created_at is an ISO 8601 time with microseconds and the offset +00:00',
+    check: async (subject) => {
+      const times = (await objects(subject)).map((row) => row['created_at']);
+      const isSo = (at: unknown): boolean =>
+        timeForm(at) === 'microseconds, +00:00' && !Number.isNaN(Date.parse(String(at)));
+      holds(times.every(isSo), timeForms(times));
+      return timeForms(times);
+    },
   },
-  'repositories.missing_fields': {
-    question: 'are fields missing?',
-    read: ({ objects }) => fieldNames(missingFields(objects, FIELDS)) || 'none',
-    meaning: 'id, name and full_name are needed, and nothing else',
+  'repositories.shared_names': {
+    ...REPOSITORIES,
+    kind: 'open',
+    says: 'how many share a short name with another?',
+    check: async (subject) => String(withSharedNames(await subject.repositories()).length),
+    meaning: (answer) => (answer === '0' ? null : 'the mirror never asks for these by their short names'),
   },
   'repositories.extra_fields': {
-    question: 'are there further fields?',
-    read: ({ objects }) => fieldNames(furtherFields(objects, FIELDS)) || 'none',
-    meaning: 'the mirror leaves them alone',
-  },
-  'repositories.order': {
-    question: 'are two lists in a row the same bytes?',
-    ask: [{ target: REPOSITORIES_PATH, maxBytes: LIST_BYTES }],
-    read: ({ list, answer }) => yesNo(list.body.equals(answer.body)),
-    meaning: 'the mirror goes by ids: any order will do',
+    ...REPOSITORIES,
+    kind: 'open',
+    says: 'are there further fields?',
+    check: async (subject) => furtherFields(await objects(subject), FIELDS),
   },
   'repositories.alias': {
-    question: 'is /repositories the same?',
-    ask: [{ target: '/repositories', maxBytes: LIST_BYTES }],
-    read: ({ list, answer }) => {
-      if (answer.status !== 200) return `no: ${shapeOf(answer)}`;
-      return isSameList(list, answer) ? 'the same list' : `something else: ${shapeOf(answer)}`;
+    ...REPOSITORIES,
+    section: '4.1',
+    kind: 'optional',
+    says: 'where /repositories is answered, it is answered as /repos',
+    check: async (subject) => {
+      const answer = await subject.ask({ target: '/repositories', maxBytes: LIST_BYTES });
+      given(answer.status === 200, shapeOf(answer));
+      const same = JSON.stringify(jsonOf(answer)) === JSON.stringify(await subject.repositoryRows());
+      holds(same, `something else: ${shapeOf(answer)}`);
+      return 'the same list';
     },
-    meaning: 'the mirror asks for /repos',
   },
-  'repositories.slash': {
-    question: 'is /repos/ answered?',
-    ask: [{ target: `${REPOSITORIES_PATH}/` }],
-    read: ({ answer }) => shapeOf(answer),
-    meaning: 'the mirror asks without a slash at the end',
-  },
-  'repositories.head': {
-    question: 'is HEAD answered?',
-    ask: [{ target: REPOSITORIES_PATH, method: 'HEAD' }],
-    read: ({ answer }) => `status ${answer.status}`,
-    meaning: 'the mirror asks with GET only',
-  },
-  'repositories.media_type': {
-    question: 'media type of the list',
-    read: ({ list }) => mediaType(list.headers['content-type']),
-    meaning: 'the mirror reads whatever is JSON',
-  },
-});
+};

@@ -1,50 +1,99 @@
-import { contentsPath } from '../lib/api/requests.ts';
+import { contentsPath, REPOSITORIES_PATH, WORKBOOKS_PATH } from '../lib/api/requests.ts';
+import { pageSchema, repositorySchema } from '../lib/api/schemas.ts';
 import { countNames, type ReferenceForm, referencesFor } from '../mirror/upstream/contents.ts';
 import type { Repository } from '../mirror/upstream/listing.ts';
-import { type ArchiveFacts, examineArchive, innerPaths } from './archive.ts';
-import type { Ask } from './asker.ts';
-import type { ProbeAnswer } from './connection.ts';
-import { isArchive } from './words.ts';
-import type { ListedWorkbook } from './workbook-list.ts';
+import { nextPageUrl } from '../mirror/upstream/workbooks.ts';
+import { type Archive, readArchive } from './archive.ts';
+import type { Asker, ProbeAnswer, ProbeRequest } from './connection.ts';
+import { isArchive, isObject, jsonOf, type JsonObject, shapeOf } from './words.ts';
+import { given, holds, type Need, NotMet } from './verdict.ts';
 
-/** A repository that is looked into: small enough to be downloaded. */
-export interface Subject {
-  /** As it is sent, encoded. */
-  readonly reference: string;
-  /** A branch that is listed; null where none is. */
-  readonly branch: string | null;
-  /** Those of all its branches. */
-  readonly workbooks: readonly ListedWorkbook[];
-  /** Path of the contents of that branch. */
-  readonly target: string;
-  readonly archive: ProbeAnswer;
-  /** Null where the archive cannot be read. */
-  readonly facts: ArchiveFacts | null;
+/** What there is to ask with, and how much may be looked into. */
+export interface SubjectOptions {
+  readonly baseUrl: string;
+  /** Null where v1 is not asked. */
+  readonly apiToken: string | null;
+  /** Credentials that must be refused where they do not belong; null where none but the right one may be sent. */
+  readonly wrong: { readonly apiKey?: string; readonly groupKey?: string } | null;
+  /** How many repositories, branches of each, and files of each branch are looked into. */
+  readonly sample: number;
   /** Greatest archive or file that is downloaded, in bytes. */
-  readonly maxBytes: number;
-  /** Null where the archive has none. */
-  readonly file: SubjectFile | null;
+  readonly maxDownloadBytes: number;
 }
 
-/** A single file: a listed workbook if there is one. */
-export interface SubjectFile {
+/** A page of v1, and where it came from. */
+export interface PageSeen {
+  readonly address: URL;
+  readonly body: JsonObject;
+  readonly count: number;
+  readonly rows: readonly unknown[];
+}
+
+/** The pages of the list of workbooks. */
+export interface PageList {
+  /** In their order, as far as they were followed. */
+  readonly pages: readonly PageSeen[];
+  /** Why not all of them could be followed; null when they could. */
+  readonly cut: string | null;
+}
+
+/** A workbook on a branch. */
+export interface ListedWorkbook {
+  readonly integration: string;
+  readonly branch: string;
+  /** Without the slash that its name begins with. */
   readonly path: string;
-  readonly target: string;
-  readonly answer: ProbeAnswer;
 }
 
-type Candidate = Pick<Subject, 'reference' | 'branch' | 'workbooks' | 'target'>;
+/** A branch that was downloaded whole. */
+export interface SampledBranch extends Archive {
+  readonly repository: Repository;
+  /** As it stands in addresses, encoded. */
+  readonly reference: string;
+  /** Null: the one that is given when none is named. */
+  readonly branch: string | null;
+  readonly answer: ProbeAnswer;
+  /** Paths of the workbooks that v1 lists on it. */
+  readonly listed: readonly string[];
+}
+
+/** A file of a sampled branch. */
+export interface SampledFile {
+  readonly of: SampledBranch;
+  readonly path: string;
+  readonly bytes: Buffer;
+}
+
+/** How a repository answers to the forms of reference. */
+export type AnswersByForm = ReadonlyMap<
+  ReferenceForm,
+  { readonly text: string; readonly answer: ProbeAnswer }
+>;
+
+/** Greatest list that is read, in bytes. */
+export const LIST_BYTES = 64 * 1024 * 1024;
+
+/** Pages that are followed at most. */
+const MOST_PAGES = 25;
 
 /** Repositories of which the size is asked for, at most. */
 const MOST_CANDIDATES = 8;
-/** Repositories that are downloaded, at most. */
-const MOST_DOWNLOADS = 4;
-/** A zip archive without entries is its end record alone (APPNOTE 6.3.10, section 4.3.16). */
-const EMPTY_ZIP_BYTES = 22;
 
-/** The workbooks of a repository. */
-function workbooksOf({ id, fullName }: Repository, listed: readonly ListedWorkbook[]): ListedWorkbook[] {
-  return listed.filter(({ integration }) => integration === fullName || integration === id);
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | null = null;
+  return () => (made ??= make());
+}
+
+/** How many bytes an answer to HEAD announces; null where it says nothing. */
+export function announcedBytes({ status, headers }: ProbeAnswer): number | null {
+  const text = headers['content-length'] ?? '';
+  return status === 200 && /^[1-9]\d*$/.test(text) ? Number(text) : null;
+}
+
+/** Those of which another repository is called by the short name, too. */
+export function withSharedNames(repositories: readonly Repository[]): Repository[] {
+  const counts = countNames(repositories);
+  return repositories.filter(({ name }) => (counts.get(name.toLowerCase()) ?? 0) > 1);
 }
 
 /**
@@ -56,69 +105,244 @@ export function orderCandidates(
   listed: readonly ListedWorkbook[],
 ): Repository[] {
   const weights = new Map(
-    repositories.map((each) => [each.id, workbooksOf(each, listed).length || Number.MAX_SAFE_INTEGER]),
+    repositories.map((each) => [each, workbooksOf(each, listed).length || Number.MAX_SAFE_INTEGER]),
   );
-  return [...repositories].sort((a, b) => (weights.get(a.id) ?? 0) - (weights.get(b.id) ?? 0));
+  return [...repositories].sort((a, b) => (weights.get(a) ?? 0) - (weights.get(b) ?? 0));
 }
 
-/** How many bytes an answer to HEAD announces; null where it says nothing. */
-export function announcedBytes({ status, headers }: ProbeAnswer): number | null {
-  const text = headers['content-length'] ?? '';
-  return status === 200 && /^[1-9]\d*$/.test(text) ? Number(text) : null;
+function workbooksOf({ id, fullName }: Repository, listed: readonly ListedWorkbook[]): ListedWorkbook[] {
+  return listed.filter(({ integration }) => integration === fullName || integration === id);
 }
 
-/** Path of something in the subject, on its branch. @param path the whole where it is left out */
-export function pathIn({ reference, branch }: Pick<Subject, 'reference' | 'branch'>, path?: string): string {
-  return contentsPath(reference, path, branch ?? undefined);
+/** The form that finds contents; null where none does. */
+export function workingForm(answers: AnswersByForm | null): ReferenceForm | null {
+  return [...(answers ?? [])].find(([, { answer }]) => isArchive(answer))?.[0] ?? null;
 }
 
-/**
- * Finds a repository to look into: the smallest one as far as HEAD tells, else the first whose archive is small enough.
- * @param form the one that works; null where none does
- * @returns null when none can be downloaded
- */
-export async function chooseSubject(
-  ask: Ask,
-  repositories: readonly Repository[],
-  listed: readonly ListedWorkbook[],
-  form: ReferenceForm | null,
-  maxBytes: number,
-): Promise<Subject | null> {
-  if (form === null) return null;
-  const counts = countNames(repositories);
-  const sized: Array<Candidate & { readonly sizeBytes: number }> = [];
-  for (const repository of orderCandidates(repositories, listed).slice(0, MOST_CANDIDATES)) {
-    const reference = referencesFor(repository, counts, form)[0]?.text;
-    if (reference === undefined) continue;
-    const workbooks = workbooksOf(repository, listed);
-    const branch = workbooks[0]?.branch ?? null;
-    const target = pathIn({ reference, branch });
-    const head = await ask({ target, method: 'HEAD' });
-    sized.push({ reference, branch, workbooks, target, sizeBytes: announcedBytes(head) ?? 0 });
+/** The service under examination: asks it, and remembers what it said for the statements after. */
+export class Subject {
+  readonly options: SubjectOptions;
+  readonly asker: Asker;
+
+  constructor(asker: Asker, options: SubjectOptions) {
+    this.asker = asker;
+    this.options = options;
   }
-  const small = sized.filter(({ sizeBytes }) => sizeBytes <= maxBytes);
-  small.sort((a, b) => a.sizeBytes - b.sizeBytes);
-  for (const candidate of small.slice(0, MOST_DOWNLOADS)) {
-    const { target, branch, workbooks } = candidate;
-    const archive = await ask({ target, maxBytes });
-    if (!archive.isWhole || !isArchive(archive) || archive.body.length <= EMPTY_ZIP_BYTES) continue;
-    const listedPaths = workbooks.flatMap((each) => (each.branch === branch ? [each.path] : []));
-    const facts = await examineArchive(archive.body, listedPaths);
-    const file = facts === null ? null : await askForFile(ask, candidate, innerPaths(facts), maxBytes);
-    return { ...candidate, archive, facts, maxBytes, file };
+
+  /** What of {@link Need} is there. */
+  has(need: Need): boolean {
+    const { apiToken, wrong } = this.options;
+    if (need === 'token') return apiToken !== null;
+    return need === 'wrong-keys' ? wrong !== null : wrong?.groupKey !== undefined;
   }
-  return null;
+
+  /** Sends a request; of the current API unless it says otherwise. */
+  ask(request: ProbeRequest): Promise<ProbeAnswer> {
+    return this.asker.ask(request);
+  }
+
+  /** Asks for the list of workbooks, or a page of it. @param target a query as it follows the path, or an address */
+  askV1(target: string | URL = ''): Promise<ProbeAnswer> {
+    const where = target instanceof URL ? target : WORKBOOKS_PATH + target;
+    return this.ask({ generation: 'v1', target: where, maxBytes: LIST_BYTES });
+  }
+
+  /** Asks for contents on a branch. @param path the whole where it is left out */
+  askContents(
+    { reference, branch }: Pick<SampledBranch, 'reference' | 'branch'>,
+    path?: string,
+    more: Omit<ProbeRequest, 'target'> = {},
+  ): Promise<ProbeAnswer> {
+    const target = contentsPath(reference, path, branch ?? undefined);
+    return this.ask({ target, maxBytes: this.options.maxDownloadBytes, ...more });
+  }
+
+  /** The answer to `GET /repos`. */
+  readonly repositoryList = once(() => this.ask({ target: REPOSITORIES_PATH, maxBytes: LIST_BYTES }));
+
+  /** The rows of `GET /repos`. @throws NotMet unless it is an array in JSON */
+  readonly repositoryRows = once(async (): Promise<readonly unknown[]> => {
+    const answer = await this.repositoryList();
+    const value = jsonOf(answer);
+    holds(answer.status === 200 && Array.isArray(value), shapeOf(answer));
+    return value as readonly unknown[];
+  });
+
+  /** Those of the rows that the mirror would take. */
+  readonly repositories = once(async (): Promise<readonly Repository[]> => {
+    const rows = (await unlessNotMet(this.repositoryRows())) ?? [];
+    return rows.flatMap((row) => {
+      const parsed = repositorySchema.safeParse(row);
+      if (!parsed.success) return [];
+      const { id, name, full_name: fullName, url, created_at: createdAt } = parsed.data;
+      return [{ id, name, fullName, url: url ?? null, createdAt: createdAt ?? null }];
+    });
+  });
+
+  /** Asks for a page of v1. @throws NotMet unless it is one */
+  async page(target: string | URL = ''): Promise<PageSeen> {
+    const answer = await this.askV1(target);
+    const body = jsonOf(answer);
+    const parsed = answer.status === 200 ? pageSchema.safeParse(body) : null;
+    if (parsed?.success !== true || !isObject(body)) throw new NotMet(shapeOf(answer));
+    const { baseUrl } = this.options;
+    const address = target instanceof URL ? target : new URL(baseUrl + WORKBOOKS_PATH + target);
+    return { address, body, count: parsed.data.count, rows: parsed.data.results };
+  }
+
+  /** Reads a list of workbooks, and follows its pages as the mirror does. @throws NotMet unless the first answer is a page */
+  async readPages(query = ''): Promise<PageList> {
+    const pages = [await this.page(query)];
+    for (let last = pages[0]; typeof last?.body['next'] === 'string' && last.body['next'] !== '';) {
+      if (pages.length === MOST_PAGES) return { pages, cut: 'too many' };
+      const next = nextAfter(last.body['next'], pages);
+      if (next === null) return { pages, cut: 'not to be followed' };
+      const page = await unlessNotMet(this.page(next));
+      if (page === null) return { pages, cut: 'answer of another kind' };
+      pages.push(page);
+      last = page;
+    }
+    return { pages, cut: null };
+  }
+
+  /** All pages of the list of workbooks. */
+  readonly pages = once(() => this.readPages());
+
+  /** All rows of the list of workbooks that are objects. @throws NotTried where none is listed */
+  async workbooks(): Promise<readonly JsonObject[]> {
+    const list = await unlessNotMet(this.pages());
+    const rows = (list?.pages ?? []).flatMap((page) => page.rows).filter(isObject);
+    given(rows.length > 0, 'no workbook is listed');
+    return rows;
+  }
+
+  /** The rows that say where they belong; none where v1 is not asked. */
+  readonly listed = once(async (): Promise<readonly ListedWorkbook[]> => {
+    if (!this.has('token')) return [];
+    // What is wrong with the list of workbooks is told where that is examined.
+    const list = await unlessNotMet(this.pages());
+    const rows = (list?.pages ?? []).flatMap((page) => page.rows).filter(isObject);
+    return rows.flatMap(({ integration, name, version }) => {
+      const branch = isObject(version) ? version['branch'] : null;
+      if (typeof integration !== 'string' || typeof name !== 'string' || typeof branch !== 'string')
+        return [];
+      return [{ integration, branch, path: name.replace(/^\/+/, '') }];
+    });
+  });
+
+  /** How one repository of each kind answers to the forms of reference; null where there is none of that kind. */
+  readonly references = once(async () => {
+    const repositories = await this.repositories();
+    const candidates = orderCandidates(repositories, await this.listed());
+    const counts = countNames(repositories);
+    const tryOne = async (repository: Repository | undefined): Promise<AnswersByForm | null> => {
+      if (repository === undefined) return null;
+      const answers = new Map<ReferenceForm, { readonly text: string; readonly answer: ProbeAnswer }>();
+      for (const { form, text } of referencesFor(repository, counts, null))
+        answers.set(form, { text, answer: await this.ask({ target: contentsPath(text) }) });
+      return answers;
+    };
+    return {
+      git: await tryOne(candidates.find(({ url }) => url !== null)),
+      dragAndDrop: await tryOne(candidates.find(({ url }) => url === null)),
+    };
+  });
+
+  /** Branches of the smallest repositories that have files, downloaded whole; and what is wrong with those that are not whole. */
+  readonly downloads = once(async () => {
+    const { sample, maxDownloadBytes } = this.options;
+    const samples: SampledBranch[] = [];
+    const faults: string[] = [];
+    const repositories = new Set<string>();
+    for (const { repository, reference, sizeBytes } of await this.#sized()) {
+      if (repositories.size === sample || sizeBytes > maxDownloadBytes) break;
+      const workbooks = workbooksOf(repository, await this.listed());
+      const branches = [...new Set(workbooks.map(({ branch }) => branch))].slice(0, sample);
+      for (const branch of branches.length === 0 ? [null] : branches) {
+        const answer = await this.askContents({ reference, branch });
+        if (answer.status === 200 && !answer.isWhole) continue;
+        const listed = workbooks.flatMap((each) => (each.branch === branch ? [each.path] : []));
+        const archive = await archiveOf(answer, listed);
+        if (typeof archive === 'string') faults.push(archive);
+        else if (archive.files.size > 0) {
+          samples.push({ ...archive, repository, reference, branch, answer, listed });
+          repositories.add(repository.id);
+        }
+      }
+    }
+    return { samples, faults };
+  });
+
+  /** The branches that were downloaded. @throws NotTried where there is none */
+  async samples(): Promise<readonly [SampledBranch, ...SampledBranch[]]> {
+    const [first, ...more] = (await this.downloads()).samples;
+    given(first !== undefined, 'no repository with files could be downloaded within the limit');
+    return [first, ...more];
+  }
+
+  /** Repositories that can be asked for, the smallest first as far as HEAD tells. */
+  async #sized() {
+    const repositories = await this.repositories();
+    const { git, dragAndDrop } = await this.references();
+    const [gitForm, dragAndDropForm] = [workingForm(git), workingForm(dragAndDrop)];
+    const listed = await this.listed();
+    const counts = countNames(repositories);
+    const sized: { repository: Repository; reference: string; sizeBytes: number }[] = [];
+    for (const repository of orderCandidates(repositories, listed).slice(0, MOST_CANDIDATES)) {
+      const form = (repository.url === null ? dragAndDropForm : gitForm) ?? gitForm ?? dragAndDropForm;
+      const reference = form === null ? undefined : referencesFor(repository, counts, form)[0]?.text;
+      if (reference === undefined) continue;
+      const branch = workbooksOf(repository, listed)[0]?.branch ?? null;
+      const head = await this.askContents({ reference, branch }, undefined, { method: 'HEAD' });
+      sized.push({ repository, reference, sizeBytes: announcedBytes(head) ?? 0 });
+    }
+    return sized.sort((a, b) => a.sizeBytes - b.sizeBytes);
+  }
+
+  /** Files of the sampled branches: workbooks that are listed first, then those in folders. @throws NotTried where there is none */
+  async files(): Promise<readonly [SampledFile, ...SampledFile[]]> {
+    const files = (await this.samples()).flatMap((of) => {
+      const rank = (path: string): number =>
+        (of.listed.includes(path) ? 0 : 1) - (path.includes('/') ? 0.5 : 0);
+      const paths = [...of.files.keys()].sort((a, b) => rank(a) - rank(b));
+      return paths
+        .slice(0, this.options.sample)
+        .map((path) => ({ of, path, bytes: of.files.get(path) ?? Buffer.alloc(0) }));
+    });
+    const [first, ...more] = files;
+    given(first !== undefined, 'no file was found');
+    return [first, ...more];
+  }
 }
 
-async function askForFile(
-  ask: Ask,
-  candidate: Candidate,
-  paths: readonly string[],
-  maxBytes: number,
-): Promise<SubjectFile | null> {
-  const listed = new Set(candidate.workbooks.map((each) => each.path));
-  const path = paths.find((each) => listed.has(each)) ?? paths[0];
-  if (path === undefined) return null;
-  const target = pathIn(candidate, path);
-  return { path, target, answer: await ask({ target, maxBytes }) };
+/** The archive in an answer, or what is wrong with it. @throws NotTried where it is too much */
+async function archiveOf(answer: ProbeAnswer, listed: readonly string[]): Promise<Archive | string> {
+  if (!isArchive(answer)) return `the contents of a branch: ${shapeOf(answer)}`;
+  try {
+    return await readArchive(answer.body, listed);
+  } catch (error) {
+    if (error instanceof NotMet) return error.message;
+    throw error;
+  }
+}
+
+/** Null where what was asked for is not as specified. */
+async function unlessNotMet<T>(asked: Promise<T>): Promise<T | null> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (error instanceof NotMet) return null;
+    throw error;
+  }
+}
+
+/** Where the mirror finds the next page; null where it finds none, or one that it read before. */
+function nextAfter(next: string, pages: readonly PageSeen[]): URL | null {
+  const current = pages.at(-1)?.address;
+  try {
+    const address = current === undefined ? null : nextPageUrl(next, current);
+    return pages.some((page) => page.address.href === address?.href) ? null : address;
+  } catch {
+    return null;
+  }
 }

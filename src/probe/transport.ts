@@ -1,150 +1,82 @@
-import type { AnswerHead } from './asker.ts';
-import { table } from './table.ts';
+import type { Statements } from './statement.ts';
+import type { Subject } from './subject.ts';
+import { holds, given } from './verdict.ts';
 
-/** All that came, whatever was asked. */
-interface Traffic {
-  /** One for each request. */
-  readonly all: readonly AnswerHead[];
-  /** Those that are answers. */
-  readonly heads: readonly AnswerHead[];
-  readonly connections: number;
-  /** Null where it cannot be seen. */
-  readonly offersHttp2: boolean | null;
-}
-
-/** Headers that announce limits (draft-ietf-httpapi-ratelimit-headers, and the usual ones before it). */
-const LIMIT_HEADERS =
-  /^(?:ratelimit|x-rate-?limit)(?:-(?:limit|remaining|reset|policy|used|resource|retry-after))?$/;
-
-const CODINGS: ReadonlySet<string> = new Set(['gzip', 'br', 'deflate', 'zstd', 'identity']);
-
-/** Products whose names say nothing of an installation. */
-const PRODUCTS: ReadonlySet<string> = new Set(
-  `apache asp.net awselb caddy cloudflare cowboy daphne envoy express gunicorn haproxy hypercorn istio-envoy jetty kestrel litespeed
-  microsoft-httpapi microsoft-iis next.js nginx openresty php puma tomcat tornado traefik undertow uvicorn varnish waitress
-  werkzeug`.split(/\s+/),
-);
+const TRANSPORT = { group: 'Transport', section: 'RFC 9110', kind: 'open' } as const;
 
 const SECOND_MS = 1000;
 const WORTH_SAYING_MS = 600_000;
 
-/** Questions that all answers together tell about. */
-export const TRANSPORT = table<Traffic>('Transport', {
-  'transport.answers': {
-    question: 'how many requests had an answer?',
-    read: ({ all, heads }) => `${heads.length} of ${all.length}`,
-    meaning: 'the mirror tries what fails again, four times',
-  },
-  'transport.time': {
-    question: 'time to the first byte, median and longest',
-    read: ({ heads }) => {
-      const waits = heads.map(({ waitMs }) => waitMs);
-      return `${Math.round(median(waits))} ms, ${Math.round(Math.max(0, ...waits))} ms`;
-    },
-    meaning: 'the mirror waits as long as service.timeout says',
-  },
-  'transport.connections': {
-    question: 'are connections kept open?',
-    read: ({ heads, connections }) => {
-      const isKept = heads.length > 0 && connections < heads.length / 2;
-      return `${isKept ? 'yes' : 'no'}: ${connections} for ${heads.length} answers`;
-    },
-    meaning: 'some were broken off by the probe; the mirror keeps a few',
-  },
-  'transport.http2': {
-    question: 'is HTTP/2 offered?',
-    read: ({ offersHttp2 }) => (offersHttp2 === null ? 'cannot be seen' : offersHttp2 ? 'yes' : 'no'),
-    meaning: 'the mirror uses HTTP/1.1',
-  },
-  'transport.limits': {
-    question: 'are rate limits announced?',
-    read: ({ heads }) => {
-      const names = heads.flatMap(({ headers }) => Object.keys(headers));
-      return yesWith(names.filter((name) => LIMIT_HEADERS.test(name)));
-    },
-    meaning: 'the mirror goes by status 429 and Retry-After',
-  },
-  'transport.retry_after': {
-    question: 'was a pause asked for (Retry-After)?',
-    read: ({ heads }) => howOften(heads.filter(({ headers }) => headers['retry-after'] !== undefined)),
-    meaning: 'the mirror keeps to it',
-  },
-  'transport.redirects': {
-    question: 'was there a redirect?',
-    read: ({ heads }) =>
-      howOften(heads.filter(({ status }) => status >= 300 && status < 400 && status !== 304)),
-    meaning: (_, answer) =>
-      answer === 'no'
-        ? 'the base address is the final one'
-        : 'the mirror follows none to another origin: check service.baseUrl',
-  },
-  'transport.coding': {
-    question: 'are answers compressed without being asked?',
-    read: ({ heads }) => {
-      // One request allows it, to see whether it is used.
-      const unasked = heads.filter(({ isCodingAllowed }) => !isCodingAllowed);
-      const codings = unasked.flatMap(({ headers }) => headers['content-encoding'] ?? []);
-      return yesWith(codings.map((coding) => (CODINGS.has(coding) ? coding : 'another')));
-    },
-    meaning: 'the mirror undoes gzip, deflate, br and zstd',
-  },
-  'transport.clock': {
-    question: "how far is the service's clock from this machine's?",
-    read: ({ heads }) => {
-      const skewMs = clockSkewMs(heads);
-      if (skewMs === null) return 'no Date header';
-      return Math.abs(skewMs) < 2 * SECOND_MS ? 'less than 2 s' : `${Math.round(skewMs / SECOND_MS)} s`;
-    },
-    meaning: ({ heads }) =>
-      Math.abs(clockSkewMs(heads) ?? 0) > WORTH_SAYING_MS
-        ? 'the mirror will warn of it: set the clocks'
-        : 'near enough',
-  },
-  'transport.server': {
-    question: 'what do Server and X-Powered-By name?',
-    read: ({ heads }) => {
-      const values = heads.flatMap(({ headers: { server, 'x-powered-by': by } }) => [server ?? [], by ?? []]);
-      return sorted(values.flat().map(products)).join('; ') || 'nothing';
-    },
-    meaning: 'for whoever reads this report',
-  },
-});
+type Head = Subject['asker']['answers'][number];
 
-/** The products that a header names, with their versions; what is not known is only said to be there. */
-export function products(header: string): string {
-  const words = header
-    .slice(0, 500)
-    .replaceAll(/\([^)]*\)/g, ' ')
-    .split(/[\s,]+/)
-    .filter((word) => word !== '');
-  const shown = words.map((word) => {
-    const [name = '', version = ''] = word.split('/');
-    if (!PRODUCTS.has(name.toLowerCase())) return 'another';
-    return /^\d{1,4}(?:\.\d{1,6}){0,4}$/.test(version) ? `${name}/${version}` : name;
-  });
-  return [...new Set(shown)].join(' ');
+/** The answers that came. */
+function headsOf(subject: Subject): readonly Head[] {
+  return subject.asker.answers.filter(({ status }) => status > 0);
+}
+
+function howOften(heads: readonly Head[], isSo: (head: Head) => boolean): string {
+  const count = heads.filter(isSo).length;
+  return count === 0 ? 'no' : `yes: ${count} times`;
 }
 
 function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 }
 
-/** How far the service's clock is ahead; null where no answer says. */
-function clockSkewMs(heads: readonly AnswerHead[]): number | null {
-  const skews = heads.map(({ headers, atMs }) => Date.parse(headers['date'] ?? '') - atMs);
-  const known = skews.filter((skewMs) => !Number.isNaN(skewMs));
-  return known.length === 0 ? null : median(known);
-}
-
-/** Each once. */
-function sorted(values: readonly string[]): string[] {
-  return [...new Set(values)].sort();
-}
-
-function yesWith(values: readonly string[]): string {
-  return values.length === 0 ? 'no' : `yes: ${sorted(values).join(', ')}`;
-}
-
-function howOften({ length }: readonly AnswerHead[]): string {
-  return length === 0 ? 'no' : `yes: ${length} times`;
-}
+/** What all answers together tell; to be asked for last. */
+export const TRANSPORT_STATEMENTS: Statements = {
+  'transport.answers': {
+    ...TRANSPORT,
+    kind: 'optional',
+    says: 'every request has an answer',
+    check: (subject) => {
+      const answer = `${headsOf(subject).length} of ${subject.asker.answers.length}`;
+      holds(headsOf(subject).length === subject.asker.answers.length, answer);
+      return Promise.resolve(answer);
+    },
+    meaning: (_, outcome) => (outcome === 'differs' ? 'the mirror tries what fails again, four times' : null),
+  },
+  'transport.time': {
+    ...TRANSPORT,
+    says: 'how long is the time to the first byte, median and longest?',
+    check: (subject) => {
+      const waitsMs = headsOf(subject).map(({ waitMs }) => waitMs);
+      return Promise.resolve(`${Math.round(median(waitsMs))} ms, ${Math.round(Math.max(0, ...waitsMs))} ms`);
+    },
+    meaning: () => 'the mirror waits as long as service.timeout says',
+  },
+  'transport.retry_after': {
+    ...TRANSPORT,
+    says: 'was a pause asked for (Retry-After)?',
+    check: (subject) =>
+      Promise.resolve(howOften(headsOf(subject), ({ headers }) => headers['retry-after'] !== undefined)),
+    meaning: (answer) => (answer === 'no' ? null : 'the mirror keeps to it'),
+  },
+  'transport.redirects': {
+    ...TRANSPORT,
+    says: 'was there a redirect?',
+    check: (subject) =>
+      Promise.resolve(
+        howOften(headsOf(subject), ({ status }) => status >= 300 && status < 400 && status !== 304),
+      ),
+    meaning: (answer) =>
+      answer === 'no' ? null : 'the mirror follows none to another origin: check service.baseUrl',
+  },
+  'transport.clock': {
+    ...TRANSPORT,
+    says: "how far is the service's clock from this machine's?",
+    check: (subject) => {
+      const skewsMs = headsOf(subject)
+        .map(({ headers, atMs }) => Date.parse(headers['date'] ?? '') - atMs)
+        .filter((skewMs) => !Number.isNaN(skewMs));
+      given(skewsMs.length > 0, 'no Date header');
+      const skewMs = median(skewsMs);
+      const isNear = Math.abs(skewMs) < 2 * SECOND_MS;
+      return Promise.resolve(isNear ? 'less than 2 s' : `${Math.round(skewMs / SECOND_MS)} s`);
+    },
+    meaning: (answer) => {
+      const skewMs = Math.abs(Number.parseInt(answer, 10)) * SECOND_MS;
+      return skewMs > WORTH_SAYING_MS ? 'the mirror will warn of it: set the clocks' : null;
+    },
+  },
+};

@@ -80,14 +80,11 @@ export function fieldNames(names: Iterable<string>): string {
   return shownFields([...new Set(names)].sort(), KNOWN_FIELDS, (name) => name);
 }
 
-/** Names of fields that rows have beside the specified ones. */
-export function furtherFields(rows: readonly JsonObject[], specified: readonly string[]): string[] {
-  return rows.flatMap((row) => Object.keys(row).filter((name) => !specified.includes(name)));
-}
-
-/** Names of specified fields that rows lack. */
-export function missingFields(rows: readonly JsonObject[], specified: readonly string[]): string[] {
-  return rows.flatMap((row) => specified.filter((name) => !(name in row)));
+/** Names of fields that rows have beside the specified ones; `none` where there is none. */
+export function furtherFields(rows: readonly JsonObject[], specified: readonly string[]): string {
+  return (
+    fieldNames(rows.flatMap((row) => Object.keys(row).filter((name) => !specified.includes(name)))) || 'none'
+  );
 }
 
 /** The status and the shape of an answer: `404 JSON {error{code, message}}`. */
@@ -119,7 +116,7 @@ export function mediaType(header: string | undefined): string {
 }
 
 /** How often each value occurs. */
-export function countsOf<T>(values: Iterable<T>): Array<[T, number]> {
+function countsOf<T>(values: Iterable<T>): Array<[T, number]> {
   return [...Map.groupBy(values, (value) => value)].map(([value, all]) => [value, all.length]);
 }
 
@@ -161,17 +158,4 @@ export function timeForms(values: readonly unknown[]): string {
     .sort(mostFirst)
     .map(([form, count]) => `${form} (${count})`)
     .join('; ');
-}
-
-/** `yes` or `no`. */
-export function yesNo(value: boolean): string {
-  return value ? 'yes' : 'no';
-}
-
-/** `all`, `none`, or how many of them. */
-export function allOf<T>(items: readonly T[], isSo: (item: T) => boolean): string {
-  const count = items.filter(isSo).length;
-  if (items.length === 0) return 'there are none';
-  if (count === items.length) return 'all';
-  return count === 0 ? 'none' : `${count} of ${items.length}`;
 }

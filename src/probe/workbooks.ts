@@ -1,161 +1,202 @@
-import { WORKBOOK_STATUS_FILTERS } from '../lib/api/requests.ts';
-import type { Repository } from '../mirror/upstream/listing.ts';
-import { table } from './table.ts';
-import {
-  allOf,
-  fieldNames,
-  furtherFields,
-  isObject,
-  type JsonObject,
-  jsonOf,
-  missingFields,
-  partOf,
-  shapeOf,
-  tally,
-  timeForms,
-} from './words.ts';
-import { countAbove0, type WorkbookList } from './workbook-list.ts';
+import { WORKBOOK_STATUS_FILTERS, type WorkbookStatusFilter } from '../lib/api/requests.ts';
+import { keyOf, PAGE_STATEMENTS, rowsOf, WORKBOOKS } from './pages.ts';
+import type { Statement, Statements } from './statement.ts';
+import type { Subject } from './subject.ts';
+import { allHold, holds } from './verdict.ts';
+import { furtherFields, isObject, type JsonObject, partOf, tally } from './words.ts';
 
 const FIELDS = ['type', 'id', 'name', 'display_name', 'integration', 'version', 'status'];
 const VERSION_FIELDS = ['id', 'author', 'action', 'created_at', 'message', 'status', 'branch', 'parent'];
 const PAGE_FIELDS = ['count', 'next', 'previous', 'results'];
+const COMMIT = /^[0-9a-f]{40}$/i;
+const WHOLE_SECONDS = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:[+-]\d{2}:\d{2}|Z)$/;
 
-/** Whether there is v1 at all. @param list null where it was not asked for */
-export const V1 = table<{ readonly list: WorkbookList | null }>('Workbooks (v1)', {
-  'workbooks.v1': {
-    question: 'is v1 there?',
-    read: ({ list }) => {
-      if (list === null) return 'not asked: there is no token';
-      return list.pages.length === 0 ? `no: ${shapeOf(list.first)}` : 'yes';
+/** Says which field of an object is missing or no string, or empty where it must not be. */
+function textFault(row: JsonObject, fields: readonly string[], mayBeEmpty: readonly string[]): string | null {
+  const fault = fields.find((field) => typeof row[field] !== 'string');
+  if (fault !== undefined) return `${fault} is no string`;
+  const empty = fields.find((field) => row[field] === '' && !mayBeEmpty.includes(field));
+  return empty === undefined ? null : `${empty} is empty`;
+}
+
+function isCounter(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0;
+}
+
+/** A statement about one of the filters. */
+function ofFilter(filter: WorkbookStatusFilter): Statement {
+  const isAbove = (row: unknown): boolean => {
+    const counter = isObject(row) ? partOf(row, 'status')[filter] : undefined;
+    return isCounter(counter) && counter > 0;
+  };
+  return {
+    ...WORKBOOKS,
+    section: '4.2',
+    says: `status=${filter} gives the workbooks whose counter ${filter} is above 0, and no others`,
+    check: async (subject) => {
+      const all = rowsOf(await subject.pages());
+      const filtered = rowsOf(await subject.readPages(`?status=${filter}`));
+      allHold(filtered, (row) => (isAbove(row) ? null : 'a row has no such counter above 0'));
+      const [keys, shown] = [new Set(all.map(keyOf)), new Set(filtered.map(keyOf))];
+      allHold(filtered, (row) => (keys.has(keyOf(row)) ? null : 'a row is not in the whole list'));
+      allHold(all.filter(isAbove), (row) => (shown.has(keyOf(row)) ? null : 'a row is missing'));
+      return `${filtered.length} of ${all.length} rows`;
     },
-    meaning: ({ list }) => {
-      if (list === null) return 'without service.apiToken changes are found from the contents alone';
-      if (list.pages.length > 0)
-        return 'changes are found from this list; contents are pulled only where it says so';
-      if (list.first.status === 404)
-        return 'changes are found from the contents alone: choose a schedule that the service can bear';
-      return list.first.status === 403
-        ? 'the token may not read the list: a pass will fail until it may, or service.apiToken is left out'
-        : 'a pass will fail on this: leave service.apiToken out, and changes are found from the contents alone';
-    },
+    meaning: (_, outcome) =>
+      outcome === 'differs'
+        ? '`workbooks list --status` relies on it; the mirror reads the counters of the whole list'
+        : null,
+  };
+}
+
+/** Holds the integrations of workbooks against the repositories (sections 2.1 and 2.2). */
+async function checkIntegrations(subject: Subject): Promise<string> {
+  const repositories = await subject.repositories();
+  const integrations = [...new Set((await subject.workbooks()).map((row) => String(row['integration'])))];
+  const names = new Set(repositories.map(({ fullName }) => fullName));
+  const ids = new Map(repositories.map((each) => [each.id, each]));
+  const byId = integrations.filter((each) => !names.has(each) && ids.has(each));
+  const unknown = integrations.filter((each) => !names.has(each) && !ids.has(each)).length;
+  const answer = `full_name ${integrations.length - byId.length - unknown}, id ${byId.length}, no listed repository ${unknown}`;
+  // The form for a drag-and-drop repository is not shown.
+  holds(unknown === 0 && byId.every((each) => ids.get(each)?.url === null), answer);
+  return answer;
+}
+
+async function checkBranches(subject: Subject): Promise<string> {
+  const listed = await subject.listed();
+  const workbooks = Map.groupBy(listed, ({ integration, path }) => JSON.stringify([integration, path]));
+  const branches = new Set(listed.map(({ integration, branch }) => JSON.stringify([integration, branch])));
+  const onSeveral = [...workbooks.values()].filter((rows) =>
+    rows.some(({ branch }) => branch !== rows[0]?.branch),
+  ).length;
+  return onSeveral > 0
+    ? `yes: ${onSeveral} of ${workbooks.size} on several of ${branches.size} branches`
+    : `not seen: each of ${workbooks.size} on one branch only`;
+}
+
+/** Says what is wrong with a workbook beside its version (sections 2.2 and 2.4). */
+function rowFault(row: JsonObject): string | null {
+  const fault = textFault(row, FIELDS.slice(0, 5), []);
+  if (fault !== null) return fault;
+  const { type, id, name, display_name: displayName, integration, status } = row;
+  if (type !== 'workbook') return 'a type is not workbook';
+  if (!/^\/[^/]/.test(String(name))) return 'a name has no single leading /';
+  if (displayName !== String(name).split('/').at(-1)) return 'a display_name is not the end of name';
+  if (id !== `${String(integration)}${String(name)}`) return 'an id is not integration and name together';
+  const isCounted = WORKBOOK_STATUS_FILTERS.every((each) => isObject(status) && isCounter(status[each]));
+  return isCounted ? null : 'a counter is no whole number';
+}
+
+/** Says what is wrong with the version of a workbook (section 2.3). */
+function versionFault(row: JsonObject): string | null {
+  const version = partOf(row, 'version');
+  const fault = textFault(version, VERSION_FIELDS.slice(0, 7), ['author', 'message']);
+  if (fault !== null) return fault;
+  const { id, created_at: createdAt, parent } = version;
+  if (!COMMIT.test(String(id))) return 'an id has another form';
+  const at = String(createdAt);
+  if (!WHOLE_SECONDS.test(at) || Number.isNaN(Date.parse(at))) return 'a created_at has another form';
+  if (!isObject(parent)) return 'a parent is no object';
+  if (Object.keys(parent).join(',') !== 'id') return 'a parent has other fields than id';
+  return COMMIT.test(String(parent['id'])) ? null : 'the id of a parent is no commit';
+}
+
+/** Statements about the rows of the list of workbooks. */
+const ROW_STATEMENTS: Statements = {
+  'workbooks.fields': {
+    ...WORKBOOKS,
+    section: '2.2',
+    says: 'a workbook has type workbook, an id of integration and name, a name with a leading /, and whole counters',
+    check: async (subject) => allHold(await subject.workbooks(), rowFault),
+    meaning: (_, outcome) => (outcome === 'differs' ? 'the mirror needs id, name and integration' : null),
   },
-});
-
-type AboutRows = WorkbookList & { readonly repositories: readonly Repository[] };
-
-/** Questions about the rows of the list of workbooks. */
-export const WORKBOOKS = table<AboutRows>('Workbooks (v1)', {
+  'workbooks.version': {
+    ...WORKBOOKS,
+    section: '2.3',
+    says: 'version has an id of 40 hexadecimal digits, a time in whole seconds, a parent with such an id, and five texts',
+    check: async (subject) => allHold(await subject.workbooks(), versionFault),
+    meaning: (_, outcome) =>
+      outcome === 'differs'
+        ? 'the mirror needs version.id and version.branch; created_at becomes the time of the file'
+        : null,
+  },
+  'workbooks.integration': {
+    ...WORKBOOKS,
+    section: '2.2',
+    says: 'integration is the full_name of a listed repository',
+    check: checkIntegrations,
+    meaning: (answer, outcome) =>
+      outcome === 'differs' && !answer.endsWith(' 0')
+        ? 'rows of repositories that are not listed are left out'
+        : null,
+  },
   'workbooks.branches': {
-    question: 'is a workbook listed once on each branch?',
-    read: ({ listed }) => {
-      const workbooks = Map.groupBy(listed, ({ integration, path }) => JSON.stringify([integration, path]));
-      const branches = new Set(
-        listed.map(({ integration, branch }) => JSON.stringify([integration, branch])),
-      );
-      const onSeveral = [...workbooks.values()].filter((rows) =>
-        rows.some(({ branch }) => branch !== rows[0]?.branch),
-      ).length;
-      return onSeveral > 0
-        ? `yes: ${onSeveral} of ${workbooks.size} on several of ${branches.size} branches`
-        : `not seen: each of ${workbooks.size} on one branch only`;
-    },
-    meaning: (_, answer) =>
+    ...WORKBOOKS,
+    section: '2.2',
+    kind: 'open',
+    says: 'is a workbook listed once on each branch?',
+    check: checkBranches,
+    meaning: (answer) =>
       answer.startsWith('yes')
         ? 'the mirror knows every branch that has a workbook'
         : 'one row a workbook, or one branch each: the mirror compares other branches whole, within fullCheck',
   },
-  'workbooks.integration': {
-    question: 'what is integration?',
-    read: ({ listed, repositories }) => {
-      const { byName, byId, unknown } = joined(listed, repositories);
-      return `full_name ${byName}, id ${byId}, no listed repository ${unknown}`;
-    },
-    meaning: ({ listed, repositories }) =>
-      joined(listed, repositories).unknown === 0
-        ? 'every row is joined with its repository'
-        : 'rows of repositories that are not listed are left out',
-  },
-  'workbooks.without_rows': {
-    question: 'repositories without a listed workbook',
-    read: ({ listed, repositories }) => {
-      const integrations = new Set(listed.map(({ integration }) => integration));
-      const without = repositories.filter(
-        ({ id, fullName }) => !integrations.has(fullName) && !integrations.has(id),
-      );
-      return `${without.length} of ${repositories.length}`;
-    },
-    meaning: 'the mirror takes what these give without a branch, as HEAD',
-  },
-  'workbooks.ids': {
-    question: 'is id integration and name together?',
-    read: ({ rows }) =>
-      allOf(rows, (row) => row['id'] === `${String(row['integration'])}${String(row['name'])}`),
-    meaning: 'the mirror goes by integration, name and branch',
-  },
-  'workbooks.version_ids': {
-    question: 'are version ids 40 hexadecimal digits?',
-    read: ({ rows }) => allOf(rows, (row) => /^[0-9a-f]{40}$/i.test(String(partOf(row, 'version')['id']))),
-    meaning: 'the mirror takes a version id as any text',
-  },
-  'workbooks.action': {
-    question: 'values of version.action',
-    read: ({ rows }) => tally(versionsOf(rows).map(({ action }) => action)),
-    meaning: 'the mirror does not use it',
-  },
   'workbooks.status': {
-    question: 'values of version.status',
-    read: ({ rows }) => tally(versionsOf(rows).map(({ status }) => status)),
-    meaning: 'it counts as processing unless it reads like finished (success, failed, …), or is missing',
-  },
-  'workbooks.counters': {
-    question: 'counters above 0',
-    read: ({ rows }) =>
-      WORKBOOK_STATUS_FILTERS.map((counter) => `${counter} ${countAbove0(rows, counter)}`).join(', '),
-    meaning: 'what is processing is pulled once more when it has finished',
-  },
-  'workbooks.created_at': {
-    question: 'which form has version.created_at?',
-    read: ({ rows }) => timeForms(versionsOf(rows).map((version) => version['created_at'])),
-    meaning: 'it becomes the time of the file',
-  },
-  'workbooks.malformed': {
-    question: 'rows that are no objects',
-    read: ({ odd }) => String(odd),
-    meaning: ({ odd }) =>
-      odd === 0 ? 'all rows count' : 'while a row is malformed the mirror believes no absence',
-  },
-  'workbooks.missing_fields': {
-    question: 'are fields missing?',
-    read: ({ rows }) =>
-      fieldNames([...missingFields(rows, FIELDS), ...missingFields(versionsOf(rows), VERSION_FIELDS)]) ||
-      'none',
-    meaning: 'id, name, integration, version.id and version.branch are needed, and nothing else',
+    ...WORKBOOKS,
+    section: '2.3',
+    kind: 'open',
+    says: 'which values has version.status?',
+    check: async (subject) =>
+      tally((await subject.workbooks()).map((row) => partOf(row, 'version')['status'])),
+    meaning: () =>
+      'it counts as processing unless it reads like finished (success, failed, …), or is missing',
   },
   'workbooks.extra_fields': {
-    question: 'are there further fields?',
-    read: ({ rows, first }) =>
-      fieldNames([
-        ...furtherFields(rows, FIELDS),
-        ...furtherFields(versionsOf(rows), VERSION_FIELDS),
-        ...furtherFields([jsonOf(first)].filter(isObject), PAGE_FIELDS),
-      ]) || 'none',
-    meaning: 'the mirror leaves them alone',
+    ...WORKBOOKS,
+    section: '2.2',
+    kind: 'open',
+    says: 'are there further fields?',
+    check: async (subject) => {
+      const rows = await subject.workbooks();
+      const versions = rows.map((row) => partOf(row, 'version'));
+      const pages = (await subject.pages()).pages.map(({ body }) => body);
+      const found = [
+        furtherFields(rows, FIELDS),
+        furtherFields(versions, VERSION_FIELDS),
+        furtherFields(pages, PAGE_FIELDS),
+      ];
+      return found.filter((names) => names !== 'none').join(', ') || 'none';
+    },
   },
-});
+};
 
-function versionsOf(rows: readonly JsonObject[]): JsonObject[] {
-  return rows.map((row) => partOf(row, 'version'));
-}
+/** Statements about the filters of the list, and what is listed. */
+const FILTER_STATEMENTS: Statements = {
+  'workbooks.processing': ofFilter('processing'),
+  'workbooks.failure': ofFilter('failure'),
+  'workbooks.in_contents': {
+    ...WORKBOOKS,
+    section: '4.1',
+    says: 'a workbook that is listed on a branch is in the contents of that branch',
+    check: async (subject) => {
+      const samples = await subject.samples();
+      for (const { files, listed } of samples) {
+        const missing = listed.filter((path) => !files.has(path)).length;
+        holds(missing === 0, `${missing} of ${listed.length} are missing on a branch`);
+      }
+      return `${samples.length} branches`;
+    },
+    meaning: (_, outcome) =>
+      outcome === 'differs'
+        ? 'the mirror asks three times, and then publishes the rest with a warning'
+        : null,
+  },
+};
 
-/** How many integrations are full names of repositories, how many ids, and how many neither. */
-function joined(
-  listed: WorkbookList['listed'],
-  repositories: readonly Repository[],
-): { readonly byName: number; readonly byId: number; readonly unknown: number } {
-  const integrations = [...new Set(listed.map(({ integration }) => integration))];
-  const names = new Set(repositories.map(({ fullName }) => fullName));
-  const ids = new Set(repositories.map(({ id }) => id));
-  const byName = integrations.filter((each) => names.has(each)).length;
-  const byId = integrations.filter((each) => !names.has(each) && ids.has(each)).length;
-  return { byName, byId, unknown: integrations.length - byName - byId };
-}
+/** Statements about v1. */
+export const WORKBOOK_STATEMENTS: Statements = {
+  ...PAGE_STATEMENTS,
+  ...ROW_STATEMENTS,
+  ...FILTER_STATEMENTS,
+};

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { openProbeConnection } from '../../probe/connection.ts';
 import { RETRIES } from '../../mirror/upstream/transport.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
@@ -29,6 +28,9 @@ type SignedReport = ProbeReport & { readonly program: string };
 /** Greatest archive or file that is downloaded. */
 const MAX_DOWNLOAD_BYTES = 64_000_000;
 
+/** How many repositories, branches of each, and files of each branch are looked into. */
+const SAMPLE = 2;
+
 /** Asks the service of the settings how it behaves. It reads only. @throws MirrorError as `probe` */
 export async function probeService(
   settings: SettingsFor<'service'>,
@@ -36,31 +38,26 @@ export async function probeService(
 ): Promise<SignedReport> {
   const { service } = settings;
   const { signal, stopListening } = abortOnSignal();
-  const connection = openProbeConnection({
-    baseUrl: service.baseUrl,
-    credential: (generation) =>
-      (generation === 'current' ? service.apiKey : service.apiToken)?.reveal() ?? null,
-    timeoutMs: service.timeout,
-    signal,
-  });
   const progress = startProgress(maxRequests);
   try {
     const report = await probe({
-      connection,
       baseUrl: service.baseUrl,
-      asksV1: service.apiToken !== undefined,
-      triesWrongKey: withWrongKey,
+      credential: (generation) =>
+        (generation === 'current' ? service.apiKey : service.apiToken)?.reveal() ?? null,
+      timeoutMs: service.timeout,
+      signal,
       maxRequests,
       maxPauseMs: RETRIES.maxDelayMs,
-      maxDownloadBytes: MAX_DOWNLOAD_BYTES,
       pause: (delayMs) => waitFor(delayMs, signal),
       onProgress: progress.report,
+      wrong: withWrongKey ? {} : null,
+      sample: SAMPLE,
+      maxDownloadBytes: MAX_DOWNLOAD_BYTES,
     });
     return scrubbed({ program: `workbook-mirror ${packageVersion()}`, ...report }, secretsOf(settings));
   } finally {
     progress.end();
     stopListening();
-    await connection.close();
   }
 }
 
@@ -94,11 +91,8 @@ function startProgress(maxRequests: number): {
   };
 }
 
-const DEFAULT_WIDTH = 160;
-
 /** The report for a person. */
 export function describeProbe(report: SignedReport): TerminalText {
-  const width = standardOutput.isTerminal() ? standardOutput.columns() : DEFAULT_WIDTH;
-  const table = renderReport(report, width, (text) => bold(text, standardOutput));
-  return say`Probe of a service by ${report.program}\n\n${table}`;
+  const lines = renderReport(report, (text) => bold(text, standardOutput));
+  return say`Probe of a service by ${report.program}\n\n${lines}`;
 }

@@ -1,23 +1,19 @@
-import { array, assert, integer, property, stringMatching } from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { escaped } from '../../../src/lib/text/terminal-text.ts';
-import { compareTimes } from '../../../src/probe/archive.ts';
-import { pauseAfter, ProbeStopped } from '../../../src/probe/asker.ts';
+import { pauseAfter, type ProbeAnswer, ProbeStopped } from '../../../src/probe/connection.ts';
 import { absenceMeaning } from '../../../src/probe/references.ts';
-import type { Finding } from '../../../src/probe/table.ts';
-import { type PageParameter, parameterWorks, referenceForms } from '../../../src/probe/pages.ts';
-import { columnsFor, renderReport, wrap } from '../../../src/probe/report.ts';
-import { NO_ANSWER, type ProbeAnswer } from '../../../src/probe/connection.ts';
+import { renderReport } from '../../../src/probe/report.ts';
+import type { Finding } from '../../../src/probe/statement.ts';
 import { announcedBytes, orderCandidates } from '../../../src/probe/subject.ts';
-import { products } from '../../../src/probe/transport.ts';
 import { fieldNames, kindOf, mediaType, shapeOf, tally, timeForm } from '../../../src/probe/words.ts';
-import { pageOf, type PageSeen } from '../../../src/probe/workbook-list.ts';
+import { referenceForms } from '../../../src/probe/pages.ts';
 import { repository } from '../../support/builders.ts';
 
 function answer(fields: Partial<ProbeAnswer> & { text?: string } = {}): ProbeAnswer {
   const { text = '', ...rest } = fields;
-  return { ...NO_ANSWER, status: 200, isWhole: true, atMs: 0, body: Buffer.from(text), ...rest };
+  const body = Buffer.from(text);
+  return { status: 200, headers: {}, body, isWhole: true, waitMs: 0, atMs: 0, failure: null, ...rest };
 }
 
 describe('an answer in words', () => {
@@ -77,15 +73,6 @@ describe('an answer in words', () => {
   ])('shows the media type %j', (header, text) => {
     expect(mediaType(header)).toBe(text);
   });
-
-  it.each([
-    ['nginx/1.25.3', 'nginx/1.25.3'],
-    ['Apache/2.4.1 (Debian) PHP/8.2', 'Apache/2.4.1 PHP/8.2'],
-    ['proxy01.corp.example', 'another'],
-    ['nginx/corp-build', 'nginx'],
-  ])('shows of the server %j what is no name', (header, text) => {
-    expect(products(header)).toBe(text);
-  });
 });
 
 describe('what follows from an answer', () => {
@@ -121,38 +108,11 @@ describe('what follows from an answer', () => {
     [500, 'failure'],
     [0, 'failure'],
   ])('status %d for what is not there: %s', (status, text) => {
-    expect(absenceMeaning(answer({ status }), 'it is gone')).toContain(text);
+    expect(absenceMeaning(`${status} JSON {detail}`, 'it is gone')).toContain(text);
   });
 });
 
-describe('pages', () => {
-  const rows = ['a', 'b', 'c', 'd'].map((id) => ({ id }));
-  const page = (results: unknown[], count = 4): ProbeAnswer =>
-    answer({ text: JSON.stringify({ count, next: null, previous: null, results }) });
-  const seen = (...cuts: [number, number][]): PageSeen[] =>
-    cuts.map(([from, to]) => ({ count: 4, next: null, previous: null, rows: rows.slice(from, to), odd: 0 }));
-
-  it.each<[PageParameter, ProbeAnswer, PageSeen[], boolean | null]>([
-    ['page', page(rows.slice(2)), seen([0, 2], [2, 4]), true],
-    ['page', page(rows.slice(0, 2)), seen([0, 2], [2, 4]), false],
-    ['page', answer({ status: 404 }), seen([0, 4]), true],
-    ['page', page([]), seen([0, 4]), true],
-    ['page', page(rows), seen([0, 4]), false],
-    ['page', answer({ status: 500 }), seen([0, 4]), false],
-    ['page_size', page(rows.slice(0, 1)), seen([0, 4]), true],
-    ['per_page', page(rows), seen([0, 4]), false],
-    ['limit', answer({ status: 400 }), seen([0, 4]), false],
-    ['limit', page(rows.slice(0, 1)), seen([0, 1], [1, 2]), null],
-    ['offset', page(rows.slice(1)), seen([0, 4]), true],
-    ['offset', page(rows), seen([0, 4]), false],
-    ['limit with offset', page(rows.slice(1, 2)), seen([0, 4]), true],
-    ['limit with offset', page(rows), seen([0, 4]), false],
-    ['page', page([], 0), [{ count: 0, next: null, previous: null, rows: [], odd: 0 }], null],
-    ['offset', page(rows), [], null],
-  ])('tell whether %s works', (name, given, pages, works) => {
-    expect(parameterWorks(name, given, pages)).toBe(works);
-  });
-
+describe('references to pages', () => {
   const BASE = 'https://w.example.com/api';
 
   it.each([
@@ -173,33 +133,6 @@ describe('pages', () => {
   ])('name the form of %j', (references, form) => {
     expect(referenceForms(BASE, references)).toBe(form);
   });
-
-  it('are pages only where all of it is', () => {
-    expect(pageOf(answer({ text: '{"count":"4"}' }))).toBeNull();
-    expect(pageOf(answer({ status: 404, text: '{"count":0,"results":[]}' }))).toBeNull();
-    expect(pageOf(page([7, { id: 'a' }]))).toMatchObject({ odd: 1, rows: [{ id: 'a' }] });
-  });
-});
-
-describe('the times of files', () => {
-  const at = (minutes: number): number => minutes * 60_000;
-  const compare = (files: number[], versions: number[]): string =>
-    compareTimes(
-      new Map(files.map((time, index) => [String(index), { modifiedAtMs: time }])),
-      new Map(versions.map((time, index) => [String(index), time])),
-    );
-
-  it.each([
-    [[at(10), at(20)], [at(10) + 1500, at(20)], 'yes'],
-    [[at(70), at(80)], [at(10), at(20)], 'no: all shifted by 60 minutes'],
-    [[at(10), at(20)], [at(340), at(350)], 'no: all shifted by -330 minutes'],
-    [[at(50_000), at(50_000)], [at(10), at(20)], 'no: all files have one time'],
-    [[at(10), at(99)], [at(10), at(20)], '1 of 2'],
-    [[], [at(10)], 'nothing to compare'],
-    [[at(10)], [Number.NaN], 'nothing to compare'],
-  ])('%j beside those of versions %j: %s', (files, versions, answer) => {
-    expect(compare(files, versions)).toBe(answer);
-  });
 });
 
 describe('what is looked into', () => {
@@ -209,7 +142,6 @@ describe('what is looked into', () => {
       integration,
       branch: 'main',
       path: 'x',
-      createdAt: null,
     }));
     const all = [a, b, c, repository({ fullName: 'D' })].filter((each) => each !== undefined);
     expect(orderCandidates(all, listed).map(({ fullName }) => fullName)).toEqual(['C', 'A', 'B', 'D']);
@@ -225,47 +157,28 @@ describe('what is looked into', () => {
   });
 });
 
-describe('the table', () => {
-  const text = array(stringMatching(/^[a-z]{1,30}$/), { minLength: 1, maxLength: 20 }).map((words) =>
-    words.join(' '),
-  );
-
-  it('loses no word when it wraps, and keeps to its width', () => {
-    assert(
-      property(text, integer({ min: 1, max: 60 }), (line, width) => {
-        const lines = wrap(line, width);
-        expect(lines.every((each) => each.length <= width)).toBe(true);
-        expect(lines.join('').replaceAll(' ', '')).toBe(line.replaceAll(' ', ''));
-      }),
-    );
-  });
-
-  it('is no wider than the terminal, down to what three columns need', () => {
-    const finding = (question: string, said: string, meaning: string): Finding => ({
-      group: 'Transport',
-      id: 'x',
-      question,
-      answer: said,
-      meaning,
-    });
-    assert(
-      property(text, text, text, integer({ min: 80, max: 250 }), (one, two, three, width) => {
-        const findings = [finding(one, two, three)];
-        const { question, answer: said, meaning } = columnsFor(findings, width);
-        expect(question + said + meaning + 6).toBeLessThanOrEqual(width);
-        const table = renderReport({ format: 1, requests: 7, stopped: null, findings }, width, escaped);
-        const [body = ''] = String(table).split('\n\n7 requests');
-        expect(body.split('\n').every((line) => line.length <= width)).toBe(true);
-      }),
-    );
-  });
-
-  it('says why it ended early', () => {
-    const table = renderReport(
-      { format: 1, requests: 7, stopped: 'all 7 requests were used up', findings: [] },
-      100,
-      escaped,
-    );
-    expect(String(table)).toContain('It ended early: all 7 requests were used up. 7 requests were sent');
+describe('the report', () => {
+  it('says what was found and what it means, and why it ended early', () => {
+    const finding: Finding = {
+      group: 'Repositories',
+      id: 'repositories.ids',
+      section: '2.1',
+      kind: 'required',
+      statement: 'id is a UUID',
+      outcome: 'differs',
+      answer: '1 of 2: an id is no UUID',
+      meaning: 'the mirror takes any text',
+    };
+    const stopped = 'all 7 requests were used up';
+    const report = renderReport({ format: 2, requests: 7, stopped, findings: [finding] }, escaped);
+    const [group, end] = String(report).split('\n\n');
+    expect(group?.split('\n').map((line) => line.trim())).toEqual([
+      'Repositories',
+      'differs    id is a UUID (the API, section 2.1)',
+      '1 of 2: an id is no UUID',
+      '→ the mirror takes any text',
+    ]);
+    expect(end).toContain('It ended early: all 7 requests were used up. 7 requests were sent');
+    expect(end).toContain('1 statements of the specification do not hold');
   });
 });

@@ -1,0 +1,208 @@
+import { isSame, readArchive } from './archive.ts';
+import type { ProbeAnswer, ProbeRequest } from './connection.ts';
+import { MISSING } from './references.ts';
+import type { Statements } from './statement.ts';
+import { type SampledBranch, type Subject, workingForm } from './subject.ts';
+import { given, holds, NotMet, NotTried } from './verdict.ts';
+import { isArchive, mediaType, shapeOf } from './words.ts';
+
+const CONTENTS = { group: 'Archives and files', section: '4.1', kind: 'required' } as const;
+
+/** The form in which the names in a folder's archive stand; null where its files are not those of the folder. */
+function folderForm(
+  folder: string,
+  whole: ReadonlyMap<string, Buffer>,
+  found: ReadonlyMap<string, Buffer>,
+): string | null {
+  const expected = [...whole].filter(([path]) => path.startsWith(`${folder}/`));
+  const last = folder.slice(folder.lastIndexOf('/') + 1);
+  const forms: ReadonlyMap<string, string> = new Map([
+    ['relative to the folder', ''],
+    ['from the root of the repository', `${folder}/`],
+    ["below the folder's own name", `${last}/`],
+  ]);
+  for (const [form, prefix] of forms) {
+    const inFolder = expected.map(
+      ([path, bytes]) => [prefix + path.slice(folder.length + 1), bytes] as const,
+    );
+    if (isSame(new Map(inFolder), found)) return form;
+  }
+  // One folder around everything is taken off the whole archive, too.
+  const [first = ''] = found.keys();
+  const wrapping = first.slice(0, first.indexOf('/') + 1);
+  if (wrapping === '' || ![...found.keys()].every((name) => name.startsWith(wrapping))) return null;
+  const inner = new Map([...found].map(([name, bytes]) => [name.slice(wrapping.length), bytes]));
+  return folderForm(folder, whole, inner);
+}
+
+async function checkFolders(subject: Subject): Promise<string> {
+  const forms = new Set<string>();
+  for (const sample of await subject.samples()) {
+    const folders = [...sample.files.keys()].flatMap((path) => {
+      const segments = path.split('/').slice(0, -1);
+      return segments.map((_, index) => segments.slice(0, index + 1).join('/'));
+    });
+    for (const folder of [...new Set(folders)].slice(0, subject.options.sample)) {
+      const answer = await subject.askContents(sample, folder);
+      holds(isArchive(answer), shapeOf(answer));
+      const form = folderForm(folder, sample.files, (await readArchive(answer.body, [])).files);
+      holds(form !== null, 'the archive of a folder does not hold the files of that folder');
+      forms.add(form);
+    }
+  }
+  given(forms.size > 0, 'no folder was found');
+  return [...forms].join('; ');
+}
+
+async function checkFiles(subject: Subject): Promise<string> {
+  const files = await subject.files();
+  for (const { of, path, bytes } of files) {
+    const answer = await subject.askContents(of, path);
+    holds(answer.status === 200, shapeOf(answer));
+    holds(answer.body.equals(bytes), 'a file has other bytes than in the archive');
+  }
+  const branches = new Set(files.map(({ of }) => of.branch)).size;
+  const inFolders = files.filter(({ path }) => path.includes('/')).length;
+  const encoded = files.filter(({ path }) => encodeURI(path) !== path).length;
+  return `${files.length} files on ${branches} branches, ${inFolders} in folders, ${encoded} by an encoded path`;
+}
+
+/** Asks for something again. */
+type AskAgain = (more?: Omit<ProbeRequest, 'target'>) => Promise<ProbeAnswer>;
+
+/** Asks for a whole archive, and for a single file. */
+async function bothKinds(subject: Subject): Promise<readonly AskAgain[]> {
+  const [sample] = await subject.samples();
+  const [file] = await subject.files();
+  const asking =
+    (of: SampledBranch, path?: string): AskAgain =>
+    (more) =>
+      subject.askContents(of, path, more);
+  return [asking(sample), asking(file.of, file.path)];
+}
+
+async function checkConditions(subject: Subject): Promise<string> {
+  const answers = new Set<string>();
+  for (const ask of await bothKinds(subject)) {
+    const [one, again] = [await ask(), await ask()];
+    const tag = one.headers['etag'];
+    if (tag === undefined) continue;
+    holds(/^(?:W\/)?"[^"]*"$/.test(tag), 'a malformed tag');
+    const isStrong = tag.startsWith('"');
+    if (isStrong && tag === again.headers['etag'])
+      holds(one.body.equals(again.body), 'the bytes differ under one strong tag');
+    const fitting = await ask({ headers: { 'if-none-match': tag } });
+    holds([200, 304].includes(fitting.status), `status ${fitting.status} for a tag that fits`);
+    const other = await ask({ headers: { 'if-none-match': `"${MISSING}"` } });
+    holds(other.status === 200, `status ${other.status} for a tag that does not fit`);
+    answers.add(`${isStrong ? 'a strong' : 'a weak'} tag, status ${fitting.status} while it fits`);
+  }
+  given(answers.size > 0, 'no ETag');
+  return [...answers].join('; ');
+}
+
+async function checkRange(subject: Subject): Promise<string> {
+  const files = await subject.files();
+  const { of, path, bytes } = files.find((file) => file.bytes.length > 1) ?? files[0];
+  const answer = await subject.askContents(of, path, { headers: { range: 'bytes=1-3' } });
+  if (answer.status === 200) {
+    holds(answer.body.equals(bytes), '200 with other bytes than the file has');
+    holds(answer.headers['accept-ranges'] !== 'bytes', 'it says Accept-Ranges: bytes and gives the whole');
+    throw new NotTried('no: the whole file');
+  }
+  if (answer.status !== 206) throw new NotMet(`status ${answer.status}`);
+  const part = bytes.subarray(1, 4);
+  holds(answer.body.equals(part), '206, but another part');
+  const said = `bytes 1-${part.length}/${bytes.length}`;
+  holds(answer.headers['content-range'] === said, 'Content-Range is wrong or missing');
+  return 'yes: 206';
+}
+
+/** Statements about archives and single files. */
+export const CONTENTS_STATEMENTS: Statements = {
+  'archives.whole': {
+    ...CONTENTS,
+    says: '/repos/{repo}/contents gives the whole repository as a zip archive, each entry whole',
+    check: async (subject) => {
+      given((await subject.repositories()).length > 0, 'there is no repository');
+      const { git, dragAndDrop } = await subject.references();
+      holds(
+        (workingForm(git) ?? workingForm(dragAndDrop)) !== null,
+        'no form of reference gives an archive of any repository',
+      );
+      const [fault] = (await subject.downloads()).faults;
+      if (fault !== undefined) throw new NotMet(fault);
+      const samples = await subject.samples();
+      return `${samples.length} archives, ${samples.reduce((sum, { files }) => sum + files.size, 0)} files`;
+    },
+    meaning: (_, outcome) =>
+      outcome === 'differs' ? 'the mirror will download it again and again: archive.damaged' : null,
+  },
+  'archives.leading_folder': {
+    ...CONTENTS,
+    kind: 'open',
+    says: 'is there a folder around everything?',
+    check: async (subject) => {
+      const kinds = new Set((await subject.samples()).map(({ leadingFolder }) => leadingFolder));
+      if (kinds.has('wrapped')) return 'yes';
+      return kinds.has('unknown') ? 'cannot be told from the listing' : 'no';
+    },
+    meaning: (answer) => {
+      if (answer === 'yes') return 'the mirror takes it off';
+      return answer === 'no' ? null : 'the mirror will ask for single paths to find out';
+    },
+  },
+  'archives.length': {
+    ...CONTENTS,
+    kind: 'open',
+    says: 'is the length of an archive announced?',
+    check: async (subject) => {
+      const [{ answer }] = await subject.samples();
+      if (answer.headers['content-length'] !== undefined) return 'yes: Content-Length';
+      return answer.headers['transfer-encoding'] === undefined ? 'no' : 'no: in chunks';
+    },
+    meaning: (answer) =>
+      answer.startsWith('no')
+        ? 'an archive that breaks off is known by its end record and its CRCs alone'
+        : null,
+  },
+  'archives.folder': {
+    ...CONTENTS,
+    says: '/repos/{repo}/contents/{folder_path} gives the content of that folder; how are names in it?',
+    check: checkFolders,
+  },
+  'contents.media_type': {
+    ...CONTENTS,
+    says: 'the body of contents is binary: neither JSON nor HTML',
+    check: async (subject) => {
+      const types = new Set<string>();
+      for (const ask of await bothKinds(subject)) types.add(mediaType((await ask()).headers['content-type']));
+      const shown = [...types].join('; ');
+      holds(!/json|html/.test(shown), shown);
+      return shown;
+    },
+  },
+  'files.content': {
+    ...CONTENTS,
+    says: '/repos/{repo}/contents/{path} gives the file itself, on each branch, in folders, and by an encoded path',
+    check: checkFiles,
+  },
+  'contents.conditional': {
+    ...CONTENTS,
+    section: 'RFC 9110, 8.8.3 and 13.1.2',
+    kind: 'optional',
+    says: 'one strong ETag has the same bytes; If-None-Match gives 304 while it fits, and else the content',
+    check: checkConditions,
+    meaning: (answer) =>
+      answer.includes('a strong tag, status 304')
+        ? 'full checks will be conditional requests: cheap for both sides'
+        : 'each full check downloads the whole archive',
+  },
+  'files.range': {
+    ...CONTENTS,
+    section: 'RFC 9110, 14',
+    kind: 'optional',
+    says: 'a range of a file that is answered with 206 is that part, and says so',
+    check: checkRange,
+  },
+};

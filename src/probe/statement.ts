@@ -1,0 +1,74 @@
+import type { Subject } from './subject.ts';
+import { type Need, NotMet, NotTried } from './verdict.ts';
+
+/** The parts of the report, in its order. */
+export const GROUPS = [
+  'Repositories',
+  'Workbooks (v1)',
+  'References and branches',
+  'Archives and files',
+  'Credentials',
+  'Transport',
+] as const;
+
+/** The answer where one is missing. */
+const MISSING: Readonly<Record<Need, string>> = {
+  token: 'not asked: there is no token',
+  'group-key': 'not asked: there is no group key',
+  'wrong-keys': 'not asked',
+};
+
+/** Something that a client can see of the service, and what its specification says of it. */
+export interface Statement {
+  readonly group: (typeof GROUPS)[number];
+  /** The section of the API's specification, or of another one that holds for what is offered beyond it. */
+  readonly section: string;
+  /**
+   * - `required`: the specification says so.
+   * - `optional`: it need not be offered; what is offered must be right.
+   * - `open`: the specification says "not shown"; whatever is seen is fine.
+   */
+  readonly kind: 'required' | 'optional' | 'open';
+  /** The statement; a question where the specification leaves it open. */
+  readonly says: string;
+  readonly needs?: Need;
+  /**
+   * Finds out what the service does.
+   * @returns the answer in counts and words: no name of a repository, workbook, person or host
+   * @throws NotMet where the statement does not hold, NotTried where there is nothing to try it on
+   */
+  readonly check: (subject: Subject) => Promise<string>;
+  /** The consequence for the mirror, where it depends on the answer; null where there is none to tell of. */
+  readonly meaning?: (answer: string, outcome: Finding['outcome']) => string | null;
+}
+
+/** Statements by their ids, which are stable, in the order in which they are tried and shown. */
+export type Statements = Readonly<Record<string, Statement>>;
+
+/** What was found out about a statement. */
+export interface Finding extends Pick<Statement, 'group' | 'section' | 'kind'> {
+  readonly id: string;
+  readonly statement: string;
+  /** `seen` is for what the specification leaves open. */
+  readonly outcome: 'holds' | 'differs' | 'seen' | 'not tried';
+  readonly answer: string;
+  /** The consequence for the mirror; null where there is none. */
+  readonly meaning: string | null;
+}
+
+/** Tries one statement. @throws ProbeStopped, and what is neither the service's nor the statement's fault */
+export async function tryStatement(id: string, statement: Statement, subject: Subject): Promise<Finding> {
+  const { group, section, kind, says, needs, check, meaning } = statement;
+  const found = (outcome: Finding['outcome'], answer: string): Finding => {
+    const means = meaning?.(answer, outcome) ?? null;
+    return { group, id, section, kind, statement: says, outcome, answer, meaning: means };
+  };
+  if (needs !== undefined && !subject.has(needs)) return found('not tried', MISSING[needs]);
+  try {
+    return found(kind === 'open' ? 'seen' : 'holds', await check(subject));
+  } catch (error) {
+    if (error instanceof NotTried) return found('not tried', error.message);
+    if (error instanceof NotMet) return found(kind === 'open' ? 'seen' : 'differs', error.message);
+    throw error;
+  }
+}

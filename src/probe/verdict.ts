@@ -1,0 +1,35 @@
+/** What a check cannot do without. */
+export type Need = 'token' | 'group-key' | 'wrong-keys';
+
+/** A statement that does not hold. */
+export class NotMet extends Error {
+  override readonly name = 'NotMet';
+}
+
+/** There is nothing to try a statement on. */
+export class NotTried extends Error {
+  override readonly name = 'NotTried';
+}
+
+/** @throws NotMet unless the condition holds */
+export function holds(condition: boolean, otherwise: string): asserts condition {
+  if (!condition) throw new NotMet(otherwise);
+}
+
+/** @throws NotTried unless the condition holds */
+export function given(condition: boolean, otherwise: string): asserts condition {
+  if (!condition) throw new NotTried(otherwise);
+}
+
+/**
+ * Holds a statement about many items against each of them.
+ * @param fault says what is wrong with an item; null where nothing is
+ * @returns `all`
+ * @throws NotMet with the first few faults
+ */
+export function allHold<T>(items: readonly T[], fault: (item: T) => string | null): string {
+  const faults = items.flatMap((item) => fault(item) ?? []);
+  const shown = [...new Set(faults)].slice(0, 3).join('; ');
+  holds(faults.length === 0, `${faults.length} of ${items.length}: ${shown}`);
+  return items.length === 0 ? 'there are none' : 'all';
+}
