@@ -1,74 +1,71 @@
+import { homedir } from 'node:os';
 import { buffer } from 'node:stream/consumers';
 
 import type { Command } from 'commander';
 
-import { bashCompletion } from './bash.ts';
-import { fishCompletion } from './fish.ts';
-import { expectedAt } from './line.ts';
-import { zshCompletion } from './zsh.ts';
-import { keyFolderOf, readKeyFolder } from '../../server/keys/key-folder.ts';
 import { printable } from '../../lib/text/humanize.ts';
-import { escapedLines, joined, joinLines, say, type Shown } from '../../lib/text/terminal-text.ts';
+import { escapedLines, joined, joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { readTopics } from '../../manual/chapters.ts';
 import { readHistory } from '../../mirror/store/history/history.ts';
 import { manifestPaths } from '../../mirror/store/inventory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
-import { type CommandNode, commandTree } from './command-tree.ts';
+import { keyFolderOf, readKeyFolder } from '../../server/keys/key-folder.ts';
+import { requiredServeDirectory } from '../../server/start/directory.ts';
 import { addAllPendingFlags } from '../frame/declare.ts';
+import type { Outcome } from '../frame/output.ts';
 import { programOf } from '../help/help-screen.ts';
 import { keyIds } from '../service/keys.ts';
-import type { Outcome } from '../frame/output.ts';
-import { NAMES, SHELLS } from './names.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
-import { readTopics } from '../../manual/chapters.ts';
-import { requiredServeDirectory } from '../../server/start/directory.ts';
-
-const SCRIPTS = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion } as const;
+import { endOfLine, type Expected, type LineEnd } from './expected.ts';
+import { SCRIPTS, SHELLS } from './scripts.ts';
 
 /** `completion` */
 export async function runCompletion(command: Command): Promise<Outcome> {
-  const [asked = ''] = command.args;
-  const shell = SHELLS.find((each) => each === asked);
-  if (shell !== undefined) return { text: () => escapedLines(SCRIPTS[shell]()) };
-  const names = NAMES.find((each) => each === asked);
-  const lines = names === undefined ? await answerLine(command) : await namesFor(names, command);
-  return lines.length === 0 ? {} : { text: () => joinLines(lines) };
-}
-
-/**
- * Answers a shell that asks what may stand at the end of a line, whose words come on standard input, each with a NUL behind it.
- * @param command takes the flags of the line that say where the mirror is
- * @returns lines: `file` or `folder`, or `words` and then each word, with a tab and what it means where there is more to say
- */
-async function answerLine(command: Command): Promise<readonly Shown[]> {
+  const shell = SHELLS.find((each) => each === command.args[0]);
+  if (shell !== undefined) return { text: () => escapedLines(SCRIPTS[shell]) };
   const program = programOf(command);
   await addAllPendingFlags(program);
   const words = (await buffer(process.stdin)).toString().split('\0').slice(0, -1);
-  const { value, lead, places } = expectedAt(withHelpNames(commandTree(program)), words);
-  if (value.kind === 'file' || value.kind === 'folder') return [value.kind];
-  if (value.kind === 'text') return ['words'];
-  if (value.kind === 'choice')
-    return ['words', ...value.choices.map((choice) => joined((lead + choice).split('\t'), say`\t`))];
-  command.parseOptions([...places]);
-  return ['words', ...(await namesFor(NAMED[value.kind], command))];
+  // The words are as they stand on the line, where the shell has yet to replace this.
+  const expanded = words.map((word) => word.replace(/^~(?=\/|$)/, homedir()));
+  const lines = await answer(endOfLine(program, expanded), expanded.slice(0, -1));
+  return { text: () => joinLines(lines) };
 }
 
-/** The list of names to look up for each kind of value. */
-const NAMED = { target: 'targets', kept: 'history', key: 'keys' } as const;
-
-/** The tree with what `help` explains: its commands, and the topics of the manual. */
-function withHelpNames(tree: CommandNode): CommandNode {
-  const names = [...tree.children.map(({ name }) => name), ...readTopics().map(({ name }) => name)];
-  const argument = { kind: 'choice', choices: [...new Set(names)] } as const;
-  return {
-    ...tree,
-    children: tree.children.map((node) => (node.path === 'help' ? { ...node, arguments: [argument] } : node)),
-  };
+/**
+ * The answer to a shell.
+ * @returns lines: `file` or `folder`, or `words` and then each word, with a tab and its meaning where there is more to say
+ */
+async function answer({ command, expected }: LineEnd, before: readonly string[]): Promise<TerminalText[]> {
+  if (expected.kind === 'file' || expected.kind === 'folder') return [say`${expected.kind}`];
+  const isTopic = expected.kind === 'text' && command.name() === 'help';
+  const words =
+    expected.kind === 'words'
+      ? expected.words
+      : isTopic
+        ? helpNames(command)
+        : expected.kind === 'text'
+          ? []
+          : await namesOf(expected.kind, command, before);
+  return [say`words`, ...words.map((word) => joined(word.split('\t'), say`\t`))];
 }
 
-/** The names that a shell offers, from the disk alone: those that read as what they are, and are not taken for flags. */
-async function namesFor(what: (typeof NAMES)[number], command: Command): Promise<readonly string[]> {
-  const names = what === 'keys' ? await keysOf(command) : await pathsOf(what, command);
-  return names.filter((name) => printable(name) === name && !name.startsWith('-'));
+/** The commands and topics that `help` explains. */
+function helpNames(help: Command): string[] {
+  const commands = programOf(help).commands.map((command) => command.name());
+  return [...new Set([...commands, ...readTopics().map(({ name }) => name)])];
+}
+
+/** Names from the disk alone: those that a shell shows as they are, and does not take for flags. */
+async function namesOf(
+  kind: Exclude<Expected['kind'], 'file' | 'folder' | 'text' | 'words'>,
+  command: Command,
+  before: readonly string[],
+): Promise<string[]> {
+  // They say where the mirror is.
+  command.parseOptions([...before]);
+  const names = kind === 'key' ? await keysOf(command) : await pathsOf(kind, command);
+  return [...new Set(names)].sort().filter((name) => printable(name) === name && !name.startsWith('-'));
 }
 
 async function keysOf(command: Command): Promise<readonly string[]> {
@@ -76,9 +73,7 @@ async function keysOf(command: Command): Promise<readonly string[]> {
   return keyIds(await readKeyFolder(keyFolderOf(requiredServeDirectory(serve))));
 }
 
-async function pathsOf(what: 'targets' | 'history', command: Command): Promise<readonly string[]> {
+async function pathsOf(kind: 'target' | 'kept', command: Command): Promise<readonly string[]> {
   const layout = layoutOf(settingsOf(command, ['directory']).settings.directory);
-  const names =
-    what === 'targets' ? await manifestPaths(layout) : (await readHistory(layout)).map(({ path }) => path);
-  return [...new Set(names)].sort();
+  return kind === 'target' ? manifestPaths(layout) : (await readHistory(layout)).map(({ path }) => path);
 }

@@ -1,6 +1,6 @@
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
 
-import { NAMES, SHELLS } from '../completion/names.ts';
+import { SHELLS } from '../completion/scripts.ts';
 import { declare } from './declare.ts';
 import { ALL_FLAGS } from '../settings/flag-sets.ts';
 
@@ -57,16 +57,14 @@ export function addHelpCommands(program: Command): void {
     .option('--man', 'print everything as a manual page, for `man -l -`');
   declare(program, {
     name: 'completion',
-    flags: { reads: ['directory', 'serve.directory'], needs: [], onLine: ['directory', 'serve.directory'] },
+    flags: null,
     summary: 'print a completion script for a shell',
-    help:
-      'The script asks `completion words` itself, with the line on standard input, for what may stand there. Names of targets and ids of ' +
-      'keys are those of --config, --directory and --serve-directory as they stand on the line.\n\nExample: source <(workbook-mirror completion bash)',
+    help: 'Example: source <(workbook-mirror completion bash)',
     load: async () => (await import('../completion/complete.ts')).runCompletion,
   }).addArgument(
-    // Commander then shows the shells alone, and takes what the scripts ask for, too.
+    // Help shows the shells alone; their scripts ask `completion words`.
     new Argument('<shell>', 'the shell').choices(SHELLS).argParser((asked: string) => {
-      if ([...SHELLS, ...NAMES, 'words'].includes(asked)) return asked;
+      if ([...SHELLS, 'words'].includes(asked)) return asked;
       throw new InvalidArgumentError(`Allowed choices are ${SHELLS.join(', ')}.`);
     }),
   );

@@ -167,7 +167,6 @@ describe('what the service says', () => {
             ['approve', name.replaceAll('\0', '')],
             ['history', 'restore', name.replaceAll('\0', ''), '--at', name],
             ['history', 'restore', 'Plain/main', `no ${name.replaceAll('\0', '')}`, '--at', '2020-01-01'],
-            ['completion', 'targets'],
           ]);
           service.removeRepository(repository);
           await runAll(settings, [
@@ -177,7 +176,6 @@ describe('what the service says', () => {
             ['history', 'list', '--json'],
             ['history', 'list', name.replaceAll('\0', '')],
             ...paths.map((path) => ['history', 'restore', path, `no ${name.replaceAll('\0', '')}.xls`]),
-            ['completion', 'history'],
             ['lease', 'acquire', '--for', '1h', '--holder', name],
             ['lease', 'list'],
             ['status'],
