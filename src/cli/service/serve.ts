@@ -6,14 +6,14 @@ import type { Settings } from '../../config/schema.ts';
 import { createSamples } from '../../server/demo/samples.ts';
 import { createFetching } from '../../server/git/fetch-queue.ts';
 import { createGitLibrary } from '../../server/git/library.ts';
-import { openRegistry, type Registry, type RegistryOptions } from '../../server/git/registry.ts';
+import { openRegistry } from '../../server/git/registry.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { say } from '../../lib/text/terminal-text.ts';
 import { createService } from '../../server/http/service.ts';
 import { endOrphans } from '../../server/start/orphans.ts';
 import { printData } from '../frame/output.ts';
 import { serveReplica } from './serve-replica.ts';
-import { settingsOf, settingsOfMirrors } from '../settings/settings-flags.ts';
+import { settingsOf } from '../settings/settings-flags.ts';
 import { checkAhead, tellFailure } from '../../server/start/checks.ts';
 import { prepareServeDirectory, requiredServeDirectory } from '../../server/start/directory.ts';
 import { tellFetch, tellOpening, tellReading } from '../../server/start/notices.ts';
@@ -35,26 +35,17 @@ const MAX_REPOSITORY_BYTES = 20 * 1024 ** 3;
 /** `serve`: runs the embedded service, or a replica, until a signal ends it. @throws MirrorError `settings.invalid`, `directory.*`, `http.unusable` */
 export async function runServe(command: Command): Promise<void> {
   const { samples, fromMirror }: { samples?: true; fromMirror?: true } = command.opts();
-  const mirrors = fromMirror === true ? settingsOfMirrors(command).map(({ settings }) => settings) : [];
-  const [first] = mirrors;
-  const settings = first ?? settingsOf(command, []).settings;
+  const replica = fromMirror === true ? settingsOf(command, ['directory']).settings : null;
+  const settings = replica ?? settingsOf(command, []).settings;
   openServeLog(settings.log);
   const stop = listenForStop();
   try {
-    if (first === undefined) await serveRepositories(stop, settings, samples === true);
-    else await serveReplica(stop, settings.serve, mirrors);
+    if (replica !== null) await serveReplica(stop, replica);
+    else await serveRepositories(stop, settings, samples === true);
     log('Stopped.');
   } finally {
     stop.close();
   }
-}
-
-/** Ends what a service that was killed left running in a directory. */
-async function endLeftovers(directory: string): Promise<void> {
-  const orphans = await endOrphans(directory);
-  if (orphans.length === 0) return;
-  const count = counted(orphans.length, 'process', 'processes');
-  log(`Ended what a killed service had left running: ${count}.`, 'warn');
 }
 
 async function serveRepositories(stop: Stop, { serve: own }: Settings, samples: boolean): Promise<void> {
@@ -64,16 +55,22 @@ async function serveRepositories(stop: Stop, { serve: own }: Settings, samples: 
   const { keys, temporary, secrets } = await openServedKeys(own, directory);
   const page = await loadPage('server/uploads/page', 'the page for uploads');
   const lock = await lockServiceDirectory(directory);
-  await endLeftovers(directory);
+  const orphans = await endOrphans(directory);
+  if (orphans.length > 0)
+    log(`Ended ${counted(orphans.length, 'process', 'processes')} of a service that was killed.`, 'warn');
   const opening = {
     sources: own.sources,
     maxRepositoryBytes: MAX_REPOSITORY_BYTES,
     onEvent: tellFetch,
     onOpening: tellOpening,
   };
-  const registry = samples
-    ? await registryWithSamples(directory, opening, stop)
-    : await openRegistry(directory, opening);
+  const { registry, outcome } = samples
+    ? await createSamples(directory, opening, stop.signal)
+    : { registry: await openRegistry(directory, opening), outcome: null };
+  if (outcome === 'left')
+    log(`No samples were added: there are repositories in ${directory} already.`, 'warn');
+  if (outcome === 'interrupted')
+    log('Not all samples are there: `serve --samples` adds the others when it is started again.', 'warn');
   const library = createGitLibrary(registry, {
     checks: { onFailure: tellFailure },
     onReading: tellReading,
@@ -106,18 +103,4 @@ async function serveRepositories(stop: Stop, { serve: own }: Settings, samples: 
     await registry.close();
     await lock.release();
   }
-}
-
-/** Opens the registry with sample repositories in it; logs a warning when some or all samples were not made. */
-async function registryWithSamples(
-  directory: string,
-  opening: RegistryOptions,
-  { signal }: Stop,
-): Promise<Registry> {
-  const { registry, outcome } = await createSamples(directory, opening, signal);
-  if (outcome === 'left')
-    log(`No samples were added: there are repositories in ${directory} already.`, 'warn');
-  if (outcome === 'interrupted')
-    log('Not all samples are there: `serve --samples` adds the others when it is started again.', 'warn');
-  return registry;
 }

@@ -44,29 +44,12 @@ export function addSettingsFlags(command: Command, set: FlagSet): void {
   for (const { flag } of removedSettings) command.addOption(new Option(`${flag} [value]`).hideHelp());
 }
 
-type FlagValues = Readonly<Record<string, unknown>>;
-
 /** Loads the settings for a command: its flags over the environment over the file. @throws SettingsError `settings.invalid` */
 export function settingsOf<const Needs extends readonly Need[]>(
   command: Command,
   needs: Needs,
 ): LoadedSettings<Needs> {
-  return settingsBy(command.optsWithGlobals(), needs);
-}
-
-/**
- * Loads the settings for a command that may be about several mirrors: once for each `--directory`, in their order.
- * @throws SettingsError `settings.invalid`
- */
-export function settingsOfMirrors(command: Command): ReadonlyArray<LoadedSettings<['directory']>> {
-  const values: FlagValues = command.optsWithGlobals();
-  return [values['directory']].flat().map((directory) => settingsBy({ ...values, directory }, ['directory']));
-}
-
-function settingsBy<const Needs extends readonly Need[]>(
-  values: FlagValues,
-  needs: Needs,
-): LoadedSettings<Needs> {
+  const values: Readonly<Record<string, unknown>> = command.optsWithGlobals();
   const flags: Record<string, string | string[]> = {};
   for (const setting of settingDescriptors) {
     if (setting.flag === undefined) continue;
@@ -78,7 +61,7 @@ function settingsBy<const Needs extends readonly Need[]>(
     if (values[attributeOf(flag)] !== undefined) flags[name] = '';
   }
   const onLine = { ...flags };
-  // `run` tells by its log; what is said of that by its own name counts more.
+  // The log of `run` is as loud as the flags say, unless `--log-level` says more.
   if (values['verbose'] === true) flags['log.level'] ??= 'debug';
   if (values['quiet'] === true) flags['log.level'] ??= 'error';
   const configFile = values['config'];
