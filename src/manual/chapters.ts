@@ -4,7 +4,7 @@ import { PROGRAM_FOLDER } from '../lib/process/program-folder.ts';
 
 const README = new URL('../README.md', PROGRAM_FOLDER);
 
-export const CHAPTERS_FOLDER = new URL('manual/', PROGRAM_FOLDER);
+const CHAPTERS_FOLDER = new URL('manual/', PROGRAM_FOLDER);
 
 /** The chapters of the manual, in their order; each is a file of that name. */
 export const CHAPTERS = [

@@ -15,17 +15,25 @@ export interface Declaration {
   /** One line that begins with a small letter and has no full stop. */
   readonly summary: string;
   readonly help: string;
-  /** Loads what carries it out: much, which no other command needs. */
+  /** Loads the code of the command, which no other command needs. */
   readonly load: () => Promise<Run>;
 }
 
-const declarations = new WeakMap<Command, Declaration>();
+/** The declaration of each command, and whether the flags of its settings are still to be added. */
+const declarations = new WeakMap<Command, Declaration & { isPending: boolean }>();
 
-/** The commands that have the flags of their settings. */
-const completed = new WeakSet<Command>();
+/** Declares a group of commands, such as `history`. @param description where it is more than the summary */
+export function declareGroup(
+  program: Command,
+  name: string,
+  summary: string,
+  description = summary,
+): Command {
+  return program.command(name).summary(summary).description(sentence(description));
+}
 
 /**
- * Declares a command with `--config` and, where it has any settings, the flags that say how much it tells. The flags of the
+ * Declares a command with `--config` and, where it has any settings, the flags that say how much it prints. The flags of the
  * settings themselves follow with {@link addPendingFlags}.
  */
 export function declare(parent: Command, declaration: Declaration): Command {
@@ -33,13 +41,17 @@ export function declare(parent: Command, declaration: Declaration): Command {
   const command = parent
     .command(name)
     .summary(summary)
-    .description(`${summary.charAt(0).toUpperCase()}${summary.slice(1)}.\n\n${help}`)
+    .description(`${sentence(summary)}\n\n${help}`)
     .action(() => {});
-  declarations.set(command, declaration);
+  declarations.set(command, { ...declaration, isPending: true });
   if (flags === null) return command;
   return addLoudnessFlags(command).addOption(
     new Option('--config <file>', 'settings file (default: /etc/workbook-mirror/config.yaml)'),
   );
+}
+
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
 /** Carries out a declared command that was parsed. @throws MirrorError whatever it meets */
@@ -53,11 +65,11 @@ export async function carryOut(command: Command): Promise<Outcome> {
  * take longer to load than all declarations together, and are seldom needed of more than one command.
  */
 export async function addPendingFlags(command: Command): Promise<void> {
-  const flags = declarations.get(command)?.flags ?? null;
-  if (flags === null || completed.has(command)) return;
-  completed.add(command);
+  const declaration = declarations.get(command);
+  if (declaration === undefined || declaration.flags === null || !declaration.isPending) return;
+  declaration.isPending = false;
   const { addSettingsFlags } = await import('../settings/settings-flags.ts');
-  addSettingsFlags(command, flags);
+  addSettingsFlags(command, declaration.flags);
 }
 
 /** As {@link addPendingFlags}, for a command and everything below it. */

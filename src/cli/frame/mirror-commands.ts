@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 
-import { declare } from './declare.ts';
+import { declare, declareGroup } from './declare.ts';
 import { DISK_FLAGS, LOOK_FLAGS, PASS_FLAGS, RUN_FLAGS } from '../settings/flag-sets.ts';
 import type { Outcome } from './output.ts';
 
@@ -9,23 +9,15 @@ const ADOPT = ['--adopt', 'make the first mirror in a folder that is not empty']
 
 const TARGETS = ['[targets...]', 'targets as below mirror/'] as const;
 
-/** Declares the commands on a mirror: those that make it, report on it, decide about it, and read what left it. */
-export function addMirrorCommands(program: Command): void {
-  addPassCommands(program);
-  addReportCommands(program);
-  addDecisionCommands(program);
-  addHistoryCommands(program);
-  addLeaseCommands(program);
-}
-
-function addPassCommands(program: Command): void {
+/** Declares the commands that make or plan a pass: `run`, `sync`, `poll`, `plan`. */
+export function addPassCommands(program: Command): void {
   declare(program, {
     name: 'run',
     flags: RUN_FLAGS,
     summary: 'run the daemon',
     help:
-      'Makes a pass at once, then one at every tick of `schedule`. Logs JSON lines to standard output, or readable lines on a ' +
-      'terminal. SIGHUP asks for a pass now; SIGTERM and SIGINT stop it.\n\n' +
+      'Makes a pass at once, then one at every tick of `schedule`. Logs to standard output. SIGHUP asks for a pass now; SIGTERM and ' +
+      'SIGINT stop it.\n\n' +
       'Example: workbook-mirror run --config /etc/workbook-mirror/config.yaml',
     load: () => Promise.resolve(runDaemon),
   }).option(...ADOPT);
@@ -75,7 +67,8 @@ async function runDaemon(command: Command): Promise<Outcome> {
   return { exitCode: await run(() => settingsOf(command, ['service', 'directory']), adopt) };
 }
 
-function addReportCommands(program: Command): void {
+/** Declares the commands that report: `status`, `why`, `diff`, `verify`. */
+export function addReportCommands(program: Command): void {
   declare(program, {
     name: 'status',
     flags: DISK_FLAGS,
@@ -104,9 +97,8 @@ function addReportCommands(program: Command): void {
     flags: LOOK_FLAGS,
     summary: 'list the files that differ between two states',
     help:
-      'Compares the published tree with the state before it, as far as `history.replaced` keeps that, or with what the service has ' +
-      'now. Works beside a running daemon, and publishes nothing. Exits with 0 if no file differs, 1 if one does, 2 if that cannot ' +
-      'be found out, 3 if the service cannot be reached.\n\n' +
+      'Compares the published tree with the state before it, or with what the service has now. Exits with 0 if no file differs, 1 if ' +
+      'one does, 2 if that cannot be found out, 3 if the service cannot be reached.\n\n' +
       'Example: workbook-mirror diff Accounting/main --upstream',
     load: async () => (await import('../read/diff.ts')).runDiff,
   })
@@ -119,10 +111,9 @@ function addReportCommands(program: Command): void {
     flags: DISK_FLAGS,
     summary: 'compare every byte of the mirror with its manifests',
     help:
-      'Compares names, sizes, modes, times and SHA-256 of every published file. Needs neither the service nor a lock, and ' +
-      'works beside a running daemon and on a restored backup. Exits with 1 if anything differs, ' +
-      'if a target of the inventory is lost, and if nothing is mirrored there. --repair takes the lock and restores files that ' +
-      'differ from the history or, if that does not have the bytes, by a pass.\n\n' +
+      'Compares names, sizes, modes, times and SHA-256 of every published file, also beside a running daemon and in a restored backup. ' +
+      'Exits with 1 if anything differs, a target is lost, or nothing is mirrored there. --repair restores files from the history or ' +
+      'the service.\n\n' +
       'Example: workbook-mirror verify --directory /var/lib/workbook-mirror',
     load: async () => (await import('../read/verify.ts')).runVerify,
   })
@@ -137,15 +128,21 @@ function readNumber(text: string): number {
   throw new InvalidArgumentError('A whole number is needed.');
 }
 
-function addDecisionCommands(program: Command): void {
+/** Declares the commands that decide: `approve`, `retry`, `forget`, `history`, `lease`. */
+export function addDecisionCommands(program: Command): void {
+  addHeldCommands(program);
+  addHistoryCommands(program);
+  addLeaseCommands(program);
+}
+
+function addHeldCommands(program: Command): void {
   declare(program, {
     name: 'approve',
     flags: DISK_FLAGS,
     summary: 'let a held deletion go through, once',
     help:
-      'If a pass would retire too many targets, delete too many files of one, or follow settings that deselect too many targets ' +
-      '(`guard`), it holds that for approval. Lists what would go, and asks; without a terminal it needs --yes. The next pass ' +
-      'carries it out, and the history keeps what goes. Works beside a running daemon.\n\n' +
+      'A pass holds a deletion that is too large (`guard`). Lists what would go, and asks; without a terminal it needs --yes. The next ' +
+      'pass carries it out, and the history keeps what goes.\n\n' +
       'Example: workbook-mirror approve Accounting/main',
     load: async () => (await import('../change/approve.ts')).runApprove,
   })
@@ -153,20 +150,6 @@ function addDecisionCommands(program: Command): void {
     .option('--all', 'everything that is held')
     .option('--yes', 'do not ask')
     .option('--json', 'print what was approved as JSON');
-  declare(program, {
-    name: 'forget',
-    flags: DISK_FLAGS,
-    summary: 'remove targets that are no longer mirrored',
-    help:
-      'For targets that the settings no longer select, that the service no longer has, or that are lost. Their trees move to the history. ' +
-      'Also cleans up after a tree that was removed by hand. Lists what would go, and asks; without a terminal it needs --yes. Beside a ' +
-      'running daemon the next pass carries it out.\n\n' +
-      'Example: workbook-mirror forget Accounting/main',
-    load: async () => (await import('../change/forget.ts')).runForget,
-  })
-    .argument('<targets...>', TARGETS[1])
-    .option('--yes', 'do not ask')
-    .option('--json', 'print what was forgotten as JSON');
   declare(program, {
     name: 'retry',
     flags: PASS_FLAGS,
@@ -179,13 +162,23 @@ function addDecisionCommands(program: Command): void {
     .argument(...TARGETS)
     .option('--all', 'everything that waits')
     .option('--json', 'print how it ended as JSON');
+  declare(program, {
+    name: 'forget',
+    flags: DISK_FLAGS,
+    summary: 'remove targets that are no longer mirrored',
+    help:
+      'For targets that the settings no longer select, that the service no longer has, or that are lost. Their trees move to the history. ' +
+      'Lists what would go, and asks; without a terminal it needs --yes.\n\n' +
+      'Example: workbook-mirror forget Accounting/main',
+    load: async () => (await import('../change/forget.ts')).runForget,
+  })
+    .argument('<targets...>', TARGETS[1])
+    .option('--yes', 'do not ask')
+    .option('--json', 'print what was forgotten as JSON');
 }
 
 function addHistoryCommands(program: Command): void {
-  const history = program
-    .command('history')
-    .summary('what left the mirror and is still kept')
-    .description('What left the mirror and is still kept (`history.retired`, `history.replaced`).');
+  const history = declareGroup(program, 'history', 'what left the mirror and is still kept');
   declare(history, {
     name: 'list',
     flags: DISK_FLAGS,
@@ -200,9 +193,8 @@ function addHistoryCommands(program: Command): void {
     flags: DISK_FLAGS,
     summary: 'restore a tree, or files of it',
     help:
-      'Restores a tree into the mirror, if no daemon runs there and the target is not mirrored; the tree stays until the service has it ' +
-      'again or `approve` lets it go. With --to, copies the tree, or the named files and folders, into another folder at any time. ' +
-      'Without --to, writes one named file to standard output.\n\n' +
+      'Restores a tree into the mirror, if no daemon runs there and the target is not mirrored. With --to, copies the tree, or the named ' +
+      'files and folders, into another folder at any time. Without --to, writes one named file to standard output.\n\n' +
       'Example: workbook-mirror history restore Accounting/main --at 2026-11-21T10:00:00Z --to /tmp/accounting\n' +
       '         workbook-mirror history restore Accounting/main Budget.xlsx > old.xlsx',
     load: async () => (await import('../history/history-restore.ts')).runHistoryRestore,
@@ -215,20 +207,14 @@ function addHistoryCommands(program: Command): void {
 }
 
 function addLeaseCommands(program: Command): void {
-  const lease = program
-    .command('lease')
-    .summary('pause publishing while a backup runs')
-    .description(
-      'Pause publishing, so that a backup or another long reader sees one state of the whole mirror.',
-    );
+  const lease = declareGroup(program, 'lease', 'pause publishing while a backup runs');
   declare(lease, {
     name: 'acquire',
     flags: DISK_FLAGS,
     summary: 'take a lease: publishing pauses while it lasts',
     help:
-      'With a command, runs it under the lease, releases the lease when the command ends, and exits with its exit code; with 1 if the ' +
-      'lease ended before the command, which may have read two states then. Without a command, prints the id of the lease. No publish ' +
-      'is running when the command starts or the id is printed.\n\n' +
+      'With a command, runs it under the lease and exits with its exit code; with 1 if the lease ended before the command. Without a ' +
+      'command, prints the id of the lease. No publish is running when the command starts or the id is printed.\n\n' +
       'Example: workbook-mirror lease acquire --for 2h -- restic backup --exclude-caches --ignore-ctime /var/lib/workbook-mirror',
     load: async () => (await import('../change/lease.ts')).runLeaseAcquire,
   })

@@ -1,23 +1,19 @@
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
 
 import { SHELLS } from '../completion/scripts.ts';
-import { declare } from './declare.ts';
 import { ALL_FLAGS } from '../settings/flag-sets.ts';
+import { declare, declareGroup } from './declare.ts';
 
 /** Declares the commands on settings: `config check`, `config show`, `config schema`. */
 export function addConfigCommands(program: Command): void {
-  const config = program
-    .command('config')
-    .summary('settings')
-    .description('Settings: check them, show them, describe them.');
+  const config = declareGroup(program, 'config', 'settings', 'settings: check, show and describe them');
   declare(config, {
     name: 'check',
     flags: ALL_FLAGS,
     summary: 'check the settings of the daemon, or of the embedded service',
     help:
-      'Reports all problems of the settings at once; then tries whether the commands of hooks can be run, as `run` does. With ' +
-      '`--for serve` it checks them for `serve`, which needs no service and no mirror. Ends with 2 when there are any problems.\n\n' +
-      'Example: workbook-mirror config check --config config.yaml',
+      'Reports all problems at once, tries whether the commands of hooks can be run, and looks at the file system of the directory. ' +
+      'Exits with 2 if there is a problem.\n\nExample: workbook-mirror config check --config config.yaml',
     load: async () => (await import('../settings/config.ts')).runConfigCheck,
   }).addOption(
     new Option('--for <command>', 'the command that is to run with them (default: run)').choices([
@@ -43,14 +39,13 @@ export function addConfigCommands(program: Command): void {
 
 /** Declares the commands that explain the program, to people and to their shells: `help`, `completion`. */
 export function addHelpCommands(program: Command): void {
-  program.helpCommand(false);
   declare(program, {
     name: 'help',
     flags: null,
     summary: 'explain a command or a topic',
     help:
-      'Topics are the chapters of the manual and their sections, by their titles, their files or a word of one. Without a name, lists commands and ' +
-      'topics.\n\nExample: workbook-mirror help history restore\n         workbook-mirror help on-disk',
+      'Topics are the chapters of the manual and their sections. Without a name, lists commands and topics.\n\n' +
+      'Example: workbook-mirror help history restore\n         workbook-mirror help on-disk',
     load: async () => (await import('../help/help.ts')).runHelp,
   })
     .argument('[name...]', 'a command, or a topic')

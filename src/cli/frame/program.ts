@@ -6,9 +6,9 @@ import { escapedLines } from '../../lib/text/terminal-text.ts';
 import { packageVersion } from '../../lib/process/version.ts';
 import { addPendingFlags, carryOut } from './declare.ts';
 import { completeOutput, tellFailure, watchEnding } from './failure.ts';
-import { addHelpScreens, takeWholeHelp } from '../help/help-screen.ts';
+import { addWholeFlag, configureHelp, takeWholeFlag } from '../help/help-screen.ts';
 import { takeLoudness } from './loudness.ts';
-import { addMirrorCommands } from './mirror-commands.ts';
+import { addDecisionCommands, addPassCommands, addReportCommands } from './mirror-commands.ts';
 import { printOutcome } from './output.ts';
 import { addConfigCommands, addHelpCommands } from './program-commands.ts';
 import { addListCommands, addServiceCommands } from './service-commands.ts';
@@ -52,12 +52,13 @@ async function runCommand(argv: readonly string[]): Promise<number> {
   return outcome.exitCode ?? EXIT_CODES.ok;
 }
 
-/** The command that a command line asks for; undefined where it asked for help, which it has then. @throws MirrorError `usage.invalid` */
+/** The command that a command line asks for; undefined where it asked for help, and got it. @throws MirrorError `usage.invalid` */
 async function parse(argv: readonly string[]): Promise<Command | undefined> {
+  const { args, isWhole } = takeWholeFlag(argv);
   const asked: Command[] = [];
-  const program = createProgram().hook('preAction', (_program, command) => void asked.push(command));
+  const program = createProgram(isWhole).hook('preAction', (_program, command) => void asked.push(command));
   try {
-    await program.parseAsync(takeWholeHelp(program, argv));
+    await program.parseAsync(args);
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     if (error.exitCode !== 0) throw await usageError(error, program, argv);
@@ -65,25 +66,29 @@ async function parse(argv: readonly string[]): Promise<Command | undefined> {
   return asked[0];
 }
 
-/** The command line interface as a whole. */
-export function createProgram(): Command {
+/** The command line interface as a whole. @param isWholeHelp whether help shows everything */
+export function createProgram(isWholeHelp = false): Command {
   const program = new Command('workbook-mirror')
     .description('Keeps an exact, always readable copy of a workbook version-control service on local disk.')
     .version(packageVersion(), '-V, --version', 'print the version')
     .exitOverride()
+    .helpCommand(false)
     .configureOutput({
       writeOut: (text) => standardOutput.write(escapedLines(text)),
       writeErr: (text) => standardError.write(escapedLines(text)),
       outputError: () => {},
     });
-  addMirrorCommands(program);
-  addListCommands(program);
+  configureHelp(program, isWholeHelp);
+  addServiceCommands(program.commandsGroup('Try:'));
+  addPassCommands(program.commandsGroup('Mirror:'));
   addConfigCommands(program);
-  addServiceCommands(program);
-  addHelpCommands(program);
+  addReportCommands(program.commandsGroup('Look:'));
+  addDecisionCommands(program.commandsGroup('Decide:'));
+  addListCommands(program.commandsGroup('Ask:'));
+  addHelpCommands(program.commandsGroup('Learn:'));
   for (const group of [program, ...program.commands])
     group.hook('preSubcommand', (_group, command) => addPendingFlags(command));
-  addHelpScreens(program);
+  addWholeFlag(program);
   return program;
 }
 
@@ -94,24 +99,17 @@ async function usageError(
 ): Promise<MirrorError> {
   if (error.code === 'commander.help')
     return new MirrorError('usage.invalid', 'A command is needed: see above.');
-  if (error.code === 'commander.unknownOption') {
+  // A value behind an equals sign may be a secret.
+  const message = error.message.replace(/(unknown option '-[^=']*)=[^]*?'(?=$|\n\(Did)/, "$1'");
+  const [, flag] = /unknown option '(-[^']*)'/.exec(message) ?? [];
+  if (flag !== undefined) {
     const { unknownFlagError } = await import('./unknown-flag.ts');
-    const known = unknownFlagError(program, argv.slice(2), error.message);
+    const known = unknownFlagError(program, argv.slice(2), flag);
     if (known !== null) return known;
   }
-  return new MirrorError('usage.invalid', linesOf(error), {
+  const [, problem = message, suggestion] =
+    /^(?:error: )?(.*?)(?:\n(\(Did you mean [^\n]*\)))?$/s.exec(message) ?? [];
+  return new MirrorError('usage.invalid', suggestion === undefined ? problem : [problem, suggestion], {
     hint: `\`${ownCommand('help')}\` lists the commands, \`${ownCommand('help')} COMMAND\` the flags of one.`,
   });
-}
-
-/** The message of commander, its suggestion on a line of its own. */
-function linesOf({ message }: CommanderError): string[] {
-  const [, what = message, meant] =
-    /^(?:error: )?(.*?)(?:\n(\(Did you mean [^\n]*\)))?$/s.exec(withoutValue(message)) ?? [];
-  return meant === undefined ? [what] : [what, meant];
-}
-
-/** Leaves out the value of a flag that is not known, which may be a secret. */
-function withoutValue(message: string): string {
-  return message.replace(/(unknown option '-[^=']*)=[^]*?'(?=$|\n\(Did)/, "$1'");
 }

@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { WORKBOOK_STATUS_FILTERS } from '../../lib/api/requests.ts';
 import { EXIT_CODES } from '../../lib/errors/errors.ts';
 import { KEY_KINDS } from '../../server/http/keys.ts';
-import { declare } from './declare.ts';
+import { declare, declareGroup } from './declare.ts';
 import { type FlagSet, SERVICE_FLAGS } from '../settings/flag-sets.ts';
 import type { Outcome } from './output.ts';
 
@@ -16,10 +16,7 @@ const LIST_FLAGS: FlagSet = {
 
 /** Declares the commands that ask the service: `repos`, `workbooks`, `probe`. */
 export function addListCommands(program: Command): void {
-  const repositories = program
-    .command('repos')
-    .summary('repositories of the service')
-    .description('Repositories of the service.');
+  const repositories = declareGroup(program, 'repos', 'repositories of the service');
   declare(repositories, {
     name: 'list',
     flags: SERVICE_FLAGS,
@@ -47,10 +44,7 @@ export function addListCommands(program: Command): void {
 }
 
 function addWorkbookCommands(program: Command): void {
-  const workbooks = program
-    .command('workbooks')
-    .summary('workbooks of the service')
-    .description('Workbooks of the service (v1).');
+  const workbooks = declareGroup(program, 'workbooks', 'workbooks of the service');
   declare(workbooks, {
     name: 'list',
     flags: LIST_FLAGS,
@@ -129,31 +123,28 @@ const SERVE_FLAGS: FlagSet = {
 /** Declares the commands around the embedded service: `serve`, `demo`, `keys`. */
 export function addServiceCommands(program: Command): void {
   declare(program, {
+    name: 'demo',
+    flags: null,
+    summary: 'show everything at work, in a temporary folder',
+    help: 'The embedded service, a writer that edits, and the daemon.\n\nExample: workbook-mirror demo --once',
+    load: async () => (await import('../service/demo.ts')).runDemo,
+  }).option('--once', 'do everything once, check the mirror against Git byte for byte, and exit');
+  declare(program, {
     name: 'serve',
     flags: SERVE_FLAGS,
     summary: 'run the embedded service',
     help:
-      'The same API on real Git repositories, to try things with. Prints its base address on standard output, and its log, as ' +
-      '`log.level` and `log.format` want it, on standard error. Where there is no key, of `keys create` or in `serve.apiKey`, ' +
-      'it makes some that hold until it stops, and prints them.\n\n' +
-      'With --from-mirror it answers, read-only, from the published mirror in `directory` instead, beside the daemon or without ' +
-      'it; with --directory more than once from all of these.\n\n' +
+      'The same API on real Git repositories, to try things with. Prints its base address on standard output, and its log on standard ' +
+      'error. Without any key, it makes some that hold until it stops, and prints them. With --from-mirror it answers, read-only, from ' +
+      'the published mirror in `directory` instead.\n\n' +
       'Example: workbook-mirror serve --serve-directory ./service --samples\n' +
-      'Example: workbook-mirror serve --from-mirror --directory /var/lib/workbook-mirror\n\n' +
-      'See also: `help the-embedded-service`, `help kinds-of-keys`, `help a-replica`.',
+      '         workbook-mirror serve --from-mirror --directory /var/lib/workbook-mirror',
     load: async () => (await import('../service/serve.ts')).runServe,
   })
     .option('--samples', 'put sample repositories where there are no repositories yet')
     .addOption(
       new Option('--from-mirror', 'answer from the published mirror, read-only').conflicts('samples'),
     );
-  declare(program, {
-    name: 'demo',
-    flags: null,
-    summary: 'show everything at work, in a temporary folder',
-    help: 'The embedded service, a writer that edits, and the daemon. Works in a temporary folder, which it removes. Ctrl-C stops everything.\n\nExample: workbook-mirror demo --once',
-    load: async () => (await import('../service/demo.ts')).runDemo,
-  }).option('--once', 'do everything once, check the mirror against Git byte for byte, and exit');
   addKeyCommands(program);
 }
 
@@ -162,23 +153,14 @@ function keyFlags(...settings: readonly string[]): FlagSet {
 }
 
 function addKeyCommands(program: Command): void {
-  const keys = program
-    .command('keys')
-    .summary('keys of the embedded service')
-    .description(
-      'Keys of the embedded service, in its directory. All of these work beside a running `serve`, which goes by them from ' +
-        'its next request on.',
-    );
+  const keys = declareGroup(program, 'keys', 'keys of the embedded service');
   declare(keys, {
     name: 'create',
     flags: keyFlags('serve.directory'),
     summary: 'make a key, and print it once',
     help:
-      'Standard output gets the key and nothing else. A personal key is for the current API, for uploads and for git; a group ' +
-      'key for incoming webhooks only, with a secret for those that sign (GitHub, Gitea), which is printed on standard error; a ' +
-      'token is for v1.\n\n' +
-      'Example: (umask 077; workbook-mirror keys create --kind personal --name Anna --serve-directory ./service > anna.key)\n\n' +
-      'See also: `help kinds-of-keys`.',
+      'Standard output gets the key and nothing else. See `help kinds-of-keys`.\n\n' +
+      'Example: (umask 077; workbook-mirror keys create --kind personal --name Anna --serve-directory ./service > anna.key)',
     load: async () => (await import('../service/keys.ts')).runKeysCreate,
   })
     .addOption(new Option('--kind <kind>', 'what it is for').choices(KEY_KINDS).makeOptionMandatory())
@@ -189,10 +171,7 @@ function addKeyCommands(program: Command): void {
     // It also says which settings hold a key.
     flags: keyFlags('serve.directory', 'serve.apiKeyFile', 'serve.apiTokenFile'),
     summary: 'show the keys',
-    help:
-      'Not what could be used in their place. Ends with 1 when a file is no key that can be read.\n\n' +
-      'Example: workbook-mirror keys list --json --serve-directory ./service\n\n' +
-      'See also: `help kinds-of-keys`.',
+    help: 'Exits with 1 if a key cannot be read.\n\nExample: workbook-mirror keys list --serve-directory ./service',
     load: async () => (await import('../service/keys.ts')).runKeysList,
   }).option('--json', 'print the keys as JSON');
   declare(keys, {
@@ -201,8 +180,7 @@ function addKeyCommands(program: Command): void {
     summary: 'end a key',
     help:
       'The service refuses it from its next request on.\n\n' +
-      'Example: workbook-mirror keys revoke 0b9f4c9e-8a7d-4e0e-9d0c-1f2a3b4c5d6e --serve-directory ./service\n\n' +
-      'See also: `help kinds-of-keys`.',
+      'Example: workbook-mirror keys revoke 0b9f4c9e-8a7d-4e0e-9d0c-1f2a3b4c5d6e --serve-directory ./service',
     load: async () => (await import('../service/keys.ts')).runKeysRevoke,
   }).argument('<id>', 'as in `keys list`, or its beginning');
 }

@@ -1,10 +1,15 @@
 import type { Command } from 'commander';
 
+import { settingDescriptors } from '../../config/descriptors.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
 import { packageVersion } from '../../lib/process/version.ts';
-import { escapedLines } from '../../lib/text/terminal-text.ts';
+import { ownCommand } from '../../lib/text/own-command.ts';
+import { escapedLines, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { readTopics } from '../../manual/chapters.ts';
+import { findTopic } from '../../manual/find-topic.ts';
 import { addAllPendingFlags, addPendingFlags } from '../frame/declare.ts';
-import { programOf, showWhole } from './help-screen.ts';
 import type { Outcome } from '../frame/output.ts';
+import { configureHelp, EXIT_CODE_HELP, pathOf, programOf } from './help-screen.ts';
 
 /** `help` */
 export async function runHelp(command: Command): Promise<Outcome> {
@@ -12,17 +17,12 @@ export async function runHelp(command: Command): Promise<Outcome> {
   const program = programOf(command);
   if (man === true) {
     await addAllPendingFlags(program);
-    const { manualPage } = await import('./manual-page.ts');
-    return { text: () => escapedLines(manualPage(program, packageVersion())) };
+    return { text: () => escapedLines(manualPage(program)) };
   }
   const explained = findCommand(program, command.args);
-  if (explained === undefined) {
-    const { showTopic } = await import('./manual.ts');
-    const names = program.commands.map((each) => each.name());
-    return { text: () => showTopic(command.args.join(' '), names) };
-  }
+  if (explained === undefined) return { text: () => showTopic(command.args.join(' '), program) };
   await addPendingFlags(explained);
-  if (explained === program) showWhole(program);
+  if (explained === program) configureHelp(program, true);
   explained.outputHelp();
   return {};
 }
@@ -32,4 +32,65 @@ function findCommand(program: Command, names: readonly string[]): Command | unde
   let command: Command | undefined = program;
   for (const name of names) command = command?.commands.find((each) => each.name() === name);
   return command;
+}
+
+/** A section of the manual, in Markdown. @throws MirrorError `usage.invalid` where no topic has that name */
+function showTopic(asked: string, program: Command): TerminalText {
+  const commands = program.commands.map((each) => each.name());
+  const found = findTopic(readTopics(), asked, commands);
+  if ('text' in found) return escapedLines(`${found.text}\n`);
+  const meant = found.map((name) => `\`help ${name}\``).join(' or ');
+  throw new MirrorError('usage.invalid', `There is neither a command nor a topic ${JSON.stringify(asked)}.`, {
+    hint: `${meant === '' ? '' : `Did you mean ${meant}? `}\`${ownCommand('help')}\` lists all of them.`,
+  });
+}
+
+/** Columns of the help of a command, which a manual page indents by 7 of 80. */
+const HELP_COLUMNS = 72;
+
+/** The source of a manual page of section 1 (man(7)): the help of all commands, and the settings. */
+function manualPage(program: Command): string {
+  const name = program.name();
+  const commands = leaves(program).flatMap((command) => [
+    `.SS ${roff(pathOf(command))}\n.nf`,
+    `${roff(helpOf(command))}\n.fi`,
+  ]);
+  const settings = settingDescriptors.map(
+    (setting) => `.TP\n${roff(setting.name)}\n${roff(setting.description)}`,
+  );
+  return [
+    `.TH ${name.toUpperCase()} 1 "" "${name} ${packageVersion()}"`,
+    `.SH NAME\n${roff(`${name} - ${program.description()}`)}`,
+    '.SH COMMANDS',
+    ...commands,
+    `.SH EXIT STATUS\n.nf\n${roff(EXIT_CODE_HELP.trim())}\n.fi`,
+    '.SH SETTINGS',
+    ...settings,
+    '',
+  ].join('\n');
+}
+
+function leaves(command: Command): Command[] {
+  return command.commands.length === 0 ? [command] : command.commands.flatMap(leaves);
+}
+
+function helpOf(command: Command): string {
+  const help = command.createHelp();
+  help.prepareContext({ helpWidth: HELP_COLUMNS });
+  return help.formatHelp(command, help).trimEnd();
+}
+
+/** Roff shows these as typographic signs, which cannot be copied into a shell. */
+const SIGNS: Readonly<Record<string, string>> = {
+  '\\': '\\e',
+  '-': '\\-',
+  "'": '\\(aq',
+  '`': '\\(ga',
+  '^': '\\(ha',
+  '~': '\\(ti',
+};
+
+/** A text as it is; a line that begins with a dot is no request. */
+function roff(text: string): string {
+  return text.replaceAll(/[\\\-'`^~]/g, (sign) => SIGNS[sign] ?? sign).replaceAll(/^\./gm, '\\&.');
 }

@@ -6,7 +6,7 @@ import { type LoadedSettings, loadSettings } from '../../config/load.ts';
 import { removedSettings } from '../../config/removed-settings.ts';
 import { rememberInvocation } from '../../lib/text/own-command.ts';
 import type { FlagSet } from './flag-sets.ts';
-import { keepForWhole } from '../help/help-screen.ts';
+import { MORE_SETTINGS } from '../help/help-screen.ts';
 import { invocationOf } from './invocation.ts';
 
 function belongs(name: string, { reads }: FlagSet): boolean {
@@ -25,8 +25,8 @@ function keepAll(value: string, before: string | string[] | undefined): string |
   return before === undefined ? value : [before, value].flat();
 }
 
-/** The part of a command's help that its settings stand in. */
-const HEADING = 'Settings (each is also a variable and a key of the settings file):';
+/** The heading of the settings that people give on a line. */
+const SETTINGS = 'Settings (each is also a variable and a key of the settings file):';
 
 /** Gives a command a flag for each of its settings; those of removed ones are hidden, and loading the settings refuses them. */
 export function addSettingsFlags(command: Command, set: FlagSet): void {
@@ -38,8 +38,7 @@ export function addSettingsFlags(command: Command, set: FlagSet): void {
       describe(setting, set),
     );
     if (!isList) option.argParser(keepAll);
-    command.addOption(option.helpGroup(HEADING));
-    if (!set.onLine.includes(setting.name)) keepForWhole(command, option);
+    command.addOption(option.helpGroup(set.onLine.includes(setting.name) ? SETTINGS : MORE_SETTINGS));
   }
   for (const { flag } of removedSettings) command.addOption(new Option(`${flag} [value]`).hideHelp());
 }

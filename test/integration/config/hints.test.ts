@@ -15,10 +15,7 @@ const SERVICE = {
 describe('a command line that is not understood', () => {
   it.each([
     ['--config x sync', ['The flag --config stands before the command', 'workbook-mirror sync --config …`']],
-    [
-      '-q --directory=x config check',
-      ['The flag -q stands before', 'workbook-mirror config check -q --directory …`'],
-    ],
+    ['-q --directory=x config check', ['The flag -q stands before', 'workbook-mirror config check -q …`']],
     ['sync --service-api-key S3CRET', ['There is no flag --service-api-key:', '--service-api-key-file FILE']],
     [
       'run --service-api-token=S3CRET',
