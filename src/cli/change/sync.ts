@@ -13,11 +13,9 @@ import { MirrorStatusReader } from '../../daemon/status/mirror-status.ts';
 import { isReady } from '../../daemon/status/status-service.ts';
 import { Hooks, HOOKS_CLOSE_MS } from '../../daemon/hooks/hooks.ts';
 import { secretsOf } from '../../config/secret.ts';
-import { loudness } from '../frame/loudness.ts';
-import { type Outcome, tell } from '../frame/output.ts';
+import { liveLineOptions, type Outcome, tell } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { abortOnSignal } from '../../lib/process/signals.ts';
-import { standardError } from '../../lib/process/streams.ts';
 import type { EventSink } from '../../app/events.ts';
 
 /** `sync` */
@@ -45,15 +43,8 @@ export interface CommandProgress extends Progress {
 /** The progress display of a command, on standard error. */
 export function progressOf(settings: SettingsFor<never>): CommandProgress {
   const monitor = new PullMonitor();
-  const progress = createProgress({
-    monitor,
-    now: Date.now,
-    write: standardError.write,
-    isTerminal: standardError.mayRedraw(),
-    columns: standardError.columns,
-    loudness: loudness(),
-    secrets: () => secretsOf(settings),
-  });
+  const secrets = (): readonly string[] => secretsOf(settings);
+  const progress = createProgress({ ...liveLineOptions(), monitor, secrets });
   return { ...progress, monitor };
 }
 

@@ -35,7 +35,7 @@ export function createVerifyProgress(options: VerifyProgressOptions): {
 } {
   const { now, loudness, isReportBelow, isReportTold } = options;
   const { line, show, clear } = createLiveLine(options);
-  const isTold = loudness === 'verbose' || !isReportBelow;
+  const isTold = loudness === 'verbose' || (loudness === 'normal' && !isReportBelow);
   let gauge = new Gauge(null, false, now);
   let selected = 0;
   let examined = 0;
@@ -55,7 +55,7 @@ export function createVerifyProgress(options: VerifyProgressOptions): {
     show(howFar);
   };
   const finish = (report: VerifyReport): void => {
-    if (!isReportTold) line(`${isClean(report) ? '✓' : '!'} ${summaryOf(report)}`);
+    if (!isReportTold && loudness !== 'quiet') line(`${isClean(report) ? '✓' : '!'} ${summaryOf(report)}`);
     else clear();
   };
   return { onEvent, finish };
