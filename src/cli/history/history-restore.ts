@@ -1,43 +1,49 @@
 import type { Command } from 'commander';
 
-import type { SettingsFor } from '../../config/schema.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { standardOutput, writeBytes } from '../../lib/process/streams.ts';
 import { describeAmount } from '../../lib/text/amount.ts';
 import { counted } from '../../lib/text/humanize.ts';
-import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { say } from '../../lib/text/terminal-text.ts';
 import { Gauge } from '../../lib/time/gauge.ts';
 import { createLiveLine } from '../frame/live-line.ts';
 import { loudness } from '../frame/loudness.ts';
 import { liveLineOptions, type Outcome, tell } from '../frame/output.ts';
-import { type FilesRequest, restoreFilesInto, writeFile } from './restore-files.ts';
-import { type Restored, restoreHistory } from './restore-tree.ts';
-import { settingsOf } from '../settings/settings-flags.ts';
 import { parseTime } from '../frame/times.ts';
-
-interface RestoreFlags {
-  readonly at?: string;
-  readonly to?: string;
-  readonly json?: true;
-}
+import { settingsOf } from '../settings/settings-flags.ts';
+import { type Restored, restoreHistory, writeFile } from './restore.ts';
 
 /** `history restore` */
 export async function runHistoryRestore(command: Command): Promise<Outcome> {
   const [target = '', ...paths] = command.args;
-  const { at, to, json }: RestoreFlags = command.opts();
+  const { at, to, json }: { at?: string; to?: string; json?: true } = command.opts();
   const { settings } = settingsOf(command, ['directory']);
-  const atMs = at === undefined ? null : parseTime(at, Date.now());
+  const request = { target, paths, atMs: at === undefined ? null : parseTime(at, Date.now()) };
   if (paths.length > 0 && to === undefined) {
     refuseOutput(paths, json === true);
-    await printFile(settings, { target, paths, atMs });
+    const { sizeBytes, ...state } = await writeFile(settings, request, writeBytes);
+    if (loudness() !== 'quiet') tell(say`${describeState(state)}: ${counted(sizeBytes, 'byte')}, checked`);
     return {};
   }
-  const restored = await showingBytes((onBytes) =>
-    paths.length > 0 && to !== undefined
-      ? restoreFilesInto(to, settings, { target, paths, atMs }, onBytes)
-      : restoreHistory(settings, { target, atMs, to: to ?? null }, onBytes),
-  );
-  return { data: restored, text: () => describeRestored(restored) };
+  const line = createLiveLine(liveLineOptions());
+  const gauges = new Map<string, Gauge>();
+  try {
+    const restored = await restoreHistory(
+      settings,
+      { ...request, to: to ?? null },
+      (doing, bytes, totalBytes) => {
+        const gauge = gauges.get(doing) ?? new Gauge(totalBytes);
+        gauges.set(doing, gauge);
+        gauge.add(bytes);
+        line.show(() => `${doing} ${describeAmount(gauge.amount())}`);
+      },
+    );
+    const { files, folder } = restored;
+    const text = say`${describeState(restored)}: ${counted(files, 'file')}, checked byte for byte, now in ${folder}`;
+    return { data: restored, text: () => text };
+  } finally {
+    line.clear();
+  }
 }
 
 /** Refuses what standard output cannot take: it gets the bytes of one file and nothing else. @throws MirrorError `usage.invalid` */
@@ -54,36 +60,8 @@ function refuseOutput(paths: readonly string[], isJson: boolean): void {
   throw new MirrorError('usage.invalid', problem, { hint });
 }
 
-async function printFile(settings: SettingsFor<'directory'>, request: FilesRequest): Promise<void> {
-  const { sizeBytes, ...state } = await writeFile(settings, request, writeBytes);
-  if (loudness() !== 'quiet') tell(say`${describeState(state)}: ${counted(sizeBytes, 'byte')}, checked`);
-}
-
-/** Shows how far some work is, by the bytes that it tells of. */
-async function showingBytes<T>(
-  work: (onBytes: (doing: string, bytes: number, totalBytes: number) => void) => Promise<T>,
-): Promise<T> {
-  const line = createLiveLine(liveLineOptions());
-  const gauges = new Map<string, Gauge>();
-  try {
-    return await work((doing, bytes, totalBytes) => {
-      const gauge = gauges.get(doing) ?? new Gauge(totalBytes);
-      gauges.set(doing, gauge);
-      gauge.add(bytes);
-      line.show(() => `${doing} ${describeAmount(gauge.amount())}`);
-    });
-  } finally {
-    line.clear();
-  }
-}
-
-/** What was restored, for a person. */
-function describeRestored({ files, folder, ...state }: Restored): TerminalText {
-  return say`${describeState(state)}: ${counted(files, 'file')}, checked byte for byte, now in ${folder}`;
-}
-
-function describeState({ target, leftAtMs }: Pick<Restored, 'target' | 'leftAtMs'>): TerminalText {
+function describeState({ target, leftAtMs }: Pick<Restored, 'target' | 'leftAtMs'>): string {
   return leftAtMs === null
-    ? say`${target}, as it is published`
-    : say`${target}, as it left the mirror at ${new Date(leftAtMs).toISOString()}`;
+    ? `${target}, as it is published`
+    : `${target}, as it left the mirror at ${new Date(leftAtMs).toISOString()}`;
 }

@@ -67,13 +67,9 @@ export function entriesOf(entries: readonly HistoryEntry[], asked: string, mirro
   const found = entries.filter((entry) => entry.path === path);
   if (found.length > 0) return found;
   const close = likely(path, paths);
+  const nearest = close === undefined ? '' : `The nearest is ${close}. `;
   throw new MirrorError('target.unknown', `The history keeps nothing of ${JSON.stringify(asked)}.`, {
-    hint:
-      close !== undefined
-        ? `The nearest is ${close}. \`${ownCommand('history list')}\` shows everything.`
-        : entries.length === 0
-          ? 'It is empty.'
-          : `\`${ownCommand('history list')}\` shows everything.`,
+    hint: `${nearest}\`${ownCommand('history list')}\` shows everything.`,
   });
 }
 

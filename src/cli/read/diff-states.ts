@@ -13,7 +13,7 @@ import type { HistoryKind, DirectoryLayout } from '../../mirror/store/layout.ts'
 import type { PresentState } from '../../app/present-state.ts';
 import { manifestPaths, readStampedManifest } from '../../mirror/store/inventory.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';
-import { notKept } from '../history/restore-tree.ts';
+import { notKept } from '../history/restore.ts';
 
 /** Where a state of a target is: in the mirror, in the history, in the service, or nowhere, as it has no files. */
 export type Place = 'mirror' | 'history' | 'service' | 'nothing';

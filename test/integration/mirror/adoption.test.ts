@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { restoreHistory } from '../../../src/cli/history/restore-tree.ts';
+import { restoreHistory } from '../../../src/cli/history/restore.ts';
 import { readHistory } from '../../../src/mirror/store/history/history.ts';
 import { layoutOf } from '../../../src/mirror/store/layout.ts';
 import { FakeService } from '../../support/fake-service.ts';

@@ -16,7 +16,7 @@ import { describe, expect, it } from 'vitest';
 
 import { approve } from '../../../../src/cli/change/approve.ts';
 import { describeHistory, listHistory } from '../../../../src/cli/history/history.ts';
-import { restoreHistory } from '../../../../src/cli/history/restore-tree.ts';
+import { restoreHistory } from '../../../../src/cli/history/restore.ts';
 import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 

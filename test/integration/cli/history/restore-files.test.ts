@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { listHistory } from '../../../../src/cli/history/history.ts';
-import { restoreFilesInto, writeFile as writeOneFile } from '../../../../src/cli/history/restore-files.ts';
+import { restoreHistory, writeFile as writeOneFile } from '../../../../src/cli/history/restore.ts';
 import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
@@ -46,8 +46,8 @@ function restore(
   to: string,
   paths: readonly string[],
   atMs: number | null = null,
-): ReturnType<typeof restoreFilesInto> {
-  return restoreFilesInto(to, mirror.diskSettings, { target: 'mirror/Org/A/main/', paths, atMs }, () => {});
+): ReturnType<typeof restoreHistory> {
+  return restoreHistory(mirror.diskSettings, { target: 'mirror/Org/A/main/', paths, atMs, to });
 }
 
 async function namesIn(folder: string): Promise<string[]> {
@@ -124,10 +124,8 @@ describe('single files of the history', () => {
       expect(await hintOf([path])).toEqual(['history.not_found', expect.anything()]);
     await expect(text(mirror, 'Q1')).rejects.toMatchObject({ code: 'usage.invalid' });
     expect(await readdir(parent)).toEqual([]);
-    const other = { target: 'Org/B/main', paths: ['plan.xlsx'], atMs: null };
-    await expect(
-      restoreFilesInto(join(parent, 'x'), mirror.diskSettings, other, () => {}),
-    ).rejects.toMatchObject({
+    const other = { target: 'Org/B/main', paths: ['plan.xlsx'], atMs: null, to: join(parent, 'x') };
+    await expect(restoreHistory(mirror.diskSettings, other)).rejects.toMatchObject({
       code: 'target.unknown',
     });
   });
@@ -169,12 +167,11 @@ describe('single files of the history', () => {
   it('are not there where a signal came before the last of them', async () => {
     const mirror = await changed();
     const parent = await temporaryFolder();
-    const to = join(parent, 'x');
-    const request = { target: 'Org/A/main', paths: ['plan.xlsx', 'Q1'], atMs: null };
+    const request = { target: 'Org/A/main', paths: ['plan.xlsx', 'Q1'], atMs: null, to: join(parent, 'x') };
     const interrupt = (doing: string): void => {
       if (doing === 'copying') process.emit('SIGTERM');
     };
-    await expect(restoreFilesInto(to, mirror.diskSettings, request, interrupt)).rejects.toMatchObject({
+    await expect(restoreHistory(mirror.diskSettings, request, interrupt)).rejects.toMatchObject({
       code: 'pass.abandoned',
     });
     expect(await readdir(parent)).toEqual([]);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { approve } from '../../../../src/cli/change/approve.ts';
-import { restoreHistory } from '../../../../src/cli/history/restore-tree.ts';
+import { restoreHistory } from '../../../../src/cli/history/restore.ts';
 import { readHistory } from '../../../../src/mirror/store/history/history.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
 import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';

@@ -6,7 +6,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { openMirrorStore } from '../../../../src/app/open-mirror.ts';
-import { restoreHistory } from '../../../../src/cli/history/restore-tree.ts';
+import { restoreHistory } from '../../../../src/cli/history/restore.ts';
 import { openStateOf } from '../../../../src/app/open-reader.ts';
 import { repair } from '../../../../src/cli/change/repair.ts';
 import { verify } from '../../../../src/cli/read/verify.ts';

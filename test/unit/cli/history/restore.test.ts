@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { chooseFiles } from '../../../../src/cli/history/restore-files.ts';
+import { chooseFiles } from '../../../../src/cli/history/restore.ts';
 import type { ManifestFile } from '../../../../src/mirror/store/manifest.ts';
 
 function tree(...paths: readonly string[]): ManifestFile[] {
@@ -10,7 +10,7 @@ function tree(...paths: readonly string[]): ManifestFile[] {
 
 function chosen(files: readonly ManifestFile[], ...paths: readonly string[]): unknown {
   const found = chooseFiles(files, paths);
-  return found === null ? null : [found.kind, ...found.files.map(({ path }) => path)];
+  return found?.map(({ path }) => path) ?? null;
 }
 
 const NFC = 'Bücher.xlsx'.normalize('NFC');
@@ -20,10 +20,10 @@ describe('the files that a path means', () => {
   const files = tree('plan.xlsx', 'Q1/plan.xlsx', 'Q1/deep/notes.txt', 'Q10/plan.xlsx');
 
   it('are the file of that path, or all below the folder', () => {
-    expect(chosen(files, 'plan.xlsx')).toEqual(['file', 'plan.xlsx']);
-    expect(chosen(files, 'Q1/plan.xlsx')).toEqual(['file', 'Q1/plan.xlsx']);
-    expect(chosen(files, 'Q1')).toEqual(['folder', 'Q1/plan.xlsx', 'Q1/deep/notes.txt']);
-    expect(chosen(files, 'Q1/deep')).toEqual(['folder', 'Q1/deep/notes.txt']);
+    expect(chosen(files, 'plan.xlsx')).toEqual(['plan.xlsx']);
+    expect(chosen(files, 'Q1/plan.xlsx')).toEqual(['Q1/plan.xlsx']);
+    expect(chosen(files, 'Q1')).toEqual(['Q1/plan.xlsx', 'Q1/deep/notes.txt']);
+    expect(chosen(files, 'Q1/deep')).toEqual(['Q1/deep/notes.txt']);
   });
 
   it.each(['', '.', 'Q', 'Q1/', '/plan.xlsx', 'PLAN.xlsx', 'plan', '../main/plan.xlsx', '*.xlsx'])(
@@ -34,21 +34,21 @@ describe('the files that a path means', () => {
   );
 
   it('are those of the first reading that leads to something', () => {
-    expect(chosen(files, 'mirror/A/main/Q1', 'Q1/deep')).toEqual(['folder', 'Q1/deep/notes.txt']);
-    expect(chosen(tree('mirror/a', 'a'), 'mirror/a', 'a')).toEqual(['file', 'mirror/a']);
+    expect(chosen(files, 'mirror/A/main/Q1', 'Q1/deep')).toEqual(['Q1/deep/notes.txt']);
+    expect(chosen(tree('mirror/a', 'a'), 'mirror/a', 'a')).toEqual(['mirror/a']);
   });
 
   it('are found in another Unicode form where there is but one', () => {
-    expect(chosen(tree(NFD), NFC)).toEqual(['file', NFD]);
-    expect(chosen(tree(NFD, NFC), NFC)).toEqual(['file', NFC]);
-    expect(chosen(tree(NFD, NFC), NFD)).toEqual(['file', NFD]);
+    expect(chosen(tree(NFD), NFC)).toEqual([NFD]);
+    expect(chosen(tree(NFD, NFC), NFC)).toEqual([NFC]);
+    expect(chosen(tree(NFD, NFC), NFD)).toEqual([NFD]);
   });
 
   it('are a file for the path of every file', () => {
     const paths = fc.uniqueArray(fc.string({ unit: 'grapheme', minLength: 1 }), { minLength: 1 });
     fc.assert(
       fc.property(paths, (names) => {
-        for (const name of names) expect(chosen(tree(...names), name)).toEqual(['file', name]);
+        for (const name of names) expect(chosen(tree(...names), name)).toEqual([name]);
       }),
     );
   });

@@ -1,0 +1,267 @@
+import { realpath } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+
+import type { SettingsFor } from '../../config/schema.ts';
+import { onDisk, unlessMissing } from '../../lib/errors/disk-errors.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { isTargetPath } from '../../lib/paths/file-name.ts';
+import { becomeOwnerOf } from '../../lib/process/owner.ts';
+import { abortOnSignal } from '../../lib/process/signals.ts';
+import { utcTime } from '../../lib/text/humanize.ts';
+import { likely } from '../../lib/text/nearest.ts';
+import { ownCommand } from '../../lib/text/own-command.ts';
+import { latestFirst } from '../../lib/time/wrong-clock.ts';
+import {
+  type HistoryEntry,
+  keptAt,
+  manifestOfEntry,
+  placeOf,
+  readHistory,
+} from '../../mirror/store/history/history.ts';
+import {
+  findFiles,
+  restoreInto,
+  restoreToMirror,
+  sizeOf,
+  type TargetState,
+  writeFound,
+} from '../../mirror/store/history/restore.ts';
+import { manifestPaths, readManifest, readStampedManifest } from '../../mirror/store/inventory.ts';
+import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
+import { foldersWith, type ManifestFile } from '../../mirror/store/manifest.ts';
+import { publishedTree } from '../../mirror/store/published-tree.ts';
+import { namedPath, targetNamed } from '../frame/target-names.ts';
+import { entriesOf } from './history.ts';
+
+/** Files of one state of a target. */
+export interface FilesRequest {
+  readonly target: string;
+  /** Files, or folders, of its tree; all if none is named. */
+  readonly paths?: readonly string[];
+  /** The state that the mirror had then, in milliseconds since the epoch; null for the latest that the history keeps. */
+  readonly atMs: number | null;
+}
+
+/** What was restored, and where it is now. */
+export interface Restored {
+  readonly target: string;
+  /** When the state that it is of left the mirror, in milliseconds since the epoch; null for the one that is published. */
+  readonly leftAtMs: number | null;
+  readonly files: number;
+  readonly sizeBytes: number;
+  readonly folder: string;
+}
+
+/**
+ * Restores files of the history: into a folder, which works beside a running daemon, or into the mirror, which does not, and where
+ * root goes on as the owner of the directory.
+ * @param to a folder outside of the mirror's directory; null for the mirror itself
+ * @param onBytes receives the step, the bytes of each part that was read or copied, and the bytes of all parts
+ * @throws MirrorError `usage.invalid`, `target.unknown`, `history.*`, `directory.locked`, `disk.*`, `pass.abandoned`
+ */
+export async function restoreHistory(
+  settings: SettingsFor<'directory'>,
+  { to, ...request }: FilesRequest & { readonly to: string | null },
+  onBytes: (doing: 'checking' | 'copying', bytes: number, totalBytes: number) => void = () => {},
+): Promise<Restored> {
+  const layout = layoutOf(settings.directory);
+  const folder = to === null ? null : await folderOutside(to, layout.root);
+  const { signal, stopListening } = abortOnSignal();
+  try {
+    const { state, files } = await lookUp(layout, request);
+    if (folder === null && state.leftAtMs === null) notKept(request.target, request.atMs);
+    const found = await findFiles(layout, state, files, signal, (...args) => onBytes('checking', ...args));
+    if (folder === null) {
+      await becomeOwnerOf(settings.directory);
+      const { openMirrorStore } = await import('../../app/open-mirror.ts');
+      const store = await openMirrorStore(settings);
+      try {
+        await restoreToMirror(store, state, found, Date.now(), signal);
+      } finally {
+        await store.lock.release();
+      }
+    } else await restoreInto(folder, found, signal, (...args) => onBytes('copying', ...args));
+    return { ...restoredOf(state, files), folder: folder ?? `${layout.mirror}/${state.path}` };
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    throw new MirrorError('pass.abandoned', 'Interrupted: nothing was restored.', { cause: error });
+  } finally {
+    stopListening();
+  }
+}
+
+/**
+ * Writes the bytes of one file somewhere, once they were read and found right; where they change after that, it fails amid them.
+ * @throws MirrorError as {@link restoreHistory}; `usage.invalid` for a folder with several files
+ */
+export async function writeFile(
+  settings: SettingsFor<'directory'>,
+  request: FilesRequest,
+  write: (bytes: Uint8Array) => Promise<void>,
+): Promise<Omit<Restored, 'folder'>> {
+  const layout = layoutOf(settings.directory);
+  const { state, files } = await lookUp(layout, request);
+  if (files.length > 1) {
+    throw new MirrorError('usage.invalid', `${JSON.stringify(request.paths?.[0])} is a folder.`, {
+      hint: 'Standard output takes one file. Give a folder for it and all below it: --to FOLDER.',
+    });
+  }
+  // A signal, or the reader, ends the whole process: there is nothing to be put in order.
+  const found = await findFiles(layout, state, files, new AbortController().signal, () => {});
+  await writeFound(found, write);
+  return restoredOf(state, files);
+}
+
+function restoredOf(
+  { path, leftAtMs }: TargetState,
+  files: readonly ManifestFile[],
+): Omit<Restored, 'folder'> {
+  return { target: path, leftAtMs, files: files.length, sizeBytes: sizeOf(files) };
+}
+
+/** The state that is asked for, and the files of it. @throws MirrorError `target.unknown`, `history.*`, `disk.failed` */
+async function lookUp(
+  layout: DirectoryLayout,
+  { target, paths = [], atMs }: FilesRequest,
+): Promise<{ readonly state: TargetState; readonly files: readonly ManifestFile[] }> {
+  const history = await readHistory(layout);
+  const known = [...(await manifestPaths(layout)), ...history.map((entry) => entry.path)];
+  const path = targetNamed(target, layout.mirror, known);
+  const entries = history.filter((entry) => entry.path === path);
+  const published = isTargetPath(path) ? await publishedState(layout, path) : null;
+  const state = await stateAt(entries, published, atMs);
+  if (state === null) {
+    entriesOf(history, target, layout.mirror);
+    return notKept(target, atMs);
+  }
+  const { files } = state.manifest;
+  if (paths.length === 0) return { state, files };
+  const chosen = new Set<ManifestFile>();
+  for (const asked of paths) {
+    const readings = readingsOf(asked, path, layout.mirror);
+    const found = chooseFiles(files, readings);
+    if (found === null) throw await unknownPath(asked, readings, state, published, entries);
+    for (const file of found) chosen.add(file);
+  }
+  return { state, files: [...chosen] };
+}
+
+/**
+ * The state of a target that the mirror had at a time, in the history or, where it did not change since, the one that is published;
+ * null where neither is known to be.
+ * @param entries those of the target, by time
+ * @param atMs milliseconds since the epoch; null for the latest that the history keeps
+ */
+async function stateAt(
+  entries: readonly HistoryEntry[],
+  published: TargetState | null,
+  atMs: number | null,
+): Promise<TargetState | null> {
+  const nowMs = Date.now();
+  const byTime = latestFirst(nowMs);
+  const [latest] = [...entries].sort((a, b) => byTime(a.atMs, b.atMs));
+  const entry = (atMs === null ? latest : keptAt(entries, atMs, nowMs)) ?? null;
+  if (entry === null)
+    return atMs !== null && atMs <= nowMs && published !== null && published.manifest.publishedAtMs <= atMs
+      ? published
+      : null;
+  const manifest = await manifestOfEntry(entry);
+  if (atMs !== null && manifest.publishedAtMs > atMs) return null;
+  return { path: entry.path, place: placeOf(entry), tree: entry.tree, manifest, leftAtMs: entry.atMs };
+}
+
+/** The state of a target that is published; null where it is not mirrored. @throws MirrorError `disk.failed` */
+async function publishedState(layout: DirectoryLayout, path: string): Promise<TargetState | null> {
+  const found = await onDisk('reading a manifest', () => readStampedManifest(layout, path));
+  const manifest = found?.manifest ?? null;
+  if (manifest === null) return null;
+  return { path, place: `mirror/${path}`, tree: publishedTree(layout, path), manifest, leftAtMs: null };
+}
+
+/**
+ * The files of a tree that a person means by a path: a file or, else, all below a folder. A path in another Unicode form, which looks
+ * the same, also finds a file if only one fits.
+ * @param paths the ways in which the path can be read, below the tree; the first that leads to something counts
+ * @returns null where none does
+ */
+export function chooseFiles(
+  files: readonly ManifestFile[],
+  paths: readonly string[],
+): readonly ManifestFile[] | null {
+  for (const path of paths) {
+    const exact = files.filter((file) => file.path === path);
+    const found =
+      exact.length > 0 || path === '' ? exact : files.filter((file) => file.path.startsWith(`${path}/`));
+    if (found.length > 0) return found;
+  }
+  for (const path of paths) {
+    const same = files.filter((file) => file.path.normalize('NFC') === path.normalize('NFC'));
+    if (same.length === 1) return same;
+  }
+  return null;
+}
+
+/** The ways to read a path that a person gives: as one within the tree, or as one of the mirror, on disk or below `mirror/`. */
+function readingsOf(asked: string, target: string, mirror: string): string[] {
+  const within = asked.replace(/^(?:\.\/)+/, '').replace(/\/+$/, '');
+  const named = namedPath(asked, mirror);
+  return named.startsWith(`${target}/`) ? [within, named.slice(target.length + 1)] : [within];
+}
+
+/** The error for a path that a state has not: with the nearest that it has, or with the state that has the path. */
+async function unknownPath(
+  asked: string,
+  readings: readonly string[],
+  state: TargetState,
+  published: TargetState | null,
+  entries: readonly HistoryEntry[],
+): Promise<MirrorError> {
+  const names = state.manifest.files.map((file) => file.path);
+  const close = likely(readings.at(-1) ?? asked, [...names, ...foldersWith(names)]);
+  const elsewhere = await stateWith(readings, published, entries);
+  const nearest = close === undefined ? null : `The nearest is ${JSON.stringify(close)}.`;
+  const hint = [elsewhere, nearest].filter((each) => each !== null).join(' ');
+  const message = `${state.place} has no file or folder ${JSON.stringify(asked)}.`;
+  return new MirrorError('history.not_found', message, hint === '' ? {} : { hint });
+}
+
+/** Says where else a target has a path: as it is published, or else in the latest state that has it. */
+async function stateWith(
+  readings: readonly string[],
+  published: TargetState | null,
+  entries: readonly HistoryEntry[],
+): Promise<string | null> {
+  if (chooseFiles(published?.manifest.files ?? [], readings) !== null)
+    return `The mirror has it now, in ${published?.place}.`;
+  // One manifest at a time: each may be great.
+  for (const { atMs, manifest } of entries.toReversed()) {
+    const { files = [] } = (await readManifest(manifest).catch(() => null)) ?? {};
+    if (chooseFiles(files, readings) !== null)
+      return `It is in the state that left the mirror at ${new Date(atMs).toISOString()}: give that as --at.`;
+  }
+  return null;
+}
+
+/** The folder to restore into, absolute. @throws MirrorError `usage.invalid` where it lies in the directory of the mirror */
+async function folderOutside(to: string, root: string): Promise<string> {
+  const folder = resolve(to);
+  const real = await onDisk(`looking at ${to}`, () => realPath(folder));
+  if (!`${real}/`.startsWith(`${await realPath(root)}/`)) return folder;
+  throw new MirrorError('usage.invalid', `--to ${to} lies in the mirror's own directory.`, {
+    hint: 'Give a folder elsewhere.',
+  });
+}
+
+/** Where a path really leads, as far as it exists. */
+async function realPath(path: string): Promise<string> {
+  const real = await unlessMissing(realpath(path));
+  return real ?? join(await realPath(dirname(path)), basename(path));
+}
+
+/** Refuses a state that the history does not keep. @throws MirrorError `history.not_found` */
+export function notKept(target: string, atMs: number | null): never {
+  const when = atMs === null ? '' : ` as it was at ${utcTime(atMs)}`;
+  throw new MirrorError('history.not_found', `The history does not keep ${target}${when}.`, {
+    hint: `\`${ownCommand('history list')}\` shows what is kept; the state since then is the mirror itself.`,
+  });
+}
