@@ -2,19 +2,18 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { constants } from 'node:os';
 
-import type { SettingsFor } from '../../config/schema.ts';
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { EXIT_CODES, MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
-import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
-import { layoutOf } from '../../mirror/store/layout.ts';
+import { standardError, standardOutput } from '../../lib/process/streams.ts';
+import { say } from '../../lib/text/terminal-text.ts';
+import type { DirectoryLayout } from '../../mirror/store/layout.ts';
 import { type Lease, releaseLease, watchLease } from '../../mirror/store/leases.ts';
 import { tell } from '../frame/output.ts';
-import { standardError, standardOutput } from '../../lib/process/streams.ts';
 
 /** The signals that are passed on to the command instead of ending this program. */
 const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** Exit codes of a shell for what cannot be started (POSIX, Shell Command Language, 2.8.2). */
+/** Exit codes of a shell for a program that cannot be started (POSIX, Shell Command Language, 2.8.2). */
 const NOT_FOUND_CODE = 127;
 const NOT_EXECUTABLE_CODE = 126;
 const SIGNAL_CODE_BASE = 128;
@@ -27,64 +26,62 @@ const SIGNAL_CODE_BASE = 128;
  * @throws MirrorError `lease.lost` when the command succeeded and the lease had ended before; what `acquire` throws
  */
 export async function runUnderLease(
-  settings: SettingsFor<'directory'>,
+  layout: DirectoryLayout,
   command: readonly string[],
   acquire: (signal: AbortSignal) => Promise<Lease>,
 ): Promise<number> {
   const stop = new AbortController();
-  const running: { child: ChildProcess | null; signal: NodeJS.Signals | null } = {
-    child: null,
-    signal: null,
-  };
+  let child: ChildProcess | undefined;
+  let stoppedBy: NodeJS.Signals | undefined;
   const onSignal = (signal: NodeJS.Signals): void => {
-    running.signal ??= signal;
-    if (running.child === null) stop.abort();
-    else forward(running.child, signal);
+    if (child !== undefined) return forward(child, signal);
+    stoppedBy ??= signal;
+    stop.abort();
   };
   for (const signal of FORWARDED) process.on(signal, onSignal);
   try {
     const lease = await acquire(stop.signal);
-    return await holdWhile(settings, lease, command, () => {
+    try {
       stop.signal.throwIfAborted();
-      running.child = start(command);
-      return ended(running.child, command);
-    });
+      const [program = '', ...args] = command;
+      child = spawn(program, args, { stdio: 'inherit' });
+      return await holdUntil(ended(child, command), layout, lease, program);
+    } finally {
+      await releaseLease(layout, lease.id).catch((error: unknown) => {
+        const { message } = toMirrorError(error);
+        tell(say`workbook-mirror: the lease was not released and lasts until it runs out: ${message}`);
+      });
+    }
   } catch (error) {
-    if (stop.signal.aborted && running.signal !== null) return signalCode(running.signal);
-    throw error;
+    if (stoppedBy === undefined) throw error;
+    return SIGNAL_CODE_BASE + constants.signals[stoppedBy];
   } finally {
     for (const signal of FORWARDED) process.off(signal, onSignal);
   }
 }
 
-/** Holds a lease for some work, and releases it then. @returns the exit code of the work */
-async function holdWhile(
-  settings: SettingsFor<'directory'>,
+/** Watches a lease until a command has ended. @returns the exit code of the command @throws MirrorError `lease.lost` */
+async function holdUntil(
+  exited: Promise<number>,
+  layout: DirectoryLayout,
   lease: Lease,
-  command: readonly string[],
-  work: () => Promise<number>,
+  program: string,
 ): Promise<number> {
-  const layout = layoutOf(settings.directory);
   const over = new AbortController();
   const watch = watchLease(layout, lease, Date.now, over.signal).then((state) => {
-    if (state === 'lost' && !over.signal.aborted) tell(lostMessage(command, 'is still running'));
+    if (state === 'lost' && !over.signal.aborted)
+      tell(say`workbook-mirror: the lease ended before ${program}: what it reads may be of two states.`);
     return state;
   });
-  try {
-    const exitCode = await work();
-    over.abort();
-    if ((await watch) === 'held') return exitCode;
-    if (exitCode === EXIT_CODES.ok) throw lost(command);
-    tell(lostMessage(command, 'has failed'));
-    return exitCode;
-  } finally {
-    over.abort();
-    await releaseLease(layout, lease.id).catch(tellUnreleased);
-  }
-}
-
-function start([program = '', ...args]: readonly string[]): ChildProcess {
-  return spawn(program, args, { stdio: 'inherit' });
+  const exitCode = await exited.finally(() => over.abort());
+  if ((await watch) === 'held' || exitCode !== EXIT_CODES.ok) return exitCode;
+  throw new MirrorError(
+    'lease.lost',
+    `${program} succeeded, but the lease had ended before it: what it read may be of two states.`,
+    {
+      hint: 'Do it again with a longer --for. A lease also ends by `lease release`, and when the clock is set.',
+    },
+  );
 }
 
 /** Waits for the end of a command, whatever else goes wrong with it once it runs. @returns its exit code, as a shell has it */
@@ -94,41 +91,22 @@ export async function ended(child: ChildProcess, [program = '']: readonly string
     await once(child, 'spawn');
   } catch (error) {
     const isMissing = systemCode(error) === 'ENOENT';
-    const why = isMissing ? 'there is no such program' : String(error);
-    tell(say`workbook-mirror: cannot start ${program}: ${why}`);
+    tell(
+      say`workbook-mirror: cannot start ${program}: ${isMissing ? 'there is no such program' : String(error)}`,
+    );
     return isMissing ? NOT_FOUND_CODE : NOT_EXECUTABLE_CODE;
   }
   // Such as a signal that may not be sent to it.
   child.on('error', (error) => tell(say`workbook-mirror: ${program}: ${error.message}`));
   await exited;
-  return child.signalCode === null ? (child.exitCode ?? EXIT_CODES.defect) : signalCode(child.signalCode);
+  const { signalCode, exitCode } = child;
+  return signalCode === null
+    ? (exitCode ?? EXIT_CODES.defect)
+    : SIGNAL_CODE_BASE + constants.signals[signalCode];
 }
 
 /** A terminal sends the signals of its keys to the command, too, which is not to get them twice. */
 function forward(child: ChildProcess, signal: NodeJS.Signals): void {
   const hasTerminal = process.stdin.isTTY || standardOutput.isTerminal() || standardError.isTerminal();
   if (signal !== 'SIGINT' || !hasTerminal) child.kill(signal);
-}
-
-function signalCode(signal: NodeJS.Signals): number {
-  return SIGNAL_CODE_BASE + constants.signals[signal];
-}
-
-function lostMessage([program = '']: readonly string[], how: string): TerminalText {
-  return say`workbook-mirror: the lease ended before ${program}, which ${how}: what it reads may be of two states.`;
-}
-
-function lost([program = '']: readonly string[]): MirrorError {
-  return new MirrorError(
-    'lease.lost',
-    `${program} succeeded, but the lease had ended before it: what it read may be of two states.`,
-    {
-      hint: 'Do it again with a longer --for. A lease also ends by `lease release`, and when the clock is set.',
-    },
-  );
-}
-
-function tellUnreleased(error: unknown): void {
-  const { message } = toMirrorError(error);
-  tell(say`workbook-mirror: the lease was not released and lasts until it runs out: ${message}`);
 }
