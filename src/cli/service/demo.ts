@@ -4,40 +4,43 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { Command } from 'commander';
 
+import type { EventSink } from '../../app/events.ts';
+import { type Mirror, openMirror } from '../../app/open-mirror.ts';
 import { loadSettings } from '../../config/load.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { createLoop } from '../../daemon/loop.ts';
+import { createStatusService } from '../../daemon/status/status-service.ts';
 import { createProgressMonitor } from '../../daemon/supervision/progress-monitor.ts';
 import { startTicker } from '../../daemon/triggers/ticker.ts';
-import { compareWithGit } from '../../server/demo/compare.ts';
-import { createSamples } from '../../server/demo/samples.ts';
-import { createWriter, type Edit, type Writer } from '../../server/demo/writer.ts';
-import { createGitLibrary } from '../../server/git/library.ts';
-import type { Registry } from '../../server/git/registry.ts';
+import { startHttp } from '../../daemon/web/status-server.ts';
 import { withTemporaryFolder } from '../../lib/disk/temporary.ts';
 import { EXIT_CODES, type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
-import type { TargetPulled } from '../../mirror/pass/events.ts';
-import type { EventSink, MirrorEvent } from '../../app/events.ts';
-import { counted, roughDuration, roughSize } from '../../lib/text/humanize.ts';
 import { encodeSegment, repositoryPath } from '../../lib/paths/safe-path.ts';
-import { say } from '../../lib/text/terminal-text.ts';
-import { fixedKey } from '../../server/http/keys.ts';
-import { createService } from '../../server/http/service.ts';
-import { runPass } from '../../mirror/pass/pass.ts';
-import { createStatusService } from '../../daemon/status/status-service.ts';
-import { type Mirror, openMirror } from '../../app/open-mirror.ts';
-import { startHttp } from '../../daemon/web/status-server.ts';
-import { bold, type Outcome, printData, tell } from '../frame/output.ts';
 import { abortOnSignal } from '../../lib/process/signals.ts';
 import { standardOutput } from '../../lib/process/streams.ts';
+import { counted, roughDuration, roughSize } from '../../lib/text/humanize.ts';
+import { say } from '../../lib/text/terminal-text.ts';
+import type { TargetPulled } from '../../mirror/pass/events.ts';
+import { runPass } from '../../mirror/pass/pass.ts';
+import { type Comparison, compareWithGit } from '../../server/demo/compare.ts';
+import { createSamples } from '../../server/demo/samples.ts';
+import { createWriter, type Edit } from '../../server/demo/writer.ts';
+import { createGitLibrary } from '../../server/git/library.ts';
+import type { Registry } from '../../server/git/registry.ts';
+import { fixedKey } from '../../server/http/keys.ts';
+import { createService } from '../../server/http/service.ts';
 import { progressOf } from '../change/sync.ts';
+import { bold, type Outcome, printData, tell } from '../frame/output.ts';
 
 const POLL_SCHEDULE = '* * * * * *';
 const PAUSE_BETWEEN_EDITS_MS = 4000;
 const MIRRORED_WITHIN_MS = 60_000;
+const LOOK_EVERY_MS = 20;
 
 const KEY = 'demo-key-for-the-current-api';
 const TOKEN = 'demo-token-for-v1';
+
+type DemoSettings = SettingsFor<'service' | 'directory'>;
 
 /**
  * `demo`: the embedded service with sample repositories, a writer that edits them, and the daemon on it, all in a temporary
@@ -71,7 +74,7 @@ async function runIn(folder: string, once: boolean, signal: AbortSignal): Promis
   }
 }
 
-function demoSettings(baseUrl: string, directory: string): SettingsFor<'service' | 'directory'> {
+function demoSettings(baseUrl: string, directory: string): DemoSettings {
   const env = {
     WORKBOOK_MIRROR_SERVICE_BASE_URL: baseUrl,
     WORKBOOK_MIRROR_SERVICE_API_KEY: KEY,
@@ -85,8 +88,9 @@ function demoSettings(baseUrl: string, directory: string): SettingsFor<'service'
     .settings;
 }
 
+/** Makes a first pass, has the daemon's loop follow the edits of a writer, and compares the mirror with Git at the end. */
 async function mirrorAndEdit(
-  settings: SettingsFor<'service' | 'directory'>,
+  settings: DemoSettings,
   registry: Registry,
   once: boolean,
   signal: AbortSignal,
@@ -97,10 +101,11 @@ async function mirrorAndEdit(
   const emit: EventSink = (event) => {
     for (const sink of sinks) sink(event);
   };
+  const { monitor } = progress;
   const mirror = await openMirror(settings, emit, {
     onProgress: activity.touch,
     reportFirstAccept: true,
-    monitor: progress.monitor,
+    monitor,
   });
   const status = createStatusService(() => settings, mirror, activity);
   const http = await startHttp(() => settings, status, emit);
@@ -108,21 +113,23 @@ async function mirrorAndEdit(
     sinks.push(status.sink, http.sink);
     await runPass(mirror.context, mirror.policy, 'start', signal);
     progress.close();
-    const writer = createWriter({ registry });
-    const edits = createEditFollower(settings.directory, registry);
+    const pulled = new Map<string, TargetPulled>();
     sinks[0] = (event) => {
-      edits.take(event);
+      if (event.name === 'target.pulled') pulled.set(event.target, event);
       if (event.name.endsWith('failed')) progress.sink(event);
     };
     if (!once) tell(say`\nA writer now commits an edit every few seconds. Ctrl-C stops everything.\n`);
-    await withDaemon(settings, mirror, emit, async () => {
-      const wanted = once ? 1 : Number.POSITIVE_INFINITY;
-      for (let made = 0; made < wanted; made += 1) {
-        if (made > 0 && !(await pausedFor(PAUSE_BETWEEN_EDITS_MS, signal))) break;
-        await editOnce(writer, edits, signal);
+    const writer = createWriter({ registry });
+    await whileLooping(settings, mirror, emit, async () => {
+      for (;;) {
+        pulled.clear();
+        const edit = await writer.edit();
+        await reportEdit(edit, pulled, settings, registry, signal);
+        if (once) return;
+        await sleep(PAUSE_BETWEEN_EDITS_MS, undefined, { signal });
       }
     });
-    return await compare(settings, registry);
+    return tellComparison(await compareAll(settings.directory, registry));
   } catch (error) {
     if (!signal.aborted) throw error;
     tell(say`Stopped.`);
@@ -134,20 +141,17 @@ async function mirrorAndEdit(
   }
 }
 
-/** Lets the daemon's loop run on its schedule meanwhile. */
-async function withDaemon(
-  settings: SettingsFor<'service' | 'directory'>,
+/** Does some work while the daemon's loop runs on its schedule. */
+async function whileLooping(
+  settings: DemoSettings,
   mirror: Mirror,
   emit: EventSink,
   work: () => Promise<void>,
 ): Promise<void> {
   const failed = Promise.withResolvers<never>();
-  const loop = createLoop(
-    async (trigger, signal) => {
-      await runPass(mirror.context, mirror.policy, trigger, signal);
-    },
-    (error) => failed.reject(error),
-  );
+  const loop = createLoop(async (trigger, signal) => {
+    await runPass(mirror.context, mirror.policy, trigger, signal);
+  }, failed.reject);
   const ticker = startTicker(
     settings,
     () => loop.trigger('schedule'),
@@ -161,58 +165,35 @@ async function withDaemon(
   }
 }
 
-async function editOnce(writer: Writer, edits: EditFollower, signal: AbortSignal): Promise<void> {
-  const edit = await writer.edit();
-  const { pulled, readableAtMs } = await edits.mirrored(edit, signal);
-  const where = `${edit.repository}, ${edit.branch}`;
-  const what = `pulled ${roughSize(pulled.downloadedBytes)}, ${counted(pulled.added + pulled.changed + pulled.removed, 'file')} published (${pulled.method})`;
-  const latency = roughDuration(readableAtMs - edit.committedAt.getTime());
-  printData(
-    say`${bold(edit.summary, standardOutput)} in ${where}: ${what}, readable on disk ${latency} after the commit`,
-  );
-}
-
-async function pausedFor(durationMs: number, signal: AbortSignal): Promise<boolean> {
-  return sleep(durationMs, true, { signal }).catch(() => false);
-}
-
-interface EditFollower {
-  readonly take: EventSink;
-  /** Waits until an edit is what a reader finds on disk. */
-  readonly mirrored: (
-    edit: Edit,
-    signal: AbortSignal,
-  ) => Promise<{ pulled: TargetPulled; readableAtMs: number }>;
-}
-
-/** Follows the daemon's events until a target was published, and then looks at the disk itself. */
-function createEditFollower(directory: string, registry: Registry): EditFollower {
-  const waiting = new Set<(event: MirrorEvent) => void>();
-  return {
-    take: (event) => {
-      for (const listener of waiting) listener(event);
-    },
-    mirrored: (edit, signal) => {
-      const target = targetOf(edit.repository, edit.branch);
-      const done = Promise.withResolvers<{ pulled: TargetPulled; readableAtMs: number }>();
-      const listener = (event: MirrorEvent): void => {
-        if (event.name !== 'target.pulled' || event.target !== target) return;
-        const readableAtMs = Date.now();
-        isOnDisk(directory, registry, edit).then(
-          (isThere) => isThere && done.resolve({ pulled: event, readableAtMs }),
-          done.reject,
-        );
-      };
-      const giveUp = AbortSignal.any([signal, AbortSignal.timeout(MIRRORED_WITHIN_MS)]);
-      giveUp.addEventListener('abort', () => done.reject(tooLate(edit)));
-      waiting.add(listener);
-      return done.promise.finally(() => waiting.delete(listener));
-    },
-  };
-}
-
-function tooLate(edit: Edit): MirrorError {
-  return new MirrorError('internal.defect', `The edit "${edit.summary}" did not reach the mirror in time.`);
+/** Waits until a reader finds an edit on disk, and reports how long that took. */
+async function reportEdit(
+  edit: Edit,
+  pulled: ReadonlyMap<string, TargetPulled>,
+  { directory }: DemoSettings,
+  registry: Registry,
+  signal: AbortSignal,
+): Promise<void> {
+  const target = targetOf(edit.repository, edit.branch);
+  const giveUp = AbortSignal.any([signal, AbortSignal.timeout(MIRRORED_WITHIN_MS)]);
+  for (;;) {
+    const event = pulled.get(target);
+    const readableAtMs = Date.now();
+    if (event !== undefined && (await isOnDisk(directory, registry, edit))) {
+      const what = `pulled ${roughSize(event.downloadedBytes)}, ${counted(event.added + event.changed + event.removed, 'file')} published (${event.method})`;
+      const latency = roughDuration(readableAtMs - edit.committedAt.getTime());
+      printData(
+        say`${bold(edit.summary, standardOutput)} in ${edit.repository}, ${edit.branch}: ${what}, readable on disk ${latency} after the commit`,
+      );
+      return;
+    }
+    await sleep(LOOK_EVERY_MS, undefined, { signal: giveUp }).catch((error: unknown) => {
+      if (signal.aborted) throw error;
+      throw new MirrorError(
+        'internal.defect',
+        `The edit "${edit.summary}" did not reach the mirror in time.`,
+      );
+    });
+  }
 }
 
 /** Whether the branch that was edited is on disk what it is in Git. */
@@ -228,20 +209,16 @@ function targetOf(repository: string, branch: string): string {
   return `${repositoryPath(repository)}/${encodeSegment(branch)}`;
 }
 
-function compareAll(directory: string, registry: Registry): ReturnType<typeof compareWithGit> {
+/** Compares the whole mirror with Git, byte for byte. */
+function compareAll(directory: string, registry: Registry): Promise<Comparison> {
   return compareWithGit(registry, join(directory, 'mirror'), (repository, branch) =>
     targetOf(repository.full_name, branch),
   );
 }
 
-/** Compares the whole mirror with Git, byte for byte, and says what came of it. */
-async function compare(settings: SettingsFor<'directory'>, registry: Registry): Promise<ExitCode> {
-  const { targets, files, bytes, differences } = await compareAll(settings.directory, registry);
-  if (differences.length > 0) {
-    for (const difference of differences) tell(say`✗ ${difference}`);
-    tell(say`The mirror differs from Git in ${counted(differences.length, 'place')}.`);
-    return EXIT_CODES.incomplete;
-  }
+function tellComparison({ targets, files, bytes, differences }: Comparison): ExitCode {
+  for (const difference of differences) tell(say`✗ ${difference}`);
+  if (differences.length > 0) return EXIT_CODES.incomplete;
   printData(
     say`The mirror is identical to Git, byte for byte: ${counted(targets, 'branch', 'branches')}, ${counted(files, 'file')}, ${roughSize(bytes)}.`,
   );
