@@ -100,25 +100,21 @@ export function linesOf(...parts: readonly (string | false | null | readonly str
   return parts.flatMap((part) => (part === false || part === null ? [] : part));
 }
 
-/** Puts rows under their headings, in columns. */
-export function table(headings: readonly string[], rows: readonly (readonly string[])[]): TerminalText {
-  return tableWithNotes(headings, rows, []);
-}
-
-/** As {@link table}, with a note below each row that has one: empty, or missing, for none. */
-export function tableWithNotes(
+/**
+ * Puts rows under their headings, in columns.
+ * @param notes a line below each row that has one: empty, or missing, for none
+ */
+export function table(
   headings: readonly string[],
   rows: readonly (readonly string[])[],
-  notes: readonly string[],
+  notes: readonly string[] = [],
 ): TerminalText {
-  const [head, ...lines] = columnsOf(headings)([headings, ...rows]);
-  return joinLines([
-    head ?? '',
-    ...lines.flatMap((line, index) => {
-      const note = notes[index] ?? '';
-      return note === '' ? [line] : [line, `  ${note}`];
-    }),
-  ]);
+  const [head = say``, ...lines] = columnsOf(headings)([headings, ...rows]);
+  const body = lines.flatMap((line, index) => {
+    const note = notes[index] ?? '';
+    return note === '' ? [line] : [line, say`  ${note}`];
+  });
+  return joinLines([head, ...body]);
 }
 
 /**

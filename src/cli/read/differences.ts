@@ -1,7 +1,7 @@
 import { counted, roughSize, utcTime } from '../../lib/text/humanize.ts';
 import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { countDifferences, type FileDifference, type FileState } from '../../app/file-differences.ts';
-import { tableWithNotes } from '../frame/output.ts';
+import { table } from '../frame/output.ts';
 
 const HEADINGS = ['CHANGE', 'FILE', 'SIZE', 'VERSION', 'MADE', 'AUTHOR', 'MESSAGE'];
 
@@ -13,7 +13,7 @@ export function describeDifferences(
   differences: readonly FileDifference[],
   total = differences.length,
 ): TerminalText {
-  const listed = tableWithNotes(
+  const listed = table(
     HEADINGS,
     differences.map(cellsOf),
     differences.map(({ movedFrom }) => (movedFrom === null ? '' : `moved from ${movedFrom}`)),

@@ -15,7 +15,7 @@ import { type StoredPass, unlessStateFails } from '../../mirror/state/state.ts';
 import { isLockHidden, type LockHolder, readLockHolder } from '../../lib/disk/lock.ts';
 import type { MirrorReader } from '../../app/open-reader.ts';
 import { readinessOf } from '../../daemon/status/readiness.ts';
-import { linesOf, type Outcome, tableWithNotes } from '../frame/output.ts';
+import { linesOf, type Outcome, table } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { readTargets, withReader } from '../frame/targets.ts';
 
@@ -92,8 +92,26 @@ function isAllWell({ targets, lastPass }: StatusReport): boolean {
 
 /** The report for a person. */
 export function describeStatus(report: StatusReport): TerminalText {
-  const { nowMs, targets } = report;
+  const { nowMs, shard, targets, lastPass, hooksDue } = report;
   const ago = (timeMs: number | null): string => (timeMs === null ? 'never' : agoText(timeMs, nowMs));
+  const head = linesOf(
+    shard !== null &&
+      `Share ${shard.index} of ${shard.count}: \`${ownCommand('status --all')}\` speaks of the whole.`,
+    shard === null &&
+      report.hasOthers &&
+      `! Instances with shares work here: \`${ownCommand('status --all')}\` speaks of them, and the setting shard, such as --shard 2/5, of one.`,
+    describeLastPass(report, ago),
+    describeHolder(report, ago),
+    targets.length > 0 && describeCounts(targets),
+    lastPass !== null && describeSelection(lastPass),
+    lastPass !== null && lastPass.problems.map((problem) => `! ${problem}`),
+    lastPass?.publishesWhole === false &&
+      '! Publishing goes file by file, and readers may see a tree between two states for an instant: with `publish: link` they do not.',
+    hooksDue !== null &&
+      hooksDue > 0 &&
+      `! hooks.afterPublish has not succeeded yet for ${counted(hooksDue, 'target')}; it is run again until it does`,
+    report.leases.map((lease) => `! ${leaseSentence(lease)}`),
+  );
   const rows = targets.map((target) => [
     target.state,
     ago(target.verifiedAtMs),
@@ -103,27 +121,8 @@ export function describeStatus(report: StatusReport): TerminalText {
     target.target,
   ]);
   const headings = ['STATE', 'VERIFIED', 'CHANGED', 'FILES', 'SIZE', 'TARGET'];
-  const notes = targets.map((target) => {
-    const isLate = target.isStale && target.state !== 'stale' && !isLeftAlone(target.state);
-    return linesOf(isLate && 'stale', describeTrouble(target)).join('; ');
-  });
-  const body = targets.length === 0 ? 'Nothing is mirrored yet.' : tableWithNotes(headings, rows, notes);
-  const head = linesOf(
-    report.shard !== null &&
-      `Share ${report.shard.index} of ${report.shard.count}: \`${ownCommand('status --all')}\` speaks of the whole.`,
-    report.shard === null &&
-      report.hasOthers &&
-      `! Instances with shares work here: \`${ownCommand('status --all')}\` speaks of them, and the setting shard, such as --shard 2/5, of one.`,
-    describeLastPass(report, ago),
-    describeHolder(report, ago),
-    targets.length > 0 && describeCounts(targets),
-    describeSelection(report),
-    report.lastPass?.problems.map((problem) => `! ${problem}`) ?? null,
-    report.lastPass?.publishesWhole === false &&
-      '! Publishing goes file by file, and readers may see a tree between two states for an instant: with `publish: link` they do not.',
-    describeHooksDue(report),
-    report.leases.map(describeLease),
-  );
+  const body =
+    targets.length === 0 ? 'Nothing is mirrored yet.' : table(headings, rows, targets.map(troubleOf));
   return joinLines([...head, '', body]);
 }
 
@@ -151,61 +150,39 @@ function describeCounts(targets: readonly TargetStatus[]): string {
 }
 
 /** The settings that select nothing, by the last pass. */
-function describeSelection({ lastPass }: StatusReport): string[] {
-  const selection = lastPass?.selection ?? null;
+function describeSelection({ selection }: StoredPass): string[] {
   if (selection === null) return [];
-  return [
-    ...selection.unmatched.map((each) => `! ${unmatchedSentence(each)}`),
-    ...(selectsNothing(selection) ? ['! The settings select nothing of what the service lists.'] : []),
-  ];
+  return linesOf(
+    selection.unmatched.map((each) => `! ${unmatchedSentence(each)}`),
+    selectsNothing(selection) && '! The settings select nothing of what the service lists.',
+  );
 }
 
-function describeHooksDue({ hooksDue }: StatusReport): string | null {
-  if (hooksDue === null || hooksDue === 0) return null;
-  return `hooks.afterPublish has not succeeded yet for ${counted(hooksDue, 'target')}; it is run again until it does`;
+/** The line below a target that is not as it should be; empty for none. */
+function troubleOf({ target, state, isStale, failure, held, drift, ...status }: TargetStatus): string {
+  const next = status.nextAttemptAtMs;
+  return linesOf(
+    isStale && state !== 'stale' && !isLeftAlone(state) && 'stale',
+    failure !== null && `${failure.code}: ${oneLine(failure.message)}`,
+    failure !== null && next !== null && `next attempt ${utcTime(next)}`,
+    drift !== null && `someone changed it: ${driftSentence(drift)}`,
+    held !== null && `${heldSentence(held)}; ${ownCommand('approve', target)}`,
+    status.restoredAtMs !== null && `restored from the history at ${utcTime(status.restoredAtMs)}`,
+    status.missingWorkbooks.length > 0 && missingSentence(status.missingWorkbooks),
+  ).join('; ');
 }
 
-function describeLease(lease: Lease): string {
-  const sentence = leaseSentence(lease);
-  return `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}`;
-}
-
-function describeTrouble({
-  target,
-  failure,
-  held,
-  drift,
-  restoredAtMs,
-  missingWorkbooks,
-  nextAttemptAtMs,
-}: TargetStatus): string | null {
-  const changed = drift === null ? null : `someone changed it: ${driftSentence(drift)}`;
-  if (failure !== null) {
-    const next = nextAttemptAtMs !== null && `next attempt ${utcTime(nextAttemptAtMs)}`;
-    return linesOf(`${failure.code}: ${oneLine(failure.message)}`, next, changed).join('; ');
-  }
-  if (changed !== null) return changed;
-  if (held !== null) return `${heldSentence(held)}; ${ownCommand('approve', target)}`;
-  if (restoredAtMs !== null) return `restored from the history at ${utcTime(restoredAtMs)}`;
-  return missingWorkbooks.length === 0 ? null : missingSentence(missingWorkbooks);
-}
-
-function describeLastPass(
-  { lastPass, holder }: StatusReport,
-  ago: (timeMs: number | null) => string,
-): string {
+function describeLastPass({ lastPass, holder }: StatusReport, ago: (timeMs: number) => string): string {
   if (lastPass === null && holder?.isAlive === true) return 'No pass has finished yet.';
   if (lastPass === null)
     return `No pass is on record: \`${ownCommand('sync')}\` makes one, \`${ownCommand('run')}\` one after the other.`;
-  const when = `Last pass: ${utcTime(lastPass.startedAtMs)} (${ago(lastPass.startedAtMs)})`;
-  if (lastPass.failure !== null) {
-    return `${when}, failed: ${lastPass.failure.code}: ${withHint(lastPass.failure)}`;
-  }
-  const { summary } = lastPass;
-  return [
+  const { startedAtMs, failure, summary } = lastPass;
+  const when = `Last pass: ${utcTime(startedAtMs)} (${ago(startedAtMs)})`;
+  if (failure !== null) return `${when}, failed: ${failure.code}: ${withHint(failure)}`;
+  return linesOf(
     when,
     `${summary?.pulled ?? 0} pulled`,
-    ...(summary === null ? [] : failedPart(summary)),
-    ...((summary?.held ?? 0) > 0 ? [`${summary?.held} held`] : []),
-  ].join(', ');
+    summary !== null && failedPart(summary),
+    summary !== null && summary.held > 0 && `${summary.held} held`,
+  ).join(', ');
 }

@@ -1,0 +1,162 @@
+import type { MirrorReader } from '../../app/open-reader.ts';
+import { startSchedule } from '../../app/schedule.ts';
+import type { TargetStatus } from '../../app/target-status.ts';
+import type { SettingsFor } from '../../config/schema.ts';
+import { readLockHolder } from '../../lib/disk/lock.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { likely } from '../../lib/text/nearest.ts';
+import { ownCommand } from '../../lib/text/own-command.ts';
+import { emptyRecord, type Published, type TargetRecord } from '../../mirror/plan/record.ts';
+import { readHistory } from '../../mirror/store/history/history.ts';
+import { publishedManifest } from '../../mirror/store/inventory.ts';
+import type { DirectoryLayout } from '../../mirror/store/layout.ts';
+import type { ManifestFile } from '../../mirror/store/manifest.ts';
+import { targetKey } from '../../mirror/upstream/listing.ts';
+import { findTarget, type SeveralTargets, writtenName } from '../frame/target-names.ts';
+import { type KnownTargets, readTargets, withReader } from '../frame/targets.ts';
+
+/** The facts about a target, or about a file in it, and what comes next. */
+export interface Explanation {
+  readonly target: TargetStatus;
+  readonly record: TargetRecord;
+  /** The file that was asked for; null when a whole target was. */
+  readonly file: ManifestFile | null;
+  readonly path: string | null;
+  /** The first of the files that a held deletion would take, sorted. */
+  readonly heldFiles: readonly string[];
+  /** Null where the schedule of the daemon is not known. */
+  readonly nextPassAtMs: number | null;
+  /** Whether a process works in the directory; null where that cannot be told. */
+  readonly isAttended: boolean | null;
+}
+
+/** Several targets of which a name may be one. */
+export interface Targets extends SeveralTargets {
+  readonly states: readonly Pick<TargetStatus, 'target' | 'state'>[];
+}
+
+/** The places of a file that was asked for by the end of its path alone. */
+export interface FilePlaces {
+  /** As it was asked for. */
+  readonly file: string;
+  /** Sorted as the targets are; `path` is within the tree. */
+  readonly places: readonly { readonly target: string; readonly path: string }[];
+}
+
+/** A target that is mirrored no longer, and when it left the mirror last. Milliseconds since the epoch. */
+export interface Retired {
+  readonly retired: { readonly target: string; readonly leftAtMs: number };
+}
+
+export type Answer = Explanation | Targets | FilePlaces | Retired;
+
+/**
+ * Explains a target, named as below `mirror/`, or a file in one, by the same path, by its path on disk or by the end of its path,
+ * such as its bare name. Of a repository it gives the targets, of a file that is in several places those, of a target that was retired
+ * when it left.
+ * @param isScheduleKnown whether the settings are those of the daemon, and not only the defaults
+ * @throws MirrorError `target.unknown`
+ */
+export function why(
+  settings: SettingsFor<'directory'>,
+  asked: string,
+  isScheduleKnown: boolean,
+): Promise<Answer> {
+  return withReader(settings, async (reader) => {
+    const { layout } = reader.store;
+    const targets = await readTargets(settings, reader);
+    const { statuses, published } = targets;
+    const known = statuses.map((each) => each.target);
+    const found = findTarget(asked, layout.mirror, known);
+    if (typeof found !== 'string') {
+      const chosen = statuses.filter(({ target }) => found.targets.includes(target));
+      return { ...found, states: chosen.map(({ target, state }) => ({ target, state })) };
+    }
+    const when = {
+      nextPassAtMs: isScheduleKnown ? await nextPass(settings) : null,
+      isAttended: (await readLockHolder(layout.lockFile))?.isAlive ?? null,
+    };
+    const path = withTarget(found, known);
+    const exact = await explain(targets, reader.store, path);
+    if (exact !== null) return { ...exact, ...when };
+    const places = await placesOf(layout, published, path);
+    const [only] = places;
+    const single =
+      only === undefined || places.length > 1
+        ? null
+        : await explain(targets, reader.store, `${only.target}/${only.path}`);
+    if (single !== null) return { ...single, ...when };
+    if (places.length > 0) return { file: path, places };
+    const left = (await readHistory(layout))
+      .filter(({ kind, path: target }) => kind === 'retired' && `${path}/`.startsWith(`${target}/`))
+      .sort((a, b) => b.atMs - a.atMs)[0];
+    if (left !== undefined) return { retired: { target: left.path, leftAtMs: left.atMs } };
+    throw unknown(asked, known);
+  });
+}
+
+/** A path of a file with its target by its path, where exactly one target is written as the path begins. */
+function withTarget(path: string, targets: readonly string[]): string {
+  if (targets.some((target) => `${path}/`.startsWith(`${target}/`))) return path;
+  const name = path.normalize('NFC');
+  const [only, ...others] = targets.filter((target) => name.startsWith(`${writtenName(target)}/`));
+  return only === undefined || others.length > 0 ? path : `${only}${name.slice(writtenName(only).length)}`;
+}
+
+/** Explains the target of a path below `mirror/`, and the file that the path leads to; null where no target holds it. */
+async function explain(
+  { published, records, statuses }: KnownTargets,
+  { layout }: MirrorReader['store'],
+  path: string,
+): Promise<Omit<Explanation, 'nextPassAtMs' | 'isAttended'> | null> {
+  const target = statuses
+    .filter((each) => `${path}/`.startsWith(`${each.target}/`))
+    .sort((a, b) => b.target.length - a.target.length)[0];
+  if (target === undefined) return null;
+  const tree = published.find((each) => each.path === target.target);
+  const id = { repositoryId: tree?.repository.id ?? '', branch: target.branch };
+  const record =
+    records.get(targetKey(id)) ??
+    [...records.values()].find(
+      (each) => each.repository === target.repository && each.target.branch === target.branch,
+    ) ??
+    emptyRecord(id);
+  const inner = path === target.target ? null : path.slice(target.target.length + 1);
+  const manifest = inner === null ? null : await publishedManifest(layout, target.target);
+  const file = manifest?.files.find((each) => each.path === inner) ?? null;
+  return { target, record, file, path: inner, heldFiles: record.held?.first ?? [] };
+}
+
+/** Finds the published files whose path is a name, or ends with it after a slash. Reads every manifest, one at a time. */
+async function placesOf(
+  layout: DirectoryLayout,
+  published: readonly Published[],
+  name: string,
+): Promise<FilePlaces['places']> {
+  const places: FilePlaces['places'][number][] = [];
+  for (const { path: target } of name === '' ? [] : published) {
+    const manifest = await publishedManifest(layout, target);
+    for (const { path } of manifest?.files ?? [])
+      if (`/${path}`.endsWith(`/${name}`)) places.push({ target, path });
+  }
+  return places;
+}
+
+function unknown(asked: string, targets: readonly string[]): MirrorError {
+  const close = likely(asked, targets);
+  const nearest = close === undefined ? '' : `The nearest is ${close}. `;
+  const message = `No target and no file in one is named ${JSON.stringify(asked)}.`;
+  return new MirrorError('target.unknown', message, {
+    hint:
+      targets.length === 0
+        ? `Nothing is mirrored there yet: \`${ownCommand('sync')}\` makes a pass.`
+        : `${nearest}\`${ownCommand('status')}\` lists all targets, \`${ownCommand('history list')}\` what left the mirror.`,
+  });
+}
+
+async function nextPass(settings: SettingsFor<'directory'>): Promise<number | null> {
+  const schedule = await startSchedule(settings.schedule, settings.timezone, () => {});
+  const nextPassAtMs = schedule.nextRunAtMs();
+  await schedule.stop();
+  return nextPassAtMs;
+}
