@@ -164,6 +164,6 @@ describe.skipIf(!hasGluster)(`${TITLE}: commands`, () => {
     const refused = await run(['sync'], changing.settingsOn(one, { PUBLISH: 'exchange' }));
     expect([refused.exitCode, refused.stderr]).toEqual([2, expect.stringContaining('or to link')]);
     const checked = await run(['config', 'check'], settings);
-    expect(checked.stdout).toContain('is on fuse.glusterfs; other machines that mount it see the locks');
+    expect(checked.stdout).toContain('is on fuse.glusterfs; other machines see its locks');
   });
 });

@@ -5,8 +5,8 @@ import { parseHistoryName } from '../../mirror/store/layout.ts';
 
 /**
  * Reads a time as `history list` prints it, or any ISO 8601 time; one without a zone is UTC.
- * @param nowMs milliseconds since the epoch: of the time after it nobody knows
- * @throws MirrorError `usage.invalid`
+ * @param nowMs milliseconds since the epoch
+ * @throws MirrorError `usage.invalid`, also for a time after it
  */
 export function parseTime(text: string, nowMs: number): number {
   const timeMs = timeOf(text);
@@ -37,21 +37,16 @@ export function parseSince(text: string, nowMs: number): number {
   }
 }
 
-function timeOf(text: string): number | null {
-  const named = parseHistoryName(text)?.atMs;
-  const isDate = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/.test(
-    text,
-  );
-  const hasZone = /(?:Z|[+-]\d{2}:?\d{2})$/.test(text) && text.includes(':');
-  // Date.parse would take 30 February for 2 March.
-  if (isDate && !isDay(text.slice(0, 10))) return null;
-  const timeMs =
-    named ?? (isDate ? Date.parse(hasZone || text.length === 10 ? text : `${text}Z`) : Number.NaN);
-  return Number.isNaN(timeMs) ? null : timeMs;
-}
+/** Day, time of the day and zone, of which only the day must be there. */
+const ISO_TIME = /^(\d{4}-\d{2}-\d{2})([T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?(Z|[+-]\d{2}:?\d{2})?$/;
 
-/** Whether there is such a day, as in `2026-11-21`. */
-function isDay(text: string): boolean {
-  const timeMs = Date.parse(text);
-  return !Number.isNaN(timeMs) && new Date(timeMs).toISOString().startsWith(text);
+function timeOf(text: string): number | null {
+  const named = parseHistoryName(text);
+  if (named !== null) return named.atMs;
+  const [, day = '', time = 'T00:00', zone = 'Z'] = ISO_TIME.exec(text) ?? [];
+  const dayMs = Date.parse(day);
+  // Date.parse would take 30 February for 2 March.
+  if (Number.isNaN(dayMs) || !new Date(dayMs).toISOString().startsWith(day)) return null;
+  const timeMs = Date.parse(day + time + zone);
+  return Number.isNaN(timeMs) ? null : timeMs;
 }

@@ -41,18 +41,13 @@ export async function runConfigCheck(command: Command): Promise<Outcome> {
   const wants = { publish, nameTwins: archive.nameTwins };
   const limits = (await limitsOfDirectory(directory, wants)) ?? ['is tried out when the program starts'];
   const lines = [
+    describeCheck(loaded),
+    ...describeSchedule(loaded.settings),
+    ...equalKeys(loaded.settings),
     ...describeLocks(directory, await locksIn(directory), sharingSetting(loaded.settings)),
     ...limits.map((limit) => say`directory: its file system ${limit}.`),
   ];
-  return {
-    text: () =>
-      joinLines([
-        describeCheck(loaded),
-        ...describeSchedule(loaded.settings),
-        ...equalKeys(loaded.settings),
-        ...lines,
-      ]),
-  };
+  return { text: () => joinLines(lines) };
 }
 
 /** `config show` */
@@ -113,16 +108,10 @@ function equalKeys({ service: { apiKey, apiToken } }: Loaded['settings']): Termi
 
 const REACH_TEXTS: Readonly<Record<LockReach, string>> = {
   local: ', a file system of this machine alone',
-  shared: '; other machines that mount it see the locks that are taken there',
-  'not-shared': '; other machines do not see the locks that are taken there',
-  unknown: '; it cannot be told whether other machines see the locks that are taken there',
+  shared: '; other machines see its locks',
+  'not-shared': '; other machines do not see its locks',
+  unknown: '; it cannot be told whether other machines see its locks',
 };
-
-/** What comes of locks that other machines do not see. */
-const DANGERS = {
-  standby: 'instances on two machines would write there at once',
-  shard: 'instances on two machines could work on one target at once',
-} as const;
 
 /**
  * Says what file system the directory is on, and warns where instances on several machines would not know of each other.
@@ -136,7 +125,7 @@ export function describeLocks(
   if (locks === null) return [];
   const found = say`directory: ${directory} is on ${mountText(locks)}${REACH_TEXTS[locks.reach]}.`;
   if (sharing === null || locks.reach !== 'not-shared') return [found];
-  return [found, say`Warning: ${sharing}: ${DANGERS[sharing]}.`];
+  return [found, say`Warning: ${sharing}: instances on two machines could work on one target at once.`];
 }
 
 function exposed(path: string): TerminalText {

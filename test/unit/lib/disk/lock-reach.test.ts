@@ -64,21 +64,9 @@ describe('config check', () => {
 
   it.each([
     ['ext4', '', 'directory: /srv/m is on ext4, a file system of this machine alone.'],
-    [
-      'nfs4',
-      '',
-      'directory: /srv/m is on nfs4; other machines that mount it see the locks that are taken there.',
-    ],
-    [
-      'nfs',
-      'nolock',
-      'directory: /srv/m is on nfs with nolock; other machines do not see the locks that are taken there.',
-    ],
-    [
-      'fuse',
-      '',
-      'directory: /srv/m is on fuse; it cannot be told whether other machines see the locks that are taken there.',
-    ],
+    ['nfs4', '', 'directory: /srv/m is on nfs4; other machines see its locks.'],
+    ['nfs', 'nolock', 'directory: /srv/m is on nfs with nolock; other machines do not see its locks.'],
+    ['fuse', '', 'directory: /srv/m is on fuse; it cannot be told whether other machines see its locks.'],
   ])('says what %s means', (fileSystem, options, expected) => {
     expect(shown(fileSystem, options, null)).toEqual([expected]);
   });
