@@ -231,6 +231,8 @@ async function passUntilStopped(
     void http.tryAgain();
     await supervision.whileReloading(settings.check);
     await drift.repair(null);
+    // Its wish must not get lost where a pass of another name takes it with it.
+    void requests.add(null);
     loop.trigger('signal');
   };
   daemon.output.report();

@@ -44,13 +44,16 @@ const manifestSchema = z.looseObject({
 /** A manifest as it is on disk, as far as tests look at it. */
 export type ManifestOnDisk = z.infer<typeof manifestSchema>;
 
+/** Triggers with which a person has everything tried at once. */
+const ASKED: ReadonlySet<Trigger> = new Set(['command', 'signal']);
+
 /** How a pass may be run. */
 export interface PassOptions {
   readonly trigger?: Trigger;
   /** Moves the clock of the pass, in milliseconds. */
   readonly aheadMs?: number;
   readonly signal?: AbortSignal;
-  /** Targets that are tried although they wait. */
+  /** Targets that are tried although they wait; left out, all or none, as the trigger is. */
   readonly retries?: Retries;
   /** in place of the mirror's own queue. */
   readonly queue?: PullQueue;
@@ -176,7 +179,7 @@ export class MirrorHarness {
     const { policy } = this;
     const { context, rememberInstallation } = this.opened;
     const { trigger = 'command', aheadMs = 0, signal = AbortSignal.timeout(50_000) } = options;
-    const { queue = context.queue, parts = {}, retries } = options;
+    const { queue = context.queue, parts = {}, retries = ASKED.has(trigger) ? 'all' : undefined } = options;
     const moved = { ...context, ...parts, queue, now: () => Date.now() + aheadMs };
     const report = await runPass(moved, policy, trigger, signal, retries);
     await rememberInstallation();

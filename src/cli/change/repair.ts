@@ -124,7 +124,7 @@ async function pull(
   try {
     // A target that is lost with its manifest is new to the plan, and has nothing to note.
     for (const path of paths) await noteForRepair(mirror, path, BYTES, Date.now());
-    await runPass(mirror.context, mirror.policy, 'command', signal);
+    await runPass(mirror.context, mirror.policy, 'command', signal, 'all');
     await mirror.rememberInstallation();
   } finally {
     await mirror.close();

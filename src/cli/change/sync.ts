@@ -55,7 +55,7 @@ export async function sync(
   {
     trigger = 'command',
     adopt = false,
-    retries,
+    retries = 'all',
   }: { readonly trigger?: Trigger; readonly adopt?: boolean; readonly retries?: Retries } = {},
 ): Promise<{ report: PassReport; hooksDue: number; exitCode: ExitCode }> {
   const sinks = [progress.sink];

@@ -51,7 +51,9 @@ export class PassRequests {
       retries,
       isAsked: waiting.length > 0 || retries === 'all' || retries.size > 0,
       answer: (answer) => {
-        if (answer.summary === null) this.#want(retries);
+        // Refused keys wait for their time again: a person asked for one try.
+        const isRefused = answer.failure?.code === 'credentials.refused';
+        if (answer.summary === null && !isRefused) this.#want(retries);
         for (const resolve of waiting) resolve(answer);
       },
     };

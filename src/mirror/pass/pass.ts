@@ -47,12 +47,9 @@ export interface PassReport {
   readonly isAllThatCanBe: boolean;
 }
 
-/** Triggers behind which a person waits: they do not respect back-off. */
-const URGENT: ReadonlySet<Trigger> = new Set(['command', 'signal']);
-
 /**
  * One pass: polls the service, plans, pulls and publishes what changed, and records it.
- * @param asked targets that a person wants tried at once; the triggers of a person mean all
+ * @param retries targets that a person wants tried at once, although they wait for a time or for another version
  * @throws MirrorError when the pass as a whole fails: the service cannot be polled, refuses the credentials, or the pass
  *   is abandoned through `signal`
  */
@@ -61,9 +58,8 @@ export async function runPass(
   policy: PassPolicy,
   trigger: Trigger,
   signal: AbortSignal,
-  asked: Retries = new Set(),
+  retries: Retries = new Set(),
 ): Promise<PassReport> {
-  const retries = URGENT.has(trigger) ? 'all' : asked;
   const startedAtMs = context.now();
   context.emit({ name: 'pass.started', trigger });
   try {

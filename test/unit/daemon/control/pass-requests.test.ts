@@ -70,6 +70,14 @@ describe('requests for a pass', () => {
     expect(requests.take().retries).toBe('all');
   });
 
+  it('have refused keys tried once, and not by every pass that follows', () => {
+    const requests = new PassRequests();
+    void requests.add(null);
+    const failure = new MirrorError('credentials.refused', 'refused');
+    requests.take().answer(pollAnswerOf({ report: null, failure }, true));
+    expect(requests.take()).toMatchObject({ isAsked: false, retries: new Set() });
+  });
+
   it('have their targets tried by the pass after one that failed', () => {
     const requests = new PassRequests();
     void requests.add(['a/main']);
