@@ -11,7 +11,6 @@ import { openOwnFile, readOwnText, restrict } from '../../lib/disk/own-file.ts';
 import { SharedFlush } from '../../lib/disk/shared-flush.ts';
 import { causeOf, diskError, systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { bindNativeCalls } from '../../lib/native/file-calls.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import type { Shard } from '../plan/selection.ts';
 import type { Disk, MirrorStore } from './disk.ts';
@@ -53,6 +52,8 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
   } = options;
   const layout = layoutOf(options.directory, options.shard);
   const shard = options.shard ?? null;
+  // Readers have no need of them.
+  const { bindNativeCalls } = await import('../../lib/native/file-calls.ts');
   const native = bindNativeCalls();
   await usable(layout.root, () => refuseForeignDirectory(layout, options.adopt === true));
   // Before anything is made there: what is made below a mount point stays there.

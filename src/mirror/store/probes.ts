@@ -23,7 +23,7 @@ import {
   VOLUME_HINT,
 } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { bindNativeCalls, type NativeCalls } from '../../lib/native/file-calls.ts';
+import type { NativeCalls } from '../../lib/native/file-calls.ts';
 import { formatDuration } from '../../lib/text/units.ts';
 import type { ArchiveLimits } from '../archive/policy.ts';
 import { type DirectoryLayout, layoutOf } from './layout.ts';
@@ -234,6 +234,7 @@ export async function limitsOfDirectory(directory: string, wants: FileSystemWant
   const ofMounts = await refuseMounts(layout);
   try {
     await access(layout.staging, constants.W_OK);
+    const { bindNativeCalls } = await import('../../lib/native/file-calls.ts');
     const { limits } = await examineFileSystem(layout, bindNativeCalls(), wants);
     return [...limits, ...ofMounts];
   } catch (error) {
