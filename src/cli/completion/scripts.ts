@@ -35,7 +35,8 @@ _workbook_mirror() {
         word=\${word%%$'\\t'*}
         [[ $word == "$cur"* && $word == "$kept"?* ]] || continue
         printf -v word %q "\${word:\${#kept}}"
-        COMPREPLY+=("$word")
+        # Behind a plain @ readline completes names of hosts.
+        COMPREPLY+=("\${word//@/\\\\@}")
       done ;;
   esac
 }
