@@ -145,7 +145,7 @@ function otherProblems({ live, disk }) {
     problems.push({
       tone: 'warn',
       title,
-      text: 'They are mirrored as the service has them, and listed under “The service”.',
+      text: 'They are mirrored as the service has them, and listed below the table.',
     });
   }
   if (disk !== null && disk.freeBytes < disk.sizeBytes * LOW_DISK_SHARE) {

@@ -6,7 +6,7 @@ import { Feed } from './feed.js';
 import { counted, wholeText } from './format.js';
 import { announce, badge, refill, tick } from './nodes.js';
 import { overallOf, unknownState } from './overall.js';
-import { showAccess, showChanged, showDirectory, showNotices, showProblems, showUpstream } from './panels.js';
+import { showChanged, showFacts, showNotices, showProblems } from './panels.js';
 import { showPass, showPasses, showSummary } from './summary.js';
 import { TargetTable } from './table.js';
 
@@ -121,9 +121,7 @@ class StatusPage {
     showChanged(report, onSelect);
     showPasses(report);
     this.#table.show(report.targets);
-    showUpstream(report);
-    showAccess(report);
-    showDirectory(report);
+    showFacts(report);
     showNotices(report, this.#areNoticesWhole);
     this.#showState();
     tick(this.#nowMs());

@@ -1,14 +1,14 @@
-/** The list of matters that need attention, and the panels around the table. */
+/** The matters that need attention, and the cards around the table. */
 
-import { button, byId, drawing, element, setText } from '../../lib/page/dom.js';
+import { button, byId, element, setText } from '../../lib/page/dom.js';
 import { sizeText } from '../../lib/page/text.js';
 import { CREDENTIAL_NAMES } from './attention.js';
-import { counted, numberText } from './format.js';
+import { counted } from './format.js';
 import { badge, fact, refill, sign, timeNode } from './nodes.js';
 
 /** @import { Problem } from './attention.js' */
 /** @import { Child } from '../../lib/page/dom.js' */
-/** @import { Report, Selection, Tone } from './targets.js' */
+/** @import { Report, Selection } from './targets.js' */
 
 /** Targets that changed last, and notices, that are shown at first. */
 const CHANGED_SHOWN = 6;
@@ -69,72 +69,68 @@ export function showChanged({ targets }, onSelect) {
   );
 }
 
-/** Shows the last answer of the service. @param {Report} report */
-export function showUpstream({ live }) {
-  const { upstream } = live;
-  refill(byId('upstream'), upstream, () => {
-    if (upstream === null) return [element('p', { class: 'dim' }, 'It has not answered this daemon yet.')];
-    const { repositories, workbooks, processing, failed, readAtMs } = upstream;
-    return [
-      element(
-        'dl',
-        { class: 'facts' },
-        ...fact('Repositories', numberText(repositories)),
-        ...fact('Workbooks', workbooks === null ? 'it has no list of them' : numberText(workbooks)),
-        ...fact('Read', timeNode(readAtMs)),
-      ),
-      ...flagged('Failed to process', 'bad', failed),
-      ...flagged('Still processing', 'off', processing),
-    ];
-  });
-}
-
-/** @param {string} title @param {Tone} tone @param {NonNullable<Report['live']['upstream']>['failed']} workbooks @returns {Child[]} */
-function flagged(title, tone, { count, first }) {
-  if (count === 0) return [];
-  const rest = count - first.length;
-  const names = first.map(({ workbookId, branch, versionId }) =>
-    element(
-      'li',
-      {},
-      element('bdi', {}, workbookId),
-      ' on ',
-      element('bdi', {}, branch),
-      ', version ',
-      element('code', {}, versionId),
+/** Shows what is known of the service, the credentials, the settings and the directory. @param {Report} report */
+export function showFacts({ live, disk, publishesWhole, leases, shard }) {
+  const { upstream, credentials, settings } = live;
+  const isRefused = settings.problem !== null;
+  const needsRestart = settings.restartNeeded.length > 0;
+  const word = isRefused ? 'new ones refused' : needsRestart ? 'some need a restart' : 'in force';
+  refill(byId('facts'), [upstream, credentials, settings, disk, publishesWhole, leases, shard], () => [
+    ...(upstream === null ? fact('Service', 'it has not answered this daemon yet') : upstreamFacts(upstream)),
+    ...fact(CREDENTIAL_NAMES.apiKey, ...credential(credentials.apiKey)),
+    ...fact(CREDENTIAL_NAMES.apiToken, ...credential(credentials.apiToken)),
+    ...fact(
+      'Settings',
+      badge(isRefused || needsRestart ? 'warn' : 'ok', word),
+      ' ',
+      timeNode(settings.takenAtMs),
     ),
-  );
-  return [
-    element('h3', {}, badge(tone, `${title}: ${counted(count, 'workbook')}`)),
-    element(
-      'ul',
-      { class: 'names' },
-      ...names,
-      rest > 0 ? element('li', {}, `and ${numberText(rest)} more`) : null,
-    ),
-  ];
-}
-
-/** Shows the credentials, and whether the settings are in force. @param {Report} report */
-export function showAccess({ live }) {
-  const { credentials, settings } = live;
-  const { problem, takenAtMs, restartNeeded } = settings;
-  const needsRestart = restartNeeded.length > 0;
-  const word = problem !== null ? 'new ones refused' : needsRestart ? 'some need a restart' : 'in force';
-  refill(byId('access'), [credentials, settings], () => [
-    element(
-      'dl',
-      { class: 'facts' },
-      ...fact(CREDENTIAL_NAMES.apiKey, ...credential(credentials.apiKey)),
-      ...fact(CREDENTIAL_NAMES.apiToken, ...credential(credentials.apiToken)),
-      ...fact(
-        'Settings',
-        badge(problem !== null || needsRestart ? 'warn' : 'ok', word),
-        ' taken over ',
+    ...(disk === null
+      ? []
+      : fact(
+          'Disk',
+          `${sizeText(disk.freeBytes)} free of ${sizeText(disk.sizeBytes)}, ${usedPercent(disk)} % used`,
+        )),
+    ...(shard === null ? [] : fact('Share', `${shard.index} of ${shard.count}: this page shows no other`)),
+    ...(publishesWhole
+      ? []
+      : fact(
+          'Publishing',
+          'file by file: readers may see a tree between two states. publish: link prevents that',
+        )),
+    ...leases.flatMap(({ id, holder, takenAtMs, untilMs }) =>
+      fact(
+        'Lease',
+        badge('held', 'publishing waits'),
+        ` for ${holder}, taken `,
         timeNode(takenAtMs),
+        ', ends ',
+        timeNode(untilMs),
+        ' at the latest: ',
+        element('code', {}, id),
       ),
     ),
   ]);
+}
+
+/** @param {NonNullable<Report['live']['upstream']>} upstream @returns {Child[]} */
+function upstreamFacts({ repositories, workbooks, processing, failed, readAtMs }) {
+  const listed = workbooks === null ? 'no list of workbooks' : counted(workbooks, 'workbook');
+  return [
+    ...fact(
+      'Service',
+      `${counted(repositories, 'repository', 'repositories')}, ${listed}, read `,
+      timeNode(readAtMs),
+    ),
+    ...(failed.count === 0 ? [] : fact('Failed to process', badge('bad', flagged(failed)))),
+    ...(processing.count === 0 ? [] : fact('Still processing', badge('off', flagged(processing)))),
+  ];
+}
+
+/** @param {NonNullable<Report['live']['upstream']>['failed']} workbooks @returns {string} */
+function flagged({ count, first }) {
+  const names = first.map(({ workbookId, branch, versionId }) => `${workbookId} on ${branch} (${versionId})`);
+  return `${counted(count, 'workbook')}: ${names.join(', ')}${count > first.length ? ', …' : ''}`;
 }
 
 /** @param {Report['live']['credentials']['apiKey']} credential @returns {Child[]} */
@@ -144,69 +140,14 @@ function credential({ state, key, sinceMs, nextAttemptAtMs }) {
   return [
     badge(state === 'refused' ? 'bad' : 'ok', `${state}${which}`),
     ' ',
-    sinceMs === null ? null : timeNode(sinceMs),
+    timeNode(sinceMs),
     ...(nextAttemptAtMs === null ? [] : [', tried again ', timeNode(nextAttemptAtMs)]),
   ];
 }
 
-/** Shows the room on the disk, how publishing goes there, and the leases. @param {Report} report */
-export function showDirectory({ disk, publishesWhole, leases, shard }) {
-  refill(byId('directory'), [disk, publishesWhole, leases, shard], () => [
-    shard === null
-      ? null
-      : element(
-          'p',
-          {},
-          `Share ${shard.index} of ${shard.count}: all of this page is about the repositories of this instance.`,
-        ),
-    ...(disk === null ? [] : diskNodes(disk)),
-    publishesWhole
-      ? null
-      : element(
-          'p',
-          { class: 'dim' },
-          'Publishing goes file by file, and readers may see a tree between two states for an instant. With publish: link they do not.',
-        ),
-    element(
-      'h3',
-      {},
-      leases.length === 0
-        ? 'No lease in force'
-        : badge('held', `${counted(leases.length, 'lease')}: publishing waits`),
-    ),
-    element(
-      'ul',
-      { class: 'names' },
-      ...leases.map(({ id, holder, takenAtMs, untilMs }) =>
-        element(
-          'li',
-          {},
-          element('bdi', {}, holder),
-          ' taken ',
-          timeNode(takenAtMs),
-          ', ends ',
-          timeNode(untilMs),
-          ' at the latest, ',
-          element('code', {}, id),
-        ),
-      ),
-    ),
-  ]);
-}
-
-/** @param {NonNullable<Report['disk']>} disk @returns {Child[]} */
-function diskNodes({ sizeBytes, freeBytes }) {
-  const usedShare = sizeBytes === 0 ? 0 : (100 * (sizeBytes - freeBytes)) / sizeBytes;
-  const tone = usedShare > 95 ? 'bad' : usedShare > 85 ? 'warn' : 'ok';
-  const used = ` free of ${sizeText(sizeBytes)}, ${Math.ceil(usedShare)} % used`;
-  return [
-    element('p', {}, element('strong', {}, sizeText(freeBytes)), used),
-    drawing(
-      'svg',
-      { class: 'meter', viewBox: '0 0 100 1', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
-      drawing('rect', { width: usedShare, height: 1, class: `fill tone-${tone}` }),
-    ),
-  ];
+/** @param {NonNullable<Report['disk']>} disk @returns {number} */
+function usedPercent({ sizeBytes, freeBytes }) {
+  return sizeBytes === 0 ? 0 : Math.ceil((100 * (sizeBytes - freeBytes)) / sizeBytes);
 }
 
 /** Shows the latest warnings and errors, the latest first. @param {Report} report @param {boolean} isWhole whether all of them */
