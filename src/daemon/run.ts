@@ -237,11 +237,11 @@ async function passUntilStopped(
   };
   daemon.output.report();
   loop.trigger('start');
-  supervision.ready();
+  notifier.ready();
 
   const exitCode = await control.stopped;
   setTimeout(() => process.exit(exitCode), SHUTDOWN_TIMEOUT_MS).unref();
-  supervision.stopping();
+  notifier.stopping();
   return exitCode;
 }
 

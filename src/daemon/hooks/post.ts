@@ -2,7 +2,7 @@ import { request } from 'undici';
 
 import { retryAfterMs } from '../../lib/time/back-off.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { codeOf, isCertificateCode, transportError } from '../../mirror/upstream/failures.ts';
+import { transportError } from '../../mirror/upstream/failures.ts';
 import { createWays, type NamedProxy } from '../../lib/net/ways.ts';
 
 /** A request to an address that may be a credential by itself. */
@@ -114,21 +114,12 @@ function unanswered(
   timeoutMs: number | null,
   proxy: NamedProxy | null,
 ): MirrorError {
-  if (timeoutMs !== null) {
-    return new MirrorError(
-      'notification.failed',
-      `${origin} did not answer within ${Math.round(timeoutMs / 1000)} seconds.`,
-      {
-        hint: 'Check the address and the network.',
-      },
-    );
-  }
   const known = transportError(error, new URL(origin), proxy);
-  const message = known instanceof Error ? known.message.replace(`${origin}/`, origin) : String(known);
-  const isCertificate = isCertificateCode(codeOf(error) ?? '');
-  return new MirrorError('notification.failed', message, {
-    hint: isCertificate
-      ? 'Check the certificate there; an authority of your own is named in the variable NODE_EXTRA_CA_CERTS.'
-      : 'Check the address, the network and the proxy settings.',
-  });
+  const message =
+    timeoutMs === null
+      ? (known instanceof Error ? known.message : String(known)).replace(`${origin}/`, origin)
+      : `${origin} did not answer within ${Math.round(timeoutMs / 1000)} seconds.`;
+  const hint =
+    'Check the address, the network, the proxy settings, and the certificate: an authority of your own is named in the variable NODE_EXTRA_CA_CERTS.';
+  return new MirrorError('notification.failed', message, { hint });
 }

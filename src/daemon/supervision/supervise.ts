@@ -10,10 +10,8 @@ import { escaped, type TerminalText } from '../../lib/text/terminal-text.ts';
 export interface Supervision {
   /** Takes in what happens, after the status service has. */
   readonly sink: EventSink;
-  readonly ready: () => void;
   /** Says that the settings are being read while `work` does that. */
   readonly whileReloading: (work: () => Promise<void>) => Promise<void>;
-  readonly stopping: () => void;
   readonly close: () => void;
 }
 
@@ -40,13 +38,11 @@ export function supervise(
       if (String(text) !== said) notifier.status(text);
       said = String(text);
     },
-    ready: notifier.ready,
     whileReloading: async (work) => {
       notifier.reloading();
       await work();
       notifier.ready();
     },
-    stopping: notifier.stopping,
     close: stopWatchdog,
   };
 }
@@ -80,44 +76,43 @@ export function startWatchdog(
 const NAMED = 3;
 
 /** One line that says what the daemon is doing, for a supervisor (systemd: `STATUS=` of sd_notify(3)). */
-export function describeLive(live: Live): TerminalText {
-  return escaped(
-    live.isStopping
-      ? 'stopping'
-      : `${live.pass === null ? describeRest(live) : describePass(live.pass)}${describeSlow(live)}${describeHttp(live)}`,
-  );
+export function describeLive({
+  isStopping,
+  pass,
+  slow,
+  http,
+  passes,
+  settings,
+  nextPassAtMs,
+}: Live): TerminalText {
+  const clauses = isStopping
+    ? ['stopping']
+    : [
+        ...(pass === null ? [describeEnd(passes.at(-1))] : describePass(pass)),
+        ...(pass === null && settings.problem !== null
+          ? [`new settings refused: ${oneLine(settings.problem.message)}`]
+          : []),
+        ...(pass === null && nextPassAtMs !== null ? [`next pass at ${utcTime(nextPassAtMs)}`] : []),
+        ...(slow.length === 0 ? [] : [`still pulling ${named(slow.map(({ target }) => target))}`]),
+        // The page itself cannot say why it is not there.
+        ...(http.problem === null ? [] : [`no status page: ${oneLine(http.problem.message)}`]),
+      ];
+  return escaped(clauses.join('; '));
 }
 
-function describePass({ trigger, planned, done, pulling }: NonNullable<Live['pass']>): string {
-  if (planned === null) return `pass (${trigger}): asking the service`;
-  const now = pulling.length === 0 ? '' : `; pulling ${named(pulling)}`;
-  return `pass (${trigger}): ${done} of ${counted(planned.pull, 'pull')} done${now}`;
-}
-
-/** The pulls that take long, of whatever pass they are. */
-function describeSlow({ slow }: Live): string {
-  return slow.length === 0 ? '' : `; still pulling ${named(slow.map(({ target }) => target))}`;
-}
-
-/** Says why there is no status page, as the page itself cannot. */
-function describeHttp({ http }: Live): string {
-  return http.problem === null ? '' : `; no status page: ${oneLine(http.problem.message)}`;
+function describePass({ trigger, planned, done, pulling }: NonNullable<Live['pass']>): string[] {
+  if (planned === null) return [`pass (${trigger}): asking the service`];
+  const progress = `pass (${trigger}): ${done} of ${counted(planned.pull, 'pull')} done`;
+  return pulling.length === 0 ? [progress] : [progress, `pulling ${named(pulling)}`];
 }
 
 function named(targets: readonly string[]): string {
   return `${targets.slice(0, NAMED).join(', ')}${targets.length > NAMED ? ', …' : ''}`;
 }
 
-function describeRest({ passes, nextPassAtMs, settings }: Live): string {
-  const last = passes.at(-1);
-  return [
-    ...(last === undefined ? ['no pass yet'] : [describeEnd(last)]),
-    ...(settings.problem === null ? [] : [`new settings refused: ${oneLine(settings.problem.message)}`]),
-    ...(nextPassAtMs === null ? [] : [`next pass at ${utcTime(nextPassAtMs)}`]),
-  ].join('; ');
-}
-
-function describeEnd({ result, summary, failure }: PassNote): string {
+function describeEnd(last: PassNote | undefined): string {
+  if (last === undefined) return 'no pass yet';
+  const { result, summary, failure } = last;
   if (failure !== null) return `last pass failed: ${failure.message}`;
   if (summary === null) return `last pass ${result}`;
   const { targets, failed, held } = summary;
