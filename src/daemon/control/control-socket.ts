@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Stats } from 'node:fs';
 import { chmod, chown, lstat, rename, stat, unlink } from 'node:fs/promises';
 
@@ -7,27 +7,28 @@ import { pollRequestSchema, type PollAnswer, POLL_ROUTE } from '../../app/contro
 import type { EventSink } from '../../app/events.ts';
 import { unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { packableBody } from '../../lib/http/buffered-body.ts';
-import { type ConnectionLimits, limitConnections } from '../../lib/http/connections.ts';
 import { type Reply, sendReply } from '../../lib/http/reply.ts';
 import { bodyOf, readJson } from '../../lib/http/request-body.ts';
 import { RequestError } from '../../lib/http/request-error.ts';
-import { cutUnreadBodies } from '../../lib/http/unread-bodies.ts';
+import { createBoundServer, type ServerLimits } from '../../lib/http/server.ts';
 import { openSocketPath } from '../../lib/net/socket-path.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import { refusal } from '../web/replies.ts';
 import type { DirectoryLayout } from '../../mirror/store/layout.ts';
 
-/** Commands that may be connected at once, and those of them that wait for a pass. One that hangs gives its place to the next one. */
-const CONNECTIONS: ConnectionLimits = { most: 64, mostKept: 48 };
-
 /** The longest body of a request, in bytes: names of some thousand targets. */
 const LONGEST_BODY_BYTES = 1024 * 1024;
 
-const TIMEOUTS = {
-  headersTimeout: 10_000,
-  requestTimeout: 15_000,
-  keepAliveTimeout: 1000,
-  connectionsCheckingInterval: 5000,
+/** A command that waits for a pass sends nothing until that is over. */
+const LIMITS: ServerLimits = {
+  maxConnections: 64,
+  timeouts: {
+    headersTimeout: 10_000,
+    requestTimeout: 15_000,
+    keepAliveTimeout: 1000,
+    connectionsCheckingInterval: 5000,
+  },
+  idleMs: 0,
 };
 
 /** The daemon's side of the control socket: what commands may ask it. */
@@ -45,18 +46,9 @@ export async function startControlSocket(
   actions: ControlActions,
   emit: EventSink,
 ): Promise<{ readonly close: () => Promise<void> }> {
-  const server = createServer(TIMEOUTS);
-  const { keep } = limitConnections(server, CONNECTIONS);
-  cutUnreadBodies(server);
+  const server = createBoundServer(LIMITS);
   server.on('request', (request, response) => {
-    void handle(
-      async () => {
-        const isKept = keep(request, response);
-        return isKept ? replyTo(actions, request) : refusal(503, 'Too many commands wait for the daemon.');
-      },
-      request,
-      response,
-    );
+    void handle(() => replyTo(actions, request), request, response);
   });
   try {
     const stopListening = await listen(server, layout);

@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 
 import { hasToken, isForeignFetch, isOwnHost } from '../../lib/http/access.ts';
 import { packableBody } from '../../lib/http/buffered-body.ts';
-import type { Connections } from '../../lib/http/connections.ts';
 import { PAGE_HEADERS } from '../../lib/http/page-files.ts';
 import { type Reply, sendReply } from '../../lib/http/reply.ts';
 import { splitTarget } from '../../lib/http/target.ts';
@@ -26,7 +25,6 @@ export interface Access {
 export interface Context extends Access {
   readonly routes: ReadonlyMap<string, Route>;
   readonly streams: EventStreams;
-  readonly connections: Connections;
   /** Told of a reply that failed, and of the path that was asked for. */
   readonly onFailure: (path: string, error: unknown) => void;
 }
@@ -48,8 +46,7 @@ export async function handle(
 ): Promise<void> {
   const [path = ''] = splitTarget(request.url ?? '/').path.split('#', 1);
   try {
-    const reply =
-      path === POLL_PATH ? replyToPoll(context, request) : await replyTo(context, request, response, path);
+    const reply = path === POLL_PATH ? replyToPoll(context, request) : await replyTo(context, request, path);
     if (reply === 'stream') openStream(context.streams, request, response);
     else await send(request, response, reply);
   } catch (error) {
@@ -83,9 +80,8 @@ function replyToPoll({ pollToken, askForPass }: Access, { method, headers }: Inc
 }
 
 async function replyTo(
-  { routes, connections, token: tokenInForce, allowedHosts }: Context,
+  { routes, streams, token: tokenInForce, allowedHosts }: Context,
   request: IncomingMessage,
-  response: ServerResponse,
   path: string,
 ): Promise<Reply | 'stream'> {
   const token = tokenInForce();
@@ -102,8 +98,8 @@ async function replyTo(
       { 'www-authenticate': 'Basic realm="workbook-mirror", charset="UTF-8"' },
     );
   }
-  if (!isPublic && !connections.keep(request, response))
-    return refusal(503, 'Too many requests are being answered.', { 'retry-after': '5' });
+  if (route === 'stream' && streams.isFull())
+    return refusal(503, 'Too many event streams are open.', { 'retry-after': '30' });
   return route === 'stream' ? route : route.reply(isTrusted);
 }
 

@@ -44,8 +44,7 @@ const LIMITS: ServerLimits = {
   },
   // Event streams send more often.
   idleMs: 60_000,
-  // Event streams are kept; the others are for those who ask for health.
-  connections: { most: 200, mostKept: 150 },
+  maxConnections: 200,
 };
 
 const SETTING = { name: 'http.listen', example: '127.0.0.1:9480', canBeOff: true };
@@ -75,7 +74,6 @@ export function serveRoutes(access: Access, emit: EventSink, routes: ReadonlyMap
     ...access,
     routes,
     streams,
-    connections: server.connections,
     allowedHosts: () => [ownHost, ...access.allowedHosts()],
     onFailure,
   };

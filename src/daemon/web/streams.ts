@@ -9,10 +9,15 @@ const RECONNECT_MS = 3000;
 /** A client that leaves so much unread, in bytes, is gone. */
 const MOST_UNREAD_BYTES = 16_384;
 
+/** So many streams may be open: they leave most connections of the server to those who ask for health. */
+const MOST_STREAMS = 100;
+
 /** The open event streams. */
 export interface EventStreams {
   /** Makes an answer, the head of which was sent, a stream; it is forgotten when its connection ends. */
   readonly add: (response: ServerResponse) => void;
+  /** Whether as many are open as may be. */
+  readonly isFull: () => boolean;
   /** Tells all of them, a second later, that something changed; changes until then are part of the same message. */
   readonly notify: () => void;
   /** Ends all of them at once. */
@@ -50,6 +55,7 @@ export function createEventStreams(): EventStreams {
       response.write(`retry: ${RECONNECT_MS}\ndata: ${changes}\n\n`);
       heartbeat ??= setInterval(send, HEARTBEAT_MS, ':\n\n');
     },
+    isFull: () => streams.size >= MOST_STREAMS,
     notify: () => {
       changes += 1;
       if (streams.size === 0) return;

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { delimiter, isAbsolute, join } from 'node:path';
@@ -24,7 +25,7 @@ export interface CommandRequest {
   readonly signal: AbortSignal;
 }
 
-/** How a program ended by itself. */
+/** How a program ended that was not stopped. */
 export interface CommandEnd {
   readonly exitCode: number;
   /** The last line that it wrote to standard error, bounded; null for none. */
@@ -38,6 +39,10 @@ export const KILL_GRACE_MS = 3000;
 /** How long the end of what it wrote is waited for after a program ended: a child of its may hold the pipe open. */
 const DRAIN_MS = 500;
 
+/** Bytes of standard error that are kept: enough for its last line, of which so many characters are reported. */
+const TAIL_BYTES = 4096;
+const LINE_CHARACTERS = 500;
+
 /**
  * Runs a program to its end, in a process group of its own, so that its children end with it when it is stopped. What it writes to
  * standard output is thrown away.
@@ -45,76 +50,70 @@ const DRAIN_MS = 500;
  *   `signal` stopped it
  */
 export async function runCommand(request: CommandRequest): Promise<CommandEnd> {
-  const { words, cwd, environment, timeoutMs, signal } = request;
+  const { words, cwd, environment, input, timeoutMs, signal } = request;
   const [program = '', ...args] = words;
   const path = await findProgram(program, environment['PATH'] ?? '');
   const startedAtMs = performance.now();
-  const child = spawnIn(path, args, cwd, environment);
-  const forget = endWithProgram(child);
-  const tail = keepTail(child);
-  feed(child, request.input);
   const limit = AbortSignal.timeout(timeoutMs);
-  const stop = stopOn(child, AbortSignal.any([signal, limit]));
+  const over = new AbortController();
+  const child = await started(() =>
+    spawn(path, args, { cwd, env: environment, detached: true, stdio: ['pipe', 'ignore', 'pipe'] }),
+  );
+  running.add(child);
+  const ended = endOf(child);
+  const tail = keepTail(child);
+  // One that does not read its input to the end has read enough.
+  if (child.stdin !== null) pipeline(Readable.from(input), child.stdin, () => {});
+  const stopping = stopOn(child, AbortSignal.any([signal, limit]), over.signal);
   try {
-    const { exitCode, endedBy } = await endOf(child);
+    const { exitCode, endedBy } = await ended;
     await drained(child);
     const lastLine = tail();
-    if (signal.aborted) throw abandoned();
-    if (limit.aborted) {
+    if (signal.aborted)
+      throw new MirrorError('pass.abandoned', 'The command was stopped, as the program is to end.');
+    if (limit.aborted)
       throw failure(`It did not end within ${roughDuration(timeoutMs)} and was stopped`, lastLine);
-    }
     if (exitCode === null) throw failure(`It was ended by ${endedBy ?? 'a signal'}`, lastLine);
     return { exitCode, lastLine, durationMs: performance.now() - startedAtMs };
   } finally {
-    await stop();
-    forget();
+    over.abort();
+    await stopping;
+    running.delete(child);
   }
 }
 
-function spawnIn(
-  path: string,
-  args: readonly string[],
-  cwd: string,
-  environment: Readonly<Record<string, string>>,
-): ChildProcess {
+/** Programs that run: they are killed when this one exits before them. */
+const running = new Set<ChildProcess>();
+
+process.on('exit', () => {
+  for (const child of running) send(child, 'SIGKILL');
+});
+
+/** Starts a program, and waits until that is done. @throws MirrorError `hook.failed` */
+async function started(start: () => ChildProcess): Promise<ChildProcess> {
   try {
-    return spawn(path, args, {
-      cwd,
-      env: environment,
-      detached: true,
-      stdio: ['pipe', 'ignore', 'pipe'],
+    const child = start();
+    await new Promise((resolve, reject) => {
+      child.once('spawn', resolve);
+      child.once('error', reject);
     });
+    // A signal that cannot be sent is no reason to fail.
+    child.on('error', () => {});
+    return child;
   } catch (error) {
-    throw notStarted(error);
+    const why = error instanceof Error ? error.message : String(error);
+    throw new MirrorError('hook.failed', `It cannot be started: ${why}.`, {
+      cause: error,
+      hint: 'Check the program, the interpreter that its first line names, and the permissions.',
+    });
   }
 }
 
-/** Programs that run, by the number of their process group. */
-const running = new Set<number>();
-
-/** Kills a program when this one exits before the program has ended. Returns a function that cancels this. */
-function endWithProgram({ pid }: ChildProcess): () => void {
-  if (pid === undefined) return () => {};
-  if (running.size === 0) process.on('exit', killRunning);
-  running.add(pid);
-  return () => {
-    running.delete(pid);
-    if (running.size === 0) process.off('exit', killRunning);
-  };
-}
-
-function killRunning(): void {
-  for (const pid of running) send(pid, 'SIGKILL');
-}
-
-/** Waits for the end of the process itself. @throws MirrorError `hook.failed` when it never began */
+/** Waits for the end of the process itself. */
 function endOf(
   child: ChildProcess,
 ): Promise<{ readonly exitCode: number | null; readonly endedBy: NodeJS.Signals | null }> {
-  return new Promise((resolve, reject) => {
-    child.once('error', (error) => {
-      if (child.pid === undefined) reject(notStarted(error));
-    });
+  return new Promise((resolve) => {
     child.once('exit', (exitCode, endedBy) => resolve({ exitCode, endedBy }));
   });
 }
@@ -125,17 +124,6 @@ async function drained({ stderr }: ChildProcess): Promise<void> {
   await Promise.race([finished(stderr).catch(() => {}), sleep(DRAIN_MS, undefined, { ref: false })]);
   stderr.destroy();
 }
-
-/** Gives the program its input. One that does not read it to the end has read enough. */
-function feed({ stdin }: ChildProcess, input: Iterable<string>): void {
-  if (stdin !== null) pipeline(Readable.from(input), stdin, () => {});
-}
-
-/** Bytes of standard error that are kept: enough for its last line. */
-const TAIL_BYTES = 4096;
-
-/** The longest line of output that is reported, in characters. */
-const LINE_CHARACTERS = 500;
 
 /** Keeps the end of a program's standard error; returns a function that gives its last line, or null for none. */
 function keepTail({ stderr }: ChildProcess): () => string | null {
@@ -150,48 +138,25 @@ function keepTail({ stderr }: ChildProcess): () => string | null {
   };
 }
 
-/** Stops a program and its children when a signal says so; returns a function that ends the watch. */
-function stopOn(child: ChildProcess, signal: AbortSignal): () => Promise<void> {
-  let killing: Promise<void> | null = null;
-  const over = new AbortController();
-  const stop = (): void => {
-    killing = killGroup(child, over.signal);
-  };
-  if (signal.aborted) stop();
-  else signal.addEventListener('abort', stop, { once: true });
-  return async () => {
-    signal.removeEventListener('abort', stop);
-    over.abort();
-    await killing;
-  };
+/**
+ * Waits until a program is to be stopped, or is over. Asks its process group to end, and makes it when it does not, or when the program
+ * itself has ended and others remain.
+ */
+async function stopOn(child: ChildProcess, signal: AbortSignal, over: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, 'abort', { signal: over }).catch(() => {});
+  if (!signal.aborted) return;
+  send(child, 'SIGTERM');
+  await sleep(KILL_GRACE_MS, undefined, { signal: over }).catch(() => {});
+  send(child, 'SIGKILL');
 }
 
-/** Asks a process group to end, and makes it when it does not, or when the program itself has ended and others remain. */
-async function killGroup({ pid }: ChildProcess, hasEnded: AbortSignal): Promise<void> {
-  if (pid === undefined) return;
-  send(pid, 'SIGTERM');
-  await sleep(KILL_GRACE_MS, undefined, { signal: hasEnded }).catch(() => {});
-  send(pid, 'SIGKILL');
-}
-
-function send(pid: number, signal: NodeJS.Signals): void {
+/** Sends a signal to the process group of a program. */
+function send({ pid }: ChildProcess, signal: NodeJS.Signals): void {
   try {
-    process.kill(-pid, signal);
+    if (pid !== undefined) process.kill(-pid, signal);
   } catch {
-    // It has ended by itself.
+    // It has ended.
   }
-}
-
-function notStarted(error: unknown): MirrorError {
-  const why = error instanceof Error ? error.message : String(error);
-  return new MirrorError('hook.failed', `It cannot be started: ${why}.`, {
-    cause: error,
-    hint: 'Check the program, the interpreter that its first line names, and the permissions.',
-  });
-}
-
-function abandoned(): MirrorError {
-  return new MirrorError('pass.abandoned', 'The command was stopped, as the program is to end.');
 }
 
 function failure(what: string, lastLine: string | null): MirrorError {

@@ -1,31 +1,32 @@
 import { MirrorError } from '../errors/errors.ts';
 
-/** Durations and sizes as people write them. All arithmetic is exact: a value that would be rounded is refused. */
+/** Durations and sizes as people write them. */
 
-const DURATION_UNITS: ReadonlyMap<string, bigint> = new Map([
-  ['d', 86_400_000n],
-  ['h', 3_600_000n],
-  ['m', 60_000n],
-  ['s', 1000n],
-  ['ms', 1n],
+/** In milliseconds, the largest first. */
+const DURATION_UNITS: ReadonlyMap<string, number> = new Map([
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1000],
+  ['ms', 1],
 ]);
 
-/** `k` is 1000 and `Ki` is 1024 (IEC 80000-13), in any letter case; the `B` may be left out. */
-const SIZE_UNITS: ReadonlyMap<string, bigint> = new Map([
-  ['B', 1n],
-  ['kB', 1000n],
-  ['KiB', 1024n],
-  ['MB', 1000n ** 2n],
-  ['MiB', 1024n ** 2n],
-  ['GB', 1000n ** 3n],
-  ['GiB', 1024n ** 3n],
-  ['TB', 1000n ** 4n],
-  ['TiB', 1024n ** 4n],
-  ['PB', 1000n ** 5n],
-  ['PiB', 1024n ** 5n],
+/** In bytes, the largest last. `k` is 1000 and `Ki` is 1024 (IEC 80000-13), in any letter case; the `B` may be left out. */
+const SIZE_UNITS: ReadonlyMap<string, number> = new Map([
+  ['B', 1],
+  ['kB', 1000],
+  ['KiB', 1024],
+  ['MB', 1000 ** 2],
+  ['MiB', 1024 ** 2],
+  ['GB', 1000 ** 3],
+  ['GiB', 1024 ** 3],
+  ['TB', 1000 ** 4],
+  ['TiB', 1024 ** 4],
+  ['PB', 1000 ** 5],
+  ['PiB', 1024 ** 5],
 ]);
 
-const SIZE_UNITS_BY_SPELLING: ReadonlyMap<string, bigint> = new Map(
+const SIZE_UNITS_BY_SPELLING: ReadonlyMap<string, number> = new Map(
   [...SIZE_UNITS].flatMap(([unit, bytes]) => {
     const spelling = unit.toLowerCase();
     return [spelling, spelling.replace(/b$/, '')].map((name) => [name, bytes] as const);
@@ -35,10 +36,9 @@ const SIZE_UNITS_BY_SPELLING: ReadonlyMap<string, bigint> = new Map(
 const DURATION_EXPECTED = 'expected a duration such as 500ms, 90s, 5m, 2h, 1d or 1h30m';
 const SIZE_EXPECTED = 'expected a size such as 2 GiB, 500MB or 10k';
 
-/** Longer than any sensible value; keeps the arithmetic on hostile input small. */
+/** Longer than any sensible value. */
 const MAX_TEXT = 64;
 
-const NUMBER = /^(\d+)(?:\.(\d+))?$/;
 const DURATION_TERM = String.raw`\d+(?:\.\d+)? ?(?:ms|[smhd])`;
 const DURATION = new RegExp(`^${DURATION_TERM}(?: ?${DURATION_TERM})*$`);
 const SIZE = /^(\d+(?:\.\d+)?) ?([A-Za-z]*)$/;
@@ -51,21 +51,17 @@ const SIZE = /^(\d+(?:\.\d+)?) ?([A-Za-z]*)$/;
  */
 export function parseDuration(text: string): number {
   const trimmed = text.trim();
-  if (trimmed.length <= MAX_TEXT && NUMBER.test(trimmed)) {
-    throw invalid(`${DURATION_EXPECTED} (say the unit)`);
-  }
+  if (/^\d+(?:\.\d+)?$/.test(trimmed)) throw invalid(`${DURATION_EXPECTED} (say the unit)`);
   if (trimmed.length > MAX_TEXT || !DURATION.test(trimmed)) throw invalid(DURATION_EXPECTED);
-  let total = 0n;
-  let previous: bigint | undefined;
-  for (const [, number = '', unit = ''] of trimmed.matchAll(/([\d.]+) ?(ms|[smhd])/g)) {
-    const milliseconds = DURATION_UNITS.get(unit) ?? 0n;
-    if (previous !== undefined && milliseconds >= previous) {
-      throw invalid(`${DURATION_EXPECTED} (the larger unit first, each once)`);
-    }
-    previous = milliseconds;
-    total += exactProduct(number, milliseconds, 'a duration of whole milliseconds');
+  let totalMs = 0;
+  let previousMs = Number.POSITIVE_INFINITY;
+  for (const [, number, unit = ''] of trimmed.matchAll(/([\d.]+) ?(ms|[smhd])/g)) {
+    const unitMs = DURATION_UNITS.get(unit) ?? 0;
+    if (unitMs >= previousMs) throw invalid(`${DURATION_EXPECTED} (the larger unit first, each once)`);
+    previousMs = unitMs;
+    totalMs += Number(number) * unitMs;
   }
-  return safeNumber(total, 'a shorter duration');
+  return whole(totalMs, 'milliseconds', 'a shorter duration');
 }
 
 /**
@@ -74,16 +70,14 @@ export function parseDuration(text: string): number {
  * @param milliseconds a whole number, zero or more
  */
 export function formatDuration(milliseconds: number): string {
-  assertWhole(milliseconds);
-  let rest = BigInt(milliseconds);
-  if (rest === 0n) return '0s';
+  let restMs = milliseconds;
   let text = '';
-  for (const [unit, size] of DURATION_UNITS) {
-    const count = rest / size;
-    rest %= size;
-    if (count > 0n) text += `${String(count)}${unit}`;
+  for (const [unit, unitMs] of DURATION_UNITS) {
+    const count = Math.floor(restMs / unitMs);
+    restMs %= unitMs;
+    if (count > 0) text += `${count}${unit}`;
   }
-  return text;
+  return text === '' ? '0s' : text;
 }
 
 /**
@@ -94,11 +88,10 @@ export function formatDuration(milliseconds: number): string {
  */
 export function parseSize(text: string): number {
   const trimmed = text.trim();
-  const match = trimmed.length > MAX_TEXT ? null : SIZE.exec(trimmed);
-  const [, number = '', unit = ''] = match ?? [];
-  const bytes = unit === '' ? 1n : SIZE_UNITS_BY_SPELLING.get(unit.toLowerCase());
-  if (match === null || bytes === undefined) throw invalid(SIZE_EXPECTED);
-  return safeNumber(exactProduct(number, bytes, 'a size of whole bytes'), 'a smaller size');
+  const [, number, unit = ''] = (trimmed.length > MAX_TEXT ? null : SIZE.exec(trimmed)) ?? [];
+  const unitBytes = unit === '' ? 1 : SIZE_UNITS_BY_SPELLING.get(unit.toLowerCase());
+  if (number === undefined || unitBytes === undefined) throw invalid(SIZE_EXPECTED);
+  return whole(Number(number) * unitBytes, 'bytes', 'a smaller size');
 }
 
 /**
@@ -107,32 +100,20 @@ export function parseSize(text: string): number {
  * @param bytes a whole number, zero or more
  */
 export function formatSize(bytes: number): string {
-  assertWhole(bytes);
-  const exact = BigInt(bytes);
-  let text = `${String(exact)} B`;
-  if (exact === 0n) return text;
-  for (const [unit, size] of SIZE_UNITS) {
-    if (exact % size === 0n) text = `${String(exact / size)} ${unit}`;
-  }
-  return text;
+  const [unit, unitBytes] = [...SIZE_UNITS].findLast(([, each]) => bytes % each === 0 && bytes > 0) ?? [
+    'B',
+    1,
+  ];
+  return `${bytes / unitBytes} ${unit}`;
 }
 
-/** `number * unit` without rounding; `number` is decimal digits with at most one point. */
-function exactProduct(number: string, unit: bigint, expected: string): bigint {
-  const [, whole = '', fraction = ''] = NUMBER.exec(number) ?? [];
-  const scale = 10n ** BigInt(fraction.length);
-  const product = BigInt(whole + fraction) * unit;
-  if (product % scale !== 0n) throw invalid(`expected ${expected}`);
-  return product / scale;
-}
-
-function safeNumber(value: bigint, expected: string): number {
-  if (value > BigInt(Number.MAX_SAFE_INTEGER)) throw invalid(`expected ${expected}`);
-  return Number(value);
-}
-
-function assertWhole(value: number): void {
-  if (!Number.isSafeInteger(value) || value < 0) throw new RangeError(`not a whole number: ${String(value)}`);
+/** The whole number that a product with a decimal fraction is meant to be. @param smaller what to give in place of too much */
+function whole(value: number, unit: string, smaller: string): number {
+  const rounded = Math.round(value);
+  if (rounded > Number.MAX_SAFE_INTEGER) throw invalid(`expected ${smaller}`);
+  // A fraction in binary is not quite that in decimal.
+  if (Math.abs(value - rounded) > 1e-6 * Math.max(1, value)) throw invalid(`expected whole ${unit}`);
+  return rounded;
 }
 
 function invalid(message: string): MirrorError {

@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-import type { Connections } from '../../lib/http/connections.ts';
 import { PAGE_HEADERS, type PageFiles } from '../../lib/http/page-files.ts';
 import { type Reply, sendReply } from '../../lib/http/reply.ts';
 import { RequestError } from '../../lib/http/request-error.ts';
@@ -33,7 +32,6 @@ export interface Sources {
 /** Everything that requests are answered from. */
 export interface Context extends Sources {
   readonly lengths: ArchiveLengths;
-  readonly connections: Connections;
 }
 
 const DEFAULT_PAGE_SIZE = 100;
@@ -78,9 +76,8 @@ export async function handle(
 ): Promise<unknown> {
   const gone = new AbortController();
   response.once('close', () => gone.abort());
-  const keep = (): boolean => context.connections.keep(message, response);
   try {
-    const reply = await replyTo(context, serviceRequest(message), keep, gone.signal);
+    const reply = await replyTo(context, serviceRequest(message), gone.signal);
     await sendReply(message, response, reply);
     return undefined;
   } catch (error) {
@@ -102,16 +99,10 @@ const OWN_FAILURE = new RequestError(
 
 /**
  * Decides what a request is answered.
- * @param keep keeps its connection until it is answered, if it can
  * @param signal aborted when the client is gone
  * @throws RequestError for what is refused
  */
-async function replyTo(
-  context: Context,
-  request: ServiceRequest,
-  keep: () => boolean,
-  signal: AbortSignal,
-): Promise<Reply> {
+async function replyTo(context: Context, request: ServiceRequest, signal: AbortSignal): Promise<Reply> {
   const route = findRoute(request.path);
   const { methods, authorise } = RULES[route.kind];
   if (!methods.includes(request.method)) {
@@ -124,11 +115,6 @@ async function replyTo(
     const keys = await context.keys();
     // Before anything of the request is read that takes time.
     const key = authorise?.(request.headers, keys) ?? null;
-    if (key !== null && !keep()) {
-      throw new RequestError(503, 'busy', 'too many requests are being answered: ask again', {
-        'retry-after': '5',
-      });
-    }
     return await replyAt(context, route, request, { keys, key, signal });
   } catch (error) {
     if (route.kind === 'git' && error instanceof RequestError) return gitRefusal(error);

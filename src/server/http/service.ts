@@ -52,9 +52,8 @@ const LIMITS: ServerLimits = {
   },
   // The git program behind a connection is cut with it.
   idleMs: 300_000,
-  // Half of the descriptors that a process has at least on Linux (1024), as git programs need theirs. More are kept than there are
-  // downloads that run and wait, with room for those who have no key.
-  connections: { most: 512, mostKept: 448 },
+  // Half of the descriptors that a process has at least on Linux (1024), as git programs need theirs.
+  maxConnections: 512,
 };
 
 const SETTING = { name: 'serve.listen', example: '127.0.0.1:9400', canBeOff: false };
@@ -78,7 +77,6 @@ export function createService(options: ServiceOptions): Service {
   const context: Context = {
     ...options,
     lengths: createArchiveLengths(),
-    connections: server.connections,
   };
   server.node.on('request', (request, response) => {
     const startedAtMs = performance.now();
