@@ -5,13 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 
 import type { EventSink } from '../../app/events.ts';
-import { type Mirror, openMirror } from '../../app/open-mirror.ts';
+import { openMirror } from '../../app/open-mirror.ts';
 import { loadSettings } from '../../config/load.ts';
 import type { SettingsFor } from '../../config/schema.ts';
-import { createLoop } from '../../daemon/loop.ts';
 import { createStatusService } from '../../daemon/status/status-service.ts';
 import { createProgressMonitor } from '../../daemon/supervision/progress-monitor.ts';
-import { startTicker } from '../../daemon/triggers/ticker.ts';
 import { startHttp } from '../../daemon/web/status-server.ts';
 import { withTemporaryFolder } from '../../lib/disk/temporary.ts';
 import { EXIT_CODES, type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
@@ -19,7 +17,7 @@ import { encodeSegment, repositoryPath } from '../../lib/paths/safe-path.ts';
 import { abortOnSignal } from '../../lib/process/signals.ts';
 import { standardOutput } from '../../lib/process/streams.ts';
 import { counted, roughDuration, roughSize } from '../../lib/text/humanize.ts';
-import { say } from '../../lib/text/terminal-text.ts';
+import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import type { TargetPulled } from '../../mirror/pass/events.ts';
 import { runPass } from '../../mirror/pass/pass.ts';
 import { type Comparison, compareWithGit } from '../../server/demo/compare.ts';
@@ -32,10 +30,9 @@ import { createService } from '../../server/http/service.ts';
 import { progressOf } from '../change/sync.ts';
 import { bold, type Outcome, printData, tell } from '../frame/output.ts';
 
-const POLL_SCHEDULE = '* * * * * *';
-const PAUSE_BETWEEN_EDITS_MS = 4000;
-const MIRRORED_WITHIN_MS = 60_000;
-const LOOK_EVERY_MS = 20;
+const POLL_EVERY_MS = 500;
+const PASSES_BETWEEN_EDITS = 8;
+const MIRRORED_WITHIN_PASSES = 60;
 
 const KEY = 'demo-key-for-the-current-api';
 const TOKEN = 'demo-token-for-v1';
@@ -43,7 +40,7 @@ const TOKEN = 'demo-token-for-v1';
 type DemoSettings = SettingsFor<'service' | 'directory'>;
 
 /**
- * `demo`: the embedded service with sample repositories, a writer that edits them, and the daemon on it, all in a temporary
+ * `demo`: the embedded service with sample repositories, a writer that edits them, and a mirror of it, all in a temporary
  * folder that is removed at the end.
  */
 export async function runDemo(command: Command): Promise<Outcome> {
@@ -80,7 +77,6 @@ function demoSettings(baseUrl: string, directory: string): DemoSettings {
     WORKBOOK_MIRROR_SERVICE_API_KEY: KEY,
     WORKBOOK_MIRROR_SERVICE_API_TOKEN: TOKEN,
     WORKBOOK_MIRROR_DIRECTORY: directory,
-    WORKBOOK_MIRROR_SCHEDULE: POLL_SCHEDULE,
     WORKBOOK_MIRROR_READER_GRACE: '1s',
     WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0',
   };
@@ -88,7 +84,7 @@ function demoSettings(baseUrl: string, directory: string): DemoSettings {
     .settings;
 }
 
-/** Makes a first pass, has the daemon's loop follow the edits of a writer, and compares the mirror with Git at the end. */
+/** Makes a first pass, then two a second while a writer edits, and compares the mirror with Git at the end. */
 async function mirrorAndEdit(
   settings: DemoSettings,
   registry: Registry,
@@ -101,34 +97,43 @@ async function mirrorAndEdit(
   const emit: EventSink = (event) => {
     for (const sink of sinks) sink(event);
   };
-  const { monitor } = progress;
   const mirror = await openMirror(settings, emit, {
     onProgress: activity.touch,
     reportFirstAccept: true,
-    monitor,
+    monitor: progress.monitor,
   });
   const status = createStatusService(() => settings, mirror, activity);
   const http = await startHttp(() => settings, status, emit);
+  const poll = async (): Promise<void> => {
+    await sleep(POLL_EVERY_MS, undefined, { signal });
+    await runPass(mirror.context, mirror.policy, 'schedule', signal);
+  };
   try {
     sinks.push(status.sink, http.sink);
     await runPass(mirror.context, mirror.policy, 'start', signal);
     progress.close();
-    const pulled = new Map<string, TargetPulled>();
+    const pulled = new Map<string, { readonly event: TargetPulled; readonly atMs: number }>();
     sinks[0] = (event) => {
-      if (event.name === 'target.pulled') pulled.set(event.target, event);
+      if (event.name === 'target.pulled') pulled.set(event.target, { event, atMs: Date.now() });
       if (event.name.endsWith('failed')) progress.sink(event);
     };
     if (!once) tell(say`\nA writer now commits an edit every few seconds. Ctrl-C stops everything.\n`);
     const writer = createWriter({ registry });
-    await whileLooping(settings, mirror, emit, async () => {
-      for (;;) {
-        pulled.clear();
-        const edit = await writer.edit();
-        await reportEdit(edit, pulled, settings, registry, signal);
-        if (once) return;
-        await sleep(PAUSE_BETWEEN_EDITS_MS, undefined, { signal });
+    for (;;) {
+      const edit = await writer.edit();
+      for (
+        let passes = 0;
+        passes === 0 || !(await isOnDisk(settings.directory, registry, edit));
+        passes += 1
+      ) {
+        if (passes === MIRRORED_WITHIN_PASSES) throw notMirrored(edit);
+        await poll();
       }
-    });
+      const found = pulled.get(targetOf(edit.repository, edit.branch));
+      if (found !== undefined) printData(describeEdit(edit, found.event, found.atMs));
+      if (once) break;
+      for (let passes = 0; passes < PASSES_BETWEEN_EDITS; passes += 1) await poll();
+    }
     return tellComparison(await compareAll(settings.directory, registry));
   } catch (error) {
     if (!signal.aborted) throw error;
@@ -141,59 +146,14 @@ async function mirrorAndEdit(
   }
 }
 
-/** Does some work while the daemon's loop runs on its schedule. */
-async function whileLooping(
-  settings: DemoSettings,
-  mirror: Mirror,
-  emit: EventSink,
-  work: () => Promise<void>,
-): Promise<void> {
-  const failed = Promise.withResolvers<never>();
-  const loop = createLoop(async (trigger, signal) => {
-    await runPass(mirror.context, mirror.policy, trigger, signal);
-  }, failed.reject);
-  const ticker = startTicker(
-    settings,
-    () => loop.trigger('schedule'),
-    (nextPassAtMs) => emit({ name: 'daemon.scheduled', nextPassAtMs }),
-  );
-  try {
-    await Promise.race([work(), failed.promise]);
-  } finally {
-    ticker.stop();
-    await loop.stop();
-  }
+function describeEdit(edit: Edit, pulled: TargetPulled, readableAtMs: number): TerminalText {
+  const files = counted(pulled.added + pulled.changed + pulled.removed, 'file');
+  const latency = roughDuration(readableAtMs - edit.committedAt.getTime());
+  return say`${bold(edit.summary, standardOutput)} in ${edit.repository}, ${edit.branch}: pulled ${roughSize(pulled.downloadedBytes)}, ${files} published (${pulled.method}), readable on disk ${latency} after the commit`;
 }
 
-/** Waits until a reader finds an edit on disk, and reports how long that took. */
-async function reportEdit(
-  edit: Edit,
-  pulled: ReadonlyMap<string, TargetPulled>,
-  { directory }: DemoSettings,
-  registry: Registry,
-  signal: AbortSignal,
-): Promise<void> {
-  const target = targetOf(edit.repository, edit.branch);
-  const giveUp = AbortSignal.any([signal, AbortSignal.timeout(MIRRORED_WITHIN_MS)]);
-  for (;;) {
-    const event = pulled.get(target);
-    const readableAtMs = Date.now();
-    if (event !== undefined && (await isOnDisk(directory, registry, edit))) {
-      const what = `pulled ${roughSize(event.downloadedBytes)}, ${counted(event.added + event.changed + event.removed, 'file')} published (${event.method})`;
-      const latency = roughDuration(readableAtMs - edit.committedAt.getTime());
-      printData(
-        say`${bold(edit.summary, standardOutput)} in ${edit.repository}, ${edit.branch}: ${what}, readable on disk ${latency} after the commit`,
-      );
-      return;
-    }
-    await sleep(LOOK_EVERY_MS, undefined, { signal: giveUp }).catch((error: unknown) => {
-      if (signal.aborted) throw error;
-      throw new MirrorError(
-        'internal.defect',
-        `The edit "${edit.summary}" did not reach the mirror in time.`,
-      );
-    });
-  }
+function notMirrored({ summary }: Edit): MirrorError {
+  return new MirrorError('internal.defect', `The edit "${summary}" did not reach the mirror in time.`);
 }
 
 /** Whether the branch that was edited is on disk what it is in Git. */
