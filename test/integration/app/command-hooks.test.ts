@@ -116,6 +116,7 @@ describe('the command before publishing', () => {
     ['takes one away', 'rm b.xlsx'],
     ['writes to a new one', 'echo xxxxxx >> a.xlsx'],
     ['writes to one that is published', 'echo xxxxxx >> b.xlsx'],
+    ['closes the tree to readers', 'chmod 700 .'],
   ])('that %s publishes nothing, and the mirror is put right', async (_case, body) => {
     const { command } = await scriptOf(`if grep -q a2 a.xlsx; then ${body}; fi`);
     const { service, mirror } = await startPair({}, { HOOKS_BEFORE_PUBLISH: command, PUBLISH: 'exchange' });

@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { lstat, mkdir, open, readdir, rename, rm, symlink, utimes } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 
 import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
 import { makeFolders } from '../../../lib/disk/durable.ts';
@@ -12,7 +13,7 @@ import { BULK_THREADS, doInThread } from '../../file-work/pool.ts';
 import type { LinkRequest } from '../../file-work/trees.ts';
 import type { Disk } from '../disk.ts';
 import { type DirectoryLayout, manifestPath, treePath } from '../layout.ts';
-import { type ManifestFile, PERMISSION_BITS } from '../manifest.ts';
+import { foldersWith, type ManifestFile, PERMISSION_BITS } from '../manifest.ts';
 import {
   linkedTree,
   linkText,
@@ -286,7 +287,7 @@ export function changedMeanwhile(what: string): MirrorError {
  * Shows someone the whole new tree before it is published; it is to be read only. Links to what stays are made behind the gate, as
  * readers may notice them.
  * @param look is given the folder
- * @returns whether the tree still is what its manifest says, as far as `lstat` tells; if not, the stage is of no use any more
+ * @returns whether the tree still is what it was, as far as `lstat` tells; if not, the stage is of no use any more
  * @throws whatever `look` throws; MirrorError `publish.leased`, `disk.*`
  */
 export async function showStage(
@@ -297,6 +298,16 @@ export async function showStage(
   signal: AbortSignal,
 ): Promise<boolean> {
   await gate.pass(() => linkUnchanged(stage, files, onProgress), signal);
+  const permissions = folderPermissions(stage, files);
   await look(stage.tree);
-  return (await examineTree(stage.tree, files, { depth: 'facts', signal })).length === 0;
+  const differences = await examineTree(stage.tree, files, { depth: 'facts', signal });
+  return differences.length === 0 && isDeepStrictEqual(folderPermissions(stage, files), permissions);
+}
+
+/** The mode, owner and group of each folder of a whole new tree, of which its manifest says nothing: they may close it to readers. */
+function folderPermissions({ tree }: Stage, files: readonly ManifestFile[]): readonly string[] {
+  return ['', ...foldersWith(files.map(({ path }) => path))].map((folder) => {
+    const found = statsNow(join(tree, folder));
+    return found === null ? 'gone' : `${found.mode} ${found.uid} ${found.gid}`;
+  });
 }
