@@ -28,7 +28,6 @@ async function startService(): Promise<{
     WORKBOOK_MIRROR_SERVICE_API_KEY: API_KEY,
     WORKBOOK_MIRROR_SERVICE_API_TOKEN: API_TOKEN,
     WORKBOOK_MIRROR_DIRECTORY: join(await temporaryFolder(), 'mirror'),
-    WORKBOOK_MIRROR_SERVICE_TIMEOUT: '5m',
     WORKBOOK_MIRROR_CONCURRENCY: '1',
   };
   return { service, settings, hold };
