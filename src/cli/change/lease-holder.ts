@@ -68,13 +68,18 @@ async function holdUntil(
   program: string,
 ): Promise<number> {
   const over = new AbortController();
+  const tellLost = (): void =>
+    tell(say`workbook-mirror: the lease ended before ${program}: what it reads may be of two states.`);
   const watch = watchLease(layout, lease, Date.now, over.signal).then((state) => {
-    if (state === 'lost' && !over.signal.aborted)
-      tell(say`workbook-mirror: the lease ended before ${program}: what it reads may be of two states.`);
+    if (state === 'lost' && !over.signal.aborted) tellLost();
     return state;
   });
   const exitCode = await exited.finally(() => over.abort());
-  if ((await watch) === 'held' || exitCode !== EXIT_CODES.ok) return exitCode;
+  if ((await watch) === 'held') return exitCode;
+  if (exitCode !== EXIT_CODES.ok) {
+    tellLost();
+    return exitCode;
+  }
   throw new MirrorError(
     'lease.lost',
     `${program} succeeded, but the lease had ended before it: what it read may be of two states.`,
