@@ -33,15 +33,22 @@ async function startService(): Promise<{
   return { service, settings, hold };
 }
 
-const NEVER = 'schedule: "0 0 1 1 *"\n';
+/** The settings file of a daemon that makes no pass by its schedule. @param timeout longer than the pull takes to count as slow */
+function fileWith(timeout: string): string {
+  return `schedule: "0 0 1 1 *"\nservice:\n  timeout: ${timeout}\n`;
+}
 
 describe('a pull that takes long', () => {
   it('goes on beside the passes of the daemon, also when its settings change; page and metrics say since when; sync waits for it', async () => {
     const { settings, hold } = await startService();
     const release = hold();
     const file = join(await temporaryFolder(), 'config.yaml');
-    await writeFile(file, NEVER);
-    const alone = { ...settings, WORKBOOK_MIRROR_DIRECTORY: join(await temporaryFolder(), 'mirror') };
+    await writeFile(file, fileWith('5m'));
+    const alone = {
+      ...settings,
+      WORKBOOK_MIRROR_SERVICE_TIMEOUT: '5m',
+      WORKBOOK_MIRROR_DIRECTORY: join(await temporaryFolder(), 'mirror'),
+    };
     const sync = start(['sync'], alone);
     const daemon = start(['run', '--config', file, '--http-listen', '127.0.0.1:0'], settings);
     await daemon.prints(/"pass\.finished"[^\n]*"pulled":1[^\n]*"pulling":1/);
@@ -55,7 +62,7 @@ describe('a pull that takes long', () => {
     await sync.prints(/Slow\/main: takes long/);
     await sync.prints(/Prompt\/main: published/);
     // Other settings bring another client; that of the pull is not closed under it.
-    await writeFile(`${file}.new`, `${NEVER}service:\n  timeout: 3m\n`);
+    await writeFile(`${file}.new`, fileWith('3m'));
     await rename(`${file}.new`, file);
     await daemon.prints(/"trigger":"settings"[^\n]*"pulling":1/);
     release();
