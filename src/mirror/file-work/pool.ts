@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 
+import { unlessAborted } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Answer, Question, Tasks } from './thread.ts';
 
@@ -50,17 +51,25 @@ class Thread {
   }
 
   /** See {@link doInThread}. */
-  run<Kind extends keyof Tasks>(kind: Kind, request: Tasks[Kind]['request']): Promise<Tasks[Kind]['result']> {
+  run<Kind extends keyof Tasks>(
+    kind: Kind,
+    request: Tasks[Kind]['request'],
+    signal?: AbortSignal,
+  ): Promise<Tasks[Kind]['result']> {
     const { promise, resolve, reject } = Promise.withResolvers<Tasks[Kind]['result']>();
     if (this.#end !== null) return Promise.reject(threadError(this.#end));
     lastNumber += 1;
-    this.#jobs.set(lastNumber, { resolve, reject });
+    const number = lastNumber;
+    this.#jobs.set(number, { resolve, reject });
     // A thread that works keeps the program from ending.
     this.#worker.ref();
-    const question: Question = { number: lastNumber, kind, request };
+    const question: Question = { number, kind, request };
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
     this.#worker.postMessage(question);
-    return promise;
+    return unlessAborted(promise, signal).catch((error: unknown) => {
+      if (this.#jobs.delete(number) && this.load === 0) this.end();
+      throw error;
+    });
   }
 
   /** A thread that ends leaves the pool at once: a task that comes before it has ended gets another. */
@@ -90,12 +99,18 @@ class Thread {
   }
 }
 
-/** Does a task in the thread that has the fewest. @throws MirrorError `archive.*`, `disk.*`, `internal.defect`, `program.replaced` */
+/**
+ * Does a task in the thread that has the fewest.
+ * @param signal calls the task off. A thread that has no other one ends with it: on a slow disk it would keep the program from ending.
+ * @throws MirrorError `archive.*`, `disk.*`, `internal.defect`, `program.replaced`; the reason of the signal
+ */
 export async function doInThread<Kind extends keyof Tasks>(
   kind: Kind,
   request: Tasks[Kind]['request'],
+  signal?: AbortSignal,
 ): Promise<Tasks[Kind]['result']> {
-  return leastBusyThread().run(kind, request);
+  signal?.throwIfAborted();
+  return leastBusyThread().run(kind, request, signal);
 }
 
 /** A thread, for tasks that share what is kept in it. */

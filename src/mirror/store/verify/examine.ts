@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { lstat, open, readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { forEachConcurrently, unlessAborted } from '../../../lib/concurrency/concurrency.ts';
+import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
 import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { doInThread } from '../../file-work/pool.ts';
@@ -165,7 +165,7 @@ export async function examineTree(
   files: readonly ManifestFile[],
   options: ExamineOptions,
 ): Promise<readonly Difference[]> {
-  const walked = await unlessAborted(doInThread('walk', tree), options.signal);
+  const walked = await doInThread('walk', tree, options.signal);
   const { root } = walked;
   if (root?.kind === 'gone') return GONE;
   if (root !== null) return [{ path: '.', kind: 'unreadable', problem: root.problem }];

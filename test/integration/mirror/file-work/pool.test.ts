@@ -30,6 +30,21 @@ async function walked(): Promise<readonly string[]> {
   return (await doInThread('walk', tree)).paths;
 }
 
+describe('a thread whose task is called off', () => {
+  it('ends, as it would keep the program from ending', async () => {
+    const control = new AbortController();
+    const starting = once(process, 'worker') as Promise<[Worker]>;
+    const walking = doInThread('walk', tree, control.signal);
+    const [thread] = await starting;
+    const ended = once(thread, 'exit');
+    control.abort();
+    await expect(walking).rejects.toBe(control.signal.reason);
+    await ended;
+    await expect(doInThread('walk', tree, control.signal)).rejects.toBe(control.signal.reason);
+    expect(started).toHaveLength(1);
+  });
+});
+
 describe('threads with nothing to do', () => {
   it('take the next task, end after a while, and others start with a task that comes then', async () => {
     expect(await walked()).toEqual(['plan.xlsx']);
