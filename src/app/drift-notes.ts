@@ -70,7 +70,7 @@ export function noteForRepair(
 /** How a tree differs; one that cannot be examined differs, too. */
 async function differencesAt(store: MirrorStore, path: string): Promise<readonly Difference[]> {
   try {
-    return await findDrift(store.layout, path, new AbortController().signal);
+    return (await findDrift(store.layout, path, new AbortController().signal)).differences;
   } catch (error) {
     return [{ path: '.', kind: 'unreadable', problem: toMirrorError(error).message }];
   }

@@ -187,21 +187,22 @@ class TreeChecks {
 
   /** Reports how a tree differs, if that is news. */
   async #lookAt(target: string, stop: AbortSignal): Promise<void> {
-    const found = await findDrift(this.#mirror.store.layout, target, stop);
+    const { differences: found, lookedAtMs } = await findDrift(this.#mirror.store.layout, target, stop);
     const before = this.#drifted.get(target);
     if (found.length === 0) {
       if (!this.#drifted.delete(target)) return;
-      this.#emit({ name: 'target.whole', target });
       await noteDrift(this.#mirror, target, null);
+      this.#emit({ name: 'target.whole', target });
       return;
     }
     const digest = createHash('sha256').update(JSON.stringify(found)).digest('hex');
     if (before?.digest === digest) return;
     const summary = summariseDrift(found);
-    const note = { ...summary, sinceMs: this.#mirror.context.now(), needsRepair: this.#isRepairing };
+    const note = { ...summary, sinceMs: lookedAtMs, needsRepair: this.#isRepairing };
     this.#drifted.set(target, { note, digest });
-    this.#emit({ name: 'target.drifted', target, ...summary });
     await noteDrift(this.#mirror, target, note);
+    // A listener that reads the records must find the news there.
+    this.#emit({ name: 'target.drifted', target, ...summary });
     if (this.#isRepairing) this.#askForRepair(target);
   }
 

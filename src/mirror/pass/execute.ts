@@ -243,7 +243,7 @@ async function pullAndRecord(
     const turn = { signal: either.signal, toPublish };
     const { result, news } = await pullTarget(context, policy, pull, turn, meter);
     await recordEnds(context, pull.listedAtMs, [{ result, before: pull.record, tree: pull.tree }]);
-    if (result.outcome.kind === 'pulled') await endRepair(context, pull);
+    if (result.outcome.kind === 'pulled') await endRepair(context, action);
     // Emitted after recording: a listener that reads the records must find the news there.
     for (const event of news) context.emit(event);
     return result;
@@ -253,16 +253,10 @@ async function pullAndRecord(
   }
 }
 
-/**
- * Notes that a thorough pull has repaired a tree. A shallow pull does not find every difference, and one that was found since the pull
- * began waits for the next pass.
- */
+/** Notes that a thorough pull has repaired a tree; a shallow one does not find every difference. */
 async function endRepair(
-  { state }: Pick<PassContext, 'state'>,
-  { action, record: { drift } }: Pull,
+  { state, now }: Pick<PassContext, 'state' | 'now'>,
+  { target, path, depth, published }: PullAction,
 ): Promise<void> {
-  const { target, path, depth, published } = action;
-  const isThorough = depth === 'bytes' || published === null;
-  if (!isThorough || drift === null) return;
-  await state.saveDrift(target, path, null, drift);
+  if (depth === 'bytes' || published === null) await state.saveDrift(target, path, null, now());
 }

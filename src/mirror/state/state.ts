@@ -164,18 +164,21 @@ export class State {
   }
 
   /**
-   * Notes that a published tree differs from its manifest, or that it does not. A pass that began before does not undo it.
+   * Notes that a published tree differs from its manifest, or that it does not. A note is dropped whose look at the tree began before
+   * every byte of it was found right: what it saw is repaired.
    * @param path of the target, as below `mirror/`
    * @param note null where the tree is right
-   * @param replaced the note that this one replaces, a later one stays; left out for any
+   * @param upToMs removes the note of a look that began until then, and leaves a later one; left out for any. Milliseconds since the epoch
    */
-  saveDrift(target: TargetId, path: string, note: DriftNote | null, replaced?: DriftNote): Promise<boolean> {
+  saveDrift(target: TargetId, path: string, note: DriftNote | null, upToMs?: number): Promise<boolean> {
     return this.#saved(async () => {
       const { records } = await this.#known();
       const unknown = emptyRecord(target, path.slice(0, path.lastIndexOf('/')));
       const stored = records.get(targetKey(target)) ?? ownTime(unknown);
-      if (replaced !== undefined && stored.drift?.sinceMs !== replaced.sinceMs) return;
-      if (!isDeepStrictEqual(stored.drift, note)) await this.#write([{ ...stored, drift: note }]);
+      const { drift, examinedAtMs } = stored;
+      if (upToMs !== undefined && drift !== null && drift.sinceMs > upToMs) return;
+      if (note !== null && examinedAtMs !== null && note.sinceMs <= examinedAtMs) return;
+      if (!isDeepStrictEqual(drift, note)) await this.#write([{ ...stored, drift: note }]);
     });
   }
 

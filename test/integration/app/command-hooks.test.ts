@@ -172,7 +172,7 @@ describe('the command before publishing', () => {
     service.addRepository('Plan', { 'a.xlsx': 'a1' });
     await mirror.pass();
     await writeFile(join(mirror.directory, 'mirror', 'Plan', 'main', 'a.xlsx'), 'someone wrote this');
-    await noteForRepair(mirror.context, 'Plan/main', [], 0);
+    await noteForRepair(mirror.context, 'Plan/main', [], Date.now());
     await mirror.pass();
     await mirror.expectExact();
     expect(await seen()).toBe('asked\n');

@@ -197,6 +197,8 @@ export interface ExaminedTarget {
   readonly manifest: Manifest | null;
   readonly problem: string | null;
   readonly differences: readonly Difference[];
+  /** When the look began that this is from. Milliseconds since the epoch. */
+  readonly lookedAtMs: number;
 }
 
 /** A tree that differs while it is published is looked at again, at most so many times, with a pause in between, in milliseconds. */
@@ -216,15 +218,16 @@ export async function examineTarget(
   options: ExamineOptions,
 ): Promise<ExaminedTarget | null> {
   for (let looks = 1; ; looks += 1) {
+    const lookedAtMs = Date.now();
     const found = await onDisk('reading a manifest', () => readManifestFile(manifestPath(layout, path)));
     if (found === null) return null;
     const { manifest, problem, stamp } = found;
-    if (manifest === null) return { manifest, problem, differences: [] };
+    if (manifest === null) return { manifest, problem, differences: [], lookedAtMs };
     const differences = await examinePublished(layout, path, manifest.files, options);
     const isChanging = async (): Promise<boolean> =>
       (await pathsInChange(layout)).has(path) || (await manifestStamp(layout, path)) !== stamp;
     if (differences.length === 0 || looks === MOST_LOOKS || !(await isChanging()))
-      return { manifest, problem, differences };
+      return { manifest, problem, differences, lookedAtMs };
     await sleep(LOOK_PAUSE_MS, undefined, { signal: options.signal });
   }
 }
@@ -234,8 +237,9 @@ export async function findDrift(
   layout: DirectoryLayout,
   path: string,
   signal: AbortSignal,
-): Promise<readonly Difference[]> {
-  return (await examineTarget(layout, path, { depth: 'facts', signal }))?.differences ?? [];
+): Promise<Pick<ExaminedTarget, 'differences' | 'lookedAtMs'>> {
+  const nothing = { differences: [], lookedAtMs: Date.now() };
+  return (await examineTarget(layout, path, { depth: 'facts', signal })) ?? nothing;
 }
 
 /** The paths below `mirror/` that a publish has begun to change and not yet brought to its end. */

@@ -259,14 +259,24 @@ describe('a note that a tree differs from its manifest', () => {
     expect(await noteIn(store)).toEqual(note);
   });
 
-  it('goes with the repair of what it says, and stays where the tree has changed again since', async () => {
+  it('goes with the repair of what it says, and stays where a later look found it', async () => {
     const store = new Disk().open();
     const later = { ...note, sinceMs: NOW_MS + 1 };
     await store.saveDrift(target(), 'Accounting/main', later);
-    await store.saveDrift(target(), 'Accounting/main', null, note);
+    await store.saveDrift(target(), 'Accounting/main', null, note.sinceMs);
     expect(await noteIn(store)).toEqual(later);
-    await store.saveDrift(target(), 'Accounting/main', null, later);
+    await store.saveDrift(target(), 'Accounting/main', null, later.sinceMs);
     expect(await noteIn(store)).toBeNull();
+  });
+
+  it('is dropped where its look began before the tree was found right', async () => {
+    const store = new Disk().open();
+    await store.saveRecords([{ ...emptyRecord(target(), 'Accounting'), examinedAtMs: NOW_MS }]);
+    await store.saveDrift(target(), 'Accounting/main', note);
+    expect(await noteIn(store)).toBeNull();
+    const later = { ...note, sinceMs: NOW_MS + 1 };
+    await store.saveDrift(target(), 'Accounting/main', later);
+    expect(await noteIn(store)).toEqual(later);
   });
 });
 
