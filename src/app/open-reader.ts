@@ -7,8 +7,8 @@ import { MirrorError } from '../lib/errors/errors.ts';
 import { eventFailure } from '../mirror/pass/events.ts';
 import type { EventSink } from './events.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
-import type { StatusPolicy } from './target-status.ts';
-import type { TargetRecord } from '../mirror/plan/record.ts';
+import { type StatusPolicy, statusOfTargets, type TargetStatus } from './target-status.ts';
+import type { Published, TargetRecord } from '../mirror/plan/record.ts';
 import { openState, type State, stateIdOf, unlessStateFails } from '../mirror/state/state.ts';
 import { readStore, type StoreReader } from '../mirror/store/directory.ts';
 
@@ -100,4 +100,44 @@ export interface MirrorReader extends RecalledState {
 export async function openReader(settings: SettingsFor<'directory'>, emit: EventSink): Promise<MirrorReader> {
   const store = await readStore(settings.directory, settings.shard);
   return { store, ...(await openRecalledState(settings, store, true, emit)) };
+}
+
+/**
+ * Reads a mirror, also beside a daemon that works there.
+ * @throws MirrorError `directory.unusable`, `state.unavailable`, and what the work throws
+ */
+export async function withReader<T>(
+  settings: SettingsFor<'directory'>,
+  emit: EventSink,
+  work: (reader: MirrorReader) => Promise<T>,
+): Promise<T> {
+  await refuseMissing(settings.directory);
+  const reader = await openReader(settings, emit);
+  try {
+    return await work(reader);
+  } finally {
+    await reader.state.close();
+  }
+}
+
+/** The targets of a mirror, as the directory and the state cache have them. */
+export interface KnownTargets {
+  readonly nowMs: number;
+  readonly maxStalenessMs: number;
+  readonly published: readonly Published[];
+  readonly records: ReadonlyMap<string, TargetRecord>;
+  readonly statuses: readonly TargetStatus[];
+}
+
+/** Reads the status of all targets, also where the state cache cannot be read. */
+export async function readTargets(
+  settings: SettingsFor<'directory'>,
+  { store, records }: MirrorReader,
+): Promise<KnownTargets> {
+  const policy = statusPolicyOf(settings);
+  const nowMs = Date.now();
+  // After the records, which were read when the state was opened: of what is published meanwhile there would be none, and it would seem to wait.
+  const { published } = await store.inventory.read();
+  const statuses = statusOfTargets(published, records, policy, nowMs);
+  return { nowMs, maxStalenessMs: policy.maxStalenessMs, published, records, statuses };
 }

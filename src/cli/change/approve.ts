@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import type { SettingsFor } from '../../config/schema.ts';
 import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
 import type { HeldDeletion } from '../../mirror/plan/guard.ts';
-import { type FileDifference, removedAt } from '../../app/file-differences.ts';
+import { type FileDifference, removedAt } from '../../app/tasks/file-differences.ts';
 import { describeDifferences } from '../read/differences.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { heldSentence } from '../../app/messages.ts';
@@ -18,12 +18,12 @@ import { WHOLE_DIRECTORY } from '../../mirror/plan/selection.ts';
 import { writeApproval } from '../../mirror/store/approvals.ts';
 import { refuseMissing } from '../../app/open-reader.ts';
 import { loudness } from '../frame/loudness.ts';
-import { type Outcome, tell } from '../frame/output.ts';
+import { type Outcome, tell, tellEvent } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { standardError } from '../../lib/process/streams.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
-import { targetNamed } from '../frame/target-names.ts';
-import { withReader } from '../frame/targets.ts';
+import { targetNamed } from '../../app/target-names.ts';
+import { withReader } from '../../app/open-reader.ts';
 
 /** `approve` */
 export async function runApprove(command: Command): Promise<Outcome> {
@@ -116,7 +116,7 @@ export async function approve(
 ): Promise<readonly Approved[] | null> {
   await refuseMissing(settings.directory);
   await becomeOwnerOf(settings.directory);
-  return withReader(settings, async ({ store, state }) => {
+  return withReader(settings, tellEvent, async ({ store, state }) => {
     const records = await state.records();
     const paths = new Map(
       (await store.inventory.read()).published.map((tree) => [

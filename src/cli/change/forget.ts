@@ -19,8 +19,8 @@ import type { MirrorStore } from '../../mirror/store/disk.ts';
 import { confirmed, shown } from './approve.ts';
 import { type Outcome, tellEvent } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
-import { targetNamed } from '../frame/target-names.ts';
-import { readTargets, withReader } from '../frame/targets.ts';
+import { targetNamed } from '../../app/target-names.ts';
+import { readTargets, withReader } from '../../app/open-reader.ts';
 
 /** `forget` */
 export async function runForget(command: Command): Promise<Outcome> {
@@ -68,7 +68,7 @@ export async function forget(
 ): Promise<Forgotten | null> {
   await refuseMissing(settings.directory);
   await becomeOwnerOf(settings.directory);
-  const chosen = await withReader(settings, async (reader) => {
+  const chosen = await withReader(settings, tellEvent, async (reader) => {
     const known = await knownTargets(settings, reader);
     const paths = new Set(asked.map((name) => targetNamed(name, reader.store.layout.mirror, known.keys())));
     return { layout: reader.store.layout, entries: [...paths].map((path) => refuseMirrored(path, known)) };

@@ -12,11 +12,11 @@ import { ownCommand } from '../../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import { otherInstances } from '../../mirror/store/shards.ts';
-import { type Outcome, printOutcome } from '../frame/output.ts';
+import { type Outcome, printOutcome, tellEvent } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { progressOf, sync, syncData } from './sync.ts';
-import { targetNamed } from '../frame/target-names.ts';
-import { withReader } from '../frame/targets.ts';
+import { targetNamed } from '../../app/target-names.ts';
+import { withReader } from '../../app/open-reader.ts';
 
 /** `poll` */
 export async function runPoll(command: Command): Promise<Outcome> {
@@ -68,7 +68,7 @@ export function withStatuses<T>(
   settings: SettingsFor<'directory'>,
   use: (statuses: readonly TargetStatus[], mirrorFolder: string) => T,
 ): Promise<T> {
-  return withReader(settings, async ({ store, state }) => {
+  return withReader(settings, tellEvent, async ({ store, state }) => {
     const { published } = await store.inventory.read();
     const statuses = statusOfTargets(published, await state.records(), statusPolicyOf(settings), Date.now());
     return use(statuses, store.layout.mirror);

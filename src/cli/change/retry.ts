@@ -10,7 +10,7 @@ import { say } from '../../lib/text/terminal-text.ts';
 import type { Outcome } from '../frame/output.ts';
 import { pollNow, withStatuses } from './poll.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
-import { targetNamed } from '../frame/target-names.ts';
+import { targetNamed } from '../../app/target-names.ts';
 
 /** `retry` */
 export async function runRetry(command: Command): Promise<Outcome> {

@@ -12,7 +12,7 @@ import { readManifest } from '../../mirror/store/inventory.ts';
 import { refuseMissing } from '../../app/open-reader.ts';
 import { type Outcome, table } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
-import { targetNamed } from '../frame/target-names.ts';
+import { targetNamed } from '../../app/target-names.ts';
 
 /** `history list` */
 export async function runHistoryList(command: Command): Promise<Outcome> {

@@ -30,7 +30,7 @@ import { manifestPaths, readManifest, readStampedManifest } from '../../mirror/s
 import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
 import { foldersWith, type ManifestFile } from '../../mirror/store/manifest.ts';
 import { publishedTree } from '../../mirror/store/published-tree.ts';
-import { namedPath, targetNamed } from '../frame/target-names.ts';
+import { namedPath, targetNamed } from '../../app/target-names.ts';
 import { entriesOf } from './history.ts';
 
 /** Files of one state of a target. */

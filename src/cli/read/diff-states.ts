@@ -10,7 +10,7 @@ import {
   readHistory,
 } from '../../mirror/store/history/history.ts';
 import type { HistoryKind, DirectoryLayout } from '../../mirror/store/layout.ts';
-import type { PresentState } from '../../app/present-state.ts';
+import type { PresentState } from '../../app/tasks/present-state.ts';
 import { manifestPaths, readStampedManifest } from '../../mirror/store/inventory.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';
 import { notKept } from '../history/restore.ts';

@@ -9,10 +9,10 @@ import { describeAmount } from '../../lib/text/amount.ts';
 import { archiveLimitsOf, policyOf } from '../../app/open-mirror.ts';
 import { connect, recallInstallation } from '../../app/installation.ts';
 import type { MirrorReader } from '../../app/open-reader.ts';
-import { type Inquiry, type PresentState, receivePresentState } from '../../app/present-state.ts';
+import { type Inquiry, type PresentState, receivePresentState } from '../../app/tasks/present-state.ts';
 import { PullMeter } from '../../mirror/pass/events.ts';
 import { repositoryFacts } from '../../mirror/pass/execute.ts';
-import { planComparison } from '../../app/comparison.ts';
+import { planComparison } from '../../app/tasks/comparison.ts';
 import { HOLD_REASONS } from '../../mirror/plan/actions.ts';
 import { readStore } from '../../mirror/store/directory.ts';
 import type { ServiceClient } from '../../mirror/upstream/client.ts';
@@ -20,7 +20,7 @@ import type { Listing } from '../../mirror/upstream/listing.ts';
 import { readTarget, refuseUnknown, type TargetOnDisk } from './diff-states.ts';
 import { createLiveLine } from '../frame/live-line.ts';
 import { liveLineOptions, tellEvent } from '../frame/output.ts';
-import { withReader } from '../frame/targets.ts';
+import { withReader } from '../../app/open-reader.ts';
 
 /** A target on disk, and what the service has of it now. */
 export interface TargetInService {
@@ -46,7 +46,7 @@ export async function askService(
   const meter = new PullMeter(path, null);
   const onProgress = (): void => line.show(() => `${path}: ${describeAmount(meter.progress())}`);
   try {
-    return await withReader(settings, async (reader) => {
+    return await withReader(settings, tellEvent, async (reader) => {
       const memory = await recallInstallation(reader.state, settings.service.baseUrl);
       // A target that another instance mirrors can be compared as well: this one's share is no matter.
       const { shard: _shard, ...whole } = settings;

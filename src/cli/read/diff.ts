@@ -12,8 +12,8 @@ import {
   type DifferenceCounts,
   type FileDifference,
   fileDifferences,
-} from '../../app/file-differences.ts';
-import type { PresentState } from '../../app/present-state.ts';
+} from '../../app/tasks/file-differences.ts';
+import type { PresentState } from '../../app/tasks/present-state.ts';
 import { type HistoryKind, type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
 import { readHistory } from '../../mirror/store/history/history.ts';
 import { manifestPaths } from '../../mirror/store/inventory.ts';
@@ -29,7 +29,7 @@ import {
 import { describeDifferences, differenceSummary } from './differences.ts';
 import type { Outcome } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
-import { targetNamed } from '../frame/target-names.ts';
+import { targetNamed } from '../../app/target-names.ts';
 import { parseTime } from '../frame/times.ts';
 
 /** `diff` */

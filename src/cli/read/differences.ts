@@ -1,6 +1,6 @@
 import { counted, roughSize, utcTime } from '../../lib/text/humanize.ts';
 import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
-import { countDifferences, type FileDifference, type FileState } from '../../app/file-differences.ts';
+import { countDifferences, type FileDifference, type FileState } from '../../app/tasks/file-differences.ts';
 import { table } from '../frame/output.ts';
 
 const HEADINGS = ['CHANGE', 'FILE', 'SIZE', 'VERSION', 'MADE', 'AUTHOR', 'MESSAGE'];

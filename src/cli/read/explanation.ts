@@ -1,4 +1,4 @@
-import type { MirrorReader } from '../../app/open-reader.ts';
+import { type KnownTargets, type MirrorReader, readTargets, withReader } from '../../app/open-reader.ts';
 import { startSchedule } from '../../app/schedule.ts';
 import type { TargetStatus } from '../../app/target-status.ts';
 import type { SettingsFor } from '../../config/schema.ts';
@@ -12,8 +12,8 @@ import { publishedManifest } from '../../mirror/store/inventory.ts';
 import type { DirectoryLayout } from '../../mirror/store/layout.ts';
 import type { ManifestFile } from '../../mirror/store/manifest.ts';
 import { targetKey } from '../../mirror/upstream/listing.ts';
-import { findTarget, type SeveralTargets, writtenName } from '../frame/target-names.ts';
-import { type KnownTargets, readTargets, withReader } from '../frame/targets.ts';
+import { findTarget, type SeveralTargets, writtenName } from '../../app/target-names.ts';
+import { tellEvent } from '../frame/output.ts';
 
 /** The facts about a target, or about a file in it, and what comes next. */
 export interface Explanation {
@@ -62,7 +62,7 @@ export function why(
   asked: string,
   isScheduleKnown: boolean,
 ): Promise<Answer> {
-  return withReader(settings, async (reader) => {
+  return withReader(settings, tellEvent, async (reader) => {
     const { layout } = reader.store;
     const targets = await readTargets(settings, reader);
     const { statuses, published } = targets;

@@ -4,7 +4,7 @@ import type { SettingsFor } from '../../config/schema.ts';
 import { counted, roughSize } from '../../lib/text/humanize.ts';
 import { unmatchedSentence } from '../../app/messages.ts';
 import { type Action, isPlannedHold } from '../../mirror/plan/actions.ts';
-import { type ForeseenChanges, foreseeChanges } from '../../app/foreseen-changes.ts';
+import { type ForeseenChanges, foreseeChanges } from '../../app/tasks/foreseen-changes.ts';
 import { repositoryFacts } from '../../mirror/pass/execute.ts';
 import { problemsOf } from '../../mirror/pass/reports.ts';
 import type { StoreReader } from '../../mirror/store/directory.ts';

@@ -8,8 +8,8 @@ import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.
 import { ownerOf } from '../../mirror/plan/selection.ts';
 import { readStore } from '../../mirror/store/directory.ts';
 import { readShareReports } from '../../mirror/store/shards.ts';
-import { linesOf, type Outcome, table } from '../frame/output.ts';
-import { withReader } from '../frame/targets.ts';
+import { linesOf, type Outcome, table, tellEvent } from '../frame/output.ts';
+import { withReader } from '../../app/open-reader.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { judgeWhole, type ShareStatus, type WholeStatus } from './whole.ts';
 
@@ -35,7 +35,7 @@ interface WholeReport extends WholeStatus {
  * @throws MirrorError `directory.unusable`, `state.unavailable`
  */
 export function wholeStatus(settings: SettingsFor<'directory'>, nowMs: number): Promise<WholeReport> {
-  return withReader(settings, async ({ store, state }) => {
+  return withReader(settings, tellEvent, async ({ store, state }) => {
     const here = await readShareReports(store.layout);
     const whole = judgeWhole([...here, ...(await state.shares())], nowMs);
     const left = new Set(

@@ -13,11 +13,10 @@ import { isLeftAlone, isMirrored, type TargetStatus } from '../../app/target-sta
 import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { type StoredPass, unlessStateFails } from '../../mirror/state/state.ts';
 import { isLockHidden, type LockHolder, readLockHolder } from '../../lib/disk/lock.ts';
-import type { MirrorReader } from '../../app/open-reader.ts';
+import { type MirrorReader, readTargets, withReader } from '../../app/open-reader.ts';
 import { readinessOf } from '../../daemon/status/readiness.ts';
-import { linesOf, type Outcome, table } from '../frame/output.ts';
+import { linesOf, type Outcome, table, tellEvent } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
-import { readTargets, withReader } from '../frame/targets.ts';
 
 /** `status` */
 export async function runStatus(command: Command): Promise<Outcome> {
@@ -52,7 +51,7 @@ interface StatusReport {
 
 /** Reads how everything stands, also beside a running daemon. */
 function status(settings: SettingsFor<'directory'>): Promise<StatusReport> {
-  return withReader(settings, async (reader) => {
+  return withReader(settings, tellEvent, async (reader) => {
     const { store, state } = reader;
     const { nowMs, maxStalenessMs, statuses } = await readTargets(settings, reader);
     const holder = await readLockHolder(store.layout.lockFile);

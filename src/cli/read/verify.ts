@@ -20,7 +20,7 @@ import { liveLineOptions, type Outcome, printData, printJson } from '../frame/ou
 import { describeRepaired, refuseRepair, repair } from '../change/repair.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { progressOf } from '../change/sync.ts';
-import { targetNamed } from '../frame/target-names.ts';
+import { targetNamed } from '../../app/target-names.ts';
 import { createVerifyProgress, describeVerification, verificationData } from './verify-output.ts';
 import { standardError, standardOutput } from '../../lib/process/streams.ts';
 

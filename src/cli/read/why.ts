@@ -7,7 +7,7 @@ import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { missingSentence } from '../../mirror/plan/contradictions.ts';
 import { queuedSinceMs } from '../../mirror/plan/record.ts';
 import { linesOf, type Outcome } from '../frame/output.ts';
-import { firstOf, severalSentence } from '../frame/target-names.ts';
+import { firstOf, severalSentence } from '../../app/target-names.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { type Answer, type Explanation, why } from './explanation.ts';
 

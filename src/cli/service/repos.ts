@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
 
 import type { SettingsFor } from '../../config/schema.ts';
-import { createRepository, type NewRepository } from '../../app/create-repository.ts';
+import { createRepository, type NewRepository } from '../../app/tasks/create-repository.ts';
 import { connect, openTransport } from '../../app/installation.ts';
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';

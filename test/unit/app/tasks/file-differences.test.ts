@@ -6,9 +6,9 @@ import {
   type FileDifference,
   fileDifferences,
   removedAt,
-} from '../../../src/app/file-differences.ts';
-import type { ManifestFile, ManifestWorkbook } from '../../../src/mirror/store/manifest.ts';
-import { manifestFile } from '../../support/builders.ts';
+} from '../../../../src/app/tasks/file-differences.ts';
+import type { ManifestFile, ManifestWorkbook } from '../../../../src/mirror/store/manifest.ts';
+import { manifestFile } from '../../../support/builders.ts';
 
 const someTree = fc
   .uniqueArray(

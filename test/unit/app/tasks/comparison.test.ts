@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { planComparison } from '../../../src/app/comparison.ts';
-import type { PlanInput } from '../../../src/mirror/plan/actions.ts';
+import { planComparison } from '../../../../src/app/tasks/comparison.ts';
+import type { PlanInput } from '../../../../src/mirror/plan/actions.ts';
 import {
   listing,
   NOW_MS,
@@ -9,7 +9,7 @@ import {
   publishedUnder,
   repository,
   row,
-} from '../../support/builders.ts';
+} from '../../../support/builders.ts';
 
 const ACCOUNTING = repository();
 const ROWS = [row(), row({ path: 'b.xlsx' })];

@@ -1,7 +1,7 @@
 import { relative, resolve } from 'node:path';
 
-import { MirrorError } from '../../lib/errors/errors.ts';
-import { counted } from '../../lib/text/humanize.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { counted } from '../lib/text/humanize.ts';
 
 /** The targets that a name stands for, where they are several: all those of a repository, or those of which it may be the name. */
 export interface SeveralTargets {

@@ -1,5 +1,5 @@
-import type { Action, PullAction, HoldReason, PlanInput } from '../mirror/plan/actions.ts';
-import { makePlan } from '../mirror/plan/plan.ts';
+import type { Action, PullAction, HoldReason, PlanInput } from '../../mirror/plan/actions.ts';
+import { makePlan } from '../../mirror/plan/plan.ts';
 
 /** How what the service has of one target now is found out, to be compared with what is published. */
 export type Comparison =

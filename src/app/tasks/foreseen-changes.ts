@@ -1,8 +1,8 @@
-import { byCodeUnits, type Manifest } from '../mirror/store/manifest.ts';
-import type { WorkbookRow } from '../mirror/upstream/listing.ts';
-import type { Action } from '../mirror/plan/actions.ts';
+import { byCodeUnits, type Manifest } from '../../mirror/store/manifest.ts';
+import type { WorkbookRow } from '../../mirror/upstream/listing.ts';
+import type { Action } from '../../mirror/plan/actions.ts';
 import { type FileDifference, fileDifferences, type FileState, stateOf } from './file-differences.ts';
-import { changesByPath, rowsAtFiles, workbookOf } from '../mirror/plan/workbooks.ts';
+import { changesByPath, rowsAtFiles, workbookOf } from '../../mirror/plan/workbooks.ts';
 
 /** The changes of files that an action would bring, as far as they are known before anything is downloaded. */
 export interface ForeseenChanges {

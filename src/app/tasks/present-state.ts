@@ -1,11 +1,11 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Comparison } from './comparison.ts';
-import type { Manifest } from '../mirror/store/manifest.ts';
-import { stageIn } from '../mirror/store/publish/stage.ts';
-import type { Reception } from '../mirror/pass/context.ts';
-import { receiveWhole, receiveWorkbooks, refuseDoubtful } from '../mirror/pass/receive.ts';
-import { changesSince, newManifest } from '../mirror/pass/new-manifest.ts';
+import type { Manifest } from '../../mirror/store/manifest.ts';
+import { stageIn } from '../../mirror/store/publish/stage.ts';
+import type { Reception } from '../../mirror/pass/context.ts';
+import { receiveWhole, receiveWorkbooks, refuseDoubtful } from '../../mirror/pass/receive.ts';
+import { changesSince, newManifest } from '../../mirror/pass/new-manifest.ts';
 
 /** What the service has of a target. */
 export interface PresentState {

@@ -4,7 +4,7 @@ import {
   type ManifestWorkbook,
   movedFiles,
   treeChanges,
-} from '../mirror/store/manifest.ts';
+} from '../../mirror/store/manifest.ts';
 
 /** One file that differs between two states of a tree. */
 export interface FileDifference {

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 
-import type { Action } from '../../../src/mirror/plan/actions.ts';
-import { fileDifferences } from '../../../src/app/file-differences.ts';
-import { foreseeChanges } from '../../../src/app/foreseen-changes.ts';
-import { makePlan } from '../../../src/mirror/plan/plan.ts';
-import { workbookOf } from '../../../src/mirror/plan/workbooks.ts';
-import type { WorkbookRow } from '../../../src/mirror/upstream/listing.ts';
+import type { Action } from '../../../../src/mirror/plan/actions.ts';
+import { fileDifferences } from '../../../../src/app/tasks/file-differences.ts';
+import { foreseeChanges } from '../../../../src/app/tasks/foreseen-changes.ts';
+import { makePlan } from '../../../../src/mirror/plan/plan.ts';
+import { workbookOf } from '../../../../src/mirror/plan/workbooks.ts';
+import type { WorkbookRow } from '../../../../src/mirror/upstream/listing.ts';
 import {
   listing,
   manifestFile,
@@ -14,7 +14,7 @@ import {
   publishedUnder,
   repository,
   row,
-} from '../../support/builders.ts';
+} from '../../../support/builders.ts';
 
 const ACCOUNTING = repository();
 const BEFORE = [row({ path: 'p.xlsx' }), row({ path: 'q.xlsx' }), row({ path: 'r.xlsx' })];
