@@ -1,43 +1,36 @@
+import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
+import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { z } from 'zod';
-
 import { systemCode } from '../lib/errors/disk-errors.ts';
-import { EXIT_CODES, MirrorError } from '../lib/errors/errors.ts';
+import { type ErrorCode, MirrorError } from '../lib/errors/errors.ts';
 import { openSocketPath } from '../lib/net/socket-path.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
-import { isTargetPath } from '../lib/paths/file-name.ts';
-import { failureSchema, summarySchema } from '../mirror/pass/events.ts';
 import type { DirectoryLayout } from '../mirror/store/layout.ts';
+import { type TaskName, type TaskRequest, type TaskResult, TASKS } from './tasks/table.ts';
+import type { TaskProgress, TaskWork } from './tasks/task.ts';
 
-/** The path at which a command asks the daemon for a pass, by the control socket. */
-export const POLL_ROUTE = '/v1/poll';
+/** The path of the route of a task. */
+export function routeOf(name: string): string {
+  return `/v1/${name}`;
+}
 
-/** A wish for a pass now. */
-export const pollRequestSchema = z.strictObject({
-  /** Targets, as below `mirror/`, that are tried and repaired whatever they wait for; left out for all. */
-  targets: z.array(z.string().refine(isTargetPath)).optional(),
-  /** Whether the reply comes when the pass has ended. */
-  wait: z.boolean().default(false),
-});
+/** The header in which a command says which service it means; a daemon that mirrors another one refuses the request with 409. */
+export const SERVICE_HEADER = 'workbook-mirror-service';
 
-/** The reply to a wish for a pass. */
-export const pollReplySchema = z.object({
-  /** How the pass ended; null where that was not waited for. */
-  answer: z
-    .object({
-      exitCode: z.enum(EXIT_CODES),
-      /** Null where the pass failed as a whole. */
-      summary: summarySchema.nullable(),
-      failure: failureSchema.nullable(),
-    })
-    .nullable(),
-});
-
-/** How a pass ended that was asked for. */
-export type PollAnswer = NonNullable<z.infer<typeof pollReplySchema>['answer']>;
+/** A line of a reply: what is reported while the task is done and, at the end, its result or the error that it ended with. */
+export type ReplyLine<Result> =
+  | TaskProgress
+  | { readonly result: Result }
+  | {
+      readonly error: {
+        readonly code: ErrorCode;
+        readonly lines: readonly string[];
+        readonly hint: string | null;
+      };
+    };
 
 /** Errors of a connection to a socket at which no process listens. */
 const ABSENT_CODES: ReadonlySet<string> = new Set(['ENOENT', 'ECONNREFUSED', 'ENOTDIR']);
@@ -51,36 +44,103 @@ const LOOK_EVERY_MS = 250;
 /** A daemon that works begins its reply within this time, in milliseconds. */
 const TAKEN_WITHIN_MS = 15_000;
 
+/** Whether a daemon listens for commands in a directory. @throws MirrorError `daemon.absent` where this user may not ask it */
+export async function isDaemonListening(layout: DirectoryLayout): Promise<boolean> {
+  const isConnected = await onSocket(layout, async (socketPath) => {
+    const connection = connect(socketPath);
+    await once(connection, 'connect').finally(() => connection.destroy());
+    return true;
+  });
+  return isConnected ?? false;
+}
+
 /**
- * Asks the daemon that works in a directory for a pass. A daemon that ends before it has replied, and is started again, is asked again.
- * @returns null where no daemon listens
- * @throws MirrorError `daemon.absent` where it cannot be asked, or does not come back; `pass.abandoned` where `signal` fires
+ * Asks the daemon that works in a directory to do a task. A daemon that ends before it has replied, and is started again, is asked again,
+ * unless the task changes something.
+ * @param service the address of the service that is meant; null for that of the daemon
+ * @returns null where no daemon listens, or one that mirrors another service
+ * @throws MirrorError what the task throws; `daemon.absent` where the daemon cannot be asked, or does not come back; `pass.abandoned`
+ *   where `signal` fires
  */
-export async function askForPoll(
+export async function askDaemon<Name extends TaskName>(
   layout: DirectoryLayout,
-  wish: z.input<typeof pollRequestSchema>,
-  signal: AbortSignal,
-): Promise<z.infer<typeof pollReplySchema> | null> {
+  name: Name,
+  wish: TaskRequest<Name>,
+  { signal, report }: Pick<TaskWork, 'signal' | 'report'>,
+  service: string | null = null,
+): Promise<{ readonly result: TaskResult<Name> } | null> {
+  const { kind } = TASKS[name];
   let backUntilMs: number | null = null;
   for (;;) {
     try {
-      const reply = await post(layout, POLL_ROUTE, wish, signal);
-      const parsed = reply === null ? null : pollReplySchema.safeParse(reply);
-      if (parsed?.success === true) return parsed.data;
-      if (parsed !== null) throw notTaken('its reply is not understood', layout);
-      if (backUntilMs === null) return null;
+      const headers = service === null ? {} : { [SERVICE_HEADER]: service };
+      const reply = await onSocket(layout, async (socketPath) => {
+        const response = await send(layout, { socketPath, path: routeOf(name), headers, signal }, wish);
+        return resultIn<TaskResult<Name>>(layout, response, report);
+      });
+      if (reply !== null || backUntilMs === null) return reply ?? null;
     } catch (error) {
-      if (signal.aborted) throw interrupted(error);
+      if (signal.aborted) throw interrupted(kind !== 'read', error);
       if (error instanceof MirrorError) throw error;
-      backUntilMs ??= performance.now() + BACK_WITHIN_MS;
+      backUntilMs ??= performance.now() + (kind === 'change' ? 0 : BACK_WITHIN_MS);
     }
-    if (performance.now() > backUntilMs)
+    if (performance.now() >= backUntilMs) {
       throw new MirrorError('daemon.absent', `The daemon ended before it replied. (${layout.root})`, {
         hint: `\`${ownCommand('status')}\` says how the mirror is.`,
       });
+    }
     await sleep(LOOK_EVERY_MS, undefined, { signal }).catch((error: unknown) => {
-      throw interrupted(error);
+      throw interrupted(kind !== 'read', error);
     });
+  }
+}
+
+/** Sends a request, and waits for the head of the reply. */
+async function send(
+  layout: DirectoryLayout,
+  options: {
+    readonly socketPath: string;
+    readonly path: string;
+    readonly headers: object;
+    readonly signal: AbortSignal;
+  },
+  wish: unknown,
+): Promise<IncomingMessage> {
+  const headers = { ...options.headers, 'content-type': 'application/json' };
+  const sent = request({ ...options, method: 'POST', headers, agent: false });
+  sent.end(JSON.stringify(wish));
+  return new Promise<IncomingMessage>((resolve, reject) => {
+    sent.once('response', resolve).once('error', reject);
+    sent.setTimeout(TAKEN_WITHIN_MS, () => reject(notTaken('it does not answer', layout)));
+  }).finally(() => sent.setTimeout(0));
+}
+
+/** Reads a reply to its end. @returns null where the daemon mirrors another service than the one that is meant */
+async function resultIn<Result>(
+  layout: DirectoryLayout,
+  response: IncomingMessage,
+  report: TaskWork['report'],
+): Promise<{ readonly result: Result } | null> {
+  if (response.statusCode === 409) return null;
+  if (response.statusCode !== 200) throw notTaken((await text(response)).trim(), layout);
+  for await (const line of linesOf(response)) {
+    const message = JSON.parse(line) as ReplyLine<Result>;
+    if ('result' in message) return message;
+    if ('error' in message) {
+      const { code, lines, hint } = message.error;
+      throw new MirrorError(code, lines, hint === null ? {} : { hint });
+    }
+    report(message);
+  }
+  throw new Error('the reply has no end');
+}
+
+async function* linesOf(response: IncomingMessage): AsyncGenerator<string> {
+  let rest = '';
+  for await (const chunk of response.setEncoding('utf8') as AsyncIterable<string>) {
+    const lines = `${rest}${chunk}`.split('\n');
+    rest = lines.pop() ?? '';
+    yield* lines;
   }
 }
 
@@ -90,32 +150,20 @@ function notTaken(why: string, { root }: DirectoryLayout): MirrorError {
   });
 }
 
-function interrupted(cause: unknown): MirrorError {
-  const message = 'Interrupted: this command waits no more. A pass that the daemon makes goes on.';
-  return new MirrorError('pass.abandoned', message, { cause });
+function interrupted(goesOn: boolean, cause: unknown): MirrorError {
+  const rest = goesOn ? ' The daemon goes on with the work.' : '';
+  return new MirrorError('pass.abandoned', `Interrupted: this command waits no more.${rest}`, { cause });
 }
 
-/** Sends a request to the daemon. @returns its reply, which must be JSON; null where no daemon listens */
-async function post(
-  layout: DirectoryLayout,
-  path: string,
-  body: unknown,
-  signal: AbortSignal,
-): Promise<unknown> {
-  const { controlSocket, root } = layout;
+/** Uses the socket of a directory. @returns null where no process listens @throws MirrorError `daemon.absent` where this user may not */
+async function onSocket<T>(
+  { controlSocket, root }: DirectoryLayout,
+  use: (socketPath: string) => Promise<T>,
+): Promise<T | null> {
   try {
     const socket = await openSocketPath(controlSocket);
     try {
-      const headers = { 'content-type': 'application/json' };
-      const sent = request({ socketPath: socket.path, method: 'POST', path, headers, agent: false, signal });
-      sent.end(JSON.stringify(body));
-      const response = await new Promise<IncomingMessage>((resolve, reject) => {
-        sent.once('response', resolve).once('error', reject);
-        sent.setTimeout(TAKEN_WITHIN_MS, () => reject(notTaken('it does not answer', layout)));
-      }).finally(() => sent.setTimeout(0));
-      const reply = await text(response);
-      if (response.statusCode === 200) return JSON.parse(reply) as unknown;
-      throw notTaken(reply.trim(), layout);
+      return await use(socket.path);
     } finally {
       await socket.close();
     }

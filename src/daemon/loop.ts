@@ -1,11 +1,18 @@
 import { createBackgroundWork } from '../lib/concurrency/background-work.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import type { Trigger } from '../mirror/pass/events.ts';
 
 /** The daemon's loop: one pass at a time, and one pass after it for all triggers that come during it: it has the name of the first. */
 export interface Loop {
   readonly trigger: (trigger: Trigger) => void;
+  /** Does work while no pass is made: now, or after the running one. @throws MirrorError `pass.abandoned` once the loop has stopped */
+  readonly between: <T>(work: () => Promise<T>) => Promise<T>;
   /** Takes no more triggers, abandons the running pass and waits for it to end. */
   readonly stop: () => Promise<void>;
+}
+
+function stopped(): MirrorError {
+  return new MirrorError('pass.abandoned', 'The daemon is shutting down.');
 }
 
 /**
@@ -17,7 +24,9 @@ export function createLoop(
   onDefect: (error: unknown) => void,
 ): Loop {
   let waiting: Trigger | null = null;
+  const between: ((isStopped: boolean) => Promise<void>)[] = [];
   const passes = createBackgroundWork(async ({ stop }) => {
+    for (let work = between.shift(); work !== undefined; work = between.shift()) await work(stop.aborted);
     if (waiting === null) return;
     const trigger = waiting;
     waiting = null;
@@ -28,6 +37,14 @@ export function createLoop(
       waiting ??= trigger;
       passes.wake();
     },
-    stop: () => passes.close(0),
+    between: (work) =>
+      new Promise((resolve, reject) => {
+        between.push((isStopped) => (isStopped ? Promise.reject(stopped()) : work()).then(resolve, reject));
+        passes.wake();
+      }),
+    stop: async () => {
+      await passes.close(0);
+      for (const work of between.splice(0)) await work(true);
+    },
   };
 }

@@ -6,10 +6,11 @@ import { packageVersion } from '../lib/process/version.ts';
 import { scrubbed } from '../lib/text/scrub.ts';
 import { eventFailure, type Trigger, PullMonitor } from '../mirror/pass/events.ts';
 import type { EventSink, MirrorEvent } from '../app/events.ts';
+import { failedPass, passOutcome } from '../app/tasks/task.ts';
 import type { Retries } from '../mirror/plan/actions.ts';
-import { runPass } from '../mirror/pass/pass.ts';
+import { type PassReport, runPass } from '../mirror/pass/pass.ts';
 import { codeOf, isCertificateCode } from '../mirror/upstream/failures.ts';
-import { type DriftWatch, startDriftWatch } from './drift/drift-watch.ts';
+import { startDriftWatch } from './drift/drift-watch.ts';
 import { Hooks, HOOKS_CLOSE_MS } from './hooks/hooks.ts';
 import { createLogOutput, type LogOutput } from './log/log-output.ts';
 import { type EventLog, followLevel, logOf } from './log/logger.ts';
@@ -26,9 +27,9 @@ import { createNotifier, type Notifier } from './supervision/notify.ts';
 import { createProgressMonitor, type ProgressMonitor } from './supervision/progress-monitor.ts';
 import { supervise } from './supervision/supervise.ts';
 import { type Control, listenToSignals } from './triggers/control.ts';
-import { type ControlActions, startControlSocket } from './control/control-socket.ts';
-import { type PassEnd, PassRequests, pollAnswerOf } from './control/pass-requests.ts';
-import { createPollPacer, type PollPacer } from './triggers/poll-pacer.ts';
+import { PassRequests } from './control/pass-requests.ts';
+import { listenToCommands } from './control/daemon-place.ts';
+import { createPollPacer } from './triggers/poll-pacer.ts';
 import { watchLeases } from './triggers/lease-watch.ts';
 import { startTicker } from './triggers/ticker.ts';
 import { startHttp } from './web/status-server.ts';
@@ -50,6 +51,8 @@ const LISTENERS = [
   'polls',
   // Has browsers read the status, which knows of the event by now.
   'http',
+  // Sends it to the commands that wait for a pass.
+  'commands',
   // Runs and tells, and may emit further events, which the others hear after this one.
   'hooks',
 ] as const;
@@ -215,17 +218,17 @@ async function passUntilStopped(
   });
 
   // All that causes a pass.
-  const { layout } = mirror.store;
   const ticker = startTicker(
     first.settings,
     () => loop.trigger('schedule'),
     (nextPassAtMs) => emit({ name: 'daemon.scheduled', nextPassAtMs }),
   );
   part({ close: ticker.stop });
-  listeners.leases = part(watchLeases(layout, () => loop.trigger('lease'))).sink;
+  listeners.leases = part(watchLeases(mirror.store.layout, () => loop.trigger('lease'))).sink;
   polls.onDue(() => loop.trigger('poll'));
   drift.onRepair(() => loop.trigger('drift'));
-  part(await startControlSocket(layout, { poll: pollBy(drift, requests, polls) }, emit));
+  const parts = { current: settings.current, secrets, mirror, status, drift, requests, polls, loop };
+  listeners.commands = part(await listenToCommands(parts, emit)).sink;
   await settings.begin([secrets, mirror, level, ticker], () => loop.trigger('settings'));
   control.onHangUp = async () => {
     void http.tryAgain();
@@ -245,17 +248,6 @@ async function passUntilStopped(
   return exitCode;
 }
 
-/** Has a pass made that also repairs trees and tries what waits, for commands. */
-function pollBy(drift: DriftWatch, requests: PassRequests, polls: PollPacer): ControlActions['poll'] {
-  return async (targets) => {
-    // A disk that fails now fails the pass, too, which reports it.
-    await drift.repair(targets).catch(() => {});
-    const answer = requests.add(targets);
-    polls.ask();
-    return answer;
-  };
-}
-
 /** The loop of passes; each begins with the settings as they are then. */
 function createPassLoop(
   { control, progress, emit }: DaemonContext,
@@ -273,10 +265,10 @@ function createPassLoop(
         await check();
         await mirror.closeReplaced();
         const asked = requests.take();
-        const end = await reportedPass(mirror, trigger, signal, asked.retries);
-        const { failure } = end;
+        const { report, failure } = await reportedPass(mirror, trigger, signal, asked.retries);
         if (!signal.aborted) {
-          if (asked.isAsked) asked.answer(pollAnswerOf(end, await isReady(status)));
+          if (asked.isAsked)
+            asked.answer(report === null ? failedPass(failure) : passOutcome(report, await isReady(status)));
           await tellShare(current(), mirror, failure);
         }
         if (failure !== null && (await needsRestart(failure, mirror))) control.stop(exitCodeOf(failure));
@@ -308,6 +300,11 @@ async function areAuthoritiesNew(file: string | undefined): Promise<boolean> {
   const found = file === undefined ? null : await stat(file).catch(() => null);
   return found !== null && found.mtimeMs > Date.now() - process.uptime() * 1000;
 }
+
+/** How a pass ended: with its report, or with the reason why it failed as a whole. */
+type PassEnd =
+  | { readonly report: PassReport; readonly failure: null }
+  | { readonly report: null; readonly failure: MirrorError };
 
 /** A pass that fails is reported and waits for the next trigger; only a defect, and the loss of the directory, end the daemon. */
 async function reportedPass(

@@ -69,7 +69,10 @@ describe('poll', () => {
     const asJson = await run(['poll', '--wait', '--json'], around.settings);
     expect(JSON.parse(asJson.stdout)).toMatchObject({
       passes: [
-        { shardIndex: null, answer: { exitCode: 0, summary: { trigger: 'poll', pulled: 0 }, failure: null } },
+        {
+          shardIndex: null,
+          outcome: { exitCode: 0, summary: { trigger: 'poll', pulled: 0 }, failure: null },
+        },
       ],
     });
   });
@@ -134,7 +137,7 @@ describe('poll', () => {
     around.service.fault = null;
     const one = await run(['poll', '--wait', 'B/main', '--json'], around.settings);
     expect(JSON.parse(one.stdout)).toMatchObject({
-      passes: [{ answer: { exitCode: 1, summary: { pulled: 1 } } }],
+      passes: [{ outcome: { exitCode: 1, summary: { pulled: 1 } } }],
     });
     const retried = await run(['retry', 'A/main'], around.settings);
     expect({ ...retried }).toMatchObject({ exitCode: 0, stdout: 'The daemon makes a pass.\n' });
@@ -222,8 +225,8 @@ describe('the control socket', () => {
         encoding: 'utf8',
       }).stdout;
     const url = 'http://daemon/v1/poll';
-    expect(JSON.parse(curl(url, '--data', '{}'))).toEqual({ answer: null });
-    expect(curl(url, '--data', '{"targets": ["../x"]}')).toMatch(/^The request is not understood/);
+    expect(JSON.parse(curl(url, '--data', '{}'))).toEqual({ result: { outcome: null } });
+    expect(curl(url, '--data', '{"targets": "x"}')).toMatch(/^The request is not understood/);
     expect(curl(url, '--data', '{"aim": 1}')).toMatch(/^The request is not understood/);
     expect(curl(url, '--data', 'no JSON')).toContain('must be JSON');
     expect(curl(url)).toContain('Only POST');

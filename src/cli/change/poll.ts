@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 
-import { askForPoll, type PollAnswer } from '../../app/control.ts';
+import { askDaemon } from '../../app/control.ts';
+import type { PassOutcome } from '../../app/tasks/task.ts';
 import { describeEvent } from '../../app/messages.ts';
 import { refuseMissing, statusPolicyOf } from '../../app/open-reader.ts';
 import { statusOfTargets, type TargetStatus } from '../../app/target-status.ts';
@@ -50,7 +51,7 @@ export async function pollNow(
   return {
     data: { passes },
     text: () => describePasses(passes),
-    exitCode: passes.reduce<ExitCode>((worst, { answer }) => worse(worst, answer), 0),
+    exitCode: passes.reduce<ExitCode>((worst, { outcome }) => worse(worst, outcome), 0),
   };
 }
 
@@ -80,7 +81,7 @@ export interface AskedPass {
   /** The index of the instance; null where one has all. */
   readonly shardIndex: number | null;
   /** How it ended; null where that was not waited for. */
-  readonly answer: PollAnswer | null;
+  readonly outcome: PassOutcome | null;
 }
 
 /**
@@ -101,8 +102,8 @@ async function askDaemons(
   try {
     const asked = await Promise.allSettled(
       layouts.map(async (layout): Promise<AskedPass[]> => {
-        const reply = await askForPoll(layout, wish, signal);
-        return reply === null ? [] : [{ shardIndex: layout.shardIndex, answer: reply.answer }];
+        const reply = await askDaemon(layout, 'poll', wish, { signal, report: () => {} });
+        return reply === null ? [] : [{ shardIndex: layout.shardIndex, ...reply.result }];
       }),
     );
     return asked.flatMap((each) => {
@@ -114,24 +115,24 @@ async function askDaemons(
   }
 }
 
-function worse(worst: ExitCode, answer: PollAnswer | null): ExitCode {
-  return answer !== null && answer.exitCode > worst ? answer.exitCode : worst;
+function worse(worst: ExitCode, outcome: PassOutcome | null): ExitCode {
+  return outcome !== null && outcome.exitCode > worst ? outcome.exitCode : worst;
 }
 
 /** The passes, for a person. */
 export function describePasses(passes: readonly AskedPass[]): TerminalText {
-  const lines = passes.map(({ shardIndex, answer }) => {
+  const lines = passes.map(({ shardIndex, outcome }) => {
     const who = shardIndex === null ? '' : `${shardIndex}: `;
-    return answer === null ? say`${who}The daemon makes a pass.` : say`${who}${describeAnswer(answer)}`;
+    return outcome === null ? say`${who}The daemon makes a pass.` : say`${who}${describeAnswer(outcome)}`;
   });
-  const isIncomplete = passes.some(({ answer }) => answer?.exitCode === EXIT_CODES.incomplete);
+  const isIncomplete = passes.some(({ outcome }) => outcome?.exitCode === EXIT_CODES.incomplete);
   return joinLines([
     ...lines,
     ...(isIncomplete ? [say`\`${ownCommand('status')}\` says which targets are not done, and why.`] : []),
   ]);
 }
 
-function describeAnswer({ summary, failure }: PollAnswer): TerminalText {
+function describeAnswer({ summary, failure }: PassOutcome): TerminalText {
   if (summary !== null) return describeEvent({ name: 'pass.finished', ...summary });
   if (failure === null) return say`The pass failed.`;
   return describeEvent({ name: 'pass.failed', trigger: 'poll', durationMs: 0, ...failure });

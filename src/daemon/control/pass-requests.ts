@@ -1,25 +1,5 @@
-import { EXIT_CODES, exitCodeOf, type MirrorError } from '../../lib/errors/errors.ts';
-import { eventFailure } from '../../mirror/pass/events.ts';
-import type { PassReport } from '../../mirror/pass/pass.ts';
+import type { PassOutcome } from '../../app/tasks/task.ts';
 import type { Retries } from '../../mirror/plan/actions.ts';
-import type { PollAnswer } from '../../app/control.ts';
-
-/** How a pass ended: with its report, or with the reason why it failed as a whole. */
-export type PassEnd =
-  | { readonly report: PassReport; readonly failure: null }
-  | { readonly report: null; readonly failure: MirrorError };
-
-/**
- * The answer to a request for a pass. Pulls that go on after the pass are not done: nothing says yet that their targets are fresh.
- * @param isReady whether all is well after the pass, as `/readyz` has it
- */
-export function pollAnswerOf({ report, failure }: PassEnd, isReady: boolean): PollAnswer {
-  if (report === null)
-    return { exitCode: exitCodeOf(failure), summary: null, failure: eventFailure(failure) };
-  const { summary, exitCode } = report;
-  const isIncomplete = exitCode === EXIT_CODES.ok && (!isReady || summary.pulling + summary.waiting > 0);
-  return { exitCode: isIncomplete ? EXIT_CODES.incomplete : exitCode, summary, failure: null };
-}
 
 /** The requests that one pass answers. */
 export interface TakenRequests {
@@ -27,16 +7,16 @@ export interface TakenRequests {
   /** Whether anyone asked, now or before a pass that failed. */
   readonly isAsked: boolean;
   /** Answers those who wait. Targets that a failed pass could not try are tried by the next one. */
-  readonly answer: (answer: PollAnswer) => void;
+  readonly answer: (outcome: PassOutcome) => void;
 }
 
 /** The requests of people for a pass, until a pass takes and answers them. */
 export class PassRequests {
   #retries: Retries = new Set();
-  #waiting: ((answer: PollAnswer) => void)[] = [];
+  #waiting: ((outcome: PassOutcome) => void)[] = [];
 
-  /** @param targets null for all @returns the answer of the pass that takes the request */
-  add(targets: readonly string[] | null): Promise<PollAnswer> {
+  /** @param targets null for all @returns the outcome of the pass that takes the request */
+  add(targets: readonly string[] | null): Promise<PassOutcome> {
     this.#want(targets === null ? 'all' : new Set(targets));
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
@@ -50,11 +30,11 @@ export class PassRequests {
     return {
       retries,
       isAsked: waiting.length > 0 || retries === 'all' || retries.size > 0,
-      answer: (answer) => {
+      answer: (outcome) => {
         // Refused keys wait for their time again: a person asked for one try.
-        const isRefused = answer.failure?.code === 'credentials.refused';
-        if (answer.summary === null && !isRefused) this.#want(retries);
-        for (const resolve of waiting) resolve(answer);
+        const isRefused = outcome.failure?.code === 'credentials.refused';
+        if (outcome.summary === null && !isRefused) this.#want(retries);
+        for (const resolve of waiting) resolve(outcome);
       },
     };
   }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { PassRequests, pollAnswerOf } from '../../../../src/daemon/control/pass-requests.ts';
+import { failedPass, passOutcome } from '../../../../src/app/tasks/task.ts';
+import { PassRequests } from '../../../../src/daemon/control/pass-requests.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import type { PassReport } from '../../../../src/mirror/pass/pass.ts';
 import { passFinished } from '../../../support/builders.ts';
@@ -12,7 +13,7 @@ function reportOf(exitCode: PassReport['exitCode'], pulling: number, waiting: nu
   return { results: [], summary, exitCode, isAllThatCanBe: true };
 }
 
-describe('the answer', () => {
+describe('the outcome', () => {
   it.each([
     [0, 0, 0, 0],
     [0, 1, 0, 1],
@@ -22,7 +23,7 @@ describe('the answer', () => {
   ] as const)(
     'to a pass that ends with %i, with %i and %i pulls to do, is %i',
     (code, pulling, waiting, expected) => {
-      expect(pollAnswerOf({ report: reportOf(code, pulling, waiting), failure: null }, true)).toMatchObject({
+      expect(passOutcome(reportOf(code, pulling, waiting), true)).toMatchObject({
         exitCode: expected,
         failure: null,
       });
@@ -31,7 +32,7 @@ describe('the answer', () => {
 
   it('to a pass that failed is why, with the exit code of that', () => {
     const failure = new MirrorError('credentials.refused', 'refused', { hint: 'Renew it.' });
-    expect(pollAnswerOf({ report: null, failure }, true)).toEqual({
+    expect(failedPass(failure)).toMatchObject({
       exitCode: 3,
       summary: null,
       failure: { code: 'credentials.refused', message: 'refused', hint: 'Renew it.' },
@@ -40,8 +41,8 @@ describe('the answer', () => {
 });
 
 describe('requests for a pass', () => {
-  const answer = pollAnswerOf({ report: reportOf(0, 0, 0), failure: null }, true);
-  const failed = pollAnswerOf({ report: null, failure: new MirrorError('service.timeout', 'late') }, true);
+  const answer = passOutcome(reportOf(0, 0, 0), true);
+  const failed = failedPass(new MirrorError('service.timeout', 'late'));
 
   it('are taken together by one pass, which answers all of them', async () => {
     const requests = new PassRequests();

@@ -1,0 +1,34 @@
+import { readTargets, refuseMissing, withReader } from '../open-reader.ts';
+import { targetNamed } from '../target-names.ts';
+import type { PassOutcome, TaskWork } from './task.ts';
+
+/**
+ * Has a pass made now.
+ * @param request.targets names of those that it tries and repairs whatever they wait for; left out for all
+ * @returns how it ended; null where that is not waited for
+ * @throws MirrorError `target.unknown` for a name that several targets have, `directory.unusable`, `disk.*`
+ */
+export async function poll(
+  work: TaskWork,
+  { targets, wait }: { readonly targets?: readonly string[] | undefined; readonly wait: boolean },
+): Promise<{ readonly outcome: PassOutcome | null }> {
+  await refuseMissing(work.settings.ofDirectory().directory);
+  const paths = targets === undefined ? null : await pathsOf(targets, work);
+  const outcome = work.makePass(paths, (event) => work.report({ event }));
+  if (wait) return { outcome: await outcome };
+  outcome.catch(() => {});
+  return { outcome: null };
+}
+
+function pathsOf(names: readonly string[], { settings, report }: TaskWork): Promise<readonly string[]> {
+  const ofDirectory = settings.ofDirectory();
+  return withReader(
+    ofDirectory,
+    (event) => report({ event }),
+    async (reader) => {
+      const { statuses } = await readTargets(ofDirectory, reader);
+      const known = statuses.map(({ target }) => target);
+      return names.map((name) => targetNamed(name, reader.store.layout.mirror, known));
+    },
+  );
+}

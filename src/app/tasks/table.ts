@@ -1,0 +1,51 @@
+import { z } from 'zod';
+
+import type { Task, TaskKind, TaskWork } from './task.ts';
+
+/** Gives a row of the table its types. @param load loads the function that does the task */
+function task<Request extends z.ZodType, Result>(
+  kind: TaskKind,
+  request: Request,
+  load: () => Promise<(work: TaskWork, request: z.output<Request>) => Promise<Result>>,
+): Task<Request, Result> {
+  return { kind, request, run: async (work, wish) => (await load())(work, wish) };
+}
+
+const nothing = z.strictObject({});
+
+/** Names of targets, as a person gives them. */
+const names = z.array(z.string().min(1)).readonly();
+
+/**
+ * The one table of tasks. Each is a route of the control socket: `POST /v1/NAME` with its request as JSON. A field may be added;
+ * whatever else changes takes another number of the version.
+ */
+export const TASKS = {
+  /** A pass now. `targets`: those that are tried and repaired whatever they wait for; left out for all. */
+  poll: task(
+    'pass',
+    z.strictObject({ targets: names.optional(), wait: z.boolean().default(false) }),
+    async () => (await import('./poll.ts')).poll,
+  ),
+  /** How the work of the daemon goes. */
+  status: task('read', nothing, () => Promise.resolve(({ live }) => live())),
+} as const;
+
+export type TaskName = keyof typeof TASKS;
+/** The request of a task, as it is sent. */
+export type TaskRequest<Name extends TaskName> = z.input<(typeof TASKS)[Name]['request']>;
+export type TaskResult<Name extends TaskName> = Awaited<ReturnType<(typeof TASKS)[Name]['run']>>;
+
+export function isTaskName(name: string): name is TaskName {
+  return Object.hasOwn(TASKS, name);
+}
+
+/** Does a task. @throws ZodError for a request that is not of its form; and what the task throws */
+export async function runTask<Name extends TaskName>(
+  name: Name,
+  work: TaskWork,
+  wish: unknown,
+): Promise<TaskResult<Name>> {
+  const { request, run }: Task<z.ZodType, unknown> = TASKS[name] as Task<z.ZodType, unknown>;
+  return (await run(work, request.parse(wish))) as TaskResult<Name>;
+}

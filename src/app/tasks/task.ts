@@ -1,0 +1,154 @@
+import type { z } from 'zod';
+
+import type { SettingsFor } from '../../config/schema.ts';
+import { EXIT_CODES, type ExitCode, exitCodeOf, type MirrorError } from '../../lib/errors/errors.ts';
+import {
+  type EventFailure,
+  eventFailure,
+  type PassEventSink,
+  type PassFinished,
+  type Trigger,
+} from '../../mirror/pass/events.ts';
+import type { PassReport } from '../../mirror/pass/pass.ts';
+import type { PullProgress, ScanProgress } from '../../mirror/pass/events.ts';
+import type { State } from '../../mirror/state/state.ts';
+import type { MirrorStore } from '../../mirror/store/disk.ts';
+import type { EventSink } from '../events.ts';
+
+/** The settings for a task. Each function throws SettingsError `settings.invalid` where some that it is to give are missing. */
+export interface TaskSettings {
+  readonly ofDirectory: () => SettingsFor<'directory'>;
+  readonly ofService: () => SettingsFor<'service'>;
+  readonly ofMirror: () => SettingsFor<'service' | 'directory'>;
+}
+
+/** The locked directory and its state, between two passes. */
+export interface IdleMirror {
+  readonly emit: PassEventSink;
+  readonly store: MirrorStore;
+  readonly state: State;
+  /** Whether a pull of a target goes on that outlasts its pass. @param path as below `mirror/` */
+  readonly isPulling: (path: string) => boolean;
+}
+
+/** The process that does a task: the daemon, or that of the command where no daemon runs. */
+export interface TaskPlace {
+  readonly settings: TaskSettings;
+  /**
+   * Has a pass made that also tries targets that wait, and repairs those that drifted.
+   * @param targets those meant, as below `mirror/`; null for all
+   * @param emit receives what happens until the pass has ended
+   */
+  readonly makePass: (targets: readonly string[] | null, emit: EventSink) => Promise<PassOutcome>;
+  /** How the work of the daemon goes; null in another process. */
+  readonly live: () => Promise<LiveStatus | null>;
+  /** Works on the locked directory while no pass is made. @throws MirrorError `directory.*` */
+  readonly whileIdle: <T>(work: (mirror: IdleMirror) => Promise<T>) => Promise<T>;
+}
+
+/** How the work of a daemon goes. Times in milliseconds since the epoch. */
+export interface LiveStatus {
+  /** Whether all is well, as `/readyz` says it. */
+  readonly isReady: boolean;
+  /** Whether it is known which targets there are: a pass of this daemon has ended, under the present settings. */
+  readonly isListed: boolean;
+  /** The running pass; null for none. `planned` is null before its plan is made. */
+  readonly pass: {
+    readonly trigger: Trigger;
+    readonly startedAtMs: number;
+    readonly planned: number | null;
+    readonly done: number;
+  } | null;
+  /** The pulls that go on, the one that has taken longest first. */
+  readonly pulls: readonly PullProgress[];
+  /** How far the look at all trees is with which the daemon begins; null while there is none. */
+  readonly scan: ScanProgress | null;
+  readonly nextPassAtMs: number | null;
+}
+
+/** What is reported while a task is done. */
+export type TaskProgress = { readonly event: Parameters<EventSink>[0] } | { readonly text: string };
+
+/** One task that is being done. */
+export interface TaskWork extends TaskPlace {
+  /** Fires when its result is not wanted any more. */
+  readonly signal: AbortSignal;
+  readonly report: (progress: TaskProgress) => void;
+}
+
+/**
+ * What becomes of a task whose command is gone: a `read` is abandoned, and may be asked for again; a `pass` goes on, and may be asked
+ * for again; a `change` goes on, and is asked for once.
+ */
+export type TaskKind = 'read' | 'pass' | 'change';
+
+/** A task that a command asks the daemon for, or does itself with the same function. Requests and results are JSON. */
+export interface Task<Request extends z.ZodType, Result> {
+  readonly kind: TaskKind;
+  readonly request: Request;
+  readonly run: (work: TaskWork, request: z.output<Request>) => Promise<Result>;
+}
+
+/** How a pass ended that was asked for. */
+export interface PassOutcome {
+  readonly exitCode: ExitCode;
+  /** Null where the pass failed as a whole. */
+  readonly summary: PassFinished | null;
+  readonly failure: EventFailure | null;
+  /** Whether all that is not done failed or is held, see {@link PassReport}. */
+  readonly isAllThatCanBe: boolean;
+  readonly targets: readonly PassedTarget[];
+}
+
+/** What a pass did about a target. */
+export interface PassedTarget {
+  readonly target: string;
+  readonly action: string;
+  readonly reason: string;
+  readonly outcome: string;
+  readonly code?: string;
+  readonly message?: string;
+  readonly hint?: string | null;
+  readonly downloadedBytes: number;
+  readonly changedFiles: number;
+}
+
+/**
+ * The outcome of a pass. Pulls that go on after it are not done: nothing says yet that their targets are fresh.
+ * @param isReady whether all is well after the pass, as `/readyz` has it
+ */
+export function passOutcome(
+  { summary, exitCode, results, isAllThatCanBe }: PassReport,
+  isReady: boolean,
+): PassOutcome {
+  const isIncomplete = exitCode === EXIT_CODES.ok && (!isReady || summary.pulling + summary.waiting > 0);
+  const targets = results.map(({ action, outcome, downloadedBytes, changedFiles }) => ({
+    target: action.path,
+    action: action.kind,
+    reason: action.reason,
+    outcome: outcome.kind,
+    ...(outcome.kind === 'failed'
+      ? { code: outcome.code, message: outcome.message, hint: outcome.hint }
+      : {}),
+    downloadedBytes,
+    changedFiles,
+  }));
+  return {
+    exitCode: isIncomplete ? EXIT_CODES.incomplete : exitCode,
+    summary,
+    failure: null,
+    isAllThatCanBe,
+    targets,
+  };
+}
+
+/** The outcome of a pass that failed as a whole. */
+export function failedPass(failure: MirrorError): PassOutcome {
+  return {
+    exitCode: exitCodeOf(failure),
+    summary: null,
+    failure: eventFailure(failure),
+    isAllThatCanBe: false,
+    targets: [],
+  };
+}

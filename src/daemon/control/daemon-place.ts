@@ -1,0 +1,82 @@
+import type { EventSink } from '../../app/events.ts';
+import type { Mirror } from '../../app/open-mirror.ts';
+import type { IdleMirror, LiveStatus } from '../../app/tasks/task.ts';
+import type { SettingsFor } from '../../config/schema.ts';
+import type { DriftWatch } from '../drift/drift-watch.ts';
+import type { Loop } from '../loop.ts';
+import type { KnownSecrets } from '../settings/known-secrets.ts';
+import type { StatusService } from '../status/status-service.ts';
+import type { PollPacer } from '../triggers/poll-pacer.ts';
+import { startControlSocket } from './control-socket.ts';
+import type { PassRequests } from './pass-requests.ts';
+import type { ControlPlace } from './task-routes.ts';
+
+/** The parts of the daemon that tasks use. */
+interface DaemonParts {
+  readonly current: () => SettingsFor<'service' | 'directory'>;
+  readonly secrets: KnownSecrets;
+  readonly mirror: Mirror;
+  readonly status: StatusService;
+  readonly drift: DriftWatch;
+  readonly requests: PassRequests;
+  readonly polls: PollPacer;
+  readonly loop: Loop;
+}
+
+/**
+ * Does the tasks of commands, which come by the control socket.
+ * @returns what ends that, and what takes in the events of which commands hear that wait for a pass
+ */
+export async function listenToCommands(
+  { current, secrets, mirror, status, drift, requests, polls, loop }: DaemonParts,
+  emit: EventSink,
+): Promise<{ readonly sink: EventSink; readonly close: () => Promise<void> }> {
+  const watchers = new Set<EventSink>();
+  const place: ControlPlace = {
+    settings: { ofDirectory: current, ofService: current, ofMirror: current },
+    secrets: secrets.all,
+    makePass: async (targets, emit) => {
+      // A disk that fails now fails the pass, too, which reports it.
+      await drift.repair(targets).catch(() => {});
+      const outcome = requests.add(targets);
+      polls.ask();
+      const watch: EventSink = (event) => emit(event);
+      watchers.add(watch);
+      return outcome.finally(() => watchers.delete(watch));
+    },
+    live: () => liveStatus(status, mirror),
+    whileIdle: (work) => loop.between(() => work(idleMirror(mirror))),
+  };
+  const { close } = await startControlSocket(mirror.store.layout, place, emit);
+  return {
+    close,
+    sink: (event) => {
+      for (const watch of watchers) watch(event);
+    },
+  };
+}
+
+async function liveStatus({ live, readMirror }: StatusService, { monitor }: Mirror): Promise<LiveStatus> {
+  const { isReady, isListed } = (await readMirror()).readiness;
+  const { pass, nextPassAtMs } = live();
+  const planned = pass?.planned?.pull ?? null;
+  return {
+    isReady,
+    isListed,
+    pass: pass && { trigger: pass.trigger, startedAtMs: pass.startedAtMs, planned, done: pass.done },
+    pulls: monitor.pulls(),
+    scan: monitor.scan(),
+    nextPassAtMs,
+  };
+}
+
+/** The mirror between two passes. Pulls that wait are taken back: the next pass decides about them. */
+function idleMirror({ store, state, context: { queue, emit } }: Mirror): IdleMirror {
+  queue.clear();
+  return {
+    emit,
+    store,
+    state,
+    isPulling: (path) => [...queue.running().values()].some(({ action }) => action.path === path),
+  };
+}

@@ -1,0 +1,117 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+import { routeOf, type ReplyLine, SERVICE_HEADER } from '../../app/control.ts';
+import { isTaskName, runTask, type TaskName, TASKS } from '../../app/tasks/table.ts';
+import type { TaskPlace, TaskProgress } from '../../app/tasks/task.ts';
+import { joinSignals } from '../../lib/concurrency/concurrency.ts';
+import { toMirrorError } from '../../lib/errors/errors.ts';
+import { sendReply } from '../../lib/http/reply.ts';
+import { bodyOf, readJson } from '../../lib/http/request-body.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
+import { scrub } from '../../lib/text/scrub.ts';
+import { refusal } from '../web/replies.ts';
+
+/** The daemon, as the place where tasks are done. */
+export interface ControlPlace extends TaskPlace {
+  /** All secrets, which are masked in whatever goes to a command. */
+  readonly secrets: () => readonly string[];
+}
+
+/** The longest body of a request, in bytes: names of some thousand targets. */
+const LONGEST_BODY_BYTES = 1024 * 1024;
+
+/** Tasks at a time, without those that only wait for a pass. Each may ask the service, or read the disk. */
+const MOST_TASKS = 8;
+
+/** Progress that a command does not read is left out from here on, in bytes. */
+const MOST_UNREAD_BYTES = 1024 * 1024;
+
+/** How often a command hears how far its task is, in milliseconds. */
+const TEXT_EVERY_MS = 100;
+
+/** How long a command may take to read the end of a reply, in milliseconds: what it leaves unread is kept in memory for it. */
+const READING_TIMEOUT_MS = 30_000;
+
+/** The routes of the control socket: one for each task of the table. */
+export class TaskRoutes {
+  readonly #place: ControlPlace;
+  readonly #closing = new AbortController();
+  #running = 0;
+
+  constructor(place: ControlPlace) {
+    this.#place = place;
+  }
+
+  /** Abandons the tasks. */
+  close(): void {
+    this.#closing.abort();
+  }
+
+  /** Answers a request: an error in plain text, or a task line by line. */
+  async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      const { name, wish } = await this.#taskIn(request);
+      await this.#carryOut(name, wish, response);
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error;
+      await sendReply(request, response, refusal(error.status, error.message));
+    }
+  }
+
+  /** @throws RequestError */
+  async #taskIn(request: IncomingMessage): Promise<{ readonly name: TaskName; readonly wish: unknown }> {
+    const name = request.url?.replace(routeOf(''), '') ?? '';
+    if (!isTaskName(name)) {
+      const routes = Object.keys(TASKS).map(routeOf).join(', ');
+      throw new RequestError(404, 'not_found', `There is nothing here. The routes are ${routes}.`);
+    }
+    const { kind, request: schema } = TASKS[name];
+    if (request.method !== 'POST') throw new RequestError(405, 'method', 'Only POST is answered here.');
+    const body = await readJson(bodyOf(request), LONGEST_BODY_BYTES);
+    const wish = schema.safeParse(body);
+    if (!wish.success) {
+      const [issue] = wish.error.issues;
+      throw new RequestError(400, 'invalid', `The request is not understood: ${issue?.message ?? ''}`);
+    }
+    const service = request.headers[SERVICE_HEADER];
+    if (service !== undefined && service !== this.#place.settings.ofService().service.baseUrl)
+      throw new RequestError(409, 'other_service', 'The daemon mirrors another service.');
+    if (kind !== 'pass' && this.#running >= MOST_TASKS)
+      throw new RequestError(503, 'busy', `${MOST_TASKS} other commands are being carried out: try again.`);
+    return { name, wish: body };
+  }
+
+  async #carryOut(name: TaskName, wish: unknown, response: ServerResponse): Promise<void> {
+    const { kind } = TASKS[name];
+    const gone = new AbortController();
+    response.once('close', () => gone.abort());
+    // The head says that the task is taken.
+    response.writeHead(200, { 'content-type': 'application/x-ndjson' }).flushHeaders();
+    const send = (line: ReplyLine<unknown>): void => {
+      if (!response.destroyed) response.write(`${scrub(JSON.stringify(line), this.#place.secrets())}\n`);
+    };
+    let nextTextMs = 0;
+    const report = (progress: TaskProgress): void => {
+      const nowMs = performance.now();
+      if (response.writableLength > MOST_UNREAD_BYTES || ('text' in progress && nowMs < nextTextMs)) return;
+      nextTextMs = nowMs + TEXT_EVERY_MS;
+      send(progress);
+    };
+    const closing = this.#closing.signal;
+    const either = joinSignals(closing, kind === 'read' ? gone.signal : closing);
+    const weight = kind === 'pass' ? 0 : 1;
+    this.#running += weight;
+    try {
+      send({ result: await runTask(name, { ...this.#place, signal: either.signal, report }, wish) });
+    } catch (error) {
+      const { code, lines, hint } = toMirrorError(error);
+      send({ error: { code, lines, hint: hint ?? null } });
+    } finally {
+      this.#running -= weight;
+      either.leave();
+    }
+    response.end();
+    const timer = setTimeout(() => response.destroy(), READING_TIMEOUT_MS).unref();
+    response.once('close', () => clearTimeout(timer));
+  }
+}
