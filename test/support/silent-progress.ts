@@ -1,4 +1,4 @@
-import type { CommandProgress } from '../../src/cli/change/sync.ts';
+import type { CommandProgress } from '../../src/cli/change/progress.ts';
 import { PullMonitor } from '../../src/mirror/pass/events.ts';
 
 /** The progress of a command that nobody looks at. */

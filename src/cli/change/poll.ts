@@ -1,79 +1,35 @@
 import type { Command } from 'commander';
 
-import { askDaemon } from '../../app/control.ts';
-import type { PassOutcome } from '../../app/tasks/task.ts';
 import { describeEvent } from '../../app/messages.ts';
-import { refuseMissing, statusPolicyOf } from '../../app/open-reader.ts';
-import { statusOfTargets, type TargetStatus } from '../../app/target-status.ts';
-import type { SettingsFor } from '../../config/schema.ts';
-import { EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
-import { becomeOwnerOf } from '../../lib/process/owner.ts';
-import { abortOnSignal } from '../../lib/process/signals.ts';
+import { namedPath } from '../../app/target-names.ts';
+import type { PassOutcome } from '../../app/tasks/task.ts';
+import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
-import { otherInstances } from '../../mirror/store/shards.ts';
-import { type Outcome, printOutcome, tellEvent } from '../frame/output.ts';
+import type { Outcome } from '../frame/output.ts';
+import { type TaskRunner, taskRunners, worstOf } from '../frame/task-runners.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
-import { progressOf, sync, syncData } from './sync.ts';
-import { targetNamed } from '../../app/target-names.ts';
-import { withReader } from '../../app/open-reader.ts';
 
 /** `poll` */
 export async function runPoll(command: Command): Promise<Outcome> {
   const { wait }: { wait?: true } = command.opts();
-  const { settings } = settingsOf(command, ['directory']);
-  await refuseMissing(settings.directory);
-  await becomeOwnerOf(settings.directory);
-  const names = command.args;
-  const targets =
-    names.length === 0
-      ? null
-      : await withStatuses(settings, (statuses, mirror) => {
-          const known = statuses.map(({ target }) => target);
-          return names.map((name) => targetNamed(name, mirror, known));
-        });
-  return pollNow(command, targets, wait === true);
+  return pollNow(command, wait === true);
 }
 
-/**
- * Has a pass made that tries targets whatever they wait for: by the daemons that work in the directory or, where none does, here.
- * @param targets as below `mirror/`; null for all
- * @param wait whether to wait for a daemon's pass to end
- */
-export async function pollNow(
-  command: Command,
-  targets: readonly string[] | null,
-  wait: boolean,
-): Promise<Outcome> {
-  const passes = await askDaemons(settingsOf(command, ['directory']).settings, targets, wait);
-  if (passes.length === 0) return passHere(command, targets);
-  return {
-    data: { passes },
-    text: () => describePasses(passes),
-    exitCode: passes.reduce<ExitCode>((worst, { outcome }) => worse(worst, outcome), 0),
-  };
-}
-
-/** Makes the pass in this process, as no daemon works in the directory. */
-async function passHere(command: Command, targets: readonly string[] | null): Promise<Outcome> {
-  const { settings } = settingsOf(command, ['service', 'directory']);
-  const how = targets === null ? {} : { trigger: 'retry' as const, retries: new Set(targets) };
-  const { report, exitCode } = await sync(settings, progressOf(settings), how);
-  printOutcome(command, { data: syncData(report) });
-  return { exitCode };
-}
-
-/** Does something with how all targets are, and with the path of the folder of trees. @throws MirrorError `directory.unusable`, `disk.*`, `state.unavailable` */
-export function withStatuses<T>(
-  settings: SettingsFor<'directory'>,
-  use: (statuses: readonly TargetStatus[], mirrorFolder: string) => T,
-): Promise<T> {
-  return withReader(settings, tellEvent, async ({ store, state }) => {
-    const { published } = await store.inventory.read();
-    const statuses = statusOfTargets(published, await state.records(), statusPolicyOf(settings), Date.now());
-    return use(statuses, store.layout.mirror);
+/** `retry` */
+export async function runRetry(command: Command): Promise<Outcome> {
+  const { all }: { all?: true } = command.opts();
+  if (command.args.length > 0 || all === true) return pollNow(command, false);
+  throw new MirrorError('usage.invalid', 'retry needs a target, or --all.', {
+    hint: `\`${ownCommand('status')}\` lists what waits.`,
   });
+}
+
+/** The targets that a command names, by paths below `mirror/` where they were paths on disk; undefined where it names none. */
+function namesOf(command: Command): readonly string[] | undefined {
+  const { mirror } = layoutOf(settingsOf(command, ['directory']).settings.directory);
+  return command.args.length === 0 ? undefined : command.args.map((name) => namedPath(name, mirror));
 }
 
 /** A pass that was asked for. */
@@ -84,46 +40,42 @@ export interface AskedPass {
   readonly outcome: PassOutcome | null;
 }
 
-/**
- * Asks the daemon for a pass, or all that share the directory where the settings name no share.
- * @returns the passes of those daemons that listen
- * @throws MirrorError `daemon.absent` where one cannot be asked, `disk.*`, `pass.abandoned` on a signal
- */
-async function askDaemons(
-  { directory, shard }: SettingsFor<'directory'>,
-  targets: readonly string[] | null,
-  wait: boolean,
-): Promise<AskedPass[]> {
-  const whole = layoutOf(directory);
-  const layouts =
-    shard === undefined ? [whole, ...(await otherInstances(whole))] : [layoutOf(directory, shard)];
-  const { signal, stopListening } = abortOnSignal();
-  const wish = { wait, ...(targets === null ? {} : { targets: [...targets] }) };
-  try {
-    const asked = await Promise.allSettled(
-      layouts.map(async (layout): Promise<AskedPass[]> => {
-        const reply = await askDaemon(layout, 'poll', wish, { signal, report: () => {} });
-        return reply === null ? [] : [{ shardIndex: layout.shardIndex, ...reply.result }];
-      }),
-    );
-    return asked.flatMap((each) => {
-      if (each.status === 'rejected') throw each.reason;
-      return each.value;
-    });
-  } finally {
-    stopListening();
-  }
+async function pollNow(command: Command, wait: boolean): Promise<Outcome> {
+  const passes = await askForPasses(await taskRunners(command, false), namesOf(command), wait);
+  return {
+    data: { passes },
+    text: () => describePasses(passes),
+    exitCode: worstOf(passes.map(({ outcome }) => outcome?.exitCode ?? EXIT_CODES.ok)),
+  };
 }
 
-function worse(worst: ExitCode, outcome: PassOutcome | null): ExitCode {
-  return outcome !== null && outcome.exitCode > worst ? outcome.exitCode : worst;
+/**
+ * Has each of some processes make a pass that tries targets whatever they wait for.
+ * @param targets their names; left out for all
+ * @param wait whether to wait for a daemon's pass to end
+ */
+export async function askForPasses(
+  runners: readonly TaskRunner[],
+  targets: readonly string[] | undefined,
+  wait: boolean,
+): Promise<readonly AskedPass[]> {
+  const asked = await Promise.allSettled(
+    runners.map(async ({ isDaemon, shardIndex, run }): Promise<AskedPass> => {
+      const { outcome } = await run('poll', { wait: wait || !isDaemon, targets });
+      return { shardIndex, outcome };
+    }),
+  );
+  return asked.map((each) => {
+    if (each.status === 'rejected') throw each.reason;
+    return each.value;
+  });
 }
 
 /** The passes, for a person. */
 export function describePasses(passes: readonly AskedPass[]): TerminalText {
   const lines = passes.map(({ shardIndex, outcome }) => {
     const who = shardIndex === null ? '' : `${shardIndex}: `;
-    return outcome === null ? say`${who}The daemon makes a pass.` : say`${who}${describeAnswer(outcome)}`;
+    return outcome === null ? say`${who}The daemon makes a pass.` : say`${who}${describeOutcome(outcome)}`;
   });
   const isIncomplete = passes.some(({ outcome }) => outcome?.exitCode === EXIT_CODES.incomplete);
   return joinLines([
@@ -132,7 +84,7 @@ export function describePasses(passes: readonly AskedPass[]): TerminalText {
   ]);
 }
 
-function describeAnswer({ summary, failure }: PassOutcome): TerminalText {
+function describeOutcome({ summary, failure }: PassOutcome): TerminalText {
   if (summary !== null) return describeEvent({ name: 'pass.finished', ...summary });
   if (failure === null) return say`The pass failed.`;
   return describeEvent({ name: 'pass.failed', trigger: 'poll', durationMs: 0, ...failure });

@@ -3,9 +3,10 @@ import { describeEvent, describePhase } from '../../app/messages.ts';
 import { endsPull } from '../../daemon/status/live.ts';
 import { counted, roughSize } from '../../lib/text/humanize.ts';
 import { scrub } from '../../lib/text/scrub.ts';
-import type { PullProgress, ScanProgress } from '../../mirror/pass/events.ts';
+import { PullMonitor, type PullProgress, type ScanProgress } from '../../mirror/pass/events.ts';
 import { createLiveLine, type LiveLineOptions } from '../frame/live-line.ts';
 import { isTold } from '../frame/loudness.ts';
+import { liveLineOptions } from '../frame/output.ts';
 
 /** Where progress is shown, and of what. */
 export interface ProgressOptions extends LiveLineOptions {
@@ -22,6 +23,18 @@ export interface Progress {
   readonly sink: EventSink;
   /** Takes the line at the bottom away, and shows no further one. */
   readonly close: () => void;
+}
+
+/** The progress display of a command, and what tells it how far the work is. */
+export interface CommandProgress extends Progress {
+  readonly monitor: PullMonitor;
+}
+
+/** The progress display of a command, on standard error. @param secrets are masked in it */
+export function progressOf(secrets: readonly string[]): CommandProgress {
+  const monitor = new PullMonitor();
+  const progress = createProgress({ ...liveLineOptions(), monitor, secrets: () => secrets });
+  return { ...progress, monitor };
 }
 
 /** How much of a pass is done. */

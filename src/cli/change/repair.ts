@@ -12,7 +12,7 @@ import { openMirror, openMirrorStore } from '../../app/open-mirror.ts';
 import { noteDrift, noteForRepair } from '../../app/drift-notes.ts';
 import { openStateOf, refuseMissing } from '../../app/open-reader.ts';
 import { linesOf } from '../frame/output.ts';
-import type { CommandProgress } from './sync.ts';
+import type { CommandProgress } from './progress.ts';
 import { letDaemonRepair } from '../read/verify-output.ts';
 import { lockedByPid, repairFromDisk } from '../../mirror/store/verify/verify.ts';
 

@@ -1,51 +1,67 @@
 import type { Command } from 'commander';
 import type { SettingsFor } from '../../config/schema.ts';
-import { EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
+import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { say } from '../../lib/text/terminal-text.ts';
-import { createProgress, type Progress } from './progress.ts';
+import { type CommandProgress, progressOf } from './progress.ts';
 import { tellShare } from '../../daemon/status/share-report.ts';
-import { type PassReport, runPass } from '../../mirror/pass/pass.ts';
+import { runPass } from '../../mirror/pass/pass.ts';
 import type { Retries } from '../../mirror/plan/actions.ts';
-import { PullMonitor, type Trigger } from '../../mirror/pass/events.ts';
 import { openMirror } from '../../app/open-mirror.ts';
+import { type PassOutcome, passOutcome } from '../../app/tasks/task.ts';
 import { MirrorStatusReader } from '../../daemon/status/mirror-status.ts';
 import { isReady } from '../../daemon/status/status-service.ts';
 import { Hooks, HOOKS_CLOSE_MS } from '../../daemon/hooks/hooks.ts';
 import { secretsOf } from '../../config/secret.ts';
-import { liveLineOptions, type Outcome, tell } from '../frame/output.ts';
+import { type Outcome, tell } from '../frame/output.ts';
+import { daemonsOf, type TaskRunner, worstOf } from '../frame/task-runners.ts';
+import { becomeOwnerOf } from '../../lib/process/owner.ts';
+import { ownCommand } from '../../lib/text/own-command.ts';
+import { askForPasses } from './poll.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { abortOnSignal } from '../../lib/process/signals.ts';
+import type { Trigger } from '../../mirror/pass/events.ts';
 import type { EventSink } from '../../app/events.ts';
 
 /** `sync` */
 export async function runSync(command: Command): Promise<Outcome> {
   const { adopt, allowFailed }: { adopt?: true; allowFailed?: true } = command.opts();
-  const { settings } = settingsOf(command, ['service', 'directory']);
-  const { report, hooksDue, exitCode } = await sync(settings, progressOf(settings), {
-    adopt: adopt === true,
+  const daemons = await daemonsOf(command);
+  const outcomes = daemons.length > 0 ? await syncBeside(daemons) : [await syncHere(command, adopt === true)];
+  const exitCode = worstOf(outcomes.map((outcome) => outcome.exitCode));
+  const isAllThatCanBe = outcomes.every((outcome) => outcome.isAllThatCanBe);
+  const isAllowed = allowFailed === true && exitCode === EXIT_CODES.incomplete && isAllThatCanBe;
+  const [data] = outcomes.map(({ summary, targets }) => ({ summary, targets }));
+  return {
+    data: outcomes.length === 1 ? data : { passes: outcomes },
+    exitCode: isAllowed ? EXIT_CODES.ok : exitCode,
+  };
+}
+
+/** Has the daemons make the pass. @throws MirrorError that by which one failed as a whole */
+async function syncBeside(daemons: readonly TaskRunner[]): Promise<readonly PassOutcome[]> {
+  tell(say`The daemon makes the pass, as \`${ownCommand('poll --wait')}\` has it.`);
+  const passes = await askForPasses(daemons, undefined, true);
+  return passes.flatMap(({ outcome }) => {
+    const failure = outcome?.failure ?? null;
+    if (failure === null) return outcome ?? [];
+    const { code, message, hint } = failure;
+    throw new MirrorError(code, message, hint === null ? {} : { hint });
   });
+}
+
+/** Makes the pass in this process. */
+async function syncHere(command: Command, adopt: boolean): Promise<PassOutcome> {
+  const { settings } = settingsOf(command, ['service', 'directory']);
+  await becomeOwnerOf(settings.directory);
+  const { outcome, hooksDue } = await sync(settings, progressOf(secretsOf(settings)), { adopt });
   if (hooksDue > 0) {
     tell(
       say`! hooks.afterPublish did not succeed for ${counted(hooksDue, 'target')}: the next pass of \`run\` or \`sync\` runs it again`,
       'warn',
     );
   }
-  const isAllowed = allowFailed === true && exitCode === EXIT_CODES.incomplete && report.isAllThatCanBe;
-  return { data: syncData(report), exitCode: isAllowed ? EXIT_CODES.ok : exitCode };
-}
-
-/** The progress display of a command, and what tells it how far the work is. */
-export interface CommandProgress extends Progress {
-  readonly monitor: PullMonitor;
-}
-
-/** The progress display of a command, on standard error. */
-export function progressOf(settings: SettingsFor<never>): CommandProgress {
-  const monitor = new PullMonitor();
-  const secrets = (): readonly string[] => secretsOf(settings);
-  const progress = createProgress({ ...liveLineOptions(), monitor, secrets });
-  return { ...progress, monitor };
+  return outcome;
 }
 
 /** One pass, then the end. @throws MirrorError when the pass as a whole fails */
@@ -57,7 +73,7 @@ export async function sync(
     adopt = false,
     retries = 'all',
   }: { readonly trigger?: Trigger; readonly adopt?: boolean; readonly retries?: Retries } = {},
-): Promise<{ report: PassReport; hooksDue: number; exitCode: ExitCode }> {
+): Promise<{ outcome: PassOutcome; hooksDue: number }> {
   const sinks = [progress.sink];
   const emitAll: EventSink = (event) => {
     for (const sink of sinks) sink(event);
@@ -84,30 +100,11 @@ export async function sync(
     await mirror.rememberInstallation();
     const hooksDue = await hooks.settled();
     const isDone = hooksDue === 0 && (await isReady({ readMirror: status.read }));
-    const isIncomplete = report.exitCode === EXIT_CODES.ok && !isDone;
-    return { report, hooksDue, exitCode: isIncomplete ? EXIT_CODES.incomplete : report.exitCode };
+    return { outcome: passOutcome(report, isDone), hooksDue };
   } finally {
     await hooks.close(HOOKS_CLOSE_MS);
     stopListening();
     progress.close();
     await mirror.close();
   }
-}
-
-/** The outcome of a pass as data, for `--json`. */
-export function syncData(report: PassReport): unknown {
-  return {
-    summary: report.summary,
-    targets: report.results.map(({ action, outcome, downloadedBytes, changedFiles }) => ({
-      target: action.path,
-      action: action.kind,
-      reason: action.reason,
-      outcome: outcome.kind,
-      ...(outcome.kind === 'failed'
-        ? { code: outcome.code, message: outcome.message, hint: outcome.hint }
-        : {}),
-      downloadedBytes,
-      changedFiles,
-    })),
-  };
 }

@@ -157,7 +157,7 @@ function addHeldCommands(program: Command): void {
     help:
       'Tries targets that failed, are quarantined or stalled, instead of waiting. Asks the daemon for it, or makes a pass if none ' +
       'runs.\n\nExample: workbook-mirror retry Accounting/main',
-    load: async () => (await import('../change/retry.ts')).runRetry,
+    load: async () => (await import('../change/poll.ts')).runRetry,
   })
     .argument(...TARGETS)
     .option('--all', 'everything that waits')

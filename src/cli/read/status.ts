@@ -4,7 +4,13 @@ import type { SettingsFor } from '../../config/schema.ts';
 import { EXIT_CODES } from '../../lib/errors/errors.ts';
 import { agoText, counted, oneLine, roughSize, utcTime, withHint } from '../../lib/text/humanize.ts';
 import { missingSentence } from '../../mirror/plan/contradictions.ts';
-import { driftSentence, heldSentence, unmatchedSentence, failedPart } from '../../app/messages.ts';
+import {
+  describePhase,
+  driftSentence,
+  heldSentence,
+  unmatchedSentence,
+  failedPart,
+} from '../../app/messages.ts';
 import { dueHooks } from '../../daemon/hooks/due-hooks.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { selectsNothing, type Shard } from '../../mirror/plan/selection.ts';
@@ -16,12 +22,16 @@ import { isLockHidden, type LockHolder, readLockHolder } from '../../lib/disk/lo
 import { type MirrorReader, readTargets, withReader } from '../../app/open-reader.ts';
 import { readinessOf } from '../../daemon/status/readiness.ts';
 import { linesOf, type Outcome, table, tellEvent } from '../frame/output.ts';
+import { daemonsOf } from '../frame/task-runners.ts';
+import type { LiveStatus } from '../../app/tasks/task.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 
 /** `status` */
 export async function runStatus(command: Command): Promise<Outcome> {
   if (command.opts()['all'] === true) return (await import('./status-all.ts')).runStatusAll(command);
-  const report = await status(settingsOf(command, ['directory']).settings);
+  const { settings } = settingsOf(command, ['directory']);
+  const [read, live] = await Promise.all([status(settings), liveStatus(command)]);
+  const report = { ...read, live };
   return {
     data: report,
     text: () => describeStatus(report),
@@ -30,7 +40,12 @@ export async function runStatus(command: Command): Promise<Outcome> {
 }
 
 /** How everything stands, from the disk. */
-interface StatusReport {
+interface StatusReport extends StatusOnDisk {
+  /** How the work of the daemon goes; null where none can be asked. */
+  readonly live: LiveStatus | null;
+}
+
+interface StatusOnDisk {
   readonly nowMs: number;
   readonly maxStalenessMs: number;
   /** The share of this instance, among several; null where it mirrors all repositories. */
@@ -49,8 +64,16 @@ interface StatusReport {
   readonly targets: readonly TargetStatus[];
 }
 
+/** Asks the daemon how its work goes. A daemon that does not say is as good as none: the disk has the rest. */
+async function liveStatus(command: Command): Promise<LiveStatus | null> {
+  const { shard } = settingsOf(command, ['directory']).settings;
+  const daemons = await daemonsOf(command, true);
+  const own = daemons.find(({ shardIndex }) => shardIndex === (shard?.index ?? null));
+  return own === undefined ? null : own.run('status', {}).catch(() => null);
+}
+
 /** Reads how everything stands, also beside a running daemon. */
-function status(settings: SettingsFor<'directory'>): Promise<StatusReport> {
+function status(settings: SettingsFor<'directory'>): Promise<StatusOnDisk> {
   return withReader(settings, tellEvent, async (reader) => {
     const { store, state } = reader;
     const { nowMs, maxStalenessMs, statuses } = await readTargets(settings, reader);
@@ -77,7 +100,8 @@ async function countHooksDue({ store, state }: MirrorReader): Promise<number | n
 }
 
 /** Whether everything is as it should be, as `/readyz` says it beside a daemon. */
-function isAllWell({ targets, lastPass }: StatusReport): boolean {
+function isAllWell({ targets, lastPass, live }: StatusReport): boolean {
+  if (live !== null) return live.isReady;
   if (lastPass === null) return false;
   const { failure } = lastPass;
   // A pass that failed says nothing about what was listed before; a first pass that failed leaves targets that were never mirrored.
@@ -101,6 +125,7 @@ export function describeStatus(report: StatusReport): TerminalText {
       `! Instances with shares work here: \`${ownCommand('status --all')}\` speaks of them, and the setting shard, such as --shard 2/5, of one.`,
     describeLastPass(report, ago),
     describeHolder(report, ago),
+    describeWork(report),
     targets.length > 0 && describeCounts(targets),
     lastPass !== null && describeSelection(lastPass),
     lastPass !== null && lastPass.problems.map((problem) => `! ${problem}`),
@@ -137,6 +162,25 @@ function describeHolder(
     ? `At work: process ${holder.pid} since ${utcTime(holder.sinceMs)} (${ago(holder.sinceMs)})`
     : 'At work: no process';
 }
+
+/** The work of the daemon, a line each. */
+function describeWork({ live, nowMs }: StatusReport): string[] {
+  if (live === null) return [];
+  const { isListed, pass, pulls, scan, nextPassAtMs } = live;
+  const planned = pass?.planned ?? null;
+  return linesOf(
+    pass !== null &&
+      `Current pass: began ${agoText(pass.startedAtMs, nowMs)}${planned === null ? '' : `, ${pass.done} of ${counted(planned, 'target')} pulled`}`,
+    pulls.slice(0, PULLS_SHOWN).map((pull) => `  ${pull.target}: ${describePhase(pull)}`),
+    pulls.length > PULLS_SHOWN && `  and ${pulls.length - PULLS_SHOWN} more`,
+    scan !== null && `Compared with their manifests: ${scan.doneTargets} of ${counted(scan.targets, 'tree')}`,
+    pass === null && nextPassAtMs !== null && `Next pass: ${utcTime(nextPassAtMs)}`,
+    !isListed && '! No pass of the running daemon has finished yet, under its present settings.',
+  );
+}
+
+/** So many running pulls are shown. */
+const PULLS_SHOWN = 4;
 
 /** How many targets are in which state, the most frequent first. */
 function describeCounts(targets: readonly TargetStatus[]): string {

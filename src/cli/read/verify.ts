@@ -19,7 +19,8 @@ import {
 import { liveLineOptions, type Outcome, printData, printJson } from '../frame/output.ts';
 import { describeRepaired, refuseRepair, repair } from '../change/repair.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
-import { progressOf } from '../change/sync.ts';
+import { secretsOf } from '../../config/secret.ts';
+import { progressOf } from '../change/progress.ts';
 import { targetNamed } from '../../app/target-names.ts';
 import { createVerifyProgress, describeVerification, verificationData } from './verify-output.ts';
 import { standardError, standardOutput } from '../../lib/process/streams.ts';
@@ -70,7 +71,7 @@ async function verifyAndRepair(
       if (flags.json) printJson(verificationData(report));
       return isClean(report) ? EXIT_CODES.ok : EXIT_CODES.incomplete;
     }
-    const progress = progressOf(settings);
+    const progress = progressOf(secretsOf(settings));
     const repaired = await repair(settings, damaged, needService, progress, signal).finally(progress.close);
     // What is neither published any more nor in the inventory was retired by the pass.
     const known = await knownTargets(layoutOf(settings.directory));

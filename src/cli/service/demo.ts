@@ -27,7 +27,7 @@ import { createGitLibrary } from '../../server/git/library.ts';
 import type { Registry } from '../../server/git/registry.ts';
 import { fixedKey } from '../../server/http/keys.ts';
 import { createService } from '../../server/http/service.ts';
-import { progressOf } from '../change/sync.ts';
+import { progressOf } from '../change/progress.ts';
 import { bold, type Outcome, printData, tell } from '../frame/output.ts';
 
 const POLL_EVERY_MS = 500;
@@ -91,7 +91,7 @@ async function mirrorAndEdit(
   once: boolean,
   signal: AbortSignal,
 ): Promise<ExitCode> {
-  const progress = progressOf(settings);
+  const progress = progressOf([]);
   const activity = createProgressMonitor(() => progress.monitor.pulls().length > 0);
   const sinks: EventSink[] = [progress.sink];
   const emit: EventSink = (event) => {

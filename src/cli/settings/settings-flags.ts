@@ -74,6 +74,14 @@ export function settingsOf<const Needs extends readonly Need[]>(
   return loaded;
 }
 
+/** The settings that the flags of a command give, by their dotted names. */
+export function flaggedSettings(command: Command): readonly string[] {
+  const values: Readonly<Record<string, unknown>> = command.optsWithGlobals();
+  return settingDescriptors.flatMap(({ name, flag }) =>
+    flag === undefined || values[attributeOf(flag)] === undefined ? [] : [name],
+  );
+}
+
 /** The name under which commander keeps a flag's value: `--service-base-url` is `serviceBaseUrl`. */
 function attributeOf(flag: string): string {
   return new Option(flag).attributeName();

@@ -21,6 +21,7 @@ it('a tree that someone changed is told of beside the failure that keeps it from
     isLockHidden: false,
     leases: [],
     hooksDue: null,
+    live: null,
     targets: [TARGET],
   });
   expect(String(text)).toMatch(/^ {2}publish\.refused: refused.*someone changed it: .*b\.xlsx/m);
@@ -54,6 +55,7 @@ it('fits a terminal, says who works there, how many are how, and what selects no
       holder: { pid: 7, sinceMs: 0, isAlive: true },
       leases: [],
       hooksDue: null,
+      live: null,
       targets: [
         targetStatus({ target, verifiedAtMs: 0, changedAtMs: 0 }),
         targetStatus({

@@ -75,7 +75,7 @@ describe('requests for a pass', () => {
     const requests = new PassRequests();
     void requests.add(null);
     const failure = new MirrorError('credentials.refused', 'refused');
-    requests.take().answer(pollAnswerOf({ report: null, failure }, true));
+    requests.take().answer(failedPass(failure));
     expect(requests.take()).toMatchObject({ isAsked: false, retries: new Set() });
   });
 

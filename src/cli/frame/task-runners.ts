@@ -1,0 +1,138 @@
+import type { Command } from 'commander';
+
+import { askDaemon, isDaemonListening } from '../../app/control.ts';
+import { runTask, type TaskName, type TaskRequest, type TaskResult, TASKS } from '../../app/tasks/table.ts';
+import type { TaskProgress } from '../../app/tasks/task.ts';
+import type { ExitCode } from '../../lib/errors/errors.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { becomeOwnerOf } from '../../lib/process/owner.ts';
+import { abortOnSignal, STOP_SIGNALS } from '../../lib/process/signals.ts';
+import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
+import { otherInstances } from '../../mirror/store/shards.ts';
+import { flaggedSettings, settingsOf } from '../settings/settings-flags.ts';
+import { createLiveLine } from './live-line.ts';
+import { liveLineOptions, tellEvent } from './output.ts';
+
+/** A process that does tasks for a command: a daemon, or this one. */
+export interface TaskRunner {
+  readonly isDaemon: boolean;
+  /** The index of the instance; null where one has all. */
+  readonly shardIndex: number | null;
+  /** Does a task. A signal ends the wait for it. @throws MirrorError what the task throws, `daemon.absent`, `pass.abandoned` */
+  readonly run: <Name extends TaskName>(name: Name, wish: TaskRequest<Name>) => Promise<TaskResult<Name>>;
+}
+
+/** Settings that say which daemon is asked. */
+const OF_DAEMON: ReadonlySet<string> = new Set(['directory', 'shard']);
+
+/**
+ * Finds those who do the tasks of a command: the daemon of the directory, all that share it where the settings name no share, or this
+ * process where none listens.
+ * @param isReading whether the tasks change nothing. This process then does them for a user who may not ask the daemon, and where flags
+ *   give other settings than the daemon has.
+ */
+export async function taskRunners(command: Command, isReading: boolean): Promise<readonly TaskRunner[]> {
+  const isOwn = isReading && flaggedSettings(command).some((name) => !OF_DAEMON.has(name));
+  const daemons = isOwn ? [] : await daemonsOf(command, isReading);
+  return daemons.length > 0 ? daemons : [ownRunner(command)];
+}
+
+/**
+ * Does a task that asks the service and no mirror: by the first of those who can.
+ * @throws as {@link TaskRunner.run}
+ */
+export async function runOnce<Name extends TaskName>(
+  command: Command,
+  name: Name,
+  wish: TaskRequest<Name>,
+): Promise<TaskResult<Name>> {
+  const [first = ownRunner(command)] = await taskRunners(command, TASKS[name].kind === 'read');
+  return first.run(name, wish);
+}
+
+/** The daemons that listen for commands in the directory of the settings; none where these name no directory. */
+export async function daemonsOf(command: Command, isReading = false): Promise<readonly TaskRunner[]> {
+  const { directory, shard } = settingsOf(command, []).settings;
+  if (directory === undefined) return [];
+  const whole = layoutOf(directory);
+  const layouts =
+    shard === undefined ? [whole, ...(await otherInstances(whole))] : [layoutOf(directory, shard)];
+  const areListening = await Promise.all(
+    layouts.map((layout) =>
+      isDaemonListening(layout).catch((error: unknown) => {
+        if (isReading && error instanceof MirrorError) return false;
+        throw error;
+      }),
+    ),
+  );
+  return layouts.filter((_, index) => areListening[index]).map(daemonAt);
+}
+
+function daemonAt(layout: DirectoryLayout): TaskRunner {
+  return {
+    isDaemon: true,
+    shardIndex: layout.shardIndex,
+    run: <Name extends TaskName>(name: Name, wish: TaskRequest<Name>) =>
+      reporting(name, true, async (work): Promise<TaskResult<Name>> => {
+        const reply = await askDaemon(layout, name, wish, work);
+        if (reply !== null) return reply.result;
+        throw new MirrorError('daemon.absent', `The daemon ended before it was asked. (${layout.root})`);
+      }),
+  };
+}
+
+/** This process, which goes on as the owner of the directory if root started it. */
+export function ownRunner(command: Command): TaskRunner {
+  return {
+    isDaemon: false,
+    shardIndex: null,
+    run: async <Name extends TaskName>(name: Name, wish: TaskRequest<Name>): Promise<TaskResult<Name>> => {
+      const { ownPlace, ownSettings } = await import('../change/own-place.ts');
+      const settings = ownSettings(command);
+      const { directory } = settingsOf(command, []).settings;
+      if (directory !== undefined) await becomeOwnerOf(directory);
+      return reporting<TaskResult<Name>>(name, false, (work) =>
+        runTask(name, { ...ownPlace(settings), ...work }, wish),
+      );
+    },
+  };
+}
+
+/** How far a task is, and the signal that ends it. */
+interface Reporting {
+  readonly signal: AbortSignal;
+  readonly report: (progress: TaskProgress) => void;
+}
+
+/**
+ * Does a task, shows a person how far it is, and ends it on a signal; what only reads ends when its terminal is closed, too.
+ * @param isAsked whether a daemon does it. A pass of this process shows its events itself.
+ */
+async function reporting<T>(
+  name: TaskName,
+  isAsked: boolean,
+  work: (how: Reporting) => Promise<T>,
+): Promise<T> {
+  const isRead = TASKS[name].kind === 'read';
+  const pass = isAsked && !isRead ? (await import('../change/progress.ts')).progressOf([]) : null;
+  const { signal, stopListening } = abortOnSignal(isRead ? [...STOP_SIGNALS, 'SIGHUP'] : STOP_SIGNALS);
+  const line = createLiveLine(liveLineOptions());
+  try {
+    return await work({
+      signal,
+      report: (progress) => {
+        if ('text' in progress) line.show(() => progress.text);
+        else (pass?.sink ?? tellEvent)(progress.event);
+      },
+    });
+  } finally {
+    line.clear();
+    pass?.close();
+    stopListening();
+  }
+}
+
+/** The greatest of some exit codes. */
+export function worstOf(exitCodes: readonly ExitCode[]): ExitCode {
+  return exitCodes.reduce<ExitCode>((worst, each) => (each > worst ? each : worst), 0);
+}
