@@ -1,5 +1,6 @@
 import { z } from 'zod';
 
+import { isTargetPath } from '../../lib/paths/file-name.ts';
 import type { Task, TaskKind, TaskWork } from './task.ts';
 
 /** Gives a row of the table its types. @param load loads the function that does the task */
@@ -12,6 +13,9 @@ function task<Request extends z.ZodType, Result>(
 }
 
 const nothing = z.strictObject({});
+
+/** The path of a target, as below `mirror/`. */
+const path = z.string().refine(isTargetPath);
 
 /** Names of targets, as a person gives them. */
 const names = z.array(z.string().min(1)).readonly();
@@ -29,6 +33,18 @@ export const TASKS = {
   ),
   /** How the work of the daemon goes. */
   status: task('read', nothing, () => Promise.resolve(({ live }) => live())),
+  /** What a pass would do. `files`: also which files would change. */
+  plan: task(
+    'read',
+    z.strictObject({ files: z.boolean().default(false) }),
+    async () => (await import('./plan.ts')).plan,
+  ),
+  /** A target, by its path below `mirror/`, compared with what the service has now. */
+  diff: task(
+    'read',
+    z.strictObject({ target: path }),
+    async () => (await import('./diff-upstream.ts')).diffUpstream,
+  ),
 } as const;
 
 export type TaskName = keyof typeof TASKS;

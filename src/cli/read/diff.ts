@@ -1,36 +1,29 @@
 import type { Command } from 'commander';
 
+import { refuseMissing } from '../../app/open-reader.ts';
+import { targetNamed } from '../../app/target-names.ts';
+import {
+  type ComparedState,
+  type DiffReport,
+  readTarget,
+  refuseUnknown,
+  reportOn,
+} from '../../app/tasks/diff-report.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { EXIT_CODES, exitCodeOf, toMirrorError } from '../../lib/errors/errors.ts';
 import { endUnwrittenWith } from '../../lib/process/streams.ts';
 import { counted, roughSize, utcTime } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
-import { refuseMissing } from '../../app/open-reader.ts';
-import {
-  countDifferences,
-  type DifferenceCounts,
-  type FileDifference,
-  fileDifferences,
-} from '../../app/tasks/file-differences.ts';
-import type { PresentState } from '../../app/tasks/present-state.ts';
-import { type HistoryKind, type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
 import { readHistory } from '../../mirror/store/history/history.ts';
 import { manifestPaths } from '../../mirror/store/inventory.ts';
-import {
-  type Place,
-  readTarget,
-  refuseUnknown,
-  stateAt,
-  stateBefore,
-  stateInService,
-  type TargetState,
-} from './diff-states.ts';
-import { describeDifferences, differenceSummary } from './differences.ts';
+import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
 import type { Outcome } from '../frame/output.ts';
-import { settingsOf } from '../settings/settings-flags.ts';
-import { targetNamed } from '../../app/target-names.ts';
+import { runOnce } from '../frame/task-runners.ts';
 import { parseTime } from '../frame/times.ts';
+import { settingsOf } from '../settings/settings-flags.ts';
+import { stateAt, stateBefore } from './diff-states.ts';
+import { describeDifferences, differenceSummary } from './differences.ts';
 
 /** `diff` */
 export async function runDiff(command: Command): Promise<Outcome> {
@@ -41,7 +34,7 @@ export async function runDiff(command: Command): Promise<Outcome> {
   try {
     const report =
       upstream === true
-        ? await diffUpstream(settingsOf(command, ['service', 'directory']).settings, asked)
+        ? await diffUpstream(command, asked)
         : await diff(settingsOf(command, ['directory']).settings, asked, atMs);
     const isSame = report.differences.length === 0;
     return {
@@ -54,30 +47,6 @@ export async function runDiff(command: Command): Promise<Outcome> {
     if (exitCodeOf(error) !== EXIT_CODES.incomplete) throw error;
     return { failure: toMirrorError(error), exitCode: EXIT_CODES.usage };
   }
-}
-
-/** Two states of a target, and the files that differ. */
-export interface DiffReport {
-  readonly target: string;
-  /** What was compared: two manifests, what is published with the service's contents, or only with its lists, as they show it. */
-  readonly by: 'manifests' | PresentState['by'];
-  readonly before: ComparedState;
-  readonly after: ComparedState;
-  readonly counts: DifferenceCounts;
-  /** Sorted by path. */
-  readonly differences: readonly FileDifference[];
-}
-
-/** One of two states. Times in milliseconds since the epoch, null where there is none. */
-export interface ComparedState {
-  readonly place: Place;
-  /** When its files last changed, as the mirror saw it. */
-  readonly changedAtMs: number | null;
-  /** When it left the mirror, and why; of the history alone. */
-  readonly leftAtMs: number | null;
-  readonly kind: HistoryKind | null;
-  readonly files: number;
-  readonly sizeBytes: number;
 }
 
 /**
@@ -99,45 +68,16 @@ export async function diff(
   return reportOn(target.path, before, target.published, 'manifests');
 }
 
-/**
- * Compares the published state of a target with what the service has of it now, and publishes nothing.
- * @param asked as below `mirror/`, or its path on disk
- * @throws MirrorError `target.unknown`, `listing.*`, `service.*`, `credentials.refused`, `contents.*`, `archive.*`, `directory.unusable`,
- *   `disk.*`, `pass.abandoned`
- */
-export async function diffUpstream(
-  settings: SettingsFor<'service' | 'directory'>,
-  asked: string,
-): Promise<DiffReport> {
-  // Reports need nothing of what asks the service, which takes longer to load.
-  const { askService } = await import('./diff-upstream.ts');
-  const path = await pathOf(layoutOf(settings.directory), asked);
-  const { target, present } = await askService(settings, asked, path);
-  return reportOn(target.path, target.published, stateInService(present), present.by);
+/** Compares with what the service has now, by the first of those who can: the target may be of any instance. */
+async function diffUpstream(command: Command, asked: string): Promise<DiffReport> {
+  const path = await pathOf(layoutOf(settingsOf(command, ['directory']).settings.directory), asked);
+  return runOnce(command, 'diff', { target: path });
 }
 
 /** The path of a target that is mirrored, or was. @throws MirrorError `target.unknown` where the name stands for several */
 async function pathOf(layout: DirectoryLayout, asked: string): Promise<string> {
   const kept = (await readHistory(layout)).map((entry) => entry.path);
   return targetNamed(asked, layout.mirror, [...(await manifestPaths(layout)), ...kept]);
-}
-
-function reportOn(target: string, before: TargetState, after: TargetState, by: DiffReport['by']): DiffReport {
-  const differences = fileDifferences(before.manifest?.files ?? [], after.manifest?.files ?? []);
-  const counts = countDifferences(differences);
-  return { target, by, before: summaryOf(before), after: summaryOf(after), counts, differences };
-}
-
-function summaryOf({ place, manifest, left }: TargetState): ComparedState {
-  const files = manifest?.files ?? [];
-  return {
-    place,
-    changedAtMs: place === 'service' ? null : (manifest?.publishedAtMs ?? null),
-    leftAtMs: left?.atMs ?? null,
-    kind: left?.kind ?? null,
-    files: files.length,
-    sizeBytes: files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
-  };
 }
 
 const LISTED =

@@ -3,13 +3,15 @@ import { join } from 'node:path';
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
-import { diff, diffUpstream, type DiffReport } from '../../../../src/cli/read/diff.ts';
+import type { DiffReport } from '../../../../src/app/tasks/diff-report.ts';
+import { diff } from '../../../../src/cli/read/diff.ts';
 import { loadSettings } from '../../../../src/config/load.ts';
 import type { SettingsFor } from '../../../../src/config/schema.ts';
 import { API_KEY, API_TOKEN, type FakeService } from '../../../support/fake-service.ts';
 import { CORPUS_LIMITS, hostileArchives } from '../../../support/hostile-archives.ts';
 import { runHere } from '../../../support/in-process.ts';
 import { type HarnessSettings, MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+import { runTaskHere } from '../../../support/tasks.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 afterEach(() => vi.unstubAllEnvs());
@@ -37,6 +39,10 @@ function settingsFor(...args: Parameters<typeof variables>): SettingsFor<'servic
   );
   return loadSettings({ flags: {}, env, needs: ['service', 'directory'], defaultConfigFile: '/nonexistent' })
     .settings;
+}
+
+function diffUpstream(settings: SettingsFor<'directory'>, target: string): Promise<DiffReport> {
+  return runTaskHere('diff', settings, { target });
 }
 
 /** A folder of its own for temporary files, to see that nothing stays in it. */
@@ -86,7 +92,7 @@ describe('diff --upstream', () => {
       service.remove(repository, 'main', 'old/c.xlsx');
       service.write(repository, 'main', 'new/c.xlsx', 'three');
       const before = await stamps(mirror);
-      const found = await diffUpstream(settings, 'mirror/Accounting/main');
+      const found = await diffUpstream(settings, 'Accounting/main');
       expect(lines(found)).toEqual(['changed a.xlsx', 'removed b.xlsx', 'moved new/c.xlsx']);
       expect(found).toMatchObject({ by: 'contents', before: { place: 'mirror' } });
       expect(await stamps(mirror)).toEqual(before);

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { type DiffReport, diff } from '../../../../src/cli/read/diff.ts';
+import type { DiffReport } from '../../../../src/app/tasks/diff-report.ts';
+import { diff } from '../../../../src/cli/read/diff.ts';
 import { listHistory } from '../../../../src/cli/history/history.ts';
 import { runHere, type Written } from '../../../support/in-process.ts';
 import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';

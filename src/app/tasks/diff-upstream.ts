@@ -1,71 +1,64 @@
 import { tmpdir } from 'node:os';
+
 import type { SettingsFor } from '../../config/schema.ts';
+import { withTemporaryFolder } from '../../lib/disk/temporary.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { withTemporaryFolder } from '../../lib/disk/temporary.ts';
-import { abortOnSignal, STOP_SIGNALS } from '../../lib/process/signals.ts';
-import { ownCommand } from '../../lib/text/own-command.ts';
 import { describeAmount } from '../../lib/text/amount.ts';
-import { archiveLimitsOf, policyOf } from '../../app/open-mirror.ts';
-import { connect, recallInstallation } from '../../app/installation.ts';
-import type { MirrorReader } from '../../app/open-reader.ts';
-import { type Inquiry, type PresentState, receivePresentState } from '../../app/tasks/present-state.ts';
-import { PullMeter } from '../../mirror/pass/events.ts';
+import { ownCommand } from '../../lib/text/own-command.ts';
 import { repositoryFacts } from '../../mirror/pass/execute.ts';
-import { planComparison } from '../../app/tasks/comparison.ts';
+import { PullMeter } from '../../mirror/pass/events.ts';
 import { HOLD_REASONS } from '../../mirror/plan/actions.ts';
 import { readStore } from '../../mirror/store/directory.ts';
 import type { ServiceClient } from '../../mirror/upstream/client.ts';
 import type { Listing } from '../../mirror/upstream/listing.ts';
-import { readTarget, refuseUnknown, type TargetOnDisk } from './diff-states.ts';
-import { createLiveLine } from '../frame/live-line.ts';
-import { liveLineOptions, tellEvent } from '../frame/output.ts';
-import { withReader } from '../../app/open-reader.ts';
-
-/** A target on disk, and what the service has of it now. */
-export interface TargetInService {
-  readonly target: TargetOnDisk;
-  readonly present: PresentState;
-}
+import type { EventSink } from '../events.ts';
+import { connect, recallInstallation } from '../installation.ts';
+import { archiveLimitsOf, policyOf } from '../open-mirror.ts';
+import { type MirrorReader, withReader } from '../open-reader.ts';
+import { planComparison } from './comparison.ts';
+import {
+  type DiffReport,
+  NOTHING,
+  readTarget,
+  refuseUnknown,
+  reportOn,
+  type TargetState,
+} from './diff-report.ts';
+import { type Inquiry, type PresentState, receivePresentState } from './present-state.ts';
+import type { TaskWork } from './task.ts';
 
 /**
- * Asks the service what it has of a target now. Takes no lock, and writes nothing but to a folder below TMPDIR, which it removes.
- * @param asked as the person named it
- * @param path below `mirror/`
+ * Compares the published state of a target with what the service has of it now. Publishes nothing, and writes nothing but to a folder
+ * below TMPDIR, which it removes.
+ * @param request.target its path below `mirror/`
  * @throws MirrorError `target.unknown`, `listing.*`, `service.*`, `credentials.refused`, `contents.*`, `archive.*`, `disk.*`,
- *   `pass.abandoned`
+ *   `directory.unusable`, `pass.abandoned`
  */
-export async function askService(
-  settings: SettingsFor<'service' | 'directory'>,
-  asked: string,
-  path: string,
-): Promise<TargetInService> {
-  // What was downloaded must not stay behind when a terminal is closed, either.
-  const { signal, stopListening } = abortOnSignal([...STOP_SIGNALS, 'SIGHUP']);
-  const line = createLiveLine(liveLineOptions());
+export async function diffUpstream(
+  { settings: { ofMirror }, signal, report }: TaskWork,
+  { target: path }: { readonly target: string },
+): Promise<DiffReport> {
+  const settings = ofMirror();
+  const emit: EventSink = (event) => report({ event });
   const meter = new PullMeter(path, null);
-  const onProgress = (): void => line.show(() => `${path}: ${describeAmount(meter.progress())}`);
+  const onProgress = (): void => report({ text: `${path}: ${describeAmount(meter.progress())}` });
   try {
-    return await withReader(settings, tellEvent, async (reader) => {
+    return await withReader(settings, emit, async (reader) => {
       const memory = await recallInstallation(reader.state, settings.service.baseUrl);
       // A target that another instance mirrors can be compared as well: this one's share is no matter.
       const { shard: _shard, ...whole } = settings;
-      const client = connect(whole, memory, tellEvent, { onProgress });
+      const client = connect(whole, memory, emit, { onProgress });
       try {
         const listing = await client.poll(signal, true);
-        const work = { client, listing, meter, signal };
-        return await receiveNow(settings, reader, asked, path, work);
+        return await compare(settings, reader, path, { client, listing, meter, signal });
       } finally {
         await client.close();
       }
     });
   } catch (error) {
-    if (signal.aborted)
-      throw new MirrorError('pass.abandoned', 'The comparison was interrupted.', { cause: error });
-    throw error;
-  } finally {
-    line.clear();
-    stopListening();
+    if (!signal.aborted) throw error;
+    throw new MirrorError('pass.abandoned', 'The comparison was interrupted.', { cause: error });
   }
 }
 
@@ -75,13 +68,12 @@ interface ServiceWork extends Pick<Inquiry, 'meter' | 'signal'> {
   readonly listing: Listing;
 }
 
-async function receiveNow(
+async function compare(
   settings: SettingsFor<'service' | 'directory'>,
   { records, store }: MirrorReader,
-  asked: string,
   path: string,
   { client, listing, meter, signal }: ServiceWork,
-): Promise<TargetInService> {
+): Promise<DiffReport> {
   const { layout, inventory } = settings.shard === undefined ? store : await readStore(settings.directory);
   inventory.recall([...records.values()].flatMap(({ tree }) => tree ?? []));
   const { published, unreadable } = await inventory.read();
@@ -90,9 +82,9 @@ async function receiveNow(
   const facts = { listing, published, unreadable: new Set(unreadable), policy, nowMs };
   const comparison = planComparison(facts, path);
   const target = await readTarget(layout, comparison?.action.published?.path ?? path);
-  if (comparison === null) await refuseUnknown(layout, asked, target);
+  if (comparison === null) await refuseUnknown(layout, path, target);
   if (comparison === null || comparison.kind === 'gone')
-    return { target, present: { manifest: null, by: 'lists', downloadedBytes: 0 } };
+    return reportOn(target.path, target.published, NOTHING, 'lists');
   if (comparison.kind === 'untold') {
     throw new MirrorError(
       'listing.inconsistent',
@@ -105,8 +97,13 @@ async function receiveNow(
   const about = repositoryFacts(listing, comparison.plan)(comparison.action);
   const inquiry = { ...about, context, policy, comparison, meter, onProgress: () => {}, signal, nowMs };
   const present = await inTemporaryFolder((folder) => receivePresentState({ ...inquiry, folder }, manifest));
-  if (present.manifest === null) await refuseUnknown(layout, asked, target);
-  return { target, present };
+  if (present.manifest === null) await refuseUnknown(layout, path, target);
+  return reportOn(target.path, target.published, stateInService(present), present.by);
+}
+
+/** The state that the service has now. */
+function stateInService({ manifest }: PresentState): TargetState {
+  return manifest === null ? NOTHING : { place: 'service', manifest, left: null };
 }
 
 /** Works in a temporary folder. What is wrong with a disk there is wrong with that of the folder. */

@@ -1,0 +1,126 @@
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { likely } from '../../lib/text/nearest.ts';
+import { ownCommand } from '../../lib/text/own-command.ts';
+import { type HistoryEntry, readHistory } from '../../mirror/store/history/history.ts';
+import { manifestPaths, readStampedManifest } from '../../mirror/store/inventory.ts';
+import type { DirectoryLayout, HistoryKind } from '../../mirror/store/layout.ts';
+import type { Manifest } from '../../mirror/store/manifest.ts';
+import {
+  countDifferences,
+  type DifferenceCounts,
+  type FileDifference,
+  fileDifferences,
+} from './file-differences.ts';
+import type { PresentState } from './present-state.ts';
+
+/** Where a state of a target is: in the mirror, in the history, in the service, or nowhere, as it has no files. */
+export type Place = 'mirror' | 'history' | 'service' | 'nothing';
+
+/** A state of a target. */
+export interface TargetState {
+  readonly place: Place;
+  /** Null for nothing. */
+  readonly manifest: Manifest | null;
+  /** Why, and when, it left the mirror; null for what is not of the history. Milliseconds since the epoch. */
+  readonly left: { readonly kind: HistoryKind; readonly atMs: number } | null;
+}
+
+/** The state of a target that has no files. */
+export const NOTHING: TargetState = { place: 'nothing', manifest: null, left: null };
+
+/** Two states of a target, and the files that differ. */
+export interface DiffReport {
+  readonly target: string;
+  /** What was compared: two manifests, what is published with the service's contents, or only with its lists, as they show it. */
+  readonly by: 'manifests' | PresentState['by'];
+  readonly before: ComparedState;
+  readonly after: ComparedState;
+  readonly counts: DifferenceCounts;
+  /** Sorted by path. */
+  readonly differences: readonly FileDifference[];
+}
+
+/** One of two states. Times in milliseconds since the epoch, null where there is none. */
+export interface ComparedState {
+  readonly place: Place;
+  /** When its files last changed, as the mirror saw it. */
+  readonly changedAtMs: number | null;
+  /** When it left the mirror, and why; of the history alone. */
+  readonly leftAtMs: number | null;
+  readonly kind: HistoryKind | null;
+  readonly files: number;
+  readonly sizeBytes: number;
+}
+
+/** Compares two states of a target. */
+export function reportOn(
+  target: string,
+  before: TargetState,
+  after: TargetState,
+  by: DiffReport['by'],
+): DiffReport {
+  const differences = fileDifferences(before.manifest?.files ?? [], after.manifest?.files ?? []);
+  const counts = countDifferences(differences);
+  return { target, by, before: summaryOf(before), after: summaryOf(after), counts, differences };
+}
+
+function summaryOf({ place, manifest, left }: TargetState): ComparedState {
+  const files = manifest?.files ?? [];
+  return {
+    place,
+    changedAtMs: place === 'service' ? null : (manifest?.publishedAtMs ?? null),
+    leftAtMs: left?.atMs ?? null,
+    kind: left?.kind ?? null,
+    files: files.length,
+    sizeBytes: files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+  };
+}
+
+/** A target, and what the disk has of it. */
+export interface TargetOnDisk {
+  /** As below `mirror/`. */
+  readonly path: string;
+  /** Nothing where it is not mirrored now. */
+  readonly published: TargetState;
+  /** What left the mirror of it and is kept, the earliest first. */
+  readonly kept: readonly HistoryEntry[];
+}
+
+/** Reads what the disk has of a target: no lock is taken. @throws MirrorError `disk.*` */
+export async function readTarget(layout: DirectoryLayout, path: string): Promise<TargetOnDisk> {
+  // Before the history: a publish meanwhile then only adds a state that is known to be this one.
+  if (!isPlainPath(path)) return { path, published: NOTHING, kept: [] };
+  const published = await readPublished(layout, path);
+  const kept = (await readHistory(layout, path)).filter((entry) => entry.path === path);
+  return { path, published, kept };
+}
+
+/** Whether a path leads to something below a folder that it is joined to. */
+function isPlainPath(path: string): boolean {
+  return path.split('/').every((segment) => !['', '.', '..'].includes(segment));
+}
+
+async function readPublished(layout: DirectoryLayout, path: string): Promise<TargetState> {
+  const found = await readStampedManifest(layout, path);
+  if (found === null) return NOTHING;
+  if (found.manifest !== null) return { place: 'mirror', manifest: found.manifest, left: null };
+  throw new MirrorError('disk.failed', `The manifest of ${path} cannot be used: ${found.problem ?? ''}.`, {
+    hint: `\`${ownCommand('verify --repair', path)}\` pulls the target anew.`,
+  });
+}
+
+/** Refuses a target of which the disk has nothing. @throws MirrorError `target.unknown` */
+export async function refuseUnknown(
+  layout: DirectoryLayout,
+  asked: string,
+  { path, published, kept }: TargetOnDisk,
+): Promise<void> {
+  if (published.manifest !== null || kept.length > 0) return;
+  const close = likely(path, await manifestPaths(layout));
+  const lists = `\`${ownCommand('status')}\` lists all targets, \`${ownCommand('history list')}\` what left the mirror.`;
+  throw new MirrorError(
+    'target.unknown',
+    `No target is named ${JSON.stringify(asked)}, and none of that name left the mirror.`,
+    { hint: close === undefined ? lists : `The nearest is ${close}. ${lists}` },
+  );
+}

@@ -1,0 +1,86 @@
+import { type Action, isPlannedHold } from '../../mirror/plan/actions.ts';
+import type { UnmatchedPattern } from '../../mirror/plan/selection.ts';
+import { repositoryFacts } from '../../mirror/pass/execute.ts';
+import { planPass } from '../../mirror/pass/pass.ts';
+import { problemsOf } from '../../mirror/pass/reports.ts';
+import { publishedManifest } from '../../mirror/store/inventory.ts';
+import type { EventSink } from '../events.ts';
+import { connect, recallInstallation } from '../installation.ts';
+import { policyOf } from '../open-mirror.ts';
+import { withReader } from '../open-reader.ts';
+import { type ForeseenChanges, foreseeChanges } from './foreseen-changes.ts';
+import type { TaskWork } from './task.ts';
+
+/** What a pass would do about a target, and why. */
+export interface PlannedTarget extends Pick<Action, 'reason'> {
+  readonly target: string;
+  readonly action: Action['kind'];
+  readonly isHeld: boolean;
+  readonly deselection: Action['deselection'] | null;
+  readonly movedFrom: string | null;
+  /** Of the last pull, in bytes; null where there was none. What the next one takes is not known before. */
+  readonly lastArchiveBytes: number | null;
+  readonly files: number | null;
+  /** The changes of files, as far as they are known; left out where they were not asked for. */
+  readonly changes?: ForeseenChanges;
+}
+
+/** The plan of a pass that began now, and how far the settings select anything. */
+export interface PlanReport {
+  readonly targets: readonly PlannedTarget[];
+  readonly unmatched: readonly UnmatchedPattern[];
+  /** Faults of the service's lists, a sentence each. */
+  readonly problems: readonly string[];
+}
+
+/**
+ * Plans a pass, and changes nothing.
+ * @param request.files whether the changes of files are asked for
+ * @throws MirrorError `service.*`, `credentials.refused`, `directory.*`, `disk.*`
+ */
+export async function plan(
+  { settings: { ofMirror }, signal, report }: TaskWork,
+  { files }: { readonly files: boolean },
+): Promise<PlanReport> {
+  const settings = ofMirror();
+  const emit: EventSink = (event) => report({ event });
+  return withReader(settings, emit, async ({ store, state }) => {
+    const memory = await recallInstallation(state, settings.service.baseUrl);
+    const client = connect(settings, memory, emit);
+    try {
+      const listing = await client.poll(signal, true);
+      const context = { store, state, emit: () => {}, now: Date.now };
+      const planned = await planPass(context, policyOf(settings), listing, new Map(), 'all');
+      const factsFor = repositoryFacts(listing, planned.plan);
+      const targets: PlannedTarget[] = [];
+      // One after the other: a manifest may be great.
+      for (const action of planned.plan) {
+        const { kind, published } = action;
+        const isUnchanged = kind === 'keep' || kind === 'hold' || published === null;
+        const manifest = !files || isUnchanged ? null : await publishedManifest(store.layout, published.path);
+        const changes = files
+          ? { changes: foreseeChanges(action, manifest, kind === 'pull' ? factsFor(action).rows : null) }
+          : {};
+        targets.push({ ...plannedTarget(action), ...changes });
+      }
+      const { unmatched } = planned.selection;
+      return { targets, unmatched, problems: problemsOf(listing, Date.now()) };
+    } finally {
+      await client.close();
+    }
+  });
+}
+
+function plannedTarget(action: Action): PlannedTarget {
+  const { path, kind, reason, published, moveFrom, deselection = null } = action;
+  return {
+    target: path,
+    action: kind,
+    reason,
+    isHeld: isPlannedHold(action),
+    deselection,
+    movedFrom: moveFrom,
+    lastArchiveBytes: published?.archiveBytes ?? null,
+    files: published?.fileCount ?? null,
+  };
+}

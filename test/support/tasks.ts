@@ -1,0 +1,25 @@
+import { runTask, type TaskName, type TaskRequest, type TaskResult } from '../../src/app/tasks/table.ts';
+import { ownPlace } from '../../src/cli/change/own-place.ts';
+import type { SettingsFor } from '../../src/config/schema.ts';
+import { MirrorError } from '../../src/lib/errors/errors.ts';
+
+/**
+ * Does a task in this process, as a command does it where no daemon runs.
+ * @param settings those that need the service lack it where they have no key
+ */
+export function runTaskHere<Name extends TaskName>(
+  name: Name,
+  settings: SettingsFor<'directory'>,
+  wish: TaskRequest<Name>,
+): Promise<TaskResult<Name>> {
+  const ofService = (): SettingsFor<'service' | 'directory'> => {
+    if (hasService(settings)) return settings;
+    throw new MirrorError('settings.invalid', 'There is no service.');
+  };
+  const place = ownPlace({ ofDirectory: () => settings, ofService, ofMirror: ofService });
+  return runTask(name, { ...place, signal: AbortSignal.timeout(50_000), report: () => {} }, wish);
+}
+
+function hasService(settings: SettingsFor<'directory'>): settings is SettingsFor<'service' | 'directory'> {
+  return settings.service.apiKey !== undefined && settings.service.baseUrl !== undefined;
+}
