@@ -1,5 +1,6 @@
 import { z } from 'zod';
 
+import { WORKBOOK_STATUS_FILTERS } from '../../lib/api/requests.ts';
 import { isTargetPath } from '../../lib/paths/file-name.ts';
 import type { Task, TaskKind, TaskWork } from './task.ts';
 
@@ -16,6 +17,11 @@ const nothing = z.strictObject({});
 
 /** The path of a target, as below `mirror/`. */
 const path = z.string().refine(isTargetPath);
+
+const newRepositorySchema = z.union([
+  z.strictObject({ name: z.string() }),
+  z.strictObject({ url: z.string(), username: z.string().optional(), password: z.string().optional() }),
+]);
 
 /** Names of targets, as a person gives them. */
 const names = z.array(z.string().min(1)).readonly();
@@ -44,6 +50,26 @@ export const TASKS = {
     'read',
     z.strictObject({ target: path }),
     async () => (await import('./diff-upstream.ts')).diffUpstream,
+  ),
+  /** The repositories of the service. */
+  repos: task('read', nothing, async () => (await import('./service-lists.ts')).listRepositories),
+  /** Makes a repository in the service. */
+  'repos/create': task(
+    'change',
+    newRepositorySchema,
+    async () => (await import('./service-lists.ts')).addRepository,
+  ),
+  /** The workbooks of the service. */
+  workbooks: task(
+    'read',
+    z.strictObject({ status: z.enum(WORKBOOK_STATUS_FILTERS).optional() }),
+    async () => (await import('./service-lists.ts')).listWorkbooks,
+  ),
+  /** How the service behaves where its specification is silent. */
+  probe: task(
+    'read',
+    z.strictObject({ withWrongKey: z.boolean().default(false), maxRequests: z.int().min(1) }),
+    async () => (await import('./probe.ts')).probeService,
   ),
 } as const;
 

@@ -1,11 +1,9 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 
 import { WORKBOOK_STATUS_FILTERS } from '../../lib/api/requests.ts';
-import { EXIT_CODES } from '../../lib/errors/errors.ts';
 import { KEY_KINDS } from '../../server/http/keys.ts';
 import { declare, declareGroup } from './declare.ts';
 import { type FlagSet, SERVICE_FLAGS } from '../settings/flag-sets.ts';
-import type { Outcome } from './output.ts';
 
 /** The settings of a list that comes from the service or, without it, from the mirror. */
 const LIST_FLAGS: FlagSet = {
@@ -19,14 +17,14 @@ export function addListCommands(program: Command): void {
   const repositories = declareGroup(program, 'repos', 'repositories of the service');
   declare(repositories, {
     name: 'list',
-    flags: SERVICE_FLAGS,
+    flags: LIST_FLAGS,
     summary: 'list the repositories of the service',
     help: 'GET /repos.\n\nExample: workbook-mirror repos list --json',
     load: async () => (await import('../service/repos.ts')).runReposList,
   }).option('--json', 'print the list as JSON');
   declare(repositories, {
     name: 'create',
-    flags: SERVICE_FLAGS,
+    flags: LIST_FLAGS,
     summary: 'create a repository in the service',
     help:
       'POST /repos: a drag-and-drop repository by its name, or a repository connected to a Git repository by its address. ' +
@@ -72,40 +70,20 @@ const DEFAULT_PROBE_REQUESTS = 150;
 function addProbeCommand(program: Command): void {
   declare(program, {
     name: 'probe',
-    flags: SERVICE_FLAGS,
+    flags: LIST_FLAGS,
     summary: 'ask the service what its specification leaves open',
     help:
       'Reads only: GET and HEAD, one request after the other. What it prints names no repository, workbook, person, host or key, ' +
       'so that it can be sent to others. Ends with 1 when it could not ask everything.\n\n' +
       'Example: workbook-mirror probe --config config.yaml > probe.txt',
-    load: () => Promise.resolve(runProbe),
+    load: async () => (await import('../service/probe.ts')).runProbe,
   })
     .option('--json', 'print the report as JSON')
     .option(
       '--with-wrong-key',
       'also ask without a key and with one that is made up, once each: not where that locks people out',
     )
-    .option(
-      '--max-requests <number>',
-      `most requests in all (default: ${DEFAULT_PROBE_REQUESTS})`,
-      readCount,
-    );
-}
-
-async function runProbe(command: Command): Promise<Outcome> {
-  const { withWrongKey, maxRequests }: { withWrongKey?: true; maxRequests?: number } = command.opts();
-  const { settingsOf } = await import('../settings/settings-flags.ts');
-  const { settings } = settingsOf(command, ['service']);
-  const { describeProbe, probeService } = await import('../service/probe.ts');
-  const report = await probeService(settings, {
-    withWrongKey: withWrongKey === true,
-    maxRequests: maxRequests ?? DEFAULT_PROBE_REQUESTS,
-  });
-  return {
-    data: report,
-    text: () => describeProbe(report),
-    exitCode: report.stopped === null ? EXIT_CODES.ok : EXIT_CODES.incomplete,
-  };
+    .option('--max-requests <number>', 'most requests in all', readCount, DEFAULT_PROBE_REQUESTS);
 }
 
 function readCount(text: string): number {

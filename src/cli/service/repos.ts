@@ -2,63 +2,28 @@ import { createReadStream } from 'node:fs';
 
 import type { Command } from 'commander';
 
-import type { SettingsFor } from '../../config/schema.ts';
-import { createRepository, type NewRepository } from '../../app/tasks/create-repository.ts';
-import { connect, openTransport } from '../../app/installation.ts';
+import type { NewRepository } from '../../app/tasks/create-repository.ts';
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { abortOnSignal } from '../../lib/process/signals.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
-import type { EventSink } from '../../app/events.ts';
-import type { ServiceClient } from '../../mirror/upstream/client.ts';
 import type { RepositoryList } from '../../mirror/upstream/lists.ts';
-import { type Outcome, table, tellEvent } from '../frame/output.ts';
-import { settingsOf } from '../settings/settings-flags.ts';
+import { type Outcome, table } from '../frame/output.ts';
+import { ownRunner, runOnce } from '../frame/task-runners.ts';
 
 /** `repos list` */
 export async function runReposList(command: Command): Promise<Outcome> {
-  const { settings } = settingsOf(command, ['service']);
-  const list = await withClient(settings, (client, signal) => client.repositories(signal));
+  const list = await runOnce(command, 'repos', {});
   return { data: list.repositories, text: () => describeRepositories(list) };
 }
 
-/** `repos create` */
+/** `repos create`: of a repository with a password, in this process, as no secret goes through the control socket. */
 export async function runReposCreate(command: Command): Promise<Outcome> {
-  const { settings } = settingsOf(command, ['service']);
   const wanted = await repositoryOf(command.opts<CreateFlags>(), readPassword);
-  const made = await withConnection(
-    (emit) => openTransport(settings, {}, emit),
-    (transport, signal) => createRepository(transport, wanted, signal),
-  );
+  const made = await ('password' in wanted
+    ? ownRunner(command).run('repos/create', wanted)
+    : runOnce(command, 'repos/create', wanted));
   return { data: made, text: () => describeRepositories({ repositories: [made], problems: [] }) };
-}
-
-/** Opens a client for one piece of work, which a signal abandons. @throws MirrorError `service.*`, `credentials.refused` */
-export function withClient<T>(
-  settings: SettingsFor<'service'>,
-  work: (client: ServiceClient, signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  return withConnection((emit) => connect(settings, { form: null }, emit), work);
-}
-
-/** Opens the way to the service for one piece of work, which a signal abandons. @throws MirrorError `service.*`, `credentials.refused` */
-async function withConnection<C extends Pick<ServiceClient, 'close'>, T>(
-  open: (emit: EventSink) => C,
-  work: (connection: C, signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const emit: EventSink = (event) => {
-    // The error says so.
-    if (event.name !== 'credentials.refused') tellEvent(event);
-  };
-  const connection = open(emit);
-  const { signal, stopListening } = abortOnSignal();
-  try {
-    return await work(connection, signal);
-  } finally {
-    stopListening();
-    await connection.close();
-  }
 }
 
 /** The repositories for a person. */

@@ -1,14 +1,11 @@
 import type { Command } from 'commander';
 
-import type { SettingsFor } from '../../config/schema.ts';
 import type { WorkbookStatusFilter } from '../../lib/api/requests.ts';
-import { MirrorError } from '../../lib/errors/errors.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
 import type { WorkbookRow } from '../../mirror/upstream/listing.ts';
-import type { WorkbookList } from '../../mirror/upstream/workbooks.ts';
 import { type Outcome, table } from '../frame/output.ts';
-import { withClient } from './repos.ts';
+import { runOnce } from '../frame/task-runners.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { createWorkbookFilter, type WorkbookFlags } from './workbook-filter.ts';
 import { listOffline } from './workbooks-offline.ts';
@@ -26,35 +23,10 @@ export async function runWorkbooksList(command: Command): Promise<Outcome> {
     const { directory } = settingsOf(command, ['directory']).settings;
     return { exitCode: await listOffline(directory, flags, flags.json === true) };
   }
-  const { settings } = settingsOf(command, ['service']);
   const filter = createWorkbookFilter(flags, Date.now());
-  const { rows, problems } = await listWorkbooks(settings, flags.status);
+  const { rows, problems } = await runOnce(command, 'workbooks', { status: flags.status });
   const chosen = rows.filter(filter);
   return { data: chosen, text: () => describeWorkbooks(chosen, problems) };
-}
-
-/** `GET /v1/workbooks`, all pages. @throws MirrorError `service.*`, `credentials.refused`, `settings.invalid` */
-function listWorkbooks(
-  settings: SettingsFor<'service'>,
-  filter?: WorkbookStatusFilter,
-): Promise<WorkbookList> {
-  if (settings.service.apiToken === undefined) {
-    throw new MirrorError(
-      'settings.invalid',
-      'service.apiToken: the list of workbooks belongs to v1, which needs its own token.',
-      {
-        hint: 'Make one in the service under Organization > Personal API Token.',
-      },
-    );
-  }
-  return withClient(settings, async (client, signal) => {
-    const list = await client.workbooks(signal, filter);
-    if (list !== null) return list;
-    throw new MirrorError(
-      'service.not_found',
-      'This installation has no v1: its list of workbooks answers 404.',
-    );
-  });
 }
 
 /** The workbooks for a person. */

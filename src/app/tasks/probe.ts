@@ -1,0 +1,55 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { packageVersion } from '../../lib/process/version.ts';
+import { scrubbed } from '../../lib/text/scrub.ts';
+import { RETRIES } from '../../mirror/upstream/transport.ts';
+import { probe, type ProbeReport } from '../../probe/probe.ts';
+import { secretsOf } from '../../config/secret.ts';
+import type { TaskWork } from './task.ts';
+
+/** A report with the program that made it. */
+export type SignedReport = ProbeReport & { readonly program: string };
+
+/** Greatest archive or file that is downloaded, in bytes. */
+const MAX_DOWNLOAD_BYTES = 64_000_000;
+
+/** How many repositories, branches of each, and files of each branch are looked into. */
+const SAMPLE = 2;
+
+/**
+ * Asks the service how it behaves where its specification is silent. It reads only.
+ * @param request.withWrongKey whether it also asks without a key, and with one that is made up
+ * @param request.maxRequests most requests in all
+ * @throws MirrorError as `probe`, `settings.invalid`
+ */
+export async function probeService(
+  { settings: { ofService }, signal, report }: TaskWork,
+  { withWrongKey, maxRequests }: { readonly withWrongKey: boolean; readonly maxRequests: number },
+): Promise<SignedReport> {
+  const settings = ofService();
+  const { service } = settings;
+  const made = await probe({
+    baseUrl: service.baseUrl,
+    credential: (generation) =>
+      (generation === 'current' ? service.apiKey : service.apiToken)?.reveal() ?? null,
+    timeoutMs: service.timeout,
+    signal,
+    maxRequests,
+    maxPauseMs: RETRIES.maxDelayMs,
+    pause: (delayMs) => waitFor(delayMs, signal),
+    onProgress: (what, sent) => report({ text: `${sent} of at most ${maxRequests} requests: ${what}` }),
+    wrong: withWrongKey ? {} : null,
+    sample: SAMPLE,
+    maxDownloadBytes: MAX_DOWNLOAD_BYTES,
+  });
+  return scrubbed({ program: `workbook-mirror ${packageVersion()}`, ...made }, secretsOf(settings));
+}
+
+async function waitFor(delayMs: number, signal: AbortSignal): Promise<void> {
+  try {
+    await sleep(delayMs, undefined, { signal });
+  } catch (cause) {
+    throw new MirrorError('pass.abandoned', 'The probe was abandoned.', { cause });
+  }
+}
