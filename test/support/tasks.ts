@@ -23,3 +23,14 @@ export function runTaskHere<Name extends TaskName>(
 function hasService(settings: SettingsFor<'directory'>): settings is SettingsFor<'service' | 'directory'> {
   return settings.service.apiKey !== undefined && settings.service.baseUrl !== undefined;
 }
+
+/** Lets held deletions go through. @param targets as below `mirror/`; null for all that are held */
+export async function approveHere(
+  settings: SettingsFor<'directory'>,
+  targets: readonly string[] | null,
+): Promise<readonly string[]> {
+  const held = await runTaskHere('held', settings, {});
+  const chosen = held.filter(({ target }) => targets?.includes(target ?? '') !== false);
+  await runTaskHere('approve', settings, { approvals: chosen.map(({ approval }) => approval) });
+  return chosen.flatMap(({ target }) => target ?? []);
+}

@@ -2,6 +2,7 @@ import { z } from 'zod';
 
 import { WORKBOOK_STATUS_FILTERS } from '../../lib/api/requests.ts';
 import { isTargetPath } from '../../lib/paths/file-name.ts';
+import { approvalSchema } from '../../mirror/plan/guard.ts';
 import type { Task, TaskKind, TaskWork } from './task.ts';
 
 /** Gives a row of the table its types. @param load loads the function that does the task */
@@ -50,6 +51,26 @@ export const TASKS = {
     'read',
     z.strictObject({ target: path }),
     async () => (await import('./diff-upstream.ts')).diffUpstream,
+  ),
+  /** The held deletions. */
+  held: task('read', nothing, async () => (await import('./approve.ts')).listHeld),
+  /** Lets held deletions go through, each by its field `approval` of `held`. */
+  approve: task(
+    'change',
+    z.strictObject({ approvals: z.array(approvalSchema).readonly() }),
+    async () => (await import('./approve.ts')).approve,
+  ),
+  /** Those of some targets that may be forgotten. */
+  forgettable: task(
+    'read',
+    z.strictObject({ targets: names }),
+    async () => (await import('./forget.ts')).listForgettable,
+  ),
+  /** Moves targets that are not mirrored any more to the history. */
+  forget: task(
+    'change',
+    z.strictObject({ targets: names }),
+    async () => (await import('./forget.ts')).forget,
   ),
   /** The repositories of the service. */
   repos: task('read', nothing, async () => (await import('./service-lists.ts')).listRepositories),

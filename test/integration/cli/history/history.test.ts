@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { approve } from '../../../../src/cli/change/approve.ts';
+import { approveHere } from '../../../support/tasks.ts';
 import { describeHistory, listHistory } from '../../../../src/cli/history/history.ts';
 import { restoreHistory } from '../../../../src/cli/history/restore.ts';
 import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
@@ -96,7 +96,7 @@ describe('trees that are gone from the service', () => {
     await mirror.pass();
     expect(await mirror.targets()).toEqual(['Gone/main', 'Kept/main']);
     expect(mirror.eventsOf('deletion.held')).toMatchObject([{ target: 'Gone/main', subject: 'restored' }]);
-    await approve(mirror.diskSettings, ['Gone/main']);
+    await approveHere(mirror.diskSettings, ['Gone/main']);
     expect((await mirror.pass()).exitCode).toBe(0);
     await mirror.expectExact();
   });

@@ -1,7 +1,7 @@
 import { readApprovals } from '../../../../src/mirror/store/approvals.ts';
 import { describe, expect, it } from 'vitest';
 
-import { approve } from '../../../../src/cli/change/approve.ts';
+import { approveHere } from '../../../support/tasks.ts';
 import type { FakeService } from '../../../support/fake-service.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 
@@ -44,13 +44,13 @@ describe('a filter with a slip in it', () => {
     expect(held[0]).toMatchObject({ subject: 'deselected', deletions: 6, of: 6 });
 
     // One target is let go: the others stay as they were.
-    await approve(mirror.diskSettings, ['Travel/main']);
+    await approveHere(mirror.diskSettings, ['Travel/main']);
     expect(await mirror.results()).toMatchObject({
       'Travel/main': { action: 'hold', reason: 'not-selected' },
       'Budget/main': { action: 'keep' },
     });
     expect(await readApprovals(mirror.context.store.layout)).toEqual(new Map());
-    await approve(mirror.diskSettings, null);
+    await approveHere(mirror.diskSettings, null);
     const { exitCode } = await mirror.pass();
     expect(mirror.eventsOf('selection.empty')).toMatchObject([{ name: 'selection.empty', repositories: 6 }]);
     expect(exitCode).toBe(1);
@@ -61,7 +61,7 @@ describe('a filter with a slip in it', () => {
     const { mirror } = await mirrored();
     await mirror.restart({ REPOSITORIES_INCLUDE: 'accounting' });
     await mirror.pass();
-    await approve(mirror.diskSettings, ['Travel/main']);
+    await approveHere(mirror.diskSettings, ['Travel/main']);
     await mirror.restart({ REPOSITORIES_INCLUDE: '**' });
     expect((await mirror.pass()).exitCode).toBe(0);
     expect(await readApprovals(mirror.context.store.layout)).toEqual(new Map());

@@ -1,7 +1,7 @@
 import { readApprovals } from '../../../../src/mirror/store/approvals.ts';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { approve } from '../../../../src/cli/change/approve.ts';
+import { approveHere } from '../../../support/tasks.ts';
 import { ownerOf } from '../../../../src/mirror/plan/selection.ts';
 import { FakeService } from '../../../support/fake-service.ts';
 import { type HarnessSettings, MirrorHarness } from '../../../support/mirror-harness.ts';
@@ -38,7 +38,7 @@ describe('instances with disks of their own', () => {
     expect(first.eventsOf('deletion.held')).toEqual([]);
     const [target = ''] = moved;
     const shard = { index: 1, count: 2 };
-    await approve({ ...first.diskSettings, shard }, [target]);
+    await approveHere({ ...first.diskSettings, shard }, [target]);
     expect(await first.results()).toMatchObject({ [target]: { action: 'retire', reason: 'moved' } });
     expect(await first.targets()).toHaveLength(11);
     const kept = [...(await first.files('history')).keys()].filter((path) => path.startsWith(target));

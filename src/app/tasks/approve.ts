@@ -1,0 +1,76 @@
+import type { Approval, HeldDeletion } from '../../mirror/plan/guard.ts';
+import { WHOLE_DIRECTORY } from '../../mirror/plan/selection.ts';
+import type { StoredPass } from '../../mirror/state/state.ts';
+import { writeApproval } from '../../mirror/store/approvals.ts';
+import { publishedManifest } from '../../mirror/store/inventory.ts';
+import { layoutOf } from '../../mirror/store/layout.ts';
+import { branchSegment, targetKey } from '../../mirror/upstream/listing.ts';
+import type { EventSink } from '../events.ts';
+import { refuseMissing, withReader } from '../open-reader.ts';
+import { type FileDifference, removedAt } from './file-differences.ts';
+import type { TaskWork } from './task.ts';
+
+/** A held deletion. */
+export interface HeldTarget {
+  /** As below `mirror/`; null for the directory itself, which may mirror another service. */
+  readonly target: string | null;
+  readonly subject: HeldDeletion['subject'] | 'service';
+  /** What is held, where the record of a target does not tell. */
+  readonly message?: string;
+  readonly deletions: number;
+  readonly of: number;
+  /** How many files would go. */
+  readonly fileCount: number;
+  /** The first of them, sorted. */
+  readonly files: readonly string[];
+  /** The same ones, with what the manifest of the published tree says of them. */
+  readonly differences: readonly FileDifference[];
+  /** Lets exactly this go: the request of the task `approve`. */
+  readonly approval: Approval;
+}
+
+/** Lists the deletions that are held. @throws MirrorError `directory.unusable`, `disk.*`, `state.unavailable` */
+export function listHeld({ settings, report }: TaskWork): Promise<readonly HeldTarget[]> {
+  const emit: EventSink = (event) => report({ event });
+  return withReader(settings.ofDirectory(), emit, async ({ store, state }) => {
+    const records = await state.records();
+    const paths = new Map(
+      (await store.inventory.read()).published.map(({ repository, branch, path }) => [
+        targetKey({ repositoryId: repository.id, branch }),
+        path,
+      ]),
+    );
+    const found: HeldTarget[] = heldAsWhole(await state.lastPass());
+    for (const [key, { repository, target: id, held }] of records) {
+      if (held === null) continue;
+      const { subject, digest, deletions, of, first: files } = held;
+      const target = paths.get(key) ?? `${repository}/${branchSegment(id.branch)}`;
+      const manifest = files.length === 0 ? null : await publishedManifest(store.layout, target);
+      const differences = removedAt(manifest?.files ?? [], files);
+      const fileCount = subject === 'files' ? deletions : (manifest?.files.length ?? 0);
+      const approval = { target: id, subject, digest };
+      found.push({ target, subject, deletions, of, fileCount, files, differences, approval });
+    }
+    return found;
+  });
+}
+
+/** The directory itself, where the last pass was held as it would have mirrored another service. */
+function heldAsWhole(lastPass: StoredPass | null): HeldTarget[] {
+  if (lastPass?.failure?.code !== 'directory.other_service') return [];
+  const { message } = lastPass.failure;
+  const approval = { target: WHOLE_DIRECTORY, subject: 'service', digest: null } as const;
+  const nothing = { deletions: 0, of: 0, fileCount: 0, files: [], differences: [] };
+  return [{ target: null, subject: 'service', message, ...nothing, approval }];
+}
+
+/** Lets held deletions go through, once: the next pass carries them out. @throws MirrorError `directory.unusable`, `disk.*` */
+export async function approve(
+  { settings }: TaskWork,
+  { approvals }: { readonly approvals: readonly Approval[] },
+): Promise<{ readonly approved: number }> {
+  const { directory, shard } = settings.ofDirectory();
+  await refuseMissing(directory);
+  for (const approval of approvals) await writeApproval(layoutOf(directory, shard), approval);
+  return { approved: approvals.length };
+}

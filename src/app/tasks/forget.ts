@@ -1,0 +1,154 @@
+import type { SettingsFor } from '../../config/schema.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { likely } from '../../lib/text/nearest.ts';
+import { ownCommand } from '../../lib/text/own-command.ts';
+import type { Published } from '../../mirror/plan/record.ts';
+import { owns } from '../../mirror/plan/selection.ts';
+import { publishedManifest } from '../../mirror/store/inventory.ts';
+import { retireTree } from '../../mirror/store/publish/publish.ts';
+import { checkTargetList, readTargetList, saveTargets } from '../../mirror/store/target-list.ts';
+import { branchSegment, type TargetId, targetKey } from '../../mirror/upstream/listing.ts';
+import { type MirrorReader, readTargets, statusPolicyOf, withReader } from '../open-reader.ts';
+import { targetNamed } from '../target-names.ts';
+import type { IdleMirror, TaskWork } from './task.ts';
+
+/** A target that may be forgotten. */
+export interface Forgettable {
+  readonly target: string;
+  /** Why it is not mirrored again: the settings leave it out, the service has it no longer, or nothing tells of it but the inventory. */
+  readonly because: 'deselected' | 'gone' | 'lost';
+  /** False where somebody removed its tree by hand. */
+  readonly treePresent: boolean;
+  readonly files: number;
+  readonly sizeBytes: number;
+}
+
+/** Targets as they are named. */
+interface NamedTargets {
+  readonly targets: readonly string[];
+}
+
+/**
+ * Looks up targets that would not be mirrored again, and so may be forgotten. Of several instances each names its own.
+ * @throws MirrorError `target.unknown`, `target.mirrored` for one that would be mirrored again, `directory.*`, `disk.*`, `state.unavailable`
+ */
+export async function listForgettable(work: TaskWork, wish: NamedTargets): Promise<readonly Forgettable[]> {
+  return (await choose(work, wish)).map(({ id: _id, ...target }) => target);
+}
+
+/** Has targets leave the mirror that would not be mirrored again. @throws MirrorError as {@link listForgettable}, `publish.leased` */
+export async function forget(work: TaskWork, wish: NamedTargets): Promise<readonly Forgettable[]> {
+  const chosen = await choose(work, wish);
+  await work.whileIdle((mirror) => forgetNow(mirror, chosen));
+  return chosen.map(({ id: _id, ...target }) => target);
+}
+
+type Chosen = Forgettable & { readonly id: TargetId };
+
+function choose({ settings, report }: TaskWork, { targets }: NamedTargets): Promise<readonly Chosen[]> {
+  const ofDirectory = settings.ofDirectory();
+  return withReader(
+    ofDirectory,
+    (event) => report({ event }),
+    async (reader) => {
+      const { layout, shard } = reader.store;
+      const known = await knownTargets(ofDirectory, reader);
+      const paths = new Set(targets.map((name) => targetNamed(name, layout.mirror, known.keys())));
+      return [...paths].flatMap((path) => refuseMirrored(path, known, shard !== null) ?? []);
+    },
+  );
+}
+
+interface Entry extends Omit<Forgettable, 'because'> {
+  readonly id: TargetId;
+  /** Null for a target that the next pass would mirror again. */
+  readonly because: Forgettable['because'] | null;
+}
+
+/** Every target that something tells of: a manifest, a record, or the inventory alone. By path. */
+async function knownTargets(
+  settings: SettingsFor<'directory'>,
+  reader: MirrorReader,
+): Promise<ReadonlyMap<string, Entry>> {
+  const { store } = reader;
+  const { published, records, statuses } = await readTargets(settings, reader);
+  const { selection } = statusPolicyOf(settings);
+  const trees = new Map(published.map((tree) => [tree.path, tree]));
+  const unpublished = new Map(
+    [...records.values()].map(({ repository, target }) => [
+      `${repository}/${branchSegment(target.branch)}`,
+      target,
+    ]),
+  );
+  const entries = new Map<string, Entry>();
+  const { targets } = await readTargetList(store.layout);
+  for (const { path, repositoryId, branch } of targets) {
+    if (!owns(store.shard, repositoryId)) continue;
+    const none = { treePresent: false, files: 0, sizeBytes: 0 };
+    entries.set(path, { target: path, id: { repositoryId, branch }, because: 'lost', ...none });
+  }
+  for (const status of statuses) {
+    const { target, state, files, sizeBytes, restoredAtMs } = status;
+    const tree = trees.get(target);
+    const id = tree === undefined ? unpublished.get(target) : idOf(tree);
+    if (id === undefined) continue;
+    const isGone = (records.get(targetKey(id))?.missingPasses ?? 0) > 0 || restoredAtMs !== null;
+    const isDeselected = state === 'unselected' || !selection.selects(status.repository, status.branch);
+    const because = isDeselected ? 'deselected' : isGone ? 'gone' : null;
+    entries.set(target, { target, id, because, treePresent: tree?.treePresent === true, files, sizeBytes });
+  }
+  return entries;
+}
+
+function idOf({ repository, branch }: Pick<Published, 'repository' | 'branch'>): TargetId {
+  return { repositoryId: repository.id, branch };
+}
+
+/**
+ * @returns null for one that may be another instance's
+ * @throws MirrorError `target.unknown`, `target.mirrored`
+ */
+function refuseMirrored(path: string, known: ReadonlyMap<string, Entry>, hasOthers: boolean): Chosen | null {
+  const entry = known.get(path);
+  if (entry === undefined) {
+    if (hasOthers) return null;
+    const close = likely(path, [...known.keys()]);
+    throw new MirrorError('target.unknown', `No target is named ${JSON.stringify(path)}.`, {
+      hint: `${close === undefined ? '' : `The nearest is ${close}. `}\`${ownCommand('status')}\` lists all targets.`,
+    });
+  }
+  const { because } = entry;
+  if (because !== null) return { ...entry, because };
+  throw new MirrorError(
+    'target.mirrored',
+    `${path} cannot be forgotten: the settings select it and the service has it, so that the next pass would mirror it again.`,
+    {
+      hint: `Leave it out first, with repositories.exclude or branches.exclude: \`${ownCommand('help settings')}\` describes them.`,
+    },
+  );
+}
+
+/** Moves the trees to the history, and removes everything else that tells of the targets. */
+async function forgetNow(
+  { emit, store, state, isPulling }: IdleMirror,
+  entries: readonly Chosen[],
+): Promise<void> {
+  const keys = new Set(entries.map(({ id }) => targetKey(id)));
+  for (const { target, id } of entries) {
+    if (isPulling(target)) {
+      const message = `${target} cannot be forgotten now: a pull of it goes on.`;
+      throw new MirrorError('target.mirrored', message, { hint: 'Try again when it has ended.' });
+    }
+    const manifest = await publishedManifest(store.layout, target);
+    if (manifest === null || targetKey(idOf(manifest)) !== targetKey(id)) continue;
+    await retireTree(store, target);
+    emit({ name: 'target.retired', target, reason: 'forgotten' });
+  }
+  const { lost } = await checkTargetList(store);
+  await saveTargets(
+    store,
+    lost.filter((target) => !keys.has(targetKey(target))),
+  );
+  const records = await state.records();
+  await state.forgetRecords([...keys].flatMap((key) => records.get(key) ?? []));
+}
