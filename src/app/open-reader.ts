@@ -97,7 +97,7 @@ export interface MirrorReader extends RecalledState {
 }
 
 /** Opens directory and state for reading. @throws MirrorError `directory.unusable`, `state.unavailable` */
-export async function openReader(settings: SettingsFor<'directory'>, emit: EventSink): Promise<MirrorReader> {
+async function openReader(settings: SettingsFor<'directory'>, emit: EventSink): Promise<MirrorReader> {
   const store = await readStore(settings.directory, settings.shard);
   return { store, ...(await openRecalledState(settings, store, true, emit)) };
 }

@@ -52,6 +52,12 @@ export const TASKS = {
     z.strictObject({ target: path }),
     async () => (await import('./diff-upstream.ts')).diffUpstream,
   ),
+  /** Verifies and repairs. `targets`: those meant, by their paths; `expect`: how many targets there must be. */
+  repair: task(
+    'change',
+    z.strictObject({ targets: z.array(path).readonly().optional(), expect: z.int().min(0).optional() }),
+    async () => (await import('./repair.ts')).repair,
+  ),
   /** The held deletions. */
   held: task('read', nothing, async () => (await import('./approve.ts')).listHeld),
   /** Lets held deletions go through, each by its field `approval` of `held`. */

@@ -4,6 +4,7 @@ import { Gauge } from '../../lib/time/gauge.ts';
 import type { Loudness } from '../frame/loudness.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { describeAmount } from '../../lib/text/amount.ts';
+import type { Repaired } from '../../app/tasks/repair.ts';
 import { joined, joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { createLiveLine, type LiveLineOptions } from '../frame/live-line.ts';
 import { linesOf } from '../frame/output.ts';
@@ -169,23 +170,15 @@ function expectation(report: VerifyReport): string {
   return report.expected === null || hasExpected(report) ? '' : `, ${report.expected} expected`;
 }
 
-/** Advice on having a running daemon repair. */
-export function letDaemonRepair(pid: number): string {
-  return `The daemon (pid ${pid}) puts right what it has noticed on \`kill -HUP ${pid}\`, and the rest at its next full check.`;
-}
-
 function adviceOf(report: VerifyReport): string[] {
-  const { mirrored, lost, inventory, lockedByPid, strays } = report;
+  const { mirrored, lost, inventory, strays } = report;
   const isDamaged = report.targets.some((target) => target.state !== 'ok');
   const needsPull = isDamaged || report.unreadableManifests.length > 0;
   const repair = `\`${ownCommand('verify --repair')}\``;
   return linesOf(
-    needsPull &&
-      (lockedByPid === null
-        ? `${repair} puts it right; what the history does not have it pulls, by the settings of the service.`
-        : `${letDaemonRepair(lockedByPid)} With the daemon stopped, ${repair} puts all of it right at once.`),
+    needsPull && `${repair} repairs it; what the history does not have is downloaded.`,
     lost.length > 0 && `What is lost is pulled again by the next pass, or by ${repair}.`,
-    inventory === 'damaged' && `The next pass writes the inventory anew, and so does ${repair}.`,
+    inventory === 'damaged' && `The next pass writes the inventory again, and so does ${repair}.`,
     inventory === 'missing' &&
       mirrored > 0 &&
       'Without inventory.json, which the next pass writes, it cannot be told whether targets are lost; `--expect N` checks how many there are.',
@@ -195,5 +188,17 @@ function adviceOf(report: VerifyReport): string[] {
       'Name the folder that holds mirror/ and manifests/; `--expect 0` says that it is to be empty.',
     strays.length > 0 &&
       'What is in no manifest is left alone by workbook-mirror: move it out of mirror/ if nobody needs it there.',
+  );
+}
+
+/** The repaired trees, for a person. */
+export function describeRepaired({ fromDisk, pulled, inventoryWritten }: Repaired): TerminalText {
+  return joinLines(
+    linesOf(
+      fromDisk.length > 0 &&
+        `${counted(fromDisk.length, 'target')} repaired from the disk: ${fromDisk.join(', ')}`,
+      pulled.length > 0 && `${counted(pulled.length, 'target')} pulled: ${pulled.join(', ')}`,
+      inventoryWritten && 'inventory.json was written again',
+    ),
   );
 }

@@ -1,29 +1,31 @@
 import type { Command } from 'commander';
 
-import type { SettingsFor } from '../../config/schema.ts';
 import { refuseMissing } from '../../app/open-reader.ts';
+import { targetNamed } from '../../app/target-names.ts';
+import { knownTargets, type RepairReport } from '../../app/tasks/repair.ts';
+import type { SettingsFor } from '../../config/schema.ts';
 import { EXIT_CODES, type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
 import { abortOnSignal } from '../../lib/process/signals.ts';
+import { standardError, standardOutput } from '../../lib/process/streams.ts';
 import { likely } from '../../lib/text/nearest.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import { manifestPaths } from '../../mirror/store/inventory.ts';
+import { joined, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
-import { readTargetList } from '../../mirror/store/target-list.ts';
 import {
-  damagedTargets,
   isClean,
   type VerifyOptions,
   type VerifyReport,
   verifyTrees,
 } from '../../mirror/store/verify/verify.ts';
-import { liveLineOptions, type Outcome, printData, printJson } from '../frame/output.ts';
-import { describeRepaired, refuseRepair, repair } from '../change/repair.ts';
+import { liveLineOptions, type Outcome } from '../frame/output.ts';
+import { taskRunners, worstOf } from '../frame/task-runners.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
-import { secretsOf } from '../../config/secret.ts';
-import { progressOf } from '../change/progress.ts';
-import { targetNamed } from '../../app/target-names.ts';
-import { createVerifyProgress, describeVerification, verificationData } from './verify-output.ts';
-import { standardError, standardOutput } from '../../lib/process/streams.ts';
+import {
+  createVerifyProgress,
+  describeRepaired,
+  describeVerification,
+  verificationData,
+} from './verify-output.ts';
 
 interface VerifyFlags {
   readonly repair?: true;
@@ -33,83 +35,81 @@ interface VerifyFlags {
 
 /** `verify` */
 export async function runVerify(command: Command): Promise<Outcome> {
+  const flags = command.opts<VerifyFlags>();
   const { settings } = settingsOf(command, ['directory']);
-  const needService = (): SettingsFor<'service' | 'directory'> =>
-    settingsOf(command, ['service', 'directory']).settings;
-  return {
-    exitCode: await verifyAndRepair(settings, command.args, command.opts<VerifyFlags>(), needService),
-  };
-}
-
-async function verifyAndRepair(
-  settings: SettingsFor<'directory'>,
-  targets: readonly string[],
-  flags: VerifyFlags,
-  needService: () => SettingsFor<'service' | 'directory'>,
-): Promise<ExitCode> {
+  const { expect } = flags;
+  if (flags.repair === true) {
+    const targets = command.args.length === 0 ? undefined : [...(await chosenBy(command.args, settings))];
+    const runners = await taskRunners(command, false);
+    const reports = await Promise.all(runners.map(({ run }) => run('repair', { targets, expect })));
+    return {
+      data: reports.length === 1 ? repairData(reports[0]) : reports.map(repairData),
+      text: () => joined(reports.map(describeRepair), say`\n\n`),
+      exitCode: worstOf(reports.map(exitCodeOf)),
+    };
+  }
   const { signal, stopListening } = abortOnSignal();
-  const verifyOnce = async (names: readonly string[]): Promise<VerifyReport> => {
-    const progress = createVerifyProgress({
-      ...liveLineOptions(),
-      isReportBelow: flags.json !== true && standardOutput.isTerminal() && standardError.isTerminal(),
-      isReportTold: flags.json !== true,
-    });
-    const expected = flags.expect ?? null;
-    const { onEvent } = progress;
-    const report = await verify(settings, { targets: names, expected, signal, onEvent });
-    progress.finish(report);
-    return report;
-  };
+  const progress = createVerifyProgress({
+    ...liveLineOptions(),
+    isReportBelow: flags.json !== true && standardOutput.isTerminal() && standardError.isTerminal(),
+    isReportTold: flags.json !== true,
+  });
   try {
-    if (flags.repair === true) await refuseRepair(settings);
-    const report = await verifyOnce(targets);
-    const damaged = damagedTargets(report);
-    const isRepairable = damaged.length > 0 || report.inventory === 'damaged';
-    const isRepaired = flags.repair === true && report.isComplete && isRepairable;
-    if (!flags.json) printData(describeVerification(report, isRepaired));
-    if (!isRepaired) {
-      if (flags.json) printJson(verificationData(report));
-      return isClean(report) ? EXIT_CODES.ok : EXIT_CODES.incomplete;
-    }
-    const progress = progressOf(secretsOf(settings));
-    const repaired = await repair(settings, damaged, needService, progress, signal).finally(progress.close);
-    // What is neither published any more nor in the inventory was retired by the pass.
-    const known = await knownTargets(layoutOf(settings.directory));
-    const after = await verifyOnce(damaged.filter((path) => known.has(path)));
-    if (flags.json) {
-      printJson({ before: verificationData(report), repaired, after: verificationData(after) });
-    } else {
-      printData(describeRepaired(repaired));
-      if (!isClean(after)) printData(describeVerification(after));
-    }
-    const isWell = isClean(after) && report.strays.length === 0;
-    return isWell ? EXIT_CODES.ok : EXIT_CODES.incomplete;
+    const options = { targets: command.args, expected: expect ?? null, signal, onEvent: progress.onEvent };
+    const report = await verify(settings, options);
+    progress.finish(report);
+    return {
+      data: verificationData(report),
+      text: () => describeVerification(report),
+      exitCode: isClean(report) ? EXIT_CODES.ok : EXIT_CODES.incomplete,
+    };
   } finally {
     stopListening();
   }
 }
 
+function exitCodeOf({ before, after }: RepairReport): ExitCode {
+  const isWell = after === null ? isClean(before) : isClean(after) && before.strays.length === 0;
+  return isWell ? EXIT_CODES.ok : EXIT_CODES.incomplete;
+}
+
+/** A repair, for `--json`: as a verification where nothing was to be repaired. */
+function repairData(report: RepairReport | undefined): unknown {
+  if (report === undefined) return null;
+  const { before, repaired, after } = report;
+  if (after === null) return verificationData(before);
+  return { before: verificationData(before), repaired, after: verificationData(after) };
+}
+
+/** A repair, for a person. */
+function describeRepair({ before, repaired, after }: RepairReport): TerminalText {
+  if (repaired === null || after === null) return describeVerification(before);
+  const parts = [describeVerification(before, true), describeRepaired(repaired)];
+  return joined(isClean(after) ? parts : [...parts, describeVerification(after)], say`\n`);
+}
+
 /**
- * Holds published trees against their manifests.
+ * Compares published trees with their manifests.
  * @param options.targets names as below `mirror/`, or paths on disk; none means everything
  * @throws MirrorError `directory.unusable`, `target.unknown`
  */
 export async function verify(
-  { directory, shard }: SettingsFor<'directory'>,
+  settings: SettingsFor<'directory'>,
   { targets, ...options }: Omit<VerifyOptions, 'chosen'> & { readonly targets: readonly string[] },
 ): Promise<VerifyReport> {
-  await refuseMissing(directory);
-  const layout = layoutOf(directory, shard);
-  if (targets.length === 0) return verifyTrees(layout, { ...options, chosen: null });
-  const known = await knownTargets(layout);
-  const chosen = new Set(targets.map((name) => chosenPath(name, known, layout)));
-  return verifyTrees(layout, { ...options, chosen });
+  await refuseMissing(settings.directory);
+  const chosen = targets.length === 0 ? null : await chosenBy(targets, settings);
+  return verifyTrees(layoutOf(settings.directory, settings.shard), { ...options, chosen });
 }
 
-/** The targets that have a manifest, or that the inventory names. */
-async function knownTargets(layout: DirectoryLayout): Promise<ReadonlySet<string>> {
-  const { targets } = await readTargetList(layout);
-  return new Set([...(await manifestPaths(layout)), ...targets.map(({ path }) => path)]);
+async function chosenBy(
+  names: readonly string[],
+  { directory, shard }: SettingsFor<'directory'>,
+): Promise<ReadonlySet<string>> {
+  await refuseMissing(directory);
+  const layout = layoutOf(directory, shard);
+  const known = await knownTargets(layout);
+  return new Set(names.map((name) => chosenPath(name, known, layout)));
 }
 
 function chosenPath(name: string, known: ReadonlySet<string>, { mirror }: DirectoryLayout): string {

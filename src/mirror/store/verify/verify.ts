@@ -1,6 +1,5 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readLockHolder } from '../../../lib/disk/lock.ts';
 import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { toMirrorError } from '../../../lib/errors/errors.ts';
 import { kindOf } from '../../file-work/trees.ts';
@@ -64,8 +63,6 @@ export interface VerifyReport extends ListCheck {
   /** How many targets have a manifest in the whole directory, and how many should have one; null where no number was given. */
   readonly mirrored: number;
   readonly expected: number | null;
-  /** The process that has the lock of the directory, such as the daemon; null for none, or where that cannot be told. */
-  readonly lockedByPid: number | null;
   readonly readBytes: number;
   readonly durationMs: number;
 }
@@ -138,16 +135,9 @@ export async function verifyTrees(
     expected,
     ...list,
     lost: list.lost.filter(({ path }) => chosen?.has(path) !== false),
-    lockedByPid: await lockedByPid(layout),
     readBytes,
     durationMs: performance.now() - startedAtMs,
   };
-}
-
-/** The other process that works in a directory, as far as can be told. */
-export async function lockedByPid({ lockFile }: DirectoryLayout): Promise<number | null> {
-  const holder = await readLockHolder(lockFile);
-  return holder?.isAlive === true && holder.pid !== process.pid ? holder.pid : null;
 }
 
 /** Whether a verification came to its end, everything is as its manifest says, and nothing is missing or belongs to no manifest. */

@@ -3,16 +3,13 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { repair, type Repaired } from '../../../../src/cli/change/repair.ts';
-import { verify } from '../../../../src/cli/read/verify.ts';
-import { damagedTargets } from '../../../../src/mirror/store/verify/verify.ts';
+import type { Repaired } from '../../../../src/app/tasks/repair.ts';
 import { loadSettings } from '../../../../src/config/load.ts';
-import type { SettingsFor } from '../../../../src/config/schema.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
 import { readTargetList } from '../../../../src/mirror/store/target-list.ts';
 import type { FakeService } from '../../../support/fake-service.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
-import { silentProgress } from '../../../support/silent-progress.ts';
+import { runTaskHere } from '../../../support/tasks.ts';
 
 async function startMirrored(
   settings: HarnessSettings = {},
@@ -30,32 +27,24 @@ async function startMirrored(
   return { service, mirror, tree: join(mirror.directory, 'mirror/A/main') };
 }
 
-/** `verify --repair`, as the command does it. */
-async function repairOf(mirror: MirrorHarness, service: FakeService | null): Promise<Repaired> {
-  const common = { flags: {}, defaultConfigFile: '/nonexistent.yaml' };
-  const directory = { WORKBOOK_MIRROR_DIRECTORY: mirror.directory };
-  const { settings } = loadSettings({ ...common, env: directory, needs: ['directory'] });
-  const signal = AbortSignal.timeout(50_000);
-  const report = await verify(settings, {
-    targets: [],
-    expected: null,
-    signal,
-    onEvent: () => {},
+/** `verify --repair`, as the command does it where no daemon runs. */
+async function repairOf(mirror: MirrorHarness, service: FakeService | null): Promise<Repaired | null> {
+  const { settings } = loadSettings({
+    flags: {},
+    defaultConfigFile: '/nonexistent.yaml',
+    env: {
+      WORKBOOK_MIRROR_DIRECTORY: mirror.directory,
+      ...(service === null
+        ? {}
+        : {
+            WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
+            WORKBOOK_MIRROR_SERVICE_API_KEY: service.apiKey,
+            WORKBOOK_MIRROR_SERVICE_API_TOKEN: service.apiToken,
+          }),
+    },
+    needs: ['directory'],
   });
-  const needService = (): SettingsFor<'service' | 'directory'> =>
-    loadSettings({
-      ...common,
-      env: {
-        ...directory,
-        ...(service === null ? {} : { WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl }),
-        WORKBOOK_MIRROR_SERVICE_API_KEY: service?.apiKey,
-        WORKBOOK_MIRROR_SERVICE_API_TOKEN: service?.apiToken,
-      },
-      needs: ['service', 'directory'],
-    }).settings;
-  return mirror.whileClosed(() =>
-    repair(settings, damagedTargets(report), needService, silentProgress(), signal),
-  );
+  return (await mirror.whileClosed(() => runTaskHere('repair', settings, {}))).repaired;
 }
 
 /** What someone may do to a tree that takes no bytes away which the disk has not elsewhere. */

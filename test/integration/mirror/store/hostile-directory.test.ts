@@ -8,10 +8,8 @@ import { describe, expect, it } from 'vitest';
 import { openMirrorStore } from '../../../../src/app/open-mirror.ts';
 import { restoreHistory } from '../../../../src/cli/history/restore.ts';
 import { openStateOf } from '../../../../src/app/open-reader.ts';
-import { repair } from '../../../../src/cli/change/repair.ts';
 import { verify } from '../../../../src/cli/read/verify.ts';
 import { keepDirectoryId } from '../../../../src/mirror/store/directory.ts';
-import { damagedTargets } from '../../../../src/mirror/store/verify/verify.ts';
 import { loadSettings } from '../../../../src/config/load.ts';
 import type { SettingsFor } from '../../../../src/config/schema.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
@@ -22,7 +20,7 @@ import { layoutOf } from '../../../../src/mirror/store/layout.ts';
 import { acquireLease } from '../../../../src/mirror/store/leases.ts';
 import { formatManifest } from '../../../../src/mirror/store/manifest-text.ts';
 import { manifestWith, repository } from '../../../support/builders.ts';
-import { silentProgress } from '../../../support/silent-progress.ts';
+import { runTaskHere } from '../../../support/tasks.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 /** SHA-256 of `evil`. */
@@ -245,22 +243,12 @@ describe('a directory that somebody else has written into', () => {
         await put(join(directory, 'mirror', TARGET, 'evil'), 'evil');
         await put(join(directory, 'manifests', `${TARGET}.json`), published);
         const before = await beside(world);
-        const signal = AbortSignal.timeout(50_000);
-        const noService = (): never => {
-          throw new MirrorError('settings.invalid', 'there is no service');
-        };
 
         const to = join(root, 'to');
         await attempted(restoreHistory(settings, { target: TARGET, atMs: null, to }));
         await expectPlain(to);
         await rm(to, { recursive: true, force: true });
-        const report = await verify(settings, {
-          targets: [],
-          expected: null,
-          signal,
-          onEvent: () => {},
-        });
-        await attempted(repair(settings, damagedTargets(report), noService, silentProgress(), signal));
+        await attempted(runTaskHere('repair', settings, {}));
         await rm(join(directory, 'manifests', `${TARGET}.json`), { force: true });
         await rm(join(directory, 'mirror'), { recursive: true });
         await attempted(restoreHistory(settings, { target: TARGET, atMs: null, to: null }));

@@ -41,7 +41,6 @@ function report(fields: Partial<VerifyReport> = {}): VerifyReport {
     lost: [],
     inventory: 'ok',
     inventoryProblem: null,
-    lockedByPid: null,
     readBytes: 3000,
     durationMs: 1500,
     ...fields,
@@ -141,16 +140,8 @@ describe('the report of a verification', () => {
         'Texts/main is gone: no folder stands at mirror/Texts/main',
         '',
         '2 targets, 6 files, 6.0 kB, verified in 1.5 s: 2 targets not as published.',
-        '`workbook-mirror verify --repair` puts it right; what the history does not have it pulls, by the settings of the service.',
+        '`workbook-mirror verify --repair` repairs it; what the history does not have is downloaded.',
       ].join('\n'),
-    );
-  });
-
-  it('says beside a daemon how to let that put things right', () => {
-    const advice = String(describeVerification(report({ targets: [GONE], lockedByPid: 77 })));
-    expect(advice).toContain('The daemon (pid 77) puts right what it has noticed on `kill -HUP 77`,');
-    expect(advice).toContain(
-      'With the daemon stopped, `workbook-mirror verify --repair` puts all of it right',
     );
   });
 

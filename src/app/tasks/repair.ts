@@ -1,0 +1,155 @@
+import type { SettingsFor } from '../../config/schema.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { counted, roughSize } from '../../lib/text/humanize.ts';
+import { readStore } from '../../mirror/store/directory.ts';
+import { manifestPaths } from '../../mirror/store/inventory.ts';
+import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
+import { lastLease, LeasedError, leasesInForce } from '../../mirror/store/leases.ts';
+import { checkTargetList, readTargetList, saveTargets } from '../../mirror/store/target-list.ts';
+import {
+  damagedTargets,
+  repairFromDisk,
+  type VerifyEvent,
+  type VerifyReport,
+  verifyTrees,
+} from '../../mirror/store/verify/verify.ts';
+import { noteDrift, noteForRepair } from '../drift-notes.ts';
+import { refuseMissing } from '../open-reader.ts';
+import type { IdleMirror, TaskWork } from './task.ts';
+
+/** The trees that were repaired. */
+export interface Repaired {
+  /** From what of them was intact, and from the history. */
+  readonly fromDisk: readonly string[];
+  /** By a pass, which pulled them. */
+  readonly pulled: readonly string[];
+  /** Whether the inventory was damaged, and written again. */
+  readonly inventoryWritten: boolean;
+}
+
+/** A verification, and the one after the repair; null where nothing was to be repaired. */
+export interface RepairReport {
+  readonly before: VerifyReport;
+  readonly repaired: Repaired | null;
+  readonly after: VerifyReport | null;
+}
+
+/** What is repaired. */
+export interface RepairRequest {
+  /** Paths of targets as below `mirror/`; left out for everything. */
+  readonly targets?: readonly string[] | undefined;
+  /** How many targets the directory must have; left out for any number but none. */
+  readonly expect?: number | undefined;
+}
+
+/**
+ * Compares every byte of published trees with their manifests, and repairs those that differ: with what the disk has where that is
+ * enough, by a pass otherwise. Of several instances each repairs its own trees.
+ * @throws MirrorError `directory.*`, `publish.leased`, `settings.invalid`, what ends a pass, `pass.abandoned`
+ */
+export async function repair(work: TaskWork, { targets, expect }: RepairRequest): Promise<RepairReport> {
+  const settings = work.settings.ofDirectory();
+  await refuseMissing(settings.directory);
+  // Before all is read, which takes long: the lock may be another process's.
+  await work.whileIdle(({ store }) => refuseLeased(store.layout));
+  const layout = layoutOf(settings.directory, settings.shard);
+  const verify = (chosen: ReadonlySet<string> | null): Promise<VerifyReport> =>
+    verifyTrees(layout, {
+      chosen,
+      expected: expect ?? null,
+      signal: work.signal,
+      onEvent: verifyProgress((text) => work.report({ text })),
+    });
+  const before = await verify(await chosenOf(settings, targets));
+  work.signal.throwIfAborted();
+  const damaged = damagedTargets(before);
+  if (damaged.length === 0 && before.inventory !== 'damaged') return { before, repaired: null, after: null };
+  const { fromDisk, inventoryWritten } = await work.whileIdle((mirror) =>
+    repairOnDisk(mirror, damaged, work.signal),
+  );
+  const pulled = damaged.filter((path) => !fromDisk.includes(path));
+  if (pulled.length > 0) {
+    // Without them nothing can be pulled.
+    work.settings.ofMirror();
+    await work.whileIdle((mirror) => noteAll(mirror, pulled));
+    const { failure } = await work.makePass(pulled, (event) => work.report({ event }));
+    if (failure !== null)
+      throw new MirrorError(
+        failure.code,
+        failure.message,
+        failure.hint === null ? {} : { hint: failure.hint },
+      );
+  }
+  // What is neither published any more nor in the inventory was retired by the pass.
+  const known = await knownTargets(layout);
+  const after = await verify(new Set(damaged.filter((path) => known.has(path))));
+  return { before, repaired: { fromDisk, pulled, inventoryWritten }, after };
+}
+
+/** The targets that have a manifest, or that the inventory names. @throws MirrorError `disk.*` */
+export async function knownTargets(layout: DirectoryLayout): Promise<ReadonlySet<string>> {
+  const { targets } = await readTargetList(layout);
+  return new Set([...(await manifestPaths(layout)), ...targets.map(({ path }) => path)]);
+}
+
+/** The targets to verify: of one of several instances those that are not another's. */
+async function chosenOf(
+  { directory, shard }: SettingsFor<'directory'>,
+  targets: readonly string[] | undefined,
+): Promise<ReadonlySet<string> | null> {
+  if (shard === undefined) return targets === undefined ? null : new Set(targets);
+  const { layout, inventory } = await readStore(directory, shard);
+  await inventory.read();
+  const chosen = targets ?? [...(await knownTargets(layout))];
+  return new Set(chosen.filter((path) => !inventory.isOthers(path)));
+}
+
+async function refuseLeased(layout: DirectoryLayout): Promise<void> {
+  const lease = lastLease(await leasesInForce(layout, Date.now()));
+  if (lease !== null) throw new LeasedError(lease);
+}
+
+/** Repairs trees with what the disk has, and the inventory. */
+async function repairOnDisk(
+  { store, state, isPulling }: IdleMirror,
+  damaged: readonly string[],
+  signal: AbortSignal,
+): Promise<Pick<Repaired, 'fromDisk' | 'inventoryWritten'>> {
+  await refuseLeased(store.layout);
+  const fromDisk: string[] = [];
+  for (const path of damaged.filter((each) => !isPulling(each))) {
+    // What the disk refuses for one target, a pass may be able to do, or says why not.
+    const isRepaired = await repairFromDisk(store, path, signal).catch(unlessLeased);
+    signal.throwIfAborted();
+    if (!isRepaired) continue;
+    fromDisk.push(path);
+    await noteDrift({ store, state }, path, null);
+  }
+  const inventoryWritten = (await checkTargetList(store)).inventory === 'damaged';
+  if (inventoryWritten) await saveTargets(store, []);
+  return { fromDisk, inventoryWritten };
+}
+
+function unlessLeased(error: unknown): false {
+  if (error instanceof LeasedError) throw error;
+  return false;
+}
+
+/** The differences of a tree that was verified, byte by byte. */
+const BYTES = [{ path: '.', kind: 'modified', what: ['bytes'] }] as const;
+
+/** Notes that trees are to be repaired. A target that is lost with its manifest is new to the plan, and has nothing to note. */
+async function noteAll(mirror: IdleMirror, paths: readonly string[]): Promise<void> {
+  for (const path of paths) await noteForRepair(mirror, path, BYTES, Date.now());
+}
+
+/** Says how far a verification is. */
+function verifyProgress(tell: (text: string) => void): (event: VerifyEvent) => void {
+  let [selected, examined, bytes] = [0, 0, 0];
+  return (event) => {
+    if (event.kind === 'started') selected = event.selected;
+    else if (event.kind === 'read') bytes += event.bytes;
+    else examined += 1;
+    tell(`${examined} of ${counted(selected, 'target')} compared, ${roughSize(bytes)}`);
+  };
+}

@@ -1,0 +1,152 @@
+import { appendFile, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { FakeService } from '../support/fake-service.ts';
+import { runHere, type Written } from '../support/in-process.ts';
+import { type Running, start } from '../support/program.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+const SHEETS = Object.fromEntries(Array.from({ length: 10 }, (_, index) => [`${index}.xlsx`, `a${index}`]));
+
+interface Beside {
+  readonly service: FakeService;
+  readonly directory: string;
+  readonly daemon: Running;
+  /** Runs a command that knows nothing but the directory. */
+  readonly on: (...args: string[]) => Promise<Written>;
+}
+
+/** A daemon that makes no pass unless it is asked for one; it alone has the keys of the service. */
+async function besideDaemon(more: Readonly<Record<string, string>> = {}): Promise<Beside> {
+  const service = await FakeService.start({});
+  onTestFinished(() => service.close());
+  service.addRepository('A', SHEETS);
+  service.addRepository('B', { 'b.xlsx': 'b' });
+  const directory = join(await temporaryFolder(), 'mirrored');
+  const daemon = start(['run'], {
+    WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
+    WORKBOOK_MIRROR_SERVICE_API_KEY: service.apiKey,
+    WORKBOOK_MIRROR_SERVICE_API_TOKEN: service.apiToken,
+    WORKBOOK_MIRROR_DIRECTORY: directory,
+    WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *',
+    ...more,
+  });
+  await daemon.prints(/"event":"pass.finished"/);
+  return { service, directory, daemon, on: (...args) => runHere(args, { DIRECTORY: directory }) };
+}
+
+const written = (text: string): unknown => expect.stringContaining(text);
+
+describe('a command beside a daemon, without keys', () => {
+  it('lists, compares and plans', async () => {
+    const { service, on } = await besideDaemon();
+    const [a] = service.repositories;
+    if (a === undefined) throw new Error('no repository');
+    service.write(a, 'main', '0.xlsx', 'another version');
+    expect(await on('plan')).toMatchObject({ exitCode: 0, stdout: written('1 target would be pulled') });
+    expect(await on('plan', '--files')).toMatchObject({ exitCode: 0, stdout: written('0.xlsx') });
+    expect(await on('diff', 'A/main', '--upstream')).toMatchObject({
+      exitCode: 1,
+      stdout: written('0.xlsx'),
+    });
+    expect(await on('repos', 'list')).toMatchObject({ exitCode: 0, stdout: written('2 repositories.') });
+    expect(await on('workbooks', 'list')).toMatchObject({ exitCode: 0, stdout: written('11 workbooks.') });
+    const probed = await on('probe', '--json', '--max-requests', '10');
+    expect(JSON.parse(probed.stdout)).toHaveProperty('program');
+    expect(await on('plan', '--json')).toMatchObject({ stdout: written('"versions-changed"') });
+  });
+
+  it('has the pass of sync made, and says so', async () => {
+    const { service, directory, on } = await besideDaemon();
+    const [a] = service.repositories;
+    if (a === undefined) throw new Error('no repository');
+    service.write(a, 'main', '0.xlsx', 'another version');
+    const synced = await on('sync', '--json');
+    expect(synced).toMatchObject({ exitCode: 0, stderr: written('The daemon makes the pass') });
+    expect(JSON.parse(synced.stdout)).toMatchObject({ summary: { pulled: 1 } });
+    expect(await readFile(join(directory, 'mirror/A/main/0.xlsx'), 'utf8')).toBe('another version');
+    service.fault = () => ({ kind: 'status', status: 401 });
+    expect(await on('sync')).toMatchObject({ exitCode: 3, stderr: written('refuse') });
+  });
+
+  it('repairs a tree, from the disk or by a pass', async () => {
+    const { directory, on } = await besideDaemon({ WORKBOOK_MIRROR_DRIFT: 'off' });
+    expect(await on('verify', '--repair')).toMatchObject({
+      exitCode: 0,
+      stdout: written('all as published'),
+    });
+    await appendFile(join(directory, 'mirror/A/main/0.xlsx'), '!');
+    expect((await on('verify')).exitCode).toBe(1);
+    expect(await on('verify', '--repair')).toMatchObject({
+      exitCode: 0,
+      stdout: written('1 target pulled: A/main'),
+    });
+    expect((await on('verify')).exitCode).toBe(0);
+    await rm(join(directory, 'mirror/B'), { recursive: true });
+    expect((await on('verify', '--repair', 'B/main')).exitCode).toBe(0);
+    expect(await readFile(join(directory, 'mirror/B/main/b.xlsx'), 'utf8')).toBe('b');
+  });
+
+  it('lets a held deletion go', async () => {
+    const { service, on } = await besideDaemon();
+    const [a] = service.repositories;
+    if (a === undefined) throw new Error('no repository');
+    for (let index = 0; index < 8; index += 1) service.remove(a, 'main', `${index}.xlsx`);
+    expect((await on('poll', '--wait')).exitCode).toBe(1);
+    expect(await on('approve', 'B/main')).toMatchObject({
+      exitCode: 2,
+      stderr: written('No deletion is held'),
+    });
+    expect(await on('approve', 'A/main', '--yes')).toMatchObject({
+      exitCode: 0,
+      stderr: written('would delete 8 of its 10 files'),
+    });
+    expect((await on('poll', '--wait')).exitCode).toBe(0);
+    expect(await on('approve', '--all')).toMatchObject({
+      exitCode: 0,
+      stdout: written('nothing to approve'),
+    });
+  });
+
+  it('makes a repository, but for one with a password, which goes through no socket', async () => {
+    const { service, on } = await besideDaemon();
+    const made = { id: 'r9', name: 'New', full_name: 'New', url: null };
+    service.fault = () => ({ kind: 'body', body: Buffer.from(JSON.stringify(made)) });
+    const asked = await on('repos', 'create', '--name', 'New');
+    expect(asked).toMatchObject({ exitCode: 0, stdout: written('r9') });
+    const url = 'https://git.example.com/a/b.git';
+    const withPassword = ['--url', url, '--username', 'me', '--password-file', '/dev/null'];
+    expect((await on('repos', 'create', ...withPassword)).exitCode).toBe(2);
+  });
+
+  it('shows the work of the daemon in status', async () => {
+    const { service, on } = await besideDaemon();
+    expect(await on('status')).toMatchObject({ exitCode: 0, stdout: written('Next pass: ') });
+    service.fault = () => ({ kind: 'silence' });
+    expect((await on('poll')).exitCode).toBe(0);
+    await expect
+      .poll(async () => (await on('status')).stdout, { timeout: 20_000 })
+      .toContain('Current pass: ');
+  });
+
+  it('does its work itself where its flags give other settings than the daemon has', async () => {
+    const { service, on } = await besideDaemon();
+    const flags = ['--service-base-url', service.baseUrl, '--repositories-exclude', 'A'];
+    expect(await on('plan', ...flags)).toMatchObject({ exitCode: 2, stderr: written('service.apiKey') });
+  });
+
+  it('is interrupted without the work that it waits for', async () => {
+    const { service, directory, daemon, on } = await besideDaemon({ WORKBOOK_MIRROR_LOG_LEVEL: 'debug' });
+    service.fault = () => ({ kind: 'silence' });
+    const waiting = start(['poll', '--wait'], { WORKBOOK_MIRROR_DIRECTORY: directory });
+    await daemon.prints(/"event":"pass.started"[^\n]*"trigger":"poll"/);
+    waiting.child.kill('SIGINT');
+    expect(await waiting.ended).toMatchObject({
+      exitCode: 1,
+      stderr: written('The daemon goes on with the work'),
+    });
+    expect(await on('status')).toMatchObject({ stdout: written('Current pass: ') });
+  });
+});
