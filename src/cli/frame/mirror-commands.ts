@@ -27,7 +27,7 @@ export function addPassCommands(program: Command): void {
     summary: 'make one pass, then exit',
     help:
       'Polls the service, pulls and publishes what changed. The exit code says how that went. Targets that failed before, or are ' +
-      'quarantined, are tried, too.\n\nExample: workbook-mirror sync --json',
+      'quarantined, are tried, too. If a daemon runs, it makes the pass.\n\nExample: workbook-mirror sync --json',
     load: async () => (await import('../change/sync.ts')).runSync,
   })
     .option('--json', 'print the outcome as JSON')
@@ -155,8 +155,8 @@ function addHeldCommands(program: Command): void {
     flags: PASS_FLAGS,
     summary: 'retry failed targets now',
     help:
-      'Tries targets that failed, are quarantined or stalled, instead of waiting. Asks the daemon for it, or makes a pass if none ' +
-      'runs.\n\nExample: workbook-mirror retry Accounting/main',
+      'Makes a pass that tries these targets although they wait, as `poll` does.' +
+      '\n\nExample: workbook-mirror retry Accounting/main',
     load: async () => (await import('../change/poll.ts')).runRetry,
   })
     .argument(...TARGETS)
