@@ -116,6 +116,7 @@ async function send(
 }
 
 /** Reads a reply to its end. @returns null where the daemon mirrors another service than the one that is meant */
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the version in the path promises the type
 async function resultIn<Result>(
   layout: DirectoryLayout,
   response: IncomingMessage,
@@ -124,6 +125,7 @@ async function resultIn<Result>(
   if (response.statusCode === 409) return null;
   if (response.statusCode !== 200) throw notTaken((await text(response)).trim(), layout);
   for await (const line of linesOf(response)) {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the version in the path promises the type
     const message = JSON.parse(line) as ReplyLine<Result>;
     if ('result' in message) return message;
     if ('error' in message) {

@@ -116,5 +116,6 @@ export async function runTask<Name extends TaskName>(
   wish: unknown,
 ): Promise<TaskResult<Name>> {
   const { request, run }: Task<z.ZodType, unknown> = TASKS[name] as Task<z.ZodType, unknown>;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the row of this name has this result
   return (await run(work, request.parse(wish))) as TaskResult<Name>;
 }
