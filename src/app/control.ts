@@ -17,9 +17,6 @@ export function routeOf(name: string): string {
   return `/v1/${name}`;
 }
 
-/** The header in which a command says which service it means; a daemon that mirrors another one refuses the request with 409. */
-export const SERVICE_HEADER = 'workbook-mirror-service';
-
 /** A line of a reply: what is reported while the task is done and, at the end, its result or the error that it ended with. */
 export type ReplyLine<Result> =
   | TaskProgress
@@ -57,8 +54,7 @@ export async function isDaemonListening(layout: DirectoryLayout): Promise<boolea
 /**
  * Asks the daemon that works in a directory to do a task. A daemon that ends before it has replied, and is started again, is asked again,
  * unless the task changes something.
- * @param service the address of the service that is meant; null for that of the daemon
- * @returns null where no daemon listens, or one that mirrors another service
+ * @returns null where no daemon listens
  * @throws MirrorError what the task throws; `daemon.absent` where the daemon cannot be asked, or does not come back; `pass.abandoned`
  *   where `signal` fires
  */
@@ -67,15 +63,13 @@ export async function askDaemon<Name extends TaskName>(
   name: Name,
   wish: TaskRequest<Name>,
   { signal, report }: Pick<TaskWork, 'signal' | 'report'>,
-  service: string | null = null,
 ): Promise<{ readonly result: TaskResult<Name> } | null> {
   const { kind } = TASKS[name];
   let backUntilMs: number | null = null;
   for (;;) {
     try {
-      const headers = service === null ? {} : { [SERVICE_HEADER]: service };
       const reply = await onSocket(layout, async (socketPath) => {
-        const response = await send(layout, { socketPath, path: routeOf(name), headers, signal }, wish);
+        const response = await send(layout, { socketPath, path: routeOf(name), signal }, wish);
         return resultIn<TaskResult<Name>>(layout, response, report);
       });
       if (reply !== null || backUntilMs === null) return reply ?? null;
@@ -101,12 +95,11 @@ async function send(
   options: {
     readonly socketPath: string;
     readonly path: string;
-    readonly headers: object;
     readonly signal: AbortSignal;
   },
   wish: unknown,
 ): Promise<IncomingMessage> {
-  const headers = { ...options.headers, 'content-type': 'application/json' };
+  const headers = { 'content-type': 'application/json' };
   const sent = request({ ...options, method: 'POST', headers, agent: false });
   sent.end(JSON.stringify(wish));
   return new Promise<IncomingMessage>((resolve, reject) => {
@@ -115,14 +108,13 @@ async function send(
   }).finally(() => sent.setTimeout(0));
 }
 
-/** Reads a reply to its end. @returns null where the daemon mirrors another service than the one that is meant */
+/** Reads a reply to its end. */
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the version in the path promises the type
 async function resultIn<Result>(
   layout: DirectoryLayout,
   response: IncomingMessage,
   report: TaskWork['report'],
-): Promise<{ readonly result: Result } | null> {
-  if (response.statusCode === 409) return null;
+): Promise<{ readonly result: Result }> {
   if (response.statusCode !== 200) throw notTaken((await text(response)).trim(), layout);
   for await (const line of linesOf(response)) {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the version in the path promises the type

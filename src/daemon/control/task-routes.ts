@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-import { routeOf, type ReplyLine, SERVICE_HEADER } from '../../app/control.ts';
+import { routeOf, type ReplyLine } from '../../app/control.ts';
 import { isTaskName, runTask, type TaskName, TASKS } from '../../app/tasks/table.ts';
 import type { TaskPlace, TaskProgress } from '../../app/tasks/task.ts';
 import { joinSignals } from '../../lib/concurrency/concurrency.ts';
@@ -73,9 +73,6 @@ export class TaskRoutes {
       const [issue] = wish.error.issues;
       throw new RequestError(400, 'invalid', `The request is not understood: ${issue?.message ?? ''}`);
     }
-    const service = request.headers[SERVICE_HEADER];
-    if (service !== undefined && service !== this.#place.settings.ofService().service.baseUrl)
-      throw new RequestError(409, 'other_service', 'The daemon mirrors another service.');
     if (kind !== 'pass' && this.#running >= MOST_TASKS)
       throw new RequestError(503, 'busy', `${MOST_TASKS} other commands are being carried out: try again.`);
     return { name, wish: body };
