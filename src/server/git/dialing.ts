@@ -44,9 +44,11 @@ const ATTEMPT_MS = 1000;
 const LINK_LOCAL = new BlockList();
 LINK_LOCAL.addSubnet('169.254.0.0', 16, 'ipv4');
 LINK_LOCAL.addSubnet('fe80::', 10, 'ipv6');
-for (const prefix of ['::', '::ffff:0:', '64:ff9b::', '64:ff9b:1::'])
-  LINK_LOCAL.addSubnet(`${prefix}a9fe:0`, 112, 'ipv6');
+for (const prefix of ['::', '::ffff:0:', '64:ff9b::']) LINK_LOCAL.addSubnet(`${prefix}a9fe:0`, 112, 'ipv6');
 LINK_LOCAL.addSubnet('2002:a9fe::', 32, 'ipv6');
+
+/** Those below 64:ff9b:1::/48, of which each network chooses its own prefix (RFC 8215), as the URL Standard writes them. */
+const LOCAL_CARRIER = /^\[64:ff9b:1:.*:a9fe:[\da-f]+\]$/;
 
 /**
  * Whether an address is link-local, or none at all.
@@ -55,7 +57,12 @@ LINK_LOCAL.addSubnet('2002:a9fe::', 32, 'ipv6');
 export function isLinkLocal(text: string): boolean {
   const address = text.replace(/%.*$/, '');
   const version = isIP(address);
-  return version === 0 || LINK_LOCAL.check(address, version === 4 ? 'ipv4' : 'ipv6');
+  if (version === 4) return LINK_LOCAL.check(address, 'ipv4');
+  return (
+    version === 0 ||
+    LINK_LOCAL.check(address, 'ipv6') ||
+    LOCAL_CARRIER.test(new URL(`http://[${address}]`).hostname)
+  );
 }
 
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 1080, 'https:': 443 };

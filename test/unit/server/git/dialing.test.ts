@@ -17,6 +17,11 @@ it.each([
   ['::169.254.169.254', true],
   ['64:ff9b::a9fe:a9fe', true],
   ['64:ff9b::a00:1', false],
+  ['64:ff9b:1::a9fe:a9fe', true],
+  ['64:ff9b:1:7::169.254.169.254', true],
+  ['64:ff9b:1:a:b:c:a9fe:0', true],
+  ['64:ff9b:1:7:a9fe::1', false],
+  ['64:ff9b:2::a9fe:a9fe', false],
   ['2002:a9fe:a9fe::1', true],
   ['not an address', true],
 ])('%s is link-local, or no address, and therefore refused: %s', (address, isRefused) => {
