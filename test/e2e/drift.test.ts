@@ -1,4 +1,4 @@
-import { appendFile, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { appendFile, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
@@ -22,7 +22,6 @@ describe('an edit of a mirrored file', () => {
     const daemon = start(['run'], { ...embedded.settings, ...NEVER });
     await daemon.prints(/"pass\.finished"/);
     const file = await someWorkbook(embedded.directory);
-    const before = await readFile(file);
     await appendFile(file, 'an edit');
     await daemon.prints(/"target\.drifted"/);
     const line = /.*"target\.drifted".*/.exec(daemon.stdout())?.[0] ?? '{}';
@@ -30,19 +29,9 @@ describe('an edit of a mirrored file', () => {
     const status = await run(['status'], embedded.settings);
     expect(status.exitCode).toBe(1);
     expect(status.stdout).toMatch(/drifted .*Accounting\/main\n {2}someone changed it: 1 modified/);
-    const advice = `The daemon (pid ${daemon.child.pid}) puts right what it has noticed on \`kill -HUP ${daemon.child.pid}\``;
     const verified = await run(['verify'], embedded.settings);
     expect(verified.exitCode).toBe(1);
-    expect(verified.stdout).toContain(advice);
-    const refused = await run(['verify', '--repair'], embedded.settings);
-    expect(refused.exitCode).toBe(4);
-    expect(refused.stderr).toContain(advice);
-    expect(await readFile(file)).not.toEqual(before);
-    await writeFile(file, before);
-    daemon.child.kill('SIGTERM');
-    await daemon.ended;
-    expect(daemon.stdout().match(/"target\.drifted"/g)).toHaveLength(1);
-
+    expect(verified.stdout).toContain('verify --repair');
     const repaired = await run(['verify', '--repair'], embedded.settings);
     expect(repaired.exitCode).toBe(0);
     expect(await embedded.differences()).toEqual([]);
