@@ -7,7 +7,7 @@ import { secretsOf } from '../../config/secret.ts';
 import { tellEvent } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { progressOf } from './progress.ts';
-import { sync } from './sync.ts';
+import { sync } from './own-pass.ts';
 
 /** The settings of a command, read now: the owner of the directory, as whom root goes on, may not read every file of a secret. */
 export function ownSettings(command: Command): TaskSettings {

@@ -1,0 +1,58 @@
+import { openMirror } from '../../app/open-mirror.ts';
+import type { EventSink } from '../../app/events.ts';
+import { type PassOutcome, passOutcome } from '../../app/tasks/task.ts';
+import type { SettingsFor } from '../../config/schema.ts';
+import { Hooks, HOOKS_CLOSE_MS } from '../../daemon/hooks/hooks.ts';
+import { MirrorStatusReader } from '../../daemon/status/mirror-status.ts';
+import { tellShare } from '../../daemon/status/share-report.ts';
+import { isReady } from '../../daemon/status/status-service.ts';
+import { abortOnSignal } from '../../lib/process/signals.ts';
+import type { Trigger } from '../../mirror/pass/events.ts';
+import { runPass } from '../../mirror/pass/pass.ts';
+import type { Retries } from '../../mirror/plan/actions.ts';
+import type { CommandProgress } from './progress.ts';
+
+/** One pass of this process, then the end. @throws MirrorError when the pass as a whole fails */
+export async function sync(
+  settings: SettingsFor<'service' | 'directory'>,
+  progress: CommandProgress,
+  {
+    trigger = 'command',
+    adopt = false,
+    retries = 'all',
+  }: { readonly trigger?: Trigger; readonly adopt?: boolean; readonly retries?: Retries } = {},
+): Promise<{ outcome: PassOutcome; hooksDue: number }> {
+  const sinks = [progress.sink];
+  const emitAll: EventSink = (event) => {
+    for (const sink of sinks) sink(event);
+  };
+  const mirror = await openMirror(settings, emitAll, { adopt, monitor: progress.monitor }).catch(
+    (error: unknown) => {
+      progress.close();
+      throw error;
+    },
+  );
+  const status = new MirrorStatusReader(() => settings, mirror);
+  const hooks = new Hooks(() => settings, mirror, emitAll, { readMirror: status.read });
+  sinks.push(status.sink, hooks.sink);
+  const { signal, stopListening } = abortOnSignal();
+  signal.addEventListener('abort', () => void hooks.close(0));
+  try {
+    const report = await runPass(mirror.context, mirror.policy, trigger, signal, retries).catch(
+      async (error: unknown) => {
+        if (!signal.aborted) await tellShare(settings, mirror, error);
+        throw error;
+      },
+    );
+    await tellShare(settings, mirror, null);
+    await mirror.rememberInstallation();
+    const hooksDue = await hooks.settled();
+    const isDone = hooksDue === 0 && (await isReady({ readMirror: status.read }));
+    return { outcome: passOutcome(report, isDone), hooksDue };
+  } finally {
+    await hooks.close(HOOKS_CLOSE_MS);
+    stopListening();
+    progress.close();
+    await mirror.close();
+  }
+}
