@@ -30,7 +30,7 @@ export async function runSync(command: Command): Promise<Outcome> {
 
 /** Has the daemons make the pass. @throws MirrorError that by which one failed as a whole */
 async function syncBeside(daemons: readonly TaskRunner[]): Promise<readonly PassOutcome[]> {
-  tell(say`The daemon makes the pass, as \`${ownCommand('poll --wait')}\` has it.`);
+  tell(say`A daemon runs here, so it makes the pass: this is \`${ownCommand('poll --wait')}\`.`);
   const passes = await askForPasses(daemons, undefined, true);
   return passes.flatMap(({ outcome }) => {
     const failure = outcome?.failure ?? null;

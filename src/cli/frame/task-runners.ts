@@ -33,8 +33,18 @@ const OF_DAEMON: ReadonlySet<string> = new Set(['directory', 'shard']);
  */
 export async function taskRunners(command: Command, isReading: boolean): Promise<readonly TaskRunner[]> {
   const isOwn = isReading && flaggedSettings(command).some((name) => !OF_DAEMON.has(name));
-  const daemons = isOwn ? [] : await daemonsOf(command, isReading);
+  const daemons = isOwn ? [] : await daemonsOf(command, isReading && canAskService(command));
   return daemons.length > 0 ? daemons : [ownRunner(command)];
+}
+
+/** Whether this user has all that a request to the service takes. */
+function canAskService(command: Command): boolean {
+  try {
+    settingsOf(command, ['service']);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /**
@@ -50,8 +60,12 @@ export async function runOnce<Name extends TaskName>(
   return first.run(name, wish);
 }
 
-/** The daemons that listen for commands in the directory of the settings; none where these name no directory. */
-export async function daemonsOf(command: Command, isReading = false): Promise<readonly TaskRunner[]> {
+/**
+ * The daemons that listen for commands in the directory of the settings; none where these name no directory.
+ * @param withoutRefusing whether those that this user may not ask count as none
+ * @throws MirrorError where this user may not ask one
+ */
+export async function daemonsOf(command: Command, withoutRefusing = false): Promise<readonly TaskRunner[]> {
   const { directory, shard } = settingsOf(command, []).settings;
   if (directory === undefined) return [];
   const whole = layoutOf(directory);
@@ -60,7 +74,7 @@ export async function daemonsOf(command: Command, isReading = false): Promise<re
   const areListening = await Promise.all(
     layouts.map((layout) =>
       isDaemonListening(layout).catch((error: unknown) => {
-        if (isReading && error instanceof MirrorError) return false;
+        if (withoutRefusing && error instanceof MirrorError) return false;
         throw error;
       }),
     ),

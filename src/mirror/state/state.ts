@@ -165,7 +165,7 @@ export class State {
 
   /**
    * Notes that a published tree differs from its manifest, or that it does not. A note is dropped whose look at the tree began before
-   * every byte of it was found right: what it saw is repaired.
+   * every byte of it was found right: what it saw is repaired. A clock that was set back since says nothing of which came first.
    * @param path of the target, as below `mirror/`
    * @param note null where the tree is right
    * @param upToMs removes the note of a look that began until then, and leaves a later one; left out for any. Milliseconds since the epoch
@@ -177,7 +177,8 @@ export class State {
       const stored = records.get(targetKey(target)) ?? ownTime(unknown);
       const { drift, examinedAtMs } = stored;
       if (upToMs !== undefined && drift !== null && drift.sinceMs > upToMs) return;
-      if (note !== null && examinedAtMs !== null && note.sinceMs <= examinedAtMs) return;
+      const isExaminedBefore = examinedAtMs !== null && examinedAtMs <= Date.now();
+      if (note !== null && isExaminedBefore && note.sinceMs <= examinedAtMs) return;
       if (!isDeepStrictEqual(drift, note)) await this.#write([{ ...stored, drift: note }]);
     });
   }

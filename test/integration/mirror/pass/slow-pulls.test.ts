@@ -278,7 +278,7 @@ describe('a slow pull', () => {
     await pair.release();
     await pair.pass();
     const noted = async (): Promise<string[]> => [...(await driftNotesOf(pair.mirror)).keys()];
-    await noteForRepair(pair.mirror.context, 'Slow/main', [], 0);
+    await noteForRepair(pair.mirror.context, 'Slow/main', [], Date.now());
     pair.hold();
     await pair.pass();
     expect(await noted()).toEqual(['Slow/main']);
@@ -389,7 +389,7 @@ describe('a slow pull whose target', () => {
       join(pair.mirror.directory, 'mirror', repository, 'main', 'huge.xlsx');
     await rm(file('Slow'));
     await writeFile(file('Slow'), 'edited by someone');
-    await noteForRepair(pair.mirror.context, 'Slow/main', [], 0);
+    await noteForRepair(pair.mirror.context, 'Slow/main', [], Date.now());
     pair.hold();
     await pair.pass();
     pair.service.renameRepository(pair.slow, 'Renamed');

@@ -127,8 +127,8 @@ async function treesIn(directory: string): Promise<string[]> {
 }
 
 async function isWhole({ store }: Opened, path = PATH): Promise<boolean> {
-  const drift = await findDrift(store.layout, path, new AbortController().signal);
-  return Array.isArray(drift) && drift.length === 0;
+  const { differences } = await findDrift(store.layout, path, new AbortController().signal);
+  return differences.length === 0;
 }
 
 const FIRST: Files = { 'a.txt': 'one', 'b/c.txt': 'two', 'b/d.txt': 'three' };
