@@ -3,7 +3,7 @@ import { parentPort } from 'node:worker_threads';
 import { callError } from '../../lib/errors/disk-errors.ts';
 import { type MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { feedArchive, receiveArchive } from '../archive/unpack.ts';
-import { linkAll, placeFiles, walk } from './trees.ts';
+import { identify, linkAll, placeFiles, walk } from './trees.ts';
 
 /**
  * Work on many files at a time, with a few words on each for failures. It is done in threads of its own by synchronous calls, which cost
@@ -15,6 +15,7 @@ const TASKS = {
   place: { doing: 'placing unpacked files', work: placeFiles },
   link: { doing: 'linking unchanged files', work: linkAll },
   walk: { doing: 'looking at a tree', work: walk },
+  identify: { doing: 'looking at a tree', work: identify },
 };
 
 /** The tasks, by their names. */

@@ -117,6 +117,8 @@ describe('the command before publishing', () => {
     ['writes to a new one', 'echo xxxxxx >> a.xlsx'],
     ['writes to one that is published', 'echo xxxxxx >> b.xlsx'],
     ['closes the tree to readers', 'chmod 700 .'],
+    ['replaces a new one by one of its size and time', 'printf x2 > x; touch -r a.xlsx x; mv x a.xlsx'],
+    ['replaces one that stays in this way', 'printf x1 > x; touch -r b.xlsx x; mv x b.xlsx'],
   ])('that %s publishes nothing, and the mirror is put right', async (_case, body) => {
     const { command } = await scriptOf(`if grep -q a2 a.xlsx; then ${body}; fi`);
     const { service, mirror } = await startPair({}, { HOOKS_BEFORE_PUBLISH: command, PUBLISH: 'exchange' });
