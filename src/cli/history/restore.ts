@@ -3,6 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 
 import type { SettingsFor } from '../../config/schema.ts';
 import { onDisk, unlessMissing } from '../../lib/errors/disk-errors.ts';
+import { LockedError } from '../../lib/disk/lock.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { isTargetPath } from '../../lib/paths/file-name.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
@@ -74,7 +75,7 @@ export async function restoreHistory(
     if (folder === null) {
       await becomeOwnerOf(settings.directory);
       const { openMirrorStore } = await import('../../app/open-mirror.ts');
-      const store = await openMirrorStore(settings);
+      const store = await openMirrorStore(settings).catch(elsewhereIfLocked);
       try {
         await restoreToMirror(store, state, found, Date.now(), signal);
       } finally {
@@ -88,6 +89,15 @@ export async function restoreHistory(
   } finally {
     stopListening();
   }
+}
+
+/** @throws the error that it is given; where a daemon has the directory, with the way that works beside it */
+function elsewhereIfLocked(error: unknown): never {
+  if (!(error instanceof LockedError)) throw error;
+  throw new MirrorError('directory.locked', error.message, {
+    cause: error,
+    hint: 'Restore into another folder: --to FOLDER. The mirror itself can be restored to while no daemon runs.',
+  });
 }
 
 /**

@@ -61,6 +61,7 @@ describe('trees that are gone from the service', () => {
     });
     await expect(restoreHistory(mirror.diskSettings, { ...request, to: null })).rejects.toMatchObject({
       code: 'directory.locked',
+      hint: expect.stringContaining('--to FOLDER') as unknown,
     });
     const inside = join(mirror.directory, 'mirror/x');
     await expect(restoreHistory(mirror.diskSettings, { ...request, to: inside })).rejects.toMatchObject({
