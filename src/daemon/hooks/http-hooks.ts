@@ -46,10 +46,20 @@ export interface Webhook {
 const MOST_WAITING = 1000;
 
 /** Attempts at one notification: about an hour in all, with these waits in milliseconds. */
-const NOTIFICATION: DeliveryPolicy = { mostAttempts: 12, firstDelayMs: 5000, maxDelayMs: 600_000 };
+const NOTIFICATION: DeliveryPolicy = {
+  mostAttempts: 12,
+  firstDelayMs: 5000,
+  maxDelayMs: 600_000,
+  heedsReceiver: true,
+};
 
-/** Attempts at one sign of life: the next pass gives the next one. */
-const SIGN: DeliveryPolicy = { mostAttempts: 3, firstDelayMs: 4000, maxDelayMs: 20_000 };
+/** Attempts at one sign of life: the next pass gives the next one, whatever became of this one, or the receiver sounds a false alarm. */
+const SIGN: DeliveryPolicy = {
+  mostAttempts: 3,
+  firstDelayMs: 4000,
+  maxDelayMs: 20_000,
+  heedsReceiver: false,
+};
 
 /** Makes a webhook. */
 export function createWebhook({ target, send, scrub, host, emit, onDone }: WebhookPorts): Webhook {
@@ -188,6 +198,8 @@ interface Delivery {
 /** How often something is tried, and how long it waits in between. */
 interface DeliveryPolicy extends BackOffPolicy {
   readonly mostAttempts: number;
+  /** Whether the receiver may ask for a pause (Retry-After), or for no more at all (status 410). */
+  readonly heedsReceiver: boolean;
 }
 
 /**
@@ -203,27 +215,27 @@ async function deliver(
     const isLast = closing.aborted;
     let status = 0;
     let wishMs = 0;
+    const isGone = (): boolean => policy.heedsReceiver && status === 410;
     try {
       const present = request();
       if (present === null) return 'over';
       const headers = { 'user-agent': 'workbook-mirror', ...present.headers };
       ({ status, retryAfterMs: wishMs = 0 } = await send({ ...present, headers, signal: stop }));
       if (status >= 200 && status < 300) return 'done';
-      throw notTaken(present.address, status);
+      throw notTaken(present.address, status, isGone());
     } catch (error) {
       if (stop.aborted) return 'over';
       emit(failureOf(to, error, attempts, attempts === policy.mostAttempts));
-      if (status === 410) return 'gone';
+      if (isGone()) return 'gone';
       if (isLast) return 'over';
       if (attempts === policy.mostAttempts) return 'done';
-      const waitMs = backOffDelayMs(policy, attempts, Math.random(), wishMs);
+      const waitMs = backOffDelayMs(policy, attempts, Math.random(), policy.heedsReceiver ? wishMs : 0);
       await sleep(waitMs, undefined, { signal: closing }).catch(() => {});
     }
   }
 }
 
-function notTaken(address: string, status: number): MirrorError {
-  const isGone = status === 410;
+function notTaken(address: string, status: number, isGone: boolean): MirrorError {
   return new MirrorError(
     'notification.failed',
     `${new URL(address).origin} ${isGone ? 'wants no more' : 'did not take it'} (status ${status}).`,

@@ -284,8 +284,8 @@ describe('a request', () => {
 });
 
 describe('a heartbeat', () => {
-  it('is one request at a time, and is tried again', async () => {
-    const { origin, received } = await startReceiver((count) => (count === 1 ? 500 : 200));
+  it.each([500, 410])('is one request at a time, and is tried again after a status %i', async (status) => {
+    const { origin, received } = await startReceiver((count) => (count === 1 ? status : 200));
     const events: MirrorEvent[] = [];
     const heartbeat = createHeartbeat(
       () => `${origin}/s3cret`,
