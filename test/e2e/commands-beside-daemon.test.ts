@@ -64,7 +64,10 @@ describe('a command beside a daemon, without keys', () => {
     if (a === undefined) throw new Error('no repository');
     service.write(a, 'main', '0.xlsx', 'another version');
     const synced = await on('sync', '--json');
-    expect(synced).toMatchObject({ exitCode: 0, stderr: written('The daemon makes the pass') });
+    expect(synced).toMatchObject({
+      exitCode: 0,
+      stderr: written('A daemon runs here, so it makes the pass'),
+    });
     expect(JSON.parse(synced.stdout)).toMatchObject({ summary: { pulled: 1 } });
     expect(await readFile(join(directory, 'mirror/A/main/0.xlsx'), 'utf8')).toBe('another version');
     service.fault = () => ({ kind: 'status', status: 401 });

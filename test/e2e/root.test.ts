@@ -2,6 +2,7 @@ import { chmod, chown, lstat, mkdir, readdir, rename, writeFile } from 'node:fs/
 import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
 
 import { startEmbedded } from '../support/embedded.ts';
 import { run } from '../support/program.ts';
@@ -14,6 +15,8 @@ async function giveTo(owner: number, folder: string): Promise<void> {
   for (const name of await readdir(folder, { recursive: true }))
     await chown(join(folder, name), owner, owner);
 }
+
+const statusSchema = z.object({ targets: z.array(z.object({ target: z.string() })) });
 
 /** Who owns what lies below a folder, besides an owner. */
 async function notOf(owner: number, folder: string): Promise<string[]> {
@@ -28,7 +31,8 @@ describe.runIf(process.getuid?.() === 0)('root, in the directory of another user
   it('leaves nothing there that its owner may not replace, and follows none of the owner’s links', async () => {
     const { settings, directory } = await startEmbedded();
     expect((await run(['sync'], settings)).exitCode).toBe(0);
-    const [target = ''] = (await run(['completion', 'targets'], settings)).stdout.split('\n');
+    const status = statusSchema.parse(JSON.parse((await run(['status', '--json'], settings)).stdout));
+    const [{ target } = { target: '' }] = status.targets;
     const kept = join(directory, 'history', target, '20260101T000000.000Z');
     await mkdir(join(kept, '..'), { recursive: true });
     await rename(join(directory, 'mirror', target), kept);
