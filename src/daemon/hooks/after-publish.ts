@@ -36,8 +36,8 @@ export interface AfterPublishPorts extends HookSurroundings {
 /** Wait after the first failure for a target, and the longest wait, in milliseconds. */
 const BACK_OFF = { firstDelayMs: 30_000, maxDelayMs: 3_600_000 };
 
-/** The longest list of changes that is kept: losing one costs the command a look at the tree. */
-const CHANGES_KEPT = 10_000;
+/** The most changes that are kept, those of all targets together: losing a list costs the command a look at the tree. */
+const CHANGES_KEPT = 200_000;
 
 /** The shortest wait between two looks at what is due again, in milliseconds. */
 const LEAST_WAIT_MS = 100;
@@ -78,8 +78,7 @@ export class AfterPublish {
   /** A target has a new state, which is durable and visible. */
   readonly onPublished = ({ target, previous, manifest }: NewState): void => {
     if (this.#ports.command() === null) return;
-    const span = spanOf(previous, manifest);
-    if (span.changes.length <= CHANGES_KEPT) this.#changes.set(target, span);
+    this.#keepChanges(target, spanOf(previous, manifest));
     this.#toSee.add(target);
     this.#running.wake();
   };
@@ -100,6 +99,13 @@ export class AfterPublish {
   async close(timeoutMs: number): Promise<void> {
     clearTimeout(this.#timer);
     await this.#running.close(timeoutMs);
+  }
+
+  #keepChanges(target: string, span: ChangeSpan): void {
+    this.#changes.delete(target);
+    let kept = span.changes.length;
+    for (const { changes } of this.#changes.values()) kept += changes.length;
+    if (kept <= CHANGES_KEPT) this.#changes.set(target, span);
   }
 
   #wakeLater(closing: AbortSignal): void {
@@ -184,7 +190,10 @@ export class AfterPublish {
       this.#failed.delete(target);
       if (this.#changes.get(target) === span) this.#changes.delete(target);
       await this.#remember(target, due.event === 'retired' ? null : due.tree);
-      if (movedFrom !== null) await this.#remember(movedFrom, null);
+      if (movedFrom !== null) {
+        this.#changes.delete(movedFrom);
+        await this.#remember(movedFrom, null);
+      }
       this.#ports.emit({ name: 'hook.finished', hook: 'afterPublish', target, durationMs });
     } catch (error) {
       if (!this.#due.has(target)) this.#due.set(target, due);

@@ -142,6 +142,20 @@ describe('the command after publishing', () => {
     ]);
   });
 
+  it('keeps a bounded list of changes for all targets that wait together', async () => {
+    const log = 'cat > /dev/null; echo "$MIRROR_TARGET $MIRROR_CHANGES" >> "$MIRROR_DIRECTORY/ran"';
+    const stand = await Stand.start(log);
+    const files = Array.from({ length: 120_000 }, (_, index) => manifestFile(`file-${index}`));
+    for (const target of ['A/main', 'B/main', 'C/main']) {
+      const tree = { id: target, publishedAtMs: 1 };
+      stand.trees.set(target, tree);
+      const manifest = manifestOf(tree, target === 'C/main' ? files.slice(0, 10) : files);
+      stand.queue.onPublished({ target, previous: null, manifest });
+    }
+    expect(await stand.queue.settled()).toBe(0);
+    expect(await stand.ran()).toEqual(['A/main known', 'B/main unknown', 'C/main known']);
+  });
+
   it('runs at the next start for what a crash left, without a list of files', async () => {
     const stand = await Stand.start(LOG);
     stand.trees.set('A/main', { id: 'a', publishedAtMs: 1 });
