@@ -42,7 +42,10 @@ export function webhookContent(
   if (format === 'json') return json(scrub(JSON.stringify({ id, type, at, host, ...fields })));
   const weight = weightOf(type, fields['triedAgain'] === true);
   const title = scrub(`${type.replace('.', ' ')} (${host})`);
-  const text = scrub(textOf(fields) || title).slice(0, MOST_TEXT_UNITS);
+  // Half a character, as of a name or at the cut, makes JSON that some receivers refuse.
+  const text = scrub(textOf(fields) || title)
+    .slice(0, MOST_TEXT_UNITS)
+    .toWellFormed();
   const { emoji, priority } = WEIGHTS[weight];
   // github.com/caronc/apprise-api, "API Details".
   if (format === 'apprise') return json(JSON.stringify({ title, body: text, type: weight, format: 'text' }));
@@ -58,7 +61,7 @@ export function webhookContent(
     'x-priority': priority,
     'x-tags': emoji,
   };
-  return { headers, body: text.toWellFormed() };
+  return { headers, body: text };
 }
 
 function json(body: string): WebhookContent {

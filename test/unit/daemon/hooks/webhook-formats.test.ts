@@ -74,6 +74,16 @@ describe('a message for people', () => {
     );
   });
 
+  it('has no half characters, which some receivers refuse', () => {
+    for (const target of ['a\uD83D', `${'x'.repeat(1299)}😀`]) {
+      const sent = message('target.moved', { target, from: 'b' });
+      for (const format of PEOPLES_FORMATS)
+        expect(webhookContent(format, sent, (whole) => whole).body).not.toMatch(
+          /\\ud[89a-f]|\p{Surrogate}/iu,
+        );
+    }
+  });
+
   it('holds no secret, also where a receiver has it spelled in another way', () => {
     const scrub = (text: string): string => text.replaceAll('s<3&cret', '[secret]');
     const sent = message('pass.failed', { message: 'the key s<3&cret is refused', hint: null }, 's<3&cret');
