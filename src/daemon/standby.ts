@@ -82,7 +82,7 @@ async function standBy<T>(
     if (next !== reason) notifier.status(escaped(`standing by: ${next}`));
     reason = next;
   };
-  const read = rereadSettings(first, load, emit);
+  const { current, read } = rereadSettings(first, load, emit);
   control.onHangUp = () => {
     notifier.reloading();
     read();
@@ -90,11 +90,7 @@ async function standBy<T>(
     return Promise.resolve();
   };
   emit({ name: 'standby.began', ...eventFailure(cause) });
-  const http = await startStandbyHttp(
-    () => first.settings,
-    () => reason,
-    emit,
-  );
+  const http = await startStandbyHttp(current, () => reason, emit);
   const { watchdogIntervalMs } = notifier;
   const feeding =
     watchdogIntervalMs === null ? undefined : setInterval(notifier.watchdog, watchdogIntervalMs / 2);
@@ -134,17 +130,25 @@ interface Refused {
   readonly refused: string;
 }
 
-/** Makes a function that reads the settings, and says what has changed, and once what is wrong with them. */
-function rereadSettings(first: Loaded, load: LoadSettings, emit: EventSink): () => Loaded | Refused {
-  let digests = digestSettings(first.settings);
+/** Settings that are read again and again. */
+interface RereadSettings {
+  /** Those that were valid last. */
+  readonly current: () => SettingsFor<never>;
+  /** Reads them, and says what has changed, and once what is wrong with them. */
+  readonly read: () => Loaded | Refused;
+}
+
+function rereadSettings(first: Loaded, load: LoadSettings, emit: EventSink): RereadSettings {
+  let current = first.settings;
+  let digests = digestSettings(current);
   let problem = '';
-  return () => {
+  const read = (): Loaded | Refused => {
     try {
       const loaded = load();
       const next = digestSettings(loaded.settings);
       const changed = ownChanges(digests, next);
       if (changed.length > 0 || problem !== '') emit({ name: 'settings.reloaded', changed });
-      [digests, problem] = [next, ''];
+      [current, digests, problem] = [loaded.settings, next, ''];
       return loaded;
     } catch (error) {
       const failure = failureIn(error);
@@ -153,6 +157,7 @@ function rereadSettings(first: Loaded, load: LoadSettings, emit: EventSink): () 
       return { refused: problem };
     }
   };
+  return { current: () => current, read };
 }
 
 /**

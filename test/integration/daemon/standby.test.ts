@@ -167,6 +167,23 @@ describe('standing by', () => {
     });
   });
 
+  it('lets in who has the token that the settings have since SIGHUP, and nobody else', async () => {
+    const instance = await waiting();
+    const listening = instance.events.find((event) => event.name === 'http.listening');
+    const statusFor = async (token: string): Promise<number> => {
+      const headers = { authorization: `Bearer ${token}` };
+      return (await fetch(`${listening?.address ?? ''}metrics`, { headers })).status;
+    };
+    await instance.write('http:\n  token: the-first-token-of-the-tests\n');
+    await instance.hangUp();
+    expect(await statusFor('the-first-token-of-the-tests')).toBe(200);
+    expect(await statusFor('the-next-token-of-the-tests')).toBe(401);
+    await instance.write('http:\n  token: the-next-token-of-the-tests\n');
+    await instance.hangUp();
+    expect(await statusFor('the-first-token-of-the-tests')).toBe(401);
+    expect(await statusFor('the-next-token-of-the-tests')).toBe(200);
+  });
+
   it('takes nothing else for the directory, and takes over when that is back, on whatever device', async () => {
     const instance = await waiting();
     const internal = join(instance.directory, '.workbook-mirror');
