@@ -35,6 +35,7 @@ export function startTicker(
   let nextAtMs = Number.POSITIVE_INFINITY;
   let seenAtMs = Date.now();
   let timer: NodeJS.Timeout | undefined;
+  let isStopped = false;
   const look = (): void => {
     const nowMs = Date.now();
     const isDue = nowMs >= nextAtMs || nowMs < seenAtMs;
@@ -49,6 +50,8 @@ export function startTicker(
     timer = setTimeout(look, Math.max(0, Math.min(LOOK_EVERY_MS, nextAtMs - Date.now())));
   };
   const reckon = (): void => {
+    // Settings that are being read while the program ends are taken afterwards: a timer would keep the process from its end.
+    if (isStopped) return;
     nextAtMs = nextRunOf(present) ?? Number.POSITIVE_INFINITY;
     if (Number.isFinite(nextAtMs)) onNext(nextAtMs);
     wait();
@@ -62,7 +65,10 @@ export function startTicker(
       };
       return Promise.resolve({ take, abandon: () => Promise.resolve() });
     },
-    stop: () => clearTimeout(timer),
+    stop: () => {
+      isStopped = true;
+      clearTimeout(timer);
+    },
   };
 }
 
