@@ -193,7 +193,7 @@ async function passUntilStopped(
 
   const status = createStatusService(settings.current, mirror, progress);
   listeners.status = status.sink;
-  const supervision = part(supervise(notifier, progress, status.live, emit));
+  const supervision = part(supervise(notifier, status, emit));
   listeners.supervision = supervision.sink;
   const polls = part(createPollPacer());
   listeners.polls = polls.sink;

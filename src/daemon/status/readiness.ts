@@ -69,23 +69,23 @@ export function nextListed(listed: Listed, event: MirrorEvent): Listed {
   }
 }
 
-/** Work without progress for so long is stuck, in milliseconds: longer than any single step of a pass takes. */
+/** Work without progress for so long is stuck, in milliseconds: longer than any step of a pass takes that waits for no answer. */
 const STUCK_AFTER_MS = 15 * 60_000;
 
-/** Whether work is stuck that has made no progress for a time, in milliseconds. */
-export function isStuckAfter(silentMs: number): boolean {
-  return silentMs > STUCK_AFTER_MS;
-}
+/** So many times as long as the service may be silent, work may be, too: it connects, and waits for an answer. */
+const STUCK_AFTER_TIMEOUTS = 2;
 
 /**
  * Says whether the daemon is alive, and what it does.
  * @param silentMs how long the running work has made no progress, in milliseconds; 0 while there is none
+ * @param timeoutMs how long the service may be silent, in milliseconds
  */
 export function livenessOf(
   { hasStarted, isPassing, isStopping }: { hasStarted: boolean; isPassing: boolean; isStopping: boolean },
   silentMs: number,
+  timeoutMs: number,
 ): Liveness {
-  const isStuck = isStuckAfter(silentMs);
+  const isStuck = silentMs > Math.max(STUCK_AFTER_MS, timeoutMs * STUCK_AFTER_TIMEOUTS);
   const state = isStuck
     ? 'stuck'
     : isStopping

@@ -76,6 +76,7 @@ export function createStatusService(
     livenessOf(
       { hasStarted: live.hasFinishedPass, isPassing: live.pass !== null, isStopping: live.isStopping },
       progress.idleMs(),
+      current().service.timeout,
     );
   const report = async (): Promise<DaemonReport> => {
     const { directory, schedule, timezone, service } = current();

@@ -1,8 +1,7 @@
 import type { Notifier } from './notify.ts';
-import type { ProgressMonitor } from './progress-monitor.ts';
 import type { EventSink } from '../../app/events.ts';
-import { isStuckAfter } from '../status/readiness.ts';
-import type { Live, PassNote } from '../status/status-schema.ts';
+import type { Live, Liveness, PassNote } from '../status/status-schema.ts';
+import type { StatusService } from '../status/status-service.ts';
 import { counted, oneLine, utcTime } from '../../lib/text/humanize.ts';
 import { escaped, type TerminalText } from '../../lib/text/terminal-text.ts';
 
@@ -24,12 +23,11 @@ const FED_PER_INTERVAL = 2;
 /** Reports to the supervisor, and feeds its watchdog for as long as the running pass makes progress. */
 export function supervise(
   notifier: Notifier,
-  progress: ProgressMonitor,
-  live: () => Live,
+  { live, liveness }: Pick<StatusService, 'live' | 'liveness'>,
   emit: EventSink,
 ): Supervision {
   let said = '';
-  const stopWatchdog = startWatchdog(notifier, progress.idleMs, (silentMs) =>
+  const stopWatchdog = startWatchdog(notifier, liveness, (silentMs) =>
     emit({ name: 'loop.stuck', silentMs }),
   );
   return {
@@ -55,16 +53,15 @@ export function supervise(
  */
 export function startWatchdog(
   { watchdog, watchdogIntervalMs }: Pick<Notifier, 'watchdog' | 'watchdogIntervalMs'>,
-  silentMs: () => number,
+  liveness: () => Liveness,
   onStuck: (silentMs: number) => void,
 ): () => void {
   let wasStuck = false;
   const look = (): void => {
-    const presentMs = silentMs();
-    const isStuck = isStuckAfter(presentMs);
-    if (!isStuck) watchdog();
-    else if (!wasStuck) onStuck(Math.round(presentMs));
-    wasStuck = isStuck;
+    const { isAlive, silentMs } = liveness();
+    if (isAlive) watchdog();
+    else if (!wasStuck) onStuck(Math.round(silentMs));
+    wasStuck = !isAlive;
   };
   look();
   const intervalMs = watchdogIntervalMs === null ? LOOK_EVERY_MS : watchdogIntervalMs / FED_PER_INTERVAL;

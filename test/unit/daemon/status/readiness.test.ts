@@ -87,13 +87,19 @@ describe('the loop', () => {
     ['stuck', idle, LIMIT_MS + 1, false],
     ['stuck', { hasStarted: false, isPassing: true, isStopping: true }, LIMIT_MS * 5, false],
   ])('is %s', (state, facts, silentMs, isAlive) => {
-    expect(livenessOf(facts, silentMs)).toMatchObject({ state, isAlive });
+    expect(livenessOf(facts, silentMs, 120_000)).toMatchObject({ state, isAlive });
+  });
+
+  it('is not stuck while the service may be silent by the settings', () => {
+    const passing = { ...idle, isPassing: true };
+    expect(livenessOf(passing, 61 * 60_000, 3_600_000).isAlive).toBe(true);
+    expect(livenessOf(passing, 121 * 60_000, 3_600_000).isAlive).toBe(false);
   });
 
   it('is never stuck while nothing is in hand', () => {
     for (const hasStarted of [true, false])
       for (const isStopping of [true, false])
-        expect(livenessOf({ hasStarted, isStopping, isPassing: false }, 0).isAlive).toBe(true);
+        expect(livenessOf({ hasStarted, isStopping, isPassing: false }, 0, 120_000).isAlive).toBe(true);
   });
 });
 

@@ -2,6 +2,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { createProgressMonitor } from '../../../../src/daemon/supervision/progress-monitor.ts';
 import { startTicker } from '../../../../src/daemon/triggers/ticker.ts';
+import { livenessOf } from '../../../../src/daemon/status/readiness.ts';
+import type { Liveness } from '../../../../src/daemon/status/status-schema.ts';
 import { startWatchdog } from '../../../../src/daemon/supervision/supervise.ts';
 
 describe('a progress', () => {
@@ -39,7 +41,9 @@ describe('a watchdog', () => {
     let silentMs = 0;
     const feed = vi.fn<() => void>();
     const onStuck = vi.fn<(silentMs: number) => void>();
-    const stop = startWatchdog({ watchdog: feed, watchdogIntervalMs: 200 }, () => silentMs, onStuck);
+    const facts = { hasStarted: true, isPassing: true, isStopping: false };
+    const liveness = (): Liveness => livenessOf(facts, silentMs, 120_000);
+    const stop = startWatchdog({ watchdog: feed, watchdogIntervalMs: 200 }, liveness, onStuck);
     await vi.advanceTimersByTimeAsync(250);
     expect(feed).toHaveBeenCalledTimes(3);
     silentMs = MINUTES_15 + 1;
