@@ -163,7 +163,7 @@ describe('the directory of a service', () => {
     first.child.kill('SIGKILL');
     await first.ended;
     const next = start(['serve'], settings);
-    await next.prints(/Ended what a killed service had left running: \d+ process/);
+    await next.prints(/Ended \d+ processes of a service that was killed/);
     await next.prints(/^http:.*\/api$/m);
   });
 

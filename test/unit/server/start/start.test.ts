@@ -166,23 +166,15 @@ describe('the flags of commands', async () => {
   }
 
   it('are those of settings that they read', () => {
-    for (const path of [['repos', 'list'], ['repos', 'create'], ['probe']]) {
+    for (const path of [['repos', 'list'], ['repos', 'create'], ['workbooks', 'list'], ['probe']]) {
       const flags = flagsOf(...path);
-      expect(flags.get('--service-base-url')).toMatch(/\(required\)$/);
-      for (const other of [
-        '--directory',
-        '--schedule',
-        '--hooks-webhook-file',
-        '--serve-directory',
-        '--log-level',
-      ])
+      // The daemon of the directory asks the service, or this process where none runs.
+      for (const flag of ['--service-base-url', '--directory']) {
+        expect(flags.get(flag)).toBeDefined();
+        expect(flags.get(flag)).not.toContain('required');
+      }
+      for (const other of ['--schedule', '--hooks-webhook-file', '--serve-directory', '--log-level'])
         expect(flags.has(other)).toBe(false);
-    }
-    // It asks the service, or the mirror with --offline.
-    const workbooks = flagsOf('workbooks', 'list');
-    for (const flag of ['--service-base-url', '--directory']) {
-      expect(workbooks.get(flag)).toBeDefined();
-      expect(workbooks.get(flag)).not.toContain('required');
     }
     const serve = flagsOf('serve');
     for (const flag of ['--serve-directory', '--log-level', '--log-format', '--directory', '--state'])
