@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { dirname, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { driftNotesIn, noteDrift } from '../../app/drift-notes.ts';
@@ -71,6 +71,7 @@ export async function startDriftWatch(
       const isWatched = isReady && isComplete;
       // Changes from before the watch was complete are found once by looking at everything.
       if (!isWatched || !isLookedAt) checks.lookAtAll();
+      else checks.lookAtUnnoted();
       isLookedAt = isWatched;
     },
     close: async () => {
@@ -83,7 +84,7 @@ export async function startDriftWatch(
 /** A tree that differs. */
 interface Drifted {
   readonly note: DriftNote;
-  /** The digest of the differences; an empty text where another process found them. */
+  /** The digest of the differences; an empty text where another process found them, or no note could be saved. */
   readonly digest: string;
 }
 
@@ -97,6 +98,8 @@ class TreeChecks {
   readonly #emit: EventSink;
   readonly #isRepairing: boolean;
   readonly #drifted: Map<string, Drifted>;
+  /** Those of them whose note could not be saved, so that no pass knows of them. */
+  readonly #unnoted = new Set<string>();
   readonly #askedAtMs = new Map<string, number>();
   /** Hints: paths below the directory. */
   readonly #hints = new Set<string>();
@@ -124,6 +127,12 @@ class TreeChecks {
   lookAtAll(): void {
     this.#isAllHinted = true;
     this.#looks.wake();
+  }
+
+  /** Looks again at the trees whose notes could not be saved: nothing else may ever hint at them. */
+  lookAtUnnoted(): void {
+    const { root, mirror } = this.#mirror.store.layout;
+    for (const target of this.#unnoted) this.hint(join(relative(root, mirror), target));
   }
 
   async repair(targets: readonly string[] | null): Promise<void> {
@@ -190,6 +199,7 @@ class TreeChecks {
     const { differences: found, lookedAtMs } = await findDrift(this.#mirror.store.layout, target, stop);
     const before = this.#drifted.get(target);
     if (found.length === 0) {
+      this.#unnoted.delete(target);
       if (!this.#drifted.delete(target)) return;
       await noteDrift(this.#mirror, target, null);
       this.#emit({ name: 'target.whole', target });
@@ -199,11 +209,16 @@ class TreeChecks {
     if (before?.digest === digest) return;
     const summary = summariseDrift(found);
     const note = { ...summary, sinceMs: lookedAtMs, needsRepair: this.#isRepairing };
-    this.#drifted.set(target, { note, digest });
-    await noteDrift(this.#mirror, target, note);
+    this.#drifted.set(target, { note, digest: '' });
+    this.#unnoted.add(target);
+    const isNoted = await noteDrift(this.#mirror, target, note);
+    if (isNoted) {
+      this.#drifted.set(target, { note, digest });
+      this.#unnoted.delete(target);
+    }
     // A listener that reads the records must find the news there.
     this.#emit({ name: 'target.drifted', target, ...summary });
-    if (this.#isRepairing) this.#askForRepair(target);
+    if (isNoted && this.#isRepairing) this.#askForRepair(target);
   }
 
   #askForRepair(target: string): void {
