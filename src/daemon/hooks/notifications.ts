@@ -79,7 +79,15 @@ const NEWS_IN: { readonly [Name in EventName]?: (event: EventFields[Name]) => Ne
 export function tellOfEvent(troubles: Troubles, event: MirrorEvent): Notification[] {
   if (event.name === 'pass.finished') troubles.delete('stuck');
   const news = newsIn(event);
-  return news === null ? [] : whenTurned(troubles, news);
+  return [
+    ...(event.name === 'hook.finished' ? whenTurned(troubles, hookFindsTargets(event)) : []),
+    ...(news === null ? [] : whenTurned(troubles, news)),
+  ];
+}
+
+/** A hook that ran has found out again for which targets it is due: the trouble that is of none of them is over. */
+function hookFindsTargets({ hook }: EventFields['hook.finished']): News {
+  return { type: 'hook.recovered', fields: { hook }, trouble: [`hook:${hook}:`, null] };
 }
 
 function newsIn<Name extends EventName>(event: { readonly name: Name } & EventFields[Name]): News | null {

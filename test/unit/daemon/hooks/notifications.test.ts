@@ -107,6 +107,29 @@ describe('notifications of events', () => {
     ]);
     expect(JSON.stringify(tellOfEvent(troubles, finished))).toBe('[]');
   });
+
+  it('tell each time that it could not be found out for what a hook is due, and of the end of that', () => {
+    const troubles = new Map<string, string>();
+    const unknown: MirrorEvent = {
+      name: 'hook.failed',
+      hook: 'afterPublish',
+      target: null,
+      ...failure,
+      code: 'disk.failed',
+    };
+    const ran: MirrorEvent = {
+      name: 'hook.finished',
+      hook: 'afterPublish',
+      target: 'A/main',
+      durationMs: 1,
+    };
+    const events = [unknown, unknown, ran, ran, unknown];
+    expect(events.flatMap((event) => types(tellOfEvent(troubles, event)))).toEqual([
+      'hook.failed',
+      'hook.recovered',
+      'hook.failed',
+    ]);
+  });
 });
 
 describe('the choice of notifications', () => {
