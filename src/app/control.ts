@@ -103,8 +103,12 @@ async function send(
   const sent = request({ ...options, method: 'POST', headers, agent: false });
   sent.end(JSON.stringify(wish));
   return new Promise<IncomingMessage>((resolve, reject) => {
-    sent.once('response', resolve).once('error', reject);
-    sent.setTimeout(TAKEN_WITHIN_MS, () => reject(notTaken('it does not answer', layout)));
+    sent.once('response', resolve).on('error', reject);
+    sent.setTimeout(TAKEN_WITHIN_MS, () => {
+      reject(notTaken('it does not answer', layout));
+      // An open connection would keep the process of the command running.
+      sent.destroy();
+    });
   }).finally(() => sent.setTimeout(0));
 }
 

@@ -1,11 +1,13 @@
-import { appendFile, readFile, rm } from 'node:fs/promises';
+import { once } from 'node:events';
+import { appendFile, mkdir, readFile, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { FakeService } from '../support/fake-service.ts';
 import { runHere, type Written } from '../support/in-process.ts';
-import { type Running, start } from '../support/program.ts';
+import { type Running, run, start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const SHEETS = Object.fromEntries(Array.from({ length: 10 }, (_, index) => [`${index}.xlsx`, `a${index}`]));
@@ -152,4 +154,17 @@ describe('a command beside a daemon, without keys', () => {
     });
     expect(await on('status')).toMatchObject({ stdout: written('Current pass: ') });
   });
+});
+
+describe('a command beside a daemon that hangs', () => {
+  it('ends, and says so', async () => {
+    const directory = await temporaryFolder();
+    await mkdir(join(directory, '.workbook-mirror'));
+    const server = createServer((connection) => connection.on('error', () => {}).resume());
+    onTestFinished(() => void server.close());
+    server.listen(join(directory, '.workbook-mirror/control.sock'));
+    await once(server, 'listening');
+    const ended = await run(['approve', '--all'], { WORKBOOK_MIRROR_DIRECTORY: directory });
+    expect(ended).toMatchObject({ exitCode: 2, stderr: written('it does not answer') });
+  }, 40_000);
 });
