@@ -119,7 +119,10 @@ async function resultIn<Result>(
   response: IncomingMessage,
   report: TaskWork['report'],
 ): Promise<{ readonly result: Result }> {
-  if (response.statusCode !== 200) throw notTaken((await text(response)).trim(), layout);
+  if (response.statusCode !== 200) {
+    const isBusy = response.statusCode === 503;
+    throw notTaken((await text(response)).trim(), layout, isBusy ? WHEN_BUSY : undefined);
+  }
   for await (const line of linesOf(response)) {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the version in the path promises the type
     const message = JSON.parse(line) as ReplyLine<Result>;
@@ -142,10 +145,14 @@ async function* linesOf(response: IncomingMessage): AsyncGenerator<string> {
   }
 }
 
-function notTaken(why: string, { root }: DirectoryLayout): MirrorError {
-  return new MirrorError('daemon.absent', `The daemon does not take the request: ${why} (${root})`, {
-    hint: 'The daemon may hang, or be of another version than the command: restart it.',
-  });
+const WHEN_BUSY = 'The daemon works: give the command again when others have ended.';
+
+function notTaken(
+  why: string,
+  { root }: DirectoryLayout,
+  hint = 'The daemon may hang, or be of another version than the command: restart it.',
+): MirrorError {
+  return new MirrorError('daemon.absent', `The daemon does not take the request: ${why} (${root})`, { hint });
 }
 
 function interrupted(goesOn: boolean, cause: unknown): MirrorError {

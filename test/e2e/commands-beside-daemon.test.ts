@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { appendFile, mkdir, readFile, rm } from 'node:fs/promises';
+import { request } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 
@@ -167,4 +168,22 @@ describe('a command beside a daemon that hangs', () => {
     const ended = await run(['approve', '--all'], { WORKBOOK_MIRROR_DIRECTORY: directory });
     expect(ended).toMatchObject({ exitCode: 2, stderr: written('it does not answer') });
   }, 40_000);
+});
+
+describe('a command beside a daemon that is busy with others', () => {
+  it('is to be given again, and asks for no restart', async () => {
+    const { service, directory, on } = await besideDaemon();
+    const { promise: released, resolve } = Promise.withResolvers<void>();
+    service.fault = () => ({ kind: 'wait', after: 0, released });
+    const socketPath = join(directory, '.workbook-mirror/control.sock');
+    for (let count = 0; count < 8; count += 1) {
+      const other = request({ socketPath, path: '/v1/repos', method: 'POST', agent: false });
+      other.on('error', () => {}).end('{}');
+      await once(other, 'response');
+    }
+    const refused = await on('plan');
+    resolve();
+    expect(refused).toMatchObject({ exitCode: 2, stderr: written('again when others have ended') });
+    expect(refused.stderr).not.toContain('restart');
+  });
 });
