@@ -28,7 +28,8 @@ const ADVICE: Readonly<Record<string, string>> = {
   shutdownTimeout: 'leave it out: the program ends within 30 seconds; give its supervisor a little more',
   slowAfter:
     'leave it out: a pull that takes longer than a minute no longer counts against concurrency, and passes end without it',
-  stuckAfter: 'leave it out: a pass without progress for 15 minutes is stuck',
+  stuckAfter:
+    'leave it out: a pass without progress for 15 minutes, or for twice service.timeout if that is longer, is stuck',
   'retire.afterPasses':
     'leave it out: a tree is retired when two complete lists in a row lack its repository or branch',
   'serve.networks.allow': NETWORKS,
