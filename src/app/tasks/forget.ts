@@ -38,9 +38,14 @@ export async function listForgettable(work: TaskWork, wish: NamedTargets): Promi
 
 /** Has targets leave the mirror that would not be mirrored again. @throws MirrorError as {@link listForgettable}, `publish.leased` */
 export async function forget(work: TaskWork, wish: NamedTargets): Promise<readonly Forgettable[]> {
-  const chosen = await choose(work, wish);
-  await work.whileIdle((mirror) => forgetNow(mirror, chosen));
-  return chosen.map(({ id: _id, ...target }) => target);
+  // Most mistakes are found without waiting for a pass.
+  await choose(work, wish);
+  return work.whileIdle(async (mirror) => {
+    // A pass that was waited for may have found one in the service again.
+    const chosen = await choose(work, wish);
+    await forgetNow(mirror, chosen);
+    return chosen.map(({ id: _id, ...target }) => target);
+  });
 }
 
 type Chosen = Forgettable & { readonly id: TargetId };

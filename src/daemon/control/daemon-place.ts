@@ -45,7 +45,16 @@ export async function listenToCommands(
       return outcome.finally(() => watchers.delete(watch));
     },
     live: () => liveStatus(status, mirror),
-    whileIdle: (work) => loop.between(() => work(idleMirror(mirror))),
+    whileIdle: (work) =>
+      loop.between(async () => {
+        // The next pass decides about pulls that wait, and may be a day away.
+        const waiting = mirror.context.queue.clear();
+        try {
+          return await work(idleMirror(mirror));
+        } finally {
+          if (waiting > 0) polls.ask();
+        }
+      }),
   };
   const { close } = await startControlSocket(mirror.store.layout, place, emit);
   return {
@@ -70,9 +79,8 @@ async function liveStatus({ live, readMirror }: StatusService, { monitor }: Mirr
   };
 }
 
-/** The mirror between two passes. Pulls that wait are taken back: the next pass decides about them. */
+/** The mirror between two passes. */
 function idleMirror({ store, state, context: { queue, emit } }: Mirror): IdleMirror {
-  queue.clear();
   return {
     emit,
     store,

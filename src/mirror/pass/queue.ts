@@ -141,9 +141,9 @@ export class PullQueue {
     return pass.results.splice(0);
   }
 
-  /** Takes back the pulls that wait. */
-  clear(): void {
-    this.#waiting = [];
+  /** Takes back the pulls that wait. @returns how many there were */
+  clear(): number {
+    return this.#waiting.splice(0).length;
   }
 
   /** Takes back pulls that wait, ends running ones, and waits for their ends. The errors by which they are rejected are not reported. */
