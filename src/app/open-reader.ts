@@ -104,14 +104,16 @@ async function openReader(settings: SettingsFor<'directory'>, emit: EventSink): 
 
 /**
  * Reads a mirror, also beside a daemon that works there.
+ * @param mayBeMissing whether a directory that is not there counts as one in which nothing was mirrored yet
  * @throws MirrorError `directory.unusable`, `state.unavailable`, and what the work throws
  */
 export async function withReader<T>(
   settings: SettingsFor<'directory'>,
   emit: EventSink,
   work: (reader: MirrorReader) => Promise<T>,
+  mayBeMissing = false,
 ): Promise<T> {
-  await refuseMissing(settings.directory);
+  if (!mayBeMissing) await refuseMissing(settings.directory);
   const reader = await openReader(settings, emit);
   try {
     return await work(reader);

@@ -7,7 +7,7 @@ import { publishedManifest } from '../../mirror/store/inventory.ts';
 import type { EventSink } from '../events.ts';
 import { connect, recallInstallation } from '../installation.ts';
 import { policyOf } from '../open-mirror.ts';
-import { withReader } from '../open-reader.ts';
+import { type MirrorReader, withReader } from '../open-reader.ts';
 import { type ForeseenChanges, foreseeChanges } from './foreseen-changes.ts';
 import type { TaskWork } from './task.ts';
 
@@ -44,7 +44,7 @@ export async function plan(
 ): Promise<PlanReport> {
   const settings = ofMirror();
   const emit: EventSink = (event) => report({ event });
-  return withReader(settings, emit, async ({ store, state }) => {
+  const work = async ({ store, state }: MirrorReader): Promise<PlanReport> => {
     const memory = await recallInstallation(state, settings.service.baseUrl);
     const client = connect(settings, memory, emit);
     try {
@@ -68,7 +68,8 @@ export async function plan(
     } finally {
       await client.close();
     }
-  });
+  };
+  return withReader(settings, emit, work, true);
 }
 
 function plannedTarget(action: Action): PlannedTarget {
