@@ -57,7 +57,7 @@ describe('the daemon', () => {
     const embedded = await startEmbedded();
     const daemon = start(['run'], { ...embedded.settings, ...NEVER });
     await daemon.prints(/"pass\.finished"/);
-    const second = await run(['sync'], embedded.settings);
+    const second = await run(['run'], embedded.settings);
     expect(second.exitCode).toBe(4);
     expect(second.stderr).toContain(`pid ${daemon.child.pid ?? 0}`);
     expect((await run(['status'], embedded.settings)).exitCode).toBe(0);

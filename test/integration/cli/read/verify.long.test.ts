@@ -237,8 +237,8 @@ const DAMAGES: readonly Damage[] = [
   {
     name: 'a link on the way to the tree',
     make: async (tree) => {
-      await rename(join(tree, '../../../..'), join(tree, '../../../../moved'));
-      await symlink('moved', join(tree, '../../../..').replace(/\/$/, ''));
+      await rename(join(tree, '../../..'), join(tree, '../../../../moved'));
+      await symlink('moved', join(tree, '../../..').replace(/\/$/, ''));
     },
     facts: 'gone',
   },
