@@ -63,7 +63,6 @@ const MEANT_LATER: ReadonlySet<string> = new Set(['guarded', 'missing', 'held', 
 
 /** Whether an approved deletion may still be meant. */
 function isStillToBeDone({ subject }: Approval, { action, outcome }: ActionResult): boolean {
-  if (subject === 'forgotten') return action.reason === 'forgotten' && outcome.kind !== 'retired';
   if (subject === 'deselected') return action.deselection !== undefined;
   if (outcome.kind !== 'failed') return MEANT_LATER.has(outcome.kind);
   return subject === 'files' || action.kind === 'retire' || action.reason === 'confirm-gone';

@@ -114,7 +114,7 @@ export type PullReason =
 
 /**
  * Why a tree leaves the mirror for the history, and whether the guard judges it. The target stays where `HEAD` gives way to a named
- * branch, a duplicate to its double, or a copy to that of another instance; a forgotten one goes because a person named it.
+ * branch, a duplicate to its double, or a copy to that of another instance.
  */
 export const RETIRE_REASONS = {
   'repository-gone': { isGuarded: true },
@@ -122,7 +122,6 @@ export const RETIRE_REASONS = {
   'branch-known': { isGuarded: false },
   duplicate: { isGuarded: false },
   moved: { isGuarded: false },
-  forgotten: { isGuarded: false },
 } as const;
 export type RetireReason = keyof typeof RETIRE_REASONS;
 

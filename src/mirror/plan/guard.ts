@@ -54,11 +54,8 @@ export const PATHS_SHOWN = 100;
 
 export const approvalSchema = z.object({
   target: z.object({ repositoryId: z.string(), branch: z.string() }),
-  /**
-   * The held deletion that goes through; `forgotten` for a tree that is to leave the mirror (`forget`), whether its deletion is held or
-   * not; `service` where the whole directory may mirror another service than before.
-   */
-  subject: z.enum([...HELD_SUBJECTS, 'forgotten', 'service']),
+  /** The held deletion that goes through; `service` where the whole directory may mirror another service than before. */
+  subject: z.enum([...HELD_SUBJECTS, 'service']),
   /** As in {@link HeldDeletion}. */
   digest: z.string().nullable(),
 });
@@ -69,7 +66,7 @@ export type Approval = Readonly<z.infer<typeof approvalSchema>>;
 /** Approvals by target. */
 export type Approvals = ReadonlyMap<string, Approval>;
 
-/** Whether a held deletion is the one that a person approved. A forgotten target may go for whatever reason it is held. */
+/** Whether a held deletion is the one that a person approved. */
 export function isApproved(
   approvals: Approvals,
   target: TargetId,
@@ -77,7 +74,7 @@ export function isApproved(
 ): boolean {
   const approval = approvals.get(targetKey(target));
   if (approval === undefined || approval.digest !== held.digest) return false;
-  if (approval.subject === held.subject || approval.subject === 'forgotten') return true;
+  if (approval.subject === held.subject) return true;
   return approval.subject === 'restored' && held.subject === 'target';
 }
 

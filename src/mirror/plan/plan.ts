@@ -45,7 +45,6 @@ type Rule = (of: Case, input: PlanInput) => Action | null;
 
 /** In this order: the first that decides counts. A target that none decides about is pulled. */
 const RULES: readonly Rule[] = [
-  forgotten,
   notSelected,
   manifestUnreadable,
   unprovenGone,
@@ -63,16 +62,6 @@ function decide(of: Case, input: PlanInput): Action {
     if (action !== null) return action;
   }
   return pull(of, input);
-}
-
-/** A tree that a person had forgotten, and that would not be mirrored again: deselected, another instance's, or gone from the service. */
-function forgotten(of: Case, { approvals, listing }: PlanInput): Action | null {
-  const { kind, published, selected, record } = of;
-  const isApprovedNow = isApproved(approvals, of.target, { subject: 'forgotten', digest: null });
-  if (!isApprovedNow || published === null || kind === 'duplicate') return null;
-  const isComplete = listing.repositoriesComplete && listing.repositories.length > 0;
-  const isGone = record.missingPasses > 0 || (kind === 'gone' && isComplete);
-  return !selected || kind === 'moved' || isGone ? retire(of, published, 'forgotten') : null;
 }
 
 function notSelected(of: Case): Action | null {
