@@ -138,7 +138,7 @@ export async function readTargets(
 ): Promise<KnownTargets> {
   const policy = statusPolicyOf(settings);
   const nowMs = Date.now();
-  // After the records, which were read when the state was opened: of what is published meanwhile there would be none, and it would seem to wait.
+  // Read after the records: a target that is published in between would have no record yet, and would seem to wait.
   const { published } = await store.inventory.read();
   const statuses = statusOfTargets(published, records, policy, nowMs);
   return { nowMs, maxStalenessMs: policy.maxStalenessMs, published, records, statuses };

@@ -178,7 +178,7 @@ function offsetOf(node: unknown): number | undefined {
   return isScalar(node) || isMap(node) || isSeq(node) || isAlias(node) ? node.range?.[0] : undefined;
 }
 
-/** What people do wrong in YAML. The parser's own messages are not used: some repeat a part of the text, which may be a secret. */
+/** Mistakes that people make in YAML. The parser's own messages are not used: some repeat a part of the text, which may be a secret. */
 const MESSAGES: Partial<Record<ErrorCode, string>> = {
   BAD_ALIAS: 'a value that starts with * or & must be in quotes',
   BAD_DQ_ESCAPE: 'a backslash within double quotes starts an escape; use single quotes',

@@ -189,7 +189,7 @@ export const schedule = textKind('<cron>', (text) => {
     throw expected('a cron expression of 5 or 6 fields, such as "*/5 * * * *"');
   if (validate(expression)) return expression;
   const without = (field: number): string => fields.with(fields.length - field, '*').join(' ');
-  // Each field is fine by itself: the months that are named do not have the day.
+  // Each field alone is valid, but the named months do not have the day.
   if (validate(without(3)) && validate(without(2)))
     throw expected('a cron expression that comes due: none of its months has the day of month');
   throw expected(

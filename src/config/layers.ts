@@ -185,7 +185,7 @@ function hasNeeds<T extends readonly Need[]>(
   return needs.every((need) => (need === 'service' ? isAsked : directory !== undefined));
 }
 
-/** The given values, each from the strongest layer that has it. Of a secret and its file, at most one. */
+/** The given values, each from the strongest layer that has it; at most one of a secret and its file. */
 function strongest(layers: readonly Layer[]): Layer {
   const values = new Map<string, Given>();
   const problems: SettingProblem[] = [];
@@ -272,7 +272,7 @@ function isList(value: unknown): value is readonly unknown[] {
   return Array.isArray(value);
 }
 
-/** What the schema says against a value, with the value itself where that may be shown. */
+/** The objection of the schema to a value, with the value itself where that may be shown. */
 function problemAt(path: readonly PropertyKey[], message: string, values: Values): SettingProblem {
   const setting = path.filter((part) => typeof part === 'string').join('.');
   const given = givenFor(setting, values);

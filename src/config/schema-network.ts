@@ -17,7 +17,7 @@ import {
   size,
 } from './kinds.ts';
 
-/** The settings of what the program talks to: the service, those who look at it, those who are told, and clients of its own service. */
+/** The settings of everything at the other end of a connection: the service, HTTP clients, receivers of hooks, clients of the embedded service. */
 
 const ROTATION = 'The file is read again when it changes, so that a key can be rotated without a restart.';
 
@@ -65,7 +65,8 @@ export const httpSection = section('Status page, health and metrics of the daemo
   listen: setting(orOff(listen), {
     description:
       'where `run` serves the status page, `/metrics`, `/healthz`, `/readyz` and `/api/status`: `host:port`, or `off`',
-    comment: 'Whoever reaches it can read names, times and errors of targets; give a token beyond loopback.',
+    comment:
+      'Anyone who reaches it can read names, times and errors of targets; give a token beyond loopback.',
     default: '127.0.0.1:9480',
     needsRestart: true,
   }),
@@ -139,7 +140,7 @@ function eventProblem(entry: string): string | undefined {
   return 'expected a type of notification such as target.failed, a group such as target.*, or *';
 }
 
-export const hooksSection = section('What is run or told when something happens.', {
+export const hooksSection = section('Commands and addresses that learn of what happens.', {
   afterPublish: setting(command(), {
     description: 'command that runs after a target was published, moved or retired',
     comment: ARGUMENTS,

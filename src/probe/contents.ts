@@ -145,7 +145,7 @@ export const CONTENTS_STATEMENTS: Statements = {
     check: async (subject) => {
       const kinds = new Set((await subject.samples()).map(({ leadingFolder }) => leadingFolder));
       if (kinds.has('wrapped')) return 'yes';
-      return kinds.has('unknown') ? 'cannot be told from the listing' : 'no';
+      return kinds.has('unknown') ? 'unknown from the listing' : 'no';
     },
     meaning: (answer) => {
       if (answer === 'yes') return 'the mirror takes it off';

@@ -3,7 +3,7 @@ import type { PageList, Subject } from './subject.ts';
 import { allHold, holds } from './verdict.ts';
 import { isObject, partOf } from './words.ts';
 
-/** What all statements about the list of workbooks have, unless they say otherwise. */
+/** Common to all statements about the list of workbooks, unless they say otherwise. */
 export const WORKBOOKS = {
   group: 'Workbooks (v1)',
   section: '2.5',
@@ -32,7 +32,7 @@ function referenceForm(reference: string, base: URL): string {
   if (url.host !== base.host) return `absolute, another host${prefix}`;
   if (url.origin !== base.origin) return `absolute, another scheme${prefix}`;
   if (URL.canParse(reference)) return `absolute${prefix}`;
-  // `//host/…` begins like a path, and is none (RFC 3986, section 4.2).
+  // `//host/…` begins like a path, but is a reference to another host (RFC 3986, section 4.2).
   if (reference.startsWith('//')) return `without a scheme${prefix}`;
   return reference.startsWith('/') ? `path${prefix}` : 'another relative form';
 }

@@ -110,7 +110,7 @@ export const REFERENCE_STATEMENTS: Statements = {
   'references.absent': ofAbsence(
     'a repository',
     (subject) => subject.ask({ target: contentsPath(MISSING) }),
-    'the mirror goes by the list of repositories, and tries the other forms',
+    'the mirror follows the list of repositories, and tries the other forms',
   ),
   'branches.absent': ofAbsence(
     'a branch',

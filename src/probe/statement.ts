@@ -45,7 +45,7 @@ export interface Statement {
 /** Statements by their ids, which are stable, in the order in which they are tried and shown. */
 export type Statements = Readonly<Record<string, Statement>>;
 
-/** What was found out about a statement. */
+/** The finding about a statement. */
 export interface Finding extends Pick<Statement, 'group' | 'section' | 'kind'> {
   readonly id: string;
   readonly statement: string;

@@ -8,7 +8,7 @@ import type { Asker, ProbeAnswer, ProbeRequest } from './connection.ts';
 import { isArchive, isObject, jsonOf, type JsonObject, shapeOf } from './words.ts';
 import { given, holds, type Need, NotMet } from './verdict.ts';
 
-/** What there is to ask with, and how much may be looked into. */
+/** Credentials to ask with, and bounds of what is looked into. */
 export interface SubjectOptions {
   readonly baseUrl: string;
   /** Null where v1 is not asked. */
@@ -129,7 +129,7 @@ export class Subject {
     this.options = options;
   }
 
-  /** What of {@link Need} is there. */
+  /** The parts of {@link Need} that are there. */
   has(need: Need): boolean {
     const { apiToken, wrong } = this.options;
     if (need === 'token') return apiToken !== null;
@@ -219,7 +219,7 @@ export class Subject {
   /** The rows that say where they belong; none where v1 is not asked. */
   readonly listed = once(async (): Promise<readonly ListedWorkbook[]> => {
     if (!this.has('token')) return [];
-    // What is wrong with the list of workbooks is told where that is examined.
+    // The list of workbooks is examined elsewhere, which reports its faults.
     const list = await unlessNotMet(this.pages());
     const rows = (list?.pages ?? []).flatMap((page) => page.rows).filter(isObject);
     return rows.flatMap(({ integration, name, version }) => {

@@ -23,7 +23,7 @@ function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 }
 
-/** What all answers together tell; to be asked for last. */
+/** Findings that need all answers together; to be asked for last. */
 export const TRANSPORT_STATEMENTS: Statements = {
   'transport.answers': {
     ...TRANSPORT,

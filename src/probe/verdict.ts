@@ -1,4 +1,4 @@
-/** What a check cannot do without. */
+/** Facts without which a check cannot be made. */
 export type Need = 'token' | 'group-key' | 'wrong-keys';
 
 /** A statement that does not hold. */

@@ -15,7 +15,7 @@ export interface HeldTarget {
   /** As below `mirror/`; null for the directory itself, which may mirror another service. */
   readonly target: string | null;
   readonly subject: HeldDeletion['subject'] | 'service';
-  /** What is held, where the record of a target does not tell. */
+  /** The held deletion, where the record of a target does not have it. */
   readonly message?: string;
   readonly deletions: number;
   readonly of: number;

@@ -31,7 +31,7 @@ export const NOTHING: TargetState = { place: 'nothing', manifest: null, left: nu
 /** Two states of a target, and the files that differ. */
 export interface DiffReport {
   readonly target: string;
-  /** What was compared: two manifests, what is published with the service's contents, or only with its lists, as they show it. */
+  /** The comparison: of two manifests, or of the published tree with the service's contents, or with its lists alone. */
   readonly by: 'manifests' | PresentState['by'];
   readonly before: ComparedState;
   readonly after: ComparedState;
@@ -40,7 +40,7 @@ export interface DiffReport {
   readonly differences: readonly FileDifference[];
 }
 
-/** One of two states. Times in milliseconds since the epoch, null where there is none. */
+/** One of the two states that are compared. Times in milliseconds since the epoch; null for no time. */
 export interface ComparedState {
   readonly place: Place;
   /** When its files last changed, as the mirror saw it. */
@@ -82,13 +82,13 @@ export interface TargetOnDisk {
   readonly path: string;
   /** Nothing where it is not mirrored now. */
   readonly published: TargetState;
-  /** What left the mirror of it and is kept, the earliest first. */
+  /** Its states that left the mirror and are kept, the earliest first. */
   readonly kept: readonly HistoryEntry[];
 }
 
 /** Reads what the disk has of a target: no lock is taken. @throws MirrorError `disk.*` */
 export async function readTarget(layout: DirectoryLayout, path: string): Promise<TargetOnDisk> {
-  // Before the history: a publish meanwhile then only adds a state that is known to be this one.
+  // Read before the history: a publish in between then only adds a state that is known to be this one.
   if (!isPlainPath(path)) return { path, published: NOTHING, kept: [] };
   const published = await readPublished(layout, path);
   const kept = (await readHistory(layout, path)).filter((entry) => entry.path === path);
@@ -105,7 +105,7 @@ async function readPublished(layout: DirectoryLayout, path: string): Promise<Tar
   if (found === null) return NOTHING;
   if (found.manifest !== null) return { place: 'mirror', manifest: found.manifest, left: null };
   throw new MirrorError('disk.failed', `The manifest of ${path} cannot be used: ${found.problem ?? ''}.`, {
-    hint: `\`${ownCommand('verify --repair', path)}\` pulls the target anew.`,
+    hint: `\`${ownCommand('verify --repair', path)}\` pulls the target again.`,
   });
 }
 

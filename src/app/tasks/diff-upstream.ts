@@ -106,7 +106,7 @@ function stateInService({ manifest }: PresentState): TargetState {
   return manifest === null ? NOTHING : { place: 'service', manifest, left: null };
 }
 
-/** Works in a temporary folder. What is wrong with a disk there is wrong with that of the folder. */
+/** Works in a temporary folder. An error of the disk there names that folder. */
 async function inTemporaryFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   try {
     return await onDisk('comparing', () => withTemporaryFolder('diff', work));

@@ -29,7 +29,7 @@ interface NamedTargets {
 }
 
 /**
- * Looks up targets that would not be mirrored again, and so may be forgotten. Of several instances each names its own.
+ * Looks up targets that would not be mirrored again, and so may be forgotten. Each of several instances names its own.
  * @throws MirrorError `target.unknown`, `target.mirrored` for one that would be mirrored again, `directory.*`, `disk.*`, `state.unavailable`
  */
 export async function listForgettable(work: TaskWork, wish: NamedTargets): Promise<readonly Forgettable[]> {

@@ -11,14 +11,14 @@ import { type MirrorReader, withReader } from '../open-reader.ts';
 import { type ForeseenChanges, foreseeChanges } from './foreseen-changes.ts';
 import type { TaskWork } from './task.ts';
 
-/** What a pass would do about a target, and why. */
+/** The action that a pass would take on a target, and why. */
 export interface PlannedTarget extends Pick<Action, 'reason'> {
   readonly target: string;
   readonly action: Action['kind'];
   readonly isHeld: boolean;
   readonly deselection: Action['deselection'] | null;
   readonly movedFrom: string | null;
-  /** Of the last pull, in bytes; null where there was none. What the next one takes is not known before. */
+  /** Size of the archive of the last pull, in bytes; null where there was none. The size of the next one is not known before. */
   readonly lastArchiveBytes: number | null;
   readonly files: number | null;
   /** The changes of files, as far as they are known; left out where they were not asked for. */

@@ -34,7 +34,7 @@ export interface RepairReport {
   readonly after: VerifyReport | null;
 }
 
-/** What is repaired. */
+/** The targets to repair. */
 export interface RepairRequest {
   /** Paths of targets as below `mirror/`; left out for everything. */
   readonly targets?: readonly string[] | undefined;
@@ -44,7 +44,7 @@ export interface RepairRequest {
 
 /**
  * Compares every byte of published trees with their manifests, and repairs those that differ: with what the disk has where that is
- * enough, by a pass otherwise. Of several instances each repairs its own trees.
+ * enough, by a pass otherwise. Each of several instances repairs its own trees.
  * @throws MirrorError `directory.*`, `publish.leased`, `settings.invalid`, what ends a pass, `pass.abandoned`
  */
 export async function repair(work: TaskWork, { targets, expect }: RepairRequest): Promise<RepairReport> {
@@ -80,7 +80,7 @@ export async function repair(work: TaskWork, { targets, expect }: RepairRequest)
         failure.hint === null ? {} : { hint: failure.hint },
       );
   }
-  // What is neither published any more nor in the inventory was retired by the pass.
+  // The pass retired a target that is neither published nor in the inventory any more.
   const known = await knownTargets(layout);
   const after = await verify(new Set(damaged.filter((path) => known.has(path))));
   return { before, repaired: { fromDisk, pulled, inventoryWritten }, after };
@@ -118,7 +118,7 @@ async function repairOnDisk(
   await refuseLeased(store.layout);
   const fromDisk: string[] = [];
   for (const path of damaged.filter((each) => !isPulling(each))) {
-    // What the disk refuses for one target, a pass may be able to do, or says why not.
+    // Where the disk refuses to repair one target, a pass may still do it, or says why it cannot.
     const isRepaired = await repairFromDisk(store, path, signal).catch(unlessLeased);
     signal.throwIfAborted();
     if (!isRepaired) continue;

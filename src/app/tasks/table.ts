@@ -40,7 +40,7 @@ export const TASKS = {
   ),
   /** How the work of the daemon goes. */
   status: task('read', nothing, () => Promise.resolve(({ live }) => live())),
-  /** What a pass would do. `files`: also which files would change. */
+  /** The plan of a pass. `files`: also which files would change. */
   plan: task(
     'read',
     z.strictObject({ files: z.boolean().default(false) }),

@@ -61,12 +61,12 @@ export interface LiveStatus {
   } | null;
   /** The pulls that go on, the one that has taken longest first. */
   readonly pulls: readonly PullProgress[];
-  /** How far the look at all trees is with which the daemon begins; null while there is none. */
+  /** Progress of the look at all trees with which the daemon begins; null while there is none. */
   readonly scan: ScanProgress | null;
   readonly nextPassAtMs: number | null;
 }
 
-/** What is reported while a task is done. */
+/** A report of a task that goes on. */
 export type TaskProgress = { readonly event: Parameters<EventSink>[0] } | { readonly text: string };
 
 /** One task that is being done. */
@@ -77,7 +77,7 @@ export interface TaskWork extends TaskPlace {
 }
 
 /**
- * What becomes of a task whose command is gone: a `read` is abandoned, and may be asked for again; a `pass` goes on, and may be asked
+ * The fate of a task whose command is gone: a `read` is abandoned, and may be asked for again; a `pass` goes on, and may be asked
  * for again; a `change` goes on, and is asked for once.
  */
 export type TaskKind = 'read' | 'pass' | 'change';
@@ -100,7 +100,7 @@ export interface PassOutcome {
   readonly targets: readonly PassedTarget[];
 }
 
-/** What a pass did about a target. */
+/** The end of a target's action in a pass. */
 export interface PassedTarget {
   readonly target: string;
   readonly action: string;

@@ -74,7 +74,7 @@ export function shown(what: TerminalText): Promise<true> {
 /**
  * Shows a person what is about to be done, and asks whether to go on.
  * @returns whether the answer was yes
- * @throws MirrorError `usage.invalid` where nobody can be asked
+ * @throws MirrorError `usage.invalid` where no person can answer
  */
 export async function confirmed(what: TerminalText, question: TerminalText): Promise<boolean> {
   tell(what);

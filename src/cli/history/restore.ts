@@ -43,7 +43,7 @@ export interface FilesRequest {
   readonly atMs: number | null;
 }
 
-/** What was restored, and where it is now. */
+/** A state that was restored, and its place. */
 export interface Restored {
   readonly target: string;
   /** When the state that it is of left the mirror, in milliseconds since the epoch; null for the one that is published. */

@@ -26,7 +26,7 @@ export interface Explanation {
   readonly heldFiles: readonly string[];
   /** Null where the schedule of the daemon is not known. */
   readonly nextPassAtMs: number | null;
-  /** Whether a process works in the directory; null where that cannot be told. */
+  /** Whether a process works in the directory; null where that is unknown. */
   readonly isAttended: boolean | null;
 }
 

@@ -55,7 +55,7 @@ interface StatusOnDisk {
   readonly lastPass: StoredPass | null;
   /** The process that has, or had, the lock of the directory; null where it is unknown. */
   readonly holder: LockHolder | null;
-  /** Whether this user may not read the lock, so that it cannot be told who has it. */
+  /** Whether this user may not read the lock, so that its holder is unknown. */
   readonly isLockHidden: boolean;
   /** Those that publishing waits for. */
   readonly leases: readonly Lease[];
@@ -150,7 +150,7 @@ export function describeStatus(report: StatusReport): TerminalText {
   return joinLines([...head, '', body]);
 }
 
-/** The process that works in the directory, where that can be told. */
+/** The process that works in the directory, where it is known. */
 function describeHolder(
   { holder, isLockHidden: isHidden }: StatusReport,
   ago: (timeMs: number) => string,

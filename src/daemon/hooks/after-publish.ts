@@ -43,7 +43,7 @@ const CHANGES_KEPT = 200_000;
 const LEAST_WAIT_MS = 100;
 
 /**
- * The command after publishing: run for one target at a time, beside the passes. The trees that it was told of are remembered
+ * The command after publishing: run for one target at a time, beside the passes. The trees that it received are remembered
  * by target, and compared with those on the disk: so it is run at least once for every state that lasts, across crashes, and once for
  * several states that came while it was busy.
  */

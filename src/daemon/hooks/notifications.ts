@@ -165,7 +165,7 @@ function tellOfReadiness(troubles: Troubles, readiness: Readiness): Notification
   return whenTurned(troubles, { type: 'mirror.stale', fields, trouble: ['mirror', 'stale'] });
 }
 
-/** @returns the parts of a failure; `triedAgain`: whether the program tries again soon, so that nobody is needed yet */
+/** @returns the parts of a failure; `triedAgain`: whether the program tries again soon, so that no person is needed yet */
 function failureFields({ code, message, hint }: EventFailure): Readonly<Record<string, unknown>> {
   return { code, message, hint, triedAgain: ERROR_RULES[code].action === 'retry' };
 }

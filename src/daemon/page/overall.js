@@ -43,7 +43,7 @@ function daemonState({ liveness, live, readiness, targets }) {
     ...(apiToken.state === 'refused' ? ['the API token'] : []),
   ];
   if (refused.length > 0) {
-    const sentence = `The service refuses ${refused.join(' and ')}. What is mirrored stays readable, and grows old.`;
+    const sentence = `The service refuses ${refused.join(' and ')}. The mirror stays readable, and grows old.`;
     return { tone: 'bad', word: 'Key refused', sentence };
   }
   if (live.passes.at(-1)?.result === 'failed' && !readiness.isReady)
@@ -103,7 +103,7 @@ function readyState({ targets, maxStalenessMs, live }) {
     selected === 0
       ? 'The service was asked; there is nothing to mirror.'
       : `${selected === 1 ? 'The one target was' : `All ${counted(selected, 'target')} were`} verified against the service within the last ${durationText(maxStalenessMs)}.`;
-  // The mirror is as fresh as before: the reason why the pass failed is told once, among the problems.
+  // The mirror is as fresh as before: the reason why the pass failed appears once, among the problems.
   return live.passes.at(-1)?.result === 'failed'
     ? { tone: 'warn', word: 'Ready', sentence: `${sentence} The last pass failed.` }
     : { tone: 'ok', word: 'Ready', sentence };

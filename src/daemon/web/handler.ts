@@ -9,13 +9,13 @@ import { refusal } from './replies.ts';
 import type { Route } from './routes.ts';
 import type { EventStreams } from './streams.ts';
 
-/** Who is answered. All of it is asked for with every request, as settings change. */
+/** The clients that are answered. It is read for every request, as settings change. */
 export interface Access {
   /** The token of `http.token`; null for none. */
   readonly token: () => string | null;
   /** The names under which it is answered without a token, beside addresses and `localhost`. */
   readonly allowedHosts: () => readonly string[];
-  /** The token of `http.pollToken`; null where nobody may ask for a pass. */
+  /** The token of `http.pollToken`; null where no request may ask for a pass. */
   readonly pollToken: () => string | null;
   /** Has a pass made; null while this instance makes none. */
   readonly askForPass: (() => void) | null;

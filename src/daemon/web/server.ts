@@ -32,7 +32,7 @@ export interface WebServer {
 /** Replies are made from a report of at most this age, in milliseconds. */
 const REPORT_AGE_MS = 1000;
 
-/** The same failure to answer is told again after so long, in milliseconds. */
+/** The same failure to answer is reported again after so long, in milliseconds. */
 const TELL_AGAIN_MS = 3_600_000;
 
 const LIMITS: ServerLimits = {

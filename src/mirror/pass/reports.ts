@@ -50,8 +50,8 @@ function isHeld({ action, outcome }: Pick<ActionResult, 'action' | 'outcome'>): 
 }
 
 /**
- * The exit code of what a pass did: 0 only if something is selected, where there is something, nothing failed and nothing is held. What else
- * there is to say of the targets after it, `whyNotWell` knows.
+ * The exit code of what a pass did: 0 only if something is selected, where there is something, nothing failed and nothing is held.
+ * `whyNotWell` judges the targets as they are after the pass.
  */
 export function exitCodeOfPass(
   results: readonly Pick<ActionResult, 'action' | 'outcome'>[],

@@ -144,7 +144,7 @@ export type DriftNote = Readonly<z.infer<typeof driftSchema>>;
 /** How much of a tree is not as its manifest says. */
 export type DriftSummary = Omit<DriftNote, 'sinceMs' | 'needsRepair'>;
 
-/** The form of a record in the state cache. What another version wrote in another form is found out again. */
+/** The form of a record in the state cache. A record that another version wrote in another form counts as none. */
 export const recordSchema = z.object({
   target: z.object({ repositoryId: text.min(1), branch: text.min(1) }).readonly(),
   /** The repository's path below `mirror/`, for people. */

@@ -31,7 +31,7 @@ export interface StoreOptions
   readonly directory: string;
   /** The share of this instance, among several; left out where it has all. */
   readonly shard?: Shard;
-  /** Whether a first mirror may be made beside what is there already; not unless told. */
+  /** Whether a first mirror may be made in a folder that is not empty. */
   readonly adopt?: boolean;
   /** Called whenever bytes were read or written for a pass. */
   readonly onProgress?: () => void;

@@ -26,7 +26,7 @@ export function layoutOf(root: string, shard?: Pick<Shard, 'index'>) {
     internal,
     /** The index of the instance among several that share the directory; null for one that has it alone. */
     shardIndex: shard?.index ?? null,
-    /** What each of those instances has for itself, a folder each. */
+    /** A folder for each of those instances, which it has for itself. */
     shards,
     /** Locked by the instance that does what only one may do at a time. */
     commonLock: join(internal, 'common.lock'),
@@ -45,7 +45,7 @@ export function layoutOf(root: string, shard?: Pick<Shard, 'index'>) {
     /** Locked by the one process that works as this instance. */
     lockFile: join(own, 'lock'),
     stateFile: join(own, 'state.db'),
-    /** What an instance says of its share after each pass. */
+    /** The report of an instance on its share, written after each pass. */
     shareReport: join(own, 'report.json'),
   };
 }

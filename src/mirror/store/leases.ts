@@ -162,7 +162,7 @@ export interface PublishGate {
 export class GateBlockedError extends MirrorError {
   constructor({ gate }: DirectoryLayout) {
     super('disk.failed', `Another program holds the lock on ${gate} and does not let go.`, {
-      hint: `Nothing can be published meanwhile. \`fuser ${gate}\` names the program.`,
+      hint: `Nothing can be published until then. \`fuser ${gate}\` names the program.`,
     });
   }
 }

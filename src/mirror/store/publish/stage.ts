@@ -52,7 +52,7 @@ export interface Stage {
 }
 
 /**
- * Opens a stage for a target, in a directory that still is the one that was locked. What is made there gets the group and the ACL that
+ * Opens a stage for a target, in a directory that still is the one that was locked. Everything made there gets the group and the ACL that
  * it would get at its place: the tree those of the tree that it replaces or of the folder around it, the manifest, which is written
  * beside it, those of its own.
  * @param target where the target's published tree belongs, below `mirror/`
