@@ -1,15 +1,5 @@
 import { createTask } from 'node-cron';
 
-/** A schedule that is running. */
-export interface Schedule {
-  /** Milliseconds since the epoch; null when it never comes. */
-  readonly nextRunAtMs: () => number | null;
-  readonly stop: () => Promise<void>;
-}
-
-/** A tick that comes late, because the machine slept or the loop was busy, still counts for so long, in milliseconds. */
-const LATE_TICK_TOLERANCE_MS = 24 * 60 * 60 * 1000;
-
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
@@ -49,26 +39,6 @@ function isWholeHours(timezone: string): boolean {
   const minute = new Intl.DateTimeFormat('en', { timeZone: timezone, minute: 'numeric' });
   const year = new Date().getUTCFullYear();
   return MONTHS.every((month) => Number(minute.format(Date.UTC(year, month, 1))) === 0);
-}
-
-/** Calls `onTick` on the schedule, in a named time zone. */
-export async function startSchedule(
-  expression: string,
-  timezone: string,
-  onTick: () => void,
-): Promise<Schedule> {
-  const task = createTask(expression, onTick, {
-    timezone: zoneFor(expression, timezone),
-    missedExecutionTolerance: LATE_TICK_TOLERANCE_MS,
-    suppressMissedWarning: true,
-  });
-  await task.start();
-  return {
-    nextRunAtMs: () => task.getNextRun()?.getTime() ?? null,
-    stop: async () => {
-      await task.destroy();
-    },
-  };
 }
 
 /** The longest time between two runs that follow each other, in milliseconds, over at least a week, or what repeats before that. */

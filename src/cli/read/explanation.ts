@@ -1,5 +1,5 @@
 import { type KnownTargets, type MirrorReader, readTargets, withReader } from '../../app/open-reader.ts';
-import { startSchedule } from '../../app/schedule.ts';
+import { nextRunsMs } from '../../app/schedule.ts';
 import type { TargetStatus } from '../../app/target-status.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { readLockHolder } from '../../lib/disk/lock.ts';
@@ -73,7 +73,7 @@ export function why(
       return { ...found, states: chosen.map(({ target, state }) => ({ target, state })) };
     }
     const when = {
-      nextPassAtMs: isScheduleKnown ? await nextPass(settings) : null,
+      nextPassAtMs: isScheduleKnown ? (nextRunsMs(settings.schedule, settings.timezone, 1)[0] ?? null) : null,
       isAttended: (await readLockHolder(layout.lockFile))?.isAlive ?? null,
     };
     const path = withTarget(found, known);
@@ -152,11 +152,4 @@ function unknown(asked: string, targets: readonly string[]): MirrorError {
         ? `Nothing is mirrored there yet: \`${ownCommand('sync')}\` makes a pass.`
         : `${nearest}\`${ownCommand('status')}\` lists all targets, \`${ownCommand('history list')}\` what left the mirror.`,
   });
-}
-
-async function nextPass(settings: SettingsFor<'directory'>): Promise<number | null> {
-  const schedule = await startSchedule(settings.schedule, settings.timezone, () => {});
-  const nextPassAtMs = schedule.nextRunAtMs();
-  await schedule.stop();
-  return nextPassAtMs;
 }

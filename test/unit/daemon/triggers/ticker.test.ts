@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { startTicker, type Ticker } from '../../../../src/daemon/triggers/ticker.ts';
+import { HOUR_MS } from '../../../support/builders.ts';
 
 const START_MS = Date.parse('2026-03-02T08:00:00.000Z');
 const EVERY_FIVE = { schedule: '*/5 * * * *', timezone: 'UTC' };
@@ -57,5 +58,83 @@ describe('a ticker', () => {
     vi.advanceTimersByTime(600_000);
     expect(ticks).toEqual([]);
     expect(nextRuns).toEqual(['08:05:00']);
+  });
+});
+
+/** The times at which a schedule ticks within some hours. */
+function ticksWithin(schedule: string, timezone: string, from: string, hours: number): string[] {
+  vi.setSystemTime(new Date(from));
+  const found: string[] = [];
+  const ticker = startTicker(
+    { schedule, timezone },
+    () => found.push(new Date().toISOString()),
+    () => {},
+  );
+  vi.advanceTimersByTime(hours * HOUR_MS);
+  ticker.stop();
+  return found.map((tick) => tick.slice(0, 19));
+}
+
+/** In Berlin the clocks go from 2 to 3 at 01:00 UTC, and back from 3 to 2 at 01:00 UTC; in New York at 07:00 and 06:00 UTC. */
+describe('where the clocks change', () => {
+  it.each([
+    ['Europe/Berlin', '30 2 * * *', '2026-03-28T22:00:00Z', '2026-03-30T00:30:00'],
+    ['Europe/Berlin', '0 30 2 * * *', '2026-03-28T22:00:00Z', '2026-03-30T00:30:00'],
+    ['America/New_York', '30 2 * * *', '2026-03-08T04:00:00Z', '2026-03-09T06:30:00'],
+    ['America/New_York', '0 30 2 * * *', '2026-03-08T04:00:00Z', '2026-03-09T06:30:00'],
+  ])('in %s, %j does not come on the day that leaves its hour out', (zone, expression, from, next) => {
+    expect(ticksWithin(expression, zone, from, 36)).toEqual([next]);
+  });
+
+  it.each([
+    ['Europe/Berlin', '2026-03-29T00:00:00Z', ['00:00', '00:30', '01:00', '01:30', '02:00']],
+    ['America/New_York', '2026-03-08T06:00:00Z', ['06:00', '06:30', '07:00', '07:30', '08:00']],
+  ])('in %s, every half hour goes on evenly in spring', (zone, from, times) => {
+    const before = new Date(Date.parse(from) - 1000).toISOString();
+    const ticks = ticksWithin('*/30 * * * *', zone, before, 2.1);
+    expect(ticks.map((tick) => tick.slice(11, 16))).toEqual(times);
+  });
+
+  it.each([
+    ['Europe/Berlin', '30 2 * * *', '2026-10-24T22:00:00Z', '2026-10-25T01:30:00'],
+    ['Europe/Berlin', '0 30 2 * * *', '2026-10-24T22:00:00Z', '2026-10-25T01:30:00'],
+    ['America/New_York', '30 1 * * *', '2026-11-01T04:00:00Z', '2026-11-01T05:30:00'],
+    ['America/New_York', '0 30 1 * * *', '2026-11-01T04:00:00Z', '2026-11-01T05:30:00'],
+  ])('in %s, %j comes once on the day that has its hour twice', (zone, expression, from, once) => {
+    expect(ticksWithin(expression, zone, from, 20)).toEqual([once]);
+  });
+
+  it.each([
+    ['Europe/Berlin', '2026-10-24T23:29:59Z', ['23:30', '00:00', '00:30', '01:00', '01:30', '02:00']],
+    ['America/New_York', '2026-11-01T04:59:59Z', ['05:00', '05:30', '06:00', '06:30', '07:00']],
+  ])('in %s, what names no hour goes on evenly in autumn', (zone, from, times) => {
+    const ticks = ticksWithin('*/30 * * * *', zone, from, zone === 'Europe/Berlin' ? 2.6 : 2.1);
+    expect(ticks.map((tick) => tick.slice(11, 16))).toEqual(times);
+  });
+
+  it.each([
+    ['Europe/Berlin', '2026-10-24T23:29:59Z', ['23:30', '01:00', '01:30', '02:00']],
+    ['America/New_York', '2026-11-01T04:59:59Z', ['05:00', '05:30', '07:00']],
+  ])('in %s, what names hours or days leaves out one of the two of autumn', (zone, from, times) => {
+    const ticks = ticksWithin('*/30 0-8 * * *', zone, from, zone === 'Europe/Berlin' ? 2.6 : 2.1);
+    expect(ticks.map((tick) => tick.slice(11, 16))).toEqual(times);
+  });
+
+  it.each([
+    ['Asia/Kolkata', '30'],
+    ['Australia/Adelaide', '30'],
+    ['Asia/Kathmandu', '15'],
+    ['Europe/Berlin', '00'],
+  ])('in %s, the full hour is that of the zone', (zone, minute) => {
+    const ticks = ticksWithin('0 * * * *', zone, '2026-06-01T00:01:00Z', 1);
+    expect(ticks.map((tick) => tick.slice(14, 16))).toEqual([minute]);
+  });
+
+  it('in UTC nothing of this happens', () => {
+    expect(ticksWithin('30 * * * *', 'UTC', '2026-10-25T00:00:00Z', 3)).toEqual([
+      '2026-10-25T00:30:00',
+      '2026-10-25T01:30:00',
+      '2026-10-25T02:30:00',
+    ]);
   });
 });
