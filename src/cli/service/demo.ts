@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 
 import type { EventSink } from '../../app/events.ts';
-import { openMirror } from '../../app/open-mirror.ts';
+import { type Mirror, openMirror } from '../../app/open-mirror.ts';
 import { loadSettings } from '../../config/load.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { createStatusService } from '../../daemon/status/status-service.ts';
@@ -104,10 +104,7 @@ async function mirrorAndEdit(
   });
   const status = createStatusService(() => settings, mirror, activity);
   const http = await startHttp(() => settings, status, emit);
-  const poll = async (): Promise<void> => {
-    await sleep(POLL_EVERY_MS, undefined, { signal });
-    await runPass(mirror.context, mirror.policy, 'schedule', signal);
-  };
+  const poll = (): Promise<void> => nextPass(mirror, emit, signal);
   try {
     sinks.push(status.sink, http.sink);
     await runPass(mirror.context, mirror.policy, 'start', signal);
@@ -144,6 +141,13 @@ async function mirrorAndEdit(
     await http.close();
     await mirror.close();
   }
+}
+
+/** Makes the next pass when it is due, and has the status page say when that is. */
+async function nextPass(mirror: Mirror, emit: EventSink, signal: AbortSignal): Promise<void> {
+  emit({ name: 'daemon.scheduled', nextPassAtMs: Date.now() + POLL_EVERY_MS });
+  await sleep(POLL_EVERY_MS, undefined, { signal });
+  await runPass(mirror.context, mirror.policy, 'schedule', signal);
 }
 
 function describeEdit(edit: Edit, pulled: TargetPulled, readableAtMs: number): TerminalText {

@@ -71,7 +71,7 @@ async function photograph(page: Page, colorScheme: 'light' | 'dark'): Promise<Bu
   await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
   await page
     .locator('#pass-now')
-    .getByText(/^\d:\d\d$/)
+    .getByText(/^(?:due|\d:\d\d)$/)
     .waitFor();
   const targets = await page.locator('#targets').boundingBox();
   if (targets === null) throw new Error('the page shows no targets');
