@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 
 import { EXIT_CODES } from '../../src/lib/errors/errors.ts';
 import { API_KEY, API_TOKEN } from '../support/fake-service.ts';
-import { onLines } from '../support/launcher.ts';
 import { cleanEnvironment, MAIN } from '../support/program.ts';
 import type { Books } from './books.ts';
 import type { Place } from './places.ts';
@@ -72,8 +72,10 @@ export class Instance {
       env: cleanEnvironment(settingsIn(surroundings.books, place, shard)),
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    if (this.child.stdout !== null) onLines(this.child.stdout, (line) => this.take(line));
-    if (this.child.stderr !== null) onLines(this.child.stderr, (line) => this.remember(line));
+    if (this.child.stdout !== null)
+      createInterface({ input: this.child.stdout }).on('line', (line) => this.take(line));
+    if (this.child.stderr !== null)
+      createInterface({ input: this.child.stderr }).on('line', (line) => this.remember(line));
     this.ended = this.watch();
   }
 
