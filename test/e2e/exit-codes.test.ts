@@ -208,6 +208,23 @@ describe('sync, poll --wait, status and /readyz agree', () => {
     expect(status.stdout).toMatch(/^Last pass: .*failed: service\./m);
   });
 
+  it('about another service than the one that was mirrored: the pass fails, and nothing counts as fresh', async () => {
+    const place = await around();
+    await run(['sync'], place.settings);
+    const service = await FakeService.start();
+    onTestFinished(() => service.close());
+    service.addRepository('Other', { 'o.xlsx': 'o' });
+    const settings = { ...place.settings, WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl };
+    const daemon = await startDaemon(settings);
+    await daemon.prints(/"pass\.failed"/);
+    const { exitCode: polled } = await run(['poll', '--wait'], settings);
+    const { exitCode: shown } = await run(['status'], settings);
+    expect([polled, shown, await daemon.ready()]).toEqual([1, 1, 503]);
+    daemon.child.kill('SIGTERM');
+    await daemon.ended;
+    expect((await run(['sync'], settings)).exitCode).toBe(1);
+  });
+
   it('about a first pass that fails', async () => {
     const { service, settings } = await around();
     service.fault = () => ({ kind: 'status', status: 403 });

@@ -1,0 +1,127 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { API_KEY, API_TOKEN, FakeService, rawZip } from '../../../support/fake-service.ts';
+import { runHere } from '../../../support/in-process.ts';
+import { start } from '../../../support/program.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+/** A command that a command named, and where. */
+interface Hint {
+  readonly from: string;
+  readonly words: readonly string[];
+}
+
+/** A mirror in which a deletion is held, one target is quarantined, one drifted, and one left. */
+async function troubledMirror(): Promise<Record<string, string>> {
+  const service = await FakeService.start();
+  onTestFinished(() => service.close().catch(() => {}));
+  const names = Array.from({ length: 10 }, (_, index) => [`${index}.xlsx`, `a${index}`]);
+  const held = service.addRepository('Held', Object.fromEntries(names) as Record<string, string>);
+  const quarantined = service.addRepository('Quarantined', { 'b.xlsx': 'b' });
+  const gone = service.addRepository('Gone', { 'c.xlsx': 'c' });
+  service.addRepository('Drifted', { 'd.xlsx': 'd' });
+  const directory = join(await temporaryFolder(), 'mirrored');
+  const settings = {
+    SERVICE_BASE_URL: service.baseUrl,
+    SERVICE_API_KEY: API_KEY,
+    SERVICE_API_TOKEN: API_TOKEN,
+    DIRECTORY: directory,
+    SCHEDULE: '0 0 1 1 *',
+    GUARD_TARGETS: 'off',
+    CONTENT: 'all',
+  };
+  expect((await runHere(['sync'], settings)).exitCode).toBe(0);
+  service.removeRepository(gone);
+  for (let passes = 0; passes < 2; passes += 1) await runHere(['sync'], settings);
+  service.fault = (path) =>
+    path.includes('/contents') && path.includes(quarantined.id)
+      ? { kind: 'body', body: rawZip([{ name: '../x', data: 'x' }]) }
+      : null;
+  service.write(quarantined, 'main', 'b.xlsx', 'another version');
+  for (let index = 0; index < 8; index += 1) service.remove(held, 'main', `${index}.xlsx`);
+  await runHere(['sync'], settings);
+  await writeFile(join(directory, 'mirror/Drifted/main/d.xlsx'), 'an edit');
+  return settings;
+}
+
+/** Commands that tell of each state of a target, and of each mistake that a person makes with a name. */
+const ASKED: readonly string[][] = [
+  ['status'],
+  ['plan'],
+  ['verify'],
+  ['history', 'list'],
+  ['repos', 'list'],
+  ['workbooks', 'list', '--offline'],
+  ...['Held/main', 'Quarantined/main', 'Drifted/main', 'Gone/main', 'Unknown/main'].flatMap((target) => [
+    ['why', target],
+    ['diff', target],
+    ['diff', '--upstream', target],
+    ['retry', target],
+    ['approve', target, '--dry-run'],
+    ['forget', target, '--dry-run'],
+    ['history', 'list', target],
+  ]),
+  ['lease', 'release', '1'],
+  ['stats'],
+  ['poll', '--wait'],
+  ['sync'],
+];
+
+/** The words of a command line in a shell, as far as the program's own quoting needs it. */
+function wordsOf(line: string): string[] {
+  return [...line.matchAll(/'([^']*)'|([^\s']+)/g)].map(([, quoted, bare = '']) => quoted ?? bare);
+}
+
+/** The commands that an output names: between backquotes, or to the end of the name that it acts on. */
+function hintsIn(from: string, output: string): Hint[] {
+  const found = output.matchAll(/`workbook-mirror ([^`]+)`|workbook-mirror ((?:[a-z-]+ )+'[^'\n]+')/g);
+  return [...found].map(([, quoted, bare = '']) => ({ from, words: wordsOf(quoted ?? bare) }));
+}
+
+/** Whether a command was refused: its command line is wrong, or another process uses the directory. */
+function isRefused([command]: readonly string[], exitCode: number): boolean {
+  // As with diff(1), 2 says that the comparison failed: here the archive of the quarantined target cannot be unpacked.
+  return exitCode === 4 || (exitCode === 2 && command !== 'diff');
+}
+
+/**
+ * The hints that end as a refused command does.
+ * @param runExitCode how `run` would end, which is not tried
+ */
+async function refusedHints(
+  settings: Readonly<Record<string, string>>,
+  runExitCode: number,
+): Promise<string[]> {
+  const hints = new Map<string, Hint>();
+  for (const args of ASKED) {
+    const { stdout, stderr } = await runHere(args, settings);
+    for (const hint of hintsIn(args.join(' '), stdout + stderr)) hints.set(hint.words.join(' '), hint);
+  }
+  expect(hints.size).toBeGreaterThan(5);
+  const refused: string[] = [];
+  for (const [line, { from, words }] of hints) {
+    if (words.some((word) => /^[A-Z]+$/.test(word))) continue;
+    const { exitCode, stderr } =
+      words[0] === 'run' ? { exitCode: runExitCode, stderr: '' } : await runHere(words, settings);
+    if (isRefused(words, exitCode))
+      refused.push(`${from} names ${line}, which ends with ${exitCode}: ${stderr}`);
+  }
+  return refused;
+}
+
+describe('no hint names a command that is refused', () => {
+  it('while no daemon runs', async () => {
+    expect(await refusedHints(await troubledMirror(), 0)).toEqual([]);
+  });
+
+  it('while a daemon runs, and none asks to start one', async () => {
+    const settings = await troubledMirror();
+    const variables = Object.entries(settings).map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value]);
+    const daemon = start(['run'], Object.fromEntries(variables) as Record<string, string>);
+    await daemon.prints(/"pass\.finished"|looked at/);
+    expect(await refusedHints(settings, 4)).toEqual([]);
+  });
+});
