@@ -79,9 +79,13 @@ export async function askDaemon<Name extends TaskName>(
       backUntilMs ??= performance.now() + (kind === 'change' ? 0 : BACK_WITHIN_MS);
     }
     if (performance.now() >= backUntilMs) {
-      throw new MirrorError('daemon.absent', `The daemon ended before it replied. (${layout.root})`, {
-        hint: `\`${ownCommand('status')}\` says how the mirror is.`,
-      });
+      throw new MirrorError(
+        'daemon.absent',
+        `The daemon closed the connection before it replied. (${layout.root})`,
+        {
+          hint: `It ended, or too many commands ask it: \`${ownCommand('status')}\` says how the mirror is.`,
+        },
+      );
     }
     await sleep(LOOK_EVERY_MS, undefined, { signal }).catch((error: unknown) => {
       throw interrupted(kind !== 'read', error);

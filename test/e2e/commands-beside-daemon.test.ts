@@ -182,6 +182,7 @@ describe('a command beside a daemon that is busy with others', () => {
       await once(other, 'response');
     }
     const refused = await on('plan');
+    expect(await on('status')).toMatchObject({ exitCode: 0, stdout: written('Next pass: ') });
     resolve();
     expect(refused).toMatchObject({ exitCode: 2, stderr: written('again when others have ended') });
     expect(refused.stderr).not.toContain('restart');

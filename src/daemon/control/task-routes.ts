@@ -20,7 +20,7 @@ export interface ControlPlace extends TaskPlace {
 /** The longest body of a request, in bytes: names of some thousand targets. */
 const LONGEST_BODY_BYTES = 1024 * 1024;
 
-/** Tasks at a time, without those that only wait for a pass. Each may ask the service, or read the disk. */
+/** Tasks at a time that ask the service, or read the disk. */
 const MOST_TASKS = 8;
 
 /** Progress that a command does not read is left out from here on, in bytes. */
@@ -65,7 +65,7 @@ export class TaskRoutes {
       const routes = Object.keys(TASKS).map(routeOf).join(', ');
       throw new RequestError(404, 'not_found', `There is nothing here. The routes are ${routes}.`);
     }
-    const { kind, request: schema } = TASKS[name];
+    const { request: schema } = TASKS[name];
     if (request.method !== 'POST') throw new RequestError(405, 'method', 'Only POST is answered here.');
     const body = await readJson(bodyOf(request), LONGEST_BODY_BYTES);
     const wish = schema.safeParse(body);
@@ -73,7 +73,7 @@ export class TaskRoutes {
       const [issue] = wish.error.issues;
       throw new RequestError(400, 'invalid', `The request is not understood: ${issue?.message ?? ''}`);
     }
-    if (kind !== 'pass' && this.#running >= MOST_TASKS)
+    if (isHeavy(name) && this.#running >= MOST_TASKS)
       throw new RequestError(503, 'busy', `${MOST_TASKS} other commands are being carried out: try again.`);
     return { name, wish: body };
   }
@@ -96,7 +96,7 @@ export class TaskRoutes {
     };
     const closing = this.#closing.signal;
     const either = joinSignals(closing, kind === 'read' ? gone.signal : closing);
-    const weight = kind === 'pass' ? 0 : 1;
+    const weight = isHeavy(name) ? 1 : 0;
     this.#running += weight;
     try {
       send({ result: await runTask(name, { ...this.#place, signal: either.signal, report }, wish) });
@@ -111,4 +111,9 @@ export class TaskRoutes {
     const timer = setTimeout(() => response.destroy(), READING_TIMEOUT_MS).unref();
     response.once('close', () => clearTimeout(timer));
   }
+}
+
+/** Whether a task asks the service or reads the disk: the others wait for a pass, or tell what the daemon knows. */
+function isHeavy(name: TaskName): boolean {
+  return TASKS[name].kind !== 'pass' && name !== 'status';
 }
