@@ -6,8 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Git } from './git.ts';
 import { settingArguments } from './git-process.ts';
 import { LASTING_SETTINGS } from './bare.ts';
-import { isTooLarge, OversizeError, type RemoteError } from './remote-errors.ts';
-import { reach, type Remote, type Room } from './reach.ts';
+import { isTooLarge, OversizeError, type RemoteError } from '../external/errors.ts';
+import { reach, type Remote, type Room } from '../external/reach.ts';
 
 /**
  * The server of a repository on this machine: it maps whole packs (git-config(1), core.packedGitWindowSize, which it does not

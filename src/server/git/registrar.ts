@@ -4,10 +4,10 @@ import { withHint } from '../../lib/text/humanize.ts';
 import type { ExternalRepository, Registrar } from '../http/library.ts';
 import { RequestError } from '../../lib/http/request-error.ts';
 import { readAddress, checkRepositoryName } from './addresses.ts';
-import type { Credentials } from './credentials.ts';
+import type { Credentials } from '../external/credentials.ts';
 import { type Registry, TakenError } from './registry.ts';
-import { RemoteError, type RemoteTrouble } from './remote-errors.ts';
-import type { FetchProblem } from './fetches.ts';
+import { RemoteError, type RemoteTrouble } from '../external/errors.ts';
+import type { FetchProblem } from '../external/fetches.ts';
 
 /** Lets clients create repositories in a registry, which stays the caller's to close. */
 export function createRegistrar(registry: Registry): Registrar {

@@ -7,15 +7,15 @@ import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { type Address, readAddress, type Sources, checkRepositoryName } from './addresses.ts';
 import { initialise, examine } from './bare.ts';
-import { type Credentials, CredentialStore } from './credentials.ts';
-import { type FetchEvent, Fetches } from './fetches.ts';
+import { type Credentials, CredentialStore } from '../external/credentials.ts';
+import { type FetchEvent, Fetches } from '../external/fetches.ts';
 import { createForwardProxy, type ForwardProxy, type ForwardProxyOptions } from './forward-proxy.ts';
 import { Git } from './git.ts';
 import { formatCreatedAt, type RegisteredRepository, RegistryIndex } from './registry-index.ts';
 import { gitDirectoryIn, INCOMING_PREFIX, type OpeningEvent, prepareShelf } from './opening.ts';
-import type { Remote } from './reach.ts';
-import { RemoteError } from './remote-errors.ts';
-import { askRemote, pull, type Pulled, type PullOptions, remoteOf } from './remote.ts';
+import type { Remote } from '../external/reach.ts';
+import { RemoteError } from '../external/errors.ts';
+import { askRemote, pull, type Pulled, type PullOptions, remoteOf } from '../external/remote.ts';
 
 /** An external repository to connect. */
 interface ExternalRepository {

@@ -2,8 +2,8 @@ import type { ReadingEvent } from '../git/listing.ts';
 import type { OpeningEvent } from '../git/opening.ts';
 import { toMirrorError } from '../../lib/errors/errors.ts';
 import { oneLine, roughDuration, withHint } from '../../lib/text/humanize.ts';
-import type { FetchEvent } from '../git/fetches.ts';
-import { RemoteError } from '../git/remote-errors.ts';
+import type { FetchEvent } from '../external/fetches.ts';
+import { RemoteError } from '../external/errors.ts';
 import { log } from './log.ts';
 
 function why(error: unknown): string {

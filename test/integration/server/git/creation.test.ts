@@ -9,7 +9,7 @@ import { type FileChange, makeCommits } from '../../../../src/server/demo/commit
 import type { Sources } from '../../../../src/server/git/addresses.ts';
 import { initialise } from '../../../../src/server/git/bare.ts';
 import { createFetching } from '../../../../src/server/git/fetch-queue.ts';
-import type { FetchEvent } from '../../../../src/server/git/fetches.ts';
+import type { FetchEvent } from '../../../../src/server/external/fetches.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';
 import { openRegistry, type Registry } from '../../../../src/server/git/registry.ts';

@@ -10,13 +10,13 @@ import { afterAll, beforeEach, describe, expect, it, onTestFinished, vi } from '
 
 import { type FileChange, makeCommits } from '../../../../src/server/demo/commits.ts';
 import { initialise, keepExact, LASTING_SETTINGS } from '../../../../src/server/git/bare.ts';
-import type { FetchEvent } from '../../../../src/server/git/fetches.ts';
+import type { FetchEvent } from '../../../../src/server/external/fetches.ts';
 import { createForwardProxy } from '../../../../src/server/git/forward-proxy.ts';
 import { Git } from '../../../../src/server/git/git.ts';
-import type { Remote } from '../../../../src/server/git/reach.ts';
+import type { Remote } from '../../../../src/server/external/reach.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';
 import { openRegistry, type Registry } from '../../../../src/server/git/registry.ts';
-import { askRemote, pull } from '../../../../src/server/git/remote.ts';
+import { askRemote, pull } from '../../../../src/server/external/remote.ts';
 import { startGitHttpServer } from '../../../support/git-http-server.ts';
 import { createGitService } from '../../../support/git-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';

@@ -9,13 +9,13 @@ import { afterAll, beforeEach, describe, expect, it, onTestFinished } from 'vite
 import { describeFetch } from '../../../../src/server/start/notices.ts';
 import { type FileChange, makeCommits } from '../../../../src/server/demo/commits.ts';
 import { initialise } from '../../../../src/server/git/bare.ts';
-import type { FetchEvent } from '../../../../src/server/git/fetches.ts';
+import type { FetchEvent } from '../../../../src/server/external/fetches.ts';
 import { createForwardProxy } from '../../../../src/server/git/forward-proxy.ts';
 import { Git } from '../../../../src/server/git/git.ts';
-import { OversizeError } from '../../../../src/server/git/remote-errors.ts';
-import type { Remote } from '../../../../src/server/git/reach.ts';
+import { OversizeError } from '../../../../src/server/external/errors.ts';
+import type { Remote } from '../../../../src/server/external/reach.ts';
 import { openRegistry, type Registry } from '../../../../src/server/git/registry.ts';
-import { pull } from '../../../../src/server/git/remote.ts';
+import { pull } from '../../../../src/server/external/remote.ts';
 import { type GitHttpServer, startGitHttpServer } from '../../../support/git-http-server.ts';
 import { createGitService } from '../../../support/git-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';

@@ -4,9 +4,9 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { repositoryOf } from '../../../../src/cli/service/repos.ts';
 import { describeFetch } from '../../../../src/server/start/notices.ts';
 import { type Address, readAddress } from '../../../../src/server/git/addresses.ts';
-import { formatCredentials, secretsOf } from '../../../../src/server/git/credentials.ts';
+import { formatCredentials, secretsOf } from '../../../../src/server/external/credentials.ts';
 import { FetchQueue, createFetching, nextTurn } from '../../../../src/server/git/fetch-queue.ts';
-import { networkEnvironment } from '../../../../src/server/git/reach.ts';
+import { networkEnvironment } from '../../../../src/server/external/reach.ts';
 import { credentialsOf } from '../../../../src/server/git/registrar.ts';
 import type { RegisteredRepository } from '../../../../src/server/git/registry-index.ts';
 import {
@@ -19,7 +19,7 @@ import {
   type ReferencePlan,
   type References,
 } from '../../../../src/server/git/remote-refs.ts';
-import { describeComplaint, troubleOf } from '../../../../src/server/git/remote-errors.ts';
+import { describeComplaint, troubleOf } from '../../../../src/server/external/errors.ts';
 import { readCreation } from '../../../../src/server/http/create.ts';
 
 describe('the address of an external repository', () => {

@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 
 import { Places } from '../../../../src/lib/concurrency/places.ts';
 import { isDamagedExit } from '../../../../src/server/git/bare.ts';
-import { createDoubts } from '../../../../src/server/git/fetches.ts';
+import { createDoubts } from '../../../../src/server/external/fetches.ts';
 import { runYielding } from '../../../../src/server/git/fetch-queue.ts';
 import { orderOfArrival } from '../../../../src/server/git/download.ts';
 

@@ -8,7 +8,7 @@ import { idMeant } from '../../../../src/cli/service/keys.ts';
 import { formatLine, isLogged } from '../../../../src/server/start/log.ts';
 import { describeNoToken, mirrorSettings } from '../../../../src/server/start/start.ts';
 import { addListCommands, addServiceCommands } from '../../../../src/cli/frame/service-commands.ts';
-import { lacksCredentials, reasonIn } from '../../../../src/server/git/remote-errors.ts';
+import { lacksCredentials, reasonIn } from '../../../../src/server/external/errors.ts';
 import { listenError } from '../../../../src/lib/http/server.ts';
 import { say } from '../../../../src/lib/text/terminal-text.ts';
 import { reachableHost } from '../../../../src/server/http/service.ts';

@@ -1,9 +1,9 @@
 import { Places } from '../../lib/concurrency/places.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { DamagedError } from './bare.ts';
-import type { Oversize } from './download.ts';
-import { FetchQueue } from './fetch-queue.ts';
-import type { RegisteredRepository, RegistryIndex } from './registry-index.ts';
+import { DamagedError } from '../git/bare.ts';
+import type { Oversize } from '../git/download.ts';
+import { FetchQueue } from '../git/fetch-queue.ts';
+import type { RegisteredRepository, RegistryIndex } from '../git/registry-index.ts';
 import type { Pulled, PullOptions } from './remote.ts';
 
 /** An outcome of fetching an external repository. */

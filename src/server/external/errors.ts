@@ -2,7 +2,7 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { scrub } from '../../lib/text/scrub.ts';
 import { formatSize } from '../../lib/text/units.ts';
 import type { CredentialSecrets } from './credentials.ts';
-import type { GitBoundError, GitBounds } from './git.ts';
+import type { GitBoundError, GitBounds } from '../git/git.ts';
 
 export type RemoteTrouble = 'credentials' | 'too-large' | 'unreachable' | 'unsupported';
 

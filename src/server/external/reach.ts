@@ -1,11 +1,11 @@
 import { devNull } from 'node:os';
 
 import { MirrorError } from '../../lib/errors/errors.ts';
-import type { Protocol } from './addresses.ts';
+import type { Protocol } from '../git/addresses.ts';
 import { allSecrets, readSecrets } from './credentials.ts';
-import type { ForwardProxy } from './forward-proxy.ts';
-import { type Git, GitBoundError, type GitBounds } from './git.ts';
-import { boundError, describeComplaint, lacksRoom, OversizeError, unconnected } from './remote-errors.ts';
+import type { ForwardProxy } from '../git/forward-proxy.ts';
+import { type Git, GitBoundError, type GitBounds } from '../git/git.ts';
+import { boundError, describeComplaint, lacksRoom, OversizeError, unconnected } from './errors.ts';
 
 /** A repository elsewhere, as Git reaches it. */
 export interface Remote {

@@ -1,13 +1,13 @@
 import { isAbsolute } from 'node:path';
 
-import { readAddress, type Sources } from './addresses.ts';
-import { blameRepository, LASTING_SETTINGS, syncFolders } from './bare.ts';
-import { download, type Oversize, serverOf } from './download.ts';
-import type { ForwardProxy } from './forward-proxy.ts';
-import type { Git } from './git.ts';
-import { isTooLarge, REMOTE_HINTS, RemoteError } from './remote-errors.ts';
+import { readAddress, type Sources } from '../git/addresses.ts';
+import { blameRepository, LASTING_SETTINGS, syncFolders } from '../git/bare.ts';
+import { download, type Oversize, serverOf } from '../git/download.ts';
+import type { ForwardProxy } from '../git/forward-proxy.ts';
+import type { Git } from '../git/git.ts';
+import { isTooLarge, REMOTE_HINTS, RemoteError } from './errors.ts';
 import { reach, type Remote } from './reach.ts';
-import type { RegisteredRepository } from './registry-index.ts';
+import type { RegisteredRepository } from '../git/registry-index.ts';
 import {
   isInStep,
   leaveOut,
@@ -16,7 +16,7 @@ import {
   planReferences,
   type ReferencePlan,
   type References,
-} from './remote-refs.ts';
+} from '../git/remote-refs.ts';
 
 /**
  * Says how a repository is reached. What a client named is held to the setting, also when that was another one at the time; a
