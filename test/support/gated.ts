@@ -2,4 +2,4 @@ import { passGate, useOneThread } from './gate.ts';
 
 // Loaded before a program that is to be traced.
 useOneThread();
-await passGate();
+await passGate(0);

@@ -4,7 +4,7 @@ import { loadPage } from '../../lib/http/page-files.ts';
 import { formatListen } from '../../config/addresses.ts';
 import type { Settings } from '../../config/schema.ts';
 import { createSamples } from '../../server/demo/samples.ts';
-import { createFetching } from '../../server/git/fetch-queue.ts';
+import { createFetching } from '../../server/external/fetches.ts';
 import { createGitLibrary } from '../../server/git/library.ts';
 import { openRegistry } from '../../server/git/registry.ts';
 import { counted } from '../../lib/text/humanize.ts';

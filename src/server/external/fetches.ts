@@ -1,22 +1,18 @@
 import { Places } from '../../lib/concurrency/places.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
+import { backOffDelayMs } from '../../lib/time/back-off.ts';
+import { LONGEST_TIMER_MS } from '../../lib/time/longest-timer.ts';
 import { DamagedError } from '../git/bare.ts';
-import type { Oversize } from '../git/download.ts';
-import { FetchQueue } from '../git/fetch-queue.ts';
 import type { RegisteredRepository, RegistryIndex } from '../git/registry-index.ts';
-import type { Pulled, PullOptions } from './remote.ts';
+import { RemoteError } from './errors.ts';
 
 /** An outcome of fetching an external repository. */
 export type FetchEvent = { readonly repository: RegisteredRepository } & (
   | { readonly kind: 'cloned' | 'fetched' | 'recovered' }
   /** Told of the first failure in a row, and then of one a day. */
   | { readonly kind: 'failing'; readonly error: unknown; readonly nextAttemptMs: number }
-  /** Somebody wanted to connect it, and no connection could be made; it is not registered. */
-  | { readonly kind: 'unconnected'; readonly error: unknown }
   /** The repository here cannot be read, and is cloned again. */
   | { readonly kind: 'damaged'; readonly error: unknown }
-  /** References that no disk, or not this one, can hold; told when they are others than before. */
-  | { readonly kind: 'left-out'; readonly names: readonly string[] }
 );
 
 /** Why a repository could not be fetched the last time. */
@@ -25,24 +21,37 @@ export interface FetchProblem {
   readonly nextAttempt: Date;
 }
 
-/** How external repositories are brought here, and looked at. */
+/** How external repositories are brought here. */
 export interface FetchWays {
-  /** Brings a repository to what its source holds. @throws DamagedError when what is here cannot be read */
-  readonly pull: (repository: RegisteredRepository, options: PullOptions) => Promise<Pulled>;
-  /** Makes the repository anew, whatever is there. */
-  readonly clone: (repository: RegisteredRepository, options: PullOptions) => Promise<Pulled>;
-  /** Reads all that is here. @throws DamagedError when it cannot be read */
-  readonly examine: (repository: RegisteredRepository) => Promise<void>;
+  /**
+   * Brings a repository to what its source holds, and says whether anything was different.
+   * @param onChange called when there is something to fetch
+   * @throws DamagedError when what is here cannot be read
+   */
+  readonly pull: (repository: RegisteredRepository, onChange: () => void) => Promise<boolean>;
+  /** Makes the repository again, whatever is there. */
+  readonly clone: (repository: RegisteredRepository) => Promise<unknown>;
 }
 
+/** How many clones, comparisons and fetches run at once. */
+const AT_ONCE = 4;
+const DAY_MS = 86_400_000;
+/** Waits after failures; what is too large is downloaded again once a day at most. */
+const BACK_OFF = { firstDelayMs: 10_000, maxDelayMs: 3_600_000 };
+
 /** The fetches of a repository so far. */
-class FetchMemory {
+class FetchState {
   /** Two fetches at once would get into each other's way at the locks of the branches, so they take turns. */
   readonly turn = new Places(1);
-  readonly refused = new Map<string, string>();
-  readonly oversize: Oversize = { last: null };
   isFetching = false;
-  toldLeftOut = '';
+  /** Whether one was asked for that has not begun. */
+  isWaiting = false;
+  /** The fetches that were asked for, waiting or under way. */
+  underWay = 0;
+  failures = 0;
+  /** When the failures that have not ended were last reported, by performance.now(). */
+  toldMs: number | null = null;
+  retry: NodeJS.Timeout | null = null;
   problem: FetchProblem | null = null;
 }
 
@@ -51,30 +60,16 @@ export class Fetches {
   private readonly index: RegistryIndex;
   private readonly onEvent: (event: FetchEvent) => void;
   private readonly ways: FetchWays;
-  private readonly memories = new Map<string, FetchMemory>();
-  private readonly doubts = createDoubts();
-  private readonly queue: FetchQueue;
+  private readonly states = new Map<string, FetchState>();
+  private readonly places = new Places(AT_ONCE);
+  private readonly running = new Set<Promise<void>>();
+  private isClosed = false;
 
   constructor(index: RegistryIndex, onEvent: (event: FetchEvent) => void, ways: FetchWays) {
     this.index = index;
     this.onEvent = onEvent;
     this.ways = ways;
-    this.queue = new FetchQueue({
-      isLong: (id) => index.find(id)?.cloned === false,
-      hostOf: (id) => index.find(id)?.full_name.split('/')[0] ?? '',
-      run: (id) => this.fetch(id),
-      onFailing: (id, { error, nextAttemptMs, isNews }) => {
-        this.memoryOf(id).problem = { error, nextAttempt: new Date(Date.now() + nextAttemptMs) };
-        const repository = index.find(id);
-        if (isNews && repository !== undefined)
-          onEvent({ kind: 'failing', repository, error, nextAttemptMs });
-      },
-      onRecovered: (id) => {
-        const repository = index.find(id);
-        if (repository !== undefined) onEvent({ kind: 'recovered', repository });
-      },
-    });
-    for (const { id, cloned } of index.list()) if (!cloned) this.queue.ask(id);
+    for (const { id, cloned } of index.list()) if (!cloned) this.soon(id);
   }
 
   /**
@@ -83,12 +78,12 @@ export class Fetches {
    */
   activityOf(id: string): 'cloning' | 'fetching' | null {
     if (this.index.find(id)?.cloned === false) return 'cloning';
-    return this.memories.get(id)?.isFetching === true ? 'fetching' : null;
+    return this.states.get(id)?.isFetching === true ? 'fetching' : null;
   }
 
   /** Why the last fetch failed; null when it did not. */
   problemOf(id: string): FetchProblem | null {
-    return this.memories.get(id)?.problem ?? null;
+    return this.states.get(id)?.problem ?? null;
   }
 
   /**
@@ -96,117 +91,127 @@ export class Fetches {
    * @throws MirrorError `target.unknown` for an unknown id, RemoteError when it cannot be fetched
    */
   fetch(id: string): Promise<void> {
-    const memory = this.memoryOf(id);
-    return memory.turn.run(async () => {
-      await this.fetchInTurn(id, memory);
-      memory.problem = null;
-    });
+    const state = this.stateOf(id);
+    return state.turn.run(() => this.places.run(() => this.fetchInTurn(id, state)));
   }
 
-  /** Fetches soon, once for all who ask meanwhile. Gives false for a repository that is not external. */
+  /** Fetches soon, once for all who ask before it begins. Gives false for a repository that is not external. */
   soon(id: string): boolean {
-    const isExternal = this.isExternal(id);
-    if (isExternal) this.queue.ask(id);
-    return isExternal;
+    if ((this.index.find(id)?.source ?? null) === null) return false;
+    const state = this.stateOf(id);
+    if (this.isClosed || state.isWaiting) return true;
+    if (state.retry !== null) clearTimeout(state.retry);
+    state.retry = null;
+    state.isWaiting = true;
+    const fetch = this.fetchLater(id, state);
+    this.running.add(fetch);
+    void fetch.finally(() => this.running.delete(fetch));
+    return true;
   }
 
   /** As `soon`, unless a fetch is under way, or put off because of a failure. */
   whenDue(id: string): void {
-    if (this.isExternal(id)) this.queue.remind(id);
+    const { underWay, retry } = this.stateOf(id);
+    if (underWay === 0 && retry === null) this.soon(id);
   }
 
-  /** Has an external repository that could not be read examined soon, at most once a day, and cloned again if it is damaged. */
-  doubt(id: string): void {
-    // What is cloned again anyway needs no look, and is not to be hurried.
-    if (this.isExternal(id) && this.index.find(id)?.cloned === true && this.doubts.add(id))
-      this.queue.ask(id);
+  /** Starts nothing more, and waits for what runs. */
+  async close(): Promise<void> {
+    this.isClosed = true;
+    for (const { retry } of this.states.values()) if (retry !== null) clearTimeout(retry);
+    await Promise.all(this.running);
   }
 
-  /** Starts nothing any more, and waits for what runs. */
-  close(): Promise<void> {
-    return this.queue.close();
+  private stateOf(id: string): FetchState {
+    const state = this.states.get(id) ?? new FetchState();
+    this.states.set(id, state);
+    return state;
   }
 
-  private isExternal(id: string): boolean {
-    return (this.index.find(id)?.source ?? null) !== null;
-  }
-
-  private memoryOf(id: string): FetchMemory {
-    const memory = this.memories.get(id) ?? new FetchMemory();
-    this.memories.set(id, memory);
-    return memory;
-  }
-
-  private async fetchInTurn(id: string, memory: FetchMemory): Promise<void> {
-    const repository = this.index.find(id);
-    if (repository === undefined) throw new MirrorError('target.unknown', `no repository has the id ${id}`);
-    if (repository.source === null) return;
+  /** Fetches when there is a place; never rejects. */
+  private async fetchLater(id: string, state: FetchState): Promise<void> {
+    state.underWay += 1;
     try {
-      if (repository.cloned) await this.bringInStep(repository, memory);
-      else await this.cloneAnew(repository, memory);
+      await this.fetch(id);
+      const repository = this.index.find(id);
+      if (state.failures > 0 && repository !== undefined) this.onEvent({ kind: 'recovered', repository });
+      state.failures = 0;
+      state.toldMs = null;
     } catch (error) {
-      if (!repository.cloned || !(error instanceof DamagedError)) throw error;
-      await this.index.markDamaged(id);
-      this.onEvent({ kind: 'damaged', repository, error });
-      await this.cloneAnew({ ...repository, cloned: false }, memory);
+      this.putOff(id, state, error);
     } finally {
-      memory.isFetching = false;
+      state.underWay -= 1;
     }
   }
 
-  private async bringInStep(repository: RegisteredRepository, memory: FetchMemory): Promise<void> {
-    if (this.doubts.take(repository.id)) await this.ways.examine(repository);
-    const { isChanged, leftOut } = await this.ways.pull(repository, this.optionsOf(repository.id, memory));
-    if (isChanged) this.onEvent({ kind: 'fetched', repository });
-    this.tellLeftOut(repository, leftOut, memory);
+  private putOff(id: string, state: FetchState, error: unknown): void {
+    // A program that is ended because the service ends has not failed.
+    if (this.isClosed) return;
+    state.failures += 1;
+    const isTooLarge = error instanceof RemoteError && error.trouble === 'too-large';
+    const nextAttemptMs = isTooLarge ? DAY_MS : backOffDelayMs(BACK_OFF, state.failures, Math.random());
+    state.retry = setTimeout(() => this.soon(id), nextAttemptMs);
+    state.problem = { error, nextAttempt: new Date(Date.now() + nextAttemptMs) };
+    const nowMs = performance.now();
+    const repository = this.index.find(id);
+    if (repository === undefined || (state.toldMs !== null && nowMs - state.toldMs < DAY_MS)) return;
+    state.toldMs = nowMs;
+    this.onEvent({ kind: 'failing', repository, error, nextAttemptMs });
   }
 
-  private async cloneAnew(repository: RegisteredRepository, memory: FetchMemory): Promise<void> {
-    const { leftOut } = await this.ways.clone(repository, this.optionsOf(repository.id, memory));
+  private async fetchInTurn(id: string, state: FetchState): Promise<void> {
+    state.isWaiting = false;
+    const repository = this.index.find(id);
+    if (repository === undefined) throw new MirrorError('target.unknown', `no repository has the id ${id}`);
+    if (repository.source === null || this.isClosed) return;
+    try {
+      if (repository.cloned) await this.bringInStep(repository, state);
+      else await this.clone(repository);
+      state.problem = null;
+    } finally {
+      state.isFetching = false;
+    }
+  }
+
+  private async bringInStep(repository: RegisteredRepository, state: FetchState): Promise<void> {
+    const onChange = (): void => {
+      state.isFetching = true;
+    };
+    try {
+      if (await this.ways.pull(repository, onChange)) this.onEvent({ kind: 'fetched', repository });
+    } catch (error) {
+      if (!(error instanceof DamagedError)) throw error;
+      await this.index.markDamaged(repository.id);
+      this.onEvent({ kind: 'damaged', repository, error });
+      await this.clone({ ...repository, cloned: false });
+    }
+  }
+
+  private async clone(repository: RegisteredRepository): Promise<void> {
+    await this.ways.clone(repository);
     await this.index.markCloned(repository.id);
     this.onEvent({ kind: 'cloned', repository });
-    this.tellLeftOut(repository, leftOut, memory);
-  }
-
-  private optionsOf(id: string, memory: FetchMemory): PullOptions {
-    const { refused, oversize } = memory;
-    const onChange = (): void => {
-      memory.isFetching = true;
-    };
-    return { onChange, onDoubt: () => this.doubts.add(id), refused, oversize };
-  }
-
-  private tellLeftOut(repository: RegisteredRepository, names: readonly string[], memory: FetchMemory): void {
-    const text = names.join('\n');
-    if (text === memory.toldLeftOut) return;
-    memory.toldLeftOut = text;
-    if (names.length > 0) this.onEvent({ kind: 'left-out', repository, names });
   }
 }
 
-/** To examine a large repository takes minutes: it is done at most so often for each, in milliseconds. */
-const INTERVAL_MS = 86_400_000;
-
 /**
- * Remembers which repositories are to be examined because something could not be read.
- * @param nowMs a clock that never goes back, in milliseconds
+ * Starts to compare all external repositories with where they come from, at once and then regularly.
+ * @param intervalMs how often each is compared, in milliseconds
  */
-export function createDoubts(nowMs: () => number = () => performance.now()) {
-  const open = new Set<string>();
-  const examinedMs = new Map<string, number>();
-  return {
-    /** Gives whether the repository is to be examined now; not where that was done a short while ago. */
-    add(id: string): boolean {
-      const before = examinedMs.get(id);
-      if (before !== undefined && nowMs() - before < INTERVAL_MS) return false;
-      open.add(id);
-      return true;
-    },
-    /** Whether there is a doubt, which is at an end with that. */
-    take(id: string): boolean {
-      const isOpen = open.delete(id);
-      if (isOpen) examinedMs.set(id, nowMs());
-      return isOpen;
-    },
+export function createFetching(
+  {
+    list,
+    fetches,
+  }: {
+    readonly list: () => readonly RegisteredRepository[];
+    readonly fetches: Pick<Fetches, 'whenDue'>;
+  },
+  { intervalMs }: { readonly intervalMs: number },
+): { readonly close: () => void } {
+  const compare = (): void => {
+    for (const { id } of list()) fetches.whenDue(id);
   };
+  compare();
+  const timer = setInterval(compare, Math.min(intervalMs, LONGEST_TIMER_MS));
+  return { close: () => clearInterval(timer) };
 }

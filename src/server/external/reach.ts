@@ -1,20 +1,23 @@
+import { lookup } from 'node:dns/promises';
+import { BlockList, isIP } from 'node:net';
 import { devNull } from 'node:os';
 
+import { unlessAborted } from '../../lib/concurrency/concurrency.ts';
+import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
+import { operatorsProxy } from '../../lib/net/operators-proxy.ts';
+import { printable } from '../../lib/text/humanize.ts';
 import type { Protocol } from '../git/addresses.ts';
-import { allSecrets, readSecrets } from './credentials.ts';
-import type { ForwardProxy } from '../git/forward-proxy.ts';
-import { type Git, GitBoundError, type GitBounds } from '../git/git.ts';
-import { boundError, describeComplaint, lacksRoom, OversizeError, unconnected } from './errors.ts';
+import type { Git } from '../git/git.ts';
+import { readSecrets } from './credentials.ts';
+import { describeComplaint, RemoteError } from './errors.ts';
 
 /** A repository elsewhere, as Git reaches it. */
 export interface Remote {
   /** An address, or an absolute path. */
   readonly source: string;
-  /** Makes the connections to it. */
-  readonly proxy: ForwardProxy;
   readonly protocol: Protocol;
-  /** Scheme, host and port that the credentials are for; null where there are none. */
+  /** Scheme, host and port that the credentials are for; null for a path of this machine. */
   readonly origin: string | null;
   /** The path of a file that holds them, as Git reads them; null where there is none. */
   readonly credentialFile: string | null;
@@ -23,6 +26,9 @@ export interface Remote {
 /** A transfer that moves fewer bytes a second than this for so long is given up: to prepare a large pack may take minutes. */
 const STALL_BYTES_PER_SECOND = 1000;
 const STALL_SECONDS = 600;
+
+/** How long the addresses of a name, and the address of a redirect, are waited for, in milliseconds. */
+const LOOKUP_LIMIT_MS = 10_000;
 
 /** Names the file of credentials to the helper: no shell has to quote a path. */
 const PATH_VARIABLE = 'WORKBOOK_MIRROR_GIT_CREDENTIALS';
@@ -34,98 +40,147 @@ const HELPER = `!f() { if test "$1" = get; then cat "$${PATH_VARIABLE}"; fi; }; 
 const CERTIFICATE_VARIABLES = ['GIT_SSL_CAINFO', 'GIT_SSL_CAPATH'];
 
 /**
+ * The addresses of the same network segment, where clouds give a machine its credentials (RFC 3927, RFC 4291), and the IPv6
+ * addresses that carry one of IPv4 (RFC 4291, section 2.5.5.1; RFC 2765; RFC 6052; RFC 3056). Mapped addresses count as those of IPv4.
+ */
+const LINK_LOCAL = new BlockList();
+LINK_LOCAL.addSubnet('169.254.0.0', 16, 'ipv4');
+LINK_LOCAL.addSubnet('fe80::', 10, 'ipv6');
+for (const prefix of ['::', '::ffff:0:', '64:ff9b::']) LINK_LOCAL.addSubnet(`${prefix}a9fe:0`, 112, 'ipv6');
+LINK_LOCAL.addSubnet('2002:a9fe::', 32, 'ipv6');
+
+/** Whether an address is link-local. @param text as programs print it, with the zone of an IPv6 address or without */
+function isLinkLocal(text: string): boolean {
+  const address = text.replace(/%.*$/, '');
+  return LINK_LOCAL.check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6');
+}
+
+async function addressesOf(host: string): Promise<string[]> {
+  try {
+    const found = lookup(host, { all: true, order: 'verbatim' });
+    return (await unlessAborted(found, AbortSignal.timeout(LOOKUP_LIMIT_MS))).map(({ address }) => address);
+  } catch (error) {
+    throw new RemoteError(
+      'unreachable',
+      `no address of ${host} is known (${systemCode(error) ?? 'timeout'})`,
+    );
+  }
+}
+
+/** How git gets to a server, as settings of git. */
+interface Way {
+  readonly isProxied: boolean;
+  readonly settings: ReadonlyArray<readonly [key: string, value: string]>;
+}
+
+/**
+ * Decides how git gets to a server. The name is looked up once, and git connects to the very addresses that were checked. Where the
+ * operator's environment names a proxy, the proxy looks the name up, and decides.
+ * @throws RemoteError for a name without an address, and for one that has link-local addresses only
+ */
+async function wayTo({ source, protocol }: Remote): Promise<Way> {
+  if (protocol === 'file') return { isProxied: false, settings: [] };
+  const { hostname, port: given } = new URL(source);
+  const host = hostname.replace(/^\[(.*)\]$/, '$1');
+  const port = given === '' ? (protocol === 'https' ? 443 : 80) : Number(given);
+  const proxy = operatorsProxy(process.env, { protocol: `${protocol}:`, host, port });
+  if (proxy !== null) {
+    const settings = [['http.proxy', proxy.address] as const, ['http.proxyAuthMethod', 'basic'] as const];
+    return { isProxied: true, settings };
+  }
+  const addresses = await addressesOf(host);
+  const open = addresses.filter((address) => !isLinkLocal(address));
+  if (open.length === 0) {
+    const message = `${host} is link-local (${addresses.join(', ')}), and no repository is cloned from there`;
+    throw new RemoteError('unreachable', message);
+  }
+  const pinned = open.map((address) => (address.includes(':') ? `[${address}]` : address)).join(',');
+  // An address has nothing to look up.
+  const settings = isIP(host) === 0 ? [['http.curloptResolve', `${host}:${port}:${pinned}`] as const] : [];
+  return { isProxied: false, settings };
+}
+
+/**
  * The variables of a git program that reaches out, besides the clean environment. It asks nobody for a password and looks nowhere
  * for one but in the file, whose path it knows and whose content no environment and no argument holds. The helper answers for
- * the origin of the address alone: wherever a server redirects to, the credentials do not go along.
- * @param proxy the address of the proxy that it makes all its connections through; null where it makes none
+ * the origin of the address alone.
  */
 export function networkEnvironment(
-  { protocol, origin, credentialFile }: Omit<Remote, 'source' | 'proxy'>,
-  proxy: string | null,
+  { protocol, origin, credentialFile }: Omit<Remote, 'source'>,
+  way: Way['settings'],
 ): Readonly<Record<string, string>> {
   const settings = [
-    // Only the first request: what follows goes to the address that it led to.
-    ['http.followRedirects', 'initial'],
+    ['http.followRedirects', 'false'],
     ['http.lowSpeedLimit', String(STALL_BYTES_PER_SECOND)],
     ['http.lowSpeedTime', String(STALL_SECONDS)],
-    ...(proxy === null
-      ? []
-      : [
-          ['http.proxy', proxy],
-          ['http.proxyAuthMethod', 'basic'],
-        ]),
+    ...way,
     // Forgets every helper that a machine may have.
     ['credential.helper', ''],
     ...(origin === null || credentialFile === null ? [] : [[`credential.${origin}.helper`, HELPER]]),
   ];
-  const variables: Record<string, string> =
-    credentialFile === null ? {} : { [PATH_VARIABLE]: credentialFile };
-  for (const [index, [key = '', value = '']] of settings.entries()) {
-    variables[`GIT_CONFIG_KEY_${index}`] = key;
-    variables[`GIT_CONFIG_VALUE_${index}`] = value;
-  }
-  for (const name of CERTIFICATE_VARIABLES) {
+  const pairs = settings.flatMap(([key = '', value = ''], index) => [
+    [`GIT_CONFIG_KEY_${index}`, key] as const,
+    [`GIT_CONFIG_VALUE_${index}`, value] as const,
+  ]);
+  const certificates = CERTIFICATE_VARIABLES.flatMap((name) => {
     const value = process.env[name];
-    if (value !== undefined) variables[name] = value;
-  }
+    return value === undefined ? [] : [[name, value] as const];
+  });
   return {
-    // A redirect may lead to a safer protocol, never to another one.
-    GIT_ALLOW_PROTOCOL: protocol === 'http' ? 'http:https' : protocol,
+    GIT_ALLOW_PROTOCOL: protocol,
     GIT_ASKPASS: '',
     // The .netrc of the user who runs the service is not for addresses that clients name.
     HOME: devNull,
     GIT_CONFIG_COUNT: String(settings.length),
-    ...variables,
+    ...(credentialFile === null ? {} : { [PATH_VARIABLE]: credentialFile }),
+    ...Object.fromEntries([...pairs, ...certificates]),
   };
 }
 
-/** How much of what comes from elsewhere there is room for. */
-export interface Room {
-  /** The most that the repository may take, in bytes. */
-  readonly maxBytes: number;
-  /** How much of that is left. */
-  readonly leftBytes: number;
-  /** Aborted when that is used up. */
-  readonly used: AbortSignal;
+/** Git's words for a redirect that it does not follow (LC_ALL=C; git 2.39 to 2.51). */
+const REDIRECT = /requested URL returned error: 30[12378]\b/;
+
+/** Says that a server redirects, and to which address if it says so. */
+async function redirected(source: string): Promise<RemoteError> {
+  const refused = 'the Git server redirects this address, and redirects are not followed';
+  try {
+    const { headers, body } = await fetch(`${source}/info/refs?service=git-upload-pack`, {
+      redirect: 'manual',
+      signal: AbortSignal.timeout(LOOKUP_LIMIT_MS),
+    });
+    await body?.cancel();
+    const { origin, pathname } = new URL(headers.get('location') ?? '', source);
+    const address = printable(origin + pathname.replace(/\/info\/refs$/, ''));
+    return new RemoteError('unreachable', refused, `Use the address ${address}, if that is meant.`);
+  } catch {
+    return new RemoteError('unreachable', refused, 'Use the address that it leads to.');
+  }
 }
 
-/** How git is run on a repository elsewhere. */
-export interface ReachOptions extends GitBounds {
-  /** Not bounded if left out. */
-  readonly room?: Room | undefined;
-  readonly input?: string;
-  /** Variables for git besides those that reaching out needs. */
-  readonly environment?: Readonly<Record<string, string>>;
+/** Limits of what a server may say. */
+interface Bounds {
+  /** In milliseconds. */
+  readonly limitMs?: number;
+  readonly maxOutputBytes?: number;
 }
 
-function boundsOf({ room, ...options }: ReachOptions) {
-  return room === undefined ? options : { ...options, maxFileBytes: room.leftBytes, signal: room.used };
-}
-
-/** Runs git on a repository elsewhere, and gives what it says. @throws RemoteError, OversizeError where the room does not do */
+/** Runs git on a repository elsewhere, and gives what it says. @throws RemoteError */
 export async function reach(
   git: Git,
   remote: Remote,
   gitDirectory: string | null,
   args: readonly string[],
-  options: ReachOptions,
+  bounds: Bounds = {},
 ): Promise<string> {
-  // Somebody may replace the file meanwhile, after git has read it.
+  // Somebody may replace the file at any time, after git has read it.
   const before = await readSecrets(remote.credentialFile);
-  const passage = remote.protocol === 'file' ? null : await remote.proxy.open();
-  const environment = { ...networkEnvironment(remote, passage?.url ?? null), ...options.environment };
+  const way = await wayTo(remote);
+  const environment = networkEnvironment(remote, way.settings);
   try {
-    return await git.text(gitDirectory, args, { ...boundsOf(options), environment, isLong: true });
+    return await git.text(gitDirectory, args, { ...bounds, environment, isLong: true });
   } catch (error) {
     if (!(error instanceof MirrorError)) throw error;
-    const { room } = options;
-    if (room !== undefined && (room.used.aborted || lacksRoom(error.message)))
-      throw new OversizeError(room.maxBytes);
-    const why = passage?.trouble() ?? null;
-    if (why !== null) throw unconnected(why);
-    if (error instanceof GitBoundError) throw boundError(error, options);
-    throw describeComplaint(error.message, allSecrets(before, await readSecrets(remote.credentialFile)));
-  } finally {
-    passage?.close();
+    if (REDIRECT.test(error.message) && !way.isProxied) throw await redirected(remote.source);
+    throw describeComplaint(error.message, [...before, ...(await readSecrets(remote.credentialFile))]);
   }
 }

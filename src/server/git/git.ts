@@ -17,7 +17,7 @@ interface RunOptions extends StartOptions, GitBounds {
 }
 
 /** A git program that was ended at one of its bounds. */
-export class GitBoundError extends MirrorError {
+class GitBoundError extends MirrorError {
   readonly bound: 'time' | 'output';
 
   constructor(bound: 'time' | 'output', command: string) {

@@ -1,14 +1,4 @@
-import { MirrorError } from '../../lib/errors/errors.ts';
-import type {
-  ByteRange,
-  Bytes,
-  Changes,
-  Content,
-  Library,
-  ProcessingStatus,
-  WorkbookRow,
-  Workbooks,
-} from '../http/library.ts';
+import type { Changes, Library, ProcessingStatus, WorkbookRow, Workbooks } from '../http/library.ts';
 import { createBranchReader } from './branch-reader.ts';
 import { contentAt, createArchiveWay, createReaders } from './git-contents.ts';
 import { createConversations } from './smart-http.ts';
@@ -61,7 +51,6 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
   const listing = createWorkbookListing(git, registry, branches, (event) => {
     // Programs that are ended at the end say nothing of what they read.
     if (isClosing) return;
-    if (event.kind === 'unreadable') registry.fetches.doubt(event.repository.id);
     options.onReading?.(event);
   });
   const standings = checks === undefined ? null : createProcessingStatuses({ git, registry, ...checks });
@@ -87,14 +76,8 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
   registry.onFetched(onChange);
   return {
     repositories: () => Promise.resolve(registry.list()),
-    content: async ({ id }, branch, path) => {
-      const doubt = (error: unknown): never => doubtful(registry, id, error);
-      const directory = presentDirectory(registry, id);
-      return watched(
-        await contentAt({ git, branches, readers, archiveWay }, directory, branch, path).catch(doubt),
-        doubt,
-      );
-    },
+    content: async ({ id }, branch, path) =>
+      contentAt({ git, branches, readers, archiveWay }, presentDirectory(registry, id), branch, path),
     workbooks,
     changes: watchedChanges(changes, onChange),
     async checkAll() {
@@ -121,30 +104,6 @@ function unlessBusy(
   if (busy.length === 0) return standingOf;
   const names = new Set(busy.map(({ full_name }) => full_name));
   return (row) => (names.has(row.integration) ? PROCESSING : standingOf(row));
-}
-
-/** Notes doubt about a repository that could not be read, so that it is looked at, and passes the error on. */
-function doubtful(registry: Registry, repositoryId: string, error: unknown): never {
-  if (error instanceof MirrorError) registry.fetches.doubt(repositoryId);
-  throw error;
-}
-
-/** Gives content whose errors are heard of, but those of a client that went away. */
-function watched(content: Content, doubt: (error: unknown) => never): Content {
-  async function* heard(bytes: Bytes, signal: AbortSignal): Bytes {
-    try {
-      yield* bytes;
-    } catch (error) {
-      if (signal.aborted) throw error;
-      doubt(error);
-    }
-  }
-  return content.kind === 'archive'
-    ? { ...content, open: (signal: AbortSignal) => heard(content.open(signal), signal) }
-    : {
-        ...content,
-        open: (signal: AbortSignal, range?: ByteRange) => heard(content.open(signal, range), signal),
-      };
 }
 
 /**

@@ -1,13 +1,12 @@
-import { CrowdedError } from '../../lib/concurrency/places.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { withHint } from '../../lib/text/humanize.ts';
 import type { ExternalRepository, Registrar } from '../http/library.ts';
 import { RequestError } from '../../lib/http/request-error.ts';
-import { readAddress, checkRepositoryName } from './addresses.ts';
 import type { Credentials } from '../external/credentials.ts';
-import { type Registry, TakenError } from './registry.ts';
 import { RemoteError, type RemoteTrouble } from '../external/errors.ts';
 import type { FetchProblem } from '../external/fetches.ts';
+import { readAddress, checkRepositoryName } from './addresses.ts';
+import { type Registry, TakenError } from './registry.ts';
 
 /** Lets clients create repositories in a registry, which stays the caller's to close. */
 export function createRegistrar(registry: Registry): Registrar {
@@ -71,10 +70,6 @@ function refuse(error: unknown): never {
   if (error instanceof RemoteError) {
     const text = withHint({ message: error.message, hint: error.hint ?? null });
     throw new RequestError(422, TROUBLE_CODES[error.trouble], `url: ${text}`);
-  }
-  if (error instanceof CrowdedError) {
-    // Without Retry-After: clients take that for the service as a whole (RFC 9110, section 15.6.4).
-    throw new RequestError(503, 'busy', 'too many repositories are being connected: try again in a minute');
   }
   throw error;
 }

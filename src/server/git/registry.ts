@@ -1,21 +1,17 @@
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 
-import { Places } from '../../lib/concurrency/places.ts';
 import { syncDirectory } from '../../lib/disk/durable.ts';
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { type Address, readAddress, type Sources, checkRepositoryName } from './addresses.ts';
-import { initialise, examine } from './bare.ts';
 import { type Credentials, CredentialStore } from '../external/credentials.ts';
 import { type FetchEvent, Fetches } from '../external/fetches.ts';
-import { createForwardProxy, type ForwardProxy, type ForwardProxyOptions } from './forward-proxy.ts';
+import { askRemote, pull, type PullOptions, remoteOf } from '../external/remote.ts';
+import { initialise } from './bare.ts';
 import { Git } from './git.ts';
 import { formatCreatedAt, type RegisteredRepository, RegistryIndex } from './registry-index.ts';
 import { gitDirectoryIn, INCOMING_PREFIX, type OpeningEvent, prepareShelf } from './opening.ts';
-import type { Remote } from '../external/reach.ts';
-import { RemoteError } from '../external/errors.ts';
-import { askRemote, pull, type Pulled, type PullOptions, remoteOf } from '../external/remote.ts';
 
 /** An external repository to connect. */
 interface ExternalRepository {
@@ -39,8 +35,6 @@ interface AnnouncedRepository {
 export interface RegistryOptions {
   /** Which addresses may be connected and fetched; `https` if left out. */
   readonly sources?: Sources;
-  /** How connections are made; to any address but link-local ones if left out. */
-  readonly network?: ForwardProxyOptions;
   /** Most that the objects of an external repository may take on disk, in bytes; null or left out for no bound. */
   readonly maxRepositoryBytes?: number | null;
   readonly onEvent?: (event: FetchEvent) => void;
@@ -53,10 +47,6 @@ export class TakenError extends MirrorError {}
 
 /** How long a repository may take to say that it is there, in milliseconds: somebody waits for it. */
 const ANNOUNCEMENT_LIMIT_MS = 20_000;
-
-/** How many are asked at once whether they are there, and how many wait for that; more are refused. */
-const QUESTIONS_AT_ONCE = 8;
-const QUESTIONS_WAITING = 16;
 
 /**
  * Opens the registry in a directory, which is made when it does not exist. One process at a time may have a registry open.
@@ -85,14 +75,9 @@ export class Registry {
   private readonly shelf: string;
   private readonly index: RegistryIndex;
   private readonly credentials: CredentialStore;
-  private readonly proxy: ForwardProxy;
   private readonly maxBytes: number | null;
-  private readonly onEvent: (event: FetchEvent) => void;
   private readonly listeners: Array<(repositoryId: string) => void> = [];
   private readonly git = new Git();
-  /** Addresses that do not answer must not keep others from their turn. */
-  private readonly questions = new Git();
-  private readonly questionPlaces = new Places(QUESTIONS_AT_ONCE, QUESTIONS_WAITING);
   private readonly incomingNames = new Set<string>();
 
   constructor(shelf: string, index: RegistryIndex, credentials: CredentialStore, options: RegistryOptions) {
@@ -101,22 +86,19 @@ export class Registry {
     this.credentials = credentials;
     this.list = () => index.list();
     this.sources = options.sources ?? 'https';
-    this.proxy = createForwardProxy(options.network ?? {});
     this.maxBytes = options.maxRepositoryBytes ?? null;
-    this.onEvent = options.onEvent ?? (() => {});
     const onFetch = (event: FetchEvent): void => {
-      this.onEvent(event);
+      options.onEvent?.(event);
       if (event.kind !== 'cloned' && event.kind !== 'fetched') return;
       for (const listener of this.listeners) listener(event.repository.id);
     };
     this.fetches = new Fetches(index, onFetch, {
-      pull: (row, options) => this.pull(row, this.gitDirectory(row.id), options),
-      clone: (row, options) =>
+      pull: (row, onChange) => this.pull(row, this.gitDirectory(row.id), { onChange }),
+      clone: (row) =>
         this.makeAside(row.id, async (path) => {
           await initialise(this.git, path);
-          return this.pull(row, path, options);
+          return this.pull(row, path, {});
         }),
-      examine: (row) => examine(this.git, this.gitDirectory(row.id)),
     });
   }
 
@@ -143,28 +125,25 @@ export class Registry {
     const row = rowOf({ url, address: reading.address, source, createdAt, cloned: true });
     return this.add(row, async (path) => {
       await initialise(this.git, path);
-      await pull(this.git, remoteOf(row, this.sources, this.proxy, null), path).catch(refuseConnection);
+      await pull(this.git, remoteOf(row, this.sources, null), path).catch(refuseConnection);
     });
   }
 
   /**
    * Connects an external Git repository that can be read, and fetches it afterwards.
-   * @throws TakenError when it is connected already, RemoteError when it cannot be read, CrowdedError when too many are being
-   *   connected
+   * @throws TakenError when it is connected already, RemoteError when it cannot be read
    */
   async announce({ url, address, credentials }: AnnouncedRepository): Promise<RegisteredRepository> {
     const row = rowOf({ url, address, source: url, createdAt: new Date(), cloned: false });
     try {
       await this.add(row, async (path) => {
         if (credentials !== null) await this.credentials.write(row.id, credentials);
-        const remote = await this.remoteFor(row);
-        await this.questionPlaces.run(() => askRemote(this.questions, remote, ANNOUNCEMENT_LIMIT_MS));
+        const remote = remoteOf(row, this.sources, await this.credentials.find(row.id));
+        await askRemote(this.git, remote, ANNOUNCEMENT_LIMIT_MS);
         await initialise(this.git, path);
       });
     } catch (error) {
       await this.credentials.remove(row.id);
-      if (error instanceof RemoteError && error.inside !== null)
-        this.onEvent({ kind: 'unconnected', repository: row, error });
       throw error;
     }
     this.fetches.soon(row.id);
@@ -179,16 +158,13 @@ export class Registry {
   /** Ends clones and fetches under way; the registry cannot be changed afterwards. */
   async close(): Promise<void> {
     const ended = this.fetches.close();
-    await Promise.all([this.git.stop(), this.questions.stop()]);
-    await Promise.all([ended, this.proxy.close()]);
+    await this.git.stop();
+    await ended;
   }
 
-  private async remoteFor(row: RegisteredRepository): Promise<Remote> {
-    return remoteOf(row, this.sources, this.proxy, await this.credentials.find(row.id));
-  }
-
-  private async pull(row: RegisteredRepository, path: string, options: PullOptions): Promise<Pulled> {
-    return pull(this.git, await this.remoteFor(row), path, { ...options, maxBytes: this.maxBytes });
+  private async pull(row: RegisteredRepository, path: string, options: PullOptions): Promise<boolean> {
+    const remote = remoteOf(row, this.sources, await this.credentials.find(row.id));
+    return pull(this.git, remote, path, { ...options, maxBytes: this.maxBytes });
   }
 
   /** Adds a repository, one of a name at a time. */

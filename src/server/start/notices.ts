@@ -1,9 +1,8 @@
+import type { FetchEvent } from '../external/fetches.ts';
 import type { ReadingEvent } from '../git/listing.ts';
 import type { OpeningEvent } from '../git/opening.ts';
 import { toMirrorError } from '../../lib/errors/errors.ts';
 import { oneLine, roughDuration, withHint } from '../../lib/text/humanize.ts';
-import type { FetchEvent } from '../external/fetches.ts';
-import { RemoteError } from '../external/errors.ts';
 import { log } from './log.ts';
 
 function why(error: unknown): string {
@@ -42,19 +41,9 @@ export function tellReading(event: ReadingEvent): void {
   log(describeReading(event), event.kind === 'unreadable' ? 'error' : 'info');
 }
 
-/** So many references are named in a line, and so much of each. */
-const NAMES_SHOWN = 5;
-const NAME_LIMIT_CHARACTERS = 80;
-
-function shortened(text: string): string {
-  return text.length > NAME_LIMIT_CHARACTERS ? `${text.slice(0, NAME_LIMIT_CHARACTERS)}…` : text;
-}
-
-/** Says why, to the operator: also what clients are not told. */
 function reasonOf(error: unknown): string {
   const { message, hint = null } = toMirrorError(error);
-  const inside = error instanceof RemoteError && error.inside !== null ? ` (${error.inside})` : '';
-  return withHint({ message: message + inside, hint });
+  return withHint({ message, hint });
 }
 
 /** The outcome of a fetch, in a line. */
@@ -74,16 +63,8 @@ export function describeFetch(event: FetchEvent): string {
         : 'cannot be cloned, and has no contents until it is';
       return `${name}: ${what}. It is tried again in ${next}, then later each time: ${reasonOf(event.error)}`;
     }
-    case 'unconnected':
-      return `${name}: cannot be connected: ${reasonOf(event.error)}`;
     case 'damaged':
       return `${name}: what is here of it is damaged; it is cloned again: ${reasonOf(event.error)}`;
-    case 'left-out': {
-      const more = event.names.length - NAMES_SHOWN;
-      const names = event.names.slice(0, NAMES_SHOWN).map(shortened);
-      const rest = more > 0 ? ` and ${more} more` : '';
-      return `${name}: left out what cannot be kept on this disk, as names that are too long: ${names.join(', ')}${rest}`;
-    }
   }
 }
 

@@ -8,8 +8,7 @@ import { repositoriesSchema } from '../../../../src/lib/api/schemas.ts';
 import { type FileChange, makeCommits } from '../../../../src/server/demo/commits.ts';
 import type { Sources } from '../../../../src/server/git/addresses.ts';
 import { initialise } from '../../../../src/server/git/bare.ts';
-import { createFetching } from '../../../../src/server/git/fetch-queue.ts';
-import type { FetchEvent } from '../../../../src/server/external/fetches.ts';
+import { createFetching, type FetchEvent } from '../../../../src/server/external/fetches.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';
 import { openRegistry, type Registry } from '../../../../src/server/git/registry.ts';
@@ -284,32 +283,21 @@ describe('an external repository', () => {
     ).toEqual([]);
   });
 
-  it('gives its password to no other server that it is led to', async () => {
+  it('is not fetched from where its address redirects to, and the answer names that address', async () => {
     await external();
-    const other = await startGitHttpServer(join(root, 'host'), 'other:password');
-    const server = await startGitHttpServer(join(root, 'host'), `reader:${PASSWORD}`);
-    server.intercept = ({ headers, url = '' }, response) => {
-      if (headers.authorization === undefined) return false;
-      response.writeHead(302, { location: other.origin + url }).end();
+    const other = await startGitHttpServer(join(root, 'host'));
+    const server = await startGitHttpServer(join(root, 'host'));
+    server.intercept = ({ url = '' }, response) => {
+      response.writeHead(302, { location: `${other.origin}/new${url}` }).end();
       return true;
     };
     const { create } = await start();
     const body = { url: `${server.origin}/plan.git`, username: 'reader', password: PASSWORD };
-    expect((await refusal(await create(body))).slice(0, 2)).toEqual([422, 'credentials_refused']);
-    expect(other.requests.length).toBeGreaterThan(0);
-    expect(other.requests.filter(({ authorization }) => authorization !== undefined)).toEqual([]);
-
-    // Also where the other one lets everybody in.
-    other.intercept = ({ headers }, response) => {
-      if (headers.authorization !== undefined) response.writeHead(500).end();
-      return headers.authorization !== undefined;
-    };
-    server.intercept = ({ url = '' }, response) => {
-      response.writeHead(302, { location: other.origin + url }).end();
-      return true;
-    };
-    await create(body);
-    expect(other.requests.filter(({ authorization }) => authorization !== undefined)).toEqual([]);
+    const answer = await refusal(await create(body));
+    expect(answer.slice(0, 2)).toEqual([422, 'unreachable']);
+    expect(answer[2]).toContain(`Use the address ${other.origin}/new/plan.git`);
+    expect(other.requests).toEqual([]);
+    expect(server.requests.filter(({ authorization }) => authorization !== undefined)).toEqual([]);
   });
 
   it('is not told of by a server that sends back what it was sent', async () => {

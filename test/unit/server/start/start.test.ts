@@ -8,7 +8,7 @@ import { idMeant } from '../../../../src/cli/service/keys.ts';
 import { formatLine, isLogged } from '../../../../src/server/start/log.ts';
 import { describeNoToken, mirrorSettings } from '../../../../src/server/start/start.ts';
 import { addListCommands, addServiceCommands } from '../../../../src/cli/frame/service-commands.ts';
-import { lacksCredentials, reasonIn } from '../../../../src/server/external/errors.ts';
+import { reasonIn } from '../../../../src/server/external/errors.ts';
 import { listenError } from '../../../../src/lib/http/server.ts';
 import { say } from '../../../../src/lib/text/terminal-text.ts';
 import { reachableHost } from '../../../../src/server/http/service.ts';
@@ -128,13 +128,6 @@ describe('what git complains of', () => {
     ['fatal: a\u001b[2Jb', 'a [2Jb'],
   ])('is one line: %j', (said, reason) => {
     expect(reasonIn(said)).toBe(reason);
-  });
-
-  it('may be that there was nothing to send', () => {
-    expect(
-      lacksCredentials("fatal: could not read Username for 'https://h': terminal prompts disabled"),
-    ).toBe(true);
-    expect(lacksCredentials("fatal: Authentication failed for 'https://h/x.git/'")).toBe(false);
   });
 });
 
