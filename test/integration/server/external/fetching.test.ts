@@ -1,0 +1,248 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+
+import { makeCommits } from '../../../../src/server/demo/commits.ts';
+import type { FetchEvent } from '../../../../src/server/external/fetches.ts';
+import { initialise } from '../../../../src/server/git/bare.ts';
+import { Git } from '../../../../src/server/git/git.ts';
+import { readBranches } from '../../../../src/server/git/refs.ts';
+import { openRegistry, type Registry, type RegistryOptions } from '../../../../src/server/git/registry.ts';
+import { startGitHttpServer } from '../../../support/git-http-server.ts';
+import { createGitService } from '../../../support/git-service.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+/** For machines that are busy with other tests. */
+const PATIENCE = { timeout: 30_000 };
+const KEY = 'a-key-of-the-tests';
+const git = new Git();
+
+let root = '';
+let events: FetchEvent[] = [];
+
+interface Started {
+  readonly registry: Registry;
+  readonly ask: (path: string, body?: unknown) => Promise<Response>;
+  readonly close: () => Promise<void>;
+}
+
+async function start(options: RegistryOptions = {}): Promise<Started> {
+  const registry = await openRegistry(join(root, 'data'), {
+    sources: 'any',
+    onEvent: (event) => events.push(event),
+    ...options,
+  });
+  const service = createGitService({ registry, apiKey: KEY });
+  const { baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 });
+  let closed: Promise<void> | undefined;
+  const close = (): Promise<void> => (closed ??= service.close().then(() => registry.close()));
+  onTestFinished(close);
+  const ask = (path: string, body?: unknown): Promise<Response> =>
+    fetch(baseUrl + path, {
+      headers: { 'x-api-key': KEY },
+      ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
+    });
+  return { registry, ask, close };
+}
+
+const kinds = (): string[] => events.map(({ kind }) => kind);
+
+async function commit(path: string, branch: string, content: string | Buffer): Promise<void> {
+  const author = { name: 'A', email: 'a@example.com' };
+  const at = new Date('2026-01-02T03:04:05Z');
+  const changes = [{ kind: 'write', path: 'plan.xlsx', content } as const];
+  await makeCommits(git, path, [{ branch, author, at, message: 'm\n', changes }]);
+}
+
+/** Makes the repository that is to be connected. */
+async function external(branch = 'main', content: string | Buffer = 'one'): Promise<string> {
+  const path = join(root, 'host', 'plan.git');
+  await mkdir(join(root, 'host'), { recursive: true });
+  await initialise(git, path);
+  await commit(path, branch, content);
+  return path;
+}
+
+/** Connects a repository and waits until it is cloned. */
+async function connected(url: string): Promise<Started & { readonly id: string; readonly own: string }> {
+  const started = await start();
+  const { id } = (await (await started.ask('/repos', { url })).json()) as { id: string };
+  await expect.poll(kinds, PATIENCE).toContain('cloned');
+  events.length = 0;
+  return { ...started, id, own: started.registry.gitDirectory(id) };
+}
+
+async function heads(path: string): Promise<Record<string, string>> {
+  return Object.fromEntries((await readBranches(git, path)).heads);
+}
+
+/** The status of the answer to a request to connect an address, and what it says. */
+async function answerTo({ ask }: Started, url: string): Promise<[number, string]> {
+  const response = await ask('/repos', { url });
+  return [response.status, await response.text()];
+}
+
+beforeEach(async () => {
+  root = await temporaryFolder();
+  events = [];
+});
+
+describe('an external repository', () => {
+  it('gets a default branch if it names none itself', async () => {
+    const path = await external('trunk');
+    await git.run(path, ['update-ref', '--no-deref', 'HEAD', 'refs/heads/trunk']);
+    const { ask, id, own, registry } = await connected(path);
+    expect((await readBranches(git, own)).defaultBranch).toBe('trunk');
+    expect((await ask(`/repos/${id}/contents/plan.xlsx`)).status).toBe(200);
+    await registry.fetches.fetch(id);
+    expect(events).toEqual([]);
+  });
+
+  it('is not served if it is larger than it may be, and keeps its last state if it becomes so', async () => {
+    const path = await external();
+    const started = await start({ maxRepositoryBytes: 100_000 });
+    const { id } = (await (await started.ask('/repos', { url: path })).json()) as { id: string };
+    await expect.poll(kinds, PATIENCE).toEqual(['cloned']);
+    await commit(path, 'large', Buffer.from(Array.from({ length: 300_000 }, () => Math.random() * 256)));
+    await expect(started.registry.fetches.fetch(id)).rejects.toMatchObject({ trouble: 'too-large' });
+    await commit(path, 'small', 'two');
+    await expect(started.registry.fetches.fetch(id)).rejects.toMatchObject({ trouble: 'too-large' });
+    expect(Object.keys(await heads(started.registry.gitDirectory(id)))).not.toContain('small');
+    expect((await started.ask(`/repos/${id}/contents/plan.xlsx`)).status).toBe(200);
+
+    await rename(join(root, 'host'), join(root, 'other'));
+    const other = join(root, 'other', 'plan.git');
+    const { id: second } = (await (await started.ask('/repos', { url: other })).json()) as { id: string };
+    await expect.poll(kinds, PATIENCE).toContain('failing');
+    const answer = await started.ask(`/repos/${second}/contents`);
+    expect([answer.status, await answer.text()]).toEqual([503, expect.stringContaining('takes more than')]);
+  });
+});
+
+describe('a clone that is lost', () => {
+  it.each([
+    [
+      'objects',
+      (own: string) => rm(join(own, 'objects'), { recursive: true }).then(() => mkdir(join(own, 'objects'))),
+    ],
+    ['everything in it', (own: string) => rm(own, { recursive: true }).then(() => mkdir(own))],
+    ['folder', (own: string) => rm(own, { recursive: true })],
+    ['branch', (own: string) => writeFile(join(own, 'refs', 'heads', 'main'), '')],
+  ])('is made again: %s', async (_, lose) => {
+    const path = await external();
+    const { registry, id, own, ask } = await connected(path);
+    await lose(own);
+    await registry.fetches.fetch(id).catch(() => registry.fetches.fetch(id));
+    expect(await heads(own)).toEqual(await heads(path));
+    expect((await ask(`/repos/${id}/contents/plan.xlsx`)).status).toBe(200);
+    expect(registry.list()[0]).toMatchObject({ cloned: true });
+    expect(registry.list()[0]).not.toHaveProperty('damaged');
+    expect(await readdir(join(root, 'data', 'repositories'))).toEqual([`${id}.git`]);
+    expect(await readFile(join(own, 'info', 'attributes'), 'utf8')).toContain('-export-ignore');
+  });
+
+  it('is made by the next service, and answers 503 until then', async () => {
+    const path = await external();
+    const first = await connected(path);
+    await first.close();
+    await rm(first.own, { recursive: true });
+    await rename(path, `${path}.away`);
+    const second = await start();
+    expect(second.registry.list()[0]).toMatchObject({ cloned: false, damaged: true });
+    await expect.poll(kinds, PATIENCE).toEqual(['failing']);
+    const answer = await second.ask(`/repos/${first.id}/contents`);
+    expect(answer.status).toBe(503);
+    expect(await answer.text()).toMatch(
+      /"processing".*cloned again.*that fails: the repository cannot be read: .*next attempt is at 2/,
+    );
+    await rename(`${path}.away`, path);
+    second.registry.fetches.soon(first.id);
+    await expect.poll(kinds, PATIENCE).toEqual(['failing', 'cloned', 'recovered']);
+    expect((await second.ask(`/repos/${first.id}/contents/plan.xlsx`)).status).toBe(200);
+  });
+});
+
+describe('an address', () => {
+  it.each(['169.254.169.254', '2852039166', '0xa9fea9fe', '[fe80::1]', '[::ffff:169.254.169.254]'])(
+    'that is link-local is refused: %s',
+    async (host) => {
+      const [status, text] = await answerTo(await start(), `http://${host}/plan.git`);
+      expect([status, text]).toEqual([422, expect.stringContaining('is link-local')]);
+    },
+  );
+
+  it('that has no name is refused, and one by name is cloned', async () => {
+    await external();
+    const { port } = await startGitHttpServer(join(root, 'host'));
+    const started = await start();
+    const [status, text] = await answerTo(started, 'http://no-such-host.invalid/plan.git');
+    expect([status, text]).toEqual([422, expect.stringContaining('no address of no-such-host.invalid')]);
+    expect((await answerTo(started, `http://localhost:${port}/plan.git`))[0]).toBe(201);
+    await expect.poll(kinds, PATIENCE).toEqual(['cloned']);
+  });
+
+  it('is reached by TLS, with the authority that the environment names', async ({ skip }) => {
+    await external();
+    const made = await promisify(execFile)(
+      'openssl',
+      (
+        'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=localhost' +
+        ' -addext subjectAltName=DNS:localhost -keyout key.pem -out cert.pem'
+      ).split(' '),
+      { cwd: root },
+    ).catch(() => null);
+    if (made === null) return skip('openssl cannot make a certificate');
+    const [key, cert] = await Promise.all(
+      ['key.pem', 'cert.pem'].map((name) => readFile(join(root, name), 'utf8')),
+    );
+    const tls = { key: key ?? '', cert: cert ?? '' };
+    const { port } = await startGitHttpServer(join(root, 'host'), undefined, { tls });
+    const started = await start();
+    const [status, text] = await answerTo(started, `https://localhost:${port}/plan.git`);
+    expect([status, text]).toEqual([422, expect.stringMatching(/SSL|certificate/)]);
+    vi.stubEnv('GIT_SSL_CAINFO', join(root, 'cert.pem'));
+    onTestFinished(() => void vi.unstubAllEnvs());
+    expect((await answerTo(started, `https://localhost:${port}/plan.git`))[0]).toBe(201);
+    await expect.poll(kinds, PATIENCE).toEqual(['cloned']);
+    return undefined;
+  });
+
+  it('is reached through the proxy of the operator, which looks up its name', async () => {
+    await external();
+    const { port } = await startGitHttpServer(join(root, 'host'));
+    const asked: string[] = [];
+    const proxy = createServer((request, response) => {
+      asked.push(`${request.url} ${request.headers['proxy-authorization']}`);
+      const { pathname, search } = new URL(request.url ?? '');
+      const socket = connect(port, '127.0.0.1');
+      socket.write(`${request.method} ${pathname}${search} HTTP/1.0\r\n`);
+      socket.write(`content-type: ${request.headers['content-type'] ?? ''}\r\n`);
+      socket.write(`content-length: ${request.headers['content-length'] ?? 0}\r\n\r\n`);
+      request.pipe(socket, { end: false });
+      socket.pipe(response.socket ?? socket);
+    });
+    proxy.listen(0, '127.0.0.1');
+    await once(proxy, 'listening');
+    onTestFinished(() => void proxy.close());
+    vi.stubEnv('http_proxy', `http://user:secret@127.0.0.1:${(proxy.address() as AddressInfo).port}`);
+    vi.stubEnv('no_proxy', 'excepted.invalid');
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const started = await start();
+    expect((await answerTo(started, 'http://excepted.invalid/plan.git'))[0]).toBe(422);
+    expect(asked).toEqual([]);
+    expect((await answerTo(started, 'http://known-to-the-proxy.invalid/plan.git'))[0]).toBe(201);
+    const authorization = `Basic ${Buffer.from('user:secret').toString('base64')}`;
+    expect(asked[0]).toMatch(/^http:\/\/known-to-the-proxy\.invalid\/plan\.git\/info\/refs/);
+    expect(asked[0]).toContain(authorization);
+    proxy.close();
+    vi.stubEnv('http_proxy', 'http://user:secret@127.0.0.1:1');
+    const [status, text] = await answerTo(started, 'http://another.invalid/plan.git');
+    expect([status, text]).toEqual([422, expect.not.stringContaining('secret')]);
+  });
+});
