@@ -41,13 +41,13 @@ async function compileProgram(folder: string): Promise<string> {
 /** A compiled program, and what tells it from others. */
 export interface Build {
   readonly main: string;
-  /** A digest of its sources, its packages and the version of Node. */
+  /** A digest of its sources and of those of the attacks, its packages and the version of Node. */
   readonly digest: string;
 }
 
 /** Compiles the program unless that was done for the same sources; several processes may do so at once. */
 export async function compileOnce(): Promise<Build> {
-  const digest = await digestOf(SOURCES);
+  const digest = await digestOfSources();
   const folder = join(COMPILED, `workbook-mirror-attack-${digest}`);
   if (!existsSync(folder)) {
     const made = `${folder}-${process.pid}`;
@@ -57,13 +57,19 @@ export async function compileOnce(): Promise<Build> {
   return { main: join(folder, 'dist/main.js'), digest };
 }
 
-/** All that the program is built of: commands share much, and a list of what `sync` needs would lag behind. */
-const SOURCES = ['src/**/*.{ts,js}', 'package-lock.json', '.ci/build.ts'];
+/** What the program is built of, and what finds points, tries them and judges what became of them. */
+const SOURCES = [
+  'src/**/*.{ts,js}',
+  'package-lock.json',
+  '.ci/build.ts',
+  'test/attack/*.ts',
+  'test/support/{fake-service,gate,gated,launcher,strace,sweep,wake-ups}.{ts,c}',
+];
 
-/** A digest of files of the project and of the version of Node, in a few characters. @param patterns as `glob` takes them */
-export async function digestOf(patterns: readonly string[]): Promise<string> {
+/** A digest of the sources and of the version of Node, in a few characters. */
+async function digestOfSources(): Promise<string> {
   const digest = createHash('sha256').update(process.version);
-  for (const file of globSync(patterns, { cwd: ROOT }).sort()) {
+  for (const file of globSync(SOURCES, { cwd: ROOT }).sort()) {
     digest.update(`${file}\0`).update(await readFile(join(ROOT, file)));
   }
   return digest.digest('hex').slice(0, 10);

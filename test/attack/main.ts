@@ -1,34 +1,41 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 
-import { UsageError } from '../support/command-line.ts';
-import { FakeService } from '../support/fake-service.ts';
-import type { Launcher } from '../support/launcher.ts';
-import { forkedNode, lastingNode, type WarmUp } from '../support/node-server.ts';
-import { attempt, say, shuffled } from '../support/sweep.ts';
-import { compileOnce, digestOf } from './build.ts';
+import { attempt, inLanes, LANES, say, shuffled } from '../support/sweep.ts';
+import { compileOnce } from './build.ts';
 import { Journal } from './journal.ts';
-import { type Options, readOptions, USAGE } from './options.ts';
-import type { Attacker } from './points.ts';
-import { type Bench, prepare, type Prepared } from './prepare.ts';
-import { placeAt, syncIn } from './program.ts';
-import { type Cell, MIXED as WARM_UP } from './scenarios.ts';
+import { prepare } from './prepare.ts';
+import type { Cell } from './scenarios.ts';
 import { beginOf, namesOn, NO_ATTACK, pointOf, type Sweep, SWEEPS } from './sweeps.ts';
-import { readWhole, writeWhole } from './whole.ts';
 
 /** Tries every point of every sweep once, in pieces: test/attack/README.md. Exit codes: 0 nothing is violated, 1 something is, 2 usage. */
 
-/** What finds points, tries them and judges what became of them. */
-const ATTACK_SOURCES = [
-  'test/attack/{build,copies,full,invariants,large-files,mounts,points,power,prepare,program,scenarios,sweeps,trees}.ts',
-  'test/support/{fake-service,gate,lasting-server,fork-server,launcher,node-server,orders,strace,sweep,wake-ups}.{ts,c}',
-];
-const ROOT = join(import.meta.dirname, '../..');
-const LANE = 0;
-/** Names the scenarios that were tried whole, so that a sweep goes on on another machine. */
-const WHOLE = join(import.meta.dirname, 'whole.json');
+const USAGE = `Usage: npm run test:attack -- [options]
 
+  --minutes N       begins no point after so many minutes (default: goes on until all are tried)
+  --only BEGIN      scenarios alone that begin so, as errors/mixed/; may be given several times
+  --with TEXT       points alone whose names contain this, as thread or EIO
+  --again           also tries points again that were violated when they were last tried
+  --point ID        tries one point, and says all that is found
+  --figures         tries nothing: what was tried of this build, and what is left
+  --journal FOLDER  where it is kept what was tried (default: .tmp/attack/BUILD)
+
+test/attack/README.md says what the points are.`;
+
+const FLAGS = {
+  minutes: { type: 'string', default: 'Infinity' },
+  only: { type: 'string', multiple: true },
+  with: { type: 'string', default: '' },
+  point: { type: 'string' },
+  again: { type: 'boolean', default: false },
+  figures: { type: 'boolean', default: false },
+  journal: { type: 'string' },
+  help: { type: 'boolean', short: 'h', default: false },
+} as const;
+
+/** A scenario in a mode, under one kind of attack. */
 interface Unit {
   readonly sweep: Sweep;
   readonly cell: Cell;
@@ -41,40 +48,36 @@ const ALL_UNITS = SWEEPS.flatMap((sweep) =>
 );
 
 const options = optionsOrEnd();
-const units = ALL_UNITS.filter(
-  ({ begin }) => options.only.length === 0 || options.only.some((prefix) => begin.startsWith(prefix)),
-);
-const endsAtMs = Date.now() + options.lastsMs;
+const only = options.only ?? [''];
+const units = ALL_UNITS.filter(({ begin }) => only.some((prefix) => begin.startsWith(prefix)));
+const endsAtMs = Date.now() + Number(options.minutes) * 60_000;
 const build = await compileOnce();
 let isStopped = false;
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => (isStopped = true));
 const isOver = (): boolean => isStopped || Date.now() >= endsAtMs;
 
-if (options.point !== null) process.exitCode = await tryOne(options.point);
-else {
-  const folder = options.journal ?? join(ROOT, '.tmp/attack', build.digest);
-  const edition = await digestOf(ATTACK_SOURCES);
-  const version = `${build.digest}-${edition}`;
-  const journal = new Journal(folder, edition, readWhole(WHOLE, version));
-  if (!options.figuresOnly && !options.keepsWhole) await inHall(tryAll(journal));
-  journal.refresh();
-  if (options.keepsWhole) writeWhole(WHOLE, version, journal.whole(ALL_UNITS.map(({ begin }) => begin)));
-  process.exitCode = tellFigures(journal);
+const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-attack-'));
+const bench = { main: build.main, folder };
+try {
+  process.exitCode = options.point === undefined ? await tryAll() : await tryOne(options.point);
+} finally {
+  await rm(folder, { recursive: true, force: true });
 }
 
-/** Reads the command line; ends the process where it asks for help, or is wrong. */
-function optionsOrEnd(): Options {
+function optionsOrEnd() {
   try {
-    const read = readOptions(
-      process.argv.slice(2),
-      ALL_UNITS.map(({ begin }) => begin),
-    );
-    if (read !== null) return read;
-    process.stdout.write(`${USAGE}\n`);
-    process.exit(0);
+    const { values } = parseArgs({ options: FLAGS });
+    if (values.help) {
+      process.stdout.write(`${USAGE}\n`);
+      process.exit(0);
+    }
+    const exists = (begin: string): boolean => ALL_UNITS.some((unit) => unit.begin.startsWith(begin));
+    const unknown = values.only?.find((begin) => !exists(begin));
+    if (unknown !== undefined) throw new Error(`--only: no scenario begins with ${unknown}`);
+    if (!(Number(values.minutes) >= 0)) throw new Error('--minutes: a number of minutes is needed');
+    return values;
   } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    process.stderr.write(`error: ${error.message}\n`);
+    process.stderr.write(`error: ${String(error)}\n\n${USAGE}\n`);
     process.exit(2);
   }
 }
@@ -83,78 +86,34 @@ function optionsOrEnd(): Options {
 async function tryOne(id: string): Promise<number> {
   const unit = ALL_UNITS.find(({ begin }) => id.startsWith(begin));
   if (unit === undefined) throw new Error(`there is no point ${id}`);
-  return inHall(async (hall) => {
-    const attacker = unit.sweep.open(hall.folder, 1);
-    const prepared = await prepare(unit.cell, benchFor(unit.sweep, hall));
-    const point = pointOf(unit.sweep, attacker, prepared, id.slice(unit.begin.length));
-    const { isReached, violations } = await attempt(point, LANE);
-    await attacker.close();
-    await prepared.close();
-    say(
-      `${id}: ${isReached ? 'reached' : 'not reached'}, ${violations.length === 0 ? 'holds' : violations.join('\n  ')}`,
-    );
-    return violations.length === 0 ? 0 : 1;
-  });
+  const attacker = unit.sweep.open(folder, 1);
+  const prepared = await prepare(unit.cell, bench);
+  const point = pointOf(unit.sweep, attacker, prepared, id.slice(unit.begin.length));
+  const { isReached, violations } = await attempt(point, 0);
+  await attacker.close();
+  await prepared.close();
+  const found = violations.length === 0 ? 'holds' : violations.join('\n  ');
+  say(`${id}: ${isReached ? 'reached' : 'not reached'}, ${found}`);
+  return violations.length === 0 ? 0 : 1;
 }
 
-/** Runs the program once, on a service with something of each kind. */
-function warmUpIn(folder: string): WarmUp {
-  return async (run) => {
-    const service = await FakeService.start();
-    WARM_UP.fill(service);
-    const place = await placeAt(join(folder, 'warm-up'));
-    await run(syncIn(build.main, place, service.baseUrl, WARM_UP.settings));
-    await service.close();
-    await rm(place.root, { recursive: true });
-  };
-}
-
-/** Where the points of all sweeps can be tried. */
-interface Hall {
-  readonly folder: string;
-  /** Runs each in a process of its own. */
-  readonly forked: Launcher;
-  /** Runs all in the same process. */
-  readonly lasting: Launcher;
-}
-
-function benchFor({ isDeadly }: Sweep, { folder, forked, lasting }: Hall): Bench {
-  return { main: build.main, attacked: isDeadly ? forked : lasting, launcher: lasting, folder };
-}
-
-async function inHall<T>(work: (hall: Hall) => Promise<T>): Promise<T> {
-  const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-attack-'));
-  const warmUp = warmUpIn(folder);
-  const forked = await forkedNode(folder, warmUp);
-  const lasting = await lastingNode(folder, warmUp);
-  try {
-    return await work({ folder, forked, lasting });
-  } finally {
-    await forked.close();
-    await lasting.close();
-    await rm(folder, { recursive: true, force: true });
-  }
-}
-
-function tryAll(journal: Journal): (hall: Hall) => Promise<void> {
-  return async (hall) => {
-    for (const unit of shuffled(units, Math.random)) {
-      if (isOver()) return;
-      if (!journal.claim(unit.begin)) continue;
-      journal.refresh();
-      try {
-        await tryUnit(unit, journal, hall);
-      } catch (error) {
-        tellUntried(unit, journal, error);
-      } finally {
-        journal.release(unit.begin);
-      }
+async function tryAll(): Promise<number> {
+  const journal = new Journal(
+    options.journal ?? join(import.meta.dirname, '../../.tmp/attack', build.digest),
+  );
+  for (const unit of options.figures ? [] : shuffled(units, Math.random)) {
+    if (isOver()) break;
+    try {
+      await tryUnit(unit, journal);
+    } catch (error) {
+      countUntried(unit, journal, error);
     }
-  };
+  }
+  return sayFigures(journal);
 }
 
 /** Counts a unit that cannot be prepared as violated, beside the points of it that are known. */
-function tellUntried({ begin }: Unit, journal: Journal, error: unknown): void {
+function countUntried({ begin }: Unit, journal: Journal, error: unknown): void {
   const text = `it cannot be tried: ${error instanceof Error ? error.stack : String(error)}`;
   say(`violated: ${begin}${NO_ATTACK}\n    ${text}`);
   journal.keepNames(begin, [...new Set([...(journal.names(begin) ?? []), NO_ATTACK])]);
@@ -162,47 +121,35 @@ function tellUntried({ begin }: Unit, journal: Journal, error: unknown): void {
 }
 
 /** Tries the points of a unit that are left. */
-async function tryUnit(unit: Unit, journal: Journal, hall: Hall): Promise<void> {
-  const { sweep, cell, begin } = unit;
-  const names = journal.names(begin);
-  const isDone = names?.some((name) => isLeft(unit, journal, name)) === false;
-  if (isDone || journal.isWhole(begin) || !sweep.isPossible()) return;
-  const prepared = await prepare(cell, benchFor(sweep, hall));
-  try {
-    const attacker = sweep.open(hall.folder, 1);
-    try {
-      // What could not be tried without an attack may have other points now.
-      if (names === null || names.includes(NO_ATTACK)) journal.keepNames(begin, namesOn(attacker, prepared));
-      await tryLeft(unit, attacker, prepared, journal);
-    } finally {
-      await attacker.close();
-    }
-  } finally {
-    await prepared.close();
-  }
-}
-
-function isLeft({ begin }: Unit, journal: Journal, name: string): boolean {
-  if (!name.includes(options.with)) return false;
-  const result = journal.result(`${begin}${name}`);
-  return result === undefined || (options.triesAgain && result.violations.length > 0);
-}
-
-async function tryLeft(unit: Unit, attacker: Attacker, prepared: Prepared, journal: Journal): Promise<void> {
-  for (const name of journal.names(unit.begin) ?? []) {
+async function tryUnit({ sweep, cell, begin }: Unit, journal: Journal): Promise<void> {
+  const known = journal.names(begin);
+  const isLeft = (name: string): boolean => {
+    if (!name.includes(options.with)) return false;
+    const result = journal.result(`${begin}${name}`);
+    return result === undefined || (options.again && result.violations.length > 0);
+  };
+  if (known?.some(isLeft) === false || !sweep.isPossible()) return;
+  await using stack = new AsyncDisposableStack();
+  const prepared = await prepare(cell, bench);
+  stack.defer(prepared.close);
+  const attacker = sweep.open(folder, LANES);
+  stack.defer(attacker.close);
+  // A scenario that failed without an attack may have other points now.
+  if (known === null || known.includes(NO_ATTACK)) journal.keepNames(begin, namesOn(attacker, prepared));
+  const left = (journal.names(begin) ?? []).filter(isLeft);
+  await inLanes(left, async (name, lane) => {
     if (isOver()) return;
-    if (!isLeft(unit, journal, name)) continue;
-    const point = pointOf(unit.sweep, attacker, prepared, name);
-    const attacked = await attempt(point, LANE);
+    const point = pointOf(sweep, attacker, prepared, name);
+    const attacked = await attempt(point, lane);
     journal.record(point.id, attacked);
     if (attacked.violations.length > 0)
       say(`violated: ${point.id}\n    ${attacked.violations.join('\n    ')}`);
-  }
+  });
 }
 
 /** Says how much was tried of this build. @returns the exit code: 1 where something was violated */
-function tellFigures(journal: Journal): number {
-  say(`build ${build.digest}, journal ${journal.folder}`);
+function sayFigures(journal: Journal): number {
+  say(`build ${build.digest}`);
   let isViolated = false;
   for (const sweep of SWEEPS) {
     const figures = sweep.cells.map((cell) => journal.figures(beginOf(sweep, cell)));
@@ -210,12 +157,12 @@ function tellFigures(journal: Journal): number {
     const sum = (of: 'exist' | 'tried' | 'reached'): number =>
       found.reduce((total, each) => total + each[of], 0);
     const violated = found.flatMap((each) => each.violated);
-    const unknown = figures.length - found.length;
+    const among = found.length === figures.length ? '' : ` in ${found.length} of ${figures.length} scenarios`;
     say(
-      `${sweep.name}: ${sum('exist')} points exist${unknown === 0 ? '' : ` in ${found.length} of ${figures.length} scenarios`}, ` +
-        `${sum('tried')} tried (${sum('reached')} reached), ${sum('exist') - sum('tried')} left, ${violated.length} violated`,
+      `${sweep.name}: ${sum('exist')} points exist${among}, ${sum('tried')} tried (${sum('reached')} reached), ` +
+        `${sum('exist') - sum('tried')} left, ${violated.length} violated`,
     );
-    for (const { id } of violated) say(`  node test/attack/main.ts --point ${id}`);
+    for (const id of violated) say(`  node test/attack/main.ts --point ${id}`);
     isViolated ||= violated.length > 0;
   }
   return isViolated ? 1 : 0;

@@ -2,7 +2,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { FakeService } from '../support/fake-service.ts';
-import type { Launcher, NodeProgram, RunEnded } from '../support/launcher.ts';
+import { type NodeProgram, type RunEnded, runNode } from '../support/launcher.ts';
 import {
   type InjectedRun,
   type Injection,
@@ -58,10 +58,6 @@ const CALLS = [
 export interface Bench {
   /** The compiled program's main file. */
   readonly main: string;
-  /** Runs the program where it is attacked. */
-  readonly attacked: Launcher;
-  /** Runs it before and after. */
-  readonly launcher: Launcher;
   /** Holds what is made for the attacks. */
   readonly folder: string;
 }
@@ -116,7 +112,7 @@ export async function prepare(cell: Cell, bench: Bench): Promise<Prepared> {
 async function prepareOn(
   service: FakeService,
   cell: Cell,
-  { main, attacked, launcher, folder }: Bench,
+  { main, folder }: Bench,
 ): Promise<Omit<Prepared, 'close'>> {
   const { scenario, mode } = cell;
   scenario.fill(service);
@@ -127,13 +123,13 @@ async function prepareOn(
     return syncIn(main, place, service.baseUrl, { PUBLISH: mode, ...shard, ...scenario.settings });
   };
   const program = (place: Place): NodeProgram => programOf(place, shards?.attacked);
-  const runOther = shards === null ? null : (place: Place) => launcher.run(programOf(place, shards.other));
-  if (!scenario.startsEmpty) expectOk(await launcher.run(program(before)), `preparing ${cell.id}`);
+  const runOther = shards === null ? null : (place: Place) => runNode(programOf(place, shards.other));
+  if (!scenario.startsEmpty) expectOk(await runNode(program(before)), `preparing ${cell.id}`);
   if (runOther !== null) expectOk(await runOther(before), `preparing ${cell.id} by the other instance`);
   const mirrored = scenario.startsEmpty ? [] : Object.keys(service.expectedTrees());
   scenario.change(service);
   // A tree is retired when two lists in a row lack it: the first one before, so that the attacked run does it.
-  if (scenario.retired !== null) expectOk(await launcher.run(program(before)), `missing in ${cell.id}`);
+  if (scenario.retired !== null) expectOk(await runNode(program(before)), `missing in ${cell.id}`);
   if (!scenario.startsEmpty) await scenario.tamper(before.directory);
   const old = await readTrees(before.directory, mirrored);
   const expected = new Map(
@@ -151,7 +147,7 @@ async function prepareOn(
     }
     return faults;
   };
-  const trial = { attacked, root: join(folder, cell.id, 'trial'), program, runOther, endFaults };
+  const trial = { root: join(folder, cell.id, 'trial'), program, runOther, endFaults };
   const interruptedTrial = { ...trial, program: (place: Place) => programOf(place, shards?.other) };
   const first = await watch(scenario.isInterrupted ? interruptedTrial : trial, restoreOld);
   const restore = scenario.isInterrupted
@@ -174,10 +170,10 @@ async function prepareOn(
       preserved: preservedOf(scenario),
     },
     restore,
-    run: (place) => launcher.run(program(place)),
+    run: (place) => runNode(program(place)),
     runOther,
     runInjected: (place, injection, traceFile) =>
-      runInjected(attacked, program(place), injection, place.directory, traceFile),
+      runInjected(program(place), injection, place.directory, traceFile),
     endFaults,
   };
 }
@@ -200,7 +196,6 @@ type Watched = Pick<Prepared, 'calls' | 'exitCode' | 'flaws'>;
 
 /** What it takes to watch a run. */
 interface Trial {
-  readonly attacked: Launcher;
   readonly root: string;
   readonly program: (place: Place) => NodeProgram;
   readonly runOther: Prepared['runOther'];
@@ -209,7 +204,7 @@ interface Trial {
 
 /** Runs the program without an attack, and the other instance after it. */
 async function watch(
-  { attacked, root, program, runOther, endFaults }: Trial,
+  { root, program, runOther, endFaults }: Trial,
   restore: (place: Place) => Promise<void>,
 ): Promise<Watched> {
   await rm(root, { recursive: true, force: true });
@@ -217,11 +212,11 @@ async function watch(
   // What a process does once only, such as loading code, is done when the calls are counted.
   const first = await placeAt(join(root, 'first'));
   await restore(first);
-  await attacked.run(program(first));
+  await runNode(program(first));
   const place = await placeAt(join(root, 'place'));
   await restore(place);
   const trace = join(root, 'trace');
-  const { ended, traced } = await traceCalls(attacked, program(place), CALLS, place.directory, trace);
+  const { ended, traced } = await traceCalls(program(place), CALLS, place.directory, trace);
   if (traced.length === 0) throw new Error('the trace of the run is empty');
   const ending = ended.exitCode === 0 ? [] : [`exit code ${ended.exitCode}: ${ended.stderr}`];
   if (runOther !== null) expectOk(await runOther(place), 'running the other instance');
@@ -249,14 +244,14 @@ const INTERRUPTIONS = 5;
 async function restoreKilled(
   root: string,
   restore: (place: Place) => Promise<void>,
-  { attacked, program }: Pick<Trial, 'attacked' | 'program'>,
+  { program }: Pick<Trial, 'program'>,
   injection: Injection,
 ): Promise<(place: Place) => Promise<void>> {
   for (let tried = 1; tried <= INTERRUPTIONS; tried += 1) {
     const place = await placeAt(join(root, String(tried)));
     await restore(place);
     const trace = join(place.root, 'trace');
-    const { isReached } = await runInjected(attacked, program(place), injection, place.directory, trace);
+    const { isReached } = await runInjected(program(place), injection, place.directory, trace);
     if (isReached) return (other) => copyKilled(place.directory, other.directory);
   }
   throw new Error('the run that was to be interrupted was not');

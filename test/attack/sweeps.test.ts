@@ -4,7 +4,6 @@ import { join } from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 
-import { freshNode } from '../support/launcher.ts';
 import { canStrike } from '../support/strace.ts';
 import { chosenCells, LANES, say, sweep } from '../support/sweep.ts';
 import { canMount, mountLimited } from './mounts.ts';
@@ -21,7 +20,7 @@ const MOUNTED_SAMPLE = { cells: 3, points: 12 };
 const withBench = async <T>(work: (bench: Bench) => Promise<T>): Promise<T> => {
   const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-attack-'));
   try {
-    return await work({ main: inject('attackedProgram'), attacked: freshNode, launcher: freshNode, folder });
+    return await work({ main: inject('attackedProgram'), folder });
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -39,7 +38,7 @@ for (const each of SWEEPS) {
 
     beforeAll(async () => {
       folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-attack-'));
-      const bench = { main: inject('attackedProgram'), attacked: freshNode, launcher: freshNode, folder };
+      const bench = { main: inject('attackedProgram'), folder };
       attacker = each.open(folder, LANES);
       prepared = await prepareAll(chosenCells(each.name, each.cells, sample.cells), bench);
     });

@@ -13,8 +13,6 @@ export interface Sweep {
   readonly name: string;
   readonly cells: readonly Cell[];
   readonly open: Opening;
-  /** Whether it ends processes: then each attacked run needs one of its own. */
-  readonly isDeadly: boolean;
   readonly isPossible: () => boolean;
 }
 
@@ -35,19 +33,17 @@ const powerCuts = (Object.keys(JOURNALED) as JournaledKind[]).map((kind): Sweep 
   name: `power-${kind}`,
   cells: CELLS.filter(({ scenario }) => POWER_SCENARIOS.has(scenario.name)),
   open: cuttingPower(kind),
-  isDeadly: true,
   isPossible: () => canStrike && canCutPower(kind),
 }));
 
 /** All sweeps. */
 export const SWEEPS: readonly Sweep[] = [
-  { name: 'kills', cells: CELLS, open: striking(killsOf), isDeadly: true, isPossible: () => canStrike },
-  { name: 'errors', cells: CELLS, open: striking(errorsOf), isDeadly: false, isPossible: () => canStrike },
+  { name: 'kills', cells: CELLS, open: striking(killsOf), isPossible: () => canStrike },
+  { name: 'errors', cells: CELLS, open: striking(errorsOf), isPossible: () => canStrike },
   {
     name: 'full',
     cells: FROM_REST,
     open: filling,
-    isDeadly: false,
     isPossible: () => canStrike && canMount,
   },
   ...powerCuts,

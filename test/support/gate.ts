@@ -9,12 +9,10 @@ import workerThreads from 'node:worker_threads';
  */
 
 /** The descriptor over which a thread says that it is there, a line each, and waits for one byte. */
-export const GATE_FD = 3;
+const GATE_FD = 3;
 
 /** A thread that waits at its gate. */
 export interface AtGate {
-  /** The run it belongs to. */
-  readonly run: number;
   /** `main`, or `thread-1` and so on in the order in which they are started. */
   readonly name: string;
   readonly pid: number;
@@ -32,27 +30,22 @@ export function useOneThread(): void {
 }
 
 /** Starts libuv's thread and waits until the tracer is attached; threads that come later wait each for itself. */
-export async function passGate(run: number): Promise<void> {
-  gateThreads(run);
-  await waitAtGate(run);
-}
-
-/** Starts libuv's thread and waits until the tracer is attached. */
-export async function waitAtGate(run: number): Promise<void> {
+export async function passGate(): Promise<void> {
+  gateThreads();
   await promises.stat('/');
-  const here: AtGate = { run, name: 'main', pid: process.pid, threadId: process.pid };
+  const here: AtGate = { name: 'main', pid: process.pid, threadId: process.pid };
   writeSync(GATE_FD, `${JSON.stringify(here)}\n`);
   readSync(GATE_FD, Buffer.alloc(1));
 }
 
-function gateThreads(run: number): void {
+function gateThreads(): void {
   let started = 0;
   const { Worker } = workerThreads;
   Object.assign(workerThreads, {
     Worker: class extends Worker {
       constructor(program: string | URL, options?: workerThreads.WorkerOptions) {
         started += 1;
-        super(gatedThread(run, `thread-${started}`, String(program)), options);
+        super(gatedThread(`thread-${started}`, String(program)), options);
       }
     },
   });
@@ -60,8 +53,8 @@ function gateThreads(run: number): void {
 }
 
 /** A program for a thread that waits at its gate before it runs another one. */
-export function gatedThread(run: number, name: string, program: string): URL {
-  const here: Omit<AtGate, 'threadId'> = { run, name, pid: process.pid };
+function gatedThread(name: string, program: string): URL {
+  const here: Omit<AtGate, 'threadId'> = { name, pid: process.pid };
   return new URL(
     `data:text/javascript,${encodeURIComponent(`
       import { openSync, readlinkSync, readSync, writeSync } from 'node:fs';

@@ -2,4 +2,4 @@ import { passGate, useOneThread } from './gate.ts';
 
 // Loaded before a program that is to be traced.
 useOneThread();
-await passGate(0);
+await passGate();

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { onTestFinished } from 'vitest';
 
-import { type AtEnd, temporaryFolder } from './temporary.ts';
+import { temporaryFolder } from './temporary.ts';
 
 /** A machine as far as locks, caches and the network of the volume go: a mount of it. */
 export interface NetworkMachine {
@@ -65,24 +65,22 @@ async function until(what: string, holds: () => boolean | Promise<boolean>): Pro
 /**
  * Starts a GlusterFS of its own. Server and machines have a network of their own each, with a cable between, and the server its own view
  * of processes and of the folders in which it keeps what it knows. So nothing of another one on this machine is touched or met, and a
- * cable can be cut: then nobody learns that a machine is gone, as where its power fails. All is gone at the end, by default when the
- * running test is finished.
+ * cable can be cut: then nobody learns that a machine is gone, as where its power fails. All is gone when the running test is finished.
  * @param options of the volume, as `gluster volume set` takes them
  * @returns two machines that have the volume mounted
  */
 export async function startVolume(
   options: Readonly<Record<string, string>> = {},
-  atEnd: AtEnd = onTestFinished,
 ): Promise<readonly [NetworkMachine, NetworkMachine]> {
-  const root = await temporaryFolder(atEnd);
-  const server = await startServer(join(root, 'server'), atEnd);
+  const root = await temporaryFolder();
+  const server = await startServer(join(root, 'server'));
   const gluster = (...args: readonly string[]): void =>
     void inside(server, 'gluster', '--mode=script', 'volume', ...args);
   gluster('create', VOLUME, 'transport', 'tcp', `${SERVER}:${join(root, 'server/brick')}`, 'force');
   for (const [option, value] of Object.entries(options)) gluster('set', VOLUME, option, value);
   gluster('start', VOLUME);
   const machine = (index: number): Promise<NetworkMachine> =>
-    startMachine({ server, index, folder: join(root, `machine-${index}`) }, atEnd);
+    startMachine({ server, index, folder: join(root, `machine-${index}`) });
   return [await machine(1), await machine(2)];
 }
 
@@ -92,13 +90,13 @@ function inside(server: number, ...command: readonly string[]): string {
 }
 
 /** @returns the id of its process */
-async function startServer(folder: string, atEnd: AtEnd): Promise<number> {
+async function startServer(folder: string): Promise<number> {
   await mkdir(folder);
   const own = ['--net', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc'];
   const unshare = spawn('unshare', [...own, 'sh', '-e', '-c', SERVER_SCRIPT, 'sh', folder], {
     stdio: 'ignore',
   });
-  atEnd(() => end(unshare));
+  onTestFinished(() => end(unshare));
   const children = `/proc/${unshare.pid}/task/${unshare.pid}/children`;
   let server = 0;
   await until('starting glusterd', () => {
@@ -118,7 +116,7 @@ interface Place {
   readonly folder: string;
 }
 
-async function startMachine(place: Place, atEnd: AtEnd): Promise<NetworkMachine> {
+async function startMachine(place: Place): Promise<NetworkMachine> {
   const { server, folder } = place;
   const cable = `cable${place.index}`;
   await mkdir(folder);
@@ -127,7 +125,7 @@ async function startMachine(place: Place, atEnd: AtEnd): Promise<NetworkMachine>
     await end(client);
     spawnSync('umount', ['--lazy', folder]);
   };
-  atEnd(unmount);
+  onTestFinished(unmount);
   return {
     folder,
     answers: () =>

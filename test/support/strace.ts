@@ -4,7 +4,7 @@ import { readdir, readFile, rm } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 
 import { type AtGate, GATE_MARK } from './gate.ts';
-import type { Launcher, NodeProgram, RunEnded } from './launcher.ts';
+import { type NodeProgram, type RunEnded, runNode } from './launcher.ts';
 import { quietWakeUps } from './wake-ups.ts';
 
 /**
@@ -53,7 +53,6 @@ export interface InjectedRun {
  * @param traceFile where strace writes meanwhile; is removed
  */
 export async function runInjected(
-  launcher: Launcher,
   program: NodeProgram,
   injection: Injection,
   path: string,
@@ -70,7 +69,7 @@ export async function runInjected(
     '-e',
     `inject=${call}:${what}:when=${ordinal}`,
   ];
-  const ended = await runTraced(launcher, program, async (here) => {
+  const ended = await runTraced(program, async (here) => {
     if (here.name === thread) return [...options, '-p', String(here.threadId)];
     return here.name === 'main' && thread === 'pool'
       ? [...options, '-p', String(await poolOf(here.pid))]
@@ -90,7 +89,6 @@ export async function runInjected(
  * @param traceFile where strace writes meanwhile; is removed
  */
 export async function traceCalls(
-  launcher: Launcher,
   program: NodeProgram,
   calls: readonly string[],
   path: string,
@@ -98,7 +96,7 @@ export async function traceCalls(
 ): Promise<{ ended: RunEnded; traced: TracedCall[] }> {
   const options = ['-f', '-y', '-o', traceFile, '-e', `trace=${calls.join(',')}`];
   const threads = new Map<number, ThreadName>();
-  const ended = await runTraced(launcher, program, async ({ name, pid, threadId }) => {
+  const ended = await runTraced(program, async ({ name, pid, threadId }) => {
     threads.set(threadId, name);
     if (name !== 'main') return null;
     threads.set(await poolOf(pid), 'pool');
@@ -138,14 +136,13 @@ async function takeTrace(traceFile: string): Promise<string> {
 
 /** Runs a program, and attaches strace to a thread at its gate. @param optionsFor gives null where it is not to */
 async function runTraced(
-  launcher: Launcher,
   program: NodeProgram,
   optionsFor: (here: AtGate) => Promise<readonly string[] | null>,
 ): Promise<RunEnded> {
   let tracer: ChildProcess | null = null;
   let tracerClosed: Promise<unknown> = Promise.resolve();
   try {
-    return await launcher.run(program, async (here) => {
+    return await runNode(program, async (here) => {
       const options = await optionsFor(here);
       if (options === null) return;
       const started = spawn('strace', options, { stdio: ['ignore', 'ignore', 'pipe'] });

@@ -1,59 +1,324 @@
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { mkdir, readdir, readFile, realpath } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 
-import { hasGluster } from '../support/gluster.ts';
+import { expect, it, onTestFinished } from 'vitest';
+
+import { systemCode } from '../../src/lib/errors/disk-errors.ts';
+import { EXIT_CODES } from '../../src/lib/errors/errors.ts';
+import { API_KEY, API_TOKEN, type FakeRepository, FakeService } from '../support/fake-service.ts';
+import { hasGluster, type NetworkMachine, startVolume } from '../support/gluster.ts';
+import { run, type Running, start } from '../support/program.ts';
 import { say } from '../support/sweep.ts';
-import { stateIn } from '../torture/books.ts';
-import type { FileSystem } from '../torture/places.ts';
-import { torture } from '../torture/torture.ts';
-import { WorkLog } from '../torture/work-log.ts';
+import { temporaryFolder } from '../support/temporary.ts';
 
-const TITLE = hasGluster
-  ? 'on two machines with a GlusterFS volume'
-  : 'on two machines with a GlusterFS volume (skipped: needs root, namespaces, FUSE and glusterfs-server)';
+/**
+ * Three instances, sometimes five, share one directory on two machines, while a service changes and instances, mounts and cables are
+ * killed. `MINUTES=10 REPOSITORIES=1000` makes a long run of it; otherwise it is one round.
+ */
+const LASTS_MS = Number(process.env['MINUTES'] ?? 0) * 60_000;
+const REPOSITORIES = Number(process.env['REPOSITORIES'] ?? 40);
+const SETTLE_MS = 60_000 + REPOSITORIES * 300;
 
-/** A small run of test/torture. */
-async function sample(fileSystem: FileSystem, repositories: number): Promise<void> {
-  const size = { fileSystem, repositories, lastsMs: 0, pauseMs: 300 };
-  const { figures, violations } = await torture(size, onTestFinished, say);
-  say(`several instances, ${fileSystem}: ${JSON.stringify(figures)}`);
-  expect(violations).toEqual([]);
-  for (const did of ['publishes', 'kills', 'readsOnOne', 'readsOnOther'])
-    expect(figures[did]).toBeGreaterThan(0);
+/** After how many seconds of silence the server gives up a machine, with its locks, and a machine the server. */
+const GIVEN_UP = { 'server.tcp-user-timeout': '5', 'network.ping-timeout': '5' };
+
+/** A machine: a view of the directory, with the mount that may be lost. */
+interface Place {
+  readonly directory: string;
+  readonly machine: NetworkMachine | null;
+  /** How often the mount was lost or came back: reads that were under way then count for nothing. */
+  changes: number;
 }
 
-describe('several instances that are killed, and counted anew, while all changes', () => {
-  it('mirror all of it exactly, each target once, in one folder', () => sample('plain', 40));
+/** A service whose repositories move from state to state; every file says in which state it is, and one by its name. */
+class Books {
+  readonly service: FakeService;
+  readonly states = new Map<string, number>();
+  readonly #repositories: readonly FakeRepository[];
 
-  it.skipIf(!hasGluster)(TITLE, () => sample('gluster', 40));
-});
+  constructor(service: FakeService) {
+    this.service = service;
+    this.#repositories = Array.from({ length: REPOSITORIES }, (_, at) =>
+      service.addRepository(`team-${at % 7}/Book ${at}`),
+    );
+    for (const repository of this.#repositories) this.#change(repository);
+  }
 
-describe('what holds them to it', () => {
-  it('finds a target that two work on at once, and no other', () => {
-    const line = (event: string, second: number, durationMs = 0) => ({
-      time: `2026-11-22T12:00:0${second}.000Z`,
-      level: 'info',
-      event,
-      target: 'Sales/main',
-      durationMs,
+  changeOne(): void {
+    const repository = this.#repositories[Math.floor(Math.random() * REPOSITORIES)];
+    if (repository !== undefined) this.#change(repository);
+  }
+
+  #change(repository: FakeRepository): void {
+    const { fullName } = repository;
+    const state = (this.states.get(fullName) ?? 0) + 1;
+    this.service.remove(repository, 'main', `only/in-${state - 1}.xlsx`);
+    for (const [path, text] of filesOf(fullName, state)) this.service.write(repository, 'main', path, text);
+    this.states.set(fullName, state);
+  }
+}
+
+function filesOf(name: string, state: number): Map<string, string> {
+  const paths = ['d0/f0.xlsx', 'd1/f1.xlsx', 'd0/f2.txt', 'd1/f3.txt', `only/in-${state}.xlsx`];
+  return new Map(paths.map((path) => [path, `${state} of ${name} in ${path}`]));
+}
+
+/** Reads a tree as the manual says: resolves its link once, and stays below that. @returns its state @throws Error for a mixture */
+async function readState({ directory }: Place, name: string): Promise<number> {
+  const root = await realpath(join(directory, 'mirror', name, 'main'));
+  const files = new Map<string, string>();
+  for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name);
+    if (entry.isFile()) files.set(path.slice(root.length + 1), await readFile(path, 'utf8'));
+  }
+  const state = Number.parseInt([...files.values()][0] ?? '', 10);
+  const expected = filesOf(name, state);
+  const isWhole =
+    files.size === expected.size && [...expected].every(([path, text]) => files.get(path) === text);
+  if (!isWhole) throw new Error(`a mixture: ${JSON.stringify([...files])}`);
+  return state;
+}
+
+/** Reads all trees of a place in a loop. @returns ends the reading, and gives how often a tree was whole, and what was wrong */
+function startReader(books: Books, place: Place): () => Promise<{ reads: number; faults: string[] }> {
+  const over = new AbortController();
+  const lastSeen = new Map<string, number>();
+  const faults: string[] = [];
+  let reads = 0;
+  const readOne = async (name: string): Promise<void> => {
+    const { changes } = place;
+    const seen = lastSeen.get(name);
+    try {
+      const state = await readState(place, name);
+      if (state < (seen ?? 0)) throw new Error(`state ${state} after ${seen}`);
+      lastSeen.set(name, state);
+      reads += 1;
+    } catch (error) {
+      const isNotThereYet = systemCode(error) === 'ENOENT' && seen === undefined;
+      if (!isNotThereYet && place.changes === changes) faults.push(`${name}: ${String(error)}`);
+    }
+  };
+  const names = [...books.states.keys()];
+  const reading = (async () => {
+    for (let at = 0; !over.signal.aborted; at = (at + 1) % names.length) {
+      // An odd number of changes: the mount is away.
+      if (place.changes % 2 === 0) await readOne(names[at] ?? '');
+      await sleep(1);
+    }
+  })();
+  return async () => {
+    over.abort();
+    await reading;
+    return { reads, faults };
+  };
+}
+
+function settingsOf({ service }: Books, { directory }: Place, shard: string): Record<string, string> {
+  const settings = {
+    SERVICE_BASE_URL: service.baseUrl,
+    SERVICE_API_KEY: API_KEY,
+    SERVICE_API_TOKEN: API_TOKEN,
+    DIRECTORY: directory,
+    ...(shard === '' ? {} : { SHARD: shard }),
+    SCHEDULE: '* * * * * *',
+    // A state has to come in one answer.
+    CONTENT: 'all',
+    PUBLISH: 'link',
+    DRIFT: 'off',
+    GUARD_FILES: 'off',
+    READER_GRACE: '20s',
+  };
+  return Object.fromEntries(
+    Object.entries(settings).map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value]),
+  );
+}
+
+interface Member {
+  readonly running: Running;
+  readonly place: Place;
+  readonly shard: string;
+}
+
+/** The instances, each started again after its end as a supervisor does. */
+class Fleet {
+  readonly #members = new Map<number, Member>();
+  readonly #books: Books;
+  readonly #places: readonly [Place, Place];
+  readonly #started: Running[] = [];
+
+  constructor(books: Books, places: readonly [Place, Place]) {
+    this.#books = books;
+    this.#places = places;
+    for (const index of [1, 2, 3]) this.#start(index, `${index}/3`);
+  }
+
+  #start(index: number, shard: string, at = index): void {
+    const place = this.#places[at % 2] ?? this.#places[0];
+    const running = start(['run'], settingsOf(this.#books, place, shard));
+    this.#started.push(running);
+    this.#members.set(index, { running, place, shard });
+  }
+
+  async #end(index: number, signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
+    const { running } = this.#members.get(index) ?? {};
+    running?.child.kill(signal);
+    await running?.ended;
+  }
+
+  /** Starts again all that have ended. */
+  supervise(): void {
+    for (const [index, { running, shard }] of this.#members)
+      if (running.child.exitCode !== null || running.child.signalCode !== null) this.#start(index, shard);
+  }
+
+  /** Kills one, and starts it on either machine. */
+  async kill(): Promise<void> {
+    const all = [...this.#members];
+    const [index, member] = all[Math.floor(Math.random() * all.length)] ?? [];
+    if (index === undefined || member === undefined) return;
+    await this.#end(index, 'SIGKILL');
+    this.#start(index, member.shard, Math.random() < 0.5 ? 0 : 1);
+  }
+
+  /** Loses a place while something happens to its mount; the instances there die with it where that is wanted. */
+  async lose(at: 0 | 1, doing: (machine: NetworkMachine) => Promise<void>, kills: boolean): Promise<void> {
+    const place = this.#places[at];
+    if (place.machine === null) return;
+    place.changes += 1;
+    if (kills) {
+      place.machine.kill();
+      for (const [index, member] of this.#members)
+        if (member.place === place) await this.#end(index, 'SIGKILL');
+    }
+    await doing(place.machine);
+    place.changes += 1;
+  }
+
+  /** Restarts all with another count, one after the other: those with the new one wait for those with the old one. */
+  async changeCount(to: 3 | 5): Promise<void> {
+    for (const index of [4, 5]) {
+      await this.#end(index, 'SIGTERM');
+      this.#members.delete(index);
+    }
+    for (let index = 1; index <= to; index += 1) {
+      await this.#end(index, 'SIGTERM');
+      this.#start(index, `${index}/${to}`);
+    }
+  }
+
+  /** What instances printed that ended as by a defect, or spoke of one. */
+  defects(): string[] {
+    return this.#started
+      .filter(
+        ({ child, stdout }) => child.exitCode === EXIT_CODES.defect || /internal\.defect/.test(stdout()),
+      )
+      .map(({ stdout, stderr }) => (stdout() + stderr()).slice(-3000));
+  }
+
+  async stop(): Promise<void> {
+    for (const index of this.#members.keys()) await this.#end(index, 'SIGTERM');
+  }
+}
+
+async function openPlaces(isNetwork: boolean): Promise<[Place, Place]> {
+  if (isNetwork) {
+    const [one, other] = await startVolume(GIVEN_UP);
+    const place = (machine: NetworkMachine): Place => ({
+      directory: join(machine.folder, 'mirrored'),
+      machine,
+      changes: 0,
     });
-    const log = new WorkLog();
-    log.take(1, line('target.started', 0));
-    // Written a while after the work was done.
-    log.take(1, line('target.pulled', 3, 2000));
-    log.take(2, line('target.started', 2));
-    log.take(2, line('target.pulled', 5, 3000));
-    expect(log.overlaps()).toEqual([]);
-    log.take(3, line('target.started', 4));
-    expect(log.overlaps()).toHaveLength(1);
-  });
+    return [place(one), place(other)];
+  }
+  const directory = join(await temporaryFolder(), 'mirrored');
+  await mkdir(directory);
+  const place = (): Place => ({ directory, machine: null, changes: 0 });
+  return [place(), place()];
+}
 
-  it('finds a tree of two states, and one that lacks a file', () => {
-    const names = ['d0/f0.xlsx', 'd1/f1.xlsx', 'd0/f2.txt', 'd1/f3.txt', 'd0/f4.txt', 'd1/f5.txt'];
-    const tree = new Map(names.map((path) => [path, `7 of Sales in ${path}`]));
-    tree.set('only/in-7.xlsx', '7 of Sales');
-    expect(stateIn('Sales', tree)).toBe(7);
-    expect(stateIn('Sales', new Map([...tree, ['d1/f5.txt', '8 of Sales in d1/f5.txt']]))).toMatch(/mixture/);
-    expect(stateIn('Sales', new Map([...tree].slice(1)))).toMatch(/mixture/);
-    expect(stateIn('Sales', new Map())).toMatch(/no state/);
-  });
-});
+const remount = (machine: NetworkMachine): Promise<void> => machine.remount();
+
+/** Cuts the cable for so long that the server often gives the machine's locks to others. */
+async function cutCable(machine: NetworkMachine): Promise<void> {
+  machine.setCable('down');
+  await sleep(2000 + Math.random() * 7000);
+  machine.setCable('up');
+  await machine.answers();
+}
+
+/** Waits until both places hold what the service has. */
+async function settle(books: Books, places: readonly Place[], fleet: Fleet): Promise<void> {
+  const untilMs = Date.now() + SETTLE_MS;
+  for (const place of places)
+    for (const [name, expected] of books.states)
+      for (;;) {
+        const state = await readState(place, name).catch(String);
+        if (state === expected) break;
+        if (Date.now() > untilMs) throw new Error(`${name} is ${state}, not ${expected}`);
+        fleet.supervise();
+        await sleep(100);
+      }
+}
+
+const TITLE = hasGluster ? '' : ' (skipped: needs root, namespaces, FUSE and glusterfs-server)';
+
+for (const { on, isNetwork } of [
+  { on: 'in one folder', isNetwork: false },
+  { on: `on two machines with a GlusterFS volume${TITLE}`, isNetwork: true },
+])
+  it.skipIf(isNetwork && !hasGluster)(
+    `instances that are killed and counted again mirror every state whole and in order, ${on}`,
+    { timeout: 600_000 + LASTS_MS * 2 },
+    async () => {
+      const places = await openPlaces(isNetwork);
+      const books = new Books(await FakeService.start({ pageSize: 1000 }));
+      onTestFinished(() => books.service.close());
+      const fleet = new Fleet(books, places);
+      await settle(books, places, fleet);
+      const readers = places.map((place) => startReader(books, place));
+      const changing = setInterval(() => {
+        for (let count = 0; count < REPOSITORIES / 40; count += 1) books.changeOne();
+        books.service.takeRequests();
+      }, 300);
+      onTestFinished(() => clearInterval(changing));
+      const endsAtMs = Date.now() + LASTS_MS;
+      do {
+        const steps = [
+          () => fleet.kill(),
+          () => fleet.lose(0, remount, true),
+          () => fleet.lose(1, cutCable, false),
+          () => fleet.changeCount(5),
+          () => fleet.kill(),
+          () => fleet.lose(1, remount, true),
+          () => fleet.lose(0, cutCable, false),
+          () => fleet.changeCount(3),
+        ];
+        for (const step of steps) {
+          await step();
+          await sleep(Math.random() * (500 + REPOSITORIES * 5));
+          fleet.supervise();
+        }
+      } while (Date.now() < endsAtMs);
+      clearInterval(changing);
+      await settle(books, places, fleet);
+      books.service.takeDownloads();
+      await fleet.changeCount(5);
+      await sleep(3000);
+      await fleet.changeCount(3);
+      await settle(books, places, fleet);
+      await fleet.stop();
+      expect(books.service.takeDownloads(), 'a change of the count alone downloads nothing').toEqual([]);
+      for (const end of readers) {
+        const { reads, faults } = await end();
+        say(`several instances ${on}: ${reads} whole trees read`);
+        expect(faults).toEqual([]);
+        expect(reads).toBeGreaterThan(0);
+      }
+      for (const place of places) {
+        const verified = await run(['verify'], settingsOf(books, place, ''));
+        expect(verified, verified.stdout + verified.stderr).toMatchObject({ exitCode: 0 });
+      }
+      expect(fleet.defects()).toEqual([]);
+    },
+  );

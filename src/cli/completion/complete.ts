@@ -9,12 +9,10 @@ import { readTopics } from '../../manual/chapters.ts';
 import { readHistory } from '../../mirror/store/history/history.ts';
 import { manifestPaths } from '../../mirror/store/inventory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
-import { keyFolderOf, readKeyFolder } from '../../server/keys/key-folder.ts';
-import { requiredServeDirectory } from '../../server/start/directory.ts';
 import { addAllPendingFlags } from '../frame/declare.ts';
 import type { Outcome } from '../frame/output.ts';
 import { programOf } from '../help/help-screen.ts';
-import { keyIds } from '../service/keys.ts';
+import { keysOf } from '../service/keys.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { endOfLine, type Expected, type LineEnd } from './expected.ts';
 import { SCRIPTS, SHELLS } from './scripts.ts';
@@ -64,13 +62,12 @@ async function namesOf(
 ): Promise<string[]> {
   // They say where the mirror is.
   command.parseOptions([...before]);
-  const names = kind === 'key' ? await keysOf(command) : await pathsOf(kind, command);
+  const names = kind === 'key' ? await keyIdsOf(command) : await pathsOf(kind, command);
   return [...new Set(names)].sort().filter((name) => printable(name) === name && !name.startsWith('-'));
 }
 
-async function keysOf(command: Command): Promise<readonly string[]> {
-  const { serve } = settingsOf(command, []).settings;
-  return keyIds(await readKeyFolder(keyFolderOf(requiredServeDirectory(serve))));
+async function keyIdsOf(command: Command): Promise<readonly string[]> {
+  return (await keysOf(settingsOf(command, []).settings.serve)).map(({ id }) => id);
 }
 
 async function pathsOf(kind: 'target' | 'kept', command: Command): Promise<readonly string[]> {

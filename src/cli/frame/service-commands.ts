@@ -149,7 +149,7 @@ function addKeyCommands(program: Command): void {
     // It also says which settings hold a key.
     flags: keyFlags('serve.directory', 'serve.apiKeyFile', 'serve.apiTokenFile'),
     summary: 'show the keys',
-    help: 'Exits with 1 if a key cannot be read.\n\nExample: workbook-mirror keys list --serve-directory ./service',
+    help: 'Example: workbook-mirror keys list --serve-directory ./service',
     load: async () => (await import('../service/keys.ts')).runKeysList,
   }).option('--json', 'print the keys as JSON');
   declare(keys, {

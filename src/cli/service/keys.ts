@@ -4,23 +4,16 @@ import type { Command } from 'commander';
 
 import type { Settings } from '../../config/schema.ts';
 import { systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
-import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { printSeen } from '../../lib/process/streams.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
 import { likely } from '../../lib/text/nearest.ts';
 import { say } from '../../lib/text/terminal-text.ts';
 import { digestOfKey, type KeyKind } from '../../server/http/keys.ts';
-import {
-  addKey,
-  keyFolderOf,
-  type KeyFolderContent,
-  readKeyFolder,
-  removeKey,
-} from '../../server/keys/key-folder.ts';
+import { changeKeys, readKeys } from '../../server/keys/key-file.ts';
 import { looksLikeKey, makeKey, type StoredKey } from '../../server/keys/stored-key.ts';
 import { prepareServeDirectory, requiredServeDirectory } from '../../server/start/directory.ts';
-import { describeKeyProblem } from '../../server/start/keys.ts';
 import { loudness } from '../frame/loudness.ts';
 import { jsonText, linesOf, type Outcome, printOutcome, table, tell } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
@@ -35,17 +28,16 @@ const USES: Readonly<Record<KeyKind, string>> = {
 export async function runKeysCreate(command: Command): Promise<void> {
   const { kind, name, json }: { kind: KeyKind; name: string; json?: true } = command.opts();
   const directory = requiredServeDirectory(settingsOf(command, []).settings.serve);
-  const folder = keyFolderOf(directory);
   const { key, stored } = makeKey(kind, name, new Date());
   const { id, signingSecret } = stored;
   const isDirectoryNew = await prepareServeDirectory(directory);
   await becomeOwnerOf(directory);
-  await addKey(folder, stored, Date.now());
+  await changeKeys(directory, (keys) => [...keys, stored]);
   const secrets = { key, ...(signingSecret === null ? {} : { signingSecret }) };
   await printSeen(json === true ? jsonText({ ...listed(stored), ...secrets }) : say`${key}`).catch(
     // A key that the person did not see must not let anybody in.
     async (cause: unknown) => {
-      await removeKey(folder, id);
+      await changeKeys(directory, (keys) => keys.filter((each) => each.id !== id));
       const why = systemCode(cause) ?? 'unknown error';
       throw new MirrorError('disk.failed', `The key cannot be printed (${why}), so it was removed again.`, {
         cause,
@@ -65,9 +57,9 @@ export async function runKeysCreate(command: Command): Promise<void> {
 }
 
 /** `keys list` */
-export async function runKeysList(command: Command): Promise<Outcome> {
+export async function runKeysList(command: Command): Promise<void> {
   const { serve } = settingsOf(command, []).settings;
-  const { keys, problems } = await readKeys(serve);
+  const keys = await keysOf(serve);
   const rows = keys.map(({ id, kind, name, createdAt }) => [id, kind, utcTime(Date.parse(createdAt)), name]);
   printOutcome(command, {
     data: keys.map(listed),
@@ -79,19 +71,19 @@ export async function runKeysList(command: Command): Promise<Outcome> {
   );
   if (others.length > 0 && loudness() !== 'quiet')
     tell(say`The service also takes what the settings hold: ${others.join(', ')}.`);
-  for (const problem of problems) tell(say`! ${describeKeyProblem(problem)}`, 'error');
-  return { exitCode: problems.length > 0 ? EXIT_CODES.incomplete : EXIT_CODES.ok };
 }
 
 /** `keys revoke` */
 export async function runKeysRevoke(command: Command): Promise<Outcome> {
   const [asked = ''] = command.args;
   const { serve } = settingsOf(command, []).settings;
-  const content = await readKeys(serve);
+  const found = await keysOf(serve);
   const directory = requiredServeDirectory(serve);
   await becomeOwnerOf(directory);
-  const id = idMeant(asked, keyIds(content));
-  if (!(await removeKey(keyFolderOf(directory), id))) throw notFound(asked, content);
+  const ids = found.map(({ id }) => id);
+  const id = idMeant(asked, ids);
+  if (!ids.includes(id)) throw notFound(asked, found);
+  await changeKeys(directory, (keys) => keys.filter((each) => each.id !== id));
   return loudness() === 'quiet' ? {} : { text: () => say`Revoked ${id}.` };
 }
 
@@ -100,11 +92,11 @@ function listed({ id, kind, name, createdAt }: StoredKey): Omit<StoredKey, 'sha2
   return { id, kind, name, createdAt };
 }
 
-/** The keys of the embedded service, and the files that should be keys. @throws MirrorError `settings.invalid`, `directory.unusable` */
-async function readKeys(serve: Settings['serve']): Promise<KeyFolderContent> {
+/** The keys of the embedded service. @throws MirrorError `settings.invalid`, `directory.unusable` */
+export async function keysOf(serve: Settings['serve']): Promise<readonly StoredKey[]> {
   const directory = requiredServeDirectory(serve);
   const found = await unlessMissing(stat(directory));
-  if (found?.isDirectory() === true) return readKeyFolder(keyFolderOf(directory));
+  if (found?.isDirectory() === true) return readKeys(directory);
   throw new MirrorError('directory.unusable', `${directory} is not a directory.`, {
     hint: 'Give the directory of the service; `serve` and `keys create` make it when it does not exist.',
   });
@@ -125,21 +117,17 @@ export function idMeant(asked: string, ids: readonly string[]): string {
   throw new MirrorError('key.not_found', message, { hint: `Give more of it: ${found.join(', ')}.` });
 }
 
-/** The ids of all keys, and of files that should be keys. */
-export function keyIds({ keys, problems }: KeyFolderContent): string[] {
-  return [...keys, ...problems].flatMap(({ id }) => (id === null ? [] : [id]));
-}
-
-function notFound(asked: string, content: KeyFolderContent): MirrorError {
+function notFound(asked: string, keys: readonly StoredKey[]): MirrorError {
   if (looksLikeKey(asked)) {
-    const same = content.keys.find(({ sha256 }) => sha256 === digestOfKey(asked));
+    const same = keys.find(({ sha256 }) => sha256 === digestOfKey(asked));
     const what = same === undefined ? 'It is no key of this service.' : `Its id is ${same.id}: give that.`;
     // The key is not repeated: errors are logged.
     return new MirrorError('key.not_found', 'That is a key itself, and not the id of one.', {
       hint: `${what} Other users of this machine may have seen it in the list of processes.`,
     });
   }
-  const close = likely(asked, keyIds(content));
+  const ids = keys.map(({ id }) => id);
+  const close = likely(asked, ids);
   const nearest = close === undefined ? '' : `The nearest is ${close}. `;
   return new MirrorError('key.not_found', `There is no key with the id ${JSON.stringify(asked)}.`, {
     hint: `${nearest}\`keys list\` shows all of them.`,

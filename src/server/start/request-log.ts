@@ -85,7 +85,7 @@ function showParameter(parameter: string, secrets: readonly string[]): string {
  * @param target path and query as they were sent
  * @param secrets what must not be shown wherever it stands
  */
-export function showTarget(target: string, secrets: readonly string[]): string {
+function showTarget(target: string, secrets: readonly string[]): string {
   const mark = target.indexOf('?');
   if (mark === -1) return conceal(target, secrets);
   const parameters = target.slice(mark + 1).split('&', MOST_PARAMETERS + 1);

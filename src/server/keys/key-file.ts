@@ -1,0 +1,107 @@
+import { open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { z } from 'zod';
+
+import { shareWork } from '../../lib/concurrency/shared-work.ts';
+import { syncDirectory, writeNewFile } from '../../lib/disk/durable.ts';
+import { lockWithin } from '../../lib/disk/lock.ts';
+import { unlessMissing } from '../../lib/errors/disk-errors.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { bindNativeCalls } from '../../lib/native/file-calls.ts';
+import type { Keys, KnownKey } from '../http/keys.ts';
+import { type StoredKey, storedKeySchema } from './stored-key.ts';
+
+/** The file of the keys in the directory of a service. */
+const FILE = 'keys.json';
+
+/** Version 0.1.0 kept each key in a file of its own, `<id>.json`, in this folder. It counts until {@link FILE} is first written. */
+const FOLDER_BEFORE = 'keys';
+
+/** Locked by a process that changes the keys, which would undo the change of another one otherwise. */
+const LOCK_FILE = 'keys.lock';
+
+const fileSchema = z.object({ keys: z.array(storedKeySchema) });
+
+/**
+ * Reads the keys of a service.
+ * @param directory of the service; one without keys has none
+ * @returns in the order in which they were made
+ * @throws MirrorError `directory.unusable` for a file that holds no keys; system errors
+ */
+export async function readKeys(directory: string): Promise<readonly StoredKey[]> {
+  const path = join(directory, FILE);
+  const text = await unlessMissing(readFile(path, 'utf8'));
+  return text === null
+    ? readFolderBefore(join(directory, FOLDER_BEFORE))
+    : parse(path, text, fileSchema).keys;
+}
+
+async function readFolderBefore(folder: string): Promise<readonly StoredKey[]> {
+  const names = ((await unlessMissing(readdir(folder))) ?? []).filter((name) => /^[^.].*\.json$/.test(name));
+  const keys = await Promise.all(
+    names.map(async (name) => {
+      const path = join(folder, name);
+      const key = parse(path, await readFile(path, 'utf8'), storedKeySchema.omit({ id: true }));
+      return Object.assign(key, { id: name.replace(/\.json$/, '') });
+    }),
+  );
+  return keys.sort((a, b) => Date.parse(a.createdAt) - Date.parse(b.createdAt));
+}
+
+/** The error repeats no text of the file, which may hold a secret. */
+function parse<T>(path: string, text: string, schema: z.ZodType<T>): T {
+  try {
+    return schema.parse(JSON.parse(text));
+  } catch {
+    throw new MirrorError('directory.unusable', `${path} does not hold keys: it is damaged.`, {
+      hint: 'Restore it from a backup, or remove it and make new keys with `keys create`.',
+    });
+  }
+}
+
+/** How long a change waits for another one to end, in milliseconds. */
+const LOCK_PATIENCE_MS = 10_000;
+
+/**
+ * Changes the keys of a service, in one step that survives a power cut. Only the owner can read the file.
+ * @param change gives the new keys, or null to leave them as they are
+ * @returns whether they were changed
+ * @throws MirrorError `directory.locked` where another process does not end its change, and as {@link readKeys}
+ */
+export async function changeKeys(
+  directory: string,
+  change: (keys: readonly StoredKey[]) => readonly StoredKey[] | null,
+): Promise<boolean> {
+  const native = bindNativeCalls();
+  const lock = await open(join(directory, LOCK_FILE), 'a', 0o600);
+  try {
+    if (!(await lockWithin(() => native.tryLock(lock.fd), LOCK_PATIENCE_MS)))
+      throw new MirrorError('directory.locked', `Another process changes the keys in ${directory}.`);
+    const keys = change(await readKeys(directory));
+    if (keys === null) return false;
+    const next = join(directory, `${FILE}.new`);
+    await rm(next, { force: true });
+    await writeNewFile(next, `${JSON.stringify({ keys }, null, 2)}\n`, 0o600);
+    await rename(next, join(directory, FILE));
+    await syncDirectory(directory);
+    await rm(join(directory, FOLDER_BEFORE), { recursive: true, force: true });
+    return true;
+  } finally {
+    await lock.close();
+  }
+}
+
+/**
+ * Gives the keys of a service as they are at each call: a new key works at once, and a revoked one never again. The file is read only
+ * when it is another one, or has another time, than before. Calls at the same time share a reading.
+ */
+export function createKeyReader(directory: string): Keys {
+  let latest: { readonly stamp: string; readonly keys: readonly KnownKey[] } | null = null;
+  return shareWork(async () => {
+    const stats = await unlessMissing(stat(join(directory, FILE), { bigint: true }));
+    const stamp = stats === null ? '' : [stats.ino, stats.size, stats.mtimeNs].join(' ');
+    if (latest?.stamp !== stamp) latest = { stamp, keys: await readKeys(directory) };
+    return latest.keys;
+  });
+}
