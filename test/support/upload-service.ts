@@ -50,7 +50,7 @@ export async function startUploadService(maxUploadBytes?: number): Promise<Uploa
     library,
     changes: library.changes,
     keys: () => Promise.resolve(keys),
-    page: await loadPage('server/uploads/page', 'the page for uploads'),
+    page: await loadPage('server/uploads/page', 'the form for uploads'),
     onRequest: ({ error }) => {
       if (error !== undefined) failures.push(error);
     },

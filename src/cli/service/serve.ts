@@ -53,7 +53,7 @@ async function serveRepositories(stop: Stop, { serve: own }: Settings, samples: 
   await prepareServeDirectory(directory);
   await closeServeDirectory(directory, log);
   const { keys, temporary, secrets } = await openServedKeys(own, directory);
-  const page = await loadPage('server/uploads/page', 'the page for uploads');
+  const page = await loadPage('server/uploads/page', 'the form for uploads');
   const lock = await lockServiceDirectory(directory);
   const orphans = await endOrphans(directory);
   if (orphans.length > 0)
@@ -92,7 +92,7 @@ async function serveRepositories(stop: Stop, { serve: own }: Settings, samples: 
     if (stop.isAsked()) return;
     const count = (await library.repositories()).length;
     log(`Serving ${counted(count, 'repository', 'repositories')} of ${directory}.`);
-    log(`The page for uploads: ${new URL('/', baseUrl).href}`);
+    log(`The form for uploads: ${new URL('/', baseUrl).href}`);
     await tellKeys({ baseUrl, own, keys, temporary, mirrorDirectory: './mirror' });
     printData(say`${baseUrl}`);
     await stop.asked;

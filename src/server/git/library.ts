@@ -114,9 +114,9 @@ function watchedChanges(changes: Changes, onChange: (repositoryId: string) => vo
   return {
     ...changes,
     async commit(repositoryId, upload) {
-      const commitId = await changes.commit(repositoryId, upload);
+      const committed = await changes.commit(repositoryId, upload);
       onChange(repositoryId);
-      return commitId;
+      return committed;
     },
     async *converse(...conversation) {
       const [repositoryId, program] = conversation;

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
+import type { BufferedBody } from '../../lib/http/buffered-body.ts';
 import { PAGE_HEADERS, type PageFiles } from '../../lib/http/page-files.ts';
 import { type Reply, sendReply } from '../../lib/http/reply.ts';
 import { RequestError } from '../../lib/http/request-error.ts';
@@ -13,8 +14,8 @@ import type { Changes, Library } from './library.ts';
 import { answerPushEvent } from './push-event.ts';
 import { errorReply, jsonReply, presentRepository, verifiedHeader } from './replies.ts';
 import { addressOf, type ServiceRequest, serviceRequest } from './request.ts';
-import { decodeSegments, findRoute, type Route } from './routes.ts';
-import { answerUploads } from './uploads.ts';
+import { findRoute, type Route } from './routes.ts';
+import { answerUpload, formReply } from './uploads.ts';
 import { answerWorkbooks } from './workbooks.ts';
 
 /** The data and settings of a service. */
@@ -51,8 +52,9 @@ const RULES: Readonly<Record<Route['kind'], Rule>> = {
   contents: { methods: READ, authorise: authoriseCurrent },
   workbooks: { methods: READ, authorise: (headers, keys) => authorise('v1', headers, keys) },
   'push-event': { methods: ['POST'], authorise: null },
+  // The key is in the form.
+  form: { methods: [...READ, 'POST'], authorise: null },
   page: { methods: READ, authorise: null },
-  uploads: { methods: [...READ, 'POST'], authorise: authoriseCurrent },
   git: {
     methods: [...READ, 'POST'],
     authorise: ({ authorization }, keys) => authoriseGit(authorization, keys),
@@ -62,8 +64,6 @@ const RULES: Readonly<Record<Route['kind'], Rule>> = {
 /** The client of a request. */
 interface Asker {
   readonly keys: readonly KnownKey[];
-  /** The key of the request; null where it needs none. */
-  readonly key: KnownKey | null;
   /** Aborted when the client is gone. */
   readonly signal: AbortSignal;
 }
@@ -110,12 +110,12 @@ async function replyTo(context: Context, request: ServiceRequest, signal: AbortS
     throw new RequestError(405, 'method_not_allowed', `this path takes ${allow} only`, { allow });
   }
   // A replica has no such paths, with a key or without.
-  if (route.kind === 'uploads' || route.kind === 'git') madeHere(context);
+  if (route.kind === 'git') madeHere(context);
   try {
     const keys = await context.keys();
     // Before anything of the request is read that takes time.
-    const key = authorise?.(request.headers, keys) ?? null;
-    return await replyAt(context, route, request, { keys, key, signal });
+    authorise?.(request.headers, keys);
+    return await replyAt(context, route, request, { keys, signal });
   } catch (error) {
     if (route.kind === 'git' && error instanceof RequestError) return gitRefusal(error);
     throw error;
@@ -126,7 +126,7 @@ async function replyAt(
   context: Context,
   route: Route,
   request: ServiceRequest,
-  { keys, key, signal }: Asker,
+  { keys, signal }: Asker,
 ): Promise<Reply> {
   const { library, changes = null, pageSize = DEFAULT_PAGE_SIZE } = context;
   switch (route.kind) {
@@ -139,12 +139,13 @@ async function replyAt(
       return answerWorkbooks(library, addressOf(request), pageSize);
     case 'push-event':
       return answerPushEvent(library, changes, keys, request);
+    case 'form': {
+      const template = Buffer.from(pageFile(context.page, 'index.html').bytes).toString('utf8');
+      if (request.method !== 'POST') return formReply(template);
+      return answerUpload(template, library, madeHere(context), keys, request);
+    }
     case 'page':
       return pageReply(context.page, route.name);
-    case 'uploads': {
-      const segments = decodeSegments(route.tail);
-      return answerUploads(library, madeHere(context), key?.name ?? '', segments, request);
-    }
     case 'git':
       return answerGit(library, madeHere(context), route, request);
   }
@@ -163,7 +164,7 @@ function changesOf({ changes = null }: Context): Changes {
 /** @throws RequestError 404 where what is asked for is only there to change something */
 function madeHere({ changes = null }: Context): Changes {
   if (changes !== null) return changes;
-  throw new RequestError(404, 'not_found', 'a replica has neither Git nor the page for uploads');
+  throw new RequestError(404, 'not_found', 'a replica has neither Git nor the form for uploads');
 }
 
 async function answerRepositories(library: Library): Promise<Reply> {
@@ -172,12 +173,18 @@ async function answerRepositories(library: Library): Promise<Reply> {
   return jsonReply(200, repositories.map(presentRepository), headers);
 }
 
-/** A file of the page; none may keep a hold of its window. @throws RequestError 404 for a file that is none of the page's */
+/** @throws RequestError 404 for a file that is none of the page's */
+function pageFile(page: PageFiles | undefined, name: string): BufferedBody {
+  const file = page?.get(name);
+  if (file !== undefined) return file;
+  throw new RequestError(404, 'not_found', 'there is no page here: the API is below /api');
+}
+
 function pageReply(page: PageFiles | undefined, name: string): Reply {
-  const body = page?.get(name);
-  if (body === undefined)
-    throw new RequestError(404, 'not_found', 'there is no page here: the API is below /api');
   // Asked for each time, so that a newer version is shown at once.
-  const headers = { 'cross-origin-opener-policy': 'same-origin', 'cache-control': 'no-cache' };
-  return { status: 200, headers: { ...PAGE_HEADERS, ...headers }, body };
+  return {
+    status: 200,
+    headers: { ...PAGE_HEADERS, 'cache-control': 'no-cache' },
+    body: pageFile(page, name),
+  };
 }

@@ -119,48 +119,27 @@ export interface ExternalRepository {
   readonly password: string | null;
 }
 
-/** The branches of a repository. */
-export interface BranchList {
-  /** The one that is given when a request names none. */
-  readonly defaultBranch: string | null;
-  readonly branches: ReadonlyArray<{ readonly name: string; readonly commitId: string }>;
-}
-
-/** A file or folder in a folder. */
-export interface FolderEntry {
-  readonly name: string;
-  readonly kind: 'folder' | 'file';
-  /** Zero for a folder. */
-  readonly sizeBytes: number;
-}
-
-/** Where an upload goes to. */
-export interface UploadTarget {
-  readonly branch: string;
-  /** The commit that the person saw on the branch; null for a branch that did not exist. */
-  readonly seenCommitId: string | null;
-  /** The branch that a new branch starts from; null for one that starts empty, or for a branch that exists. */
-  readonly startFrom: string | null;
-}
-
-/** The check of an upload by its names, before any byte of it is sent. */
-export interface UploadCheck {
-  /** Reasons for refusal; at most one for each file. */
-  readonly problems: ReadonlyArray<{
-    /** Null for the upload as a whole. */
-    readonly path: string | null;
-    /** Goes on from the path where there is one. */
-    readonly message: string;
-  }>;
-  /** Paths of the files that are there already. */
-  readonly replaces: readonly string[];
-}
-
 /** Files that were received, to become one commit. */
-export interface Upload extends UploadTarget {
+export interface Upload {
   readonly author: string;
+  /** Empty for the default branch. */
+  readonly branch: string;
   readonly message: string;
   readonly files: ReadonlyArray<{ readonly path: string; readonly blobId: string }>;
+}
+
+/** A file that was received. */
+export interface ReceivedFile {
+  /** The name under which {@link Upload} takes it. */
+  readonly blobId: string;
+  /** False for a file that is named as a workbook and is none. */
+  readonly isAsNamed: boolean;
+}
+
+/** Where an upload went. */
+export interface Committed {
+  readonly branch: string;
+  readonly commitId: string;
 }
 
 /** The two programs of Git's protocol over HTTP (gitprotocol-http(5)). */
@@ -180,25 +159,13 @@ export interface Registrar {
 export interface Uploads {
   /** The greatest file that is received. */
   readonly maxUploadBytes: number;
-  readonly branches: (repositoryId: string) => Promise<BranchList>;
-  /** @throws RequestError 404 for a commit or folder that does not exist */
-  readonly folder: (repositoryId: string, commitId: string, path: string) => Promise<readonly FolderEntry[]>;
-  /** Checks the names of an upload as {@link Uploads.commit} would, and changes nothing. */
-  readonly check: (
-    repositoryId: string,
-    names: UploadTarget & { readonly paths: readonly string[] },
-  ) => Promise<UploadCheck>;
   /**
    * Receives the bytes of a file.
-   * @returns the name under which {@link Upload} takes it
    * @throws RequestError 413 for more than `maxUploadBytes`
    */
-  readonly receive: (repositoryId: string, bytes: Bytes) => Promise<string>;
-  /**
-   * @returns the id of the new commit
-   * @throws RequestError 400 for what cannot be committed, 409 when the branch has moved or nothing would change
-   */
-  readonly commit: (repositoryId: string, upload: Upload) => Promise<string>;
+  readonly receive: (repositoryId: string, name: string, bytes: Bytes) => Promise<ReceivedFile>;
+  /** @throws RequestError 400 for what cannot be committed, 409 when the branch has moved or nothing would change */
+  readonly commit: (repositoryId: string, upload: Upload) => Promise<Committed>;
 }
 
 /** Where git clients are answered (gitprotocol-http(5)). */

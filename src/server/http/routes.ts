@@ -17,10 +17,10 @@ export type Route =
   | { readonly kind: 'workbooks' }
   /** An incoming webhook (section 6 shows no address). */
   | { readonly kind: 'push-event' }
-  /** A file of the page on which people upload, by its name. */
+  /** The form with which people upload. */
+  | { readonly kind: 'form' }
+  /** A file of its page, by its name. */
   | { readonly kind: 'page'; readonly name: string }
-  /** A request of the page; `tail` is all after {@link UPLOADS_PATH}, still encoded. */
-  | { readonly kind: 'uploads'; readonly tail: string }
   /** Git over HTTP (gitprotocol-http(5)). */
   | {
       readonly kind: 'git';
@@ -36,9 +36,6 @@ export const BASE_PATH = '/api';
 
 /** The path of incoming webhooks below {@link BASE_PATH}. */
 const PUSH_EVENT_PATH = '/webhooks/push';
-
-/** The path below which the page asks for what it shows, and sends what is dropped on it. */
-const UPLOADS_PATH = '/uploads';
 
 /** The path below which Git finds the repositories. */
 const GIT_PATH = '/git';
@@ -111,13 +108,10 @@ function findGitRoute(path: string): Route | null {
   return null;
 }
 
-/** Finds what lies beside the API: the page, what it asks for, and Git. */
+/** Finds what lies beside the API: the form for uploads and Git. */
 function findRouteBeside(path: string): Route | null {
-  if (path === '/') return { kind: 'page', name: 'index.html' };
+  if (path === '/') return { kind: 'form' };
   if (path.startsWith('/page/')) return { kind: 'page', name: path.slice('/page/'.length) };
-  if (path.startsWith(`${UPLOADS_PATH}/`)) {
-    return { kind: 'uploads', tail: path.slice(UPLOADS_PATH.length + 1) };
-  }
   return path.startsWith(`${GIT_PATH}/`) ? findGitRoute(path.slice(GIT_PATH.length + 1)) : null;
 }
 

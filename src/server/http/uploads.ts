@@ -1,176 +1,175 @@
-import { z } from 'zod';
-
+import { packableBody } from '../../lib/http/buffered-body.ts';
+import { PAGE_HEADERS } from '../../lib/http/page-files.ts';
 import type { Reply } from '../../lib/http/reply.ts';
-import { bodyOf, readJson } from '../../lib/http/request-body.ts';
-import { invalid, RequestError, tooLarge } from '../../lib/http/request-error.ts';
-import type { Bytes, Changes, Library, Repository } from './library.ts';
-import { jsonReply } from './replies.ts';
+import { bodyOf } from '../../lib/http/request-body.ts';
+import { invalid, RequestError } from '../../lib/http/request-error.ts';
+import { findKeyOfKind, type KnownKey } from './keys.ts';
+import type { Library, Repository, Upload, Uploads } from './library.ts';
 import { findRepository } from './repository-reference.ts';
 import type { ServiceRequest } from './request.ts';
+import { readForm, readText } from './upload-form.ts';
 
-/** Enough for some ten thousand files in one upload. */
-const COMMIT_LIMIT_BYTES = 8 * 1024 * 1024;
+/** The fields before the files, in the order of the form. */
+const FIELDS = ['key', 'repository', 'branch', 'folder', 'message'] as const;
+type Fields = Partial<Record<(typeof FIELDS)[number], string>>;
 
-const target = {
-  branch: z.string(),
-  seenCommitId: z.string().nullable(),
-  startFrom: z.string().nullable(),
-};
-const checkSchema = z.strictObject({ ...target, paths: z.array(z.string()) });
-const commitSchema = z.strictObject({
-  ...target,
-  message: z.string(),
-  files: z.array(z.strictObject({ path: z.string(), blobId: z.string() })),
-});
+const FIELD_LIMIT_BYTES = 64 * 1024;
+/** No folder of people is deeper than this many characters. */
+const FOLDER_LIMIT = 1024;
+/** As many files as people put into one commit; git is given their names as arguments. */
+const FILES_LIMIT = 500;
 
-interface Asked {
-  readonly changes: Changes;
-  readonly repository: Repository;
-  readonly author: string;
-  readonly request: ServiceRequest;
+/** How an upload ended, as the page shows it. */
+interface Outcome {
+  /** HTTP status code. */
+  readonly status: number;
+  readonly text: string;
 }
 
-interface Endpoint {
-  readonly method: 'GET' | 'POST';
-  readonly answer: (asked: Asked) => Promise<Reply>;
+/** The form, filled in but for the key and the files. */
+export function formReply(template: string, fields: Fields = {}, outcome?: Outcome): Reply {
+  const { key: _, ...shown } = fields;
+  const values: Readonly<Record<string, string | undefined>> = {
+    ...shown,
+    result: outcome?.text,
+    outcome: outcome === undefined ? '' : outcome.status < 400 ? 'done' : 'failed',
+  };
+  const html = template.replaceAll(/\{\{(\w+)\}\}/g, (__, name: string) => escaped(values[name] ?? ''));
+  const policy = PAGE_HEADERS['content-security-policy'] ?? '';
+  return {
+    status: outcome?.status ?? 200,
+    headers: {
+      ...PAGE_HEADERS,
+      'content-security-policy': policy.replace("form-action 'none'", "form-action 'self'"),
+      'cross-origin-opener-policy': 'same-origin',
+      'cache-control': outcome === undefined ? 'no-cache' : 'no-store',
+    },
+    body: packableBody('text/html; charset=utf-8', html, outcome === undefined ? html : null),
+  };
 }
 
-/** The requests about one repository, by the last segment of the path. */
-const ENDPOINTS: ReadonlyMap<string, Endpoint> = new Map<string, Endpoint>([
-  ['branches', { method: 'GET', answer: answerBranches }],
-  ['folder', { method: 'GET', answer: answerFolder }],
-  ['checks', { method: 'POST', answer: answerCheck }],
-  ['files', { method: 'POST', answer: answerFile }],
-  ['commits', { method: 'POST', answer: answerCommit }],
-]);
+/** Text as HTML, within an element or a quoted attribute. */
+function escaped(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (character) => `&#${character.codePointAt(0)};`);
+}
 
 /**
- * Answers the page for uploads: lists repositories, branches and folders, receives files one by one, and commits those that belong
- * together.
+ * Takes an upload from the form, and answers with the form and how it ended.
  *
- * The key travels in a header that no page of another origin can send (Fetch, "CORS-preflight fetch"), so that such a page can
- * change nothing in its reader's name.
- * @param author the name of the key
- * @param segments of the path below `/uploads`, decoded
- * @throws RequestError 404 for what does not exist; 400, 409 and 413 for what cannot be taken
+ * The key is a field of the form, which a browser sends with no request of another page; it comes before the files, so that nothing
+ * of a stranger is kept.
+ * @param template the text of the page, with `{{names}}` for what is filled in
  */
-export async function answerUploads(
+export async function answerUpload(
+  template: string,
   library: Library,
-  changes: Changes,
-  author: string,
-  segments: readonly string[],
+  uploads: Uploads,
+  keys: readonly KnownKey[],
   request: ServiceRequest,
 ): Promise<Reply> {
-  const [collection, id, what = '', ...rest] = segments;
-  if (collection !== 'repositories' || rest.length > 0) throw notFound(request);
-  if (id === undefined) {
-    checkMethod('GET', request);
-    return answerRepositories(await library.repositories(), changes);
+  const fields: Fields = {};
+  try {
+    return formReply(template, fields, await takeUpload(library, uploads, keys, request, fields));
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error;
+    const reply = formReply(template, fields, {
+      status: error.status,
+      text: `Not uploaded: ${error.message}.`,
+    });
+    return { ...reply, headers: { ...reply.headers, ...error.headers } };
   }
-  const endpoint = ENDPOINTS.get(what);
-  if (endpoint === undefined) throw notFound(request);
-  checkMethod(endpoint.method, request);
-  const repository = findRepository(await library.repositories(), id);
-  if (repository === undefined)
-    throw new RequestError(404, 'repository_not_found', `there is no repository ${id}`);
-  if (endpoint.method === 'POST') checkKind(repository);
-  return endpoint.answer({ changes, repository, author, request });
 }
 
-function notFound({ path }: ServiceRequest): RequestError {
-  return new RequestError(404, 'not_found', `there is nothing at ${path}`);
-}
-
-function checkMethod(allowed: Endpoint['method'], { method }: ServiceRequest): void {
-  if (method === allowed || (allowed === 'GET' && method === 'HEAD')) return;
-  const allow = allowed === 'GET' ? 'GET, HEAD' : allowed;
-  throw new RequestError(405, 'method_not_allowed', `this path takes ${allow} only`, { allow });
-}
-
-/** Only drag-and-drop repositories take files (service specification, section 1); they have no address. */
-function takesFiles({ url }: Repository): boolean {
-  return url === null;
-}
-
-function checkKind(repository: Repository): void {
-  if (takesFiles(repository)) return;
-  throw new RequestError(
-    409,
-    'external',
-    `${repository.full_name} is connected to an external Git repository: commit to that one, and it will be here`,
-  );
-}
-
-function answerRepositories(repositories: readonly Repository[], { maxUploadBytes }: Changes): Reply {
-  return fresh(200, {
-    maxUploadBytes,
-    repositories: repositories.map((repository) => ({
-      id: repository.id,
-      name: repository.name,
-      full_name: repository.full_name,
-      url: repository.url,
-      takesFiles: takesFiles(repository),
-    })),
-  });
-}
-
-async function answerBranches({ changes, repository }: Asked): Promise<Reply> {
-  return fresh(200, await changes.branches(repository.id));
-}
-
-async function answerFolder({ changes, repository, request }: Asked): Promise<Reply> {
-  const commitId = request.query.get('commit');
-  if (commitId === null) throw invalid('the query must name the commit: ?commit=…&path=…');
-  const path = request.query.get('path') ?? '';
-  return fresh(200, { entries: await changes.folder(repository.id, commitId, path) });
-}
-
-async function answerFile({ changes, repository, request }: Asked): Promise<Reply> {
-  const { maxUploadBytes } = changes;
-  if (Number(request.headers['content-length'] ?? 0) > maxUploadBytes)
-    throw tooLarge(`a file may have ${maxUploadBytes} bytes`);
-  const encoding = request.headers['content-encoding'] ?? 'identity';
-  if (encoding !== 'identity')
-    throw new RequestError(415, 'invalid', `send the file as it is, not in the encoding ${encoding}`);
-  let sizeBytes = 0;
-  async function* counted(): Bytes {
-    for await (const chunk of bodyOf(request.body)) {
-      sizeBytes += chunk.length;
-      yield chunk;
+/** @param fields receives the fields as they come. @throws RequestError for what is refused; nothing is committed then */
+async function takeUpload(
+  library: Library,
+  uploads: Uploads,
+  keys: readonly KnownKey[],
+  { headers, body }: ServiceRequest,
+  fields: Fields,
+): Promise<Outcome> {
+  let target: { readonly key: KnownKey; readonly repository: Repository } | null = null;
+  const files = new Map<string, { readonly blobId: string; readonly isAsNamed: boolean }>();
+  for await (const { name, fileName, bytes } of readForm(headers['content-type'] ?? '', bodyOf(body))) {
+    const field = FIELDS.find((each) => each === name);
+    if (field !== undefined) {
+      fields[field] = await readText(bytes, FIELD_LIMIT_BYTES);
+      continue;
+    }
+    const key = authorise(keys, fields.key);
+    if (fileName !== null && fileName !== '') {
+      target ??= { key, repository: chooseRepository(await library.repositories(), fields.repository ?? '') };
+      const path = pathOf(fields.folder ?? '', fileName);
+      if (files.size === FILES_LIMIT) throw invalid(`an upload may have ${FILES_LIMIT} files`);
+      files.set(path, await uploads.receive(target.repository.id, fileName, bytes));
     }
   }
-  const blobId = await changes.receive(repository.id, counted());
-  return fresh(201, { blobId, sizeBytes });
+  if (target === null) throw invalid('no file was chosen');
+  const { branch, commitId } = await uploads.commit(
+    target.repository.id,
+    uploadOf(
+      target.key.name,
+      fields,
+      [...files].map(([path, { blobId }]) => ({ path, blobId })),
+    ),
+  );
+  const warnings = [...files].filter(([, { isAsNamed }]) => !isAsNamed).map(([path]) => warningFor(path));
+  const done = `Committed to ${target.repository.name}, branch ${branch}, as ${commitId.slice(0, 7)}:`;
+  return { status: 200, text: [done, ...files.keys(), ...warnings].join('\n') };
 }
 
-/** Reads what a request says of an upload. @throws RequestError 400, 413 */
-async function readUpload<Read>(schema: z.ZodType<Read>, { body }: ServiceRequest): Promise<Read> {
-  const parsed = schema.safeParse(await readJson(bodyOf(body), COMMIT_LIMIT_BYTES));
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  const where = issue === undefined || issue.path.length === 0 ? 'the body' : issue.path.join('.');
-  throw invalid(`${where}: ${describeIssue(issue)}`);
+function warningFor(path: string): string {
+  return `Warning: ${path} is named as a workbook, and is none, or is damaged. It was committed as it is.`;
 }
 
-function describeIssue(issue: z.core.$ZodIssue | undefined): string {
-  if (issue === undefined) return 'is not an upload';
-  if (!issue.message.endsWith('received undefined')) return issue.message;
-  const [field] = issue.path;
-  const isNullable = field === 'seenCommitId' || field === 'startFrom';
-  return isNullable ? 'is missing: give a text, or null for none' : 'is missing';
+/** @throws RequestError 401 for anything but a personal key, 403 for a key of another kind */
+function authorise(keys: readonly KnownKey[], field = ''): KnownKey {
+  // A key that is read from a file ends with a line feed.
+  const sent = field.trim();
+  const key = findKeyOfKind(keys, 'personal', sent);
+  if (key !== null) return key;
+  if (findKeyOfKind(keys, 'group', sent) !== null)
+    throw new RequestError(
+      403,
+      'group_key',
+      'a group key is for incoming webhooks only: use a personal API key',
+    );
+  const advice = '`workbook-mirror keys create --kind personal` makes one';
+  throw new RequestError(401, 'unauthorized', `this is not a valid personal API key; ${advice}`);
 }
 
-async function answerCheck({ changes, repository, request }: Asked): Promise<Reply> {
-  return fresh(200, await changes.check(repository.id, await readUpload(checkSchema, request)));
+/**
+ * Finds the repository of an upload. Only drag-and-drop repositories take files (service specification, section 1); they have no
+ * address.
+ * @throws RequestError 404, 409
+ */
+function chooseRepository(repositories: readonly Repository[], reference: string): Repository {
+  const repository = findRepository(repositories, reference);
+  if (repository === undefined) {
+    const names = repositories.filter(({ url }) => url === null).map(({ name }) => name);
+    const known = names.length === 0 ? 'none takes files yet' : `these take files: ${names.join(', ')}`;
+    throw new RequestError(404, 'repository_not_found', `there is no repository ${reference}; ${known}`);
+  }
+  if (repository.url === null) return repository;
+  const advice = 'commit to that one, and it will be here';
+  const message = `${repository.full_name} is connected to an external Git repository: ${advice}`;
+  throw new RequestError(409, 'external', message);
 }
 
-async function answerCommit({ changes, repository, author, request }: Asked): Promise<Reply> {
-  const upload = await readUpload(commitSchema, request);
-  const commitId = await changes.commit(repository.id, { ...upload, author });
-  return fresh(201, { commitId });
+/** The path of a file in the repository. @throws RequestError 400 for characters that no path should hold */
+function pathOf(folder: string, fileName: string): string {
+  const segments = folder.split('/').map((segment) => segment.trim());
+  const path = [...segments.filter((segment) => segment !== ''), fileName].join('/');
+  if (/[\p{Cc}\\]/u.test(path) || !path.isWellFormed() || folder.length > FOLDER_LIMIT)
+    throw invalid(`${JSON.stringify(path.slice(0, FOLDER_LIMIT))} cannot be the path of a file`);
+  return path;
 }
 
-/** An answer that nobody keeps: branches move. */
-function fresh(status: number, body: unknown): Reply {
-  return jsonReply(status, body, { 'cache-control': 'no-store' });
+function uploadOf(author: string, { branch = '', message = '' }: Fields, files: Upload['files']): Upload {
+  if (/\p{Cc}/u.test(branch)) throw invalid('the name of a branch holds no control characters');
+  // A form sends CR LF; Git wants LF, and no NUL.
+  const written = message.replaceAll('\r\n', '\n').replaceAll('\0', '').trim();
+  const [first] = files;
+  const usual = files.length === 1 ? `Upload ${first?.path}` : `Upload ${files.length} files`;
+  return { author, branch: branch.trim(), message: written === '' ? usual : written, files };
 }

@@ -2,42 +2,21 @@ import { expect, it } from 'vitest';
 
 import { GROUP_KEY, KEY, startUploadService, type UploadService } from '../../../support/upload-service.ts';
 
-const UPLOAD = { branch: 'main', seenCommitId: null, startFrom: null };
 const FORM = 'application/x-www-form-urlencoded';
 
-/** Every request whose body is read as JSON; `{id}` is a drag-and-drop repository. */
+/** Every request whose body is read as JSON. */
 const REQUESTS = [
   ['a repository is created', 'api/repos', KEY, { name: 'Größe' }, 201],
-  [
-    'an upload is checked',
-    'uploads/repositories/{id}/checks',
-    KEY,
-    { ...UPLOAD, paths: ['Größe.xlsx'] },
-    200,
-  ],
-  [
-    'an upload is committed',
-    'uploads/repositories/{id}/commits',
-    KEY,
-    { ...UPLOAD, message: 'Größe', files: [{ path: 'Größe.xlsx', blobId: '{blob}' }] },
-    201,
-  ],
   ['a webhook', 'api/webhooks/push', GROUP_KEY, { repository: 'Größe' }, 404],
 ] as const;
 
 async function prepare(service: UploadService) {
-  const { id } = await service.registry.create('R');
-  const file = await fetch(`${service.origin}uploads/repositories/${id}/files`, {
-    method: 'POST',
-    headers: { 'x-api-key': KEY },
-    body: 'content',
-  });
-  const { blobId } = (await file.json()) as { blobId: string };
+  await service.registry.create('R');
   return (path: string, key: string, bytes: Uint8Array, type = 'application/json'): Promise<Response> =>
-    fetch(service.origin + path.replace('{id}', id), {
+    fetch(service.origin + path, {
       method: 'POST',
       headers: { 'x-api-key': key, 'content-type': type },
-      body: Buffer.from(Buffer.from(bytes).toString('latin1').replace('{blob}', blobId), 'latin1'),
+      body: Buffer.from(bytes),
     });
 }
 

@@ -48,7 +48,6 @@ describe('who has no key', () => {
   it.each([
     ['/api/repos/%ff/contents', 'GET', 400],
     ['/api/repos/x/contents/%zz', 'GET', 400],
-    ['/uploads/repositories/%ff/branches', 'GET', 400],
     ['/git/%ff.git/info/refs?service=git-upload-pack', 'GET', 400],
     ['/git/x.git/info/refs?service=none', 'GET', 403],
     ['/git/x.git/git-receive-pack', 'GET', 405],
