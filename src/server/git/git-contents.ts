@@ -5,11 +5,10 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { partOf } from '../http/conditions.ts';
 import type { Bytes, Content } from '../http/library.ts';
 import { RequestError } from '../../lib/http/request-error.ts';
-import type { BranchReader } from './branch-reader.ts';
 import type { Git } from './git.ts';
 import type { GitProcess } from './git-process.ts';
 import { commitOfFolder, findObject } from './objects.ts';
-import type { Branches } from './refs.ts';
+import { type Branches, readBranches } from './refs.ts';
 
 /** A zip without entries is its end record alone: 22 bytes. */
 const EMPTY_ZIP = Buffer.concat([Buffer.from('PK\u0005\u0006', 'latin1'), Buffer.alloc(18)]);
@@ -106,7 +105,6 @@ async function* nothingButAnEmptyZip(): Bytes {
 
 export interface ContentSource {
   readonly git: Git;
-  readonly branches: BranchReader;
   /** Among whom each who reads takes a turn. */
   readonly readers: Readers;
   readonly archiveWay: ArchiveWay;
@@ -135,8 +133,8 @@ export async function contentAt(
   branch: string | null,
   path: string,
 ): Promise<Content> {
-  const { git, branches, readers } = source;
-  const commitId = chooseCommit(await branches.branches(gitDirectory), branch);
+  const { git, readers } = source;
+  const commitId = chooseCommit(await readBranches(git, gitDirectory), branch);
   if (commitId === null && path === '') {
     return { kind: 'archive', etag: tagOf('empty'), open: nothingButAnEmptyZip };
   }

@@ -1,116 +1,87 @@
-import { isWorkbookName } from '../../lib/api/media-types.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { type Git, textUpTo } from './git.ts';
-import { listTree } from './objects.ts';
+import type { Heads } from './refs.ts';
 import {
   type CommitParents,
   createDiffReader,
   diffRequests,
-  type FoundVersion,
-  VersionSearch,
-} from './version-search.ts';
+  type VersionTable,
+} from './workbook-versions.ts';
 
-/** The version of a workbook on a branch: the commit that `git log -1 -- PATH` gives. */
-export interface LastChange extends FoundVersion {
-  readonly commit: Commit;
-  /** Git's id of the file's content. */
-  readonly blobId: string;
+/** The histories of the branches of a repository. */
+export interface Histories {
+  /** The workbooks that the head of a branch holds. */
+  readonly tableOf: (head: string) => VersionTable;
+  /** The commit of each version. */
+  readonly commits: ReadonlyMap<string, Commit>;
 }
 
-/** The workbooks that a commit holds, each with its version, by path. */
-export type History = ReadonlyMap<string, LastChange>;
-
-/** Gives an equal string that does not keep alive the longer one that it was cut out of. */
-function detached(id: string): string {
-  return Buffer.from(id, 'latin1').toString('latin1');
-}
-
-/** A commit whose history is known. */
-interface Base {
-  readonly head: string;
-  readonly history: History;
-}
-
-interface Known {
-  readonly head: string;
-  readonly history: Promise<History>;
-}
-
-/** Reads and remembers the histories of the branches of one repository. */
+/** Reads and remembers the histories of the branches of one repository; one reading at a time. */
 export type HistoryReader = ReturnType<typeof createHistoryReader>;
 
-/** Makes a reader of a bare repository's histories that knows nothing yet. */
+/**
+ * Makes a reader of a bare repository's histories that knows nothing yet. Each commit is read once, whatever the number of branches
+ * that share it.
+ */
 export function createHistoryReader(git: Git, gitDirectory: string) {
-  const known = new Map<string, Known>();
+  /** Those of each known commit; with a commit, all of its ancestors are known. */
+  const tables = new Map<string, VersionTable>();
+  let knownHeads: ReadonlySet<string> = new Set();
+  let commits: ReadonlyMap<string, Commit> = new Map();
 
-  /** Reads what led to a head, or from a known head to it; null where the known history does not tell all. */
-  async function walk(head: string, base: Base | null): Promise<History | null> {
-    const blobs = new Map<string, string>();
-    for (const { path, kind, id } of await listTree(git, gitDirectory, head))
-      if (kind === 'file' && isWorkbookName(path)) blobs.set(path, id);
-    const search = new VersionSearch(head, blobs.keys());
-    const commits = await readCommits(git, gitDirectory, base === null ? [head] : [head, `^${base.head}`]);
-    const reader = createDiffReader(commits, search);
-    await git.tokens(gitDirectory, DIFF_ARGUMENTS, reader.onToken, { input: diffRequests(commits) });
+  /** Reads what led from the known commits to some heads. */
+  async function walk(heads: ReadonlySet<string>): Promise<void> {
+    const range = [...heads, ...[...knownHeads].map((id) => `^${id}`)];
+    const found = await readCommits(git, gitDirectory, range);
+    const unknown = found.filter(({ id }) => !tables.has(id));
+    const reader = createDiffReader(unknown, tables);
+    await git.tokens(gitDirectory, DIFF_ARGUMENTS, reader.onToken, { input: diffRequests(unknown) });
     reader.close();
-    const versions = search.finish(base);
-    if (versions === null) return null;
-    const details = new Map([...(base?.history.values() ?? [])].map(({ commit }) => [commit.id, commit]));
-    const added = new Set([...versions.values()].map(({ id }) => id).filter((id) => !details.has(id)));
-    await readDetails(git, gitDirectory, added, details);
-    return joined(blobs, versions, details);
+    knownHeads = heads;
   }
 
-  /** Continues a known history, or gives null where that does not work. */
-  async function extend(head: string, previous: Known): Promise<History | null> {
+  async function walkFromKnown(heads: ReadonlySet<string>): Promise<void> {
     try {
-      return await walk(head, { head: previous.head, history: await previous.history });
-    } catch {
-      // The old head may be gone from the repository altogether.
-      return null;
+      await walk(heads);
+    } catch (error) {
+      if (tables.size === 0) throw error;
+      // A head of before may be gone from the repository altogether.
+      tables.clear();
+      knownHeads = new Set();
+      await walk(heads);
     }
   }
 
-  async function compute(head: string, previous?: Known): Promise<History> {
-    const extended = previous === undefined ? null : await extend(head, previous);
-    const history = extended ?? (await walk(head, null));
-    if (history === null)
+  function tableOf(head: string): VersionTable {
+    const table = tables.get(head);
+    if (table === undefined)
       throw new MirrorError('service.failed', `the history of commit ${head} is incomplete`);
-    return history;
-  }
-
-  function sharedHistory(head: string): Promise<History> | undefined {
-    for (const entry of known.values()) if (entry.head === head) return entry.history;
-    return undefined;
+    return table;
   }
 
   return {
-    /** The history of a branch at a head; costs nothing while the head stays the same. */
-    of(branch: string, head: string): Promise<History> {
-      const previous = known.get(branch);
-      if (previous?.head === head) return previous.history;
-      const history = sharedHistory(head) ?? compute(head, previous);
-      known.set(branch, { head, history });
-      history.catch(() => {
-        // A failure is not remembered.
-        if (known.get(branch)?.history === history) known.delete(branch);
-      });
-      return history;
-    },
-    /** Forgets every branch that is not among the given ones. */
-    keepOnly(branches: { readonly has: (branch: string) => boolean }): void {
-      for (const branch of known.keys()) if (!branches.has(branch)) known.delete(branch);
+    /** @throws MirrorError `service.failed` when git cannot read them */
+    async read(branches: Heads): Promise<Histories> {
+      const heads = new Set(branches.values());
+      if (heads.size > 0) await walkFromKnown(heads);
+      const versions = new Set<string>();
+      for (const table of new Set([...heads].map(tableOf)))
+        for (const bucket of table) for (const { id } of bucket.values()) versions.add(id);
+      commits = await readDetails(git, gitDirectory, versions, commits);
+      return { tableOf, commits };
     },
   };
 }
 
-/** Lists commits and their parents, each commit after all of its children. */
+/** Lists commits and their parents, each commit after all of its parents. */
 async function readCommits(
   git: Git,
   gitDirectory: string,
   range: readonly string[],
 ): Promise<CommitParents[]> {
-  const text = await git.text(gitDirectory, ['rev-list', '--topo-order', '--parents', ...range, '--']);
+  const args = ['rev-list', '--topo-order', '--reverse', '--parents', '--stdin'];
+  const input = range.map((line) => `${line}\n`).join('');
+  const text = await git.text(gitDirectory, args, { input });
   return text
     .split('\n')
     .filter((line) => line !== '')
@@ -118,22 +89,6 @@ async function readCommits(
       const [id = '', ...parents] = line.split(' ');
       return { id, parents };
     });
-}
-
-function joined(
-  blobs: ReadonlyMap<string, string>,
-  versions: ReadonlyMap<string, FoundVersion>,
-  details: ReadonlyMap<string, Commit>,
-): History | null {
-  const history = new Map<string, LastChange>();
-  for (const [path, blobId] of blobs) {
-    const version = versions.get(path);
-    const commit = details.get(version?.id ?? '');
-    if (version === undefined || commit === undefined) return null;
-    const parentId = version.parentId === null ? null : detached(version.parentId);
-    history.set(path, { id: commit.id, commit, parentId, blobId: detached(blobId) });
-  }
-  return history;
 }
 
 /** What the list tells of a commit. */
@@ -174,14 +129,16 @@ const DETAIL_TOKENS = 4;
 const DETAIL_LIMIT_BYTES = 64 * 1024;
 const AUTHOR_LIMIT_BYTES = 1024;
 
-/** Adds what the list tells of commits, by their ids. */
+/** Reads what the list tells of commits, by their ids, as far as that is not known. */
 async function readDetails(
   git: Git,
   gitDirectory: string,
   ids: ReadonlySet<string>,
-  details: Map<string, Commit>,
-): Promise<void> {
-  if (ids.size === 0) return;
+  known: ReadonlyMap<string, Commit>,
+): Promise<ReadonlyMap<string, Commit>> {
+  const details = new Map([...known].filter(([id]) => ids.has(id)));
+  const missing = [...ids].filter((id) => !details.has(id));
+  if (missing.length === 0) return details;
   // A name that thousands of commits have is kept once.
   const authors = new Map<string, string>();
   let tokens: string[] = [];
@@ -195,6 +152,7 @@ async function readDetails(
     authors.set(author, author);
     details.set(id, { id, author, committedAtSeconds: Number(seconds), message });
   };
-  const input = [...ids].map((id) => `${id}\n`).join('');
+  const input = missing.map((id) => `${id}\n`).join('');
   await git.tokens(gitDirectory, DETAIL_ARGUMENTS, onToken, { input, limitBytes: DETAIL_LIMIT_BYTES });
+  return details;
 }

@@ -1,5 +1,4 @@
 import type { Changes, Library, ProcessingStatus, WorkbookRow, Workbooks } from '../http/library.ts';
-import { createBranchReader } from './branch-reader.ts';
 import { contentAt, createArchiveWay, createReaders } from './git-contents.ts';
 import { createConversations } from './smart-http.ts';
 import { Git } from './git.ts';
@@ -44,11 +43,13 @@ export interface GitLibraryOptions {
 export function createGitLibrary(registry: Registry, options: GitLibraryOptions = {}): GitLibrary {
   const { checks, maxUploadBytes = DEFAULT_MAX_UPLOAD_BYTES } = options;
   const git = new Git();
-  const branches = createBranchReader(git);
+  // Packing and reading histories may take long: they take no place from what somebody waits for.
+  const packer = new Git();
+  const historian = new Git();
   const readers = createReaders();
   const archiveWay = createArchiveWay(git);
   let isClosing = false;
-  const listing = createWorkbookListing(git, registry, branches, (event) => {
+  const listing = createWorkbookListing(historian, registry, (event) => {
     // Programs that are ended at the end say nothing of what they read.
     if (isClosing) return;
     options.onReading?.(event);
@@ -65,8 +66,6 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
     ...createUploads(git, registry, maxUploadBytes),
     ...createConversations(git, registry, readers, maxUploadBytes),
   };
-  // Packing may take long: it takes no place from what somebody waits for.
-  const packer = new Git();
   const housekeeping = createHousekeeping(packer, registry.gitDirectory);
   const onChange = (repositoryId: string): void => {
     housekeeping.after(repositoryId);
@@ -77,7 +76,7 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
   return {
     repositories: () => Promise.resolve(registry.list()),
     content: async ({ id }, branch, path) =>
-      contentAt({ git, branches, readers, archiveWay }, presentDirectory(registry, id), branch, path),
+      contentAt({ git, readers, archiveWay }, presentDirectory(registry, id), branch, path),
     workbooks,
     changes: watchedChanges(changes, onChange),
     async checkAll() {
@@ -87,7 +86,7 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
     async close() {
       isClosing = true;
       standings?.close();
-      await Promise.all([git.stop(), packer.stop()]);
+      await Promise.all([git, packer, historian].map((each) => each.stop()));
     },
   };
 }

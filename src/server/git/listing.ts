@@ -1,142 +1,100 @@
-import { setImmediate as othersFirst } from 'node:timers/promises';
-
+import { Places } from '../../lib/concurrency/places.ts';
 import { shareWork } from '../../lib/concurrency/shared-work.ts';
-import type { WorkbookRow } from '../http/library.ts';
 import { RequestError } from '../../lib/http/request-error.ts';
-import { type BranchReader, createBranchReader, type Heads } from './branch-reader.ts';
+import type { WorkbookRow } from '../http/library.ts';
 import type { Git } from './git.ts';
 import { createHistoryReader, type HistoryReader } from './history.ts';
-import { mergeRows, type Piece, readRows } from './rows.ts';
+import { type Heads, readHeads } from './refs.ts';
 import type { Registry } from './registry.ts';
 import type { RegisteredRepository } from './registry-index.ts';
+import { makeRows, mergeRows, type Piece } from './rows.ts';
 
-/** Told of a repository when it cannot be read any more, and when it can be again. */
+/** A repository cannot be read any more, or can be again. */
 export type ReadingEvent = { readonly repository: RegisteredRepository } & (
   | { readonly kind: 'unreadable'; readonly error: unknown }
   | { readonly kind: 'readable' }
 );
 
-interface RepositoryRows extends Piece {
-  readonly heads: Heads;
+/** What is remembered of a repository. */
+interface Known {
+  readonly histories: HistoryReader;
+  /** As it was read the last time; null where it never was. */
+  piece: (Piece & { readonly heads: Heads }) | null;
+  isUnreadable: boolean;
 }
 
-/** So many repositories are looked at before others get their turn: about two milliseconds. */
-const REPOSITORIES_AT_ONCE = 100;
+/** So many repositories are read at once: reading a long history keeps a processor busy for seconds. */
+const REPOSITORIES_AT_ONCE = 2;
 
-/** Lists the workbooks of all repositories, and remembers what it has read. */
+function areEqual(left: Heads, right: Heads): boolean {
+  return left.size === right.size && [...left].every(([branch, head]) => right.get(branch) === head);
+}
+
+/**
+ * Lists the workbooks of all repositories, and remembers what it has read.
+ * @param git for the listing alone: requests for contents must not wait until histories are read
+ */
 export function createWorkbookListing(
   git: Git,
   registry: Pick<Registry, 'list' | 'gitDirectory'>,
-  branches: BranchReader = createBranchReader(git),
   onEvent: (event: ReadingEvent) => void = () => {},
 ) {
-  const histories = new Map<string, HistoryReader>();
-  const pieces = new Map<string, RepositoryRows>();
-  const tolerant = createTolerance((id) => pieces.get(id), onEvent);
+  const places = new Places(REPOSITORIES_AT_ONCE);
+  const known = new Map<string, Known>();
   let latest: { readonly pieces: readonly Piece[]; readonly rows: readonly WorkbookRow[] } = {
     pieces: [],
     rows: [],
   };
 
-  async function pieceOf({ id, full_name }: RegisteredRepository): Promise<Piece> {
-    const heads = await branches.heads(registry.gitDirectory(id));
-    const prefix = `${full_name}/`;
-    const known = pieces.get(id);
-    if (known?.heads === heads && known.prefix === prefix) return known;
-    const reader = histories.get(id) ?? createHistoryReader(git, registry.gitDirectory(id));
-    histories.set(id, reader);
-    const piece = { prefix, heads, rows: await readRows(reader, full_name, heads) };
-    pieces.set(id, piece);
-    return piece;
+  async function refresh(entry: Known, { id, full_name }: RegisteredRepository): Promise<void> {
+    const heads = await readHeads(git, registry.gitDirectory(id));
+    if (entry.piece !== null && areEqual(entry.piece.heads, heads)) return;
+    const rows = await makeRows(await entry.histories.read(heads), full_name, heads);
+    entry.piece = { prefix: `${full_name}/`, heads, rows };
   }
 
-  async function readPieces(repositories: readonly RegisteredRepository[]): Promise<Piece[]> {
-    const reads: Array<Promise<Piece>> = [];
-    for (const repository of repositories) {
-      const read = tolerant.read(repository, pieceOf);
-      // It is awaited below; what fails meanwhile is not unheard.
-      read.catch(() => undefined);
-      reads.push(read);
-      if (reads.length % REPOSITORIES_AT_ONCE === 0) await othersFirst();
+  /** Reads a repository. Gives what was read the last time where it cannot be read; null where it never was there. */
+  async function pieceOf(repository: RegisteredRepository): Promise<Piece | null> {
+    const { id, full_name, cloned, damaged } = repository;
+    const histories = known.get(id)?.histories ?? createHistoryReader(git, registry.gitDirectory(id));
+    const entry = known.get(id) ?? { histories, piece: null, isUnreadable: false };
+    known.set(id, entry);
+    try {
+      await refresh(entry, repository);
+      if (entry.isUnreadable) onEvent({ kind: 'readable', repository });
+      entry.isUnreadable = false;
+    } catch (error) {
+      if (!entry.isUnreadable) onEvent({ kind: 'unreadable', repository, error });
+      entry.isUnreadable = true;
+      // A list without them would say that they are gone. A repository that was never cloned had no workbooks on a list.
+      if (entry.piece === null && (cloned || damaged === true)) throw unlisted(full_name);
     }
-    return Promise.all(reads);
-  }
-
-  function forgetOthers(repositories: readonly RegisteredRepository[]): void {
-    const ids = new Set(repositories.map(({ id }) => id));
-    for (const known of [histories, pieces])
-      for (const id of known.keys()) if (!ids.has(id)) known.delete(id);
-    tolerant.keepOnly(ids);
-    branches.keepOnly(new Set(repositories.map(({ id }) => registry.gitDirectory(id))));
+    return entry.piece;
   }
 
   async function readAll(): Promise<readonly WorkbookRow[]> {
     const repositories = registry.list();
-    const read = await readPieces(repositories);
+    const ids = new Set(repositories.map(({ id }) => id));
+    for (const id of known.keys()) if (!ids.has(id)) known.delete(id);
+    const read = await Promise.all(repositories.map((repository) => places.run(() => pieceOf(repository))));
+    const pieces = read.filter((piece) => piece !== null);
     const isSame =
-      read.length === latest.pieces.length && read.every((piece, index) => piece === latest.pieces[index]);
-    if (!isSame) {
-      latest = { pieces: read, rows: mergeRows(read) };
-      forgetOthers(repositories);
-    }
+      pieces.length === latest.pieces.length &&
+      pieces.every((piece, index) => piece === latest.pieces[index]);
+    if (!isSame) latest = { pieces, rows: mergeRows(pieces) };
     return latest.rows;
   }
 
   return {
     /**
-     * All rows as they are at the moment of the call, sorted by id and branch; the same array as long as no branch has moved. Of a
-     * repository that cannot be read they are those of when it could be.
+     * All rows as they are at the moment of the call, sorted by id and branch; the same array as long as no branch has moved. Rows of a
+     * repository that cannot be read are those of when it could be.
      * @throws RequestError 503 when there are none of such a repository: without them the list would pass for a whole one
      */
     rows: shareWork(readAll),
     /** Ids of the repositories that could not be read the last time. */
-    unreadable: tolerant.unreadable,
-  };
-}
-
-/**
- * Reads repositories one of which may be damaged, without a harm to the list of all others.
- * @param lastOf gives what was read of a repository the last time
- */
-function createTolerance(lastOf: (id: string) => Piece | undefined, onEvent: (event: ReadingEvent) => void) {
-  const unreadable = new Set<string>();
-  const absent = new Map<string, Piece>();
-
-  function instead({ id, full_name, cloned, damaged }: RegisteredRepository): Piece {
-    const last = lastOf(id);
-    if (last !== undefined) return last;
-    if (cloned || damaged === true) throw unlisted(full_name);
-    // It never was there: nobody has its workbooks on a list.
-    const nothing = absent.get(id) ?? { prefix: `${full_name}/`, rows: [] };
-    absent.set(id, nothing);
-    return nothing;
-  }
-
-  return {
-    /**
-     * Reads a repository; gives what was read the last time where it cannot be.
-     * @throws RequestError 503 where nothing was
-     */
-    async read(
-      repository: RegisteredRepository,
-      pieceOf: (repository: RegisteredRepository) => Promise<Piece>,
-    ): Promise<Piece> {
-      const { id } = repository;
-      try {
-        const piece = await pieceOf(repository);
-        if (unreadable.delete(id)) onEvent({ kind: 'readable', repository });
-        return piece;
-      } catch (error) {
-        if (!unreadable.has(id)) onEvent({ kind: 'unreadable', repository, error });
-        unreadable.add(id);
-        return instead(repository);
-      }
-    },
-    unreadable: (): ReadonlySet<string> => unreadable,
-    keepOnly(ids: ReadonlySet<string>): void {
-      for (const known of [unreadable, absent])
-        for (const id of known.keys()) if (!ids.has(id)) known.delete(id);
-    },
+    unreadable: (): ReadonlySet<string> =>
+      new Set([...known].filter(([, { isUnreadable }]) => isUnreadable).map(([id]) => id)),
   };
 }
 

@@ -3,49 +3,29 @@ import { join } from 'node:path';
 
 import type { Git } from './git.ts';
 
+/** Commit id of every branch by branch name. */
+export type Heads = ReadonlyMap<string, string>;
+
 /** The branches of a repository at one moment. */
 export interface Branches {
   /** The branch that is given when a request names none: what HEAD names, whether it exists or not. */
   readonly defaultBranch: string | null;
-  /** Commit id of every branch by branch name. */
-  readonly heads: ReadonlyMap<string, string>;
-}
-
-export interface HeadsRead {
-  /** Commit id of every branch by branch name. */
-  readonly heads: ReadonlyMap<string, string>;
-  /** Whether some branch stands for a reference that is none, so that it moves when no branch is written. */
-  readonly dependOnOthers: boolean;
+  readonly heads: Heads;
 }
 
 const BRANCH_PREFIX = 'refs/heads/';
-const FORMAT = '--format=%(objectname) %(refname) %(symref)';
+const FORMAT = '--format=%(objectname) %(refname)';
 
-/**
- * Reads the output of `for-each-ref` in the format of {@link readHeads}.
- * @param output lines of commit id, full reference name and the reference it stands for, if it does, each followed by a
- *   space; Git allows neither space nor line feed in a name
- */
-export function parseHeads(output: string): HeadsRead {
+/** Reads the commit id of every branch of a bare repository. @throws MirrorError `service.failed` when git cannot */
+export async function readHeads(git: Git, gitDirectory: string): Promise<Heads> {
+  const output = await git.text(gitDirectory, ['for-each-ref', FORMAT, BRANCH_PREFIX]);
   const heads = new Map<string, string>();
-  let dependOnOthers = false;
   for (const line of output.split('\n')) {
-    const [id, name, target] = line.split(' ');
-    if (id === undefined || name === undefined) continue;
-    heads.set(name.slice(BRANCH_PREFIX.length), id);
-    if (target !== undefined && target !== '' && !target.startsWith(BRANCH_PREFIX)) dependOnOthers = true;
+    // Git allows neither space nor line feed in a name.
+    const [id, name] = line.split(' ');
+    if (id !== undefined && name !== undefined) heads.set(name.slice(BRANCH_PREFIX.length), id);
   }
-  return { heads, dependOnOthers };
-}
-
-/** Reads the commit id of every branch of a bare repository, and whether the branches alone decide about them. */
-export async function readHeadsWhole(git: Git, gitDirectory: string): Promise<HeadsRead> {
-  return parseHeads(await git.text(gitDirectory, ['for-each-ref', FORMAT, BRANCH_PREFIX]));
-}
-
-/** Reads the commit id of every branch of a bare repository, by branch name. */
-export async function readHeads(git: Git, gitDirectory: string): Promise<ReadonlyMap<string, string>> {
-  return (await readHeadsWhole(git, gitDirectory)).heads;
+  return heads;
 }
 
 /**
@@ -55,16 +35,16 @@ export async function readHeads(git: Git, gitDirectory: string): Promise<Readonl
 export async function readBranches(git: Git, gitDirectory: string): Promise<Branches> {
   const [heads, defaultBranch] = await Promise.all([
     readHeads(git, gitDirectory),
-    readDefaultBranch(git, gitDirectory),
+    readDefaultBranch(gitDirectory),
   ]);
   return { defaultBranch, heads };
 }
 
-/** Reads which branch HEAD names, whether it exists or not; null where it names a commit. */
-export async function readDefaultBranch(git: Git, gitDirectory: string): Promise<string | null> {
-  // It ends with 1 where HEAD names a commit instead of a branch.
-  const name = await git.text(gitDirectory, ['symbolic-ref', '--quiet', 'HEAD'], { alsoFine: 1 });
-  return name.startsWith(BRANCH_PREFIX) ? name.slice(BRANCH_PREFIX.length) : null;
+/** Reads which branch HEAD names (gitrepository-layout(5)), whether it exists or not; null where it names a commit. */
+async function readDefaultBranch(gitDirectory: string): Promise<string | null> {
+  // Git meets a file that cannot be read as well, and says it better.
+  const head = await readFile(join(gitDirectory, 'HEAD'), 'utf8').catch(() => '');
+  return /^ref: refs\/heads\/(.+)\n$/.exec(head)?.[1] ?? null;
 }
 
 /** Names that are preferred where several branches could be the default, best first. */
@@ -95,15 +75,14 @@ export async function settleDefaultBranch(git: Git, gitDirectory: string): Promi
  * @throws Error `ENOENT` for a repository that is not there, MirrorError `service.failed` when git cannot
  */
 export async function settleAfterCrash(git: Git, gitDirectory: string): Promise<void> {
-  const head = await readFile(join(gitDirectory, 'HEAD'), 'utf8');
-  const [, branch = ''] = /^ref: (refs\/heads\/.+)\n$/.exec(head) ?? [];
-  if (branch !== '' && (await isThere(join(gitDirectory, branch)))) return;
-  await settleDefaultBranch(git, gitDirectory);
-}
-
-function isThere(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
+  await access(join(gitDirectory, 'HEAD'));
+  const branch = await readDefaultBranch(gitDirectory);
+  const path = branch === null ? null : join(gitDirectory, BRANCH_PREFIX, branch);
+  const isThere =
+    path !== null &&
+    (await access(path).then(
+      () => true,
+      () => false,
+    ));
+  if (!isThere) await settleDefaultBranch(git, gitDirectory);
 }

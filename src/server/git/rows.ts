@@ -1,7 +1,11 @@
-import type { Version, WorkbookRow } from '../http/library.ts';
+import { setImmediate as othersFirst } from 'node:timers/promises';
+
+import { MirrorError } from '../../lib/errors/errors.ts';
 import { workbookKindOf } from '../checker/checker.ts';
-import type { Heads } from './branch-reader.ts';
-import type { HistoryReader, LastChange } from './history.ts';
+import type { Version, WorkbookRow } from '../http/library.ts';
+import type { Commit, Histories } from './history.ts';
+import type { Heads } from './refs.ts';
+import { versionAt, type WorkbookVersion } from './workbook-versions.ts';
 
 /** The rows of one repository. */
 export interface Piece {
@@ -22,42 +26,18 @@ export function compareRows(left: WorkbookRow, right: WorkbookRow): number {
   return compare(left.id, right.id) || compare(left.branch, right.branch);
 }
 
-/**
- * Joins the rows of repositories into one list, sorted by {@link compareRows}.
- *
- * Ids with the same beginning stand together in that order, so that sorted pieces only have to be put one behind the other.
- * Where the beginning of one is the beginning of another (`a/` and `a/b.git/`), their rows may mingle, and these are sorted.
- */
+/** Joins the rows of repositories into one list, sorted by {@link compareRows}. */
 export function mergeRows(pieces: readonly Piece[]): WorkbookRow[] {
-  const merged: WorkbookRow[] = [];
-  let start = 0;
-  let first: Piece | undefined;
-  let isMingled = false;
-  const close = (): void => {
-    if (!isMingled) return;
-    const tail = merged.splice(start).sort(compareRows);
-    for (const row of tail) merged.push(row);
-  };
-  for (const piece of [...pieces].sort((left, right) => compare(left.prefix, right.prefix))) {
-    if (first !== undefined && piece.prefix.startsWith(first.prefix)) {
-      isMingled = true;
-    } else {
-      close();
-      start = merged.length;
-      first = piece;
-      isMingled = false;
-    }
-    for (const row of piece.rows) merged.push(row);
-  }
-  close();
-  return merged;
+  // Pieces in the order of their prefixes are sorted already, but where one prefix begins with another: sorting that is fast.
+  const inOrder = [...pieces].sort((left, right) => compare(left.prefix, right.prefix));
+  return inOrder.flatMap(({ rows }) => rows).sort(compareRows);
 }
 
 /** Git's empty tree, given as the parent of a first version: the specification says that `parent.id` is a string. */
 const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904';
 
 /** Git knows no renames: they are a removal and an `add` (service specification, section 2.3). */
-function versionOf({ commit, parentId }: LastChange): Version {
+function versionOf(commit: Commit, parentId: string | null): Version {
   return {
     id: commit.id,
     author: commit.author,
@@ -69,46 +49,59 @@ function versionOf({ commit, parentId }: LastChange): Version {
 }
 
 /** Makes versions that are shared by the workbooks of a commit. */
-function createVersions(): (change: LastChange) => Version {
+function createVersions(commits: Histories['commits']) {
   const versions = new Map<string, Version>();
-  return (change) => {
-    const key = `${change.id} ${change.parentId}`;
-    const version = versions.get(key) ?? versionOf(change);
+  return ({ id, parentId }: WorkbookVersion): Version => {
+    const key = `${id} ${parentId}`;
+    const known = versions.get(key);
+    if (known !== undefined) return known;
+    const commit = commits.get(id);
+    if (commit === undefined) throw new MirrorError('service.failed', `git does not describe commit ${id}`);
+    const version = versionOf(commit, parentId);
     versions.set(key, version);
     return version;
   };
 }
 
+/** So many rows are made before others get their turn: some milliseconds. */
+const ROWS_AT_ONCE = 10_000;
+
 /**
  * Makes the rows of one repository, sorted by id and branch.
  * @param integration full name of the repository
- * @throws MirrorError `service.failed` when its histories cannot be read
+ * @throws MirrorError `service.failed` for a version that git does not describe
  */
-export async function readRows(
-  histories: HistoryReader,
+export async function makeRows(
+  { tableOf, commits }: Histories,
   integration: string,
   heads: Heads,
 ): Promise<WorkbookRow[]> {
-  const reads = [...heads].map(async ([branch, head]) => ({
-    branch,
-    history: await histories.of(branch, head),
-  }));
-  const versionFor = createVersions();
+  const branches = [...heads]
+    .map(([branch, head]) => ({ branch, table: tableOf(head) }))
+    .sort((left, right) => compare(left.branch, right.branch));
+  const paths = new Set<string>();
+  for (const table of new Set(branches.map((branch) => branch.table)))
+    for (const bucket of table) for (const path of bucket.keys()) paths.add(path);
+  const versionFor = createVersions(commits);
   const rows: WorkbookRow[] = [];
-  for (const { branch, history } of await Promise.all(reads)) {
-    for (const [path, change] of history) {
+  let looked = 0;
+  for (const path of [...paths].sort(compare)) {
+    for (const { branch, table } of branches) {
+      looked += 1;
+      if (looked % ROWS_AT_ONCE === 0) await othersFirst();
+      const found = versionAt(table, path);
+      if (found === undefined) continue;
       rows.push({
         id: `${integration}/${path}`,
         integration,
         branch,
         path,
-        version: versionFor(change),
-        contentKey: `${change.blobId} ${workbookKindOf(path)}`,
+        version: versionFor(found),
+        contentKey: `${found.blobId} ${workbookKindOf(path)}`,
       });
     }
   }
-  histories.keepOnly(heads);
-  return rows.sort(compareRows);
+  return rows;
 }
 
 /** The last second that is written with four digits of the year, as ISO 8601 has them, in seconds since 1970. */

@@ -6,11 +6,9 @@ import { onTestFinished, describe, expect, it, vi } from 'vitest';
 
 import { type CommitPlan, type FileChange, makeCommits } from '../../../../src/server/demo/commits.ts';
 import { readBlobs } from '../../../../src/server/git/blobs.ts';
-import { createBranchReader } from '../../../../src/server/git/branch-reader.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { createGitLibrary, type GitLibrary } from '../../../../src/server/git/library.ts';
 import { createWorkbookListing } from '../../../../src/server/git/listing.ts';
-import { readRefFiles } from '../../../../src/server/git/ref-files.ts';
 import { readHeads } from '../../../../src/server/git/refs.ts';
 import { openRegistry, type Registry } from '../../../../src/server/git/registry.ts';
 import { answerWorkbooks } from '../../../../src/server/http/workbooks.ts';
@@ -59,91 +57,6 @@ async function makeBench(content: string | Uint8Array = '0'): Promise<Bench> {
   };
 }
 
-/** Watches how often git is asked for references. */
-function watched(git: Git): { readonly git: Git; readonly asked: () => number } {
-  const run = vi.spyOn(git, 'run');
-  return { git, asked: () => run.mock.calls.filter(([, args]) => args[0] === 'for-each-ref').length };
-}
-
-describe('branches', () => {
-  it('are exact after every change by another program, however quickly one follows another', async () => {
-    const { git, gitDirectory, commit } = await makeBench();
-    const reader = createBranchReader(git);
-    const run = (...args: string[]): Promise<unknown> => git.run(gitDirectory, args);
-    const first = (await readHeads(git, gitDirectory)).get('main') ?? '';
-    const second = await commit([write('y.xlsx', '1')]);
-    const expected = async (): Promise<void> => {
-      expect([...(await reader.heads(gitDirectory))]).toEqual([...(await readHeads(git, gitDirectory))]);
-    };
-    await expected();
-    for (let round = 0; round < 30; round += 1) {
-      await run('update-ref', 'refs/heads/main', round % 2 === 0 ? first : second);
-      await expected();
-    }
-    await run('update-ref', 'refs/heads/deep/er/topic', first);
-    await expected();
-    await run('pack-refs', '--all', '--prune');
-    await expected();
-    await run('update-ref', 'refs/heads/deep/er/topic', second);
-    await expected();
-    await run('update-ref', '-d', 'refs/heads/deep/er/topic');
-    await expected();
-    // As a program does that knows nothing of locks.
-    await writeFile(join(gitDirectory, 'refs/heads/main'), `${first}\n`);
-    await expected();
-    await run('symbolic-ref', 'HEAD', 'refs/heads/other');
-    expect((await reader.branches(gitDirectory)).defaultBranch).toBe('other');
-    await run('symbolic-ref', 'HEAD', 'refs/heads/main');
-    expect((await reader.branches(gitDirectory)).defaultBranch).toBe('main');
-  });
-
-  it('are read once while nothing changes, and keep their identity when they are read for nothing', async () => {
-    const { git: plain, gitDirectory } = await makeBench();
-    const { git, asked } = watched(plain);
-    const reader = createBranchReader(git);
-    const heads = await reader.heads(gitDirectory);
-    await expect
-      .poll(async () => {
-        const before = asked();
-        expect(await reader.heads(gitDirectory)).toBe(heads);
-        return asked() - before;
-      })
-      .toBe(0);
-    const settled = asked();
-    for (let round = 0; round < 20; round += 1) await reader.branches(gitDirectory);
-    expect(asked()).toBe(settled);
-    await writeFile(join(gitDirectory, 'packed-refs'), '');
-    expect(await reader.heads(gitDirectory)).toBe(heads);
-    expect(asked()).toBe(settled + 1);
-  });
-
-  it('are read each time where they stand for something that is no branch, or are kept in another way', async () => {
-    const { git: plain, gitDirectory, commit } = await makeBench();
-    const { git, asked } = watched(plain);
-    const first = (await readHeads(git, gitDirectory)).get('main') ?? '';
-    const second = await commit([write('y.xlsx', '1')]);
-    await git.run(gitDirectory, ['update-ref', 'refs/tags/t', first]);
-    await git.run(gitDirectory, ['symbolic-ref', 'refs/heads/alias', 'refs/tags/t']);
-    const reader = createBranchReader(git);
-    expect((await reader.heads(gitDirectory)).get('alias')).toBe(first);
-    await git.run(gitDirectory, ['update-ref', 'refs/tags/t', second]);
-    expect((await reader.heads(gitDirectory)).get('alias')).toBe(second);
-    await git.run(gitDirectory, ['symbolic-ref', 'refs/heads/alias', 'refs/tags/later']);
-    // Until the files have settled, everything is read anew in any case.
-    await expect.poll(() => readRefFiles(gitDirectory).isConclusive).toBe(true);
-    expect((await reader.heads(gitDirectory)).get('alias')).toBeUndefined();
-    await reader.heads(gitDirectory);
-    await git.run(gitDirectory, ['update-ref', 'refs/tags/later', first]);
-    expect((await reader.heads(gitDirectory)).get('alias')).toBe(first);
-    await rm(join(gitDirectory, 'refs/heads'), { recursive: true });
-    await writeFile(join(gitDirectory, 'refs/heads'), 'this repository uses another format\n');
-    const before = asked();
-    await reader.heads(gitDirectory).catch(() => undefined);
-    await reader.heads(gitDirectory).catch(() => undefined);
-    expect(asked()).toBe(before + 2);
-  });
-});
-
 describe('the rows', () => {
   it('of other repositories are the same when one changes, and go with their repository', async () => {
     const { git, registry, commit } = await makeBench();
@@ -191,7 +104,7 @@ describe('the rows', () => {
     const { git, registry, gitDirectory } = await makeBench();
     await registry.create('B');
     const told: string[] = [];
-    const listing = createWorkbookListing(git, registry, createBranchReader(git), ({ kind, repository }) =>
+    const listing = createWorkbookListing(git, registry, ({ kind, repository }) =>
       told.push(`${repository.full_name} ${kind}`),
     );
     const before = await listing.rows();

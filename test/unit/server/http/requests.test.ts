@@ -5,7 +5,6 @@ import { authorise } from '../../../../src/server/http/auth.ts';
 import { chooseRange, missesTag } from '../../../../src/server/http/conditions.ts';
 import { fixedKey } from '../../../../src/server/http/keys.ts';
 import { parseTreeRecord } from '../../../../src/server/git/objects.ts';
-import { parseHeads } from '../../../../src/server/git/refs.ts';
 import type { Repository } from '../../../../src/server/http/library.ts';
 import { chooseReference, findRepository } from '../../../../src/server/http/repository-reference.ts';
 
@@ -119,16 +118,5 @@ describe('output of git', () => {
     expect(parseTreeRecord(`040000 tree ${id}       -\tx`)).toEqual({ type: 'tree', id, sizeBytes: 0 });
     expect(parseTreeRecord('')).toBeNull();
     expect(() => parseTreeRecord(`100644 blob ${id}     BAD\tx`)).toThrow(/cannot read/);
-  });
-
-  it('reads branches', () => {
-    const { heads, dependOnOthers } = parseHeads('a1 refs/heads/feature/q3 \nb2 refs/heads/main \n');
-    expect([...heads]).toEqual([
-      ['feature/q3', 'a1'],
-      ['main', 'b2'],
-    ]);
-    expect(dependOnOthers).toBe(false);
-    expect(parseHeads('a1 refs/heads/a refs/heads/b\n').dependOnOthers).toBe(false);
-    expect(parseHeads('a1 refs/heads/a refs/tags/b\n').dependOnOthers).toBe(true);
   });
 });

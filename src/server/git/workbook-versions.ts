@@ -1,0 +1,160 @@
+import { isWorkbookName } from '../../lib/api/media-types.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+
+/** A commit with its parents, in their order. */
+export interface CommitParents {
+  readonly id: string;
+  readonly parents: readonly string[];
+}
+
+/** The commit that made a workbook what it is, as `git log -1 -- PATH` names it. */
+export interface WorkbookVersion {
+  readonly id: string;
+  /** The workbook's version before it; null for the first one. A workbook that was deleted and comes back begins again. */
+  readonly parentId: string | null;
+  /** Git's id of the file's content. */
+  readonly blobId: string;
+}
+
+type Bucket = ReadonlyMap<string, WorkbookVersion>;
+
+/**
+ * The workbooks that a commit holds, by path. A table never changes, and shares most of its buckets with those of the commits around
+ * it: a table for each of many commits takes little more memory than the changes between them.
+ */
+export type VersionTable = readonly Bucket[];
+
+const BUCKETS = 64;
+const EMPTY_BUCKET: Bucket = new Map();
+const EMPTY_TABLE: VersionTable = Array.from({ length: BUCKETS }, () => EMPTY_BUCKET);
+
+function bucketOf(path: string): number {
+  let hash = 0;
+  for (let index = 0; index < path.length; index += 1)
+    hash = (Math.imul(hash, 31) + path.charCodeAt(index)) >>> 0;
+  return hash % BUCKETS;
+}
+
+/** Finds the version of a workbook; undefined where the commit does not hold it. */
+export function versionAt(table: VersionTable, path: string): WorkbookVersion | undefined {
+  return table[bucketOf(path)]?.get(path);
+}
+
+/** Makes a table with other versions of some paths; null removes one. */
+function withChanges(
+  table: VersionTable,
+  changes: ReadonlyMap<string, WorkbookVersion | null>,
+): VersionTable {
+  if (changes.size === 0) return table;
+  const buckets: Bucket[] = [...table];
+  const copies = new Map<number, Map<string, WorkbookVersion>>();
+  for (const [path, version] of changes) {
+    const index = bucketOf(path);
+    const copy = copies.get(index) ?? new Map(table[index]);
+    copies.set(index, copy);
+    buckets[index] = copy;
+    if (version === null) copy.delete(path);
+    else copy.set(path, version);
+  }
+  return buckets;
+}
+
+/** How a file differs between a parent and its child: Git's modes and the id of the new content. */
+export interface FileChange {
+  readonly oldMode: string;
+  readonly newMode: string;
+  readonly newBlobId: string;
+}
+
+/** The workbooks that differ between a parent and its child, by path. */
+export type FileChanges = ReadonlyMap<string, FileChange>;
+
+/** Git's modes of a regular file; a link or a submodule is no workbook, whatever its name. */
+const FILE_MODE = /^100/;
+
+/**
+ * Finds the versions of the workbooks at a commit. A workbook is as in the first parent that holds the same file, and has that
+ * parent's version. Where no parent does, the commit is the version, and the one before is that of the first parent that holds another file of
+ * this name.
+ * @param changes one map for each parent, and one for a commit without parents
+ * @param parents the tables of the parents
+ */
+function versionsAfter(
+  commitId: string,
+  changes: readonly FileChanges[],
+  parents: readonly VersionTable[],
+): VersionTable {
+  const [first = EMPTY_TABLE] = parents;
+  const updates = new Map<string, WorkbookVersion | null>();
+  for (const [path, { newMode, newBlobId }] of changes[0] ?? []) {
+    const versionIn = (index: number): WorkbookVersion | undefined => {
+      const table = parents[index];
+      return table === undefined ? undefined : versionAt(table, path);
+    };
+    const same = versionIn(changes.findIndex((change) => !change.has(path)));
+    const before = versionIn(changes.findIndex((change) => FILE_MODE.test(change.get(path)?.oldMode ?? '')));
+    if (!FILE_MODE.test(newMode)) updates.set(path, null);
+    else updates.set(path, same ?? { id: commitId, parentId: before?.id ?? null, blobId: newBlobId });
+  }
+  return withChanges(first, updates);
+}
+
+/** Asks for the differences between each commit and each of its parents, a line each (git-diff-tree(1), `--stdin`). */
+export function diffRequests(commits: readonly CommitParents[]): string {
+  const lines = commits.flatMap(({ id, parents }) =>
+    parents.length < 2 ? [id] : parents.map((parent) => `${id} ${parent}`),
+  );
+  return lines.map((line) => `${line}\n`).join('');
+}
+
+/**
+ * Makes a reader of the NUL-terminated tokens of `git diff-tree --stdin --always --root --raw -z`, whose input was
+ * {@link diffRequests}. For each line of the input there is a token with the id of the commit, and two tokens a changed path:
+ * `:<mode> <mode> <id> <id> <letter>` and the path.
+ * @param commits each after its parents
+ * @param tables those of all parents that are not among the commits; receives that of each commit
+ */
+export function createDiffReader(commits: readonly CommitParents[], tables: Map<string, VersionTable>) {
+  let index = 0;
+  let changes: Array<Map<string, FileChange>> = [];
+  let change: FileChange | null = null;
+
+  /** Ends the commit of which everything was read, so that the next one begins. */
+  function endCommit(): void {
+    const commit = commits[index];
+    if (commit === undefined || changes.length < Math.max(1, commit.parents.length)) return;
+    const parents = commit.parents.map((parent) => {
+      const table = tables.get(parent);
+      if (table === undefined) throw incomplete(parent);
+      return table;
+    });
+    tables.set(commit.id, versionsAfter(commit.id, changes, parents));
+    changes = [];
+    index += 1;
+  }
+
+  return {
+    onToken: (token: string): void => {
+      if (change !== null) {
+        if (isWorkbookName(token)) changes.at(-1)?.set(token, change);
+        change = null;
+      } else if (token.startsWith(':')) {
+        const [oldMode = '', newMode = '', , newBlobId = ''] = token.slice(1).split(' ');
+        change = { oldMode, newMode, newBlobId };
+      } else {
+        endCommit();
+        changes.push(new Map());
+      }
+    },
+    /** Takes the last commit. @throws MirrorError `service.failed` where some commit is missing */
+    close: (): void => {
+      endCommit();
+      const missing = commits[index];
+      if (missing !== undefined) throw incomplete(missing.id);
+    },
+  };
+}
+
+function incomplete(commitId: string): MirrorError {
+  return new MirrorError('service.failed', `the history of commit ${commitId} is incomplete`);
+}

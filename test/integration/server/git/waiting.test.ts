@@ -1,0 +1,61 @@
+import { execFileSync } from 'node:child_process';
+import { chmod, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { expect, it, onTestFinished, vi } from 'vitest';
+
+import { makeCommits } from '../../../../src/server/demo/commits.ts';
+import { Git } from '../../../../src/server/git/git.ts';
+import { openRegistry } from '../../../../src/server/git/registry.ts';
+import { createGitService } from '../../../support/git-service.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+/** More than any limit on how many git programs run at once. */
+const REPOSITORIES = 20;
+
+/** Puts a git program before the real one that reads a history only once a file is there. */
+async function holdHistories(): Promise<{ readonly release: () => Promise<void> }> {
+  const folder = await temporaryFolder();
+  const real = execFileSync('sh', ['-c', 'command -v git'], { encoding: 'utf8' }).trim();
+  const gate = join(folder, 'gate');
+  const wait = `case " $* " in *" rev-list "*) while [ ! -e '${gate}' ]; do sleep 0.02; done;; esac`;
+  await writeFile(join(folder, 'git'), `#!/bin/sh\n${wait}\nexec '${real}' "$@"\n`);
+  await chmod(join(folder, 'git'), 0o755);
+  vi.stubEnv('PATH', `${folder}:${process.env['PATH']}`);
+  onTestFinished(() => {
+    vi.unstubAllEnvs();
+  });
+  return { release: () => writeFile(gate, '') };
+}
+
+it('a request for a file is answered while histories are being read', async () => {
+  const registry = await openRegistry(await temporaryFolder());
+  const service = createGitService({ registry, apiKey: 'key', apiToken: 'token' });
+  const git = new Git();
+  onTestFinished(async () => {
+    await Promise.all([service.close(), git.stop()]);
+    await registry.close();
+  });
+  const author = { name: 'A', email: 'a@example.com' };
+  const at = new Date('2026-01-02T03:04:05Z');
+  const changes = [{ kind: 'write' as const, path: 'a.xlsx', content: 'abc' }];
+  for (let index = 0; index < REPOSITORIES; index += 1) {
+    const { id } = await registry.create(`R${index}`);
+    const plan = { branch: 'main', author, at, message: 'm\n', changes };
+    await makeCommits(git, registry.gitDirectory(id), [plan]);
+  }
+  const { baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 });
+  const histories = await holdHistories();
+  const order: string[] = [];
+  const list = (async () => {
+    const answer = await fetch(`${baseUrl}/v1/workbooks`, { headers: { authorization: 'token' } });
+    order.push('list');
+    return answer.json() as Promise<{ readonly count: number }>;
+  })();
+  const file = await fetch(`${baseUrl}/repos/R7/contents/a.xlsx`, { headers: { 'x-api-key': 'key' } });
+  expect(await file.text()).toBe('abc');
+  order.push('file');
+  await histories.release();
+  expect((await list).count).toBe(REPOSITORIES);
+  expect(order).toEqual(['file', 'list']);
+});
