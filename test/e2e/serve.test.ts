@@ -82,17 +82,12 @@ describe('serve', () => {
     await fetch(`${quiet.stdout().trim()}/repos?q=budget`);
     await stop(quiet);
     expect(quiet.stderr()).toBe('');
-    const json = start(['serve', '-v', '--log-format', 'json', '--serve-directory', directory], key);
+    const json = start(['serve', '--log-format', 'json', '--serve-directory', directory], key);
     await json.prints(/^http:.*\/api$/m);
-    await fetch(`${json.stdout().trim()}/repos?q=budget`, { headers: { 'user-agent': 'a-test' } });
-    await json.prints(/repos\?q=budget 401/);
+    await fetch(`${json.stdout().trim()}/repos?q=budget`);
+    await json.prints(/GET \/api\/repos 401 \d+ ms, from 127\.0\.0\.1/);
     await stop(json);
-    const lines = json
-      .stderr()
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line) as { level: string; msg: string });
-    expect(lines.map(({ msg }) => msg).join('\n')).toMatch(/from 127\.0\.0\.1, a-test/);
+    for (const line of json.stderr().trim().split('\n')) expect(JSON.parse(line)).toHaveProperty('msg');
   });
 
   it('refuses what cannot be its directory, and leaves it as it was', async () => {
@@ -102,8 +97,8 @@ describe('serve', () => {
     await writeFile(join(folder, 'file'), '');
     const cases: ReadonlyArray<readonly [string[], RegExp]> = [
       [['serve', '--serve-directory', mirror], /is the directory of a mirror: it holds manifests/],
-      [['serve', '--serve-directory', join(folder, 'file')], /is a file, not a directory/],
-      [['serve', '--serve-directory', join(folder, 'file/x')], /a file stands where a folder/],
+      [['serve', '--serve-directory', join(folder, 'file')], /a file is where a folder/],
+      [['serve', '--serve-directory', join(folder, 'file/x')], /a file is where a folder/],
       [
         ['keys', 'create', '--kind', 'token', '--name', 'T', '--serve-directory', mirror],
         /is the directory of a mirror/,
@@ -112,10 +107,10 @@ describe('serve', () => {
         ['serve', '--from-mirror', '--directory', join(mirror, 'manifests')],
         /is not a mirror.*folder above it/s,
       ],
-      [['serve', '--from-mirror', '--directory', join(folder, 'file')], /is a file, not a mirror/],
+      [['serve', '--from-mirror', '--directory', join(folder, 'file')], /is not a mirror/],
       [
         ['serve', '--from-mirror', '--directory', mirror, '--serve-directory', join(folder, 'nowhere')],
-        /nowhere does not exist/,
+        /nowhere is not a directory/,
       ],
     ];
     for (const [args, message] of cases) {
@@ -127,40 +122,12 @@ describe('serve', () => {
     expect(await readFile(join(folder, 'file'), 'utf8')).toBe('');
   });
 
-  it('keeps what it serves for its own user, also what was there before', async () => {
-    const folder = await temporaryFolder();
-    const directory = join(folder, 'new', 'service');
-    // As a usual umask and an earlier version left it.
-    await mkdir(directory, { recursive: true, mode: 0o755 });
-    await writeFile(join(directory, 'serve.lock'), '', { mode: 0o644 });
+  it('keeps what it writes for its own user', async () => {
+    const directory = join(await temporaryFolder(), 'new', 'service');
     const service = start(['serve', '--samples', '--serve-directory', directory], LISTEN);
     await service.prints(/^http:.*\/api$/m);
-    expect(service.stderr()).toMatch(/Closed .*service to other users/);
-    const key = ['keys', 'create', '--kind', 'token', '--name', 'T', '--serve-directory', directory];
-    await run(key);
+    await run(['keys', 'create', '--kind', 'token', '--name', 'T', '--serve-directory', directory]);
     expect(await modesIn(directory)).toEqual(new Set(['700', '600']));
-    expect(((await stat(join(folder, 'new'))).mode & 0o077) > 0).toBe(true);
-    await stop(service);
-    const fresh = join(folder, 'fresh');
-    const other = start(['serve', '--serve-directory', fresh], LISTEN);
-    await other.prints(/^http:.*\/api$/m);
-    expect(other.stderr()).not.toMatch(/other users/);
-    expect(await modesIn(fresh)).toEqual(new Set(['700', '600']));
-    await stop(other);
-  });
-
-  it('leaves a directory open that holds other things, and closes its own in it', async () => {
-    const directory = join(await temporaryFolder(), 'shared');
-    await mkdir(join(directory, 'repositories'), { recursive: true, mode: 0o755 });
-    await mkdir(join(directory, 'photographs'), { mode: 0o755 });
-    const service = start(['serve', '--serve-directory', directory], LISTEN);
-    await service.prints(/^http:.*\/api$/m);
-    expect(service.stderr()).toMatch(/Other users of this machine can look into .*shared, as it holds other/);
-    const modeOf = async (name: string): Promise<string> =>
-      ((await stat(join(directory, name))).mode & 0o777).toString(8);
-    expect(
-      await Promise.all(['', 'photographs', 'repositories', 'repositories.json', 'serve.lock'].map(modeOf)),
-    ).toEqual(['755', '755', '700', '600', '600']);
     await stop(service);
   });
 

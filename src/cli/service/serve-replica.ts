@@ -1,28 +1,24 @@
 import { openStateOf, refuseMissing, statusPolicyOf } from '../../app/open-reader.ts';
-import { formatListen } from '../../config/addresses.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { agoText, counted, roughDuration, utcTime } from '../../lib/text/humanize.ts';
-import { say } from '../../lib/text/terminal-text.ts';
 import type { TargetRecord } from '../../mirror/plan/record.ts';
 import { type State, type StoredPass, unlessStateFails } from '../../mirror/state/state.ts';
 import { knownDirectoryId } from '../../mirror/store/directory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import { parseManifest } from '../../mirror/store/manifest-text.ts';
 import { wayToTree } from '../../mirror/store/published-tree.ts';
-import { createService } from '../../server/http/service.ts';
 import { createReplicaLibrary, type ReplicaTotals } from '../../server/replica/library.ts';
 import { refuseMissingServeDirectory, refuseNoMirror } from '../../server/start/directory.ts';
-import { openServedKeys } from '../../server/start/keys.ts';
 import { log } from '../../server/start/log.ts';
-import { createTroubleTeller, type Stop, tellKeys, tellRequest } from '../../server/start/start.ts';
-import { printData, tellEvent } from '../frame/output.ts';
+import { serveUntilStopped } from '../../server/start/start.ts';
+import { tellEvent } from '../frame/output.ts';
 
 /**
  * Answers the reading part of the API from a published mirror until a signal ends it. Works beside the daemon and without it;
  * locks and writes nothing.
  * @throws MirrorError `directory.unusable`, `http.unusable`
  */
-export async function serveReplica(stop: Stop, settings: SettingsFor<'directory'>): Promise<void> {
+export async function serveReplica(stop: AbortSignal, settings: SettingsFor<'directory'>): Promise<void> {
   const { directory, serve: own } = settings;
   const layout = layoutOf(directory);
   await refuseNoMirror(directory);
@@ -43,24 +39,13 @@ export async function serveReplica(stop: Stop, settings: SettingsFor<'directory'
   // A mirror that cannot be listed is reported at the start, and not only to clients.
   const totals = await library.totals();
   if (own.directory !== undefined) await refuseMissingServeDirectory(own.directory);
-  const { keys, temporary, secrets } = await openServedKeys(own, own.directory ?? null);
-  const service = createService({
+  await serveUntilStopped({
     library,
-    keys,
-    onRequest: (info) => tellRequest(info, secrets),
-    onTrouble: createTroubleTeller(),
+    settings: own,
+    stop,
+    mirrorDirectory: './second-mirror',
+    onListening: () => tellStart(settings, totals),
   });
-  try {
-    if (stop.isAsked()) return;
-    const { baseUrl, port } = await service.listen(own.listen);
-    log(`Listening on ${formatListen({ ...own.listen, port })}.`);
-    await tellStart(settings, totals);
-    await tellKeys({ baseUrl, own, keys, temporary, mirrorDirectory: './second-mirror' });
-    printData(say`${baseUrl}`);
-    await stop.asked;
-  } finally {
-    await service.close();
-  }
 }
 
 /** Says which mirror is served, and how old it may be. */

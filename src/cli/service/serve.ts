@@ -1,33 +1,20 @@
 import type { Command } from 'commander';
 
-import { loadPage } from '../../lib/http/page-files.ts';
-import { formatListen } from '../../config/addresses.ts';
 import type { Settings } from '../../config/schema.ts';
+import { loadPage } from '../../lib/http/page-files.ts';
+import { counted } from '../../lib/text/humanize.ts';
 import { createSamples } from '../../server/demo/samples.ts';
 import { createFetching } from '../../server/external/fetches.ts';
 import { createGitLibrary } from '../../server/git/library.ts';
 import { openRegistry } from '../../server/git/registry.ts';
-import { counted } from '../../lib/text/humanize.ts';
-import { say } from '../../lib/text/terminal-text.ts';
-import { createService } from '../../server/http/service.ts';
-import { endOrphans } from '../../server/start/orphans.ts';
-import { printData } from '../frame/output.ts';
-import { serveReplica } from './serve-replica.ts';
-import { settingsOf } from '../settings/settings-flags.ts';
 import { checkAhead, tellFailure } from '../../server/start/checks.ts';
 import { prepareServeDirectory, requiredServeDirectory } from '../../server/start/directory.ts';
-import { tellFetch, tellOpening, tellReading } from '../../server/start/notices.ts';
-import { openServedKeys } from '../../server/start/keys.ts';
 import { lockServiceDirectory } from '../../server/start/lock.ts';
 import { log, openServeLog } from '../../server/start/log.ts';
-import { closeServeDirectory } from '../../server/start/privacy.ts';
-import {
-  createTroubleTeller,
-  listenForStop,
-  type Stop,
-  tellKeys,
-  tellRequest,
-} from '../../server/start/start.ts';
+import { tellFetch, tellOpening, tellReading } from '../../server/start/notices.ts';
+import { serveUntilStopped, withStopSignal } from '../../server/start/start.ts';
+import { settingsOf } from '../settings/settings-flags.ts';
+import { serveReplica } from './serve-replica.ts';
 
 /** The most that the objects of a cloned repository may take on disk: 20 GiB. */
 const MAX_REPOSITORY_BYTES = 20 * 1024 ** 3;
@@ -38,34 +25,32 @@ export async function runServe(command: Command): Promise<void> {
   const replica = fromMirror === true ? settingsOf(command, ['directory']).settings : null;
   const settings = replica ?? settingsOf(command, []).settings;
   openServeLog(settings.log);
-  const stop = listenForStop();
-  try {
-    if (replica !== null) await serveReplica(stop, replica);
-    else await serveRepositories(stop, settings, samples === true);
-    log('Stopped.');
-  } finally {
-    stop.close();
-  }
+  await withStopSignal((stop) =>
+    replica === null
+      ? serveRepositories(stop, settings.serve, samples === true)
+      : serveReplica(stop, replica),
+  );
 }
 
-async function serveRepositories(stop: Stop, { serve: own }: Settings, samples: boolean): Promise<void> {
-  const directory = requiredServeDirectory(own);
+async function serveRepositories(
+  stop: AbortSignal,
+  settings: Settings['serve'],
+  samples: boolean,
+): Promise<void> {
+  const directory = requiredServeDirectory(settings);
   await prepareServeDirectory(directory);
-  await closeServeDirectory(directory, log);
-  const { keys, temporary, secrets } = await openServedKeys(own, directory);
+  // Workbooks, keys and passwords that are written from now on are for this user only.
+  process.umask(0o077);
   const page = await loadPage('server/uploads/page', 'the form for uploads');
   const lock = await lockServiceDirectory(directory);
-  const orphans = await endOrphans(directory);
-  if (orphans.length > 0)
-    log(`Ended ${counted(orphans.length, 'process', 'processes')} of a service that was killed.`, 'warn');
   const opening = {
-    sources: own.sources,
+    sources: settings.sources,
     maxRepositoryBytes: MAX_REPOSITORY_BYTES,
     onEvent: tellFetch,
     onOpening: tellOpening,
   };
   const { registry, outcome } = samples
-    ? await createSamples(directory, opening, stop.signal)
+    ? await createSamples(directory, opening, stop)
     : { registry: await openRegistry(directory, opening), outcome: null };
   if (outcome === 'left')
     log(`No samples were added: there are repositories in ${directory} already.`, 'warn');
@@ -75,30 +60,26 @@ async function serveRepositories(stop: Stop, { serve: own }: Settings, samples: 
     checks: { onFailure: tellFailure },
     onReading: tellReading,
   });
-  const fetching = createFetching(registry, { intervalMs: own.fetchInterval });
-  const service = createService({
-    library,
-    changes: library.changes,
-    keys,
-    page,
-    onRequest: (info) => tellRequest(info, secrets),
-    onTrouble: createTroubleTeller(),
-  });
-  try {
-    if (stop.isAsked()) return;
-    const { baseUrl, port } = await service.listen(own.listen);
-    log(`Listening on ${formatListen({ ...own.listen, port })}.`);
-    await Promise.race([checkAhead(library), stop.asked]);
-    if (stop.isAsked()) return;
+  const fetching = createFetching(registry, { intervalMs: settings.fetchInterval });
+  const onListening = async (baseUrl: string): Promise<void> => {
+    await checkAhead(library);
     const count = (await library.repositories()).length;
     log(`Serving ${counted(count, 'repository', 'repositories')} of ${directory}.`);
     log(`The form for uploads: ${new URL('/', baseUrl).href}`);
-    await tellKeys({ baseUrl, own, keys, temporary, mirrorDirectory: './mirror' });
-    printData(say`${baseUrl}`);
-    await stop.asked;
+  };
+  const { changes } = library;
+  try {
+    await serveUntilStopped({
+      library,
+      changes,
+      page,
+      settings,
+      stop,
+      mirrorDirectory: './mirror',
+      onListening,
+    });
   } finally {
     fetching.close();
-    await service.close();
     await library.close();
     await registry.close();
     await lock.release();

@@ -1,7 +1,7 @@
-import type { IncomingMessage } from 'node:http';
 import { hostname } from 'node:os';
 
 import { createHttpServer, type ListenPlace, type ServerLimits } from '../../lib/http/server.ts';
+import { splitTarget } from '../../lib/http/target.ts';
 import { createArchiveLengths } from './archive-lengths.ts';
 import { type Context, handle, type Sources } from './handler.ts';
 import { BASE_PATH } from './routes.ts';
@@ -9,17 +9,13 @@ import { BASE_PATH } from './routes.ts';
 /** A request that was answered. */
 export interface RequestInfo {
   readonly method: string;
-  /** Path and query as they were sent; no credential travels there. */
+  /** As it was sent, without the query. */
   readonly path: string;
   /** HTTP status code of the answer, also when the client did not wait for all of it. */
   readonly status: number;
   readonly durationMs: number;
-  readonly client: {
-    /** Of the connection: that of a proxy, where there is one. */
-    readonly address: string | null;
-    /** Its `User-Agent` (RFC 9110, section 10.1.5). */
-    readonly program: string | null;
-  };
+  /** Of the connection: that of a proxy, where there is one. */
+  readonly address: string | null;
   /** Why the service itself failed, when it did. */
   readonly error?: unknown;
 }
@@ -67,10 +63,6 @@ export function reachableHost(host: string, machine: string = hostname()): strin
   return named.includes(':') ? `[${named}]` : named;
 }
 
-function clientOf({ headers, socket }: IncomingMessage): RequestInfo['client'] {
-  return { address: socket.remoteAddress ?? null, program: headers['user-agent'] ?? null };
-}
-
 /** Makes the embedded service on a library, which stays the caller's to close. */
 export function createService(options: ServiceOptions): Service {
   const server = createHttpServer(LIMITS, SETTING, (error) => options.onTrouble?.(error));
@@ -80,16 +72,17 @@ export function createService(options: ServiceOptions): Service {
   };
   server.node.on('request', (request, response) => {
     const startedAtMs = performance.now();
-    const client = clientOf(request);
+    // A socket that is closed has no address any more.
+    const address = request.socket.remoteAddress ?? null;
     const outcome = handle(context, request, response);
     response.once('close', () => {
       void outcome.then((error) =>
         options.onRequest?.({
           method: request.method ?? '',
-          path: request.url ?? '',
+          path: splitTarget(request.url ?? '/').path,
           status: response.statusCode,
           durationMs: performance.now() - startedAtMs,
-          client,
+          address,
           ...(error === undefined ? {} : { error }),
         }),
       );

@@ -1,10 +1,9 @@
 import { access, constants, mkdir, readdir, stat } from 'node:fs/promises';
-import { basename, dirname } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 
 import type { Settings } from '../../config/schema.ts';
 import { systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { PRIVATE_FOLDER } from './privacy.ts';
 
 /** Where the embedded service keeps what it serves. @throws MirrorError `settings.invalid` when no setting says so */
 export function requiredServeDirectory({ directory }: Settings['serve']): string {
@@ -21,97 +20,71 @@ export function requiredServeDirectory({ directory }: Settings['serve']): string
 /** Entries that only the directory of a mirror has. */
 const SIGNS_OF_MIRROR: ReadonlySet<string> = new Set(['manifests', '.workbook-mirror']);
 
+/** Why a directory cannot be made or written to (mkdir(2), access(2)). */
+const REASONS: ReadonlyMap<string | undefined, string> = new Map([
+  ['EACCES', 'this user may not write there'],
+  ['EPERM', 'this user may not write there'],
+  ['EROFS', 'the file system is read-only'],
+  ['ENOTDIR', 'a file is where a folder would have to be'],
+  ['EEXIST', 'a file is where a folder would have to be'],
+]);
+
 /**
- * Makes the directory of a service where there is none, and refuses what cannot be one.
+ * Makes the directory of a service, for its own user only, unless it exists.
  * @returns whether it was made
  * @throws MirrorError `directory.unusable` for a file, the directory of a mirror, and where this user may not write
  */
 export async function prepareServeDirectory(directory: string): Promise<boolean> {
   try {
-    const found = await unlessMissing(stat(directory));
-    if (found === null) {
-      await makeServeDirectory(directory);
-      return true;
-    }
-    if (!found.isDirectory()) throw unusable(`${directory} is a file, not a directory.`, OWN_DIRECTORY);
+    await mkdir(dirname(directory), { recursive: true });
+    const isNew = await mkdir(directory, { mode: 0o700 }).then(
+      () => true,
+      async (error: unknown) => {
+        if ((await unlessMissing(stat(directory)))?.isDirectory() !== true) throw error;
+        return false;
+      },
+    );
     const sign = (await readdir(directory)).find((name) => SIGNS_OF_MIRROR.has(name));
     if (sign !== undefined) throw refusedMirror(directory, sign);
     await access(directory, constants.W_OK | constants.X_OK);
-    return false;
+    return isNew;
   } catch (error) {
     if (error instanceof MirrorError) throw error;
-    const why =
-      REASONS.get(systemCode(error) ?? '') ?? (error instanceof Error ? error.message : String(error));
-    throw unusable(
-      `${directory} cannot be used: ${why}.`,
-      'Name a folder that this user may write to.',
-      error,
-    );
+    const why = REASONS.get(systemCode(error)) ?? (error instanceof Error ? error.message : String(error));
+    const hint = 'Name a folder that this user may write to.';
+    throw unusable(`serve.directory: ${directory} cannot be used: ${why}.`, hint, error);
   }
 }
 
-/** Makes the directory of a service, for its own user alone, unless it is there; its parents are made as others are. */
-export async function makeServeDirectory(directory: string): Promise<void> {
-  await mkdir(dirname(directory), { recursive: true });
-  await mkdir(directory, { mode: PRIVATE_FOLDER }).catch((error: unknown) => {
-    if (systemCode(error) !== 'EEXIST') throw error;
-  });
-}
-
-const OWN_DIRECTORY = 'Give the service a directory of its own: serve.directory.';
-
-/** Why a directory cannot be made or written to (mkdir(2), access(2)). */
-const REASONS: ReadonlyMap<string, string> = new Map([
-  ['EACCES', 'this user may not write there'],
-  ['EPERM', 'this user may not write there'],
-  ['EROFS', 'the file system is read-only'],
-  ['ENOTDIR', 'a file stands where a folder would have to be'],
-  ['EEXIST', 'a file stands where a folder would have to be'],
-]);
-
 function unusable(message: string, hint: string, cause?: unknown): MirrorError {
-  return new MirrorError('directory.unusable', `serve.directory: ${message}`, { hint, cause });
+  return new MirrorError('directory.unusable', message, { hint, cause });
 }
 
 function refusedMirror(directory: string, sign: string): MirrorError {
   return unusable(
-    `${directory} is the directory of a mirror: it holds ${sign}/.`,
-    `${OWN_DIRECTORY} To answer from that mirror, use serve --from-mirror --directory.`,
+    `serve.directory: ${directory} is the directory of a mirror: it holds ${sign}/.`,
+    'Give the service a directory of its own. To answer from that mirror, use serve --from-mirror --directory.',
   );
 }
 
-/** Refuses a directory of keys that is not there: a slip would have keys be made up. @throws MirrorError `directory.unusable` */
+/** Refuses a directory of keys that does not exist: temporary keys would be made after a typing error. @throws MirrorError `directory.unusable` */
 export async function refuseMissingServeDirectory(directory: string): Promise<void> {
-  const found = await unlessMissing(stat(directory));
-  if (found?.isDirectory() === true) return;
+  if ((await unlessMissing(stat(directory)))?.isDirectory() === true) return;
   throw unusable(
-    found === null ? `${directory} does not exist.` : `${directory} is a file, not a directory.`,
+    `serve.directory: ${directory} is not a directory.`,
     'Name the directory of a service, whose keys then hold here, too, or leave it out: serve.apiKey and serve.apiToken need none.',
   );
 }
 
-/** Refuses what is no directory of a mirror. @throws MirrorError `directory.unusable` */
+/** Refuses a directory that is not the one of a mirror. @throws MirrorError `directory.unusable` */
 export async function refuseNoMirror(directory: string): Promise<void> {
-  const has = async (folder: string): Promise<boolean> => {
-    // Missing permission is no refusal here: it is reported where the folder is read.
-    const names = await readdir(folder).catch((error: unknown) => {
-      const code = systemCode(error);
-      if (code === 'ENOENT' || code === 'ENOTDIR') return [];
-      return ['manifests'];
-    });
-    return names.includes('manifests');
-  };
+  const has = async (folder: string): Promise<boolean> =>
+    (await unlessMissing(stat(join(folder, 'manifests')))) !== null;
   if (await has(directory)) return;
   const above = dirname(directory);
   const isBelow = ['mirror', 'manifests'].includes(basename(directory)) && (await has(above));
-  const found = await unlessMissing(stat(directory));
-  const why =
-    found === null
-      ? 'does not exist'
-      : found.isDirectory()
-        ? 'is not a mirror: it holds no manifests/'
-        : 'is a file, not a mirror';
-  throw new MirrorError('directory.unusable', `directory: ${directory} ${why}.`, {
-    hint: isBelow ? `Give the folder above it: ${above}` : 'Name the folder that a mirror was made in.',
-  });
+  throw unusable(
+    `directory: ${directory} is not a mirror: it holds no manifests/.`,
+    isBelow ? `Give the folder above it: ${above}` : 'Name the folder that a mirror was made in.',
+  );
 }

@@ -1,7 +1,10 @@
 import type { Settings } from '../../config/schema.ts';
+import { systemCode } from '../../lib/errors/disk-errors.ts';
+import { toMirrorError } from '../../lib/errors/errors.ts';
+import { type LogLevel, standardError } from '../../lib/process/streams.ts';
+import { scrub } from '../../lib/text/scrub.ts';
 import { escapedJson, joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
-import type { LogLevel } from '../../lib/process/streams.ts';
-import { standardError } from '../../lib/process/streams.ts';
+import type { RequestInfo } from '../http/service.ts';
 
 /** The levels from the one of least weight to the loudest. */
 const WEIGHTS: readonly LogLevel[] = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'];
@@ -17,11 +20,6 @@ let settings: ServeLogSettings = { level: 'info', format: 'auto' };
 /** Has the log of this process's service be written as the settings want it. */
 export function openServeLog(log: ServeLogSettings): void {
   settings = log;
-}
-
-/** Whether lines of a level are written. */
-export function isLogged(level: LogLevel, { level: least }: ServeLogSettings = settings): boolean {
-  return WEIGHTS.indexOf(level) >= WEIGHTS.indexOf(least);
 }
 
 /**
@@ -47,10 +45,39 @@ export function formatLine(
 
 /** Writes a line to the log of the service, on standard error, if it is loud enough. @param text may hold what others wrote */
 export function log(text: string, level: LogLevel = 'info'): void {
-  if (isLogged(level)) standardError.write(formatLine(settings.format, level, text, new Date()), level);
+  if (WEIGHTS.indexOf(level) >= WEIGHTS.indexOf(settings.level))
+    standardError.write(formatLine(settings.format, level, text, new Date()), level);
 }
 
 /** Writes a message that is needed at every log level. @param block lines that stand below it */
 export function logAlways(text: string, block: TerminalText): void {
   standardError.write(formatLine(settings.format, 'info', text, new Date(), block), 'info');
+}
+
+/** A key of ours, also one that was revoked; and a user with a password in an address. */
+const SECRETS = /(wb[pgts]_)[\w-]{8,}|[^/:@]+:[^/@]*(?=@)/g;
+
+/** Masks secrets in a text, also where it is encoded once: clients put an address into a path so. */
+function masked(text: string, secrets: readonly string[]): string {
+  const mask = (plain: string): string => scrub(plain, secrets).replaceAll(SECRETS, '$1[hidden]');
+  const decoded = text.replaceAll(/(?:%[0-9a-f]{2})+/gi, (bytes) =>
+    Buffer.from(bytes.replaceAll('%', ''), 'hex').toString('utf8'),
+  );
+  return mask(decoded) === decoded ? mask(text) : mask(decoded);
+}
+
+/**
+ * Logs a request in one line, without its query, and why the service failed to answer it.
+ * @param secrets must not be shown
+ */
+export function logRequest(
+  { method, path, status, durationMs, address, error }: RequestInfo,
+  secrets: readonly string[],
+): void {
+  const client = address === null ? '' : `, from ${address}`;
+  const line = `${method} ${masked(path, secrets)} ${status} ${Math.round(durationMs)} ms${client}`;
+  // A connection that the client cut is no fault.
+  const isFault = error !== undefined && systemCode(error) !== 'ECONNRESET';
+  if (isFault) log(`${line}: ${masked(toMirrorError(error).message, secrets)}`, 'error');
+  else log(line);
 }

@@ -5,8 +5,8 @@ import { parse } from 'yaml';
 
 import { addAllPendingFlags } from '../../../../src/cli/frame/declare.ts';
 import { idMeant } from '../../../../src/cli/service/keys.ts';
-import { formatLine, isLogged } from '../../../../src/server/start/log.ts';
-import { describeNoToken, mirrorSettings } from '../../../../src/server/start/start.ts';
+import { formatLine } from '../../../../src/server/start/log.ts';
+import { keyCommand, mirrorSettings } from '../../../../src/server/start/start.ts';
 import { addListCommands, addServiceCommands } from '../../../../src/cli/frame/service-commands.ts';
 import { reasonIn } from '../../../../src/server/external/errors.ts';
 import { listenError } from '../../../../src/lib/http/server.ts';
@@ -48,40 +48,27 @@ describe('the log of serve', () => {
       }),
     );
   });
-
-  it('goes down to the level of the settings', () => {
-    const logged = (level: 'debug' | 'info' | 'error'): boolean[] =>
-      (['debug', 'info', 'warn', 'error'] as const).map((each) => isLogged(each, { level, format: 'auto' }));
-    expect(logged('debug')).toEqual([true, true, true, true]);
-    expect(logged('info')).toEqual([false, true, true, true]);
-    expect(logged('error')).toEqual([false, false, false, true]);
-  });
 });
 
 describe('the settings of a mirror that serve prints', () => {
-  const start = {
-    baseUrl: 'http://127.0.0.1:9400/api',
-    own: { directory: '/srv/a b', listen: { host: '127.0.0.1', port: 9400 } },
-    keys: () => Promise.resolve([]),
-    mirrorDirectory: './mirror',
-  };
+  const baseUrl = 'http://127.0.0.1:9400/api';
 
-  it('are a settings file as they stand', () => {
-    const text = String(mirrorSettings({ ...start, temporary: { apiKey: 'k', apiToken: 't' } }));
+  it('are a valid settings file', () => {
+    const text = String(mirrorSettings(baseUrl, { apiKey: 'k', apiToken: 't' }, './mirror'));
     expect(parse(text)).toEqual({
-      service: { baseUrl: start.baseUrl, apiKey: 'k', apiToken: 't' },
+      service: { baseUrl, apiKey: 'k', apiToken: 't' },
       directory: './mirror',
     });
-    const withoutToken = String(mirrorSettings({ ...start, temporary: { apiKey: 'k', apiToken: null } }));
-    expect(parse(withoutToken)).toMatchObject({ service: { baseUrl: start.baseUrl, apiKey: 'k' } });
+    const withoutToken = String(mirrorSettings(baseUrl, { apiKey: 'k', apiToken: null }, './mirror'));
+    expect(parse(withoutToken)).toMatchObject({ service: { baseUrl, apiKey: 'k' } });
     expect(withoutToken).toContain('apiToken: the token that');
   });
 
-  it('go with a command that can be copied', () => {
-    expect(describeNoToken('/srv/a b')).toContain(
+  it('come with a command that a shell takes', () => {
+    expect(keyCommand('token', '/srv/a b')).toBe(
       "workbook-mirror keys create --kind token --name NAME --serve-directory '/srv/a b'",
     );
-    expect(describeNoToken(undefined)).toMatch(/--serve-directory DIR .*serve\.directory/);
+    expect(keyCommand('personal')).toMatch(/--serve-directory DIR$/);
   });
 });
 
