@@ -1,6 +1,6 @@
 /** The details of one target, below its row. */
 
-import { element } from '../../lib/page/dom.js';
+import { element } from './dom.js';
 import { sizeText } from '../../lib/page/text.js';
 import { counted, numberText } from './format.js';
 import { fact, timeNode } from './nodes.js';

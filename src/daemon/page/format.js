@@ -18,16 +18,6 @@ export function agoText(atMs, nowMs) {
 }
 
 /**
- * How long something has been going on: `4 s`, `3 min`.
- * @param {number} sinceMs milliseconds since the epoch
- * @param {number} nowMs milliseconds since the epoch
- * @returns {string}
- */
-export function elapsedText(sinceMs, nowMs) {
-  return wholeText(nowMs - sinceMs);
-}
-
-/**
  * A duration without parts of a second, for what is counted every second: `0 s`, `4 s`, `3 min`.
  * @param {number} durationMs
  * @returns {string}

@@ -1,9 +1,9 @@
 /** The parts that the page is made of: signs, times that stay right, facts; and filling elements again. */
 
-import { drawing, element, fill, setText } from '../../lib/page/dom.js';
-import { agoText, countdownText, elapsedText, utcText } from './format.js';
+import { byId, drawing, element, fill, setText } from './dom.js';
+import { agoText, countdownText, utcText, wholeText } from './format.js';
 
-/** @import { Child } from '../../lib/page/dom.js' */
+/** @import { Child } from './dom.js' */
 /** @import { Tone } from './targets.js' */
 
 /** @type {WeakMap<Element, string>} */
@@ -83,7 +83,7 @@ export function tick(nowMs) {
     const { at, form } = time.dataset;
     const atMs = Number(at);
     if (form === 'ago') setText(time, agoText(atMs, nowMs));
-    else if (form === 'elapsed') setText(time, elapsedText(atMs, nowMs));
+    else if (form === 'elapsed') setText(time, wholeText(nowMs - atMs));
     else if (form === 'countdown') setText(time, countdownText(atMs, nowMs));
   }
 }
@@ -105,6 +105,5 @@ function localText(atMs) {
 
 /** Says something to a screen reader. @param {string} text */
 export function announce(text) {
-  const announcer = document.getElementById('announcer');
-  if (announcer !== null) setText(announcer, text);
+  setText(byId('announcer'), text);
 }

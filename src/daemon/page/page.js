@@ -1,6 +1,6 @@
 /** The status page: takes every report of the daemon and shows it. */
 
-import { byId, setText } from '../../lib/page/dom.js';
+import { byId, setText } from './dom.js';
 import { problemsOf } from './attention.js';
 import { Feed } from './feed.js';
 import { counted, wholeText } from './format.js';

@@ -1,13 +1,13 @@
 /** The matters that need attention, and the cards around the table. */
 
-import { button, byId, element, setText } from '../../lib/page/dom.js';
+import { button, byId, element, setText } from './dom.js';
 import { sizeText } from '../../lib/page/text.js';
 import { CREDENTIAL_NAMES } from './attention.js';
 import { counted } from './format.js';
 import { badge, fact, refill, sign, timeNode } from './nodes.js';
 
 /** @import { Problem } from './attention.js' */
-/** @import { Child } from '../../lib/page/dom.js' */
+/** @import { Child } from './dom.js' */
 /** @import { Report, Selection } from './targets.js' */
 
 /** Targets that changed last, and notices, that are shown at first. */

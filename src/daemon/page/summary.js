@@ -1,21 +1,18 @@
 /** The first glance: the state, what is mirrored where, the pass in hand or the next one, and the latest passes. */
 
-import { byId, drawing, element, setText } from '../../lib/page/dom.js';
+import { byId, drawing, element, setText } from './dom.js';
 import { durationText, sizeText } from '../../lib/page/text.js';
 import { counted, numberText } from './format.js';
 import { fact, refill, sign, timeNode } from './nodes.js';
 import { countStates, STATES } from './targets.js';
 
-/** @import { Child } from '../../lib/page/dom.js' */
+/** @import { Child } from './dom.js' */
 /** @import { Overall } from './overall.js' */
-/** @import { Report, Tone } from './targets.js' */
+/** @import { Report } from './targets.js' */
 /** @typedef {Report['live']['passes'][number]} PassNote */
 
 /** Names of targets in hand that are shown; of the others, their number is. */
 const PULLING_SHOWN = 4;
-
-/** Passes in the chart. */
-const PASSES_SHOWN = 100;
 
 /**
  * Shows the state of the whole.
@@ -148,14 +145,6 @@ export function pullText({ phase, doneBytes, totalBytes, isEstimate, bytesPerSec
   ].join(', ');
 }
 
-/** The tone of each outcome of a pass. @param {PassNote} pass @returns {Tone} */
-function passTone({ result, summary }) {
-  if (result === 'failed') return 'bad';
-  if (result === 'abandoned' || summary === null) return 'held';
-  if (summary.failed > 0) return 'warn';
-  return summary.changed > 0 ? 'ok' : 'off';
-}
-
 /**
  * The outcome of a pass, as a clause.
  * @param {PassNote} pass
@@ -189,24 +178,7 @@ function passesSentence(passes) {
   return `${count}, ${failed === 0 ? 'none' : numberText(failed)} failed. Median ${median}, longest ${longest}.`;
 }
 
-/** Shows the latest passes as bars, as high as they took long; a bar says more where one points at it. @param {Report} report */
+/** Shows how long the latest passes took, and how many failed. @param {Report} report */
 export function showPasses({ live }) {
-  const passes = live.passes.slice(-PASSES_SHOWN);
-  const sentence = passesSentence(passes);
-  setText(byId('passes-text'), sentence);
-  refill(byId('passes-chart'), passes, () => {
-    const topMs = Math.max(1, ...passes.map(({ durationMs }) => durationMs));
-    const first = PASSES_SHOWN - passes.length;
-    const bars = passes.map((pass, index) => {
-      const height = Math.max(2, (60 * pass.durationMs) / topMs);
-      const at = new Date(pass.startedAtMs).toLocaleString();
-      const title = `${at} by ${pass.trigger}, ${durationText(pass.durationMs)}: ${passClause(pass)}`;
-      const box = { x: 10 * (first + index) + 1, y: 60 - height, width: 8, height };
-      return drawing('rect', { ...box, class: `fill tone-${passTone(pass)}` }, drawing('title', {}, title));
-    });
-    const viewBox = `0 0 ${10 * PASSES_SHOWN} 60`;
-    return [
-      drawing('svg', { viewBox, preserveAspectRatio: 'none', role: 'img', 'aria-label': sentence }, ...bars),
-    ];
-  });
+  setText(byId('passes-text'), passesSentence(live.passes));
 }

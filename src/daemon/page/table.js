@@ -1,13 +1,13 @@
 /** The table of targets: a page of those that are chosen, with the search, the filters by state, and the order. */
 
-import { button, byId, element, setText } from '../../lib/page/dom.js';
+import { button, byId, element, setText } from './dom.js';
 import { sizeText } from '../../lib/page/text.js';
 import { detailsOf } from './details.js';
 import { numberText } from './format.js';
 import { badge, refill, timeNode } from './nodes.js';
 import { arrange, COLUMNS, countStates, fromQuery, STATES, toQuery, troubleOf } from './targets.js';
 
-/** @import { Child } from '../../lib/page/dom.js' */
+/** @import { Child } from './dom.js' */
 /** @import { Choice, ColumnName, Selection, Target, TargetState } from './targets.js' */
 
 /** Targets on a page. */

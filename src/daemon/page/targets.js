@@ -234,7 +234,5 @@ function compareKeys(a, b) {
 
 /** @param {Target} a @param {Target} b @returns {number} */
 function byName(a, b) {
-  const order = collator.compare(a.target, b.target);
-  if (order !== 0 || a.target === b.target) return order;
-  return a.target < b.target ? -1 : 1;
+  return collator.compare(a.target, b.target) || (a.target < b.target ? -1 : 1);
 }

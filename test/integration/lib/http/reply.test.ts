@@ -65,7 +65,7 @@ describe('a page', () => {
   it('is packed for who takes that, under one tag', async () => {
     const script = 'server/uploads/page/page.js';
     const page = await loadPage('server/uploads/page', 'the page');
-    expect([...page.keys()]).toEqual(expect.arrayContaining(['index.html', script, 'lib/page/base.css']));
+    expect([...page.keys()]).toEqual(expect.arrayContaining(['index.html', script, 'lib/page/text.js']));
     expect(page.has('server/uploads/page/tsconfig.json')).toBe(false);
     const port = await serve({ status: 200, headers: {}, body: page.get(script) ?? null });
     const plain = await ask(port);

@@ -1,6 +1,6 @@
 /** Making and filling elements. Whatever text comes from the service becomes a text node, and never markup. */
 
-import { printable } from './text.js';
+import { printable } from '../../lib/page/text.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
 
