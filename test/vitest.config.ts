@@ -9,6 +9,9 @@ const SETUP = [
   'support/quick-retries.ts',
 ].map((file) => join(import.meta.dirname, file));
 
+/** Tests that start the program start what is built from these sources. */
+const BUILT = [join(import.meta.dirname, 'support/built.ts')];
+
 /** A report for machines has the message of a failure alone: what was found must be in it. 0 shortens nothing. */
 const CHAI = { truncateThreshold: 0 };
 
@@ -34,6 +37,7 @@ export default defineConfig({
       {
         test: {
           name: 'integration',
+          globalSetup: BUILT,
           include: ['integration/**/*.test.ts'],
           exclude: ['**/*.long.test.ts'],
           setupFiles: SETUP,
@@ -43,17 +47,25 @@ export default defineConfig({
       {
         test: {
           name: 'long',
+          globalSetup: BUILT,
           include: ['integration/**/*.long.test.ts'],
           setupFiles: SETUP,
           testTimeout: 60_000,
         },
       },
       {
-        test: { name: 'e2e', include: ['e2e/**/*.test.ts'], testTimeout: 180_000, fileParallelism: false },
+        test: {
+          name: 'e2e',
+          globalSetup: BUILT,
+          include: ['e2e/**/*.test.ts'],
+          testTimeout: 180_000,
+          fileParallelism: false,
+        },
       },
       {
         test: {
           name: 'system',
+          globalSetup: BUILT,
           include: ['system/**/*.test.ts'],
           testTimeout: 600_000,
           hookTimeout: 600_000,

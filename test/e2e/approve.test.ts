@@ -8,8 +8,8 @@ import { describe, expect, it } from 'vitest';
 import { FakeService } from '../support/fake-service.ts';
 import { run } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
+import { MAIN } from '../support/built.ts';
 
-const MAIN = join(import.meta.dirname, '../../src/main.ts');
 const FILES = Object.fromEntries(
   Array.from({ length: 130 }, (_, index) => [`sheet-${1000 + index}.xlsx`, `${index}`]),
 );

@@ -5,7 +5,8 @@ import { openSync } from 'node:fs';
 import { expect, it, onTestFinished } from 'vitest';
 
 import { startEmbedded } from '../support/embedded.ts';
-import { cleanEnvironment, MAIN } from '../support/program.ts';
+import { MAIN } from '../support/built.ts';
+import { cleanEnvironment } from '../support/program.ts';
 import { freePort } from '../support/stores.ts';
 
 it('a daemon whose log cannot be written goes on, and says so elsewhere', async () => {

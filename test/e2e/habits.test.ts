@@ -9,8 +9,8 @@ import { startEmbedded } from '../support/embedded.ts';
 import { run, start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 import { hasProgram } from '../support/terminal-shell.ts';
+import { MAIN } from '../support/built.ts';
 
-const MAIN = join(import.meta.dirname, '../../src/main.ts');
 const BOUND = { timeout: 60_000, maxBuffer: 16 * 1024 * 1024 };
 
 const execute = promisify(execFile);

@@ -7,8 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { startEmbedded } from '../support/embedded.ts';
 import { temporaryFolder } from '../support/temporary.ts';
-
-const MAIN = join(import.meta.dirname, '../../src/main.ts');
+import { MAIN } from '../support/built.ts';
 
 /** Settings of a service that nobody listens for. */
 const NOWHERE = {

@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { startEmbedded } from '../support/embedded.ts';
 import { run, start } from '../support/program.ts';
 import { stampsOf } from '../support/stamps.ts';
+import { MAIN } from '../support/built.ts';
 
 /** A schedule that does not come during a test. */
 const NEVER = { WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *' };
@@ -35,8 +36,7 @@ describe('lease acquire with a command', () => {
   it('runs our own commands, which see the lease', async () => {
     const { settings } = await startEmbedded();
     await run(['sync'], settings);
-    const main = join(import.meta.dirname, '../../src/main.ts');
-    const inner = [process.execPath, main, 'lease', 'list', '--json'];
+    const inner = [process.execPath, MAIN, 'lease', 'list', '--json'];
     const { exitCode, stdout } = await run(
       [...acquire, '1m', '--holder', 'nightly', '--', ...inner],
       settings,

@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { FakeService, rawZip } from '../support/fake-service.ts';
-import { cleanEnvironment, MAIN, run, type Running, start } from '../support/program.ts';
+import { MAIN } from '../support/built.ts';
+import { cleanEnvironment, run, type Running, start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 /** As in another container of a pod: the name of the host is the same, and the numbers of processes are others. */

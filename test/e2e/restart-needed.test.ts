@@ -8,7 +8,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { startEmbedded } from '../support/embedded.ts';
 import { listen, makeCertificate } from '../support/listen.ts';
-import { cleanEnvironment, MAIN, start } from '../support/program.ts';
+import { MAIN } from '../support/built.ts';
+import { cleanEnvironment, start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const NEVER = { WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *' };
@@ -55,12 +56,12 @@ describe('a daemon ends with a code that has its supervisor start it again', () 
   it('where the files of the program are gone', async () => {
     const embedded = await startEmbedded();
     const folder = await temporaryFolder();
-    const source = dirname(MAIN);
-    await cp(source, join(folder, 'src'), { recursive: true });
-    await cp(join(source, '../package.json'), join(folder, 'package.json'));
-    await symlink(join(source, '../node_modules'), join(folder, 'node_modules'));
-    await rm(join(folder, 'src/mirror/file-work/thread.ts'));
-    const daemon = spawn(process.execPath, [join(folder, 'src/main.ts'), 'run'], {
+    const built = dirname(MAIN);
+    await cp(built, join(folder, 'dist'), { recursive: true });
+    await cp(join(built, '../package.json'), join(folder, 'package.json'));
+    await symlink(join(built, '../node_modules'), join(folder, 'node_modules'));
+    await rm(join(folder, 'dist/thread.js'));
+    const daemon = spawn(process.execPath, [join(folder, 'dist/main.js'), 'run'], {
       env: cleanEnvironment({ ...embedded.settings, ...NEVER }),
       stdio: ['ignore', 'pipe', 'inherit'],
     });

@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 
 import { FakeService } from './fake-service.ts';
-import { cleanEnvironment, MAIN } from './program.ts';
+import { MAIN } from './built.ts';
+import { cleanEnvironment } from './program.ts';
 import { temporaryFolder } from './temporary.ts';
 
 /** Mounts of a shell in a name space of its own go with it. */

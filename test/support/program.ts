@@ -1,11 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
 
 import { onTestFinished } from 'vitest';
 
-/** The program's main file. */
-export const MAIN = join(import.meta.dirname, '../../src/main.ts');
+import { MAIN } from './built.ts';
 
 /** What a program printed and how it ended. */
 export interface Ended {

@@ -11,6 +11,7 @@ import { FakeService } from '../support/fake-service.ts';
 import { MirrorHarness } from '../support/mirror-harness.ts';
 import { run as runProgram } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
+import { MAIN } from '../support/built.ts';
 
 const chapter = await readFile(join(import.meta.dirname, '../../src/manual/backups.md'), 'utf8');
 const execute = promisify(execFile);
@@ -136,11 +137,10 @@ class BusyMirror {
   }
 
   private async makeProgram(): Promise<void> {
-    const main = join(import.meta.dirname, '../../src/main.ts');
     const program = join(this.folder, 'bin', 'workbook-mirror');
     await mkdir(join(this.folder, 'bin'));
     await mkdir(join(this.folder, 'backup'));
-    await writeFile(program, `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n`);
+    await writeFile(program, `#!/bin/sh\nexec '${process.execPath}' '${MAIN}' "$@"\n`);
     await chmod(program, 0o755);
   }
 }

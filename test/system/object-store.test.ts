@@ -10,7 +10,8 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { FakeService } from '../support/fake-service.ts';
 import { codeBlocks } from '../support/manual-commands.ts';
 import { type ObjectStore, startObjectStore } from '../support/object-store.ts';
-import { MAIN, run, start } from '../support/program.ts';
+import { MAIN } from '../support/built.ts';
+import { run, start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const execute = promisify(execFile);

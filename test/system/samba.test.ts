@@ -11,7 +11,8 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { FakeService } from '../support/fake-service.ts';
 import { codeBlocks } from '../support/manual-commands.ts';
 import { MirrorHarness } from '../support/mirror-harness.ts';
-import { MAIN } from '../support/program.ts';
+import { MAIN } from '../support/built.ts';
+
 import { temporaryFolder } from '../support/temporary.ts';
 
 const execute = promisify(execFile);

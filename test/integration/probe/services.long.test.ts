@@ -21,6 +21,7 @@ import {
   FakeService,
   startOtherOrigin,
 } from '../../support/fake-service.ts';
+import { MAIN } from '../../support/built.ts';
 
 /** How a service is reached. */
 interface ServiceOptions {
@@ -94,8 +95,6 @@ async function startGitService(standing?: typeof standingOf): Promise<Implementa
     },
   };
 }
-
-const MAIN = join(import.meta.dirname, '../../../src/main.ts');
 
 /** The service on a mirror of the above, as the program serves it. */
 async function startReplica(): Promise<Implementation> {

@@ -15,8 +15,8 @@ import {
   TAB,
   type TerminalShell,
 } from '../../../support/terminal-shell.ts';
+import { MAIN } from '../../../support/built.ts';
 
-const MAIN = join(import.meta.dirname, '../../../../src/main.ts');
 const BASH_COMPLETION = '/usr/share/bash-completion/bash_completion';
 const SHELLS = ['bash', 'zsh', 'fish'] as const;
 

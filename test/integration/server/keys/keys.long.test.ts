@@ -8,8 +8,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { digestOfKey } from '../../../../src/server/http/keys.ts';
 import { type Ended, run, type Running, start } from '../../../support/program.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
-
-const MAIN = join(import.meta.dirname, '../../../../src/main.ts');
+import { MAIN } from '../../../support/built.ts';
 
 let root = '';
 let directory = '';
