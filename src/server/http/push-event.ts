@@ -1,42 +1,33 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+
 import type { Reply } from '../../lib/http/reply.ts';
-import { bodyOf, readBody } from '../../lib/http/request-body.ts';
-import { RequestError } from '../../lib/http/request-error.ts';
-import { comparableAddress, findMeant } from './repository-reference.ts';
-import type { KnownKey } from './keys.ts';
-import type { Changes, Library, Repository } from './library.ts';
-import { isForm, payloadOfForm, readPushEvent, unwrapPayload } from './push-payload.ts';
+import { bodyOf, readBody, textOfBody } from '../../lib/http/request-body.ts';
+import { invalid, RequestError } from '../../lib/http/request-error.ts';
+import { withoutScheme } from './auth.ts';
+import { findKey, findKeyOfKind, type KnownKey } from './keys.ts';
+import type { Changes, Library } from './library.ts';
 import { jsonReply } from './replies.ts';
+import { comparableAddress, findMeant } from './repository-reference.ts';
 import type { ServiceRequest } from './request.ts';
-import { createUnprovenBodies } from './unproven-bodies.ts';
-import {
-  canBeSigned,
-  carriesGroupKey,
-  carriesSignature,
-  unauthorizedWebhook,
-  type WebhookCredentials,
-  webhookCredentials,
-} from './webhook-auth.ts';
-
-/** The most that GitHub sends with a webhook, in bytes (GitHub documentation, "Webhook events and payloads"). */
-const BODY_LIMIT_BYTES = 25 * 1024 * 1024;
 
 /**
- * The most that is taken out of a form before it is known whose it is, in bytes: that takes longer than to hash it. Only Gitea signs
- * what is in a form, and names a few commits of a push.
+ * The largest body that is read, in bytes: a push of some thousand commits has less. A signed body is read before it is known whether
+ * its sender may ask, on as many connections as the server takes.
  */
-const SIGNED_FORM_LIMIT_BYTES = 1024 * 1024;
+const BODY_LIMIT_BYTES = 1024 * 1024;
+
+/** Where a group key may be: the API's own header, that of GitLab, and the one that every sender has. Never in the address, which logs show. */
+const KEY_HEADERS = ['x-api-key', 'x-gitlab-token', 'authorization'] as const;
+
+/** GitHub's header for the HMAC of the body. Gitea and Forgejo send it, too. */
+const SIGNATURE_HEADER = 'x-hub-signature-256';
 
 /**
- * A signature can be checked only when all is here that was signed, so that anybody can make this process read. Senders wait 10
- * to 30 seconds for their answer.
- */
-const unproven = createUnprovenBodies({ bodiesAtOnce: 4, timeMs: 30_000 });
-
-/**
- * Answers an incoming webhook (service specification, section 6, which shows neither address nor payload): has the repositories
- * fetched that a push event is about.
+ * Answers an incoming webhook (service specification, section 6, which shows neither address nor payload): has the repositories fetched
+ * that it names.
  * @throws RequestError 400 for a body that cannot be understood, 401 without a group key, 403 for another key and for a replica,
- *   404 for a repository that is not here, 409 for one that is not fetched from anywhere, 408, 413 and 503 for a body that is too late, too large, or one too many
+ *   404 for a repository that is not here, 409 for one that is not fetched from anywhere, 413 for a large body
  */
 export async function answerPushEvent(
   library: Library,
@@ -44,77 +35,117 @@ export async function answerPushEvent(
   keys: readonly KnownKey[],
   { headers, body }: ServiceRequest,
 ): Promise<Reply> {
-  const credentials = webhookCredentials(headers);
-  const isProven = carriesGroupKey(credentials, keys);
-  // Without a credential that could be right, the body is not read.
-  if (!isProven && !canBeSigned(credentials, keys)) throw unauthorizedWebhook(credentials);
+  const isKeySent = carriesGroupKey(headers, keys);
+  // Without a key or a signature the body is not read.
+  if (!isKeySent && headers[SIGNATURE_HEADER] === undefined)
+    throw unauthorized('the group key is missing or not valid');
   if (changes === null) {
     const message = 'this service is a replica: it follows a mirror, and fetches nothing from elsewhere';
     throw new RequestError(403, 'read_only', message);
   }
-  const type = headers['content-type'];
-  const prove = (bytes: Buffer, signal: AbortSignal): Promise<void> =>
-    proveSigned(credentials, keys, type, bytes, signal);
-  const bytes = isProven
-    ? await readBody(bodyOf(body), BODY_LIMIT_BYTES)
-    : await unproven.read(body, BODY_LIMIT_BYTES, prove);
-  const payload = unwrapPayload(type, bytes);
-  const event = readPushEvent(headers, payload);
-  if (event.kind === 'ignored') return jsonReply(200, { ignored: event.event, reason: event.reason });
-  return answerPush(await library.repositories(), changes, event.references);
+  const bytes = await readBody(bodyOf(body), BODY_LIMIT_BYTES);
+  if (!isKeySent && !isSigned(headers, keys, bytes))
+    throw unauthorized(
+      'the signature fits no secret for signed webhooks (wbs_…), which is not the group key',
+    );
+  const references = referencesIn(payloadOf(textOfBody(bytes)));
+  const repositories = await library.repositories();
+  const meant = [...new Set(references.flatMap((reference) => findMeant(repositories, reference)))];
+  if (meant.length === 0) {
+    const shown = [...new Set(references.map(shownReference))].join(', ');
+    const message = `no repository here is connected to ${shown}: connect it by the same address`;
+    throw new RequestError(404, 'repository_not_found', message);
+  }
+  const fetching = meant.filter(({ id }) => changes.fetchSoon(id)).map(({ full_name }) => full_name);
+  if (fetching.length > 0) return jsonReply(202, { fetching });
+  const names = meant.map(({ full_name }) => full_name).join(', ');
+  const message = `${names} is a drag-and-drop repository: it is not fetched from anywhere`;
+  throw new RequestError(409, 'not_external', message);
+}
+
+function textOf(header: string | string[] | undefined): string {
+  return typeof header === 'string' ? header : '';
 }
 
 /**
- * Checks that a body was signed with the secret of a group key.
- * @param type of the body
- * @param signal gives it up
- * @throws RequestError 401 for one that was not, 413 for a form that is too large to be looked into; the reason of `signal`
+ * Whether a group key was sent. Other texts in these headers may be credentials for a proxy on the way.
+ * @throws RequestError 403 for a key of another kind
  */
-async function proveSigned(
-  credentials: WebhookCredentials,
-  keys: readonly KnownKey[],
-  type: string | undefined,
-  bytes: Buffer,
-  signal: AbortSignal,
-): Promise<void> {
-  if (await carriesSignature(credentials, keys, bytes, signal)) return;
-  if (isForm(type) && bytes.length > SIGNED_FORM_LIMIT_BYTES) {
-    const message = `a form of which the payload alone is signed may have ${SIGNED_FORM_LIMIT_BYTES} bytes: send JSON`;
-    throw new RequestError(413, 'too_large', message);
-  }
-  // GitHub signs the body as it is; of a form Gitea signs the JSON alone.
-  const signed = payloadOfForm(type, bytes);
-  if (signed !== null && (await carriesSignature(credentials, keys, Buffer.from(signed), signal))) return;
-  throw unauthorizedWebhook(credentials);
+function carriesGroupKey(headers: IncomingHttpHeaders, keys: readonly KnownKey[]): boolean {
+  const sent = KEY_HEADERS.map((name) => withoutScheme(textOf(headers[name])));
+  if (sent.some((key) => findKeyOfKind(keys, 'group', key) !== null)) return true;
+  if (sent.every((key) => findKey(keys, key) === null)) return false;
+  const message =
+    'incoming webhooks take a group key only: whoever sets a webhook up needs no more than that';
+  throw new RequestError(403, 'not_a_group_key', message);
 }
 
-/** Has fetched what a push is about. @param references what may name the repository */
-function answerPush(
-  repositories: readonly Repository[],
-  { fetchSoon }: Pick<Changes, 'fetchSoon'>,
-  references: readonly string[],
-): Reply {
-  const meant = [...new Set(references.flatMap((reference) => findMeant(repositories, reference)))];
-  if (meant.length === 0) {
-    const shown = [...new Set(references.map(presentReference))].join(', ');
-    throw new RequestError(
-      404,
-      'repository_not_found',
-      `no repository here is connected to ${shown}: connect it by the same address`,
-    );
+/** Whether the signature is that of a group key's secret over the body. */
+function isSigned(headers: IncomingHttpHeaders, keys: readonly KnownKey[], body: Uint8Array): boolean {
+  const [, digits] = /^sha256=([0-9a-f]{64})$/i.exec(textOf(headers[SIGNATURE_HEADER])) ?? [];
+  if (digits === undefined) return false;
+  const sent = Buffer.from(digits, 'hex');
+  return keys.some(
+    ({ signingSecret }) =>
+      signingSecret !== null &&
+      timingSafeEqual(createHmac('sha256', signingSecret).update(body).digest(), sent),
+  );
+}
+
+function unauthorized(problem: string): RequestError {
+  const message =
+    `${problem}: send a group key in the header X-API-KEY, X-Gitlab-Token or Authorization, or sign the body with its ` +
+    'secret (X-Hub-Signature-256)';
+  return new RequestError(401, 'unauthorized', message, { 'www-authenticate': 'x-api-key realm="webhooks"' });
+}
+
+/** Reads the payload, which GitHub sends as JSON or as a field of a form. @throws RequestError 400 for anything else */
+function payloadOf(text: string): unknown {
+  try {
+    const json = text.startsWith('payload=') ? new URLSearchParams(text).get('payload') : text;
+    return JSON.parse(json ?? '');
+  } catch {
+    throw invalid('the body of a webhook must be JSON');
   }
-  const fetching = meant.filter(({ id }) => fetchSoon(id)).map(({ full_name }) => full_name);
-  if (fetching.length > 0) return jsonReply(202, { fetching });
-  const names = meant.map(({ full_name }) => full_name).join(', ');
-  throw new RequestError(
-    409,
-    'not_external',
-    `${names} is a drag-and-drop repository: it is not fetched from anywhere`,
+}
+
+/** The fields in which GitHub, GitLab, Gitea and Forgejo send the address of a repository. */
+const ADDRESS_FIELDS = [
+  'url',
+  'clone_url',
+  'html_url',
+  'git_http_url',
+  'http_url',
+  'web_url',
+  'homepage',
+] as const;
+
+/**
+ * Gives what may name the repository: `repository` or `url` of `{"repository": "<id or name>"}` and `{"url": "<address>"}`, or the
+ * addresses in the objects `repository` and `project` of a push event.
+ * @throws RequestError 400 where there is none
+ */
+function referencesIn(payload: unknown): readonly string[] {
+  const field = (value: unknown, name: string): unknown =>
+    typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+      ? Reflect.get(value, name)
+      : null;
+  const repository = field(payload, 'repository');
+  const objects = [repository, field(payload, 'project')];
+  const found = [
+    field(payload, 'url'),
+    repository,
+    ...objects.flatMap((object) => ADDRESS_FIELDS.map((name) => field(object, name))),
+  ].filter((each): each is string => typeof each === 'string' && each !== '');
+  if (found.length > 0) return found;
+  throw invalid(
+    'the webhook names no repository: send a push event of GitHub, GitLab or Gitea, {"url": "<address>"}, or ' +
+      '{"repository": "<id or full name>"}',
   );
 }
 
 /** A reference as an answer may show it: an address may carry a password. */
-function presentReference(reference: string): string {
+function shownReference(reference: string): string {
   const address = comparableAddress(reference);
   if (address !== null) return address;
   return reference.includes('@') || reference.length > 200 ? 'what it names' : reference;
