@@ -1,5 +1,3 @@
-import { join } from 'node:path';
-
 import { onTestFinished } from 'vitest';
 
 import { layoutOf } from '../../src/mirror/store/layout.ts';
@@ -12,7 +10,6 @@ import {
 } from '../../src/server/replica/library.ts';
 import { fixedKey } from '../../src/server/http/keys.ts';
 import { createService } from '../../src/server/http/service.ts';
-import { parseManifest } from '../../src/mirror/store/manifest-text.ts';
 
 const KEY = 'a-key-of-the-replica';
 const TOKEN = 'a-token-of-the-replica';
@@ -44,9 +41,6 @@ export function replicaLibrary(
   const port = {
     directory,
     wayToTree: (target: string) => wayToTree(layoutOf(directory), target),
-    mirror: join(directory, 'mirror'),
-    manifests: join(directory, 'manifests'),
-    parseManifest,
     records: () => Promise.resolve(records),
   };
   return createReplicaLibrary(port, (each) => trouble.push(each));

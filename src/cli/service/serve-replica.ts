@@ -5,7 +5,6 @@ import type { TargetRecord } from '../../mirror/plan/record.ts';
 import { type State, type StoredPass, unlessStateFails } from '../../mirror/state/state.ts';
 import { knownDirectoryId } from '../../mirror/store/directory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
-import { parseManifest } from '../../mirror/store/manifest-text.ts';
 import { wayToTree } from '../../mirror/store/published-tree.ts';
 import { createReplicaLibrary, type ReplicaTotals } from '../../server/replica/library.ts';
 import { refuseMissingServeDirectory, refuseNoMirror } from '../../server/start/directory.ts';
@@ -27,10 +26,7 @@ export async function serveReplica(stop: AbortSignal, settings: SettingsFor<'dir
   const library = createReplicaLibrary(
     {
       directory: layout.root,
-      mirror: layout.mirror,
       wayToTree: (target) => wayToTree(layout, target),
-      manifests: layout.manifests,
-      parseManifest,
       records: () => readState(settings, (state) => state.records(), new Map<string, TargetRecord>()),
     },
     ({ target, path, what }) =>

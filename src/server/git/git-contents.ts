@@ -119,6 +119,8 @@ async function archiveOf(
   return {
     kind: 'archive',
     etag: tagOf(commitId, `-${await archiveWay()}`),
+    // Git does not tell the length before it has packed everything.
+    sizeBytes: null,
     open: (signal) => readers(signal, () => outputOf(() => git.start(gitDirectory, args, { signal }))),
   };
 }
@@ -136,7 +138,7 @@ export async function contentAt(
   const { git, readers } = source;
   const commitId = chooseCommit(await readBranches(git, gitDirectory), branch);
   if (commitId === null && path === '') {
-    return { kind: 'archive', etag: tagOf('empty'), open: nothingButAnEmptyZip };
+    return { kind: 'archive', etag: tagOf('empty'), sizeBytes: null, open: nothingButAnEmptyZip };
   }
   if (commitId !== null && path === '') return archiveOf(source, gitDirectory, commitId);
   const object = commitId === null ? null : await findObject(git, gitDirectory, commitId, path);

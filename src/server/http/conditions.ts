@@ -60,10 +60,3 @@ export async function* partOf(bytes: Bytes, { first, last }: ByteRange): Bytes {
   }
   throw new Error(`there are ${at} bytes, and byte ${last} was promised`);
 }
-
-/** Gives the number of bytes. */
-export async function countBytes(bytes: Bytes): Promise<number> {
-  let sizeBytes = 0;
-  for await (const chunk of bytes) sizeBytes += chunk.length;
-  return sizeBytes;
-}

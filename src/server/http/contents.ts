@@ -1,9 +1,8 @@
 import { mediaTypeOf } from '../../lib/api/media-types.ts';
-import { matchesTag, type Reply, type ReplyHeaders, type StreamedBody } from '../../lib/http/reply.ts';
+import { matchesTag, type Reply, type ReplyHeaders } from '../../lib/http/reply.ts';
 import { RequestError } from '../../lib/http/request-error.ts';
-import type { ArchiveLengths } from './archive-lengths.ts';
-import { chooseRange, missesTag, partOf } from './conditions.ts';
-import type { ByteRange, Bytes, Content, Library, Repository } from './library.ts';
+import { chooseRange, missesTag } from './conditions.ts';
+import type { Content, Library, Repository } from './library.ts';
 import { errorReply, verifiedHeader } from './replies.ts';
 import { chooseReference } from './repository-reference.ts';
 import type { ServiceRequest } from './request.ts';
@@ -19,7 +18,6 @@ import { type ContentsReference, readContents } from './routes.ts';
  */
 export async function answerContents(
   library: Library,
-  lengths: ArchiveLengths,
   tail: string,
   { method, query, headers: asked }: ServiceRequest,
   signal: AbortSignal,
@@ -34,49 +32,24 @@ export async function answerContents(
   const whole = {
     ...headers,
     'content-type': content.kind === 'archive' ? 'application/zip' : mediaTypeOf(path),
-    'accept-ranges': 'bytes',
+    ...(content.sizeBytes === null ? {} : { 'accept-ranges': 'bytes' }),
   };
   // A range has no meaning without a body (RFC 9110, section 14.2).
   const range = method === 'HEAD' ? undefined : asked.range;
-  const choose = (sizeBytes: number): ReturnType<typeof chooseRange> =>
-    chooseRange(range, asked['if-range']?.toString(), etag, sizeBytes);
-  if (content.kind === 'file')
-    return rangeReply(whole, choose(content.sizeBytes), content.sizeBytes, {
-      whole: { open: (signal) => content.open(signal), lengthBytes: content.sizeBytes },
-      part: content.open,
-    });
-  return archiveReply(whole, content, lengths, choose, signal);
-}
-
-/** An archive, or the part of it that is asked for: the same archive is made anew, and what comes before is left out. */
-async function archiveReply(
-  headers: ReplyHeaders,
-  archive: Extract<Content, { kind: 'archive' }>,
-  lengths: ArchiveLengths,
-  choose: (sizeBytes: number) => ReturnType<typeof chooseRange>,
-  signal: AbortSignal,
-): Promise<Reply> {
-  const whole: StreamedBody = { open: (signal) => lengths.watched(archive, signal) };
-  // Nothing can be said of a part without the length, which it costs something to find out.
-  const sizeBytes = choose(Infinity).kind === 'whole' ? null : await lengths.find(archive, signal);
-  if (sizeBytes === null) return { status: 200, headers, body: whole };
-  return rangeReply(headers, choose(sizeBytes), sizeBytes, {
-    whole,
-    part: (signal, range) => partOf(archive.open(signal), range),
-  });
+  return rangeReply(whole, content, range, asked['if-range']?.toString());
 }
 
 /** The whole or the part that is asked for (RFC 9110, sections 14.2, 15.3.7 and 15.5.17). */
 function rangeReply(
   headers: ReplyHeaders,
-  choice: ReturnType<typeof chooseRange>,
-  sizeBytes: number,
-  content: {
-    readonly whole: StreamedBody;
-    readonly part: (signal: AbortSignal, range: ByteRange) => Bytes;
-  },
+  { sizeBytes, etag, open }: Content,
+  range: string | undefined,
+  ifRange: string | undefined,
 ): Reply {
-  if (choice.kind === 'whole') return { status: 200, headers, body: content.whole };
+  if (sizeBytes === null) return { status: 200, headers, body: { open: (signal) => open(signal) } };
+  const choice = chooseRange(range, ifRange, etag, sizeBytes);
+  if (choice.kind === 'whole')
+    return { status: 200, headers, body: { lengthBytes: sizeBytes, open: (signal) => open(signal) } };
   if (choice.kind === 'unsatisfiable') {
     const { 'content-type': _type, ...others } = headers;
     const rangeHeaders = { ...others, 'content-range': `bytes */${sizeBytes}` };
@@ -84,14 +57,11 @@ function rangeReply(
       new RequestError(416, 'range_not_satisfiable', `there are ${sizeBytes} bytes`, rangeHeaders),
     );
   }
-  const { range } = choice;
+  const { first, last } = choice.range;
   return {
     status: 206,
-    headers: { ...headers, 'content-range': `bytes ${range.first}-${range.last}/${sizeBytes}` },
-    body: {
-      lengthBytes: range.last - range.first + 1,
-      open: (signal) => content.part(signal, range),
-    },
+    headers: { ...headers, 'content-range': `bytes ${first}-${last}/${sizeBytes}` },
+    body: { lengthBytes: last - first + 1, open: (signal) => open(signal, choice.range) },
   };
 }
 

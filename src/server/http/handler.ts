@@ -4,7 +4,6 @@ import type { BufferedBody } from '../../lib/http/buffered-body.ts';
 import { PAGE_HEADERS, type PageFiles } from '../../lib/http/page-files.ts';
 import { type Reply, sendReply } from '../../lib/http/reply.ts';
 import { RequestError } from '../../lib/http/request-error.ts';
-import type { ArchiveLengths } from './archive-lengths.ts';
 import { authorise } from './auth.ts';
 import { answerContents } from './contents.ts';
 import { answerCreate } from './create.ts';
@@ -28,11 +27,6 @@ export interface Sources {
   readonly page?: PageFiles;
   /** Rows on a page of v1 when the client does not say; 100 if left out. */
   readonly pageSize?: number;
-}
-
-/** Everything that requests are answered from. */
-export interface Context extends Sources {
-  readonly lengths: ArchiveLengths;
 }
 
 const DEFAULT_PAGE_SIZE = 100;
@@ -70,7 +64,7 @@ interface Asker {
 
 /** Answers one request; never rejects. Gives the service's own error, if there was one. */
 export async function handle(
-  context: Context,
+  context: Sources,
   message: IncomingMessage,
   response: ServerResponse,
 ): Promise<unknown> {
@@ -102,7 +96,7 @@ const OWN_FAILURE = new RequestError(
  * @param signal aborted when the client is gone
  * @throws RequestError for what is refused
  */
-async function replyTo(context: Context, request: ServiceRequest, signal: AbortSignal): Promise<Reply> {
+async function replyTo(context: Sources, request: ServiceRequest, signal: AbortSignal): Promise<Reply> {
   const route = findRoute(request.path);
   const { methods, authorise } = RULES[route.kind];
   if (!methods.includes(request.method)) {
@@ -123,7 +117,7 @@ async function replyTo(context: Context, request: ServiceRequest, signal: AbortS
 }
 
 async function replyAt(
-  context: Context,
+  context: Sources,
   route: Route,
   request: ServiceRequest,
   { keys, signal }: Asker,
@@ -134,7 +128,7 @@ async function replyAt(
       if (request.method === 'POST') return answerCreate(changesOf(context), request);
       return answerRepositories(library);
     case 'contents':
-      return answerContents(library, context.lengths, route.tail, request, signal);
+      return answerContents(library, route.tail, request, signal);
     case 'workbooks':
       return answerWorkbooks(library, addressOf(request), pageSize);
     case 'push-event':
@@ -152,7 +146,7 @@ async function replyAt(
 }
 
 /** @throws RequestError 403 where nothing can be changed */
-function changesOf({ changes = null }: Context): Changes {
+function changesOf({ changes = null }: Sources): Changes {
   if (changes !== null) return changes;
   throw new RequestError(
     403,
@@ -162,7 +156,7 @@ function changesOf({ changes = null }: Context): Changes {
 }
 
 /** @throws RequestError 404 where what is asked for is only there to change something */
-function madeHere({ changes = null }: Context): Changes {
+function madeHere({ changes = null }: Sources): Changes {
   if (changes !== null) return changes;
   throw new RequestError(404, 'not_found', 'a replica has neither Git nor the form for uploads');
 }

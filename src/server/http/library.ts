@@ -19,26 +19,18 @@ export interface ByteRange {
 /** Bytes as they come; they fail rather than end early. Opened when they are wanted, and given up when the signal says so. */
 export type Bytes = AsyncIterable<Uint8Array>;
 
-interface ContentFacts {
+/** A file, or a folder as a zip archive, at a path of a branch. */
+export interface Content {
+  readonly kind: 'file' | 'archive';
+  /** Strong entity tag (RFC 9110, section 8.8.3): the same bytes have it, and no others. */
+  readonly etag: string;
+  /** Null where it is unknown until the last byte is made: then no part can be asked for. */
+  readonly sizeBytes: number | null;
   /** When this was last known to be what the service has, in milliseconds since the epoch; left out by the service itself. */
   readonly verifiedAtMs?: number;
+  /** @param range only where the size is known */
+  readonly open: (signal: AbortSignal, range?: ByteRange) => Bytes;
 }
-
-/** A file, or a folder as an archive, at a path of a branch. */
-export type Content =
-  | (ContentFacts & {
-      readonly kind: 'file';
-      /** Strong entity tag (RFC 9110, section 8.8.3): the same bytes have it, and no others. */
-      readonly etag: string;
-      readonly sizeBytes: number;
-      readonly open: (signal: AbortSignal, range?: ByteRange) => Bytes;
-    })
-  | (ContentFacts & {
-      /** A folder, or everything, as a zip. */
-      readonly kind: 'archive';
-      readonly etag: string;
-      readonly open: (signal: AbortSignal) => Bytes;
-    });
 
 /** A version of a workbook (section 2.3). */
 export interface Version {

@@ -2,8 +2,7 @@ import { hostname } from 'node:os';
 
 import { createHttpServer, type ListenPlace, type ServerLimits } from '../../lib/http/server.ts';
 import { splitTarget } from '../../lib/http/target.ts';
-import { createArchiveLengths } from './archive-lengths.ts';
-import { type Context, handle, type Sources } from './handler.ts';
+import { handle, type Sources } from './handler.ts';
 import { BASE_PATH } from './routes.ts';
 
 /** A request that was answered. */
@@ -66,15 +65,11 @@ export function reachableHost(host: string, machine: string = hostname()): strin
 /** Makes the embedded service on a library, which stays the caller's to close. */
 export function createService(options: ServiceOptions): Service {
   const server = createHttpServer(LIMITS, SETTING, (error) => options.onTrouble?.(error));
-  const context: Context = {
-    ...options,
-    lengths: createArchiveLengths(),
-  };
   server.node.on('request', (request, response) => {
     const startedAtMs = performance.now();
     // A socket that is closed has no address any more.
     const address = request.socket.remoteAddress ?? null;
-    const outcome = handle(context, request, response);
+    const outcome = handle(options, request, response);
     response.once('close', () => {
       void outcome.then((error) =>
         options.onRequest?.({

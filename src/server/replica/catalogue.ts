@@ -1,37 +1,15 @@
-import { byCodeUnits, type Manifest } from '../../mirror/store/manifest.ts';
-import { repositoryPath } from '../../lib/paths/safe-path.ts';
 import { latestFirst } from '../../lib/time/wrong-clock.ts';
-import { HEAD_BRANCH, branchSegment, serviceBranch } from '../../mirror/upstream/listing.ts';
+import { byCodeUnits, type Manifest } from '../../mirror/store/manifest.ts';
+import { HEAD_BRANCH, serviceBranch } from '../../mirror/upstream/listing.ts';
 import type { Repository, WorkbookRow } from '../http/library.ts';
 
-/** A published target, by its manifest. */
+/** A published target. */
 export interface MirroredTarget {
   /** `<repository>/<branch>`, below `mirror/`. */
   readonly path: string;
-  readonly repository: Manifest['repository'];
-  readonly branch: string;
   /** When the manifest was written, in milliseconds since the epoch. */
   readonly writtenAtMs: number;
-  /** Milliseconds since the epoch. */
-  readonly verifiedAtMs: number;
-  /** Milliseconds since the epoch. */
-  readonly publishedAtMs: number;
-  readonly settled: boolean;
-  /** The workbooks of the listing that it holds. */
-  readonly workbooks: ReadonlyArray<
-    Pick<Manifest['files'][number], 'path' | 'sizeBytes' | 'sha256'> & MirroredVersion
-  >;
-}
-
-type MirroredVersion = { readonly workbook: NonNullable<Manifest['files'][number]['workbook']> };
-
-/** Takes from a manifest what the lists need. */
-export function targetOf(path: string, manifest: Manifest, writtenAtMs: number): MirroredTarget {
-  const { repository, branch, verifiedAtMs, publishedAtMs, settled, files } = manifest;
-  const workbooks = files.flatMap(({ path: name, sizeBytes, sha256, workbook }) =>
-    workbook === undefined ? [] : [{ path: name, sizeBytes, sha256, workbook }],
-  );
-  return { path, repository, branch, writtenAtMs, verifiedAtMs, publishedAtMs, settled, workbooks };
+  readonly manifest: Manifest;
 }
 
 /** A repository of the mirror. */
@@ -42,17 +20,11 @@ export interface MirroredRepository {
 }
 
 /**
- * The repositories of a mirror, by id, in the order of their names. Where the manifests of one disagree, as they do while the trees of
- * a renamed one move, the manifest that was written last names it. Of two trees of one branch the one in its proper place counts, then
- * the one verified last: the other is a copy that someone made, or that a move left behind.
+ * The repositories of a mirror, by id, in the order of their names. Where the manifests of one disagree, as they do while a renamed one
+ * moves, the manifest that was written last names it. Of two trees of one branch, as a copy makes, the one verified last counts.
  */
 export function repositoriesOf(targets: readonly MirroredTarget[]): ReadonlyMap<string, MirroredRepository> {
-  const groups = new Map<string, MirroredTarget[]>();
-  for (const target of targets) {
-    const group = groups.get(target.repository.id);
-    if (group === undefined) groups.set(target.repository.id, [target]);
-    else group.push(target);
-  }
+  const groups = Map.groupBy(targets, ({ manifest }) => manifest.repository.id);
   const repositories = [...groups].map(([id, group]) => [id, repositoryOf(id, group)] as const);
   return new Map(
     repositories.sort(
@@ -64,33 +36,20 @@ export function repositoriesOf(targets: readonly MirroredTarget[]): ReadonlyMap<
 
 function repositoryOf(id: string, group: readonly MirroredTarget[]): MirroredRepository {
   const byTime = latestFirst(Date.now());
-  const newest = [...group].sort(
-    (a, b) => byTime(a.writtenAtMs, b.writtenAtMs) || byCodeUnits(a.path, b.path),
-  );
-  const named = newest[0]?.repository;
-  const createdAt = newest.find(({ repository }) => typeof repository.createdAt === 'string');
-  const targets = new Map<string, MirroredTarget>();
-  const best = [...group].sort(
-    (a, b) =>
-      Number(isAtHome(b)) - Number(isAtHome(a)) ||
-      byTime(a.verifiedAtMs, b.verifiedAtMs) ||
-      byCodeUnits(a.path, b.path),
-  );
-  for (const target of best) if (!targets.has(target.branch)) targets.set(target.branch, target);
+  const sortedBy = (timeOf: (target: MirroredTarget) => number): MirroredTarget[] =>
+    [...group].sort((a, b) => byTime(timeOf(a), timeOf(b)) || byCodeUnits(a.path, b.path));
+  const newest = sortedBy(({ writtenAtMs }) => writtenAtMs).map(({ manifest }) => manifest.repository);
+  const oldestFirst = sortedBy(({ manifest }) => manifest.verifiedAtMs).reverse();
   return {
     shown: {
       id,
-      name: named?.name ?? id,
-      full_name: named?.fullName ?? id,
-      url: named?.url ?? null,
-      created_at: createdAt?.repository.createdAt ?? null,
+      name: newest[0]?.name ?? id,
+      full_name: newest[0]?.fullName ?? id,
+      url: newest[0]?.url ?? null,
+      created_at: newest.find(({ createdAt }) => createdAt !== null)?.createdAt ?? null,
     },
-    targets,
+    targets: new Map(oldestFirst.map((target) => [target.manifest.branch, target])),
   };
-}
-
-function isAtHome({ path, repository, branch }: MirroredTarget): boolean {
-  return path === `${repositoryPath(repository.fullName)}/${branchSegment(branch)}`;
 }
 
 /** Branches that are given when a request names none and there are several, in this order. */
@@ -108,7 +67,7 @@ export function defaultBranch(branches: readonly string[]): string | null {
   return USUAL_BRANCHES.find((branch) => branches.includes(branch)) ?? null;
 }
 
-/** A workbook's id begins with the name of its repository (section 2.2), also while its tree has yet to follow a new name. */
+/** The id of a workbook begins with the name of its repository (section 2.2), also while its tree has yet to follow a new name. */
 function presentId(id: string, nameThen: string, nameNow: string): string {
   return id.startsWith(`${nameThen}/`) ? nameNow + id.slice(nameThen.length) : id;
 }
@@ -117,22 +76,17 @@ function presentId(id: string, nameThen: string, nameNow: string): string {
 export function rowsOf(repositories: ReadonlyMap<string, MirroredRepository>): WorkbookRow[] {
   const rows: WorkbookRow[] = [];
   for (const { shown, targets } of repositories.values()) {
-    for (const { branch, repository, workbooks } of targets.values()) {
-      for (const { path, workbook, sizeBytes: size, sha256: digest } of workbooks) {
+    for (const { branch, repository, files } of [...targets.values()].map(({ manifest }) => manifest)) {
+      for (const { path, workbook, sizeBytes: size, sha256: digest } of files) {
+        if (workbook === undefined) continue;
+        const { id, versionId, author, action, createdAt, message, parentId } = workbook;
         rows.push({
-          id: presentId(workbook.id, repository.fullName, shown.full_name),
+          id: presentId(id, repository.fullName, shown.full_name),
           integration: shown.full_name,
           branch: serviceBranch(branch),
           path,
-          version: {
-            id: workbook.versionId,
-            author: workbook.author,
-            action: workbook.action ?? null,
-            createdAt: workbook.createdAt,
-            message: workbook.message,
-            parentId: workbook.parentId ?? null,
-          },
-          // The bytes are proven by it, also where they are those of the version before.
+          version: { id: versionId, author, action, createdAt, message, parentId },
+          // It proves the bytes, also where a new version has those of the version before.
           file: { size, digest },
         });
       }

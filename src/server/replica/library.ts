@@ -1,20 +1,22 @@
+import { realpath } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { shareWork, type SharedWork } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import type { Manifest } from '../../mirror/store/manifest.ts';
-import { aboutTree, type TargetRecord } from '../../mirror/plan/record.ts';
-import { latestUntil } from '../../lib/time/wrong-clock.ts';
-import { targetKey, knownBranch } from '../../mirror/upstream/listing.ts';
-import type { Content, Library, Repository, ProcessingStatus, WorkbookRow } from '../http/library.ts';
 import { RequestError } from '../../lib/http/request-error.ts';
+import { latestUntil } from '../../lib/time/wrong-clock.ts';
+import { aboutTree, type TargetRecord } from '../../mirror/plan/record.ts';
+import type { Manifest } from '../../mirror/store/manifest.ts';
+import { knownBranch, targetKey } from '../../mirror/upstream/listing.ts';
+import type { Bytes, Content, Library, ProcessingStatus, Repository, WorkbookRow } from '../http/library.ts';
 import { defaultBranch, type MirroredTarget } from './catalogue.ts';
-import { contentOf, filesOf, findPlace, pathNotFound } from './mirror-contents.ts';
-import { readStamped, type MirrorPort } from './manifests.ts';
-import { createProofs, type Proofs } from './proofs.ts';
-import { busy, createScanner, type Scan, type Scanner, withheld } from './scans.ts';
-import { openTree, TreeChangedError } from './tree.ts';
+import { contentOf, findPlace } from './contents.ts';
+import type { MirrorPort } from './manifests.ts';
+import { busy, isReadable, type Scan, Scanner } from './scans.ts';
+import { checkFiles, TreeChangedError, unlessAbsent } from './tree.ts';
 
-/** Something that a replica found wrong while it read. */
+/** A difference between a mirror and its manifests that a replica found. */
 export interface ReplicaTrouble {
   /** `<repository>/<branch>`. */
   readonly target: string;
@@ -29,61 +31,48 @@ export interface ReplicaLibrary extends Required<Library> {
   readonly totals: () => Promise<ReplicaTotals>;
 }
 
-/** How much there is. */
+/** The size and the age of a mirror. */
 export interface ReplicaTotals {
   readonly repositories: number;
   readonly targets: number;
   readonly unreadable: readonly string[];
-  /** When that target was verified that was verified longest ago, in milliseconds since the epoch; null for no target at all. */
+  /** The verification time of the target that was verified longest ago, in milliseconds since the epoch; null without targets. */
   readonly oldestVerifiedAtMs: number | null;
 }
 
-/** How long a publish may be between its step and its manifest, and the first wait before it is looked at again, in milliseconds. */
-const PATIENCE_MS = 1500;
-const FIRST_WAIT_MS = 20;
+/** A publish may be between its tree and its manifest: the first and the last pause before another look, in milliseconds. */
+const FIRST_PAUSE_MS = 20;
+const LAST_PAUSE_MS = 640;
+
+/** Age up to which the daemon's records are used, in milliseconds; they make no reported age too young. */
+const RECORDS_MS = 5000;
 
 const DONE: ProcessingStatus = { status: 'success', processing: 0, failure: 0 };
-/** For a tree that was pulled while the service was not done with it: it is pulled again when it is, of the same version. */
+/** For a tree that was pulled while the service was processing it: it is pulled again, of the same version, when that is done. */
 const UNSETTLED: ProcessingStatus = { status: 'processing', processing: 1, failure: 0 };
 
 /**
  * Makes the library of a published mirror. Works beside a process that publishes there, and locks and writes nothing.
- * @param onTrouble receives trees and files that differ from their manifest; no client is given these
+ * @param onTrouble receives trees and files that differ from their manifest; clients get none of these
  */
 export function createReplicaLibrary(
   port: MirrorPort,
   onTrouble: (trouble: ReplicaTrouble) => void,
 ): ReplicaLibrary {
-  const scanner = createScanner(port);
-  const readers: Readers = {
-    port,
-    scanner,
-    manifests: createManifestMemory(port),
-    records: createRecordMemory(port),
-    proofs: createProofs(),
-    onTrouble,
-  };
-  const reading = <T>(work: () => Promise<T>): Promise<T> => unlessGone(work, onTrouble);
+  const scanner = new Scanner(port);
+  const records = shareWork(port.records, RECORDS_MS);
+  const readers: Readers = { port, scanner, records, onTrouble };
+  const scan = (work: SharedWork<Scan>): Promise<Scan> => unlessGone(work, onTrouble);
   return {
-    repositories: () => reading(async () => wholeScan(await scanner.fresh()).repositories),
-    knownRepositories: () => reading(async () => (await scanner.recent()).repositories),
-    workbooks: async () => {
-      const scan = wholeScan(await reading(scanner.fresh));
-      const unrecovered = new Set(
-        scan.targets
-          .filter(({ settled }) => !settled)
-          .map(({ repository: { id }, branch }) => rowKey(scan.byId.get(id)?.shown.full_name ?? id, branch)),
-      );
-      const standingOf = ({ integration, branch }: WorkbookRow): ProcessingStatus =>
-        unrecovered.has(rowKey(integration, branch)) ? UNSETTLED : DONE;
-      return { rows: scan.rows(), standingOf };
-    },
+    repositories: async () => complete(await scan(scanner.fresh)).repositories,
+    knownRepositories: async () => (await scan(scanner.recent)).repositories,
+    workbooks: async () => workbooksOf(complete(await scan(scanner.fresh))),
     content: (repository, branch, path, signal) =>
-      reading(() => findContent(readers, repository, branch, path, signal)),
-    verifiedAtMs: async () => oldestOf((await reading(scanner.recent)).targets, await readers.records()),
+      unlessGone(() => findContent(readers, { repository, branch, path }, signal), onTrouble),
+    verifiedAtMs: async () => oldestOf((await scan(scanner.recent)).targets, await records()),
     totals: async () => {
       const { repositories, targets, unreadable } = await scanner.fresh();
-      const oldestVerifiedAtMs = oldestOf(targets, await readers.records());
+      const oldestVerifiedAtMs = oldestOf(targets, await records());
       return { repositories: repositories.length, targets: targets.length, unreadable, oldestVerifiedAtMs };
     },
   };
@@ -92,14 +81,14 @@ export function createReplicaLibrary(
 interface Readers {
   readonly port: MirrorPort;
   readonly scanner: Scanner;
-  readonly manifests: ReturnType<typeof createManifestMemory>;
-  readonly records: () => Promise<ReadonlyMap<string, TargetRecord>>;
-  readonly proofs: Proofs;
+  readonly records: SharedWork<ReadonlyMap<string, TargetRecord>>;
   readonly onTrouble: (trouble: ReplicaTrouble) => void;
 }
 
-function rowKey(fullName: string, branch: string): string {
-  return `${fullName}\n${branch}`;
+interface Wanted {
+  readonly repository: Repository;
+  readonly branch: string | null;
+  readonly path: string;
 }
 
 /**
@@ -107,13 +96,21 @@ function rowKey(fullName: string, branch: string): string {
  * @param refusal makes the error
  * @throws RequestError 503
  */
-function wholeScan(scan: Scan, refusal: (message: string) => RequestError = busy): Scan {
+function complete(scan: Scan, refusal: (message: string) => RequestError = busy): Scan {
   const [first] = scan.unreadable;
   if (first === undefined) return scan;
   const others = scan.unreadable.length === 1 ? '' : ` and ${scan.unreadable.length - 1} others`;
   throw refusal(
-    `the list would not be whole, as the manifest of ${first}${others} is not there or cannot be read or understood`,
+    `the list would not be complete, as the manifest of ${first}${others} is not there or cannot be read or understood`,
   );
+}
+
+/**
+ * The answer to a request for contents that cannot be given at the moment. It does not say when: clients take that for the whole
+ * service (RFC 9110, section 15.6.4), which gives all other contents.
+ */
+function withheld(message: string): RequestError {
+  return new RequestError(503, 'unavailable', `${message}: ask again`);
 }
 
 /** Refuses a request when the disk fails, as that is no defect of this program. @throws RequestError 503 */
@@ -126,18 +123,32 @@ async function unlessGone<T>(
   } catch (error) {
     if (!(error instanceof MirrorError) || error.code !== 'disk.failed') throw error;
     onTrouble({ target: 'the mirror', path: '', what: error.message });
-    throw busy('the disk of the mirror does not give what was asked for');
+    throw busy('the disk of the mirror fails');
   }
+}
+
+function workbooksOf(scan: Scan): Awaited<ReturnType<Library['workbooks']>> {
+  const key = (fullName: string, branch: string): string => `${fullName}\n${branch}`;
+  const unsettled = new Set(
+    scan.targets
+      .filter(({ manifest }) => !manifest.settled)
+      .map(
+        ({
+          manifest: {
+            repository: { id },
+            branch,
+          },
+        }) => key(scan.byId.get(id)?.shown.full_name ?? id, branch),
+      ),
+  );
+  const standingOf = ({ integration, branch }: WorkbookRow): ProcessingStatus =>
+    unsettled.has(key(integration, branch)) ? UNSETTLED : DONE;
+  return { rows: scan.rows(), standingOf };
 }
 
 /** When a target was last known to be what the service has; 0 where only a clock that was ahead says so. */
 function verifiedAtMs(
-  {
-    repository,
-    branch,
-    publishedAtMs,
-    verifiedAtMs,
-  }: Pick<MirroredTarget, 'repository' | 'branch' | 'publishedAtMs' | 'verifiedAtMs'>,
+  { repository, branch, publishedAtMs, verifiedAtMs }: Manifest,
   records: ReadonlyMap<string, TargetRecord>,
 ): number {
   const record = records.get(targetKey({ repositoryId: repository.id, branch }));
@@ -149,150 +160,107 @@ function oldestOf(
   targets: readonly MirroredTarget[],
   records: ReadonlyMap<string, TargetRecord>,
 ): number | null {
-  return targets.reduce<number | null>((oldest, target) => {
-    const atMs = verifiedAtMs(target, records);
+  return targets.reduce<number | null>((oldest, { manifest }) => {
+    const atMs = verifiedAtMs(manifest, records);
     return oldest === null ? atMs : Math.min(oldest, atMs);
   }, null);
 }
 
 /**
- * Finds what stands at a path, in a tree that is what its manifest says. A publish changes the tree first and then the manifest: where
- * the two disagree it is looked again for a while, and nothing is given.
+ * Finds the content of a path. A publish changes the tree first and then the manifest: where the two disagree, they are looked at
+ * again for a while.
  * @throws RequestError 404 for a branch or path that does not exist, 503 for a tree that is not what its manifest says
  */
-async function findContent(
-  readers: Readers,
-  repository: Repository,
-  branch: string | null,
-  path: string,
-  signal?: AbortSignal,
-): Promise<Content> {
-  const untilMs = performance.now() + PATIENCE_MS;
+async function findContent(readers: Readers, wanted: Wanted, signal?: AbortSignal): Promise<Content> {
   let scan = await readers.scanner.recent();
-  for (let waitMs = FIRST_WAIT_MS; ; waitMs *= 2) {
-    const outcome = await tryContent(readers, scan, repository, branch, path, signal);
-    if (!(outcome instanceof TreeChangedError)) return outcome.content;
-    if (performance.now() + waitMs >= untilMs) {
-      const target = targetIn(scan, repository, branch)?.path ?? repository.full_name;
-      readers.onTrouble({ target, path: outcome.path, what: outcome.message });
-      throw withheld('the mirrored contents are not what their manifest says at the moment');
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs *= 2) {
+    const target = targetIn(scan, wanted);
+    try {
+      return await contentIn(readers, target, wanted.path, signal);
+    } catch (error) {
+      if (!(error instanceof TreeChangedError)) throw error;
+      if (pauseMs > LAST_PAUSE_MS) {
+        const { path, message: what } = error;
+        readers.onTrouble({ target: target?.path ?? wanted.repository.full_name, path, what });
+        throw withheld('the mirrored contents are not what their manifest says at the moment');
+      }
     }
+    await sleep(pauseMs, undefined, { signal });
     scan = await readers.scanner.fresh();
-    if (scan.byId.get(repository.id)?.shown.full_name !== repository.full_name) {
-      if (!scan.byId.has(repository.id)) wholeScan(scan, withheld);
-      throw scan.byId.has(repository.id)
-        ? withheld('the repository was renamed at this moment')
-        : new RequestError(404, 'repository_not_found', `there is no repository ${repository.full_name}`);
-    }
-    if (targetIn(scan, repository, branch) === null) throw branchNotFound(scan, repository, branch);
-    await sleep(waitMs, undefined, { signal });
+    requireTarget(scan, wanted);
   }
 }
 
-function targetIn(scan: Scan, { id }: Repository, branch: string | null): MirroredTarget | null {
-  const targets = scan.byId.get(id)?.targets;
+function targetIn(
+  scan: Scan,
+  { repository, branch }: Pick<Wanted, 'repository' | 'branch'>,
+): MirroredTarget | null {
+  const targets = scan.byId.get(repository.id)?.targets;
   if (branch !== null) return targets?.get(knownBranch(branch)) ?? targets?.get(branch) ?? null;
   const name = defaultBranch([...(targets?.keys() ?? [])]);
   return name === null ? null : (targets?.get(name) ?? null);
 }
 
-function branchNotFound(scan: Scan, { id, full_name }: Repository, branch: string | null): RequestError {
-  try {
-    wholeScan(scan, withheld);
-  } catch (error) {
-    if (error instanceof RequestError) return error;
-    throw error;
-  }
-  if (branch !== null) {
-    return new RequestError(404, 'branch_not_found', `there is no branch ${branch} in this mirror`);
-  }
-  const branches = [...(scan.byId.get(id)?.targets.keys() ?? [])].join(', ');
-  const message = `${full_name} has several branches and none of them is the usual one: name one of ${branches}`;
-  return new RequestError(404, 'branch_not_found', message);
+/** @throws RequestError 404 for a repository or branch that is not mirrored, 503 where that is not sure */
+function requireTarget(scan: Scan, { repository, branch }: Wanted): void {
+  const { id, full_name } = repository;
+  const mirrored = scan.byId.get(id);
+  if (mirrored !== undefined && mirrored.shown.full_name !== full_name)
+    throw withheld('the repository was renamed at this moment');
+  if (targetIn(scan, { repository, branch }) !== null) return;
+  complete(scan, withheld);
+  if (mirrored === undefined)
+    throw new RequestError(404, 'repository_not_found', `there is no repository ${full_name}`);
+  const message =
+    branch === null
+      ? `${full_name} has several branches and none of them is the usual one: name one of ${[...mirrored.targets.keys()].join(', ')}`
+      : `there is no branch ${branch} in this mirror`;
+  throw new RequestError(404, 'branch_not_found', message);
 }
 
-/** One look. @returns why not, where tree and manifest disagree or are not where they were */
-async function tryContent(
-  { port, manifests, records, proofs, onTrouble }: Readers,
-  scan: Scan,
-  repository: Repository,
-  branch: string | null,
+/** Looks once. @throws TreeChangedError where tree and manifest disagree or are not where they were; RequestError 404 for the path */
+async function contentIn(
+  { port, records, scanner, onTrouble }: Readers,
+  seen: MirroredTarget | null,
   path: string,
   signal?: AbortSignal,
-): Promise<{ readonly content: Content } | TreeChangedError> {
-  const target = targetIn(scan, repository, branch);
-  const manifest = target === null ? null : await manifests.read(target.path);
-  if (target === null || manifest === null || !isOf(manifest, target))
-    return new TreeChangedError('', 'its manifest is not where it was');
-  const place = findPlace(manifest.files, path) ?? pathNotFound(path);
-  try {
-    const tree = await openTree(port, target.path, proofs);
-    if (tree === null) throw new TreeChangedError('', 'its folder is not there');
-    try {
-      await tree.check(filesOf(place), signal);
-      const onBroken = ({ path, message }: TreeChangedError): void =>
-        onTrouble({ target: target.path, path, what: message });
-      const context = { port, target: target.path, proofs, identity: tree.identity, onBroken };
-      const facts = { ...context, verifiedAtMs: verifiedAtMs(manifest, await records()) };
-      return { content: contentOf(facts, place) };
-    } finally {
-      await tree.close();
-    }
-  } catch (error) {
-    if (error instanceof TreeChangedError) return error;
-    throw error;
-  }
+): Promise<Content> {
+  const target = seen === null ? null : await scanner.read(seen.path);
+  if (seen === null || !isReadable(target) || !isSame(target.manifest, seen.manifest))
+    throw new TreeChangedError('', 'its manifest is not where it was');
+  const { manifest } = target;
+  const place = findPlace(manifest.files, path);
+  const root = await unlessAbsent(realpath(port.directory));
+  if (root === null) throw new TreeChangedError('', 'its folder is not there');
+  const tree = join(root, ...port.wayToTree(target.path));
+  await checkFiles(tree, place.kind === 'file' ? [place.file] : place.files, signal);
+  const { open, ...facts } = contentOf(tree, place);
+  return {
+    ...facts,
+    verifiedAtMs: verifiedAtMs(manifest, await records()),
+    open: (...range) =>
+      unlessChanged(open(...range), ({ path, message: what }) =>
+        onTrouble({ target: target.path, path, what }),
+      ),
+  };
 }
 
-function isOf(manifest: Manifest, { repository, branch }: MirroredTarget): boolean {
+/** Whether two manifests are of the same branch of a repository under the same name. */
+function isSame(one: Manifest, other: Manifest): boolean {
   return (
-    manifest.repository.id === repository.id &&
-    manifest.repository.fullName === repository.fullName &&
-    manifest.branch === branch
+    one.repository.id === other.repository.id &&
+    one.repository.fullName === other.repository.fullName &&
+    one.branch === other.branch
   );
 }
 
-/** Files of manifests that are remembered: a client that asks for one file after the other has each parsed once. */
-const MOST_FILES = 200_000;
-
-function createManifestMemory(port: MirrorPort) {
-  const remembered = new Map<string, { readonly stamp: string; readonly manifest: Manifest }>();
-  let files = 0;
-  const forget = (target: string): void => {
-    files -= remembered.get(target)?.manifest.files.length ?? 0;
-    remembered.delete(target);
-  };
-  return {
-    /** The present manifest of a target; null where there is none that can be understood. */
-    read: async (target: string): Promise<Manifest | null> => {
-      const before = remembered.get(target);
-      const read = await readStamped(port, target, before?.stamp ?? null);
-      forget(target);
-      const kept = read === 'known' ? before : read;
-      if (kept === null || kept === undefined || kept.manifest === null) return null;
-      const { stamp, manifest } = kept;
-      files += manifest.files.length;
-      remembered.set(target, { stamp, manifest });
-      for (const oldest of remembered.keys()) {
-        if (files <= MOST_FILES || oldest === target) break;
-        forget(oldest);
-      }
-      return manifest;
-    },
-  };
-}
-
-/** How long the daemon's records are used before they are read again, in milliseconds. No reported age is too young by it. */
-const RECORDS_MS = 5000;
-
-function createRecordMemory(port: MirrorPort): () => Promise<ReadonlyMap<string, TargetRecord>> {
-  let readAtMs = -Infinity;
-  let records: Promise<ReadonlyMap<string, TargetRecord>> = Promise.resolve(new Map());
-  return () => {
-    if (performance.now() - readAtMs >= RECORDS_MS) {
-      readAtMs = performance.now();
-      records = port.records();
-    }
-    return records;
-  };
+/** @throws RequestError 503 for a tree that differs from its manifest, which cuts an answer that has begun */
+async function* unlessChanged(bytes: Bytes, onChanged: (error: TreeChangedError) => void): Bytes {
+  try {
+    yield* bytes;
+  } catch (error) {
+    if (!(error instanceof TreeChangedError)) throw error;
+    onChanged(error);
+    throw withheld('the contents changed while they were read');
+  }
 }

@@ -1,24 +1,19 @@
-import { constants } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 
 import { diskError, onDisk } from '../../lib/errors/disk-errors.ts';
-import { byCodeUnits, foldersWith, type Manifest } from '../../mirror/store/manifest.ts';
-import { unlessAbsent } from './folders.ts';
 import type { TargetRecord } from '../../mirror/plan/record.ts';
+import { parseManifest } from '../../mirror/store/manifest-text.ts';
+import { byCodeUnits, foldersWith } from '../../mirror/store/manifest.ts';
+import type { MirroredTarget } from './catalogue.ts';
+import { READ_FLAGS, unlessAbsent } from './tree.ts';
 
-/** The published mirror, as a replica reads it. Nothing in it is written or locked. */
+/** The published mirror, as a replica reads it. The replica writes and locks nothing in it. */
 export interface MirrorPort {
-  /** The directory that all else lies in. */
+  /** The setting `directory`. */
   readonly directory: string;
-  /** The folder of the published trees, or of the links to them. */
-  readonly mirror: string;
   /** The names of the folders that lead from the directory down to the tree of a target. */
   readonly wayToTree: (target: string) => readonly string[];
-  /** The folder of their manifests, `<repository>/<branch>.json`. */
-  readonly manifests: string;
-  /** Reads a manifest's text; null where it cannot be understood. */
-  readonly parseManifest: (text: Buffer) => Manifest | null;
   /**
    * The daemon's records of the targets, by `targetKey`: it verifies unchanged targets without touching the manifest. Empty where
    * there are no records, as in a backup.
@@ -26,72 +21,70 @@ export interface MirrorPort {
   readonly records: () => Promise<ReadonlyMap<string, TargetRecord>>;
 }
 
-/** A manifest as it was on disk. */
-export interface StampedManifest {
+/** A target as its manifest was on disk. */
+export interface StampedTarget extends Omit<MirroredTarget, 'manifest'> {
   /** Tells one state of the file from the next. */
   readonly stamp: string;
-  /** When the file was written, in milliseconds since the epoch. */
-  readonly writtenAtMs: number;
   /** Null where it cannot be understood. */
-  readonly manifest: Manifest | null;
+  readonly manifest: MirroredTarget['manifest'] | null;
+}
+
+/** Paths of targets, `<repository>/<branch>`, sorted. */
+export interface ListedTargets {
+  /** The targets that have a manifest. */
+  readonly targets: readonly string[];
+  /** Entries that are neither a manifest nor a folder, such as a link: what they hide is unknown. */
+  readonly hidden: readonly string[];
 }
 
 const SUFFIX = '.json';
 
-function fileOf({ manifests }: MirrorPort, target: string): string {
-  return join(manifests, `${target}${SUFFIX}`);
-}
-
-/** Sorted paths below `mirror/`. */
-export interface ListedTargets {
-  /** The targets that have a manifest. */
-  readonly targets: readonly string[];
-  /** Where something stands that is neither a manifest nor a folder of them, as a link: what it hides is not known. */
-  readonly hidden: readonly string[];
-}
-
 /**
- * The targets that have a manifest. Other than a folder in it, the folder itself cannot vanish: where
- * it does, the disk does, and that is not to be taken for a mirror of nothing.
+ * Lists the targets that have a manifest. Folders in `manifests/` may vanish while they are listed. `manifests/` itself vanishes only
+ * with the disk, which must not look like an empty mirror.
  * @throws MirrorError `disk.failed`
  */
-export async function listTargets({ manifests }: MirrorPort): Promise<ListedTargets> {
+export function listTargets({ directory }: MirrorPort): Promise<ListedTargets> {
   return onDisk('listing the manifests', async () => {
+    const root = join(directory, 'manifests');
     const targets: string[] = [];
     const hidden: string[] = [];
     const folders = [''];
     for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
-      const listing = readdir(join(manifests, folder), { withFileTypes: true });
+      const listing = readdir(join(root, folder), { withFileTypes: true });
       const entries = folder === '' ? await listing : ((await unlessAbsent(listing)) ?? []);
       for (const entry of entries) {
-        const path = folder === '' ? entry.name : `${folder}/${entry.name}`;
+        const path = join(folder, entry.name);
         if (entry.isDirectory()) folders.push(path);
-        else if (path.endsWith(SUFFIX))
-          (entry.isFile() ? targets : hidden).push(path.slice(0, -SUFFIX.length));
-        else if (!entry.isFile()) hidden.push(path);
+        else if (!path.endsWith(SUFFIX)) {
+          if (!entry.isFile()) hidden.push(path);
+        } else (entry.isFile() ? targets : hidden).push(path.slice(0, -SUFFIX.length));
       }
     }
     return { targets: targets.sort(byCodeUnits), hidden: hidden.sort(byCodeUnits) };
   });
 }
 
-/** Reads one state of a target's manifest; null where there is none. @throws MirrorError `disk.failed` */
-export async function readStamped(
-  port: MirrorPort,
-  target: string,
-  knownStamp: string | null = null,
-): Promise<StampedManifest | 'known' | null> {
+/**
+ * Reads one state of the manifest of a target; null where it has none.
+ * @param known the state that was read before, which is returned again if the file is the same
+ * @throws MirrorError `disk.failed`
+ */
+export async function readTarget(
+  { directory }: MirrorPort,
+  path: string,
+  known: StampedTarget | null,
+): Promise<StampedTarget | null> {
   try {
-    const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-    const handle = await unlessAbsent(open(fileOf(port, target), flags));
+    const handle = await unlessAbsent(open(join(directory, 'manifests', `${path}${SUFFIX}`), READ_FLAGS));
     if (handle === null) return null;
     try {
       const { dev, ino, size, mtimeNs, ctimeNs } = await handle.stat({ bigint: true });
       const stamp = `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
-      if (stamp === knownStamp) return 'known';
-      // A manifest is replaced, never written into: what is read through one handle is one state.
-      const manifest = port.parseManifest(await handle.readFile());
-      return { stamp, writtenAtMs: Number(mtimeNs) / 1e6, manifest };
+      if (stamp === known?.stamp) return known;
+      // A manifest is replaced, never written into: one handle reads one state.
+      const manifest = parseManifest(await handle.readFile());
+      return { path, stamp, writtenAtMs: Number(mtimeNs) / 1e6, manifest };
     } finally {
       await handle.close();
     }
@@ -100,41 +93,41 @@ export async function readStamped(
   }
 }
 
-/** A file of a tree is at least so deep below `mirror/`: repository, branch, file. What lies higher is somebody's own. */
+/** A file of a tree is at least this deep below `mirror/`: repository, branch, file. Files higher up belong to somebody else. */
 const LEAST_FILE_DEPTH = 3;
 
-/** Whether a folder holds a file that may be one of a published tree; true also where that cannot be told. */
+/** Whether a folder holds a file that may be one of a published tree; true also where that cannot be found out. */
 async function holdsTree(mirror: string, path: string): Promise<boolean> {
-  const folders = [path];
-  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
-    const depth = folder.split('/').length + 1;
-    try {
-      const entries = (await unlessAbsent(readdir(join(mirror, folder), { withFileTypes: true }))) ?? [];
-      if (depth >= LEAST_FILE_DEPTH && entries.some((entry) => entry.isFile())) return true;
-      for (const entry of entries) if (entry.isDirectory()) folders.push(`${folder}/${entry.name}`);
-    } catch {
-      return true;
-    }
+  try {
+    const entries = await readdir(join(mirror, path), { recursive: true, withFileTypes: true });
+    return entries.some(
+      (entry) =>
+        entry.isFile() &&
+        relative(mirror, join(entry.parentPath, entry.name)).split('/').length >= LEAST_FILE_DEPTH,
+    );
+  } catch {
+    return true;
   }
-  return false;
 }
 
 /**
- * Finds folders below `mirror/` that look like published trees and have no manifest: the topmost of them, sorted. Nobody knows
- * what they are. For a moment, every tree that is published for the first time is one.
+ * Finds folders below `mirror/` that look like published trees and have no manifest. For a moment, each tree that is published for the
+ * first time is one.
  * @param targets paths of the targets that have a manifest, also those whose manifest cannot be read
+ * @returns the topmost of them, sorted
  * @throws MirrorError `disk.failed`
  */
-export async function findUnclaimed({ mirror }: MirrorPort, targets: readonly string[]): Promise<string[]> {
+export function findUnclaimed({ directory }: MirrorPort, targets: readonly string[]): Promise<string[]> {
   return onDisk('listing the mirror', async () => {
+    const mirror = join(directory, 'mirror');
     const trees = new Set(targets);
     const leading = foldersWith(targets);
     const unclaimed: string[] = [];
     const folders = [''];
     for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
-      const listing = readdir(join(mirror, folder), { withFileTypes: true });
-      for (const entry of (await unlessAbsent(listing)) ?? []) {
-        const path = folder === '' ? entry.name : `${folder}/${entry.name}`;
+      const entries = await unlessAbsent(readdir(join(mirror, folder), { withFileTypes: true }));
+      for (const entry of entries ?? []) {
+        const path = join(folder, entry.name);
         if (!entry.isDirectory() || trees.has(path)) continue;
         if (leading.has(path)) folders.push(path);
         else if (await holdsTree(mirror, path)) unclaimed.push(path);

@@ -1,14 +1,14 @@
-import type { FileHandle } from 'node:fs/promises';
 import { createHash } from 'node:crypto';
+import { constants } from 'node:fs';
+import { type FileHandle, lstat, open, realpath } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 
 import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
+import { systemCode } from '../../lib/errors/disk-errors.ts';
 import type { ManifestFile } from '../../mirror/store/manifest.ts';
 import type { ByteRange, Bytes } from '../http/library.ts';
-import type { MirrorPort } from './manifests.ts';
-import type { Proofs } from './proofs.ts';
-import { lookAtFile, openFile, openFolder, type OpenFolder, type Walk, walkFrom } from './folders.ts';
 
-/** Something that a tree should hold and does not. */
+/** A tree that is not what its manifest says. */
 export class TreeChangedError extends Error {
   override readonly name = 'TreeChangedError';
   /** Below the tree; empty for the tree itself. */
@@ -23,227 +23,98 @@ export class TreeChangedError extends Error {
 const LOOKUPS = 32;
 const PIECE_BYTES = 256 * 1024;
 
-/** Opens the tree of a target; null where none stands there. */
-export async function openTree(
-  { directory, wayToTree }: Pick<MirrorPort, 'directory' | 'wayToTree'>,
-  target: string,
-  proofs: Proofs,
-): Promise<OpenTree | null> {
-  // The directory itself may be a link.
-  const root = await openFolder(`${directory}/.`);
-  if (root === null) return null;
-  const toTree = walkFrom(root);
-  const close = async (): Promise<void> => {
-    await toTree.close();
-    await root.close();
-  };
+/** Neither follows a link nor waits for the other end of a pipe (open(2)). */
+export const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
+/** Codes of system calls for a path at which there is nothing, or something else than expected. */
+const NOT_THERE: ReadonlySet<string | undefined> = new Set([
+  'ENOENT',
+  'ENOTDIR',
+  'ELOOP',
+  'ENXIO',
+  'ENAMETOOLONG',
+]);
+
+/** Gives null where the thing is not there, or something else is. */
+export async function unlessAbsent<T>(operation: Promise<T>): Promise<T | null> {
   try {
-    const tree = await toTree.enter(wayToTree(target));
-    if (tree !== null) return new OpenTree(tree, proofs, close);
+    return await operation;
   } catch (error) {
-    await close();
-    throw error;
-  }
-  await close();
-  return null;
-}
-
-/** The folder of a path, in segments, and its name there. */
-function split(path: string): { readonly folder: readonly string[]; readonly name: string } {
-  const segments = path.split('/');
-  return { folder: segments.slice(0, -1), name: segments.at(-1) ?? '' };
-}
-
-/** A handle, and when others no longer read by it. */
-interface Held {
-  readonly handle: FileHandle;
-  /** Settles when the proof that reads it has ended; never rejects. */
-  isProved: Promise<void>;
-}
-
-/** Closes a handle; where others wait for a proof that reads it, when that has ended. */
-async function letGo({ handle, isProved }: Held): Promise<void> {
-  await isProved;
-  await handle.close();
-}
-
-/** A published tree that is open: it stays readable, as it was, when another one takes its place. */
-export class OpenTree {
-  readonly identity: string;
-  private readonly tree: OpenFolder;
-  private readonly proofs: Proofs;
-  private readonly walk: Walk;
-  private readonly closePath: () => Promise<void>;
-
-  constructor(tree: OpenFolder, proofs: Proofs, closePath: () => Promise<void>) {
-    this.identity = tree.identity;
-    this.tree = tree;
-    this.proofs = proofs;
-    this.walk = walkFrom(tree);
-    this.closePath = closePath;
-  }
-
-  /**
-   * Makes sure that files are what the manifest says: by size and time, or, where the time is another one, by their bytes.
-   * @param files sorted by path
-   * @throws TreeChangedError, and the reason of `signal`
-   */
-  async check(files: readonly ManifestFile[], signal?: AbortSignal): Promise<void> {
-    const walk = walkFrom(this.tree);
-    try {
-      for (const [folderPath, inFolder] of byFolder(files)) {
-        const folder = await walk.enter(folderPath === '' ? [] : folderPath.split('/'));
-        if (folder === null) throw new TreeChangedError(folderPath, 'a folder is not there');
-        const doubtful: ManifestFile[] = [];
-        await forEachConcurrently(inFolder, LOOKUPS, async (file) => {
-          signal?.throwIfAborted();
-          const found = await lookAtFile(folder, split(file.path).name);
-          if (found === null) throw new TreeChangedError(file.path, 'a file is not there');
-          if (found.sizeBytes !== file.sizeBytes)
-            throw new TreeChangedError(file.path, 'a file has another size');
-          if (found.mtimeMs !== file.mtimeMs) doubtful.push(file);
-        });
-        for (const file of doubtful) await this.prove(walk, file, signal);
-      }
-    } finally {
-      await walk.close();
-    }
-  }
-
-  /** All of a file's bytes, held against the manifest. @throws TreeChangedError */
-  async readWhole(file: ManifestFile): Promise<Buffer> {
-    const handle = await opened(this.walk, file);
-    try {
-      const pieces: Uint8Array[] = [];
-      for await (const piece of piecesOf(handle, 0, file.sizeBytes)) pieces.push(piece);
-      const bytes = Buffer.concat(pieces);
-      const sha256 = createHash('sha256').update(bytes).digest('hex');
-      if (bytes.length !== file.sizeBytes || sha256 !== file.sha256) throw otherBytes(file);
-      return bytes;
-    } finally {
-      await handle.close();
-    }
-  }
-
-  /** A file's bytes in pieces; the last one is not given before all of them were held against the manifest. @throws TreeChangedError */
-  async *read(file: ManifestFile, signal: AbortSignal, range?: ByteRange): Bytes {
-    const handle = await opened(this.walk, file);
-    const held: Held = { handle, isProved: Promise.resolve() };
-    try {
-      if (range !== undefined) {
-        // The digest is that of the whole: without it nothing says whether a part is the right one.
-        await this.proveOpen(held, file, signal);
-        yield* piecesOf(handle, range.first, range.last + 1, signal);
-        return;
-      }
-      const identity = await identityOf(handle);
-      const hash = createHash('sha256');
-      let kept: Uint8Array | null = null;
-      for await (const piece of piecesOf(handle, 0, file.sizeBytes, signal)) {
-        if (kept !== null) yield kept;
-        hash.update(piece);
-        kept = piece;
-      }
-      await this.conclude(handle, file, identity, hash.digest('hex'));
-      if (kept !== null) yield kept;
-    } finally {
-      await letGo(held);
-    }
-  }
-
-  async close(): Promise<void> {
-    await this.walk.close();
-    await this.closePath();
-  }
-
-  /** Makes sure of a file's bytes. @throws TreeChangedError, and the reason of `signal` */
-  private async prove(walk: Walk, file: ManifestFile, signal?: AbortSignal): Promise<void> {
-    const held: Held = { handle: await opened(walk, file), isProved: Promise.resolve() };
-    try {
-      await this.proveOpen(held, file, signal);
-    } finally {
-      await letGo(held);
-    }
-  }
-
-  private async proveOpen(held: Held, file: ManifestFile, signal?: AbortSignal): Promise<void> {
-    const { handle } = held;
-    const identity = await identityOf(handle);
-    if (this.proofs.isKnown(identity, file.sha256)) return;
-    await this.proofs.share(identity, file.sha256, signal, (shared) => {
-      const hashed = async (): Promise<void> => {
-        const hash = createHash('sha256');
-        for await (const piece of piecesOf(handle, 0, file.sizeBytes, shared)) hash.update(piece);
-        await this.conclude(handle, file, identity, hash.digest('hex'));
-      };
-      const proof = hashed();
-      held.isProved = proof.catch(() => {});
-      return proof;
-    });
-  }
-
-  /** Holds a digest against the manifest, and remembers it if the file was one and the same all the time. @throws TreeChangedError */
-  private async conclude(
-    handle: FileHandle,
-    file: ManifestFile,
-    identity: string,
-    sha256: string,
-  ): Promise<void> {
-    if (sha256 !== file.sha256) throw otherBytes(file);
-    if ((await identityOf(handle)) === identity) this.proofs.remember(identity, sha256);
-  }
-}
-
-/** Files by folder, in the order in which a walk visits each folder once. */
-function byFolder(files: readonly ManifestFile[]): [folder: string, files: ManifestFile[]][] {
-  const groups = new Map<string, ManifestFile[]>();
-  for (const file of files) {
-    const folder = file.path.slice(0, Math.max(0, file.path.lastIndexOf('/')));
-    const group = groups.get(folder);
-    if (group === undefined) groups.set(folder, [file]);
-    else group.push(file);
-  }
-  return [...groups];
-}
-
-/** @throws TreeChangedError */
-async function opened(walk: Walk, file: ManifestFile): Promise<FileHandle> {
-  const { folder, name } = split(file.path);
-  const parent = await walk.enter(folder);
-  const handle = parent === null ? null : await openFile(parent, name);
-  if (handle === null) throw new TreeChangedError(file.path, 'a file is not there');
-  try {
-    if ((await handle.stat()).size === file.sizeBytes) return handle;
-    throw new TreeChangedError(file.path, 'a file has another size');
-  } catch (error) {
-    await handle.close();
+    if (NOT_THERE.has(systemCode(error))) return null;
     throw error;
   }
 }
 
-async function identityOf(handle: FileHandle): Promise<string> {
-  const { dev, ino, size, mtimeNs, ctimeNs } = await handle.stat({ bigint: true });
-  return `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
-}
-
-function otherBytes({ path }: ManifestFile): TreeChangedError {
-  return new TreeChangedError(path, 'a file has other bytes than the manifest says');
-}
-
-/** The bytes of a file from one place to before another, in pieces that are always the same. It ends where the file does. */
-async function* piecesOf(handle: FileHandle, from: number, to: number, signal?: AbortSignal): Bytes {
-  for (let at = from; at < to;) {
+/**
+ * Makes sure that the files of a tree are there, with the sizes of the manifest, and that no link leads to them.
+ * @param tree real path of the folder
+ * @throws TreeChangedError, and the reason of `signal`
+ */
+export async function checkFiles(
+  tree: string,
+  files: readonly ManifestFile[],
+  signal?: AbortSignal,
+): Promise<void> {
+  const folders = new Set(files.map(({ path }) => dirname(join(tree, path))));
+  await forEachConcurrently(folders, LOOKUPS, (folder) => refuseLink(tree, folder));
+  await forEachConcurrently(files, LOOKUPS, async ({ path, sizeBytes }) => {
     signal?.throwIfAborted();
-    const piece = Buffer.allocUnsafe(Math.min(PIECE_BYTES, to - at));
-    let filled = 0;
-    while (filled < piece.length) {
-      const { bytesRead } = await handle.read(piece, filled, piece.length - filled, at + filled);
-      if (bytesRead === 0) break;
-      filled += bytesRead;
-    }
-    if (filled === 0) return;
-    yield piece.subarray(0, filled);
-    if (filled < piece.length) return;
-    at += filled;
+    const stats = await unlessAbsent(lstat(join(tree, path)));
+    if (stats?.isFile() !== true) throw new TreeChangedError(path, 'a file is not there');
+    if (stats.size !== sizeBytes) throw new TreeChangedError(path, 'a file has another size');
+  });
+}
+
+/**
+ * Reads a file, or a part of it, and compares all of its bytes with the manifest. The last piece is given only after that, so that a
+ * reader never gets the whole of something else.
+ * @throws TreeChangedError, and what an aborted read throws
+ */
+export async function* readFile(
+  tree: string,
+  file: ManifestFile,
+  signal: AbortSignal,
+  { first, last }: ByteRange = { first: 0, last: Infinity },
+): Bytes {
+  const hash = createHash('sha256');
+  let kept: Uint8Array | null = null;
+  let at = 0;
+  for await (const piece of piecesOf(await openFile(tree, file), file.sizeBytes, signal)) {
+    hash.update(piece);
+    const wanted = piece.subarray(Math.max(0, first - at), Math.max(0, last + 1 - at));
+    at += piece.length;
+    if (wanted.length === 0) continue;
+    if (kept !== null) yield kept;
+    kept = wanted;
+  }
+  if (hash.digest('hex') !== file.sha256)
+    throw new TreeChangedError(file.path, 'a file has other bytes than the manifest says');
+  if (kept !== null) yield kept;
+}
+
+/** @throws TreeChangedError where a link leads to a folder of the tree, or the folder is not there */
+async function refuseLink(tree: string, folder: string): Promise<void> {
+  if ((await unlessAbsent(realpath(folder))) === folder) return;
+  throw new TreeChangedError(folder.slice(tree.length + 1), 'a folder is not there');
+}
+
+async function openFile(tree: string, { path, sizeBytes }: ManifestFile): Promise<FileHandle> {
+  await refuseLink(tree, dirname(join(tree, path)));
+  const handle = await unlessAbsent(open(join(tree, path), READ_FLAGS));
+  if (handle === null) throw new TreeChangedError(path, 'a file is not there');
+  const stats = await handle.stat();
+  if (stats.isFile() && stats.size === sizeBytes) return handle;
+  await handle.close();
+  throw new TreeChangedError(path, 'a file has another size');
+}
+
+/** The first bytes of a file, and closes it. */
+async function* piecesOf(handle: FileHandle, sizeBytes: number, signal: AbortSignal): Bytes {
+  try {
+    if (sizeBytes === 0) return;
+    const options = { end: sizeBytes - 1, highWaterMark: PIECE_BYTES, autoClose: false, signal };
+    yield* handle.createReadStream(options) as AsyncIterable<Buffer>;
+  } finally {
+    await handle.close();
   }
 }

@@ -1,20 +1,14 @@
-import { promisify } from 'node:util';
-import { crc32, createDeflateRaw, deflateRaw } from 'node:zlib';
+import { crc32 } from 'node:zlib';
 
-import type { Bytes } from '../http/library.ts';
-import {
-  dataDescriptor,
-  DEFLATED,
-  directoryRecord,
-  endRecords,
-  localHeader,
-  needsZip64,
-  STORED,
-  type ZipEntryFacts,
-} from './zip-records.ts';
+import type { ByteRange, Bytes } from '../http/library.ts';
 
-/** A file that goes into an archive. */
-export interface ZipSource {
+/**
+ * A writer of zip archives whose entries are stored as they are (APPNOTE 6.3.10): the length of such an archive is known before its
+ * first byte, and a part of it can be made without what is before. All numbers in the records are little-endian.
+ */
+
+/** A file of an archive. */
+interface ZipFile {
   /** With slashes, relative. */
   readonly name: string;
   /** Permission bits. */
@@ -22,176 +16,239 @@ export interface ZipSource {
   /** Milliseconds since the epoch. */
   readonly mtimeMs: number;
   readonly sizeBytes: number;
-  /** Whether the content is compressed already, so that more effort would not make it smaller. */
-  readonly isCompressed: boolean;
-  /** The content, for a file of at most {@link WHOLE_BYTES}. */
-  readonly readWhole: () => Promise<Uint8Array>;
-  /** The content in pieces, for a greater one. */
-  readonly read: () => Bytes;
 }
 
-/** Files up to this size pass through memory whole. */
-export const WHOLE_BYTES = 4 * 1024 * 1024;
+/** A file that goes into an archive. */
+export interface ZipSource extends ZipFile {
+  /** Left out where it must be computed: then the content is read twice. */
+  readonly crc32?: number;
+  /** Reads the content, or a part of it. */
+  readonly read: (range?: ByteRange) => Bytes;
+}
 
-const deflate = promisify(deflateRaw);
-const LEVEL = 6;
-/** Great files: speed counts. */
-const STREAM_LEVEL = 1;
+/** An entry, as the records describe it. */
+interface Entry extends ZipFile {
+  readonly crc32: number;
+  /** Position of its local header, in bytes. */
+  readonly offset: number;
+}
 
-/** Small records are given together: each piece that is given is a write to a connection. */
+/** A part of an archive that can be made without the others. */
+interface Segment {
+  readonly lengthBytes: number;
+  /** @param range within the segment; left out for all of it */
+  readonly open: (range?: ByteRange) => Bytes;
+}
+
+/** Small segments are given together: each piece that is given is a write to a connection. */
 const GATHERED_BYTES = 64 * 1024;
 
+/** The length of an archive in bytes. */
+export function zipBytes(files: readonly ZipFile[]): number {
+  let offset = 0;
+  let directoryBytes = 0;
+  for (const file of files) {
+    const entry = { ...file, crc32: 0, offset };
+    directoryBytes += directoryRecord(entry).length;
+    offset += localHeader(entry).length + file.sizeBytes;
+  }
+  return offset + directoryBytes + endRecords(files.length, directoryBytes, offset).length;
+}
+
 /**
- * Gives the bytes of a zip archive while they are made, with no more than a file or a piece of one in memory. The same files give
- * the same bytes. Nothing is left open, nor the end of the archive given, when a file fails.
- *
- * Written out here, as the writer at hand looks through all entries for each one: 100,000 of them, which a mirror may well have,
- * would take minutes.
+ * Gives the bytes of an archive, or of a part of it, with no more than a piece of a file in memory. The same files give the same bytes.
+ * A file that fails ends it: then the end of the archive is never given.
  */
-export async function* zipOf(sources: Iterable<ZipSource>): Bytes {
-  const written: ZipEntryFacts[] = [];
-  let offset = 0;
-  for await (const piece of gathered(pieces(sources, written))) {
-    offset += piece.length;
-    yield piece;
-  }
-  let sizeBytes = 0;
-  for await (const piece of gathered(recordsOf(written))) {
-    sizeBytes += piece.length;
-    yield piece;
-  }
-  yield endRecords({ entries: written.length, sizeBytes, offset });
-}
-
-/** One at a time: a million of them together would fill the memory. */
-function* recordsOf(written: readonly ZipEntryFacts[]): Generator<Uint8Array> {
-  for (const entry of written) yield directoryRecord(entry);
-}
-
-async function* pieces(sources: Iterable<ZipSource>, written: ZipEntryFacts[]): AsyncGenerator<Uint8Array> {
-  let offset = 0;
-  for (const source of sources) {
-    for await (const piece of source.sizeBytes <= WHOLE_BYTES
-      ? wholeEntry(source, offset, written)
-      : streamedEntry(source, offset, written)) {
-      offset += piece.length;
-      yield piece;
-    }
-  }
-}
-
-async function* wholeEntry(
-  source: ZipSource,
-  offset: number,
-  written: ZipEntryFacts[],
-): AsyncGenerator<Uint8Array> {
-  const content = await source.readWhole();
-  const packed = source.isCompressed ? content : await deflate(content, { level: LEVEL });
-  const isSmaller = packed.length < content.length;
-  const data = isSmaller ? packed : content;
-  const entry: ZipEntryFacts = {
-    ...factsOf(source),
-    method: isSmaller ? DEFLATED : STORED,
-    hasDescriptor: false,
-    crc32: crc32(content),
-    compressedBytes: data.length,
-    sizeBytes: content.length,
-    offset,
-    isZip64: false,
-  };
-  written.push(entry);
-  yield localHeader(entry);
-  yield data;
-}
-
-/** Deflated in any case, if with no effort at all: a reader that goes from front to back finds the end of such content only. */
-async function* streamedEntry(
-  source: ZipSource,
-  offset: number,
-  written: ZipEntryFacts[],
-): AsyncGenerator<Uint8Array> {
-  const begun: ZipEntryFacts = {
-    ...factsOf(source),
-    method: DEFLATED,
-    hasDescriptor: true,
-    crc32: 0,
-    compressedBytes: 0,
-    sizeBytes: 0,
-    offset,
-    isZip64: needsZip64(source.sizeBytes),
-  };
-  yield localHeader(begun);
-  let crc = 0;
-  let sizeBytes = 0;
-  let compressedBytes = 0;
-  const counted = async function* counted(): Bytes {
-    for await (const piece of source.read()) {
-      crc = crc32(piece, crc);
-      sizeBytes += piece.length;
-      yield piece;
-    }
-  };
-  for await (const piece of deflated(counted(), source.isCompressed ? 0 : STREAM_LEVEL)) {
-    compressedBytes += piece.length;
-    yield piece;
-  }
-  const entry = { ...begun, crc32: crc, sizeBytes, compressedBytes };
-  written.push(entry);
-  yield dataDescriptor(entry);
-}
-
-function factsOf({ name, mode, mtimeMs }: ZipSource): Pick<ZipEntryFacts, 'name' | 'mode' | 'mtimeMs'> {
-  return { name, mode, mtimeMs };
-}
-
-/** Deflates pieces as they come. */
-async function* deflated(content: Bytes, level: number): Bytes {
-  const deflater = createDeflateRaw({ level });
-  const fed = feed(content, deflater);
-  // It is awaited below; until then its failure must not count as an unhandled rejection.
-  void fed.catch(() => {});
-  try {
-    yield* deflater as AsyncIterable<Buffer>;
-    await fed;
-  } finally {
-    deflater.destroy();
-    await fed.catch(() => {});
-  }
-}
-
-/** Writes pieces no faster than they are taken; the first failure is that of the deflater, too. */
-async function feed(content: Bytes, deflater: ReturnType<typeof createDeflateRaw>): Promise<void> {
-  try {
-    for await (const piece of content) {
-      if (deflater.destroyed) return;
-      await new Promise<void>((resolve, reject) => {
-        deflater.once('close', resolve);
-        deflater.write(piece, (error) => {
-          deflater.off('close', resolve);
-          if (error) reject(error);
-          else resolve();
-        });
-      });
-    }
-    deflater.end();
-  } catch (error) {
-    deflater.destroy(error instanceof Error ? error : new Error(String(error)));
-    throw error;
-  }
-}
-
-/** Puts small pieces together. */
-async function* gathered(pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Bytes {
+export async function* zipOf(
+  sources: readonly ZipSource[],
+  { first, last }: ByteRange = { first: 0, last: Infinity },
+): Bytes {
   let held: Uint8Array[] = [];
   let heldBytes = 0;
-  for await (const piece of pieces) {
-    if (piece.length === 0) continue;
-    held.push(piece);
-    heldBytes += piece.length;
-    if (heldBytes < GATHERED_BYTES) continue;
-    yield held.length === 1 ? piece : Buffer.concat(held);
-    held = [];
-    heldBytes = 0;
+  let at = 0;
+  for await (const { lengthBytes, open } of segments(sources)) {
+    const from = Math.max(0, first - at);
+    const to = Math.min(lengthBytes, last + 1 - at);
+    at += lengthBytes;
+    if (from < to) {
+      for await (const piece of open(to - from === lengthBytes ? undefined : { first: from, last: to - 1 })) {
+        held.push(piece);
+        heldBytes += piece.length;
+        if (heldBytes < GATHERED_BYTES) continue;
+        yield Buffer.concat(held);
+        held = [];
+        heldBytes = 0;
+      }
+    }
+    if (at > last) break;
   }
   if (heldBytes > 0) yield Buffer.concat(held);
+}
+
+async function* segments(sources: readonly ZipSource[]): AsyncGenerator<Segment> {
+  const entries: Entry[] = [];
+  let offset = 0;
+  for (const source of sources) {
+    const entry = { ...source, crc32: source.crc32 ?? (await crcOf(source.read())), offset };
+    entries.push(entry);
+    const header = localHeader(entry);
+    yield inMemory(header);
+    if (source.sizeBytes > 0) yield { lengthBytes: source.sizeBytes, open: source.read };
+    offset += header.length + source.sizeBytes;
+  }
+  let directoryBytes = 0;
+  for (const entry of entries) {
+    const record = directoryRecord(entry);
+    yield inMemory(record);
+    directoryBytes += record.length;
+  }
+  yield inMemory(endRecords(entries.length, directoryBytes, offset));
+}
+
+function inMemory(bytes: Buffer): Segment {
+  return {
+    lengthBytes: bytes.length,
+    open: async function* open({ first, last } = { first: 0, last: bytes.length - 1 }) {
+      yield bytes.subarray(first, last + 1);
+    },
+  };
+}
+
+async function crcOf(content: Bytes): Promise<number> {
+  let crc = 0;
+  for await (const piece of content) crc = crc32(piece, crc);
+  return crc;
+}
+
+/** The greatest number that 32 bits hold; as a value it says that the number is in the zip64 field (section 4.4.1.4). */
+const IN_ZIP64 = 0xffffffff;
+const COUNT_IN_ZIP64 = 0xffff;
+
+/** Version of the format that is needed, and made by: 2.0, with zip64 4.5; of Unix (section 4.4.2). */
+const VERSION = 20;
+const VERSION_ZIP64 = 45;
+const MADE_BY_UNIX = (3 << 8) | VERSION_ZIP64;
+/** Bit 11: the name is UTF-8 (section 4.4.4). */
+const UTF8_FLAG = 0x800;
+const STORED = 0;
+const S_IFREG = 0o100000;
+
+const EXTRA = { zip64: 0x0001, ntfs: 0x000a, unixTime: 0x5455 };
+/** From 1601, where NTFS begins to count, to the epoch, in milliseconds. */
+const NTFS_EPOCH_MS = 11_644_473_600_000n;
+/** Units of 100 nanoseconds: half of a tenth of a millisecond, so that a reader with floating point rounds to the right one. */
+const NTFS_MIDDLE = 500n;
+const LAST_UNIX_SECOND = 2 ** 31 - 1;
+
+function u16(...values: readonly number[]): Buffer {
+  const bytes = Buffer.allocUnsafe(values.length * 2);
+  for (const [index, value] of values.entries()) bytes.writeUInt16LE(value, index * 2);
+  return bytes;
+}
+
+function u32(...values: readonly number[]): Buffer {
+  const bytes = Buffer.allocUnsafe(values.length * 4);
+  for (const [index, value] of values.entries()) bytes.writeUInt32LE(value >>> 0, index * 4);
+  return bytes;
+}
+
+function u64(...values: readonly (number | bigint)[]): Buffer {
+  const bytes = Buffer.allocUnsafe(values.length * 8);
+  for (const [index, value] of values.entries()) bytes.writeBigUInt64LE(BigInt(value), index * 8);
+  return bytes;
+}
+
+/** Time and date of MS-DOS in UTC, which has even seconds from 1980 to 2107 (section 4.4.6). */
+function dosTime(mtimeMs: number): Buffer {
+  const at = new Date(Math.min(Math.max(mtimeMs, Date.UTC(1980, 0, 1)), Date.UTC(2107, 11, 31)));
+  const time = (at.getUTCHours() << 11) | (at.getUTCMinutes() << 5) | (at.getUTCSeconds() >> 1);
+  return u16(time, ((at.getUTCFullYear() - 1980) << 9) | ((at.getUTCMonth() + 1) << 5) | at.getUTCDate());
+}
+
+/**
+ * The time of change to the second (Info-ZIP's extra field "UT"); where there is a fraction, before it, for readers that take the
+ * first, to the millisecond (section 4.5.5).
+ */
+function timeExtra(mtimeMs: number): Buffer {
+  const fields: Buffer[] = [];
+  const second = Math.floor(mtimeMs / 1000);
+  if (mtimeMs % 1000 !== 0) {
+    const ntfs = (BigInt(mtimeMs) + NTFS_EPOCH_MS) * 10_000n + NTFS_MIDDLE;
+    fields.push(u16(EXTRA.ntfs, 32), u32(0), u16(1, 24), u64(ntfs, ntfs, ntfs));
+  }
+  if (Math.abs(second) <= LAST_UNIX_SECOND) fields.push(u16(EXTRA.unixTime, 5), Buffer.of(1), u32(second));
+  return Buffer.concat(fields);
+}
+
+/** Numbers of 64 bits (section 4.5.3); nothing for none. */
+function zip64Extra(numbers: readonly number[]): Buffer {
+  return numbers.length === 0
+    ? Buffer.alloc(0)
+    : Buffer.concat([u16(EXTRA.zip64, numbers.length * 8), u64(...numbers)]);
+}
+
+/** The fields that both records of an entry have, from the version that is needed to the length of the extra fields. */
+function commonFields(
+  { name, mtimeMs, sizeBytes, crc32 }: Entry,
+  extra: Buffer,
+  isZip64: boolean,
+): readonly Buffer[] {
+  const size = Math.min(sizeBytes, IN_ZIP64);
+  return [
+    u16(isZip64 ? VERSION_ZIP64 : VERSION, UTF8_FLAG, STORED),
+    dosTime(mtimeMs),
+    u32(crc32, size, size),
+    u16(Buffer.byteLength(name), extra.length),
+  ];
+}
+
+/** The header in front of the content of an entry (section 4.3.7). */
+function localHeader(entry: Entry): Buffer {
+  const { name, mtimeMs, sizeBytes } = entry;
+  const wide = sizeBytes >= IN_ZIP64 ? [sizeBytes, sizeBytes] : [];
+  const extra = Buffer.concat([timeExtra(mtimeMs), zip64Extra(wide)]);
+  const fields = commonFields(entry, extra, wide.length > 0);
+  return Buffer.concat([u32(0x04034b50), ...fields, Buffer.from(name), extra]);
+}
+
+/** An entry of the central directory (section 4.3.12). */
+function directoryRecord(entry: Entry): Buffer {
+  const { name, mode, mtimeMs, sizeBytes, offset } = entry;
+  const wide = [
+    ...(sizeBytes >= IN_ZIP64 ? [sizeBytes, sizeBytes] : []),
+    ...(offset >= IN_ZIP64 ? [offset] : []),
+  ];
+  const extra = Buffer.concat([timeExtra(mtimeMs), zip64Extra(wide)]);
+  return Buffer.concat([
+    u32(0x02014b50),
+    u16(MADE_BY_UNIX),
+    ...commonFields(entry, extra, wide.length > 0),
+    u16(0, 0, 0),
+    u32((S_IFREG | (mode & 0o7777)) << 16, Math.min(offset, IN_ZIP64)),
+    Buffer.from(name),
+    extra,
+  ]);
+}
+
+/** The end of an archive (sections 4.3.14 to 4.3.16). @param offset position of the central directory, in bytes */
+function endRecords(entries: number, directoryBytes: number, offset: number): Buffer {
+  const isZip64 = entries >= COUNT_IN_ZIP64 || directoryBytes >= IN_ZIP64 || offset >= IN_ZIP64;
+  const zip64 = [
+    u32(0x06064b50),
+    u64(44),
+    u16(MADE_BY_UNIX, VERSION_ZIP64),
+    u32(0, 0),
+    u64(entries, entries, directoryBytes, offset),
+    u32(0x07064b50, 0),
+    u64(offset + directoryBytes),
+    u32(1),
+  ];
+  const count = Math.min(entries, COUNT_IN_ZIP64);
+  return Buffer.concat([
+    ...(isZip64 ? zip64 : []),
+    u32(0x06054b50),
+    u16(0, 0, count, count),
+    u32(Math.min(directoryBytes, IN_ZIP64), Math.min(offset, IN_ZIP64)),
+    u16(0),
+  ]);
 }

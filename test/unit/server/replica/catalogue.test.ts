@@ -2,8 +2,13 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import type { Manifest, ManifestFile } from '../../../../src/mirror/store/manifest.ts';
-import { defaultBranch, repositoriesOf, rowsOf, targetOf } from '../../../../src/server/replica/catalogue.ts';
-import { findPlace, tagOf } from '../../../../src/server/replica/mirror-contents.ts';
+import {
+  defaultBranch,
+  type MirroredTarget,
+  repositoriesOf,
+  rowsOf,
+} from '../../../../src/server/replica/catalogue.ts';
+import { findPlace, tagOf } from '../../../../src/server/replica/contents.ts';
 import { manifestWith, repository as repositoryWith } from '../../../support/builders.ts';
 
 function file(path: string, more: Partial<ManifestFile> = {}): ManifestFile {
@@ -20,13 +25,17 @@ function manifest(more: Partial<Manifest> = {}): Manifest {
   return manifestWith({ repository: of, verifiedAtMs: 1000, publishedAtMs: 1000, ...more });
 }
 
+function targetOf(path: string, of: Manifest, writtenAtMs: number): MirroredTarget {
+  return { path, manifest: of, writtenAtMs };
+}
+
 describe('the repositories of a mirror', () => {
   it('are one for each id, with a tree for each branch', () => {
     const found = repositoriesOf([
       targetOf('Accounting/dev', manifest({ branch: 'dev' }), 1),
       targetOf('Accounting/main', manifest(), 1),
     ]);
-    expect([...found.values()].map(({ shown, targets }) => [shown, [...targets.keys()]])).toEqual([
+    expect([...found.values()].map(({ shown, targets }) => [shown, [...targets.keys()].sort()])).toEqual([
       [
         {
           id: 'id-1',
@@ -53,14 +62,14 @@ describe('the repositories of a mirror', () => {
     }
   });
 
-  it('give of two trees of a branch the one in its proper place, then the one verified last', () => {
-    const home = targetOf('Accounting/main', manifest({ verifiedAtMs: 1 }), 1);
-    const copy = targetOf('Copy/main', manifest({ verifiedAtMs: 9 }), 9);
-    const older = targetOf('Copy2/main', manifest({ verifiedAtMs: 8 }), 9);
-    const pathOf = (targets: Parameters<typeof repositoriesOf>[0]): string | undefined =>
-      repositoriesOf(targets).get('id-1')?.targets.get('main')?.path;
-    expect(pathOf([copy, home])).toBe('Accounting/main');
-    expect(pathOf([older, copy])).toBe('Copy/main');
+  it('have of two trees of a branch the one verified last', () => {
+    const before = targetOf('Accounting/main', manifest({ verifiedAtMs: 8 }), 9);
+    const after = targetOf('Copy/main', manifest({ verifiedAtMs: 9 }), 8);
+    for (const order of [
+      [before, after],
+      [after, before],
+    ])
+      expect(repositoriesOf(order).get('id-1')?.targets.get('main')?.path).toBe('Copy/main');
   });
 });
 
@@ -124,7 +133,7 @@ describe('a path', () => {
   ])('%j is a folder with %j', (path, expected) => {
     const place = findPlace(files, path);
     expect(
-      place?.kind === 'folder' && place.files.map((each) => each.path.slice(place.prefix.length)),
+      place.kind === 'archive' && place.files.map((each) => each.path.slice(place.prefix.length)),
     ).toEqual(expected);
   });
 
@@ -133,7 +142,7 @@ describe('a path', () => {
   });
 
   it.each(['c', 'b/', 'B', 'b/d/e/f', '.', '..', 'a/..'])('%j is nothing', (path) => {
-    expect(findPlace(files, path)).toBeNull();
+    expect(() => findPlace(files, path)).toThrow('there is no folder or file');
   });
 });
 
@@ -150,7 +159,7 @@ describe('the tag of an archive', () => {
     fc.assert(
       fc.property(list, list, (one, other) => {
         const tag = (facts: typeof one): string =>
-          tagOf({ kind: 'folder', prefix: '', files: facts.map(({ path, ...more }) => file(path, more)) });
+          tagOf({ kind: 'archive', prefix: '', files: facts.map(({ path, ...more }) => file(path, more)) });
         expect(tag(one) === tag(other)).toBe(JSON.stringify(one) === JSON.stringify(other));
       }),
     );
