@@ -24,7 +24,7 @@ function brokenOff(): RequestError {
 const FIRST_ROOM_BYTES = 16 * 1024;
 
 /** Collects bytes in one buffer: a list of chunks would take a hundred times the size of a body that comes byte by byte. */
-export class GatheredBytes {
+class GatheredBytes {
   readonly #limitBytes: number;
   #room: Buffer = Buffer.alloc(0);
   #sizeBytes = 0;

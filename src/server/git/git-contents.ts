@@ -59,7 +59,7 @@ function chooseCommit(branches: Branches, branch: string | null): string | null 
  * Gives the output of a git program.
  * @throws MirrorError `service.failed` when it does not end well
  */
-export async function* outputOf(start: () => GitProcess): Bytes {
+async function* outputOf(start: () => GitProcess): Bytes {
   const { stdout, exit } = start();
   try {
     yield* stdout as AsyncIterable<Buffer>;

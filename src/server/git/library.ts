@@ -1,8 +1,8 @@
-import type { Changes, Library, ProcessingStatus, WorkbookRow, Workbooks } from '../http/library.ts';
+import type { Changes, Library, ProcessingStatus, Uploads, WorkbookRow, Workbooks } from '../http/library.ts';
 import { contentAt, createArchiveWay, createReaders } from './git-contents.ts';
-import { createConversations } from './smart-http.ts';
 import { Git } from './git.ts';
 import { createWorkbookListing, type ReadingEvent } from './listing.ts';
+import { createGitServer } from './http-backend.ts';
 import { createHousekeeping } from './housekeeping.ts';
 import { presentDirectory, createRegistrar } from './registrar.ts';
 import type { Registry } from './registry.ts';
@@ -61,11 +61,6 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
     standings?.look(rows);
     return { rows, standingOf: unlessBusy(registry, listing.unreadable(), standingOf) };
   };
-  const changes: Changes = {
-    ...createRegistrar(registry),
-    ...createUploads(git, registry, maxUploadBytes),
-    ...createConversations(git, registry, readers, maxUploadBytes),
-  };
   const housekeeping = createHousekeeping(packer, registry.gitDirectory);
   const onChange = (repositoryId: string): void => {
     housekeeping.after(repositoryId);
@@ -73,12 +68,17 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
     if (standings !== null) workbooks().catch(() => undefined);
   };
   registry.onFetched(onChange);
+  const changes: Changes = {
+    ...createRegistrar(registry),
+    ...watchedUploads(createUploads(git, registry, maxUploadBytes), onChange),
+    ...createGitServer(git, registry, { maxUploadBytes, onPushed: onChange }),
+  };
   return {
     repositories: () => Promise.resolve(registry.list()),
     content: async ({ id }, branch, path) =>
       contentAt({ git, readers, archiveWay }, presentDirectory(registry, id), branch, path),
     workbooks,
-    changes: watchedChanges(changes, onChange),
+    changes,
     async checkAll() {
       await workbooks();
       await standings?.idle();
@@ -106,24 +106,16 @@ function unlessBusy(
 }
 
 /**
- * Tells of every upload and push once it has ended.
+ * Tells of every upload once it has ended.
  * @param onChange is given the id of the repository; neither throws nor keeps the client waiting
  */
-function watchedChanges(changes: Changes, onChange: (repositoryId: string) => void): Changes {
+function watchedUploads(uploads: Uploads, onChange: (repositoryId: string) => void): Uploads {
   return {
-    ...changes,
+    ...uploads,
     async commit(repositoryId, upload) {
-      const committed = await changes.commit(repositoryId, upload);
+      const committed = await uploads.commit(repositoryId, upload);
       onChange(repositoryId);
       return committed;
-    },
-    async *converse(...conversation) {
-      const [repositoryId, program] = conversation;
-      try {
-        yield* changes.converse(...conversation);
-      } finally {
-        if (program === 'git-receive-pack') onChange(repositoryId);
-      }
     },
   };
 }

@@ -141,7 +141,7 @@ async function replyAt(
     case 'page':
       return pageReply(context.page, route.name);
     case 'git':
-      return answerGit(library, madeHere(context), route, request);
+      return answerGit(library, madeHere(context), route, request, signal);
   }
 }
 

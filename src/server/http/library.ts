@@ -1,3 +1,7 @@
+import type { IncomingMessage } from 'node:http';
+
+import type { Reply } from '../../lib/http/reply.ts';
+
 /** The data that the service gives out, and where changes go. There are real Git repositories, or a mirror. */
 
 /** A repository as the current API gives it (service specification, section 2.1). */
@@ -135,7 +139,8 @@ export interface Committed {
 }
 
 /** The two programs of Git's protocol over HTTP (gitprotocol-http(5)). */
-export type GitProgram = 'git-upload-pack' | 'git-receive-pack';
+export const GIT_PROGRAMS = ['git-upload-pack', 'git-receive-pack'] as const;
+export type GitProgram = (typeof GIT_PROGRAMS)[number];
 
 /** Where repositories are created, and kept in step. A repository is named by its id, here and below. */
 export interface Registrar {
@@ -160,24 +165,26 @@ export interface Uploads {
   readonly commit: (repositoryId: string, upload: Upload) => Promise<Committed>;
 }
 
+/** A request of a git client. */
+export interface GitRequest {
+  /** Null for one that names no program, or another one. */
+  readonly program: GitProgram | null;
+  /** Whether it asks for the list of branches, as a client does first. */
+  readonly isAdvertisement: boolean;
+  readonly method: string;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: IncomingMessage;
+}
+
 /** Where git clients are answered (gitprotocol-http(5)). */
-export interface Conversations {
-  /** Lists the branches, which a client asks for first. `protocol` is the value of its header Git-Protocol. */
-  readonly advertise: (
-    repositoryId: string,
-    program: GitProgram,
-    protocol: string | null,
-    signal: AbortSignal,
-  ) => Bytes;
-  /** Runs one of Git's programs on what a client sends. */
-  readonly converse: (
-    repositoryId: string,
-    program: GitProgram,
-    protocol: string | null,
-    request: Bytes,
-    signal: AbortSignal,
-  ) => Bytes;
+export interface GitServer {
+  /**
+   * Has Git's own program answer a request.
+   * @throws RequestError 503 for a repository that is not there yet, MirrorError `service.failed` when git cannot answer, the reason
+   *   of `signal`
+   */
+  readonly gitReply: (repositoryId: string, request: GitRequest, signal: AbortSignal) => Promise<Reply>;
 }
 
 /** Where everything that can be changed goes to. */
-export interface Changes extends Registrar, Uploads, Conversations {}
+export interface Changes extends Registrar, Uploads, GitServer {}

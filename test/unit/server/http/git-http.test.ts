@@ -1,19 +1,20 @@
 import { describe, expect, it } from 'vitest';
 
-import { basicPassword, wantsVersion2 } from '../../../../src/server/http/git-http.ts';
+import { parseHead } from '../../../../src/server/git/http-backend.ts';
+import { basicPassword } from '../../../../src/server/http/git-http.ts';
 import { findGitRepository } from '../../../../src/server/http/repository-reference.ts';
 import type { Repository } from '../../../../src/server/http/library.ts';
-import { packetLine } from '../../../../src/server/http/packets.ts';
 
 describe('Git over HTTP', () => {
-  it('writes packets with their whole length in bytes', () => {
-    expect(packetLine('# service=git-upload-pack\n')).toBe('001e# service=git-upload-pack\n');
-    expect(packetLine('ü')).toBe('0006ü');
-  });
-
-  it('knows version 2 among what a client says', () => {
-    expect(['version=2', 'foo:version=2', 'version=2:foo'].map(wantsVersion2)).toEqual([true, true, true]);
-    expect([null, '', 'version=1', 'version=21', 'xversion=2'].map(wantsVersion2)).not.toContain(true);
+  it('has the head of an answer read, with a status or without', () => {
+    expect(parseHead('Content-Type: text/plain\r\nX-A: b: c')).toEqual({
+      status: 200,
+      headers: { 'content-type': 'text/plain', 'x-a': 'b: c' },
+    });
+    expect(parseHead('Status: 403 Forbidden\r\nPragma: no-cache')).toEqual({
+      status: 403,
+      headers: { pragma: 'no-cache' },
+    });
   });
 
   it('reads the password, whatever the name', () => {

@@ -1,0 +1,156 @@
+import { Places } from '../../lib/concurrency/places.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import type { Reply } from '../../lib/http/reply.ts';
+import { bodyOf } from '../../lib/http/request-body.ts';
+import type { Bytes, GitRequest, GitServer } from '../http/library.ts';
+import { LASTING_SETTINGS, syncFolders } from './bare.ts';
+import type { Git } from './git.ts';
+import { type GitProcess, settingArguments } from './git-process.ts';
+import { settleDefaultBranch } from './refs.ts';
+import { presentDirectory } from './registrar.ts';
+import type { Registry } from './registry.ts';
+
+/**
+ * Rules for git clients. They may leave out what they do not need yet (git-clone(1), `--filter`), and push branches and tags only, whole
+ * objects without known harm, not more than the limit. Three faults that old tools left in many histories, and that harm nothing, are
+ * only reported (git-config(1), `receive.fsck.<msg-id>`).
+ */
+function settingsFor(maxUploadBytes: number): string[] {
+  const settings = settingArguments(
+    'http.getanyfile=false',
+    'http.receivepack=true',
+    'uploadpack.allowFilter=true',
+    'receive.hideRefs=refs',
+    'receive.hideRefs=!refs/heads',
+    'receive.hideRefs=!refs/tags',
+    // This is the default; as a setting it keeps git from advising the client about settings of the service.
+    'receive.denyDeleteCurrent=refuse',
+    'receive.fsckObjects=true',
+    'receive.fsck.badTimezone=warn',
+    'receive.fsck.missingSpaceBeforeDate=warn',
+    'receive.fsck.zeroPaddedFilemode=warn',
+    `receive.maxInputSize=${maxUploadBytes}`,
+    'receive.autogc=false',
+  );
+  return [...LASTING_SETTINGS, ...settings];
+}
+
+/** Git clients that are answered at once: each takes a git program and some megabytes for as long as it takes. */
+const CLIENTS_AT_ONCE = 64;
+
+/** Time for a push that broke off to clear away: what git has received of it may be much. */
+const PUSH_GRACE_MS = 10_000;
+
+/** Enough for the ids of all commits that a client may have (git-http-backend(1)). */
+const MAX_WANTS_BYTES = 64 * 1024 ** 2;
+
+/** A request as git-http-backend(1) reads it (RFC 3875). */
+function cgiVariables(
+  gitDirectory: string,
+  { program, isAdvertisement, method, headers }: GitRequest,
+): Record<string, string> {
+  return {
+    GIT_HTTP_EXPORT_ALL: '1',
+    GIT_HTTP_MAX_REQUEST_BUFFER: String(MAX_WANTS_BYTES),
+    PATH_TRANSLATED: `${gitDirectory}/${isAdvertisement ? 'info/refs' : program}`,
+    QUERY_STRING: isAdvertisement && program !== null ? `service=${program}` : '',
+    REQUEST_METHOD: method,
+    SERVER_PROTOCOL: 'HTTP/1.1',
+    CONTENT_TYPE: headers['content-type'] ?? '',
+    HTTP_CONTENT_ENCODING: headers['content-encoding'] ?? '',
+    GIT_PROTOCOL: String(headers['git-protocol'] ?? ''),
+  };
+}
+
+const HEAD_END = '\r\n\r\n';
+
+/** Reads the head of a CGI answer (RFC 3875, section 6), lines of `Name: value`. */
+export function parseHead(head: string): Pick<Reply, 'status' | 'headers'> {
+  const lines = head.split('\r\n').map((line) => line.split(/: (.*)/));
+  const headers = Object.fromEntries(
+    lines.map(([name = '', value = '']) => [name.toLowerCase(), value] as const),
+  );
+  const { status = '200', ...others } = headers;
+  return { status: Number.parseInt(status, 10), headers: others };
+}
+
+/** @throws MirrorError `service.failed` where the program ends before its head does */
+async function readHead(chunks: AsyncIterator<Buffer>, { exit }: GitProcess): Promise<[string, Buffer]> {
+  let read: Buffer = Buffer.alloc(0);
+  for (;;) {
+    const end = read.indexOf(HEAD_END);
+    if (end !== -1) return [read.toString('latin1', 0, end), read.subarray(end + HEAD_END.length)];
+    const next = await chunks.next();
+    if (next.done === true) break;
+    read = Buffer.concat([read, next.value]);
+  }
+  const { complaint } = await exit;
+  const message = complaint.includes("'http-backend' is not a git command")
+    ? 'this Git has no http-backend, by which git clients are answered: install it (on Alpine the package git-daemon)'
+    : `git does not answer a client: ${complaint}`;
+  throw new MirrorError('service.failed', message);
+}
+
+/**
+ * Answers git clients by git-http-backend(1).
+ * @param maxUploadBytes the greatest push
+ * @param onPushed called with the id of a repository when a push has ended; must not throw
+ */
+export function createGitServer(
+  git: Git,
+  registry: Registry,
+  { maxUploadBytes, onPushed }: { maxUploadBytes: number; onPushed: (repositoryId: string) => void },
+): GitServer {
+  const places = new Places(CLIENTS_AT_ONCE);
+  const settings = settingsFor(maxUploadBytes);
+
+  /** The work that follows a push, which does not depend on whether its client is still there. */
+  async function afterPush(repositoryId: string, gitDirectory: string, { exit }: GitProcess): Promise<void> {
+    await exit;
+    await settleDefaultBranch(git, gitDirectory);
+    await syncFolders(gitDirectory);
+    onPushed(repositoryId);
+  }
+
+  async function* bytesOf(
+    begun: Buffer,
+    chunks: AsyncIterator<Buffer>,
+    { fed, exit, stdout }: GitProcess,
+    followed: Promise<void>,
+  ): Bytes {
+    try {
+      if (begun.length > 0) yield begun;
+      for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) yield next.value;
+      // A client takes the end of an answer only when it has sent everything.
+      const problem = await fed;
+      if (problem !== null) throw problem;
+      const { code, complaint } = await exit;
+      if (code !== 0) throw new MirrorError('service.failed', `git did not answer a client: ${complaint}`);
+      await followed;
+    } finally {
+      // A push ends in its own way when the client has gone, and so its output is read to the end.
+      stdout.resume();
+    }
+  }
+
+  return {
+    async gitReply(repositoryId, request, signal) {
+      const gitDirectory = presentDirectory(registry, repositoryId);
+      const leave = await places.take(signal);
+      const isPush = request.program === 'git-receive-pack' && !request.isAdvertisement;
+      const running = git.start(null, [...settings, 'http-backend'], {
+        environment: cgiVariables(gitDirectory, request),
+        input: request.isAdvertisement ? '' : bodyOf(request.body),
+        signal,
+        ...(isPush ? { graceMs: PUSH_GRACE_MS } : {}),
+      });
+      void running.exit.finally(leave);
+      const followed = isPush ? afterPush(repositoryId, gitDirectory, running) : Promise.resolve();
+      // It is awaited, and so thrown, where the answer ends.
+      followed.catch(() => undefined);
+      const chunks = running.stdout.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer>;
+      const [head, begun] = await readHead(chunks, running);
+      return { ...parseHead(head), body: { open: () => bytesOf(begun, chunks, running, followed) } };
+    },
+  };
+}
