@@ -6,7 +6,7 @@ import { counted } from '../../lib/text/humanize.ts';
 import { createSamples } from '../../server/demo/samples.ts';
 import { createFetching } from '../../server/external/fetches.ts';
 import { createGitLibrary } from '../../server/git/library.ts';
-import { openRegistry } from '../../server/git/registry.ts';
+import { openRegistry } from '../../server/git/repositories.ts';
 import { checkAhead, tellFailure } from '../../server/start/checks.ts';
 import { prepareServeDirectory, requiredServeDirectory } from '../../server/start/directory.ts';
 import { lockServiceDirectory } from '../../server/start/lock.ts';

@@ -5,7 +5,7 @@ import { join, relative, resolve, sep } from 'node:path';
 
 import { Git } from '../git/git.ts';
 import { readHeads } from '../git/refs.ts';
-import type { Registry } from '../git/registry.ts';
+import type { Registry } from '../git/repositories.ts';
 import type { Repository } from '../http/library.ts';
 import { listTree } from '../git/objects.ts';
 

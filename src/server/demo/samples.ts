@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 import { initialise } from '../git/bare.ts';
 import { Git } from '../git/git.ts';
 import { readHeads } from '../git/refs.ts';
-import { openRegistry, type Registry, type RegistryOptions } from '../git/registry.ts';
+import { openRegistry, type Registry, type RegistryOptions } from '../git/repositories.ts';
 import { unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { type CommitPlan, makeCommits } from './commits.ts';
 import { accountingCommits, forecastCommits, salesCommits } from './sample-content.ts';
@@ -81,5 +81,5 @@ async function connect(git: Git, registry: Registry, source: string, createdAt: 
   await mkdir(dirname(source), { recursive: true });
   await initialise(git, source);
   await makeCommits(git, source, await forecastCommits());
-  await registry.connect({ url: EXTERNAL_URL, source, createdAt });
+  await registry.connectSample(EXTERNAL_URL, { source, createdAt });
 }

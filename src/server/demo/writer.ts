@@ -1,7 +1,7 @@
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { Git } from '../git/git.ts';
 import { readHeads } from '../git/refs.ts';
-import type { Registry } from '../git/registry.ts';
+import type { Registry } from '../git/repositories.ts';
 import { listTree } from '../git/objects.ts';
 import { type CommitPlan, type FileChange, makeCommits } from './commits.ts';
 import { PEOPLE } from './sample-content.ts';

@@ -3,7 +3,7 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { backOffDelayMs } from '../../lib/time/back-off.ts';
 import { LONGEST_TIMER_MS } from '../../lib/time/longest-timer.ts';
 import { DamagedError } from '../git/bare.ts';
-import type { RegisteredRepository, RegistryIndex } from '../git/registry-index.ts';
+import type { RegisteredRepository, RepositoryIndex } from '../git/repository-index.ts';
 import { RemoteError } from './errors.ts';
 
 /** An outcome of fetching an external repository. */
@@ -57,7 +57,7 @@ class FetchState {
 
 /** Fetches the external repositories of an index, and at once those that never were. */
 export class Fetches {
-  private readonly index: RegistryIndex;
+  private readonly index: RepositoryIndex;
   private readonly onEvent: (event: FetchEvent) => void;
   private readonly ways: FetchWays;
   private readonly states = new Map<string, FetchState>();
@@ -65,7 +65,7 @@ export class Fetches {
   private readonly running = new Set<Promise<void>>();
   private isClosed = false;
 
-  constructor(index: RegistryIndex, onEvent: (event: FetchEvent) => void, ways: FetchWays) {
+  constructor(index: RepositoryIndex, onEvent: (event: FetchEvent) => void, ways: FetchWays) {
     this.index = index;
     this.onEvent = onEvent;
     this.ways = ways;

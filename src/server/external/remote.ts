@@ -2,11 +2,11 @@ import { isAbsolute } from 'node:path';
 
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { formatSize } from '../../lib/text/units.ts';
-import { readAddress, type Sources } from '../git/addresses.ts';
-import { blameRepository, LASTING_SETTINGS, syncFolders } from '../git/bare.ts';
+import { type Address, readAddress, type Sources } from '../git/addresses.ts';
+import { blameRepository, LASTING_SETTINGS } from '../git/bare.ts';
 import type { Git } from '../git/git.ts';
 import { settleDefaultBranch } from '../git/refs.ts';
-import type { RegisteredRepository } from '../git/registry-index.ts';
+import type { RegisteredRepository } from '../git/repository-index.ts';
 import { RemoteError } from './errors.ts';
 import { reach, type Remote } from './reach.ts';
 
@@ -23,13 +23,14 @@ export function remoteOf(
   const from = source ?? '';
   if (source !== url && isAbsolute(from))
     return { source: from, protocol: 'file', origin: null, credentialFile: null };
-  const reading = readAddress(from, source === url ? sources : 'any');
-  if (reading.kind === 'refused') {
+  let address: Address;
+  try {
+    address = readAddress(from, source === url ? sources : 'any');
+  } catch {
     const message = 'the address is not one of those that the setting serve.sources allows';
     throw new RemoteError('unsupported', message, 'Set serve.sources to any, if such addresses are meant.');
   }
-  const { protocol, origin } = reading.address;
-  return { source: from, protocol, origin, credentialFile };
+  return { source: from, protocol: address.protocol, origin: address.origin, credentialFile };
 }
 
 /** The branches and tags of a repository at one moment. */
@@ -149,7 +150,7 @@ export interface PullOptions {
 
 /**
  * Brings a bare repository to what another one holds now: its branches, its tags and its choice of a default branch. One that
- * cannot be read changes nothing. What it has done is there after a power cut.
+ * cannot be read changes nothing.
  * @returns whether anything was different
  * @throws RemoteError when the other one cannot be read or is too large, DamagedError when this one cannot be read, MirrorError
  *   `service.failed` when git fails here
@@ -169,7 +170,6 @@ export async function pull(
   const head = headToTake(theirs);
   if (head !== null && head !== own.head) await git.run(gitDirectory, ['symbolic-ref', 'HEAD', head]);
   await settleDefaultBranch(git, gitDirectory);
-  await syncFolders(gitDirectory);
   await checkSize(git, gitDirectory, maxBytes);
   return true;
 }

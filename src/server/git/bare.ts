@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { syncDirectory } from '../../lib/disk/durable.ts';
-import { systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
+import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Git } from './git.ts';
 import { settingArguments } from './git-process.ts';
@@ -18,7 +18,7 @@ const EXACT_ATTRIBUTES =
 /** The branch of a new repository that nothing was committed to yet. */
 const INITIAL_BRANCH = 'main';
 
-/** Makes an empty bare repository at a path that does not exist yet; it is there after a power cut when its folder is. */
+/** Makes an empty bare repository at a path that does not exist yet. */
 export async function initialise(git: Git, gitDirectory: string): Promise<void> {
   // No template: a machine's own may bring hooks.
   await git.run(null, [
@@ -30,8 +30,6 @@ export async function initialise(git: Git, gitDirectory: string): Promise<void> 
     gitDirectory,
   ]);
   await keepExact(gitDirectory);
-  await syncFile(join(gitDirectory, 'config'));
-  await syncFolders(gitDirectory);
 }
 
 /**
@@ -83,37 +81,6 @@ export const LASTING_SETTINGS: readonly string[] = settingArguments(
   'core.fsync=all',
   'core.fsyncMethod=fsync',
 );
-
-/** For whole files: fsync(2) tells them and directories not apart. */
-const syncFile = syncDirectory;
-
-/** The folders in a folder; none where it has vanished. */
-async function foldersIn(folder: string): Promise<string[]> {
-  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
-  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(folder, name));
-}
-
-/** All folders below a folder, itself among them. */
-async function foldersBelow(folder: string): Promise<string[]> {
-  const inner = await foldersIn(folder);
-  return [folder, ...(await Promise.all(inner.map(foldersBelow))).flat()];
-}
-
-/**
- * Makes what git has written into a bare repository last across a power cut: git syncs the files, but not the folders that
- * name them, nor HEAD (git 2.39 to 2.51).
- */
-export async function syncFolders(gitDirectory: string): Promise<void> {
-  const store = join(gitDirectory, 'objects');
-  const objects = [...(await foldersIn(store)), store];
-  const references = await foldersBelow(join(gitDirectory, 'refs'));
-  // What is named goes first.
-  await syncFile(join(gitDirectory, 'HEAD'));
-  // Git removes folders that have become empty at any time.
-  const syncIfThere = (folder: string): Promise<unknown> => unlessMissing(syncDirectory(folder));
-  await Promise.all(objects.map(syncIfThere));
-  await Promise.all([...references, gitDirectory].map(syncIfThere));
-}
 
 /** A bare repository of the service that cannot be read. */
 export class DamagedError extends MirrorError {

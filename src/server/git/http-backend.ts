@@ -3,12 +3,11 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Reply } from '../../lib/http/reply.ts';
 import { bodyOf } from '../../lib/http/request-body.ts';
 import type { Bytes, GitRequest, GitServer } from '../http/library.ts';
-import { LASTING_SETTINGS, syncFolders } from './bare.ts';
+import { LASTING_SETTINGS } from './bare.ts';
 import type { Git } from './git.ts';
 import { type GitProcess, settingArguments } from './git-process.ts';
 import { settleDefaultBranch } from './refs.ts';
-import { presentDirectory } from './registrar.ts';
-import type { Registry } from './registry.ts';
+import type { Registry } from './repositories.ts';
 
 /**
  * Rules for git clients. They may leave out what they do not need yet (git-clone(1), `--filter`), and push branches and tags only, whole
@@ -108,7 +107,6 @@ export function createGitServer(
   async function afterPush(repositoryId: string, gitDirectory: string, { exit }: GitProcess): Promise<void> {
     await exit;
     await settleDefaultBranch(git, gitDirectory);
-    await syncFolders(gitDirectory);
     onPushed(repositoryId);
   }
 
@@ -135,7 +133,7 @@ export function createGitServer(
 
   return {
     async gitReply(repositoryId, request, signal) {
-      const gitDirectory = presentDirectory(registry, repositoryId);
+      const gitDirectory = registry.presentDirectory(repositoryId);
       const leave = await places.take(signal);
       const isPush = request.program === 'git-receive-pack' && !request.isAdvertisement;
       const running = git.start(null, [...settings, 'http-backend'], {

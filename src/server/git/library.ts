@@ -4,8 +4,7 @@ import { Git } from './git.ts';
 import { createWorkbookListing, type ReadingEvent } from './listing.ts';
 import { createGitServer } from './http-backend.ts';
 import { createHousekeeping } from './housekeeping.ts';
-import { presentDirectory, createRegistrar } from './registrar.ts';
-import type { Registry } from './registry.ts';
+import type { Registry } from './repositories.ts';
 import {
   PROCESSING,
   SUCCESS,
@@ -69,14 +68,16 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
   };
   registry.onFetched(onChange);
   const changes: Changes = {
-    ...createRegistrar(registry),
+    create: (name) => registry.create(name),
+    connect: (external) => registry.connect(external),
+    fetchSoon: (id) => registry.fetches.soon(id),
     ...watchedUploads(createUploads(git, registry, maxUploadBytes), onChange),
     ...createGitServer(git, registry, { maxUploadBytes, onPushed: onChange }),
   };
   return {
     repositories: () => Promise.resolve(registry.list()),
     content: async ({ id }, branch, path) =>
-      contentAt({ git, readers, archiveWay }, presentDirectory(registry, id), branch, path),
+      contentAt({ git, readers, archiveWay }, registry.presentDirectory(id), branch, path),
     workbooks,
     changes,
     async checkAll() {

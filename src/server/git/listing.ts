@@ -5,8 +5,8 @@ import type { WorkbookRow } from '../http/library.ts';
 import type { Git } from './git.ts';
 import { createHistoryReader, type HistoryReader } from './history.ts';
 import { type Heads, readHeads } from './refs.ts';
-import type { Registry } from './registry.ts';
-import type { RegisteredRepository } from './registry-index.ts';
+import type { Registry } from './repositories.ts';
+import type { RegisteredRepository } from './repository-index.ts';
 import { makeRows, mergeRows, type Piece } from './rows.ts';
 
 /** A repository cannot be read any more, or can be again. */

@@ -4,7 +4,7 @@ import { checkWorkbook, type Finding, workbookKindOf } from '../checker/checker.
 import type { ProcessingStatus, WorkbookRow } from '../http/library.ts';
 import { readBlobs } from './blobs.ts';
 import type { Git } from './git.ts';
-import type { Registry } from './registry.ts';
+import type { Registry } from './repositories.ts';
 
 /** A file that failed. */
 export interface FailedCheck {

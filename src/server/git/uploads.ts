@@ -7,13 +7,12 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { invalid, RequestError, tooLarge } from '../../lib/http/request-error.ts';
 import { checkWorkbook, workbookKindOf } from '../checker/checker.ts';
 import type { Bytes, Committed, Upload, Uploads } from '../http/library.ts';
-import { LASTING_SETTINGS, syncFolders } from './bare.ts';
+import { LASTING_SETTINGS } from './bare.ts';
 import { readBlobs } from './blobs.ts';
 import type { Git } from './git.ts';
 import { settingArguments } from './git-process.ts';
 import { readBranches, settleDefaultBranch } from './refs.ts';
-import { presentDirectory } from './registrar.ts';
-import type { Registry } from './registry.ts';
+import type { Registry } from './repositories.ts';
 
 const NO_COMMIT = '0'.repeat(40);
 /** The first branch of an empty repository whose HEAD names none. */
@@ -39,7 +38,7 @@ export function createUploads(git: Git, registry: Registry, maxUploadBytes: numb
   return {
     maxUploadBytes,
     async receive(repositoryId, name, bytes) {
-      const gitDirectory = presentDirectory(registry, repositoryId);
+      const gitDirectory = registry.presentDirectory(repositoryId);
       const blobId = await withFolderBeside(gitDirectory, async (folder) => {
         // Git sees the file only when it is whole, and need not hold it in memory as it would from a pipe.
         const path = join(folder, 'file');
@@ -52,7 +51,7 @@ export function createUploads(git: Git, registry: Registry, maxUploadBytes: numb
         isAsNamed: !isWorkbookName(name) || (await isWorkbook(git, gitDirectory, blobId, name)),
       };
     },
-    commit: async (repositoryId, upload) => commit(git, presentDirectory(registry, repositoryId), upload),
+    commit: async (repositoryId, upload) => commit(git, registry.presentDirectory(repositoryId), upload),
   };
 }
 
@@ -100,7 +99,6 @@ async function commit(git: Git, gitDirectory: string, upload: Upload): Promise<C
   const commitId = await writeCommit(git, gitDirectory, treeId, parent, upload);
   await moveBranch(git, gitDirectory, branch, commitId, head);
   await settleDefaultBranch(git, gitDirectory);
-  await syncFolders(gitDirectory);
   return { branch, commitId };
 }
 

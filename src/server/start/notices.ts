@@ -1,6 +1,6 @@
 import type { FetchEvent } from '../external/fetches.ts';
 import type { ReadingEvent } from '../git/listing.ts';
-import type { OpeningEvent } from '../git/opening.ts';
+import type { OpeningEvent } from '../git/repositories.ts';
 import { toMirrorError } from '../../lib/errors/errors.ts';
 import { oneLine, roughDuration, withHint } from '../../lib/text/humanize.ts';
 import { log } from './log.ts';

@@ -10,7 +10,7 @@ import { Git } from '../../../../src/server/git/git.ts';
 import { createGitLibrary, type GitLibrary } from '../../../../src/server/git/library.ts';
 import { createWorkbookListing } from '../../../../src/server/git/listing.ts';
 import { readHeads } from '../../../../src/server/git/refs.ts';
-import { openRegistry, type Registry } from '../../../../src/server/git/registry.ts';
+import { openRegistry, type Registry } from '../../../../src/server/git/repositories.ts';
 import { answerWorkbooks } from '../../../../src/server/http/workbooks.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 import { bytesOf, makeBook, zipOf } from '../../../support/workbooks.ts';

@@ -13,7 +13,11 @@ import type { FetchEvent } from '../../../../src/server/external/fetches.ts';
 import { initialise } from '../../../../src/server/git/bare.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';
-import { openRegistry, type Registry, type RegistryOptions } from '../../../../src/server/git/registry.ts';
+import {
+  openRegistry,
+  type Registry,
+  type RegistryOptions,
+} from '../../../../src/server/git/repositories.ts';
 import { startGitHttpServer } from '../../../support/git-http-server.ts';
 import { createGitService } from '../../../support/git-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';

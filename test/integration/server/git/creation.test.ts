@@ -11,7 +11,7 @@ import { initialise } from '../../../../src/server/git/bare.ts';
 import { createFetching, type FetchEvent } from '../../../../src/server/external/fetches.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';
-import { openRegistry, type Registry } from '../../../../src/server/git/registry.ts';
+import { openRegistry, type Registry } from '../../../../src/server/git/repositories.ts';
 import { startGitHttpServer } from '../../../support/git-http-server.ts';
 import { createGitService } from '../../../support/git-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';

@@ -6,7 +6,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { makeCommits } from '../../../../src/server/demo/commits.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { createHousekeeping } from '../../../../src/server/git/housekeeping.ts';
-import { openRegistry } from '../../../../src/server/git/registry.ts';
+import { openRegistry } from '../../../../src/server/git/repositories.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 it('packs a repository anew when it has grown, and leaves everything as it was', async () => {

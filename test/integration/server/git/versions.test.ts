@@ -4,7 +4,7 @@ import { expect, it, onTestFinished } from 'vitest';
 
 import { requestHeaders } from '../../../../src/lib/api/requests.ts';
 import { pageSchema, workbookSchema } from '../../../../src/lib/api/schemas.ts';
-import { openRegistry } from '../../../../src/server/git/registry.ts';
+import { openRegistry } from '../../../../src/server/git/repositories.ts';
 import { createGitService } from '../../../support/git-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 

@@ -6,7 +6,7 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 
 import { makeCommits } from '../../../../src/server/demo/commits.ts';
 import { Git } from '../../../../src/server/git/git.ts';
-import { openRegistry } from '../../../../src/server/git/registry.ts';
+import { openRegistry } from '../../../../src/server/git/repositories.ts';
 import { createGitService } from '../../../support/git-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 

@@ -23,7 +23,7 @@ import { initialise } from '../../../../src/server/git/bare.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { createWorkbookListing } from '../../../../src/server/git/listing.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';
-import { openRegistry, type Registry } from '../../../../src/server/git/registry.ts';
+import { openRegistry, type Registry } from '../../../../src/server/git/repositories.ts';
 import type { RequestInfo } from '../../../../src/server/http/service.ts';
 import { createGitService, type GitService } from '../../../support/git-service.ts';
 
@@ -160,14 +160,14 @@ describe('the registry', () => {
       registry.create('B'),
     ]);
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
-    await expect(registry.create('A')).rejects.toMatchObject({ code: 'usage.invalid' });
+    await expect(registry.create('A')).rejects.toMatchObject({ code: 'exists' });
     expect(registry.list()).toHaveLength(2);
   });
 
   it('says why an external repository cannot be connected, and keeps nothing of it', async () => {
     const source = join(root, 'nothing');
-    await expect(registry.connect({ url: EXTERNAL_URL, source })).rejects.toMatchObject({
-      code: 'usage.invalid',
+    await expect(registry.connectSample(EXTERNAL_URL, { source })).rejects.toMatchObject({
+      code: 'unreachable',
     });
     expect(registry.list()).toEqual([]);
     expect(await readdir(join(root, 'data', 'repositories'))).toEqual([]);
@@ -185,10 +185,10 @@ describe('the registry', () => {
       plan('main', [write('a.xlsx', '1')]),
       plan('topic', [write('b.xlsx', '1')], { from: 'refs/heads/main' }),
     ]);
-    const { id, ...connected } = await registry.connect({ url: EXTERNAL_URL, source });
+    const { id, ...connected } = await registry.connectSample(EXTERNAL_URL, { source });
     expect(connected).toMatchObject({ name: 'forecast', full_name: 'git.example.com/planning/forecast.git' });
-    await expect(registry.connect({ url: EXTERNAL_URL, source })).rejects.toMatchObject({
-      code: 'usage.invalid',
+    await expect(registry.connectSample(EXTERNAL_URL, { source })).rejects.toMatchObject({
+      code: 'exists',
     });
 
     await git.run(source, ['update-ref', '-d', 'refs/heads/topic']);
@@ -249,7 +249,7 @@ describe('contents', () => {
       plan('main', [write('README.md', 'main'), write('contents/a', 'inner')]),
       plan('feature/q3', [write(path, 'q3')], { from: 'refs/heads/main' }),
     ]);
-    const { id, full_name } = await registry.connect({ url: EXTERNAL_URL, source });
+    const { id, full_name } = await registry.connectSample(EXTERNAL_URL, { source });
     for (const reference of [id, 'forecast', encodeURIComponent(full_name), full_name]) {
       const whole = await bytes(await current(contentsPath(reference)));
       expect(await unzip(whole)).toEqual({ 'README.md': 'main', 'contents/a': 'inner' });
@@ -302,8 +302,8 @@ describe('contents', () => {
     expect((await errorOf(await contents('B'))).code).toBe('repository_not_found');
 
     const source = registry.gitDirectory((await create('S', [plan('main', [])])).id);
-    await registry.connect({ url: 'https://a.example/plan.git', source });
-    await registry.connect({ url: 'https://b.example/plan.git', source });
+    await registry.connectSample('https://a.example/plan.git', { source });
+    await registry.connectSample('https://b.example/plan.git', { source });
     const response = await contents('plan');
     expect(response.status).toBe(409);
     expect((await errorOf(response)).message).toContain('a.example/plan.git, b.example/plan.git');

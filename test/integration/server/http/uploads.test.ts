@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 import { beforeEach, describe, expect, it } from 'vitest';
 
-import { openRegistry } from '../../../../src/server/git/registry.ts';
+import { openRegistry } from '../../../../src/server/git/repositories.ts';
 import {
   git,
   GROUP_KEY,
@@ -100,7 +100,7 @@ describe('an upload', () => {
   it('is for personal keys and drag-and-drop repositories alone', async () => {
     const source = join(service.folder, 'source.git');
     await git(service.folder, 'init', '--quiet', '--bare', source);
-    await service.registry.connect({ url: 'https://git.example.com/a/b.git', source });
+    await service.registry.connectSample('https://git.example.com/a/b.git', { source });
     const tries: [Given, number, string][] = [
       [{ key: '' }, 401, 'not a valid personal API key'],
       [{ key: 'token-of-anna' }, 401, 'not a valid personal API key'],

@@ -6,9 +6,9 @@ import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { lockServiceDirectory } from '../../../../src/server/start/lock.ts';
 import { initialise } from '../../../../src/server/git/bare.ts';
 import { Git } from '../../../../src/server/git/git.ts';
-import type { OpeningEvent } from '../../../../src/server/git/opening.ts';
+import type { OpeningEvent } from '../../../../src/server/git/repositories.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';
-import { openRegistry, type Registry } from '../../../../src/server/git/registry.ts';
+import { openRegistry, type Registry } from '../../../../src/server/git/repositories.ts';
 import { start } from '../../../support/program.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
@@ -48,7 +48,7 @@ describe('the directory of a registry', () => {
     await initialise(git, source);
     const kept = await registry.create('A');
     const odd = await registry.create('B');
-    const gone = await registry.connect({ url: EXTERNAL_URL, source });
+    const gone = await registry.connectSample(EXTERNAL_URL, { source });
     await registry.close();
     for (const { id } of [odd, gone]) await rm(registry.gitDirectory(id), { recursive: true });
     await writeFile(registry.gitDirectory(odd.id), 'a file');
@@ -58,7 +58,6 @@ describe('the directory of a registry', () => {
     await mkdir(join(data, 'credentials', stray), { recursive: true });
     for (const name of [kept.id, crypto.randomUUID(), 'notes.txt'])
       await writeFile(join(data, 'credentials', name), 'x');
-    await writeFile(join(data, `repositories.json.${crypto.randomUUID()}.tmp`), '[');
     const told: OpeningEvent[] = [];
     const again = await openRegistry(data, { onOpening: (event) => told.push(event) });
     onTestFinished(() => again.close());
@@ -68,7 +67,6 @@ describe('the directory of a registry', () => {
     );
     expect(new Set(summary)).toEqual(new Set([lost, ['B', 'unusable'], [gone.full_name, 'unusable']]));
     expect((await readdir(join(data, 'credentials'))).sort()).toEqual([kept.id, stray, 'notes.txt'].sort());
-    expect((await readdir(data)).filter((name) => name.endsWith('.tmp'))).toEqual([]);
     expect(await readFile(registry.gitDirectory(odd.id), 'utf8')).toBe('a file');
     expect(await readBranches(git, again.gitDirectory(kept.id))).toMatchObject({ defaultBranch: 'main' });
     // What is connected is had from there again.

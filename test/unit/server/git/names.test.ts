@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { checkRepositoryName } from '../../../../src/server/git/addresses.ts';
-import { formatCreatedAt } from '../../../../src/server/git/registry-index.ts';
+import { formatCreatedAt } from '../../../../src/server/git/repository-index.ts';
 import { formatVersionTime } from '../../../../src/server/git/rows.ts';
 
 describe('names of repositories', () => {
@@ -39,7 +39,9 @@ describe('names of repositories', () => {
       'plan.git',
       'Plan.GIT',
     ]) {
-      expect(() => checkRepositoryName(name)).toThrow(expect.objectContaining({ code: 'usage.invalid' }));
+      expect(() => checkRepositoryName(name)).toThrow(
+        expect.objectContaining({ status: 400, code: 'invalid' }),
+      );
     }
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { describeOpening, describeReading } from '../../../../src/server/start/notices.ts';
-import type { RegisteredRepository } from '../../../../src/server/git/registry-index.ts';
+import type { RegisteredRepository } from '../../../../src/server/git/repository-index.ts';
 
 const DROPPED: RegisteredRepository = {
   id: '1',

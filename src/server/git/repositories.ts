@@ -1,0 +1,317 @@
+import { mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+
+import { syncDirectory } from '../../lib/disk/durable.ts';
+import { isMissing, unlessMissing } from '../../lib/errors/disk-errors.ts';
+import { invalid, RequestError } from '../../lib/http/request-error.ts';
+import { withHint } from '../../lib/text/humanize.ts';
+import { type Credentials, CredentialStore } from '../external/credentials.ts';
+import { RemoteError, type RemoteTrouble } from '../external/errors.ts';
+import { type FetchEvent, Fetches } from '../external/fetches.ts';
+import { askRemote, pull, type PullOptions, remoteOf } from '../external/remote.ts';
+import type { ExternalRepository } from '../http/library.ts';
+import { checkRepositoryName, readAddress, type Sources } from './addresses.ts';
+import { clearAway, initialise, keepExact } from './bare.ts';
+import { Git } from './git.ts';
+import { settleAfterCrash } from './refs.ts';
+import { formatCreatedAt, type RegisteredRepository, RepositoryIndex } from './repository-index.ts';
+
+/** A fault that is found in the directory when it is opened; everything else goes on. */
+export type OpeningEvent =
+  /** A repository that cannot be used as it is. */
+  | { readonly kind: 'unusable'; readonly repository: RegisteredRepository; readonly error: unknown }
+  /** Something like a repository that is not in the index, at its absolute path; it is kept. */
+  | { readonly kind: 'unknown'; readonly path: string };
+
+export interface RegistryOptions {
+  /** Which addresses may be connected and fetched; `https` if left out. */
+  readonly sources?: Sources;
+  /** Most that the objects of an external repository may take on disk, in bytes; null or left out for no bound. */
+  readonly maxRepositoryBytes?: number | null;
+  readonly onEvent?: (event: FetchEvent) => void;
+  /** Receives each fault in the directory, while it is opened. */
+  readonly onOpening?: (event: OpeningEvent) => void;
+}
+
+/** An external repository of the demo. */
+interface SampleOrigin {
+  /** The path that it is fetched from, in the place of its address. */
+  readonly source: string;
+  readonly createdAt?: Date;
+}
+
+/** How long a repository may take to say that it is there, in milliseconds: somebody waits for it. */
+const ANNOUNCEMENT_LIMIT_MS = 20_000;
+
+/** Begins the name of a bare repository that is not in the index yet; a crash may leave one behind. */
+const INCOMING_PREFIX = 'incoming-';
+/** Begins the name of a repository that is not in the index; nothing looks at it again. */
+const LOST_PREFIX = 'lost-';
+const REPOSITORY_NAME = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.git$/;
+
+function gitDirectoryIn(shelf: string, id: string): string {
+  return join(shelf, `${id}.git`);
+}
+
+/**
+ * Opens the repositories in a directory, which is made when it does not exist. One process at a time may have them open.
+ * Repositories whose first clone was broken off are cloned again, and so are external ones that are gone.
+ * @throws MirrorError `directory.unusable` when the index cannot be read, or is gone
+ */
+export async function openRegistry(directory: string, options: RegistryOptions = {}): Promise<Registry> {
+  const root = resolve(directory);
+  const shelf = join(root, 'repositories');
+  const made = await mkdir(shelf, { recursive: true });
+  if (made !== undefined) await syncDirectory(dirname(made));
+  const index = await RepositoryIndex.open(root);
+  const credentials = new CredentialStore(join(root, 'credentials'));
+  await credentials.keepOnly(new Set(index.list().map(({ id }) => id)));
+  const onEvent = options.onOpening ?? (() => {});
+  await clearShelf(shelf, index, onEvent);
+  const git = new Git();
+  await Promise.all(index.list().map((repository) => prepare(git, shelf, repository, index, onEvent)));
+  return new Registry(shelf, index, credentials, options);
+}
+
+/** Removes what a crash left among the repositories, and puts aside those that are not in the index. */
+async function clearShelf(
+  shelf: string,
+  index: RepositoryIndex,
+  onEvent: (event: OpeningEvent) => void,
+): Promise<void> {
+  for (const name of await readdir(shelf)) {
+    const path = join(shelf, name);
+    if (name.startsWith(INCOMING_PREFIX)) await rm(path, { recursive: true, force: true });
+    const [, id] = REPOSITORY_NAME.exec(name) ?? [];
+    if (id === undefined || index.find(id) !== undefined) continue;
+    const aside = join(shelf, `${LOST_PREFIX}${name}`);
+    const isAside = await rename(path, aside).then(
+      () => true,
+      () => false,
+    );
+    onEvent({ kind: 'unknown', path: isAside ? aside : path });
+  }
+}
+
+/** Makes one repository ready. One that cannot be used is no reason not to serve the others. */
+async function prepare(
+  git: Git,
+  shelf: string,
+  repository: RegisteredRepository,
+  index: RepositoryIndex,
+  onEvent: (event: OpeningEvent) => void,
+): Promise<void> {
+  const { id, source, cloned } = repository;
+  const gitDirectory = gitDirectoryIn(shelf, id);
+  try {
+    await keepExact(gitDirectory);
+    await clearAway(gitDirectory);
+    if (source === null) await settleAfterCrash(git, gitDirectory);
+  } catch (error) {
+    // An external repository that is gone can be had again.
+    const isGone = source !== null && isMissing(error);
+    if (!isGone || cloned) onEvent({ kind: 'unusable', repository, error });
+    if (isGone && cloned) await index.markDamaged(id);
+  }
+}
+
+/** The repositories of the service: a directory with one bare Git repository each, and an index. */
+export class Registry {
+  /** All repositories in the order they were created, also those whose first clone is under way. */
+  readonly list: () => readonly RegisteredRepository[];
+  readonly fetches: Fetches;
+  private readonly sources: Sources;
+  private readonly shelf: string;
+  private readonly index: RepositoryIndex;
+  private readonly credentials: CredentialStore;
+  private readonly maxBytes: number | null;
+  private readonly listeners: Array<(repositoryId: string) => void> = [];
+  private readonly git = new Git();
+  private readonly incomingNames = new Set<string>();
+
+  constructor(shelf: string, index: RepositoryIndex, credentials: CredentialStore, options: RegistryOptions) {
+    this.shelf = shelf;
+    this.index = index;
+    this.credentials = credentials;
+    this.list = () => index.list();
+    this.sources = options.sources ?? 'https';
+    this.maxBytes = options.maxRepositoryBytes ?? null;
+    const onFetch = (event: FetchEvent): void => {
+      options.onEvent?.(event);
+      if (event.kind !== 'cloned' && event.kind !== 'fetched') return;
+      for (const listener of this.listeners) listener(event.repository.id);
+    };
+    this.fetches = new Fetches(index, onFetch, {
+      pull: (row, onChange) => this.pull(row, this.gitDirectory(row.id), { onChange }),
+      clone: (row) =>
+        this.makeAside(row.id, async (path) => {
+          await initialise(this.git, path);
+          await this.pull(row, path, {});
+        }),
+    });
+  }
+
+  /** Absolute path of a repository's bare Git repository, which is there for each in the list. */
+  readonly gitDirectory = (id: string): string => gitDirectoryIn(this.shelf, id);
+
+  /**
+   * Creates an empty drag-and-drop repository.
+   * @throws RequestError 400 for an unusable name, 409 for one that is taken
+   */
+  async create(name: string, createdAt = new Date()): Promise<RegisteredRepository> {
+    checkRepositoryName(name);
+    const row = { id: crypto.randomUUID(), name, full_name: name, url: null, source: null, cloned: true };
+    const repository = { ...row, created_at: formatCreatedAt(createdAt) };
+    await this.add(repository, (path) => initialise(this.git, path));
+    return repository;
+  }
+
+  /**
+   * Connects an external Git repository that can be read, and fetches it afterwards.
+   * @throws RequestError 400 for an address or credentials that cannot be used, 409 for an address that is connected already, 422 where
+   *   the repository cannot be read
+   */
+  async connect(external: ExternalRepository): Promise<RegisteredRepository> {
+    const row = this.rowOf(external.url, { source: external.url });
+    const credentials = credentialsOf(external);
+    if (credentials !== null && readAddress(external.url, this.sources).origin === null)
+      throw invalid('username: a repository of this machine takes no user name and password');
+    try {
+      await this.add(row, async (path) => {
+        if (credentials !== null) await this.credentials.write(row.id, credentials);
+        const remote = remoteOf(row, this.sources, await this.credentials.find(row.id));
+        await askRemote(this.git, remote, ANNOUNCEMENT_LIMIT_MS).catch(refuse);
+        await initialise(this.git, path);
+      });
+    } catch (error) {
+      await this.credentials.remove(row.id);
+      throw error;
+    }
+    this.fetches.soon(row.id);
+    return row;
+  }
+
+  /**
+   * Connects a repository of this machine under the address of another one, and waits until it is fetched.
+   * @throws RequestError as {@link Registry.connect}
+   */
+  async connectSample(url: string, origin: SampleOrigin): Promise<RegisteredRepository> {
+    const row = { ...this.rowOf(url, origin), cloned: true };
+    await this.add(row, async (path) => {
+      await initialise(this.git, path);
+      await pull(this.git, remoteOf(row, this.sources, null), path).catch(refuse);
+    });
+    return row;
+  }
+
+  /**
+   * Gives the bare repository of a repository that is there already.
+   * @returns its absolute path
+   * @throws RequestError 503 while it is cloned, for the first time or again
+   */
+  presentDirectory(id: string): string {
+    if (this.fetches.activityOf(id) !== 'cloning') return this.gitDirectory(id);
+    const when =
+      this.index.find(id)?.damaged === true
+        ? 'again, as the service could not read it any more'
+        : 'for the first time';
+    const problem = this.fetches.problemOf(id);
+    let message = `this repository is being cloned ${when}: its contents come when that is done`;
+    if (problem !== null) {
+      const { error, nextAttempt } = problem;
+      // Troubles of this machine are not for clients.
+      const why =
+        error instanceof RemoteError ? error.message : 'the service has an error, which its log names';
+      const next = nextAttempt.toISOString();
+      message = `this repository is to be cloned ${when}, and that fails: ${why}; the next attempt is at ${next}`;
+    }
+    // Without Retry-After: clients take that for the service as a whole (RFC 9110, section 15.6.4).
+    throw new RequestError(503, 'processing', message);
+  }
+
+  /** Adds a listener, which receives the id of every repository to which a fetch brought something; it must not throw. */
+  onFetched(listener: (repositoryId: string) => void): void {
+    this.listeners.push(listener);
+  }
+
+  /** Ends clones and fetches under way; nothing can be changed afterwards. */
+  async close(): Promise<void> {
+    const ended = this.fetches.close();
+    await this.git.stop();
+    await ended;
+  }
+
+  private rowOf(url: string, { source, createdAt = new Date() }: SampleOrigin): RegisteredRepository {
+    const { name, fullName } = readAddress(url, this.sources);
+    const created_at = formatCreatedAt(createdAt);
+    return { id: crypto.randomUUID(), name, full_name: fullName, url, created_at, source, cloned: false };
+  }
+
+  private async pull(row: RegisteredRepository, path: string, options: PullOptions): Promise<boolean> {
+    const remote = remoteOf(row, this.sources, await this.credentials.find(row.id));
+    return pull(this.git, remote, path, { ...options, maxBytes: this.maxBytes });
+  }
+
+  /** Adds a repository, one of a name at a time. @throws RequestError 409 */
+  private async add(
+    repository: RegisteredRepository,
+    make: (gitDirectory: string) => Promise<void>,
+  ): Promise<void> {
+    const { id, full_name: fullName } = repository;
+    // The name is taken for as long as its repository is being made.
+    if (this.incomingNames.has(fullName) || this.list().some(({ full_name }) => full_name === fullName))
+      throw new RequestError(409, 'exists', `a repository ${fullName} exists already`);
+    this.incomingNames.add(fullName);
+    try {
+      await this.makeAside(id, make);
+      // Only now it becomes known.
+      await this.index.add(repository);
+    } finally {
+      this.incomingNames.delete(fullName);
+    }
+  }
+
+  /** Makes a bare repository under another name and moves it to its place when it is whole; what is there goes. */
+  private async makeAside(id: string, make: (gitDirectory: string) => Promise<void>): Promise<void> {
+    const incoming = join(this.shelf, `${INCOMING_PREFIX}${id}`);
+    const outgoing = join(this.shelf, `${INCOMING_PREFIX}${id}-before`);
+    try {
+      await make(incoming);
+      await unlessMissing(rename(this.gitDirectory(id), outgoing));
+      await rename(incoming, this.gitDirectory(id));
+      await syncDirectory(this.shelf);
+    } finally {
+      await Promise.all([incoming, outgoing].map((path) => rm(path, { recursive: true, force: true })));
+    }
+  }
+}
+
+/**
+ * Takes user name and password together: Git asks for both. Fields that are both empty, as a form sends them, are none.
+ * @throws RequestError 400
+ */
+function credentialsOf({ username, password }: ExternalRepository): Credentials | null {
+  if ((username ?? '') === '' && (password ?? '') === '') return null;
+  if (username === null || username === '') throw invalid('username: is missing beside the password');
+  if (password === null) throw invalid('password: is missing beside the user name');
+  for (const [field, value] of Object.entries({ username, password })) {
+    // A line feed would end the value in what Git reads (git-credential(1)).
+    if (/\p{Cc}/u.test(value) || !value.isWellFormed())
+      throw invalid(`${field}: holds a line feed, or another character that it cannot hold`);
+  }
+  return { username, password };
+}
+
+const TROUBLE_CODES: Readonly<Record<RemoteTrouble, string>> = {
+  credentials: 'credentials_refused',
+  'too-large': 'too_large',
+  unreachable: 'unreachable',
+  unsupported: 'unsupported',
+};
+
+/** Tells a client why a repository elsewhere cannot be read. */
+function refuse(error: unknown): never {
+  if (!(error instanceof RemoteError)) throw error;
+  const text = withHint({ message: error.message, hint: error.hint ?? null });
+  throw new RequestError(422, TROUBLE_CODES[error.trouble], `url: ${text}`);
+}

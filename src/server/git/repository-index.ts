@@ -1,0 +1,147 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { repositorySchema } from '../../lib/api/schemas.ts';
+import { Places } from '../../lib/concurrency/places.ts';
+import { replaceFile } from '../../lib/disk/durable.ts';
+import { unlessMissing } from '../../lib/errors/disk-errors.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { counted } from '../../lib/text/humanize.ts';
+import type { Repository } from '../http/library.ts';
+
+/** A repository as the service keeps it. */
+export interface RegisteredRepository extends Repository {
+  readonly created_at: string;
+  /** The address or path from which an external repository is fetched; null for a drag-and-drop repository. */
+  readonly source: string | null;
+  /** False until an external repository has been fetched for the first time. */
+  readonly cloned: boolean;
+  /** Whether it had been fetched, and is to be cloned again because the service cannot read what it has; not `cloned` then. */
+  readonly damaged?: true;
+}
+
+/** Name of the index file in the service's directory. */
+const INDEX_NAME = 'repositories.json';
+
+function readRow(row: unknown): RegisteredRepository {
+  const parsed = repositorySchema.safeParse(row);
+  if (!parsed.success || typeof parsed.data.created_at !== 'string')
+    throw new Error('a row is not a repository');
+  const { id, name, full_name, url, created_at, source, cloned, damaged } = parsed.data;
+  return {
+    id,
+    name,
+    full_name,
+    url: url ?? null,
+    created_at,
+    source: typeof source === 'string' ? source : null,
+    cloned: cloned !== false,
+    ...(damaged === true ? { damaged: true } : {}),
+  };
+}
+
+/**
+ * Reads the index; null for one that does not exist yet.
+ * @throws MirrorError `directory.unusable` when it cannot be read
+ */
+async function readIndex(path: string): Promise<RegisteredRepository[] | null> {
+  try {
+    const text = await unlessMissing(readFile(path, 'utf8'));
+    if (text === null) return null;
+    const rows: unknown = JSON.parse(text);
+    if (!Array.isArray(rows)) throw new Error('it is not a list');
+    return rows.map(readRow);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new MirrorError('directory.unusable', `the repository index ${path} cannot be read: ${why}`, {
+      cause: error,
+    });
+  }
+}
+
+/**
+ * Refuses to start an empty index beside repositories: a mirror would take all of them for gone.
+ * @throws MirrorError `directory.unusable`
+ */
+async function refuseLost(directory: string): Promise<void> {
+  const shelf = join(directory, 'repositories');
+  const names = (await unlessMissing(readdir(shelf))) ?? [];
+  const repositories = names.filter((name) => name.endsWith('.git'));
+  if (repositories.length === 0) return;
+  const count = counted(repositories.length, 'repository', 'repositories');
+  throw new MirrorError(
+    'directory.unusable',
+    `${join(directory, INDEX_NAME)} is missing, but ${shelf} holds ${count}.`,
+    {
+      hint: `Restore ${INDEX_NAME} from the backup that the repositories come from. To start with none, move ${shelf} away first. Nothing was changed.`,
+    },
+  );
+}
+
+/** The list of repositories, in memory and on disk. */
+export class RepositoryIndex {
+  private readonly directory: string;
+  private readonly turns = new Places(1);
+  private rows: readonly RegisteredRepository[] = [];
+
+  private constructor(directory: string) {
+    this.directory = directory;
+  }
+
+  /**
+   * Opens the index in a directory. A directory without repositories gets an empty one, so that one that is missing later was lost.
+   * @throws MirrorError `directory.unusable` when it cannot be read, or is missing where there are repositories
+   */
+  static async open(directory: string): Promise<RepositoryIndex> {
+    const index = new RepositoryIndex(directory);
+    const rows = await readIndex(join(directory, INDEX_NAME));
+    if (rows === null) {
+      await refuseLost(directory);
+      await index.change(() => []);
+    } else index.rows = rows;
+    return index;
+  }
+
+  list(): readonly RegisteredRepository[] {
+    return this.rows;
+  }
+
+  find(id: string): RegisteredRepository | undefined {
+    return this.rows.find((row) => row.id === id);
+  }
+
+  /** Everybody sees it once this has settled, also after a power cut. */
+  add(repository: RegisteredRepository): Promise<void> {
+    return this.change((rows) => [...rows, repository]);
+  }
+
+  /** Remembers that an external repository has been fetched. */
+  markCloned(id: string): Promise<void> {
+    return this.replace(id, ({ damaged: _, ...row }) => ({ ...row, cloned: true }));
+  }
+
+  /** Remembers that an external repository has to be cloned again. */
+  markDamaged(id: string): Promise<void> {
+    return this.replace(id, (row) => ({ ...row, cloned: false, damaged: true }));
+  }
+
+  private replace(id: string, make: (row: RegisteredRepository) => RegisteredRepository): Promise<void> {
+    return this.change((rows) => rows.map((row) => (row.id === id ? make(row) : row)));
+  }
+
+  private change(
+    make: (rows: readonly RegisteredRepository[]) => readonly RegisteredRepository[],
+  ): Promise<void> {
+    return this.turns.run(async () => {
+      const next = make(this.rows);
+      const text = `${JSON.stringify(next, null, 2)}\n`;
+      await replaceFile(join(this.directory, INDEX_NAME), text, this.directory);
+      this.rows = next;
+    });
+  }
+}
+
+/** Writes an instant as the current API does: microseconds and `+00:00` (service specification, section 2.1). */
+export function formatCreatedAt(instant: Date): string {
+  return instant.toISOString().replace('Z', '000+00:00');
+}
