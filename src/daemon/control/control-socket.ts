@@ -5,23 +5,14 @@ import type { Server } from 'node:http';
 
 import type { EventSink } from '../../app/events.ts';
 import { unlessMissing } from '../../lib/errors/disk-errors.ts';
-import { createBoundServer, type ServerLimits } from '../../lib/http/server.ts';
+import { createBoundServer, type ServerPatience } from '../../lib/http/server.ts';
 import { openSocketPath } from '../../lib/net/socket-path.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import type { DirectoryLayout } from '../../mirror/store/layout.ts';
 import { type ControlPlace, TaskRoutes } from './task-routes.ts';
 
 /** A command that waits for a pass sends nothing until that is over. */
-const LIMITS: ServerLimits = {
-  maxConnections: 64,
-  timeouts: {
-    headersTimeout: 10_000,
-    requestTimeout: 15_000,
-    keepAliveTimeout: 1000,
-    connectionsCheckingInterval: 5000,
-  },
-  idleMs: 0,
-};
+const PATIENCE: ServerPatience = { requestMs: 15_000, idleMs: 0 };
 
 /**
  * Listens for commands on the control socket of a directory. Only the permissions of the socket decide who may connect: the owner, root,
@@ -32,7 +23,7 @@ export async function startControlSocket(
   place: ControlPlace,
   emit: EventSink,
 ): Promise<{ readonly close: () => Promise<void> }> {
-  const server = createBoundServer(LIMITS);
+  const server = createBoundServer(PATIENCE);
   const routes = new TaskRoutes(place);
   server.on('request', (request, response) => {
     routes.answer(request, response).catch(() => response.destroy());

@@ -3,7 +3,7 @@ import { isIPv6 } from 'node:net';
 import type { EventSink } from '../../app/events.ts';
 import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import { loadPage } from '../../lib/http/page-files.ts';
-import { createHttpServer, type ListenPlace, type ServerLimits } from '../../lib/http/server.ts';
+import { createHttpServer, type ListenPlace, type ServerPatience } from '../../lib/http/server.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import { type Access, type Context, handle } from './handler.ts';
 import { createRoutes, type Route, type Sources } from './routes.ts';
@@ -35,17 +35,8 @@ const REPORT_AGE_MS = 1000;
 /** The same failure to answer is reported again after so long, in milliseconds. */
 const TELL_AGAIN_MS = 3_600_000;
 
-const LIMITS: ServerLimits = {
-  timeouts: {
-    headersTimeout: 10_000,
-    requestTimeout: 15_000,
-    keepAliveTimeout: 5000,
-    connectionsCheckingInterval: 5000,
-  },
-  // Event streams send more often.
-  idleMs: 60_000,
-  maxConnections: 200,
-};
+/** Event streams send something more often. */
+const PATIENCE: ServerPatience = { requestMs: 15_000, idleMs: 60_000 };
 
 const SETTING = { name: 'http.listen', example: '127.0.0.1:9480', canBeOff: true };
 
@@ -68,7 +59,7 @@ export async function createWebServer(options: WebServerOptions): Promise<WebSer
 export function serveRoutes(access: Access, emit: EventSink, routes: ReadonlyMap<string, Route>): WebServer {
   const onFailure = tellOnce(emit);
   const streams = createEventStreams();
-  const server = createHttpServer(LIMITS, SETTING, (error) => onFailure(null, error));
+  const server = createHttpServer(PATIENCE, SETTING, (error) => onFailure(null, error));
   let ownHost = '';
   const context: Context = {
     ...access,

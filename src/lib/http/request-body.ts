@@ -20,52 +20,23 @@ function brokenOff(): RequestError {
   return new RequestError(400, 'interrupted', 'the request broke off before its end');
 }
 
-/** The first memory for a body, in bytes. */
-const FIRST_ROOM_BYTES = 16 * 1024;
-
-/** Collects bytes in one buffer: a list of chunks would take a hundred times the size of a body that comes byte by byte. */
-class GatheredBytes {
-  readonly #limitBytes: number;
-  #room: Buffer = Buffer.alloc(0);
-  #sizeBytes = 0;
-
-  /** @param limitBytes the buffer grows no further in advance */
-  constructor(limitBytes: number) {
-    this.#limitBytes = limitBytes;
-  }
-
-  /** The bytes so far, not copied. */
-  get bytes(): Buffer {
-    return this.#room.subarray(0, this.#sizeBytes);
-  }
-
-  /** Adds bytes at the end. */
-  add(chunk: Uint8Array): void {
-    const nextBytes = this.#sizeBytes + chunk.length;
-    if (nextBytes > this.#room.length) {
-      const wantedBytes = Math.min(this.#limitBytes, Math.max(this.#room.length * 2, FIRST_ROOM_BYTES));
-      const next = Buffer.allocUnsafe(Math.max(nextBytes, wantedBytes));
-      this.#room.copy(next, 0, 0, this.#sizeBytes);
-      this.#room = next;
-    }
-    this.#room.set(chunk, this.#sizeBytes);
-    this.#sizeBytes = nextBytes;
-  }
-}
-
 /**
- * Reads the whole of a request's body.
+ * Reads the whole of a request's body, into one buffer: a list of chunks would take a hundred times the size of a body that comes byte by
+ * byte.
  * @param limitBytes more than this is refused
  * @throws RequestError 413 for more than the limit
  */
 export async function readBody(body: AsyncIterable<Uint8Array>, limitBytes: number): Promise<Buffer> {
-  const gathered = new GatheredBytes(limitBytes);
+  let room = Buffer.alloc(0);
+  let sizeBytes = 0;
   for await (const chunk of body) {
-    if (gathered.bytes.length + chunk.length > limitBytes)
-      throw tooLarge(`the body of this request may have ${limitBytes} bytes`);
-    gathered.add(chunk);
+    const nextBytes = sizeBytes + chunk.length;
+    if (nextBytes > limitBytes) throw tooLarge(`the body of this request may have ${limitBytes} bytes`);
+    if (nextBytes > room.length) room = Buffer.concat([room], Math.max(nextBytes, 2 * room.length));
+    room.set(chunk, sizeBytes);
+    sizeBytes = nextBytes;
   }
-  return gathered.bytes;
+  return room.subarray(0, sizeBytes);
 }
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true });

@@ -1,20 +1,22 @@
 import { once } from 'node:events';
-import { createServer, type Server, type ServerOptions } from 'node:http';
+import { createServer, type Server } from 'node:http';
 
 import { MirrorError } from '../errors/errors.ts';
 
-/** The limits of a server; times in milliseconds. */
-export interface ServerLimits {
-  /** More connections at once are closed as they come: each is a file descriptor, of which a process has few. */
-  readonly maxConnections: number;
-  /** How long a client may take to send the head of a request, and all of it; and how often that is looked at. */
-  readonly timeouts: Pick<
-    ServerOptions,
-    'headersTimeout' | 'requestTimeout' | 'keepAliveTimeout' | 'connectionsCheckingInterval'
-  >;
-  /** A connection on which nothing moves for so long is cut. */
+/** How long clients of a server may take, in milliseconds. */
+export interface ServerPatience {
+  /** For all of a request, from its first byte to its last. */
+  readonly requestMs: number;
+  /** For a connection on which nothing moves; 0 for any time. */
   readonly idleMs: number;
 }
+
+/**
+ * Bounds of what strangers can use of each server; times in milliseconds. Node closes connections that go beyond them. Each connection is
+ * a file descriptor, of which a process has 1024 at least on Linux.
+ */
+const MAX_CONNECTIONS = 200;
+const TIMEOUTS = { headersTimeout: 10_000, keepAliveTimeout: 5000, connectionsCheckingInterval: 5000 };
 
 /** A host name, or an address without brackets; and a port, 0 for a free one. */
 export interface ListenPlace {
@@ -51,11 +53,11 @@ export interface HttpServer {
  * @param onTrouble is called when a connection cannot be accepted, as for want of file descriptors, which is no reason to end
  */
 export function createHttpServer(
-  limits: ServerLimits,
+  patience: ServerPatience,
   setting: ListenSetting,
   onTrouble: (error: Error) => void,
 ): HttpServer {
-  const server = createBoundServer(limits);
+  const server = createBoundServer(patience);
   return {
     node: server,
     listen: async (place) => {
@@ -79,21 +81,11 @@ export function createHttpServer(
   };
 }
 
-/** A client may send the rest of a body that was not read for so long after the answer, in milliseconds, to read that then. */
-const UNREAD_BODY_MS = 5000;
-
 /** Makes a server with its limits, which listens nowhere yet. */
-export function createBoundServer({ maxConnections, timeouts, idleMs }: ServerLimits): Server {
-  const server = createServer(timeouts);
-  server.maxConnections = maxConnections;
+export function createBoundServer({ requestMs, idleMs }: ServerPatience): Server {
+  const server = createServer({ ...TIMEOUTS, requestTimeout: requestMs });
+  server.maxConnections = MAX_CONNECTIONS;
   server.timeout = idleMs;
-  server.on('request', (request, response) => {
-    // A request that is over may have no socket any more.
-    const { socket } = request;
-    response.once('finish', () => {
-      if (!request.complete) setTimeout(() => request.complete || socket.destroy(), UNREAD_BODY_MS).unref();
-    });
-  });
   return server;
 }
 

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 
-import { createHttpServer, type ListenPlace, type ServerLimits } from '../../lib/http/server.ts';
+import { createHttpServer, type ListenPlace, type ServerPatience } from '../../lib/http/server.ts';
 import { splitTarget } from '../../lib/http/target.ts';
 import { handle, type Sources } from './handler.ts';
 import { BASE_PATH } from './routes.ts';
@@ -38,18 +38,8 @@ export interface Service {
   readonly close: () => Promise<void>;
 }
 
-const LIMITS: ServerLimits = {
-  timeouts: {
-    headersTimeout: 15_000,
-    // A file of some gigabytes over a slow line takes its time.
-    requestTimeout: 86_400_000,
-    connectionsCheckingInterval: 5000,
-  },
-  // The git program behind a connection is cut with it.
-  idleMs: 300_000,
-  // Half of the descriptors that a process has at least on Linux (1024), as git programs need theirs.
-  maxConnections: 512,
-};
+/** A push or a file of some gigabytes takes its time; a git program that is silent for some minutes is ended with its connection. */
+const PATIENCE: ServerPatience = { requestMs: 3_600_000, idleMs: 300_000 };
 
 const SETTING = { name: 'serve.listen', example: '127.0.0.1:9400', canBeOff: false };
 
@@ -64,7 +54,7 @@ export function reachableHost(host: string, machine: string = hostname()): strin
 
 /** Makes the embedded service on a library, which stays the caller's to close. */
 export function createService(options: ServiceOptions): Service {
-  const server = createHttpServer(LIMITS, SETTING, (error) => options.onTrouble?.(error));
+  const server = createHttpServer(PATIENCE, SETTING, (error) => options.onTrouble?.(error));
   server.node.on('request', (request, response) => {
     const startedAtMs = performance.now();
     // A socket that is closed has no address any more.

@@ -11,7 +11,7 @@ it('a server that could not listen at first hears of troubles once', async () =>
   const port = typeof address === 'object' && address !== null ? address.port : 0;
   const troubles: Error[] = [];
   const server = createHttpServer(
-    { maxConnections: 10, timeouts: {}, idleMs: 1000 },
+    { requestMs: 15_000, idleMs: 1000 },
     { name: 'http.listen', example: '127.0.0.1:9480', canBeOff: true },
     (error) => troubles.push(error),
   );

@@ -49,8 +49,8 @@ describe('who has no key', () => {
     ['/api/repos/%ff/contents', 'GET', 400],
     ['/api/repos/x/contents/%zz', 'GET', 400],
     ['/git/%ff.git/info/refs?service=git-upload-pack', 'GET', 400],
-    ['/git/x.git/info/refs?service=none', 'GET', 403],
-    ['/git/x.git/git-receive-pack', 'GET', 405],
+    ['/git/x.git/info/refs?service=none', 'GET', 404],
+    ['/git/x.git/git-receive-pack', 'GET', 404],
     ['/api/repos', 'POST', 400],
   ])('is refused %s before it is read', async (path, method, status) => {
     const { port, asked } = await serve();
@@ -59,8 +59,8 @@ describe('who has no key', () => {
     expect((await ask(port, path, { 'x-api-key': 'x', authorization: 'Basic eDp4' }, method)).status).toBe(
       401,
     );
-    expect((await ask(port, path, { 'x-api-key': KEY, authorization: basic }, method)).status).toBe(status);
     expect(asked()).toBe(0);
+    expect((await ask(port, path, { 'x-api-key': KEY, authorization: basic }, method)).status).toBe(status);
   });
 
   it('is told at once that a path is too long', async () => {
@@ -69,16 +69,16 @@ describe('who has no key', () => {
     expect([status, text]).toEqual([414, expect.stringContaining('13312 characters')]);
   });
 
-  it('takes no more than 512 connections', async () => {
+  it('takes no more than 200 connections', async () => {
     const { port } = await serve();
     const sockets: Socket[] = [];
-    for (let count = 0; count < 600; count += 1) {
+    for (let count = 0; count < 250; count += 1) {
       const socket = connect(port, '127.0.0.1').on('error', () => {});
       onTestFinished(() => void socket.destroy());
       await once(socket, 'connect');
       sockets.push(socket.resume());
     }
-    await expect.poll(() => sockets.filter(({ closed }) => !closed).length).toBe(512);
+    await expect.poll(() => sockets.filter(({ closed }) => !closed).length).toBe(200);
     for (const socket of sockets) socket.destroy();
     await expect
       .poll(() => ask(port, '/api/repos', { 'x-api-key': KEY }).catch(() => null))

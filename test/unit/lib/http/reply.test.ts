@@ -3,12 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { acceptsGzip, matchesTag } from '../../../../src/lib/http/reply.ts';
 
 describe('packing', () => {
-  it.each(['gzip', 'GZIP', 'br, gzip;q=0.5', 'deflate, x-gzip', '*', 'identity;q=0, *;q=0.1'])(
-    'is wanted by %s',
-    (header) => {
-      expect(acceptsGzip(header)).toBe(true);
-    },
-  );
+  it.each(['gzip', 'GZIP', 'br, gzip;q=0.5', 'gzip ; q=1, br'])('is wanted by %s', (header) => {
+    expect(acceptsGzip(header)).toBe(true);
+  });
 
   it.each([
     undefined,
@@ -22,12 +19,6 @@ describe('packing', () => {
     'gzip;q=x',
   ])('is not wanted by %s', (header) => {
     expect(acceptsGzip(header)).toBe(false);
-  });
-
-  it('is looked for among as many codings as there are, and no more', () => {
-    expect(acceptsGzip(`${'a,'.repeat(19)}gzip`)).toBe(true);
-    expect(acceptsGzip(`${'a,'.repeat(7000)}gzip`)).toBe(false);
-    expect(acceptsGzip(`gzip${';'.repeat(7000)}q=0`)).toBe(true);
   });
 });
 
