@@ -41,8 +41,6 @@ export interface TerminalShell {
 export const TAB = '\t';
 /** Moves the cursor to the left by one. */
 export const LEFT = '\u0002';
-/** Puts the next candidate on the line, in bash (`menu-complete`); zsh and fish do with {@link TAB}. */
-export const NEXT = '\u000e';
 /** Puts all candidates on the line, in bash (`insert-completions`). */
 export const ALL = '\u0019';
 /** Writes the line to a file. */
@@ -60,7 +58,7 @@ const STARTS: Readonly<
       unset HISTFILE
       dump() { printf '%s\\0' "$READLINE_LINE" >>"$HOME/lines"; READLINE_LINE='' READLINE_POINT=0; }
       bind -x '"\\C-t": dump'
-      bind '"\\C-n": menu-complete' '"\\C-y": insert-completions'
+      bind '"\\C-y": insert-completions'
       [[ ! -f $HOME/before ]] || source "$HOME/before"
       source "$HOME/script"
       echo $$ >"$HOME/pid"`,

@@ -1,10 +1,11 @@
 import { homedir } from 'node:os';
 import { buffer } from 'node:stream/consumers';
 
-import type { Command } from 'commander';
+import type { Command, Option } from 'commander';
 
+import { settingDescriptors } from '../../config/descriptors.ts';
 import { printable } from '../../lib/text/humanize.ts';
-import { escapedLines, joined, joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { escaped, escapedLines, joinLines } from '../../lib/text/terminal-text.ts';
 import { readTopics } from '../../manual/chapters.ts';
 import { readHistory } from '../../mirror/store/history/history.ts';
 import { manifestPaths } from '../../mirror/store/inventory.ts';
@@ -12,9 +13,7 @@ import { layoutOf } from '../../mirror/store/layout.ts';
 import { addAllPendingFlags } from '../frame/declare.ts';
 import type { Outcome } from '../frame/output.ts';
 import { programOf } from '../help/help-screen.ts';
-import { keysOf } from '../service/keys.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
-import { endOfLine, type Expected, type LineEnd } from './expected.ts';
 import { SCRIPTS, SHELLS } from './scripts.ts';
 
 /** `completion` */
@@ -25,52 +24,60 @@ export async function runCompletion(command: Command): Promise<Outcome> {
   await addAllPendingFlags(program);
   const words = (await buffer(process.stdin)).toString().split('\0').slice(0, -1);
   // The words are as they stand on the line, where the shell has yet to replace this.
-  const expanded = words.map((word) => word.replace(/^~(?=\/|$)/, homedir()));
-  const lines = await answer(endOfLine(program, expanded), expanded.slice(0, -1));
-  return { text: () => joinLines(lines) };
+  const found = await completionsOf(
+    program,
+    words.map((word) => word.replace(/^~(?=\/|$)/, homedir())),
+  );
+  return found.length === 0 ? {} : { text: () => joinLines(found.map(escaped)) };
 }
 
 /**
- * The answer to a shell.
- * @returns lines: `file` or `folder`, or `words` and then each word, with a tab and its meaning where there is more to say
+ * The words that may stand in place of the last word of a line.
+ * @param program with the flags of all settings
+ * @param words all after the program's name; the last may be empty
+ * @returns none where the shell is to offer files
  */
-async function answer({ command, expected }: LineEnd, before: readonly string[]): Promise<TerminalText[]> {
-  if (expected.kind === 'file' || expected.kind === 'folder') return [say`${expected.kind}`];
-  const isTopic = expected.kind === 'text' && command.name() === 'help';
-  const words =
-    expected.kind === 'words'
-      ? expected.words
-      : isTopic
-        ? helpNames(command)
-        : expected.kind === 'text'
-          ? []
-          : await namesOf(expected.kind, command, before);
-  return [say`words`, ...words.map((word) => joined(word.split('\t'), say`\t`))];
-}
-
-/** The commands and topics that `help` explains. */
-function helpNames(help: Command): string[] {
-  const commands = programOf(help).commands.map((command) => command.name());
-  return [...new Set([...commands, ...readTopics().map(({ name }) => name)])];
-}
-
-/** Names from the disk alone: those that a shell shows as they are, and does not take for flags. */
-async function namesOf(
-  kind: Exclude<Expected['kind'], 'file' | 'folder' | 'text' | 'words'>,
-  command: Command,
-  before: readonly string[],
-): Promise<string[]> {
+export async function completionsOf(program: Command, words: readonly string[]): Promise<readonly string[]> {
+  const before = words.slice(0, -1);
+  const current = words.at(-1) ?? '';
+  const command = before.reduce(
+    (at, word) => at.commands.find((each) => each.name() === word) ?? at,
+    program,
+  );
+  if (!before.includes('--')) {
+    const [lead = ''] = /^--[^=]*=/.exec(current) ?? [];
+    const flag = lead === '' ? before.at(-1) : lead.slice(0, -1);
+    const option = command.options.find(
+      ({ long, short, required }) => required && [long, short].includes(flag),
+    );
+    if (option !== undefined) return choicesOf(option).map((word) => lead + word);
+    if (current.startsWith('-'))
+      return command
+        .createHelp()
+        .visibleOptions(command)
+        .flatMap(({ long }) => long ?? []);
+  }
+  const children = command.commands.map((child) => child.name());
+  if (children.length > 0) return children;
+  if (command.name() === 'help')
+    return [...program.commands.map((each) => each.name()), ...readTopics().map(({ name }) => name)];
+  const argument = command.registeredArguments[0];
+  if (argument?.name().startsWith('target') !== true) return argument?.argChoices ?? [];
   // They say where the mirror is.
   command.parseOptions([...before]);
-  const names = kind === 'key' ? await keyIdsOf(command) : await pathsOf(kind, command);
-  return [...new Set(names)].sort().filter((name) => printable(name) === name && !name.startsWith('-'));
+  return targetNames(command);
 }
 
-async function keyIdsOf(command: Command): Promise<readonly string[]> {
-  return (await keysOf(settingsOf(command, []).settings.serve)).map(({ id }) => id);
+function choicesOf({ long, argChoices }: Option): readonly string[] {
+  return argChoices ?? settingDescriptors.find(({ flag }) => flag === long)?.choices ?? [];
 }
 
-async function pathsOf(kind: 'target' | 'kept', command: Command): Promise<readonly string[]> {
+/** Names of targets, from the disk alone: those that a shell shows as they are, and does not take for flags. */
+async function targetNames(command: Command): Promise<readonly string[]> {
   const layout = layoutOf(settingsOf(command, ['directory']).settings.directory);
-  return kind === 'target' ? manifestPaths(layout) : (await readHistory(layout)).map(({ path }) => path);
+  const names =
+    command.parent?.name() === 'history'
+      ? (await readHistory(layout)).map(({ path }) => path)
+      : await manifestPaths(layout);
+  return [...new Set(names)].sort().filter((name) => printable(name) === name && !name.startsWith('-'));
 }

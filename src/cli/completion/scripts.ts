@@ -3,8 +3,8 @@ export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 
 /**
  * Completion scripts, to be sourced or put where the shell looks for them. Each takes the line apart without expanding or running
- * anything on it, gives the words to `completion words`, each with a NUL behind it, and quotes the answers: names of targets come from the service, and a shell
- * must take them as plain text.
+ * anything on it, gives the words to `completion words`, each with a NUL behind it, and quotes the answers, a word a line: names of
+ * targets come from the service, and a shell must take them as plain text. Without an answer the shell completes files.
  */
 export const SCRIPTS: Readonly<Record<(typeof SHELLS)[number], string>> = {
   /**
@@ -27,38 +27,29 @@ _workbook_mirror() {
   IFS= read replaced <<<"\${2-}"
   [[ $cur == *"$replaced" ]] || return 0
   kept=\${cur%"$replaced"}
-  case \${found-} in
-    file) compopt -o default ;;
-    folder) compopt -o dirnames ;;
-    words)
-      for word in "\${found[@]:1}"; do
-        word=\${word%%$'\\t'*}
-        [[ $word == "$cur"* && $word == "$kept"?* ]] || continue
-        printf -v word %q "\${word:\${#kept}}"
-        # Behind a plain @ readline completes names of hosts.
-        COMPREPLY+=("\${word//@/\\\\@}")
-      done ;;
-  esac
+  for word in "\${found[@]}"; do
+    [[ $word == "$cur"* && $word == "$kept"?* ]] || continue
+    printf -v word %q "\${word:\${#kept}}"
+    # Behind a plain @ readline completes names of hosts.
+    COMPREPLY+=("\${word//@/\\\\@}")
+  done
 }
 
-complete -F _workbook_mirror workbook-mirror
+complete -o default -F _workbook_mirror workbook-mirror
 `,
   /** For zsh (zshcompsys(1)): a file \`_workbook-mirror\` in a folder of \`fpath\`, or sourced after \`compinit\`. */
   zsh: `#compdef workbook-mirror
 # Completion of workbook-mirror for zsh, written by \`workbook-mirror completion zsh\`.
 
 _workbook-mirror() {
-  local -a answer found shown flat
-  answer=("\${(@f)$(printf '%s\\0' "\${(@Q)words[2,CURRENT-1]}" "$PREFIX" | workbook-mirror completion words 2>/dev/null)}")
-  case $answer[1] in
-    file) compset -P '--*='; _files ;;
-    folder) compset -P '--*='; _files -/ ;;
-    words)
-      found=("\${(@)answer[2,-1]%%$'\\t'*}")
-      shown=("\${(@)answer[2,-1]//$'\\t'/  -- }")
-      [[ "$answer[2]" != *$'\\t'* ]] || flat=(-l)
-      compadd $flat -d shown -a found ;;
-  esac
+  local -a found
+  found=("\${(@f)$(printf '%s\\0' "\${(@Q)words[2,CURRENT-1]}" "$PREFIX" | workbook-mirror completion words 2>/dev/null)}")
+  if [[ -n "$found" ]]; then
+    compadd -a found
+  else
+    compset -P '--*='
+    _files
+  fi
 }
 
 if [ "$funcstack[1]" = "_workbook-mirror" ]; then
@@ -70,17 +61,8 @@ fi
   /** For fish 3 or later: a file in its \`completions\` folder. Where a file may be, fish completes it. */
   fish: `# Completion of workbook-mirror for fish, written by \`workbook-mirror completion fish\`.
 function __workbook_mirror_ask
-    set -l current (commandline -ct)
-    set -l answer (printf '%s\\0' (commandline -opc)[2..] "$current" | workbook-mirror completion words 2>/dev/null)
-    switch "$answer[1]"
-        case file
-            return 1
-        case folder
-            set -l lead (string match -r -- '^--[^=]*=' $current)
-            set -g __workbook_mirror_words "$lead"(__fish_complete_directories (string replace -- "$lead" '' $current))
-        case '*'
-            set -g __workbook_mirror_words $answer[2..]
-    end
+    set -g __workbook_mirror_words (printf '%s\\0' (commandline -opc)[2..] (commandline -ct) | workbook-mirror completion words 2>/dev/null)
+    test -n "$__workbook_mirror_words"
 end
 
 complete -c workbook-mirror -n __workbook_mirror_ask -f -a '$__workbook_mirror_words'

@@ -9,7 +9,6 @@ import { run } from '../../../support/program.ts';
 import {
   filesOf,
   hasTerminalShell,
-  NEXT,
   type Shell,
   startTerminalShell,
   TAB,
@@ -80,8 +79,6 @@ function typed(shell: Shell, opening: Opening, beginning: string): string {
 interface Completing extends TerminalShell {
   /** Sets the names that the program offers. */
   readonly know: (...names: readonly string[]) => Promise<void>;
-  /** Sets the lines that the program answers. */
-  readonly say: (lines: readonly string[]) => Promise<void>;
 }
 
 /** A shell in which the program offers what a test says. */
@@ -89,12 +86,9 @@ async function startCompleting(shell: Shell, before?: string): Promise<Completin
   const script = (await run(['completion', shell])).stdout;
   const program = 'tr "\\0" "\\n" >"$HOME/asked"; cat "$HOME/names"';
   const terminal = await startTerminalShell(shell, script, program, before);
-  const say = (lines: readonly string[]): Promise<void> =>
-    writeFile(join(terminal.home, 'names'), lines.map((line) => `${line}\n`).join(''));
   return {
     ...terminal,
-    know: (...names) => say(['words', ...names]),
-    say,
+    know: (...names) => writeFile(join(terminal.home, 'names'), names.map((name) => `${name}\n`).join('')),
   };
 }
 
@@ -128,56 +122,6 @@ describe.each(SHELLS)('what %s completes', (shell) => {
     expect(await filesOf(terminal)).toEqual([]);
   });
 
-  test('is one of several names as plain text, taken from a menu', async () => {
-    const keys = shell === 'bash' ? TAB + NEXT + NEXT : TAB + TAB + TAB;
-    const terminal = await startCompleting(shell);
-    await fc.assert(
-      fc.asyncProperty(
-        fc.tuple(parts, parts, parts),
-        fc.constantFrom(...OPENINGS[shell]),
-        async ([first, one, other], opening) => {
-          // Zsh goes no further where the names part in or behind what it escapes.
-          const names =
-            shell === 'bash' ? [`x${first}${one}y`, `x${first}${other}z`] : [`xa${one}y`, `xb${other}z`];
-          await terminal.know(...names);
-          const line = await terminal.line(`workbook-mirror approve ${typed(shell, opening, 'x')}${keys}`);
-          const [command, ...got] = await terminal.run(line);
-          expect(command).toBe('approve');
-          expect(got.length).toBeGreaterThan(0);
-          expect(names).toEqual(expect.arrayContaining(got));
-        },
-      ),
-      RUNS,
-    );
-    expect(await filesOf(terminal)).toEqual([]);
-  });
-
-  test('is a path as plain text', async () => {
-    const terminal = await startCompleting(shell);
-    const names = [
-      'a$(touch pwned)',
-      "b';touch pwned;'c",
-      'd";touch pwned;"e',
-      'f`touch pwned`',
-      'g!!',
-      'h\\$x',
-    ];
-    for (const name of names) await writeFile(join(terminal.folder, name), '');
-    await terminal.say(['file']);
-    for (const name of names) {
-      for (const opening of OPENINGS[shell]) {
-        // Zsh itself stops at the second quote.
-        if (shell === 'zsh' && opening === 'single' && name.includes("'")) continue;
-        for (const before of ['workbook-mirror sync --config ', 'workbook-mirror sync --config=']) {
-          const line = await terminal.line(`${before}${typed(shell, opening, name.slice(0, 1))}${TAB}`);
-          const got = await terminal.run(line);
-          expect(got.join('=')).toBe(`sync=--config=${name}`);
-        }
-      }
-    }
-    expect(await filesOf(terminal)).toEqual(names);
-  });
-
   test('are the names of the place on the line, of which nothing is run', async () => {
     const terminal = await startCompleting(shell);
     const name = 'Accounting/main';
@@ -202,7 +146,7 @@ describe.each(SHELLS)('what %s completes', (shell) => {
     expect(await filesOf(terminal)).toEqual([]);
   });
 
-  test('are commands, flags, their words, chapters and folders', async () => {
+  test('are commands, flags, their words, chapters and files', async () => {
     const script = (await run(['completion', shell])).stdout;
     const terminal = await startTerminalShell(shell, script, `exec '${process.execPath}' '${MAIN}' "$@"`);
     await mkdir(join(terminal.folder, 'place$(touch pwned)'));
@@ -216,8 +160,8 @@ describe.each(SHELLS)('what %s completes', (shell) => {
     expect(await got('sync --publish ex')).toEqual(['sync', '--publish', 'exchange']);
     expect(await got('sync --publish=ex')).toEqual(['sync', '--publish=exchange']);
     expect(await got('help on-d')).toEqual(['help', 'on-disk']);
-    expect(await got('sync --directory pl')).toEqual(['sync', '--directory', 'place$(touch pwned)/']);
-    expect(await got('sync --directory=pl')).toEqual(['sync', '--directory=place$(touch pwned)/']);
+    expect(await got('sync --directory plac')).toEqual(['sync', '--directory', 'place$(touch pwned)/']);
+    expect(await got('sync --directory=plac')).toEqual(['sync', '--directory=place$(touch pwned)/']);
     expect(await filesOf(terminal)).toEqual(['place$(touch pwned)', 'plain']);
   });
 
