@@ -418,6 +418,51 @@ function keyOf({ repository: of, branch }: Published): string {
 const HEALTHY: Step = { changes: [], lie: 'none', clockMs: 5 * MINUTE_MS, contents: 'honest', urgent: true };
 
 describe('through any life of a service', () => {
+  it('each branch that is listed and each tree has exactly one action, and nothing else has one', () => {
+    holdsAlways((passes) => {
+      for (const { plan, input } of passes) {
+        const keys = plan.map(({ target }) => targetKey(target));
+        expect(new Set(keys).size).toBe(keys.length);
+        const { repositories, workbooks } = input.listing;
+        const listed = repositories.flatMap(({ id, fullName }) =>
+          (workbooks ?? []).flatMap((each) =>
+            each.repository === fullName ? [targetKey({ repositoryId: id, branch: each.branch })] : [],
+          ),
+        );
+        expect(keys).toEqual(expect.arrayContaining([...listed, ...input.published.map(keyOf)]));
+        const known = [...repositories, ...input.published.map((tree) => tree.repository)].map(
+          ({ id }) => id,
+        );
+        for (const { target } of plan) expect(known).toContain(target.repositoryId);
+      }
+    });
+  });
+
+  it('no two targets have one place', () => {
+    holdsAlways((passes) => {
+      for (const { plan } of passes) {
+        const paths = plan.flatMap(({ kind, path }) => (kind === 'pull' || kind === 'keep' ? [path] : []));
+        expect(new Set(paths).size).toBe(paths.length);
+      }
+    });
+  });
+
+  it('a plan is the same for the same facts, in whatever order the service lists them', () => {
+    const sorted = (plan: readonly Action[]): Action[] =>
+      plan.toSorted((a, b) => (targetKey(a.target) < targetKey(b.target) ? -1 : 1));
+    holdsAlways((passes) => {
+      for (const { plan, input } of passes) {
+        const { repositories, workbooks, ...rest } = input.listing;
+        const turned = {
+          ...rest,
+          repositories: repositories.toReversed(),
+          workbooks: workbooks?.toReversed() ?? null,
+        };
+        expect(sorted(makePlan({ ...input, listing: turned }))).toEqual(sorted(plan));
+      }
+    });
+  });
+
   it('a repository’s tree goes only after complete lists in a row that lack it, with nothing against it between', () => {
     holdsAlways((passes) => {
       passes.forEach((pass, at) => {
