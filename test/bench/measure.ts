@@ -1,7 +1,6 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-
-import { cpuMsOfEndedChildren, memoryOf, memoryOfTree } from './process-facts.ts';
+import { readFileSync } from 'node:fs';
 
 /** What one run of a contender took. */
 export interface Sample {
@@ -15,74 +14,158 @@ export interface Sample {
 }
 
 /** A program to be run. */
-export interface Command {
+interface Command {
   readonly program: string;
   readonly args: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
   readonly input?: string;
-  /** Exit codes that are right; 0 alone if left out. */
-  readonly exitCodes?: readonly number[];
 }
 
 /** A contender's program failed: what it was and what it said. */
 export class ContenderError extends Error {}
 
-const POLL_MS = 25;
-/** Process groups that are being measured, by the id of their leader. */
-const running = new Set<number>();
-
-let isStopped = false;
-
-/** Ends whatever is being measured, as the benchmark is about to exit; nothing is measured after that. */
-export function endMeasured(): void {
-  isStopped = true;
-  for (const pid of running) process.kill(-pid, 'SIGKILL');
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    // A process that is gone takes nothing.
+    return '';
+  }
 }
 
-const TAIL_CHARACTERS = 2000;
+/** Two neighbouring fields of proc(5)'s stat, which are ticks of 10 ms: from 11 for a process, from 13 for its ended children. */
+function ticksMs(pid: number | 'self', from: 11 | 13): number {
+  const fields = read(`/proc/${pid}/stat`).split(') ').at(-1)?.split(' ') ?? [];
+  return (Number(fields[from] ?? 0) + Number(fields[from + 1] ?? 0)) * 10;
+}
 
-/**
- * Runs a program to its end and says what it took.
- * @throws ContenderError when it fails
- */
+/** CPU time of a process and all its threads, in milliseconds. */
+export function cpuMsOf(pid: number): number {
+  return ticksMs(pid, 11);
+}
+
+/** Memory of a process, in bytes: now (VmRSS), or the most that it ever had (VmHWM). */
+export function memoryOf(pid: number, field: 'VmRSS' | 'VmHWM'): number {
+  return (
+    Number(new RegExp(String.raw`^${field}:\s+(\d+)`, 'm').exec(read(`/proc/${pid}/status`))?.[1] ?? 0) * 1024
+  );
+}
+
+function memoryOfTree(pid: number): number {
+  const children = read(`/proc/${pid}/task/${pid}/children`).split(' ').filter(Boolean);
+  return memoryOf(pid, 'VmRSS') + children.reduce((sum, child) => sum + memoryOfTree(Number(child)), 0);
+}
+
+/** Runs a program to its end and says what it took. @throws ContenderError when it fails */
 export async function measure(command: Command): Promise<Sample & { readonly stdout: string }> {
-  const cpuBeforeMs = cpuMsOfEndedChildren();
+  const cpuBeforeMs = ticksMs('self', 13);
   const startedAtMs = performance.now();
   const child = spawn(command.program, command.args, {
     env: { ...process.env, ...command.environment },
     stdio: ['pipe', 'pipe', 'pipe'],
-    detached: true,
   });
-  if (child.pid !== undefined) running.add(child.pid);
-  child.once('exit', () => running.delete(child.pid ?? 0));
-  let peakBytes = 0;
-  const { pid } = child;
+  const pid = child.pid ?? 0;
+  let [peakBytes, stdout, stderr] = [0, '', ''];
   const timer = setInterval(() => {
-    if (pid !== undefined) peakBytes = Math.max(peakBytes, memoryOfTree(pid), memoryOf(pid, 'VmHWM'));
-  }, POLL_MS);
-  let stdout = '';
-  let stderr = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    stdout += text;
-  });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    stderr = (stderr + text).slice(-TAIL_CHARACTERS);
-  });
+    peakBytes = Math.max(peakBytes, memoryOfTree(pid), memoryOf(pid, 'VmHWM'));
+  }, 25);
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr = (stderr + text).slice(-2000)));
   child.stdin.on('error', () => {}).end(command.input ?? '');
-  try {
-    const [exitCode] = (await once(child, 'close')) as [number | null];
-    const wallMs = performance.now() - startedAtMs;
-    // Whoever waits for it is to begin nothing new before the exit.
-    if (isStopped) await new Promise(() => {});
-    if (exitCode === null || !(command.exitCodes ?? [0]).includes(exitCode)) {
-      throw new ContenderError(
-        `${command.program} ${command.args.join(' ')} ended with ${exitCode ?? child.signalCode ?? '?'}:\n${stderr}`,
-      );
+  const [exitCode] = (await once(child, 'close')) as [number | null];
+  clearInterval(timer);
+  if (exitCode !== 0)
+    throw new ContenderError(
+      `${command.program} ${command.args.join(' ')} ended with ${exitCode}:\n${stderr}`,
+    );
+  return {
+    wallMs: performance.now() - startedAtMs,
+    cpuMs: ticksMs('self', 13) - cpuBeforeMs,
+    peakBytes,
+    stdout,
+  };
+}
+
+/** Runs a program and then flushes the file system of a folder; the time of both. */
+export async function measureFlushed(command: Command, folder: string): Promise<Sample> {
+  const sample = await measure(command);
+  const flush = await measure({ program: 'sync', args: ['-f', folder] });
+  return { wallMs: sample.wallMs + flush.wallMs, cpuMs: sample.cpuMs, peakBytes: sample.peakBytes };
+}
+
+/** Something that is measured beside others. */
+export interface Contender {
+  readonly name: string;
+  /** Programs without which it is left out, by the names of their Debian packages. */
+  readonly needs?: readonly Tool[];
+  /** Does it once. */
+  readonly run: () => Promise<Sample>;
+  /** Holds what it did against what it should have done, and tidies up; not timed. */
+  readonly after?: () => Promise<void>;
+}
+
+/** Programs that contenders need, with the Debian packages that bring them. */
+export const PACKAGES = {
+  bsdtar: 'libarchive-tools',
+  curl: 'curl',
+  git: 'git',
+  jq: 'jq',
+  rclone: 'rclone',
+  rsync: 'rsync',
+  unzip: 'unzip',
+} as const;
+export type Tool = keyof typeof PACKAGES;
+
+/** Those of some programs that this machine lacks. */
+export function missingOf(tools: readonly Tool[]): Tool[] {
+  return tools.filter((tool) => spawnSync(tool, ['--version'], { stdio: 'ignore' }).error !== undefined);
+}
+
+/** What was measured of a contender. */
+export interface Measured {
+  readonly contender: string;
+  readonly samples: Sample[];
+  /** Why it was left out, or that it failed. */
+  missing?: string;
+}
+
+/**
+ * Runs contenders in turn, round after round, so that what disturbs the machine disturbs all. The first round warms up
+ * and does not count.
+ * @param beforeRound makes ready what a round starts from
+ */
+export async function compare(
+  runs: number,
+  contenders: readonly Contender[],
+  beforeRound: () => Promise<void> = () => Promise.resolve(),
+): Promise<Measured[]> {
+  const rows = contenders.map(({ name, needs = [] }): Measured => {
+    const [missing] = missingOf(needs);
+    const reason =
+      missing === undefined ? {} : { missing: `needs ${missing} (Debian package ${PACKAGES[missing]})` };
+    return { contender: name, samples: [], ...reason };
+  });
+  for (let round = 0; round <= runs; round += 1) {
+    await beforeRound();
+    for (const [index, contender] of contenders.entries()) {
+      const row = rows[index];
+      if (row === undefined || row.missing !== undefined) continue;
+      process.stderr.write(`${round === 0 ? 'warm-up' : `run ${round} of ${runs}`}: ${contender.name}\n`);
+      // No run pays for what came before it.
+      spawnSync('sync');
+      try {
+        const sample = await contender.run();
+        await contender.after?.();
+        if (round > 0) row.samples.push(sample);
+      } catch (error) {
+        if (!(error instanceof ContenderError)) throw error;
+        process.stderr.write(`error: ${contender.name}: ${error.message}\n`);
+        process.exitCode = 1;
+        row.missing = 'failed';
+      }
     }
-    return { wallMs, cpuMs: cpuMsOfEndedChildren() - cpuBeforeMs, peakBytes, stdout };
-  } finally {
-    clearInterval(timer);
   }
+  return rows;
 }
 
 /** The middle one of some numbers, or the mean of the two in the middle; NaN of none. */

@@ -1,103 +1,126 @@
-import { type ChildProcess, fork } from 'node:child_process';
-import { join } from 'node:path';
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 
-import { type BenchRepository, type DataSetSpec, repositoriesOf } from './data-set.ts';
-import type { Fault } from './faults.ts';
+import { type FakeRepository, FakeService, type Fault } from '../support/fake-service.ts';
+import { randomOf } from '../support/sweep.ts';
+import { type BenchFile, contentOf, type DataSet, filesOf, fullNameOf } from './data.ts';
 
-/** What may be changed of a service while it runs. */
-export interface Knobs {
-  /** Whether rows tell size and digest of a version's file, as older installations do. */
-  readonly hasFileFacts: boolean;
-  /** Whether it honours If-None-Match. */
-  readonly isConditional: boolean;
-  readonly fault: Fault | null;
-}
-
-/** What is asked of the process; `id` is given back with the answer. */
-export type Command = { readonly id: number } & Order;
+/** What the service does wrong. */
+export type Trouble =
+  /** Contents break off after so many bytes. */
+  | { readonly kind: 'cut'; readonly after: number }
+  /** The contents of the first repository come a byte at a time. */
+  | { readonly kind: 'slow' }
+  /** This share of the answers is wrong, each in a way of its own. */
+  | { readonly kind: 'any'; readonly share: number };
 
 type Order =
-  | { readonly kind: 'open'; readonly folder: string; readonly spec: DataSetSpec }
+  | { readonly kind: 'open'; readonly data: DataSet }
   | { readonly kind: 'change'; readonly at: number; readonly paths: readonly string[] }
-  | { readonly kind: 'set'; readonly knobs: Partial<Knobs> }
-  | { readonly kind: 'count' };
-
-/** What a service has sent since it began, headers included. */
-export interface Traffic {
-  readonly requests: number;
-  readonly sentBytes: number;
-}
-
-/** What the process answers. */
-export interface Told {
-  readonly id: number;
-  readonly value: number | Traffic | null;
-}
+  | { readonly kind: 'count' }
+  | { readonly kind: 'set'; readonly trouble?: Trouble | null; readonly digests?: boolean };
 
 /** A service on a data set, in a process of its own. */
 export interface BenchService {
   readonly baseUrl: string;
-  /** What it holds: its branches, in the order that `change` counts. */
-  readonly repositories: readonly BenchRepository[];
-  /** Where its archives lie, in the same order. */
-  readonly archives: readonly string[];
-  /** Makes a new version of files. @returns how many bytes they hold */
-  readonly change: (at: number, paths: readonly string[]) => Promise<number>;
-  readonly set: (knobs: Partial<Knobs>) => Promise<void>;
-  readonly traffic: () => Promise<Traffic>;
+  readonly data: DataSet;
+  readonly files: readonly BenchFile[];
+  /** The bytes of a file as the service has them now. */
+  readonly contentOf: (at: number, file: BenchFile) => Buffer;
+  /** Makes a new version of files. */
+  readonly change: (at: number, paths: readonly string[]) => Promise<void>;
+  readonly set: (what: { trouble?: Trouble | null; digests?: boolean }) => Promise<void>;
+  /** How many bytes it has sent, headers included. */
+  readonly sentBytes: () => Promise<number>;
   readonly close: () => void;
 }
 
-/** Starts a service on a data set, whose archives are made in the folder first. */
-export async function startService(folder: string, spec: DataSetSpec): Promise<BenchService> {
-  const child = fork(join(import.meta.dirname, 'service-main.ts'), {
-    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-  });
-  const ask = asker(child);
-  await ask.started;
-  const port = await ask.order({ kind: 'open', folder, spec });
-  const repositories = repositoriesOf(spec);
+/** Starts a service on a data set. */
+export async function startService(data: DataSet): Promise<BenchService> {
+  const child = fork(import.meta.filename, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const ask = async (order: Order): Promise<unknown> => {
+    const answer = once(child, 'message');
+    child.send(order);
+    return ((await answer) as unknown[])[0];
+  };
+  const versions = new Map<string, number>();
+  await once(child, 'message');
+  const baseUrl = String(await ask({ kind: 'open', data }));
   return {
-    baseUrl: `http://127.0.0.1:${Number(port)}/api`,
-    repositories,
-    archives: repositories.map((_, index) => join(folder, `${index}.zip`)),
+    baseUrl,
+    data,
+    files: filesOf(data),
+    contentOf: (at, file) => contentOf(data, at, file, versions.get(`${at} ${file.path}`) ?? 1),
     change: async (at, paths) => {
-      for (const file of repositories[at]?.files ?? []) if (paths.includes(file.path)) file.version += 1;
-      return Number(await ask.order({ kind: 'change', at, paths }));
+      for (const path of paths) versions.set(`${at} ${path}`, (versions.get(`${at} ${path}`) ?? 1) + 1);
+      await ask({ kind: 'change', at, paths });
     },
-    set: async (knobs) => {
-      await ask.order({ kind: 'set', knobs });
-    },
-    traffic: async () => (await ask.order({ kind: 'count' })) as Traffic,
-    close: () => {
-      if (child.connected) child.disconnect();
-    },
+    set: async (what) => void (await ask({ kind: 'set', ...what })),
+    sentBytes: async () => Number(await ask({ kind: 'count' })),
+    close: () => child.disconnect(),
   };
 }
 
-function asker(child: ChildProcess): {
-  started: Promise<unknown>;
-  order: (order: Order) => Promise<Told['value']>;
-} {
-  const waiting = new Map<number, (value: Told['value']) => void>();
-  let lastId = 0;
-  const answered = (id: number): Promise<Told['value']> =>
-    new Promise((resolve, reject) => {
-      waiting.set(id, resolve);
-      child.once('exit', () => reject(new Error('the service of the benchmark ended by itself')));
-    });
-  child.on('message', ({ id, value }: Told) => {
-    waiting.get(id)?.(value);
-    waiting.delete(id);
+/** In the process of the service. */
+async function serve(): Promise<void> {
+  // Its keys are those of every test.
+  const service = await FakeService.start({
+    pageSize: 500,
+    digests: true,
+    keepsPages: true,
+    ranges: true,
+    etag: 'strong',
+    conditional: true,
   });
-  child.setMaxListeners(0);
-  return {
-    started: answered(0),
-    order: (order) => {
-      lastId += 1;
-      const answer = answered(lastId);
-      child.send({ id: lastId, ...order });
-      return answer;
-    },
+  let data: DataSet | null = null;
+  const repositories: FakeRepository[] = [];
+  const versions = new Map<string, number>();
+  const write = (of: DataSet, at: number, file: BenchFile): void => {
+    const version = (versions.get(`${at} ${file.path}`) ?? 0) + 1;
+    versions.set(`${at} ${file.path}`, version);
+    const repository = (repositories[at] ??= service.addRepository(fullNameOf(of, at)));
+    service.write(repository, 'main', file.path, contentOf(of, at, file, version));
   };
+  const done = (order: Order): string => {
+    if (order.kind === 'open') {
+      ({ data } = order);
+      service.knobs.compression = data.isCompressible ? 'deflated' : 'stored';
+      for (let at = 0; at < data.repositories; at += 1)
+        for (const file of filesOf(data)) write(data, at, file);
+      return service.baseUrl;
+    }
+    if (order.kind === 'change' && data !== null) {
+      const paths = new Set(order.paths);
+      for (const file of filesOf(data)) if (paths.has(file.path)) write(data, order.at, file);
+    }
+    if (order.kind === 'set') {
+      if (order.digests !== undefined) service.knobs.digests = order.digests;
+      if (order.trouble !== undefined) service.fault = faultsOf(order.trouble, repositories[0]?.id ?? '');
+    }
+    return String(service.sentBytes);
+  };
+  process.on('message', (order: Order) => process.send?.(done(order)));
+  process.on('disconnect', () => process.exit());
+  process.send?.('ready');
 }
+
+function faultsOf(trouble: Trouble | null, slow: string): ((path: string) => Fault | null) | null {
+  if (trouble === null) return null;
+  const isContents = (path: string): boolean => path.includes('/contents');
+  if (trouble.kind === 'cut')
+    return (path) => (isContents(path) ? { kind: 'cut', after: trouble.after } : null);
+  if (trouble.kind === 'slow')
+    return (path) => (path.includes(slow) ? { kind: 'trickle', everyMs: 20 } : null);
+  const random = randomOf(1);
+  const ways: readonly Fault[] = [
+    { kind: 'status', status: 500 },
+    { kind: 'status', status: 429, headers: { 'retry-after': '0' } },
+    { kind: 'truncate', keep: 20 },
+    { kind: 'html' },
+    { kind: 'cut', after: 0 },
+    { kind: 'cut', after: 2000 },
+  ];
+  return () => (random() < trouble.share ? (ways[Math.floor(random() * ways.length)] ?? null) : null);
+}
+
+if (process.send !== undefined && import.meta.main) await serve();

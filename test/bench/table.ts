@@ -1,5 +1,4 @@
-import { OURS, type Measured } from './compare.ts';
-import { medianOf, type Sample } from './measure.ts';
+import { type Measured, medianOf, type Sample } from './measure.ts';
 
 /** What a scenario found. */
 export interface Table {
@@ -10,6 +9,9 @@ export interface Table {
   /** What is to be known to read it. */
   readonly notes?: readonly string[];
 }
+
+/** The name that our program has in every table. */
+export const OURS = 'workbook-mirror';
 
 /** A column: its heading, and what it says of a contender. */
 interface Column {

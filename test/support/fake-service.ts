@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { crc32, deflateRawSync, gzipSync } from 'node:zlib';
 
@@ -69,6 +70,10 @@ export interface FakeKnobs extends ArchiveKnobs {
     | null;
   /** What the list says of a row, where it is not what the contents speak of: merged into the row. */
   listedAs: ((path: string, branch: string) => Readonly<Record<string, unknown>>) | null;
+  /** Whether a part of a body may be asked for (RFC 9110, section 14). */
+  ranges: boolean;
+  /** Whether pages of the list are made once for each state, where nothing but files changes. */
+  keepsPages: boolean;
   /** Called before the contents of a whole branch are read. */
   beforeDownload: ((repository: FakeRepository, branch: string) => void) | null;
 }
@@ -108,6 +113,8 @@ export function defaultKnobs(): FakeKnobs {
     afterPage: null,
     contentsOf: null,
     listedAs: null,
+    ranges: false,
+    keepsPages: false,
     beforeDownload: null,
   };
 }
@@ -197,6 +204,8 @@ interface Reply {
 
 const HTML = '<!DOCTYPE html><html><head><title>Sign in</title></head><body>Sign in</body></html>';
 const CHUNK_BYTES = 8192;
+/** A body that is larger is sent as fast as it is read, in pieces of this size. */
+const LARGE_BYTES = 1024 * 1024;
 const FIRST_MOMENT_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
 const ARCHIVE_TIME = new Date(Date.UTC(2026, 1, 3, 4, 5, 6));
 
@@ -220,10 +229,13 @@ export class FakeService {
   sequence = 0;
   private readonly server: Server;
   readonly #archives = new Archives();
+  readonly #sockets = new Set<Socket>();
+  readonly #pages = new Map<string, Reply>();
 
   private constructor(knobs: Partial<FakeKnobs>) {
     this.knobs = { ...defaultKnobs(), ...knobs };
     this.server = createServer((request, response) => {
+      this.#sockets.add(request.socket);
       const { method = '', url = '', headers } = request;
       request.resume();
       this.requests.push({ method, path: url, headers });
@@ -231,6 +243,11 @@ export class FakeService {
         response.writeHead(500).end(String(error));
       });
     });
+  }
+
+  /** How many bytes all connections have sent so far. */
+  get sentBytes(): number {
+    return [...this.#sockets].reduce((sum, { bytesWritten }) => sum + bytesWritten, 0);
   }
 
   static async start(knobs: Partial<FakeKnobs> = {}): Promise<FakeService> {
@@ -386,7 +403,8 @@ export class FakeService {
       return;
     }
     if (fault?.kind === 'delay') await fault.released;
-    const reply = await this.reply(request);
+    const whole = await this.reply(request);
+    const reply = this.knobs.ranges ? partOf(whole, request.headers) : whole;
     if (fault === null || fault.kind === 'delay') this.send(response, reply, null);
     else if (isOfBody(fault)) this.send(response, reply, fault);
     else this.send(response, faulty(reply, fault), null);
@@ -440,9 +458,12 @@ export class FakeService {
   }
 
   private page(query: URLSearchParams): Reply {
-    const { pageSize, countOffset, pageBeyondEnd } = this.knobs;
-    const rows = this.workbookRows();
+    const { pageSize, countOffset, pageBeyondEnd, keepsPages } = this.knobs;
     const number = Number(query.get('page') ?? 1);
+    const key = `${number} of ${this.sequence} with ${this.knobs.digests}`;
+    const kept = this.#pages.get(key);
+    if (kept !== undefined) return kept;
+    const rows = this.workbookRows();
     const start = (number - 1) * pageSize;
     if (number > 1 && start >= rows.length && pageBeyondEnd === '404') {
       return json(404, { detail: 'Invalid page.' });
@@ -455,6 +476,7 @@ export class FakeService {
       results: rows.slice(start, start + pageSize),
     });
     this.knobs.afterPage?.(number);
+    if (keepsPages) this.#pages.set(key, reply);
     return reply;
   }
 
@@ -531,10 +553,8 @@ export class FakeService {
     if (this.knobs.etag === 'none') return null;
     const hash = createHash('sha256');
     for (const path of [...files.keys()].sort()) {
-      hash
-        .update(`${path}\0`)
-        .update(files.get(path) ?? '')
-        .update('\0');
+      const bytes = files.get(path);
+      hash.update(`${path}\0`).update(bytes === undefined ? '' : digestOf(bytes));
     }
     const tag = `"${hash.digest('hex').slice(0, 20)}"`;
     return this.knobs.etag === 'weak' ? `W/${tag}` : tag;
@@ -691,9 +711,22 @@ function workbookRow(
   };
 }
 
+const digests = new WeakMap<Buffer, string>();
+
+/** The SHA-256 of bytes that never change, computed once. */
+function digestOf(bytes: Buffer): string {
+  const digest = digests.get(bytes) ?? createHash('sha256').update(bytes).digest('hex');
+  digests.set(bytes, digest);
+  return digest;
+}
+
 function fileFacts(bytes: Buffer): object {
-  const digest = createHash('sha256').update(bytes).digest('hex');
-  return { size: bytes.length, type: 'xlsx', digest, created_at: instant(FIRST_MOMENT_MS, false) };
+  return {
+    size: bytes.length,
+    type: 'xlsx',
+    digest: digestOf(bytes),
+    created_at: instant(FIRST_MOMENT_MS, false),
+  };
 }
 
 /** When a version was made: a second later for every change of the service. */
@@ -728,6 +761,21 @@ function encoded({ contentEncoding }: FakeKnobs, type: string, body: Buffer): Re
       };
 }
 
+/** The part of a body that is asked for; the whole where it is of another state by now. */
+function partOf(reply: Reply, headers: IncomingHttpHeaders): Reply {
+  const { etag } = reply.headers;
+  const [, first = '', last = ''] = /^bytes=(\d+)-(\d*)$/.exec(headers.range ?? '') ?? [];
+  if (reply.status !== 200 || first === '' || (headers['if-range'] ?? etag) !== etag) return reply;
+  const size = reply.body.length;
+  const end = last === '' ? size : Math.min(Number(last) + 1, size);
+  const range = { 'content-range': `bytes ${first}-${end - 1}/${size}` };
+  return {
+    status: 206,
+    headers: { ...reply.headers, ...range },
+    body: reply.body.subarray(Number(first), end),
+  };
+}
+
 function sendBody(response: ServerResponse, body: Buffer, fault: BodyFault | null): void {
   switch (fault?.kind) {
     case 'stall':
@@ -754,10 +802,18 @@ function sendBody(response: ServerResponse, body: Buffer, fault: BodyFault | nul
       response.write(body, () => response.socket?.destroySoon());
       return;
     case undefined:
+      if (body.length > LARGE_BYTES) {
+        Readable.from(piecesOf(body)).pipe(response);
+        return;
+      }
       for (let at = 0; at < body.length; at += CHUNK_BYTES)
         response.write(body.subarray(at, at + CHUNK_BYTES));
       response.end();
   }
+}
+
+function* piecesOf(body: Buffer): Generator<Buffer> {
+  for (let at = 0; at < body.length; at += LARGE_BYTES) yield body.subarray(at, at + LARGE_BYTES);
 }
 
 function cutAfter(response: ServerResponse, start: Buffer, isReset: boolean): void {
