@@ -2,74 +2,54 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 
+import { API_KEY, API_TOKEN } from '../support/fake-service.ts';
+import { cleanEnvironment } from '../support/program.ts';
 import type { Bench } from './bench.ts';
 import { ContenderError, measure, type Sample } from './measure.ts';
-
-/** What is mirrored: the service of the benchmark, or another one. */
-export interface Address {
-  readonly baseUrl: string;
-}
+import type { BenchService } from './service.ts';
 
 /** Settings by the names of their variables, the prefix left out. */
-export type Variables = Readonly<Record<string, string>>;
+type Variables = Readonly<Record<string, string>>;
 
-/** The credentials that every service of the benchmark takes. */
-export const API_KEY = 'key-of-the-benchmark';
-export const API_TOKEN = 'token-of-the-benchmark';
-
-const PREFIX = 'WORKBOOK_MIRROR_';
+/** A directory that mirrors a service. */
+export interface Place {
+  readonly service: BenchService;
+  readonly directory: string;
+}
 
 /** The environment of a user who has set nothing but what is needed, and what is given. */
-function environmentOf(service: Address, directory: string, variables: Variables): Record<string, string> {
+function environmentOf({ service, directory }: Place, variables: Variables): Record<string, string> {
   const settings = {
     SERVICE_BASE_URL: service.baseUrl,
     SERVICE_API_KEY: API_KEY,
     SERVICE_API_TOKEN: API_TOKEN,
     DIRECTORY: directory,
-    HTTP_LISTEN: 'off',
     ...variables,
   };
-  return {
-    NO_COLOR: '1',
-    ...Object.fromEntries(Object.entries(settings).map(([name, value]) => [PREFIX + name, value])),
-  };
+  const named = Object.entries(settings).map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value]);
+  return cleanEnvironment(Object.fromEntries(named)) as Record<string, string>;
 }
 
 /** Runs a command of the compiled program in a process of its own. */
 export function runProgram(
   bench: Bench,
   args: readonly string[],
-  on: { readonly service: Address; readonly directory: string; readonly exitCodes?: readonly number[] },
-  variables: Variables = {},
+  place: Place,
 ): Promise<Sample & { readonly stdout: string }> {
-  return measure({
-    program: process.execPath,
-    args: [bench.program, ...args],
-    environment: environmentOf(on.service, on.directory, variables),
-    ...(on.exitCodes === undefined ? {} : { exitCodes: on.exitCodes }),
-  });
+  const environment = environmentOf(place, {});
+  return measure({ program: process.execPath, args: [bench.program, ...args], environment });
 }
 
-/** Starts a command of the compiled program in a process group of its own, and hears nothing of it. */
-export function spawnProgram(
-  bench: Bench,
-  args: readonly string[],
-  on: { readonly service: Address; readonly directory: string },
-  variables: Variables = {},
-): ChildProcess {
-  return spawn(process.execPath, [bench.program, ...args], {
-    env: { ...process.env, ...environmentOf(on.service, on.directory, variables) },
-    stdio: 'ignore',
-    detached: true,
-  });
+/** Starts a command of the compiled program that leads a process group. */
+export function spawnProgram(bench: Bench, args: readonly string[], place: Place): ChildProcess {
+  const env = environmentOf(place, {});
+  return spawn(process.execPath, [bench.program, ...args], { env, stdio: 'ignore', detached: true });
 }
 
 /** A line of the daemon's log. */
 export interface LogLine {
   readonly event: string;
-  /** Milliseconds since the epoch. */
-  readonly timeMs: number;
-  readonly fields: Readonly<Record<string, unknown>>;
+  readonly time: string;
 }
 
 /** A running daemon. */
@@ -78,88 +58,44 @@ export interface Daemon {
   readonly directory: string;
   /** Asks for a pass by SIGHUP and waits for its end. @returns what it logged */
   readonly pass: () => Promise<readonly LogLine[]>;
-  /** Waits for a line. */
-  readonly line: (matches: (line: LogLine) => boolean) => Promise<LogLine>;
-  readonly close: () => Promise<void>;
 }
 
 const ENDS: ReadonlySet<string> = new Set(['pass.finished', 'pass.failed', 'pass.abandoned']);
 
-/** Starts the daemon, with a schedule that never comes up by itself, and waits for the end of its first pass. */
-export async function startDaemon(
-  bench: Bench,
-  service: Address,
-  directory: string,
-  variables: Variables = {},
-): Promise<Daemon> {
+/** Starts the daemon, which makes passes only when it is asked to, and waits for the end of its first one. */
+export async function startDaemon(bench: Bench, place: Place, variables: Variables = {}): Promise<Daemon> {
+  const settings = { SCHEDULE: '0 0 29 2 *', LOG_FORMAT: 'json', LOG_LEVEL: 'debug', ...variables };
   const child = spawn(process.execPath, [bench.program, 'run'], {
-    env: {
-      ...process.env,
-      ...environmentOf(service, directory, {
-        SCHEDULE: '0 0 29 2 *',
-        LOG_FORMAT: 'json',
-        LOG_LEVEL: 'debug',
-        ...variables,
-      }),
-    },
+    env: environmentOf(place, settings),
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  const log = followLog(child);
   const ended = once(child, 'exit');
-  await log.next(({ event }) => ENDS.has(event));
-  const close = async (): Promise<void> => {
+  bench.atEnd(async () => {
     child.kill('SIGTERM');
     await ended;
+  });
+  const log = createInterface({ input: child.stdout });
+  const passEnds = async (): Promise<LogLine[]> => {
+    const seen: LogLine[] = [];
+    const finished = Promise.withResolvers<void>();
+    const take = (text: string): void => {
+      const line = JSON.parse(text) as LogLine;
+      seen.push(line);
+      if (ENDS.has(line.event)) finished.resolve();
+    };
+    log.on('line', take);
+    await Promise.race([finished.promise, ended]);
+    log.off('line', take);
+    if (child.exitCode !== null) throw new ContenderError(`the daemon ended with ${child.exitCode}`);
+    return seen;
   };
-  bench.atEnd(close);
+  await passEnds();
   return {
     pid: child.pid ?? 0,
-    directory,
-    line: log.next,
-    pass: async () => {
-      const lines: LogLine[] = [];
-      const stop = log.watch((line) => lines.push(line));
-      const finished = log.next(({ event }) => ENDS.has(event));
+    directory: place.directory,
+    pass: () => {
       child.kill('SIGHUP');
-      await finished;
-      stop();
-      return lines;
+      return passEnds();
     },
-    close,
-  };
-}
-
-interface FollowedLog {
-  /** @returns what ends the watching */
-  readonly watch: (watcher: (line: LogLine) => void) => () => void;
-  readonly next: (matches: (line: LogLine) => boolean) => Promise<LogLine>;
-}
-
-function followLog(child: ChildProcess): FollowedLog {
-  const watchers = new Set<(line: LogLine) => void>();
-  if (child.stdout === null) throw new TypeError('the log of the daemon is not piped');
-  createInterface({ input: child.stdout }).on('line', (text) => {
-    const fields = JSON.parse(text) as Record<string, unknown>;
-    const at = fields['time'];
-    const timeMs = typeof at === 'number' ? at : Date.parse(String(at));
-    const line = { event: String(fields['event']), timeMs, fields };
-    for (const watcher of watchers) watcher(line);
-  });
-  const watch = (watcher: (line: LogLine) => void): (() => void) => {
-    watchers.add(watcher);
-    return () => watchers.delete(watcher);
-  };
-  return {
-    watch,
-    next: (matches) =>
-      new Promise((resolve, reject) => {
-        const stop = watch((line) => {
-          if (!matches(line)) return;
-          stop();
-          resolve(line);
-        });
-        child.once('exit', (code) => reject(new ContenderError(`the daemon ended by itself with ${code}`)));
-        child.setMaxListeners(0);
-      }),
   };
 }

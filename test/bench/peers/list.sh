@@ -4,10 +4,10 @@
 set -euo pipefail
 get() { curl -fsS -H "$1" "$2"; }
 {
-  get 'X-API-KEY: key-of-the-benchmark' "$1/repos" | jq -r '.[] | "\(.id) \(.full_name)"'
+  get 'X-API-KEY: fake-personal-key-5f1d' "$1/repos" | jq -r '.[] | "\(.id) \(.full_name)"'
   page="$1/v1/workbooks"
   while [ "$page" != null ]; do
-    get 'Authorization: token-of-the-benchmark' "$page" > "$2.page"
+    get 'Authorization: fake-personal-token-9c2e' "$page" > "$2.page"
     jq -r '.results[] | "\(.id) \(.version.branch) \(.version.id)"' "$2.page"
     page=$(jq -r .next "$2.page")
   done

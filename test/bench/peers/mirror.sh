@@ -8,7 +8,7 @@ export BASE_URL=$1 DIRECTORY=$2 METHOD=$3
 one() {
   local id=$1 name=$2 new
   new=$(mktemp -d "$DIRECTORY/new/XXXXXX")
-  local get=(curl -fsS -H 'X-API-KEY: key-of-the-benchmark' "$BASE_URL/repos/$id/contents?branch=main")
+  local get=(curl -fsS -H 'X-API-KEY: fake-personal-key-5f1d' "$BASE_URL/repos/$id/contents?branch=main")
   case $METHOD in
     stream) "${get[@]}" | bsdtar -x -C "$new" -f - ;;
     file) "${get[@]}" -o "$new.zip" && bsdtar -x -C "$new" -f "$new.zip" && rm "$new.zip" ;;
@@ -21,7 +21,7 @@ one() {
 export -f one
 
 mkdir -p "$DIRECTORY/mirror" "$DIRECTORY/new"
-curl -fsS -H 'X-API-KEY: key-of-the-benchmark' "$BASE_URL/repos" |
+curl -fsS -H 'X-API-KEY: fake-personal-key-5f1d' "$BASE_URL/repos" |
   jq -r '.[] | .id, .full_name' | tr '\n' '\0' |
   xargs -0 -P 4 -n 2 bash -euo pipefail -c 'one "$1" "$2"' one
 if [ "${4:-}" = flush ]; then sync -f "$DIRECTORY"; fi

@@ -1,182 +1,132 @@
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
-import type { Bench } from '../bench.ts';
-import { compare, type Contender, type Measured } from '../compare.ts';
-import type { BenchFile, DataSetSpec } from '../data-set.ts';
-import { fewLarge, manySmall } from '../data-sets.ts';
-import { startEmbedded } from '../embedded.ts';
-import { hostGit } from '../git.ts';
-import { ContenderError, type Sample } from '../measure.ts';
-import { bash, measureFlushed, script, type ScriptMethod, writeFromMemory } from '../peers.ts';
+import { type Bench, empty, listFiles, writeTree } from '../bench.ts';
+import { dataSet, type DataSet } from '../data.ts';
+import {
+  compare,
+  type Contender,
+  ContenderError,
+  measure,
+  measureFlushed,
+  type Measured,
+  missingOf,
+  type Sample,
+  type Tool,
+} from '../measure.ts';
+import { bash, hostGit, peer } from '../peers.ts';
 import { runProgram } from '../program.ts';
-import type { Scenario } from '../scenario.ts';
-import type { BenchService } from '../service.ts';
-import { sizeText, type Table } from '../table.ts';
-import { missingOf, type Tool } from '../tools.ts';
-import { sizeOfTree } from '../tree.ts';
+import { OURS, sizeText, type Table } from '../table.ts';
 
+const MIB = 1024 * 1024;
 const DOWNLOAD = 'limit: download to nowhere (curl)';
 const WRITE = 'limit: write the files from memory, flushed';
 
-/** The first mirror of a data set, from nothing. */
-export const firstMirror: Scenario = {
-  name: 'first-mirror',
-  about: 'the first mirror of many small and of few large files',
-  run: async function* run(bench) {
-    yield await mirrorOf(bench, manySmall(bench));
-    yield await mirrorOf(bench, fewLarge(bench));
-  },
-};
-
-/** What is to be mirrored, and by whom. */
-interface Setting {
-  readonly bench: Bench;
-  readonly spec: DataSetSpec;
-  readonly service: BenchService;
-  readonly files: readonly BenchFile[];
-  readonly sizeBytes: number;
+/** D2: one repository of 500 workbooks, 2 GiB of what does not compress. */
+export function fewLarge({ options: { isQuick } }: Bench, isGit = false): DataSet {
+  return dataSet(isGit ? 'D2 in Git' : 'D2', {
+    filesEach: isQuick ? 25 : 500,
+    leastBytes: 2 * MIB,
+    mostBytes: 12 * MIB,
+    isCompressible: false,
+    isGit,
+  });
 }
 
-async function mirrorOf(bench: Bench, spec: DataSetSpec): Promise<Table> {
-  const service = await bench.serve(spec);
-  const files = service.repositories.flatMap((repository) => repository.files);
-  const sizeBytes = files.reduce((sum, file) => sum + file.sizeBytes, 0);
-  const setting = { bench, spec, service, files, sizeBytes };
-  const rows = await compare(bench, [
-    fresh(setting, 'workbook-mirror', 'mirror', (directory) =>
-      runProgram(bench, ['sync'], { service, directory }),
+/** The first mirror of a data set, from nothing. */
+export async function* firstMirror(bench: Bench): AsyncGenerator<Table> {
+  // D1: 8 repositories of 15,000 files, 100 MB of archives in all.
+  yield await mirrorOf(
+    bench,
+    dataSet('D1', { repositories: 8, filesEach: bench.options.isQuick ? 100 : 1875 }),
+  );
+  yield await mirrorOf(bench, fewLarge(bench));
+}
+
+async function mirrorOf(bench: Bench, data: DataSet): Promise<Table> {
+  const service = await bench.serve(data);
+  const count = service.files.length * data.repositories;
+  const sizeBytes = service.files.reduce((sum, file) => sum + file.sizeBytes, 0) * data.repositories;
+  /** A contender that starts from an empty folder each time; what it made is counted. */
+  const fresh = (
+    name: string,
+    tree: string,
+    needs: readonly Tool[],
+    run: (directory: string) => Promise<Sample>,
+  ): Contender => {
+    let directory = '';
+    return {
+      name,
+      needs,
+      run: async () => run((directory = await bench.place('mirrored'))),
+      after: async () => {
+        const files = await listFiles(join(directory, tree));
+        const madeBytes = files.reduce((sum, file) => sum + file.sizeBytes, 0);
+        if (files.length !== count || madeBytes !== sizeBytes)
+          throw new ContenderError(`${name} made ${files.length} files of ${madeBytes} bytes`);
+        await empty(directory);
+      },
+    };
+  };
+  const script = (method: string, name: string, ...flush: readonly string[]): Contender =>
+    fresh(name, 'mirror', ['curl', 'jq', method === 'unzip' ? 'unzip' : 'bsdtar'], (directory) =>
+      bash('mirror.sh', service.baseUrl, directory, method, ...flush),
+    );
+  const host = missingOf(['git']).length === 0 ? await hostGit(bench, service) : null;
+  const unpacked = dirname(await bench.place('tree'));
+  for (let at = 0; at < data.repositories; at += 1)
+    await writeTree(join(unpacked, String(at)), service, service.files, at);
+  const input = JSON.stringify(
+    Array.from({ length: data.repositories }, (_, at) =>
+      service.files.map((file) => [`${at}/${file.path}`, file.sizeBytes]),
+    ).flat(),
+  );
+  const rows = await compare(bench.options.runs, [
+    fresh(OURS, 'mirror', [], (directory) => runProgram(bench, ['sync'], { service, directory })),
+    script('stream', 'script: curl | bsdtar, sync -f', 'flush'),
+    script('stream', 'script: curl | bsdtar, not flushed'),
+    script('file', 'script: curl, then bsdtar, sync -f', 'flush'),
+    script('unzip', 'script: curl, then unzip, sync -f', 'flush'),
+    fresh('git clone --mirror and checkout, sync -f', 'mirror', ['git'], (directory) =>
+      measureFlushed(
+        {
+          program: 'bash',
+          args: [peer('git-mirror.sh'), host?.address ?? '', directory, ...(host?.names ?? [])],
+        },
+        unpacked,
+      ),
     ),
-    ...scripts(setting),
-    ...(await gitPeers(setting)),
-    ...(await rclonePeers(setting)),
-    {
-      name: DOWNLOAD,
-      needs: ['bash', 'curl', 'jq'],
-      run: () => bash('download.sh', service.baseUrl),
-    },
-    fresh(setting, WRITE, '', (directory) => writeFromMemory(directory, files.map(inOwnFolder(service)))),
+    fresh('rclone sync of an unpacked local tree, sync -f', '', ['rclone'], (directory) =>
+      measureFlushed(
+        { program: 'rclone', args: ['--config', '/dev/null', 'sync', unpacked, directory] },
+        directory,
+      ),
+    ),
+    { name: DOWNLOAD, needs: ['curl', 'jq'], run: () => bash('download.sh', service.baseUrl) },
+    fresh(WRITE, '', [], async (directory) => {
+      const args = [peer('write-files.ts'), directory];
+      const { stdout } = await measure({ program: process.execPath, args, input });
+      return { wallMs: Number(stdout), cpuMs: null, peakBytes: null };
+    }),
   ]);
   return {
-    title: `First mirror of ${spec.name}: ${files.length} files of ${sizeText(sizeBytes)} in ${plural(spec.repositories)}`,
-    rows: [...rows, ...limits(rows)],
+    title: `First mirror of ${data.name}: ${count} files of ${sizeText(sizeBytes)} in ${data.repositories} repositories`,
+    rows: [...rows, ...limitsOf(rows)],
     notes: [
       'Ours includes its flush (what it reports is safe from a power cut), digests, manifests and checks of every CRC-32.',
-      'Git: the same content in bare repositories; git: bare clone from `git daemon` and a checkout. rclone: copies a tree that lies unpacked on the same disk.',
+      'git: bare clone from `git daemon` and a checkout. rclone: copies a tree that lies unpacked on the same disk.',
     ],
   };
 }
 
-function plural(repositories: number): string {
-  return repositories === 1 ? 'one repository' : `${repositories} repositories`;
-}
-
-/** Files of several repositories have the same paths: each repository gets a folder of its own. */
-function inOwnFolder({ repositories }: BenchService): (file: BenchFile) => BenchFile {
-  const folderOf = new Map(
-    repositories.flatMap(({ files }, at) => files.map((file) => [file, String(at)] as const)),
-  );
-  return (file) => ({ ...file, path: `${folderOf.get(file) ?? ''}/${file.path}` });
-}
-
-/** A contender that starts from an empty folder each time; what it made is counted. */
-function fresh(
-  { bench, files, sizeBytes }: Setting,
-  name: string,
-  tree: string,
-  run: (directory: string) => Promise<Sample>,
-  needs: readonly Tool[] = [],
-): Contender {
-  let directory = '';
-  return {
-    name,
-    needs,
-    run: async () => {
-      directory = await bench.place('mirrored');
-      return run(directory);
-    },
-    after: async () => {
-      const found = await sizeOfTree(join(directory, tree));
-      if (found.files !== files.length || found.sizeBytes !== sizeBytes) {
-        throw new ContenderError(
-          `${name} made ${found.files} files of ${found.sizeBytes} bytes, not ${files.length} of ${sizeBytes}`,
-        );
-      }
-      await bench.empty(directory);
-    },
-  };
-}
-
-function scripts(setting: Setting): Contender[] {
-  const methods: ReadonlyArray<readonly [ScriptMethod, boolean, string]> = [
-    ['stream', true, 'script: curl | bsdtar, sync -f'],
-    ['stream', false, 'script: curl | bsdtar, not flushed'],
-    ['file', true, 'script: curl, then bsdtar, sync -f'],
-    ['unzip', true, 'script: curl, then unzip, sync -f'],
-  ];
-  return methods.map(([method, isFlushed, name]) =>
-    fresh(setting, name, 'mirror', (directory) => script(setting.service, directory, method, isFlushed), [
-      'bash',
-      'curl',
-      'jq',
-      method === 'unzip' ? 'unzip' : 'bsdtar',
-    ]),
-  );
-}
-
-async function gitPeers(setting: Setting): Promise<Contender[]> {
-  const name = 'git clone --mirror and checkout, sync -f';
-  if (missingOf(['git', 'bash']) !== null) return [fresh(setting, name, '', unable, ['git', 'bash'])];
-  const { bench, files } = setting;
-  const host = await hostGit(bench, setting.spec);
-  const { address, names } = host;
-  // A service that does not start fails as a row, not as the whole table.
-  const embedded = await startEmbedded(bench, host, files.length).catch((error: unknown) => {
-    if (error instanceof ContenderError) return error;
-    throw error;
-  });
-  return [
-    fresh(setting, 'workbook-mirror, from its embedded service on Git', 'mirror', (directory) => {
-      if (embedded instanceof ContenderError) throw embedded;
-      return runProgram(bench, ['sync'], { service: embedded, directory });
-    }),
-    fresh(setting, name, 'mirror', async (directory) => {
-      const cloned = await bash('git-mirror.sh', address, directory, ...names);
-      const flushed = await measureFlushed({ program: 'true', args: [] }, directory);
-      return { ...cloned, wallMs: cloned.wallMs + flushed.wallMs };
-    }),
-  ];
-}
-
-async function rclonePeers(setting: Setting): Promise<Contender[]> {
-  const { bench, spec, service } = setting;
-  const name = 'rclone sync of an unpacked local tree, sync -f';
-  if (missingOf(['rclone']) !== null) return [fresh(setting, name, '', unable, ['rclone'])];
-  const trees = await Promise.all(service.repositories.map((_, at) => bench.treeOf(spec, at)));
-  return [
-    fresh(setting, name, '', (directory) =>
-      measureFlushed(
-        {
-          program: 'rclone',
-          args: ['--config', '/dev/null', 'sync', join(trees[0] ?? '', '..'), directory],
-        },
-        directory,
-      ),
-    ),
-  ];
-}
-
-function unable(): Promise<Sample> {
-  throw new ContenderError('what is missing cannot be run');
-}
-
 /** What downloading and writing take together, one after the other and, at best, at once. */
-function limits(rows: readonly Measured[]): Measured[] {
-  const download = rows.find(({ contender }) => contender === DOWNLOAD)?.samples ?? [];
-  const write = rows.find(({ contender }) => contender === WRITE)?.samples ?? [];
-  const both = (name: string, combine: (one: number, other: number) => number): Measured => ({
-    contender: name,
-    samples: download.slice(0, write.length).map(({ wallMs }, index) => ({
-      wallMs: combine(wallMs, write[index]?.wallMs ?? NaN),
+function limitsOf(rows: readonly Measured[]): Measured[] {
+  const samplesOf = (name: string): readonly Sample[] =>
+    rows.find(({ contender }) => contender === name)?.samples ?? [];
+  const written = samplesOf(WRITE);
+  const both = (contender: string, combine: (one: number, other: number) => number): Measured => ({
+    contender,
+    samples: samplesOf(DOWNLOAD).map(({ wallMs }, index) => ({
+      wallMs: combine(wallMs, written[index]?.wallMs ?? NaN),
       cpuMs: null,
       peakBytes: null,
     })),
