@@ -1,86 +1,118 @@
+import { execFileSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
+import { cpus, release, totalmem } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
 
-import { UsageError } from '../support/command-line.ts';
-import { openBench } from './bench.ts';
-import { describeMachine } from './machine.ts';
-import { ContenderError } from './measure.ts';
-import { type Options, readOptions, USAGE } from './options.ts';
-import type { Scenario } from './scenario.ts';
-import { broken } from './scenarios/broken.ts';
-import { change } from './scenarios/change.ts';
+import { Bench } from './bench.ts';
+import { ContenderError, missingOf, PACKAGES, type Tool } from './measure.ts';
+import { broken, soak } from './scenarios/faults.ts';
 import { firstMirror } from './scenarios/first-mirror.ts';
-import { idle } from './scenarios/idle.ts';
-import { publish } from './scenarios/publish.ts';
-import { soak } from './scenarios/soak.ts';
-import { start } from './scenarios/start.ts';
+import { change, publish } from './scenarios/changes.ts';
+import { idle, start } from './scenarios/rest.ts';
 import { formatTable, type Table } from './table.ts';
-import { allMissing, PACKAGES } from './tools.ts';
 
 /**
  * Measures the compiled program beside what else would do the same, and prints a table for each scenario.
  * Exit codes: 0 measured, 1 a contender failed, 2 usage.
  */
 
-const SCENARIOS: readonly Scenario[] = [firstMirror, change, idle, publish, broken, start, soak];
+const SCENARIOS = { 'first-mirror': firstMirror, change, idle, publish, broken, start, soak };
+/** Runs only when it is named. */
+const EXTRA = 'soak';
 
-function say(text: string): void {
-  process.stderr.write(`${text}\n`);
+const USAGE = `Usage: npm run bench -- [options]
+
+  --only NAME,...   these scenarios alone: ${Object.keys(SCENARIOS).join(', ')}
+  --runs N          timed runs of each contender, after a warm-up (default 5)
+  --quick           small data and 2 runs, to see that everything works
+  --large           also the rows that take many minutes
+  --dir FOLDER      where mirrors are made and removed again (default: below node_modules)
+  --program FILE    measures this compiled main.js instead of these sources
+  --json FILE       also writes every sample to a file
+  --markdown        prints the tables as Markdown
+
+Whichever of libarchive-tools jq rclone rsync unzip curl git (Debian packages) is missing is said and left out.`;
+
+/** The machine in one line: processor, memory, file system, kernel, Node, day, and the command. */
+function describeMachine(folder: string): string {
+  const kind = execFileSync('df', ['--output=fstype', folder], { encoding: 'utf8' })
+    .trim()
+    .split('\n')
+    .at(-1);
+  return [
+    `${cpus().length} x ${cpus()[0]?.model.trim() ?? 'unknown processor'}`,
+    `${Math.round(totalmem() / 1024 ** 3)} GiB`,
+    kind,
+    `Linux ${release()}`,
+    `Node ${process.versions.node}`,
+    new Date().toISOString().slice(0, 10),
+    `\`npm run bench -- ${process.argv.slice(2).join(' ')}\``,
+  ].join(', ');
 }
 
-function fail(text: string): void {
-  say(`error: ${text}`);
-  process.exitCode = 1;
+function usage(problem: string): never {
+  process.stderr.write(`${problem}${USAGE}\n`);
+  process.exit(problem === '' ? 0 : 2);
 }
 
-function print(text: string): void {
-  process.stdout.write(`${text}\n\n`);
-}
-
-async function bench(options: Options, args: readonly string[]): Promise<void> {
-  const chosen = SCENARIOS.filter(({ name, isExtra }) =>
-    options.only.length === 0 ? isExtra !== true : options.only.includes(name),
-  );
-  const opened = await openBench(options, say, fail);
-  const stop = (exitCode: number) => () => void opened.close().finally(() => process.exit(exitCode));
-  process.once('SIGINT', stop(130)).once('SIGTERM', stop(143));
+function readOptions() {
   try {
-    const machine = describeMachine(opened.program, args);
-    print(`Measured on: ${machine}.`);
-    const missing = allMissing();
-    if (missing.length > 0) {
-      print(`Left out for want of: ${missing.map((tool) => PACKAGES[tool]).join(', ')} (Debian packages).`);
-    }
-    const found: Table[] = [];
-    for (const scenario of chosen) {
-      say(`${scenario.name}: ${scenario.about}`);
-      try {
-        for await (const table of scenario.run(opened)) {
-          print(formatTable(table, options.isMarkdown));
-          found.push(table);
-          if (options.jsonFile === null) continue;
-          await writeFile(options.jsonFile, `${JSON.stringify({ machine, tables: found }, null, 2)}\n`);
-        }
-      } catch (error) {
-        if (!(error instanceof ContenderError)) throw error;
-        fail(`${scenario.name}: ${error.message}`);
-      }
-    }
-  } finally {
-    await opened.close();
+    return parseArgs({
+      options: {
+        only: { type: 'string', default: '' },
+        runs: { type: 'string' },
+        quick: { type: 'boolean', default: false },
+        large: { type: 'boolean', default: false },
+        dir: { type: 'string', default: join(import.meta.dirname, '../../node_modules/.bench') },
+        program: { type: 'string' },
+        json: { type: 'string' },
+        markdown: { type: 'boolean', default: false },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    }).values;
+  } catch (error) {
+    return usage(`error: ${String(error)}\n\n`);
   }
 }
 
-const args = process.argv.slice(2);
+const values = readOptions();
+if (values.help) usage('');
+const only = values.only.split(',').filter((name) => name !== '');
+const unknown = only.find((name) => !(name in SCENARIOS));
+if (unknown !== undefined) usage(`error: --only: there is no ${unknown}\n\n`);
+const runs = Number(values.runs ?? (values.quick ? 2 : 5));
+if (!Number.isSafeInteger(runs) || runs < 1) usage('error: --runs: a whole number is needed\n\n');
+
+const bench = await Bench.open({
+  runs,
+  isQuick: values.quick,
+  isLarge: values.large,
+  parent: resolve(values.dir),
+  program: values.program === undefined ? null : resolve(values.program),
+});
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.once(signal, () => void bench.close().finally(() => process.exit(1)));
 try {
-  const options = readOptions(
-    args,
-    SCENARIOS.map(({ name }) => name),
-  );
-  if (options === null)
-    print(`${USAGE}\n\nScenarios:\n${SCENARIOS.map(({ name, about }) => `  ${name}: ${about}`).join('\n')}`);
-  else await bench(options, args);
-} catch (error) {
-  if (!(error instanceof UsageError || error instanceof ContenderError)) throw error;
-  say(`error: ${error.message}`);
-  process.exitCode = error instanceof UsageError ? 2 : 1;
+  const machine = describeMachine(bench.options.parent);
+  const missing = missingOf(Object.keys(PACKAGES) as Tool[]).map((tool) => PACKAGES[tool]);
+  process.stdout.write(`Measured on: ${machine}. Missing packages: ${missing.join(', ') || 'none'}.\n\n`);
+  const tables: Table[] = [];
+  for (const [name, run] of Object.entries(SCENARIOS)) {
+    if (only.length === 0 ? name === EXTRA : !only.includes(name)) continue;
+    try {
+      for await (const table of run(bench)) {
+        process.stdout.write(`${formatTable(table, values.markdown)}\n\n`);
+        tables.push(table);
+        if (values.json !== undefined)
+          await writeFile(values.json, JSON.stringify({ machine, tables }, null, 2));
+      }
+    } catch (error) {
+      if (!(error instanceof ContenderError)) throw error;
+      process.stderr.write(`error: ${name}: ${error.message}\n`);
+      process.exitCode = 1;
+    }
+  }
+} finally {
+  await bench.close();
 }

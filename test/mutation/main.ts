@@ -67,7 +67,7 @@ const HOW = [
 
 /** Runs tests of the copy. @returns the first test that fails, or null where all pass */
 function firstFailure(copy: string, args: readonly string[]): string | null {
-  const { status, stdout } = spawnSync(join(ROOT, 'node_modules/.bin/vitest'), [...args, ...HOW, ...WHICH], {
+  const { status, stderr } = spawnSync(join(ROOT, 'node_modules/.bin/vitest'), [...args, ...HOW, ...WHICH], {
     cwd: copy,
     timeout: TIMEOUT_MS,
     killSignal: 'SIGKILL',
@@ -76,7 +76,7 @@ function firstFailure(copy: string, args: readonly string[]): string | null {
     env: { ...process.env, PROPERTY_SEED: '1', NO_COLOR: '1', FORCE_COLOR: '0' },
   });
   if (status === 0) return null;
-  return /FAIL +(.*)/.exec(stdout)?.[1] ?? `no test, but vitest ended with ${status}`;
+  return /FAIL +(.*)/.exec(stderr)?.[1] ?? `no test, but vitest ended with ${status}`;
 }
 
 /** What notices a change: the tests of its folder, or else one of those that import the file; null where nothing does. */

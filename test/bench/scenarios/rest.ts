@@ -1,0 +1,90 @@
+import type { Bench } from '../bench.ts';
+import { dataSet, type DataSet } from '../data.ts';
+import { compare, ContenderError, cpuMsOf, measure, memoryOf } from '../measure.ts';
+import { bash, peer } from '../peers.ts';
+import { runProgram, startDaemon } from '../program.ts';
+import type { Table } from '../table.ts';
+
+/** Passes that one sample is the mean of: CPU time is counted in steps of 10 ms. */
+const PASSES = 5;
+const WARM_UP_PASSES = 3;
+
+function tiny(repositories: number, filesEach: number): DataSet {
+  const name = `${repositories} repositories of ${filesEach}`;
+  return dataSet(name, { repositories, filesEach, leastBytes: 60, mostBytes: 200, isCompressible: false });
+}
+
+/** Nothing changed: what a pass costs. */
+export async function* idle(bench: Bench): AsyncGenerator<Table> {
+  const { isQuick, isLarge } = bench.options;
+  const sizes = isQuick ? [20] : [100, 1000, ...(isLarge ? [10_000] : [])];
+  for (const repositories of sizes) yield await idlePasses(bench, repositories);
+}
+
+async function idlePasses(bench: Bench, repositories: number): Promise<Table> {
+  const service = await bench.serve(tiny(repositories, 100));
+  const daemon = await startDaemon(bench, { service, directory: await bench.place('mirrored') });
+  for (let pass = 0; pass < WARM_UP_PASSES; pass += 1) await daemon.pass();
+  const list = await bench.place('list');
+  const rows = await compare(bench.options.runs, [
+    {
+      name: 'workbook-mirror: a pass of the daemon',
+      run: async () => {
+        const [cpuBeforeMs, startedAtMs] = [cpuMsOf(daemon.pid), performance.now()];
+        for (let pass = 0; pass < PASSES; pass += 1) await daemon.pass();
+        return {
+          wallMs: (performance.now() - startedAtMs) / PASSES,
+          cpuMs: (cpuMsOf(daemon.pid) - cpuBeforeMs) / PASSES,
+          peakBytes: memoryOf(daemon.pid, 'VmRSS'),
+        };
+      },
+    },
+    {
+      name: 'limit: JSON.parse of the same pages in memory',
+      run: async () => {
+        const args = [peer('parse-pages.ts'), service.baseUrl, String(PASSES)];
+        const { stdout, peakBytes } = await measure({ program: process.execPath, args });
+        return { wallMs: Number(stdout), cpuMs: Number(stdout), peakBytes };
+      },
+    },
+    {
+      name: 'script: curl and jq page by page, sort, cmp',
+      needs: ['curl', 'jq'],
+      run: async () => {
+        const sample = await bash('list.sh', service.baseUrl, list);
+        if (sample.stdout !== '' && rowsWereRead)
+          throw new ContenderError('the script says that something changed');
+        rowsWereRead = true;
+        return sample;
+      },
+    },
+  ]);
+  return {
+    title: `Idle pass: ${repositories * 100} workbooks in ${repositories} repositories, pages of 500`,
+    rows,
+    base: rows[0]?.contender ?? '',
+    notes: [`Ours: the mean of ${PASSES} passes asked for by SIGHUP; memory after them, in VmRSS.`],
+  };
+}
+
+/** The first list of the script differs from none. */
+let rowsWereRead = false;
+
+const NODE = 'node -e 0';
+
+/** How long commands take that do next to nothing. */
+export async function* start(bench: Bench): AsyncGenerator<Table> {
+  const repositories = bench.options.isQuick ? 50 : 10_000;
+  const place = {
+    service: await bench.serve(tiny(repositories, 1)),
+    directory: await bench.place('mirrored'),
+  };
+  await runProgram(bench, ['sync', '--quiet'], place);
+  const commands = [['--version'], ['--help'], ['status', '--help'], ['status'], ['status', '--json']];
+  // A start takes little: more runs than elsewhere cost nothing.
+  const rows = await compare(bench.options.runs * 3, [
+    { name: NODE, run: () => measure({ program: process.execPath, args: ['-e', '0'] }) },
+    ...commands.map((args) => ({ name: args.join(' '), run: () => runProgram(bench, args, place) })),
+  ]);
+  yield { title: `Start; status on ${repositories} targets`, rows, base: NODE };
+}
