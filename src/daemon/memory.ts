@@ -18,15 +18,6 @@ const LEAST_BYTES = 32 * 1024 * 1024;
 const GROWTH_SHARE = 0.5;
 
 /**
- * Whether the heap is so much greater than what was in use after the last release that another one is worth its time.
- * @param heapBytes what the heap takes up
- * @param usedBytes what was in use then; 0 if there was none
- */
-export function isWorthReleasing(heapBytes: number, usedBytes: number): boolean {
-  return heapBytes - usedBytes > Math.max(LEAST_BYTES, usedBytes * GROWTH_SHARE);
-}
-
-/**
  * Gives memory back while the daemon rests. V8 collects by what is allocated and sizes its heap by the machine: without
  * this, a daemon that does nothing for minutes would keep hundreds of megabytes of garbage until the next pass.
  * @param isWorking whether a pass or a pull is under way
@@ -38,7 +29,8 @@ export function createMemoryRelease(isWorking: () => boolean): MemoryRelease {
   const release = (): void => {
     timer = undefined;
     if (isWorking()) return;
-    if (isWorthReleasing(process.memoryUsage().heapTotal, usedBytes)) {
+    const grownBytes = process.memoryUsage().heapTotal - usedBytes;
+    if (grownBytes > Math.max(LEAST_BYTES, usedBytes * GROWTH_SHARE)) {
       collect();
       usedBytes = process.memoryUsage().heapUsed;
     }

@@ -1,20 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { digestSettings } from '../config/changes.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { sharingSetting } from '../config/changes.ts';
 import { LockedError } from '../lib/disk/lock.ts';
 import { mountText, unsharedLocksIn } from '../lib/disk/lock-reach.ts';
-import type { MirrorError } from '../lib/errors/errors.ts';
+import { MirrorError, toMirrorError } from '../lib/errors/errors.ts';
 import { bindNativeCalls } from '../lib/native/file-calls.ts';
-import { oneLine } from '../lib/text/humanize.ts';
 import { escaped } from '../lib/text/terminal-text.ts';
 import { eventFailure } from '../mirror/pass/events.ts';
 import type { EventSink } from '../app/events.ts';
 import { knownDirectoryId } from '../mirror/store/directory.ts';
 import { layoutOf } from '../mirror/store/layout.ts';
 import { obstacleToWriting, OtherCountError } from '../mirror/store/shards.ts';
-import { failureIn, type LoadSettings, ownChanges } from './settings/live-settings.ts';
+import { failureIn, type LoadSettings } from './settings/live-settings.ts';
 import type { Notifier } from './supervision/notify.ts';
 import type { Control } from './triggers/control.ts';
 import { startStandbyHttp } from './web/status-server.ts';
@@ -23,7 +21,7 @@ type Loaded = ReturnType<LoadSettings>;
 
 /** Everything that an instance needs while it stands by. */
 export interface Standby {
-  /** Reads the settings again: on SIGHUP, and when it takes over. */
+  /** Reads the settings again when it takes over. */
   readonly load: LoadSettings;
   readonly notifier: Notifier;
   readonly control: Pick<Control, 'onHangUp'>;
@@ -71,52 +69,49 @@ async function warnOfLocks(settings: SettingsFor<'directory'>, emit: EventSink):
 }
 
 async function standBy<T>(
-  { load, notifier, control, stop, emit }: Standby,
+  standby: Standby,
   first: Loaded,
   cause: MirrorError,
   open: (loaded: Loaded) => Promise<T>,
 ): Promise<T | null> {
+  const { notifier, control, stop, emit } = standby;
   const sinceMs = performance.now();
   let reason = '';
-  const waitFor = (next: string): void => {
-    if (next !== reason) notifier.status(escaped(`standing by: ${next}`));
-    reason = next;
-  };
-  const { current, read } = rereadSettings(first, load, emit);
   control.onHangUp = () => {
     notifier.reloading();
-    read();
     notifier.ready();
     return Promise.resolve();
   };
   emit({ name: 'standby.began', ...eventFailure(cause) });
-  const http = await startStandbyHttp(current, () => reason, emit);
+  const http = await startStandbyHttp(first.settings, () => reason, emit);
   const { watchdogIntervalMs } = notifier;
   const feeding =
     watchdogIntervalMs === null ? undefined : setInterval(notifier.watchdog, watchdogIntervalMs / 2);
-  const lookForObstacle = await watchDirectory(first);
+  const findObstacle = await watchDirectory(first);
   notifier.ready();
-  waitFor(cause.message);
+  let obstacle = cause;
   try {
     for (;;) {
+      const { message } = failureIn(obstacle);
+      if (message !== reason) {
+        notifier.status(escaped(`standing by: ${message}`));
+        if (obstacle.code === 'settings.invalid') emit({ name: 'settings.refused', ...failureIn(obstacle) });
+      }
+      reason = message;
       await sleep(TRY_EVERY_MS, undefined, { signal: stop }).catch(() => {});
       if (stop.aborted) {
         notifier.stopping();
         return null;
       }
-      const obstacle = await lookForObstacle();
-      const present = obstacle === null ? read() : { refused: obstacle };
       const triedAtMs = performance.now();
-      const opened = 'refused' in present ? present : await unlessToWait(present, open);
-      if ('refused' in opened) {
-        waitFor(oneLine(opened.refused));
-        continue;
+      const taken = await takeOver(standby.load, findObstacle, open);
+      if ('value' in taken) {
+        const waitedMs = Math.round(triedAtMs - sinceMs);
+        const takeoverMs = Math.round(performance.now() - triedAtMs);
+        emit({ name: 'standby.ended', waitedMs, takeoverMs });
+        return taken.value;
       }
-      const [waitedMs = 0, takeoverMs = 0] = [triedAtMs - sinceMs, performance.now() - triedAtMs].map(
-        Math.round,
-      );
-      emit({ name: 'standby.ended', waitedMs, takeoverMs });
-      return opened.value;
+      obstacle = taken.obstacle;
     }
   } finally {
     control.onHangUp = () => Promise.resolve();
@@ -125,47 +120,34 @@ async function standBy<T>(
   }
 }
 
-/** Why something is not done, as a sentence. */
-interface Refused {
-  readonly refused: string;
-}
-
-/** Settings that are read again and again. */
-interface RereadSettings {
-  /** Those that were valid last. */
-  readonly current: () => SettingsFor<never>;
-  /** Reads them, and says what has changed, and once what is wrong with them. */
-  readonly read: () => Loaded | Refused;
-}
-
-function rereadSettings(first: Loaded, load: LoadSettings, emit: EventSink): RereadSettings {
-  let current = first.settings;
-  let digests = digestSettings(current);
-  let problem = '';
-  const read = (): Loaded | Refused => {
-    try {
-      const loaded = load();
-      const next = digestSettings(loaded.settings);
-      const changed = ownChanges(digests, next);
-      if (changed.length > 0 || problem !== '') emit({ name: 'settings.reloaded', changed });
-      [current, digests, problem] = [loaded.settings, next, ''];
-      return loaded;
-    } catch (error) {
-      const failure = failureIn(error);
-      if (failure.message !== problem) emit({ name: 'settings.refused', ...failure });
-      problem = failure.message;
-      return { refused: problem };
-    }
-  };
-  return { current: () => current, read };
+/** Opens with the settings as they are now, where nothing is in the way. @returns what was opened, or why to go on waiting */
+async function takeOver<T>(
+  load: LoadSettings,
+  findObstacle: () => Promise<MirrorError | null>,
+  open: (loaded: Loaded) => Promise<T>,
+): Promise<{ readonly value: T } | { readonly obstacle: MirrorError }> {
+  const obstacle = await findObstacle();
+  if (obstacle !== null) return { obstacle };
+  let loaded: Loaded;
+  try {
+    loaded = load();
+  } catch (error) {
+    return { obstacle: toMirrorError(error) };
+  }
+  try {
+    return { value: await open(loaded) };
+  } catch (error) {
+    if (error instanceof LockedError && mayWait(error, loaded)) return { obstacle: error };
+    throw error;
+  }
 }
 
 /**
  * Watches the lock of a directory. Where its volume is not mounted for a while, or cannot be reached, another directory would seem to
  * be free: it is known by its id, as its device may be another one when it is back.
- * @returns a function that gives the reason not to try for the lock now, as a sentence; null for none
+ * @returns a function that gives the reason not to try for the lock now; null for none
  */
-async function watchDirectory(first: Loaded): Promise<() => Promise<string | null>> {
+async function watchDirectory(first: Loaded): Promise<() => Promise<MirrorError | null>> {
   const { directory, shard } = first.settings;
   const layout = layoutOf(directory, shard);
   const native = bindNativeCalls();
@@ -174,23 +156,12 @@ async function watchDirectory(first: Loaded): Promise<() => Promise<string | nul
     try {
       const id = await knownDirectoryId(layout);
       known ??= id;
-      if (id !== known) return `${directory} is not the directory that was locked.`;
+      if (id !== known)
+        return new MirrorError('directory.replaced', `${directory} is not the directory that was locked.`);
       const obstacle = await obstacleToWriting(layout, shard ?? null, native);
-      return obstacle !== null && mayWait(obstacle, first) ? obstacle.message : null;
+      return obstacle !== null && mayWait(obstacle, first) ? obstacle : null;
     } catch (error) {
-      return eventFailure(error).message;
+      return toMirrorError(error);
     }
   };
-}
-
-async function unlessToWait<T>(
-  loaded: Loaded,
-  open: (loaded: Loaded) => Promise<T>,
-): Promise<{ readonly value: T } | Refused> {
-  try {
-    return { value: await open(loaded) };
-  } catch (error) {
-    if (error instanceof LockedError && mayWait(error, loaded)) return { refused: error.message };
-    throw error;
-  }
 }

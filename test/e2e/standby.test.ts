@@ -93,7 +93,6 @@ describe('an instance that stands by', () => {
     await second.prints(/"standby\.began"/);
     await writeFile(configFile, 'publish: link\nlog:\n  level: debug\n');
     second.child.kill('SIGHUP');
-    await second.prints(/"settings\.reloaded"/);
     await embedded.writer.edit();
     first.child.kill('SIGKILL');
     await second.prints(/"pass\.finished"/);

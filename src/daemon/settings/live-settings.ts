@@ -117,7 +117,7 @@ function restartEvent(settings: readonly string[]): MirrorEvent {
 }
 
 /** The settings of the daemon that differ, by dotted name. */
-export function ownChanges(before: SettingDigests, after: SettingDigests): string[] {
+function ownChanges(before: SettingDigests, after: SettingDigests): string[] {
   return changedSettings(before, after).filter((name) => !name.startsWith(FOREIGN));
 }
 

@@ -75,12 +75,13 @@ export async function startHttp(
  * @param reason gives a sentence that says what it waits for
  */
 export async function startStandbyHttp(
-  current: () => SettingsFor<never>,
+  settings: SettingsFor<never>,
   reason: () => string,
   emit: EventSink,
 ): Promise<Pick<HttpSide, 'close'>> {
-  const { listen } = current().http;
+  const { listen } = settings.http;
   if (listen === null) return NOTHING_SERVED;
+  const current = (): SettingsFor<never> => settings;
   const server = serveRoutes(accessOf(current, null), emit, standbyRoutes(reason));
   return startListening(server, listen, current, emit, TRY_AGAIN_MS);
 }

@@ -1,20 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { createMemoryRelease, isWorthReleasing } from '../../../src/daemon/memory.ts';
+import { createMemoryRelease } from '../../../src/daemon/memory.ts';
 
 const MB = 1024 * 1024;
-
-describe('isWorthReleasing', () => {
-  it.each([
-    ['a small heap', 30, 0, false],
-    ['a heap of mostly garbage', 200, 30, true],
-    ['a heap that grew by little since', 60, 30, false],
-    ['a big heap that grew by less than half', 700, 500, false],
-    ['a big heap that grew by more than half', 760, 500, true],
-  ])('judges %s', (_, heapMb, usedMb, expected) => {
-    expect(isWorthReleasing(heapMb * MB, usedMb * MB)).toBe(expected);
-  });
-});
 
 describe('createMemoryRelease', () => {
   beforeEach(() => {
