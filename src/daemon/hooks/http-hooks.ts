@@ -46,73 +46,40 @@ export interface Webhook {
 const MOST_WAITING = 1000;
 
 /** Attempts at one notification: about an hour in all, with these waits in milliseconds. */
-const NOTIFICATION: DeliveryPolicy = {
-  mostAttempts: 12,
-  firstDelayMs: 5000,
-  maxDelayMs: 600_000,
-  heedsReceiver: true,
-};
+const NOTIFICATION: DeliveryPolicy = { mostAttempts: 12, firstDelayMs: 5000, maxDelayMs: 600_000 };
 
 /** Attempts at one sign of life: the next pass gives the next one, whatever became of this one, or the receiver sounds a false alarm. */
-const SIGN: DeliveryPolicy = {
-  mostAttempts: 3,
-  firstDelayMs: 4000,
-  maxDelayMs: 20_000,
-  heedsReceiver: false,
-};
+const SIGN: DeliveryPolicy = { mostAttempts: 3, firstDelayMs: 4000, maxDelayMs: 20_000 };
 
 /** Makes a webhook. */
 export function createWebhook({ target, send, scrub, host, emit, onDone }: WebhookPorts): Webhook {
   const waiting: WebhookMessage[] = [];
-  let hasDropped = false;
-  /** An address that said that it is gone. */
-  let gone: string | null = null;
-
-  const deliverAll = async (ending: Ending): Promise<void> => {
-    for (let next = waiting[0]; next !== undefined; next = waiting[0]) {
-      const message = next;
-      let address: string | null = null;
-      const request = (): UnsentRequest | null => {
-        const to = target();
-        address = to?.address ?? null;
-        return to === null ? null : requestOf(message, to, scrub);
-      };
-      const end = await deliver({ to: 'webhook', request, send, emit }, NOTIFICATION, ending);
-      if (end === 'gone') gone = address;
-      if (end === 'gone' || end === 'over') {
+  const delivering = createBackgroundWork(
+    async (ending) => {
+      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+        const message = next;
+        const request = (): UnsentRequest | null => requestOf(message, target(), scrub);
+        if (await deliver({ to: 'webhook', request, send, emit }, NOTIFICATION, ending)) continue;
         waiting.length = 0;
         return;
       }
-      // The oldest may have been dropped while it was on its way.
-      if (waiting[0] === next) waiting.shift();
-    }
-    hasDropped = false;
-    onDone();
-  };
-  const delivering = createBackgroundWork(
-    async (ending) => {
-      if (waiting.length > 0) await deliverAll(ending);
+      onDone();
     },
     (error) => emit(failureOf('webhook', error, 0)),
   );
-  const dropOldest = (): void => {
-    if (waiting.length <= MOST_WAITING) return;
-    waiting.splice(0, waiting.length - MOST_WAITING);
-    if (hasDropped) return;
-    hasDropped = true;
-    const message = `More than ${MOST_WAITING} notifications wait: the oldest are dropped.`;
-    emit(failureOf('webhook', new MirrorError('notification.failed', message), 0));
-  };
   return {
     tell: (notifications) => {
       const to = target();
-      if (to === null || to.address === gone) return;
+      if (to === null) return;
       const at = new Date().toISOString();
       for (const { type, fields } of notifications)
         if (isChosen(type, to.filters)) waiting.push({ id: `msg_${randomUUID()}`, at, host, type, fields });
-      dropOldest();
-      if (waiting.length > 0) delivering.wake();
-      else onDone();
+      if (waiting.length > MOST_WAITING) {
+        waiting.splice(0, waiting.length - MOST_WAITING);
+        const message = `More than ${MOST_WAITING} notifications wait: the oldest are dropped.`;
+        emit(failureOf('webhook', new MirrorError('notification.failed', message), 0));
+      }
+      delivering.wake();
     },
     close: delivering.close,
   };
@@ -120,9 +87,11 @@ export function createWebhook({ target, send, scrub, host, emit, onDone }: Webho
 
 function requestOf(
   message: WebhookMessage,
-  { address, key, format }: WebhookTarget,
+  target: WebhookTarget | null,
   scrub: (text: string) => string,
-): UnsentRequest {
+): UnsentRequest | null {
+  if (target === null) return null;
+  const { address, key, format } = target;
   const { id } = message;
   const { headers, body } = webhookContent(format, message, scrub);
   const timestamp = Math.floor(Date.now() / 1000);
@@ -198,53 +167,43 @@ interface Delivery {
 /** How often something is tried, and how long it waits in between. */
 interface DeliveryPolicy extends BackOffPolicy {
   readonly mostAttempts: number;
-  /** Whether the receiver may ask for a pause (Retry-After), or for no more at all (status 410). */
-  readonly heedsReceiver: boolean;
 }
 
 /**
- * Tries until something is delivered or given up. `gone` and `over` say that nothing more is to be sent there: the receiver wants no
- * more (status 410: Standard Webhooks specification, "Deliverability and reliability"), or the program ends.
+ * Tries until something is delivered or given up. The receiver may ask for a pause (Retry-After) of up to the longest wait.
+ * @returns false if nothing more is to be sent: the setting is gone, or the program ends
  */
 async function deliver(
   { to, request, send, emit }: Delivery,
   policy: DeliveryPolicy,
   { closing, stop }: Ending,
-): Promise<'done' | 'gone' | 'over'> {
+): Promise<boolean> {
   for (let attempts = 1; ; attempts += 1) {
-    const isLast = closing.aborted;
-    let status = 0;
+    const isEnding = closing.aborted;
     let wishMs = 0;
-    const isGone = (): boolean => policy.heedsReceiver && status === 410;
     try {
       const present = request();
-      if (present === null) return 'over';
+      if (present === null) return false;
       const headers = { 'user-agent': 'workbook-mirror', ...present.headers };
-      ({ status, retryAfterMs: wishMs = 0 } = await send({ ...present, headers, signal: stop }));
-      if (status >= 200 && status < 300) return 'done';
-      throw notTaken(present.address, status, isGone());
+      const answer = await send({ ...present, headers, signal: stop });
+      if (answer.status >= 200 && answer.status < 300) return true;
+      wishMs = Math.min(answer.retryAfterMs ?? 0, policy.maxDelayMs);
+      throw new MirrorError(
+        'notification.failed',
+        `${new URL(present.address).origin} did not take it (status ${answer.status}).`,
+        { hint: 'Check the address and the program behind it. Redirects are not followed.' },
+      );
     } catch (error) {
-      if (stop.aborted) return 'over';
-      emit(failureOf(to, error, attempts, attempts === policy.mostAttempts));
-      if (isGone()) return 'gone';
-      if (isLast) return 'over';
-      if (attempts === policy.mostAttempts) return 'done';
-      const waitMs = backOffDelayMs(policy, attempts, Math.random(), policy.heedsReceiver ? wishMs : 0);
-      await sleep(waitMs, undefined, { signal: closing }).catch(() => {});
+      if (stop.aborted) return false;
+      const isGivenUp = attempts === policy.mostAttempts;
+      emit(failureOf(to, error, attempts, isGivenUp));
+      if (isEnding) return false;
+      if (isGivenUp) return true;
+      await sleep(backOffDelayMs(policy, attempts, Math.random(), wishMs), undefined, {
+        signal: closing,
+      }).catch(() => {});
     }
   }
-}
-
-function notTaken(address: string, status: number, isGone: boolean): MirrorError {
-  return new MirrorError(
-    'notification.failed',
-    `${new URL(address).origin} ${isGone ? 'wants no more' : 'did not take it'} (status ${status}).`,
-    {
-      hint: isGone
-        ? 'Nothing more is sent there until the setting has another address, or the program is started again.'
-        : 'Check the address and the program behind it. Redirects are not followed.',
-    },
-  );
 }
 
 function failureOf(to: Receiver, error: unknown, attempts: number, isGivenUp = false): MirrorEvent {

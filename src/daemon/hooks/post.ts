@@ -1,3 +1,5 @@
+import { unescape } from 'node:querystring';
+
 import { request } from 'undici';
 
 import { retryAfterMs } from '../../lib/time/back-off.ts';
@@ -43,22 +45,20 @@ export function createPoster(timeoutMs: number): Poster {
     allowH2: false,
     connections: 2,
     connectTimeoutMs: timeoutMs,
-    headersTimeout: timeoutMs,
-    bodyTimeout: timeoutMs,
   });
   return {
     send: async ({ method, address, headers, body, signal }) => {
       const url = parsed(address);
-      const credentials = basicCredentials(url);
+      const credentials = takeCredentials(url);
       const limit = AbortSignal.timeout(timeoutMs);
       let proxy: NamedProxy | null = null;
       try {
         const way = ways.to(url);
         proxy = way.proxy;
-        const response = await request(withoutCredentials(url), {
+        const response = await request(url, {
           dispatcher: way.dispatcher,
           method,
-          headers: { ...(credentials === null ? {} : { authorization: credentials }), ...headers },
+          headers: { ...credentials, ...headers },
           ...(body === undefined ? {} : { body }),
           signal: AbortSignal.any([signal, limit]),
         });
@@ -84,27 +84,14 @@ function parsed(address: string): URL {
   });
 }
 
-/** The user name and password of an address as a header (RFC 7617); null where it has none. */
-function basicCredentials({ username, password }: URL): string | null {
-  if (username === '' && password === '') return null;
-  const text = `${unescaped(username)}:${unescaped(password)}`;
-  return `Basic ${Buffer.from(text).toString('base64')}`;
-}
-
-function unescaped(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}
-
-function withoutCredentials(url: URL): URL {
-  const bare = new URL(url);
-  bare.username = '';
-  bare.password = '';
-  bare.hash = '';
-  return bare;
+/** Takes user name and password out of an address, for a header (RFC 7617). @returns no header where it has none */
+function takeCredentials(url: URL): Readonly<Record<string, string>> {
+  const { username, password } = url;
+  url.username = '';
+  url.password = '';
+  if (username === '' && password === '') return {};
+  const text = `${unescape(username)}:${unescape(password)}`;
+  return { authorization: `Basic ${Buffer.from(text).toString('base64')}` };
 }
 
 /** The error for a request without an answer, which tells nothing of the address but its origin. */

@@ -146,16 +146,6 @@ describe('a webhook', () => {
     expect(received[2]?.body).toContain('B/main');
   });
 
-  it('is told nothing more once it says that it is gone', async () => {
-    const { origin, received } = await startReceiver(() => 410);
-    const { webhook, events } = startWebhook({ address: origin, key: null, filters: ['*'], format: 'json' });
-    webhook.tell([note('A/main'), note('B/main')]);
-    await until(() => events.length === 1);
-    webhook.tell([note('C/main')]);
-    await webhook.close(1000);
-    expect(received).toHaveLength(1);
-  });
-
   it.each(['slack', 'ntfy', 'apprise'] as const)(
     'tells people as %s takes it, signed all the same',
     async (format) => {
@@ -284,8 +274,8 @@ describe('a request', () => {
 });
 
 describe('a heartbeat', () => {
-  it.each([500, 410])('is one request at a time, and is tried again after a status %i', async (status) => {
-    const { origin, received } = await startReceiver((count) => (count === 1 ? status : 200));
+  it('is one request at a time, and is tried again after a failure', async () => {
+    const { origin, received } = await startReceiver((count) => (count === 1 ? 500 : 200));
     const events: MirrorEvent[] = [];
     const heartbeat = createHeartbeat(
       () => `${origin}/s3cret`,
