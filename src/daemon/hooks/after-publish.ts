@@ -16,7 +16,6 @@ import {
 } from './due-hooks.ts';
 import { toldTree } from '../../app/published-changes.ts';
 import type { ToldTree } from '../../mirror/state/state.ts';
-import type { Manifest } from '../../mirror/store/manifest.ts';
 import type { HookCommand, HookSurroundings } from '../../app/command-hooks.ts';
 import { tellTree } from './tell-tree.ts';
 
@@ -25,7 +24,6 @@ export interface AfterPublishPorts extends HookSurroundings {
   /** The command as the settings have it now; null for none. */
   readonly command: () => HookCommand | null;
   readonly inventory: () => Promise<StandingTrees>;
-  readonly manifest: (target: string) => Promise<Manifest | null>;
   /** The trees that the command was told of, by path; null while the state cannot be read. */
   readonly recall: () => Promise<ReadonlyMap<string, ToldTree> | null>;
   /** Remembers the tree that the command was last told of at a path; null for none any more. */
@@ -52,9 +50,9 @@ export class AfterPublish {
   readonly #running: BackgroundWork;
   readonly #told = new Map<string, ToldTree>();
   readonly #due = new Map<string, DueHook>();
-  /** The targets that are to be looked at before the next run. */
-  readonly #toSee = new Set<string>();
-  /** Whether all of them are: until that was done, it is not known what is due. */
+  /** The states that were published since the last look. */
+  readonly #toSee = new Map<string, ToldTree>();
+  /** Whether all trees are to be looked at: until that was done, it is not known what is due. */
   #isAllToSee = false;
   #isRecalled = false;
   /** The changes of the latest publish of each target that the command has not run for. */
@@ -68,10 +66,12 @@ export class AfterPublish {
     this.#running = createBackgroundWork(
       async ({ closing, stop }) => {
         clearTimeout(this.#timer);
-        await this.#runAll(closing, stop);
-        this.#wakeLater(closing);
+        await this.#runAll(closing, stop).finally(() => this.#wakeLater(closing));
       },
-      (error) => this.#report(null, error),
+      (error) => {
+        this.#isAllToSee = true;
+        this.#report(null, error);
+      },
     );
   }
 
@@ -79,7 +79,7 @@ export class AfterPublish {
   readonly onPublished = ({ target, previous, manifest }: NewState): void => {
     if (this.#ports.command() === null) return;
     this.#keepChanges(target, spanOf(previous, manifest));
-    this.#toSee.add(target);
+    this.#toSee.set(target, toldTree(manifest));
     this.#running.wake();
   };
 
@@ -125,7 +125,7 @@ export class AfterPublish {
         this.#isAllToSee = false;
         return;
       }
-      if (!(await this.#look())) return;
+      await this.#look();
       const nowMs = performance.now();
       const isDue = ({ target }: DueHook): boolean => (this.#failed.get(target)?.nextAtMs ?? 0) <= nowMs;
       const next = [...this.#due.values()].find(isDue);
@@ -134,24 +134,14 @@ export class AfterPublish {
     }
   }
 
-  /** Finds out what is due. Until the state can be read, only trees that this process published are known to be. @returns whether it could be */
-  async #look(): Promise<boolean> {
-    try {
-      const isRecalled = await this.#recall();
-      if (this.#isAllToSee && isRecalled) {
-        this.#isAllToSee = false;
-        await this.#lookAtAll();
-      }
-      for (const target of this.#toSee) {
-        this.#toSee.delete(target);
-        await this.#lookAt(target);
-      }
-      return true;
-    } catch (error) {
-      this.#isAllToSee = true;
-      this.#report(null, error);
-      return false;
-    }
+  /** Finds out what is due. Until the state can be read, only trees that this process published are known to be. */
+  async #look(): Promise<void> {
+    const isRecalled = await this.#recall();
+    for (const [target, tree] of this.#toSee) this.#lookAt(target, tree);
+    this.#toSee.clear();
+    if (!this.#isAllToSee || !isRecalled) return;
+    this.#isAllToSee = false;
+    await this.#lookAtAll();
   }
 
   async #recall(): Promise<boolean> {
@@ -169,10 +159,7 @@ export class AfterPublish {
     for (const target of this.#failed.keys()) if (!this.#due.has(target)) this.#failed.delete(target);
   }
 
-  async #lookAt(target: string): Promise<void> {
-    const manifest = await this.#ports.manifest(target);
-    if (manifest === null) return;
-    const tree = toldTree(manifest);
+  #lookAt(target: string, tree: ToldTree): void {
     const known = this.#due.get(target);
     const hasMoved = known?.event === 'moved' && isSameTarget(known.tree, tree);
     const due = hasMoved ? { ...known, tree } : dueForTree(target, tree, this.#told);

@@ -7,7 +7,6 @@ import type { SettingsFor } from '../../config/schema.ts';
 import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import { KILL_GRACE_MS } from '../../lib/process/command.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
-import { publishedManifest } from '../../mirror/store/inventory.ts';
 import type { StatusService } from '../status/status-service.ts';
 import { AfterPublish } from './after-publish.ts';
 import {
@@ -77,7 +76,6 @@ export class Hooks {
       ...surroundings,
       command: () => commandOf(current(), 'afterPublish'),
       inventory: store.inventory.read,
-      manifest: (target) => publishedManifest(store.layout, target),
       recall: () => state.toldTrees(),
       remember: (target, tree) => state.saveToldTree(target, tree),
       emit,

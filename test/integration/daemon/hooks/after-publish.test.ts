@@ -90,10 +90,6 @@ class Stand {
           unreadable: [],
         };
       },
-      manifest: async (target) => {
-        const tree = trees.get(target);
-        return tree === undefined ? null : manifestOf(tree, []);
-      },
       recall: async () => (this.isStateThere ? new Map(this.stored) : null),
       remember: async (target, tree) => {
         if (tree === null) this.stored.delete(target);
