@@ -202,7 +202,6 @@ async function passUntilStopped(
   const hooks = new Hooks(settings.current, mirror, emit, status);
   part({ close: () => hooks.close(HOOKS_CLOSE_MS) });
   listeners.hooks = hooks.sink;
-  const drift = part(await startDriftWatch(first.settings, mirror, emit));
   const memory = part(createMemoryRelease(progress.isWorking));
 
   const requests = new PassRequests();
@@ -218,6 +217,7 @@ async function passUntilStopped(
   });
 
   // All that causes a pass.
+  const drift = part(await startDriftWatch(first.settings, mirror, emit, () => loop.trigger('drift')));
   const ticker = startTicker(
     first.settings,
     () => loop.trigger('schedule'),
@@ -226,7 +226,6 @@ async function passUntilStopped(
   part({ close: ticker.stop });
   listeners.leases = part(watchLeases(mirror.store.layout, () => loop.trigger('lease'))).sink;
   polls.onDue(() => loop.trigger('poll'));
-  drift.onRepair(() => loop.trigger('drift'));
   const parts = { current: settings.current, secrets, mirror, status, drift, requests, polls, loop };
   listeners.commands = part(await listenToCommands(parts, emit)).sink;
   await settings.begin([secrets, mirror, level, ticker], () => loop.trigger('settings'));

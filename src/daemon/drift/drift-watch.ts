@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
-import { dirname, join, relative } from 'node:path';
+import { dirname, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 
 import { driftNotesIn, noteDrift } from '../../app/drift-notes.ts';
 import type { EventSink } from '../../app/events.ts';
@@ -15,8 +15,6 @@ import { watchTrees } from './watch-trees.ts';
 
 /** The watch on what others do to the published trees. */
 export interface DriftWatch {
-  /** Sets the listener that is called, from now on, when a tree is to be repaired at once. */
-  readonly onRepair: (repairNow: () => void) => void;
   /** Notes that the next pass is to repair the trees that are known to differ. @param targets those meant; null for all */
   readonly repair: (targets: readonly string[] | null) => Promise<void>;
   /** To be called after every pass. */
@@ -33,24 +31,27 @@ const REPAIR_PAUSE_MS = 60_000;
 /** Hints that come within this time of the first one are looked at together, in milliseconds. */
 const SETTLE_MS = 500;
 
-/** After a look, the next one waits so many times as long as it took, and for this long at most, in milliseconds. */
-const REST_PER_LOOK = 10;
-const LONGEST_REST_MS = 5000;
+/** After a look, trees that changed during it wait for so long, in milliseconds: a big one is read for seconds. */
+const REST_MS = 5000;
 
-/** Watches the published trees while the daemon runs, as the setting `drift` says. */
+/**
+ * Watches the published trees while the daemon runs, as the setting `drift` says.
+ * @param repairNow called when a tree is to be repaired at once
+ */
 export async function startDriftWatch(
   { drift }: SettingsFor<never>,
   mirror: Mirror,
   emit: EventSink,
+  repairNow: () => void,
 ): Promise<DriftWatch> {
   if (drift === 'off') {
     const nothing = (): Promise<void> => Promise.resolve();
-    return { onRepair: () => {}, repair: nothing, afterPass: () => {}, close: nothing };
+    return { repair: nothing, afterPass: () => {}, close: nothing };
   }
   const { store, state } = mirror;
   const { published } = await store.inventory.read();
   const notes = driftNotesIn(await unlessStateFails(state.records(), new Map()), published);
-  const checks = new TreeChecks(mirror, emit, drift === 'repair', notes);
+  const checks = new TreeChecks(mirror, emit, drift === 'repair' ? repairNow : null, notes);
   const { root, mirror: targets, trees } = store.layout;
   const folders = [targets, trees].map((path) => relative(root, path));
   let isComplete = true;
@@ -63,15 +64,11 @@ export async function startDriftWatch(
   void watch.ready.catch(onUnwatched).finally(() => (isReady = true));
   let isLookedAt = false;
   return {
-    onRepair: (listener) => {
-      checks.repairNow = listener;
-    },
     repair: (chosen) => checks.repair(chosen),
     afterPass: () => {
       const isWatched = isReady && isComplete;
       // Changes from before the watch was complete are found once by looking at everything.
-      if (!isWatched || !isLookedAt) checks.lookAtAll();
-      else checks.lookAtUnnoted();
+      if (!isWatched || !isLookedAt || checks.hasMissed) checks.lookAtAll();
       isLookedAt = isWatched;
     },
     close: async () => {
@@ -81,25 +78,17 @@ export async function startDriftWatch(
   };
 }
 
-/** A tree that differs. */
-interface Drifted {
-  readonly note: DriftNote;
-  /** The digest of the differences; an empty text where another process found them, or no note could be saved. */
-  readonly digest: string;
-}
-
 /**
  * Finds out which trees someone changed, notes it for `status`, and asks for repairs if they are wanted. Hints only say where to look:
  * the tree is compared with its manifest.
  */
 class TreeChecks {
-  repairNow = (): void => {};
+  /** Whether a note could not be saved, so that no pass knows of that tree, and no further hint may ever come. */
+  hasMissed = false;
   readonly #mirror: Mirror;
   readonly #emit: EventSink;
-  readonly #isRepairing: boolean;
-  readonly #drifted: Map<string, Drifted>;
-  /** Those of them whose note could not be saved, so that no pass knows of them. */
-  readonly #unnoted = new Set<string>();
+  readonly #repairNow: (() => void) | null;
+  readonly #drifted: Map<string, DriftNote>;
   readonly #askedAtMs = new Map<string, number>();
   /** Hints: paths below the directory. */
   readonly #hints = new Set<string>();
@@ -109,12 +98,20 @@ class TreeChecks {
     (error) => this.#reportUnseen(error),
   );
 
-  /** @param notes of trees that differed when another process last looked, by target */
-  constructor(mirror: Mirror, emit: EventSink, isRepairing: boolean, notes: ReadonlyMap<string, DriftNote>) {
+  /**
+   * @param repairNow null where trees that differ are only reported
+   * @param notes of trees that differed when they were last looked at, by target
+   */
+  constructor(
+    mirror: Mirror,
+    emit: EventSink,
+    repairNow: (() => void) | null,
+    notes: ReadonlyMap<string, DriftNote>,
+  ) {
     this.#mirror = mirror;
     this.#emit = emit;
-    this.#isRepairing = isRepairing;
-    this.#drifted = new Map([...notes].map(([target, note]) => [target, { note, digest: '' }]));
+    this.#repairNow = repairNow;
+    this.#drifted = new Map(notes);
   }
 
   /** Something may have changed at a path below the directory. */
@@ -125,18 +122,13 @@ class TreeChecks {
 
   /** Looks at all trees, as after a time without a watch. */
   lookAtAll(): void {
+    this.hasMissed = false;
     this.#isAllHinted = true;
     this.#looks.wake();
   }
 
-  /** Looks again at the trees whose notes could not be saved: nothing else may ever hint at them. */
-  lookAtUnnoted(): void {
-    const { root, mirror } = this.#mirror.store.layout;
-    for (const target of this.#unnoted) this.hint(join(relative(root, mirror), target));
-  }
-
   async repair(targets: readonly string[] | null): Promise<void> {
-    for (const [target, { note }] of this.#drifted)
+    for (const [target, note] of this.#drifted)
       if (targets?.includes(target) !== false)
         await noteDrift(this.#mirror, target, { ...note, needsRepair: true });
   }
@@ -155,7 +147,6 @@ class TreeChecks {
     while (this.#isAllHinted || this.#hints.size > 0) {
       await sleep(pauseMs, undefined, { signal: stop }).catch(() => {});
       if (isStopped()) return;
-      const beganMs = performance.now();
       const onScanned = this.#isAllHinted ? this.#mirror.monitor : null;
       const targets = await this.#takeTargets();
       for (const [index, target] of targets.entries()) {
@@ -167,8 +158,7 @@ class TreeChecks {
         if (isStopped()) return;
       }
       onScanned?.scanned(targets.length, targets.length);
-      const restMs = (performance.now() - beganMs) * REST_PER_LOOK;
-      pauseMs = Math.max(SETTLE_MS, Math.min(restMs, LONGEST_REST_MS));
+      pauseMs = REST_MS;
     }
   }
 
@@ -196,36 +186,32 @@ class TreeChecks {
 
   /** Reports how a tree differs, if that is news. */
   async #lookAt(target: string, stop: AbortSignal): Promise<void> {
-    const { differences: found, lookedAtMs } = await findDrift(this.#mirror.store.layout, target, stop);
+    const { differences, lookedAtMs: sinceMs } = await findDrift(this.#mirror.store.layout, target, stop);
     const before = this.#drifted.get(target);
-    if (found.length === 0) {
-      this.#unnoted.delete(target);
+    if (differences.length === 0) {
       if (!this.#drifted.delete(target)) return;
       await noteDrift(this.#mirror, target, null);
       this.#emit({ name: 'target.whole', target });
       return;
     }
-    const digest = createHash('sha256').update(JSON.stringify(found)).digest('hex');
-    if (before?.digest === digest) return;
-    const summary = summariseDrift(found);
-    const note = { ...summary, sinceMs: lookedAtMs, needsRepair: this.#isRepairing };
-    this.#drifted.set(target, { note, digest: '' });
-    this.#unnoted.add(target);
+    const summary = summariseDrift(differences);
+    const needsRepair = this.#repairNow !== null;
+    const isKnown = isDeepStrictEqual(before, { ...before, ...summary });
+    if (isKnown && (before?.needsRepair === true || !needsRepair)) return;
+    const note = { ...summary, sinceMs, needsRepair };
     const isNoted = await noteDrift(this.#mirror, target, note);
-    if (isNoted) {
-      this.#drifted.set(target, { note, digest });
-      this.#unnoted.delete(target);
-    }
+    if (isNoted) this.#drifted.set(target, note);
+    else this.hasMissed = true;
     // A listener that reads the records must find the news there.
     this.#emit({ name: 'target.drifted', target, ...summary });
-    if (isNoted && this.#isRepairing) this.#askForRepair(target);
+    if (isNoted && needsRepair) this.#askForRepair(target);
   }
 
   #askForRepair(target: string): void {
     const nowMs = performance.now();
     const lastMs = this.#askedAtMs.get(target) ?? Number.NEGATIVE_INFINITY;
     this.#askedAtMs.set(target, nowMs);
-    if (nowMs - lastMs > REPAIR_PAUSE_MS) this.repairNow();
+    if (nowMs - lastMs > REPAIR_PAUSE_MS) this.#repairNow?.();
   }
 }
 

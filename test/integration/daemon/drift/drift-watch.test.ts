@@ -32,10 +32,9 @@ it('notes what differs, and has it repaired, once the state can be written again
   const mirror = await openMirror(settings, (event) => events.push(event));
   onTestFinished(() => mirror.close());
   await runPass(mirror.context, mirror.policy, 'command', AbortSignal.timeout(50_000));
-  const watch = await startDriftWatch(settings, mirror, (event) => events.push(event));
-  onTestFinished(() => watch.close());
   const repairNow = vi.fn<() => void>();
-  watch.onRepair(repairNow);
+  const watch = await startDriftWatch(settings, mirror, (event) => events.push(event), repairNow);
+  onTestFinished(() => watch.close());
   // The first looks are at everything: until the watch is complete, and once after that.
   const examined = vi.spyOn(mirror.monitor, 'scanned');
   await vi.waitFor(async () => {
