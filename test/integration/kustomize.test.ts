@@ -2,9 +2,10 @@ import { spawnSync } from 'node:child_process';
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 
+import { loadSettings } from '../../src/config/load.ts';
 import { RULES_FILE } from '../support/alerts.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -15,10 +16,24 @@ const isMissing = version.error !== undefined;
 /** Kustomize takes overlays as they are written today since it is in kubectl 1.21. */
 const isOld = isMissing || Number(/"minor": "(\d+)/.exec(version.stdout)?.[1]) < 21;
 
+interface Mount {
+  readonly name: string;
+  readonly mountPath: string;
+  readonly readOnly?: boolean;
+}
+
 interface Container {
   readonly name: string;
   readonly image: string;
+  readonly args?: readonly string[];
+  readonly env?: readonly { readonly name: string }[];
   readonly ports?: readonly { readonly name: string; readonly containerPort: number }[];
+  readonly volumeMounts: readonly Mount[];
+}
+
+interface Claim {
+  readonly metadata: { readonly name: string };
+  readonly spec: { readonly accessModes: readonly string[] };
 }
 
 interface Resource {
@@ -29,7 +44,9 @@ interface Resource {
     readonly labels?: Readonly<Record<string, string>>;
   };
   readonly data: Readonly<Record<string, string>>;
-  readonly spec: {
+  readonly spec: Claim['spec'] & {
+    readonly replicas: number;
+    readonly serviceName?: string;
     readonly selector: Readonly<Record<string, unknown>>;
     readonly ports: readonly { readonly targetPort: string }[];
     readonly jobLabel: string;
@@ -39,11 +56,13 @@ interface Resource {
         readonly authorization: { readonly credentials: { readonly name: string; readonly key: string } };
       },
     ];
+    readonly volumeClaimTemplates?: readonly Claim[];
     readonly template: {
       readonly metadata: { readonly labels: Readonly<Record<string, string>> };
       readonly spec: {
         readonly initContainers?: readonly Container[];
         readonly containers: readonly Container[];
+        readonly volumes: readonly { readonly name: string }[];
       };
     };
   };
@@ -71,23 +90,44 @@ async function fromChapter(language: string): Promise<string> {
   return code;
 }
 
-/** A copy of the folder with the base, in which another one of the manifests is chosen. */
-async function baseWith(manifests: string): Promise<string> {
+/** A copy of the base in which one of the components is chosen, as its comments say. */
+async function baseWith(component: string | null): Promise<string> {
   const folder = await temporaryFolder();
   await cp(CONFIG, folder, { recursive: true });
   const file = join(folder, 'kustomization.yaml');
-  await writeFile(file, (await readFile(file, 'utf8')).replace('- kubernetes.yaml\n', `- ${manifests}\n`));
+  const text = await readFile(file, 'utf8');
+  const chosen = text
+    .replace('# components:', 'components:')
+    .replace(`#   - kubernetes/${component}\n`, `  - kubernetes/${component}\n`);
+  if (component !== null) await writeFile(file, chosen);
   return folder;
+}
+
+/** The settings of a pod, with secrets that are there. */
+async function settingsOf(map: Resource, container: Container, ordinal: number) {
+  const folder = await temporaryFolder();
+  for (const name of ['service-api-key', 'service-api-token', 'http-token'])
+    await writeFile(join(folder, name), name, { mode: 0o600 });
+  const text = (map.data['config.yaml'] ?? '').replaceAll('/run/secrets/workbook-mirror', folder);
+  const configFile = join(folder, 'config.yaml');
+  await writeFile(configFile, text);
+  const env: Record<string, string> = { WORKBOOK_MIRROR_DIRECTORY: '/data' };
+  for (const { name } of container.env ?? []) env[name] = 'rediss://user:word@redis.example.com:6379';
+  vi.stubEnv('JOB_COMPLETION_INDEX', String(ordinal));
+  onTestFinished(() => {
+    vi.unstubAllEnvs();
+  });
+  return loadSettings({ flags: {}, env, configFile, needs: ['service', 'directory'] }).settings;
 }
 
 describe.skipIf(isMissing)('the base for Kustomize (skipped where kubectl is missing)', () => {
   it.each([
-    ['kubernetes.yaml', 'Deployment'],
-    ['kubernetes-standby.yaml', 'Deployment'],
-    ['kubernetes-shards.yaml', 'StatefulSet'],
-    ['kubernetes-shards-own-volumes.yaml', 'StatefulSet'],
-  ])('has %s scraped and shown', async (manifests, workload) => {
-    const { find } = build(await baseWith(manifests));
+    [null, 'Deployment'],
+    ['standby', 'Deployment'],
+    ['shards', 'StatefulSet'],
+    ['shards-own-volumes', 'StatefulSet'],
+  ])('has the component %s scraped and shown', async (component, workload) => {
+    const { find } = build(await baseWith(component));
     const { template } = find(workload).spec;
     const { labels } = template.metadata;
     const monitor = find('PodMonitor').spec;
@@ -108,6 +148,33 @@ describe.skipIf(isMissing)('the base for Kustomize (skipped where kubectl is mis
     expect(dashboard.data['grafana-dashboard.json']).toBe(
       await readFile(join(CONFIG, 'grafana-dashboard.json'), 'utf8'),
     );
+  });
+
+  it.each([
+    ['standby', { standby: true, publish: 'link' }, ['ReadWriteMany']],
+    ['shards', { shard: { index: 2, count: 5 }, publish: 'link' }, ['ReadWriteMany']],
+    ['shards-own-volumes', { shard: { index: 2, count: 5 }, state: { store: 'redis' } }, ['ReadWriteOnce']],
+  ])('has with the component %s instances alone, with these settings', async (component, expected, modes) => {
+    const { resources, find } = build(await baseWith(component));
+    const workload = resources.find(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet');
+    if (workload === undefined) throw new Error('no workload');
+    const { template, replicas, serviceName, volumeClaimTemplates = [] } = workload.spec;
+    const { containers, volumes, initContainers = [] } = template.spec;
+    const [container] = containers;
+    if (container === undefined) throw new Error('no container');
+    expect([initContainers, containers.map(({ args }) => args)]).toEqual([[], [['run']]]);
+    const writable = container.volumeMounts.filter(({ readOnly }) => readOnly !== true);
+    expect(writable).toEqual([{ name: 'mirror', mountPath: '/data' }]);
+    const names = [...volumeClaimTemplates.map(({ metadata }) => metadata), ...volumes].map(
+      ({ name }) => name,
+    );
+    expect(names.sort()).toEqual(container.volumeMounts.map(({ name }) => name).sort());
+    const claims = resources.filter(({ kind }) => kind === 'PersistentVolumeClaim');
+    expect([...claims, ...volumeClaimTemplates].map(({ spec }) => spec.accessModes)).toEqual([modes]);
+    const settings = await settingsOf(find('ConfigMap'), container, 1);
+    expect(settings).toMatchObject(expected);
+    expect(replicas).toBe(settings.shard?.count ?? 2);
+    expect(serviceName).toBe(settings.shard === undefined ? undefined : find('Service').metadata.name);
   });
 
   it.skipIf(isOld)(

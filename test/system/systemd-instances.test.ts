@@ -1,6 +1,3 @@
-import { spawnSync } from 'node:child_process';
-import { join } from 'node:path';
-
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { asRoot, shellBlocks } from '../support/manual-commands.ts';
@@ -90,16 +87,6 @@ describe.skipIf(missing !== undefined)(`several instances of a unit (${missing ?
     (name) => {
       const outcome = machine.run('systemd-analyze', 'verify', '--man=no', name);
       expect(outcome).toEqual({ exitCode: 0, stdout: '', stderr: '' });
-    },
-  );
-
-  it.each(['workbook-mirror@.service', 'workbook-mirror-sync@.service'])(
-    'are well locked in by %s',
-    (name) => {
-      const path = join(import.meta.dirname, '../../systemd', name);
-      const args = ['security', '--offline=true', '--threshold=20', '--no-pager', path];
-      const { status, stdout } = spawnSync('systemd-analyze', args, { encoding: 'utf8' });
-      expect(status, stdout).toBe(0);
     },
   );
 
