@@ -26,14 +26,12 @@ async function changed(): Promise<{
   const settings = { ...embedded.settings, WORKBOOK_MIRROR_HISTORY_REPLACED: '5' };
   expect((await run(['sync', '-q'], settings)).exitCode).toBe(0);
   for (let tries = 0; tries < 6; tries += 1) {
-    const { repository, branch, paths } = await embedded.writer.edit();
+    const { repository, branch, path } = await embedded.writer.edit();
     const target = `${repositoryPath(repository)}/${encodeSegment(branch)}`;
-    for (const path of paths) {
-      const bytes = await readFile(join(embedded.directory, 'mirror', target, path)).catch(() => null);
-      if (bytes === null || !path.endsWith('.xlsx')) continue;
-      expect((await run(['sync', '-q'], settings)).exitCode).toBe(0);
-      return { settings, target, path, bytes };
-    }
+    const bytes = await readFile(join(embedded.directory, 'mirror', target, path)).catch(() => null);
+    if (bytes === null) continue;
+    expect((await run(['sync', '-q'], settings)).exitCode).toBe(0);
+    return { settings, target, path, bytes };
   }
   throw new Error('no edit changed a workbook');
 }

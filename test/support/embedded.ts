@@ -44,7 +44,7 @@ export async function startEmbedded(): Promise<Embedded> {
   const directory = join(folder, 'mirrored');
   return {
     service,
-    writer: createWriter(samples),
+    writer: createWriter(samples.registry),
     directory,
     requests,
     settings: {
@@ -55,10 +55,8 @@ export async function startEmbedded(): Promise<Embedded> {
     },
     differences: async () =>
       (
-        await compareWithGit(
-          samples.registry,
-          join(directory, 'mirror'),
-          (repository, branch) => `${repositoryPath(repository.full_name)}/${encodeSegment(branch)}`,
+        await compareWithGit(samples.registry, (repository, branch) =>
+          join(directory, 'mirror', repositoryPath(repository), encodeSegment(branch)),
         )
       ).differences,
   };

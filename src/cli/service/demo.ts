@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -104,34 +103,34 @@ async function mirrorAndEdit(
   });
   const status = createStatusService(() => settings, mirror, activity);
   const http = await startHttp(() => settings, status, emit);
-  const poll = (): Promise<void> => nextPass(mirror, emit, signal);
+  const compare = (): Promise<Comparison> =>
+    compareWithGit(registry, (repository, branch) =>
+      join(settings.directory, 'mirror', repositoryPath(repository), encodeSegment(branch)),
+    );
   try {
     sinks.push(status.sink, http.sink);
     await runPass(mirror.context, mirror.policy, 'start', signal);
     progress.close();
-    const pulled = new Map<string, { readonly event: TargetPulled; readonly atMs: number }>();
+    let pulled: { readonly event: TargetPulled; readonly atMs: number } | undefined;
     sinks[0] = (event) => {
-      if (event.name === 'target.pulled') pulled.set(event.target, { event, atMs: Date.now() });
+      if (event.name === 'target.pulled') pulled = { event, atMs: Date.now() };
       if (event.name.endsWith('failed')) progress.sink(event);
     };
     if (!once) tell(say`\nA writer now commits an edit every few seconds. Ctrl-C stops everything.\n`);
-    const writer = createWriter({ registry });
+    const writer = createWriter(registry);
     for (;;) {
       const edit = await writer.edit();
-      for (
-        let passes = 0;
-        passes === 0 || !(await isOnDisk(settings.directory, registry, edit));
-        passes += 1
-      ) {
+      let passes = 0;
+      do {
         if (passes === MIRRORED_WITHIN_PASSES) throw notMirrored(edit);
-        await poll();
-      }
-      const found = pulled.get(targetOf(edit.repository, edit.branch));
-      if (found !== undefined) printData(describeEdit(edit, found.event, found.atMs));
+        await nextPass(mirror, emit, signal);
+        passes += 1;
+      } while ((await compare()).differences.length > 0);
+      if (pulled !== undefined) printData(describeEdit(edit, pulled.event, pulled.atMs));
       if (once) break;
-      for (let passes = 0; passes < PASSES_BETWEEN_EDITS; passes += 1) await poll();
+      for (passes = 0; passes < PASSES_BETWEEN_EDITS; passes += 1) await nextPass(mirror, emit, signal);
     }
-    return tellComparison(await compareAll(settings.directory, registry));
+    return tellComparison(await compare());
   } catch (error) {
     if (!signal.aborted) throw error;
     tell(say`Stopped.`);
@@ -158,26 +157,6 @@ function describeEdit(edit: Edit, pulled: TargetPulled, readableAtMs: number): T
 
 function notMirrored({ summary }: Edit): MirrorError {
   return new MirrorError('internal.defect', `The edit "${summary}" did not reach the mirror in time.`);
-}
-
-/** Whether the branch that was edited is on disk what it is in Git. */
-async function isOnDisk(directory: string, registry: Registry, edit: Edit): Promise<boolean> {
-  const target = targetOf(edit.repository, edit.branch);
-  const manifest = await readFile(join(directory, 'manifests', `${target}.json`), 'utf8');
-  if (!manifest.includes(edit.commitId) && !edit.summary.startsWith('deleted')) return false;
-  const { differences } = await compareAll(directory, registry);
-  return !differences.some((line) => line.startsWith(`${edit.repository}, ${edit.branch}:`));
-}
-
-function targetOf(repository: string, branch: string): string {
-  return `${repositoryPath(repository)}/${encodeSegment(branch)}`;
-}
-
-/** Compares the whole mirror with Git, byte for byte. */
-function compareAll(directory: string, registry: Registry): Promise<Comparison> {
-  return compareWithGit(registry, join(directory, 'mirror'), (repository, branch) =>
-    targetOf(repository.full_name, branch),
-  );
 }
 
 function tellComparison({ targets, files, bytes, differences }: Comparison): ExitCode {

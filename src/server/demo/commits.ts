@@ -15,7 +15,6 @@ export type FileChange =
       readonly content: Uint8Array | string;
       readonly executable?: boolean;
     }
-  | { readonly kind: 'rename'; readonly from: string; readonly to: string }
   | { readonly kind: 'remove'; readonly path: string };
 
 /** A commit to make. */
@@ -26,8 +25,6 @@ export interface CommitPlan {
    * in the same import, or is the branch's first one.
    */
   readonly from?: string;
-  /** A second parent, written as `from`. */
-  readonly merge?: string;
   readonly author: Person;
   readonly at: Date;
   readonly message: string;
@@ -49,17 +46,10 @@ function writeData(content: Uint8Array | string): Buffer {
 }
 
 function writeChange(change: FileChange): Buffer {
-  switch (change.kind) {
-    case 'remove':
-      return Buffer.from(`D ${quotePath(change.path)}\n`);
-    case 'rename':
-      return Buffer.from(`R ${quotePath(change.from)} ${quotePath(change.to)}\n`);
-    case 'write': {
-      const mode = change.executable === true ? '100755' : '100644';
-      const head = Buffer.from(`M ${mode} inline ${quotePath(change.path)}\n`);
-      return Buffer.concat([head, writeData(change.content)]);
-    }
-  }
+  if (change.kind === 'remove') return Buffer.from(`D ${quotePath(change.path)}\n`);
+  const mode = change.executable === true ? '100755' : '100644';
+  const head = Buffer.from(`M ${mode} inline ${quotePath(change.path)}\n`);
+  return Buffer.concat([head, writeData(change.content)]);
 }
 
 function writeCommit(plan: CommitPlan, mark: number): Buffer {
@@ -67,11 +57,10 @@ function writeCommit(plan: CommitPlan, mark: number): Buffer {
   const who = `${author.name} <${author.email}> ${Math.floor(at.getTime() / 1000)} +0000`;
   const head = `commit refs/heads/${plan.branch}\nmark :${mark}\nauthor ${who}\ncommitter ${who}\n`;
   const from = plan.from === undefined ? '' : `from ${plan.from}\n`;
-  const merge = plan.merge === undefined ? '' : `merge ${plan.merge}\n`;
   return Buffer.concat([
     Buffer.from(head),
     writeData(plan.message),
-    Buffer.from(from + merge),
+    Buffer.from(from),
     ...plan.changes.map(writeChange),
     Buffer.from(`\nget-mark :${mark}\n`),
   ]);
