@@ -5,7 +5,7 @@ import type { EventSink } from '../../app/events.ts';
 import type { Mirror } from '../../app/open-mirror.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
-import { KILL_GRACE_MS } from '../../lib/process/command.ts';
+import { KILL_GRACE_MS } from '../../lib/process/run.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import type { StatusService } from '../status/status-service.ts';
 import { AfterPublish } from './after-publish.ts';

@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { syncDirectory } from '../../lib/disk/durable.ts';
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import type { Git } from './git.ts';
-import { settingArguments } from './git-process.ts';
+import { type Git, settingArguments } from './git.ts';
 
 /**
  * Attributes that win over every .gitattributes in a tree, so that archives hold the committed bytes: nothing left out

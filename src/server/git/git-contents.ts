@@ -5,8 +5,7 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { partOf } from '../http/conditions.ts';
 import type { Bytes, Content } from '../http/library.ts';
 import { RequestError } from '../../lib/http/request-error.ts';
-import type { Git } from './git.ts';
-import type { GitProcess } from './git-process.ts';
+import type { Git, GitProcess } from './git.ts';
 import { commitOfFolder, findObject } from './objects.ts';
 import { type Branches, readBranches } from './refs.ts';
 

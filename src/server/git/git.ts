@@ -1,42 +1,98 @@
+import { devNull } from 'node:os';
+
 import { Places } from '../../lib/concurrency/places.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { type GitExit, type GitProcess, startGit, type StartOptions } from './git-process.ts';
+import {
+  type ProgramEnd,
+  type ProgramStart,
+  type RunningProgram,
+  startProgram,
+} from '../../lib/process/run.ts';
 
-/** Limits of a git program that reads from somebody else; it is ended where it wants more. */
-export interface GitBounds extends Pick<StartOptions, 'maxMemoryKib' | 'maxFileBytes'> {
-  /** From its start, in milliseconds. */
-  readonly limitMs?: number;
-  readonly maxOutputBytes?: number;
+/** How git is started; without input where that is left out. */
+interface StartOptions
+  extends Partial<Pick<ProgramStart, 'input'>>, Pick<ProgramStart, 'signal' | 'graceMs'> {
+  /** Variables added to the clean environment. */
+  readonly environment?: Readonly<Record<string, string>>;
 }
 
-interface RunOptions extends StartOptions, GitBounds {
+interface RunOptions extends StartOptions {
+  /** How long it may take, in milliseconds. */
+  readonly limitMs?: number;
+  readonly maxOutputBytes?: number;
   /** An exit code besides 0 that is an answer and no failure. */
   readonly alsoFine?: number;
   /** It takes no place among those whose answer is short: somebody else decides how long it takes. */
   readonly isLong?: boolean;
 }
 
-/** A git program that was ended at one of its bounds. */
-class GitBoundError extends MirrorError {
-  readonly bound: 'time' | 'output';
-
-  constructor(bound: 'time' | 'output', command: string) {
-    super('service.failed', `git ${command} was ended at the limit of its ${bound}`);
-    this.bound = bound;
-  }
-}
-
 /** Commands whose answer is short take turns, so that many requests at once do not become as many processes. */
 const SHORT_COMMANDS_AT_ONCE = 8;
+
+/** Settings as arguments of git. */
+export function settingArguments(...settings: readonly string[]): string[] {
+  return settings.flatMap((setting) => ['-c', setting]);
+}
+
+/** Settings that a repository, a user or a machine could otherwise bring in. */
+const FIXED_SETTINGS = settingArguments(
+  'core.quotePath=false',
+  // Larger files pass through git piece by piece; above Git's own limit of 512 MiB they would do so as well.
+  'core.bigFileThreshold=1m',
+  `core.attributesFile=${devNull}`,
+  `core.hooksPath=${devNull}`,
+  'gc.auto=0',
+  'maintenance.auto=false',
+);
+
+/** Variables that steer git, its language, or the way that it takes to a server (curl(1), "ENVIRONMENT"). */
+const STEERING = /^(?:GIT_|LC_|LANG|(?:[a-z]+_proxy|[A-Z]+_PROXY)$)/;
+
+/** The environment of every git program: the process's own without anything that steers git. */
+function cleanEnvironment(added: StartOptions['environment']): NodeJS.ProcessEnv {
+  const inherited = Object.entries(process.env).filter(([name]) => !STEERING.test(name));
+  return {
+    ...Object.fromEntries(inherited),
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_CONFIG_GLOBAL: devNull,
+    GIT_ATTR_NOSYSTEM: '1',
+    GIT_TERMINAL_PROMPT: '0',
+    // A path is a name, never a pattern.
+    GIT_LITERAL_PATHSPECS: '1',
+    // refs/replace of a mirrored repository would give other bytes than the committed ones.
+    GIT_NO_REPLACE_OBJECTS: '1',
+    // An empty list allows no protocol at all: only a program that is to fetch gets another one.
+    GIT_ALLOW_PROTOCOL: '',
+    LC_ALL: 'C',
+    // A zip holds local times.
+    TZ: 'UTC',
+    ...added,
+  };
+}
+
+/** A git program under way. */
+export type GitProcess = ReturnType<Git['start']>;
+
+/** How a git program ended. */
+interface GitExit {
+  /** Null when it was ended by a signal or could not be started. */
+  readonly code: number | null;
+  /** The end of what it said on its standard error, without the user part of any address. */
+  readonly complaint: string;
+}
+
+function exitOf({ exitCode, said, startError }: ProgramEnd): GitExit {
+  const complaint = startError === null ? said : `git cannot be started: ${startError.message}`;
+  return { code: exitCode, complaint: complaint.replaceAll(/\/\/[^/\s@]*@/g, '//') };
+}
 
 /** Finds the subcommand, which settings (`-c`) may precede. */
 function subcommandOf(args: readonly string[]): string {
   return args.find((arg, index) => arg !== '-c' && args[index - 1] !== '-c') ?? '';
 }
 
-function failure(args: readonly string[], exit: GitExit): MirrorError {
-  const ending = exit.code === null ? 'was ended early' : `ended with ${exit.code}`;
-  const detail = exit.complaint === '' ? '' : `: ${exit.complaint.replaceAll(/\s*\n\s*/g, '; ')}`;
+function failure(args: readonly string[], ending: string, complaint: string): MirrorError {
+  const detail = complaint === '' ? '' : `: ${complaint.replaceAll(/\s*\n\s*/g, '; ')}`;
   return new MirrorError('service.failed', `git ${subcommandOf(args)} ${ending}${detail}`, {
     hint: 'Check that the program git is installed and that the service data directory is readable and writable.',
   });
@@ -44,24 +100,37 @@ function failure(args: readonly string[], exit: GitExit): MirrorError {
 
 /** Runs git programs, and knows those that it started. */
 export class Git {
-  private readonly running = new Set<GitProcess>();
+  private readonly running = new Set<RunningProgram>();
   private readonly short = new Places(SHORT_COMMANDS_AT_ONCE);
   private isStopped = false;
 
-  /** Starts git and gives its output as it comes; the caller must look at `exit`. */
-  start(gitDirectory: string | null, args: readonly string[], options: StartOptions = {}): GitProcess {
+  /**
+   * Starts git and gives its output as it comes; the caller must look at `exit`.
+   * @param gitDirectory the bare repository, or null for a command that needs none
+   */
+  start(gitDirectory: string | null, args: readonly string[], options: StartOptions = {}) {
     if (this.isStopped) throw new MirrorError('service.failed', 'the service is closing');
-    const process = startGit(gitDirectory, args, options);
-    this.running.add(process);
-    void process.exit.finally(() => this.running.delete(process));
-    return process;
+    const { input = '', signal, graceMs, environment } = options;
+    const where = gitDirectory === null ? [] : [`--git-dir=${gitDirectory}`];
+    const program = startProgram({
+      program: 'git',
+      args: [...FIXED_SETTINGS, ...where, ...args],
+      environment: cleanEnvironment(environment),
+      input,
+      signal,
+      graceMs,
+    });
+    this.running.add(program);
+    const exit = program.ended.then(exitOf);
+    void exit.finally(() => this.running.delete(program));
+    return { stdout: program.stdout, fed: program.fed, exit };
   }
 
   /**
    * Runs git to its end.
    * @param gitDirectory the bare repository, or null for a command that needs none
    * @returns its standard output
-   * @throws MirrorError `service.failed` when it does not end with 0, GitBoundError
+   * @throws MirrorError `service.failed` when it does not end with 0, or takes or says more than it may
    */
   run(gitDirectory: string | null, args: readonly string[], options: RunOptions = {}): Promise<Buffer> {
     const collect = async (): Promise<Buffer> => {
@@ -94,39 +163,42 @@ export class Git {
   /** Ends every program under way and waits until none is left; nothing can be started afterwards. */
   async stop(): Promise<void> {
     this.isStopped = true;
-    for (const process of this.running) process.end();
-    await Promise.all([...this.running].map(({ exit }) => exit));
+    for (const program of this.running) {
+      program.stop();
+      program.stdout.destroy();
+    }
+    await Promise.all([...this.running].map(({ ended }) => ended));
   }
 
   private async consume(
     gitDirectory: string | null,
     args: readonly string[],
-    options: RunOptions,
+    { limitMs, maxOutputBytes = Infinity, alsoFine = 0, ...options }: RunOptions,
     onChunk: (chunk: Buffer) => void,
   ): Promise<void> {
-    const { limitMs, maxOutputBytes = Number.POSITIVE_INFINITY, signal } = options;
     const bounds = new AbortController();
-    const exceed = (bound: GitBoundError['bound']): void =>
-      bounds.abort(new GitBoundError(bound, subcommandOf(args)));
-    const signals = [bounds.signal, ...(signal === undefined ? [] : [signal])];
+    const signals = [bounds.signal, ...(options.signal === undefined ? [] : [options.signal])];
     const { stdout, exit } = this.start(gitDirectory, args, { ...options, signal: AbortSignal.any(signals) });
-    const timer = limitMs === undefined ? undefined : setTimeout(exceed, limitMs, 'time');
+    const exceed = (what: string): void => bounds.abort(failure(args, `was ended: it ${what}`, ''));
+    const timer =
+      limitMs === undefined ? null : setTimeout(exceed, limitMs, `takes over ${limitMs / 1000} s`);
     let sizeBytes = 0;
     try {
       for await (const chunk of stdout as AsyncIterable<Buffer>) {
         sizeBytes += chunk.length;
-        if (sizeBytes > maxOutputBytes) exceed('output');
+        if (sizeBytes > maxOutputBytes) exceed('says too much');
         else onChunk(chunk);
       }
     } catch (error) {
       // Being stopped shows as the end of the program.
       if (!this.isStopped) throw error;
     } finally {
-      clearTimeout(timer);
+      if (timer !== null) clearTimeout(timer);
     }
-    const ending = await exit;
+    const { code, complaint } = await exit;
     bounds.signal.throwIfAborted();
-    if (ending.code !== 0 && ending.code !== options.alsoFine) throw failure(args, ending);
+    if (code === 0 || code === alsoFine) return;
+    throw failure(args, code === null ? 'was ended early' : `ended with ${code}`, complaint);
   }
 }
 

@@ -1,56 +1,34 @@
 import { Places } from '../../lib/concurrency/places.ts';
-import type { Git } from './git.ts';
-import { settingArguments } from './git-process.ts';
+import { type Git, settingArguments } from './git.ts';
 
-/** When a repository is packed anew, and what of it is thrown away then (git-gc(1)). */
-export interface HousekeepingLimits {
-  /** More single objects than this, about. */
-  readonly looseObjects: number;
-  /** More packs than this. */
-  readonly packs: number;
-}
-
-/** Git's own limits. */
-const USUAL_LIMITS: HousekeepingLimits = { looseObjects: 6700, packs: 50 };
-
-/** Objects that no branch holds any more are kept for so long: an upload may still be on its way to a commit. */
-const KEPT_UNREACHABLE = '2.weeks.ago';
+/** Git's own limits of when a repository is packed (git-gc(1)). Objects of no branch stay: an upload may still become a commit. */
+const SETTINGS = settingArguments(
+  'gc.auto=6700',
+  'gc.autoPackLimit=50',
+  'gc.pruneExpire=2.weeks.ago',
+  'gc.autoDetach=false',
+);
 
 /**
- * Keeps repositories compact, one at a time: every fetch and push leaves a pack, and every upload single objects. Readers and writers go on meanwhile; git takes care of that.
- * @param gitDirectory the bare repository of an id
+ * Keeps repositories compact, one at a time: every fetch and push leaves a pack, and every upload single objects. Git takes care of those
+ * who read and write at the same time.
+ * @param gitDirectory gives the bare repository of an id
+ * @returns a function to be called with an id after a change; it never throws
  */
 export function createHousekeeping(
   git: Git,
   gitDirectory: (repositoryId: string) => string,
-  { looseObjects, packs }: HousekeepingLimits = USUAL_LIMITS,
-) {
+): (repositoryId: string) => void {
   const turns = new Places(1);
   const waiting = new Set<string>();
-  const settings = settingArguments(
-    `gc.auto=${looseObjects}`,
-    `gc.autoPackLimit=${packs}`,
-    `gc.pruneExpire=${KEPT_UNREACHABLE}`,
-    'gc.autoDetach=false',
-  );
-
-  async function pack(repositoryId: string): Promise<void> {
+  const pack = async (repositoryId: string): Promise<void> => {
     waiting.delete(repositoryId);
-    await git.run(gitDirectory(repositoryId), [...settings, 'gc', '--auto', '--quiet']);
-  }
-
-  return {
-    /** To be called after a change: looks, soon, whether it is time to pack the repository anew. Never throws. */
-    after(repositoryId: string): void {
-      if (waiting.has(repositoryId)) return;
-      waiting.add(repositoryId);
-      // What fails, or is stopped, loses nothing, and is tried again after the next change.
-      turns.run(() => pack(repositoryId)).catch(() => undefined);
-    },
-    /** Waits until nothing is left to do. */
-    idle: async (): Promise<void> => {
-      // Its turn comes after everything that waits.
-      await turns.run(() => Promise.resolve());
-    },
+    await git.run(gitDirectory(repositoryId), [...SETTINGS, 'gc', '--auto', '--quiet']);
+  };
+  return (repositoryId) => {
+    if (waiting.has(repositoryId)) return;
+    waiting.add(repositoryId);
+    // What fails, or is stopped, loses nothing, and is tried again after the next change.
+    turns.run(() => pack(repositoryId)).catch(() => undefined);
   };
 }

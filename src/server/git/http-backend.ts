@@ -4,8 +4,7 @@ import type { Reply } from '../../lib/http/reply.ts';
 import { bodyOf } from '../../lib/http/request-body.ts';
 import type { Bytes, GitRequest, GitServer } from '../http/library.ts';
 import { LASTING_SETTINGS } from './bare.ts';
-import type { Git } from './git.ts';
-import { type GitProcess, settingArguments } from './git-process.ts';
+import { type Git, type GitProcess, settingArguments } from './git.ts';
 import { settleDefaultBranch } from './refs.ts';
 import type { Registry } from './repositories.ts';
 

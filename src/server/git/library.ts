@@ -60,9 +60,9 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
     standings?.look(rows);
     return { rows, standingOf: unlessBusy(registry, listing.unreadable(), standingOf) };
   };
-  const housekeeping = createHousekeeping(packer, registry.gitDirectory);
+  const packSoon = createHousekeeping(packer, registry.gitDirectory);
   const onChange = (repositoryId: string): void => {
-    housekeeping.after(repositoryId);
+    packSoon(repositoryId);
     // New versions are checked before anyone lists them. Errors are dropped here: a request for the list reports them.
     if (standings !== null) workbooks().catch(() => undefined);
   };

@@ -9,8 +9,7 @@ import { checkWorkbook, workbookKindOf } from '../checker/checker.ts';
 import type { Bytes, Committed, Upload, Uploads } from '../http/library.ts';
 import { LASTING_SETTINGS } from './bare.ts';
 import { readBlobs } from './blobs.ts';
-import type { Git } from './git.ts';
-import { settingArguments } from './git-process.ts';
+import { type Git, settingArguments } from './git.ts';
 import { readBranches, settleDefaultBranch } from './refs.ts';
 import type { Registry } from './repositories.ts';
 

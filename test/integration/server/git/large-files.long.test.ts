@@ -1,10 +1,9 @@
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { fromBufferPromise } from 'yauzl';
 
-import { Git } from '../../../../src/server/git/git.ts';
 import { git, KEY, startUploadService, type UploadService } from '../../../support/upload-service.ts';
 
 const SIZE_BYTES = 150_000_000;
@@ -46,14 +45,17 @@ describe('a large file', () => {
   it.runIf(process.platform === 'linux')('is never in memory as a whole, however it is read', async () => {
     await push(Buffer.alloc(SIZE_BYTES));
     await shown('repack', '--quiet', '-a', '-d');
-    const own = new Git();
-    onTestFinished(() => own.stop());
-    const bounds = { maxMemoryKib: MEMORY_KIB, isLong: true };
-    const blobId = await shown('rev-parse', 'main:large.xlsx');
-    const blob = await own.run(gitDirectory, ['cat-file', 'blob', blobId], bounds);
-    expect(blob.length).toBe(SIZE_BYTES);
-    await own.run(gitDirectory, ['archive', '--format=zip', '-1', 'main'], bounds);
-    await own.run(gitDirectory, ['gc', '--quiet'], bounds);
+    // The service runs a git that may take no more memory than that.
+    const folder = await mkdtemp(join(service.folder, 'bin-'));
+    const path = process.env['PATH'] ?? '';
+    const limited = `#!/bin/sh\nPATH='${path}'\nulimit -S -v ${MEMORY_KIB}\nexec git "$@"\n`;
+    await writeFile(join(folder, 'git'), limited, { mode: 0o755 });
+    vi.stubEnv('PATH', `${folder}:${path}`);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const file = await contents('/large.xlsx');
+    expect([file.status, (await file.arrayBuffer()).byteLength]).toEqual([200, SIZE_BYTES]);
+    const archive = await contents('');
+    expect([archive.status, (await archive.arrayBuffer()).byteLength > 22]).toEqual([200, true]);
   });
 
   it('is in an archive as it is, and in the same archive each time', async () => {

@@ -1,0 +1,159 @@
+import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { Readable, type Writable } from 'node:stream';
+import { finished } from 'node:stream/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** A program to run. */
+export interface ProgramStart {
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly cwd?: string;
+  /** The whole environment of the program. */
+  readonly environment: NodeJS.ProcessEnv;
+  /** Written to its standard input, which it need not read to the end. The program is stopped when this fails. */
+  readonly input: string | Uint8Array | Iterable<string> | AsyncIterable<Uint8Array>;
+  /** Whether its standard output is thrown away, also that of a child that outlives it. */
+  readonly isOutputIgnored?: boolean;
+  /** Stops it. */
+  readonly signal?: AbortSignal | undefined;
+  /** When it is to be stopped, its input is closed first, and it has so long to end, in milliseconds; no time if left out. */
+  readonly graceMs?: number | undefined;
+}
+
+/** How a program ended. */
+export interface ProgramEnd {
+  /** Null when a signal ended it, or it could not be started. */
+  readonly exitCode: number | null;
+  readonly endedBy: NodeJS.Signals | null;
+  /** The end of what it wrote to standard error. */
+  readonly said: string;
+  /** Why it could not be started; null when it was. */
+  readonly startError: Error | null;
+}
+
+/** A program under way. */
+export type RunningProgram = ReturnType<typeof startProgram>;
+
+/** How long a program that was asked to end (SIGTERM) has for it, in milliseconds, before it is made to (SIGKILL). */
+export const KILL_GRACE_MS = 3000;
+
+/** How long the end of what it wrote is waited for after a program ended: a child of its may hold the pipe open. */
+const DRAIN_MS = 500;
+
+/** Bytes of standard error that are kept. */
+const TAIL_BYTES = 4096;
+
+/** Programs that run: they are killed when this one exits before them. */
+const running = new Set<ChildProcess>();
+
+process.on('exit', () => {
+  for (const child of running) send(child, 'SIGKILL');
+});
+
+/** Starts a program in a process group of its own, so that its children end with it when it is stopped. */
+export function startProgram({ program, args, cwd, environment, input, ...options }: ProgramStart) {
+  const { isOutputIgnored = false, signal, graceMs = 0 } = options;
+  const how = { env: environment, detached: true, ...(cwd === undefined ? {} : { cwd }) };
+  const child: ChildProcessByStdio<Writable, Readable | null, Readable> = isOutputIgnored
+    ? spawn(program, args, { ...how, stdio: ['pipe', 'ignore', 'pipe'] })
+    : spawn(program, args, { ...how, stdio: ['pipe', 'pipe', 'pipe'] });
+  running.add(child);
+  // A program that ends before it has read everything says why on its standard error.
+  child.stdin.on('error', () => {});
+  const exited = exitOf(child);
+  const ended = endOf(child, exited).finally(() => {
+    running.delete(child);
+    signal?.removeEventListener('abort', stop);
+  });
+
+  function stop(): void {
+    child.stdin.destroy();
+    void stopGroup(child, exited, graceMs);
+  }
+
+  signal?.addEventListener('abort', stop);
+  if (signal?.aborted === true) stop();
+  return {
+    /** Empty where it is ignored. */
+    stdout: child.stdout ?? Readable.from([]),
+    /** Settles when the program has ended; never rejects. */
+    ended,
+    /**
+     * Settles when the input has been read to its end, including input that the program did not want; never rejects. Gives the
+     * error by which the input failed, null when it did not.
+     */
+    fed: feed(child.stdin, input).catch((error: unknown) => {
+      stop();
+      return error instanceof Error ? error : new Error(String(error));
+    }),
+    stop,
+  };
+}
+
+type Exit = Pick<ProgramEnd, 'exitCode' | 'endedBy' | 'startError'>;
+
+/** Waits for the end of the process itself. */
+function exitOf(child: ChildProcess): Promise<Exit> {
+  return new Promise((resolve) => {
+    child.once('exit', (exitCode, endedBy) => resolve({ exitCode, endedBy, startError: null }));
+    // The same event reports a signal that could not be sent.
+    child.on('error', (startError) => {
+      if (child.pid === undefined) resolve({ exitCode: null, endedBy: null, startError });
+    });
+  });
+}
+
+/** Waits for the end of a program and of what it says, but not long: nothing but the pipe keeps this process for it. */
+async function endOf({ stderr }: { readonly stderr: Readable }, exited: Promise<Exit>): Promise<ProgramEnd> {
+  let tail = Buffer.alloc(0);
+  stderr.on('data', (chunk: Buffer) => {
+    tail = Buffer.concat([tail, chunk]).subarray(-TAIL_BYTES);
+  });
+  stderr.on('error', () => {});
+  const exit = await exited;
+  await Promise.race([finished(stderr).catch(() => {}), sleep(DRAIN_MS, undefined, { ref: false })]);
+  stderr.destroy();
+  return { ...exit, said: tail.toString('utf8').trim() };
+}
+
+/**
+ * Asks a process group to end after a time in which it can end for want of input, and makes it when it does not, or when the program
+ * itself has ended and others remain.
+ */
+async function stopGroup(child: ChildProcess, exited: Promise<Exit>, graceMs: number): Promise<void> {
+  const within = (timeMs: number): Promise<unknown> =>
+    Promise.race([exited, sleep(timeMs, undefined, { ref: false })]);
+  if (graceMs > 0) await within(graceMs);
+  send(child, 'SIGTERM');
+  await within(KILL_GRACE_MS);
+  send(child, 'SIGKILL');
+}
+
+/** Sends a signal to the process group of a program. */
+function send({ pid }: ChildProcess, signal: NodeJS.Signals): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, signal);
+  } catch {
+    // It has ended.
+  }
+}
+
+/** Writes a program's input as it comes. @returns null @throws what the input fails with */
+async function feed(stdin: Writable, input: ProgramStart['input']): Promise<null> {
+  if (typeof input === 'string' || input instanceof Uint8Array) {
+    stdin.end(input);
+    return null;
+  }
+  const closed = new Promise<void>((resolve) => stdin.once('close', resolve));
+  for await (const chunk of input) {
+    // A program may end early for a reason; the sender learns of it when everything is sent.
+    if (stdin.destroyed || stdin.write(chunk)) continue;
+    const drained = new AbortController();
+    const wait = once(stdin, 'drain', { signal: drained.signal }).catch(() => {});
+    await Promise.race([wait, closed]);
+    drained.abort();
+  }
+  stdin.end();
+  return null;
+}
