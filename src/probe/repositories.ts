@@ -45,10 +45,13 @@ export const REPOSITORY_STATEMENTS: Statements = {
       const repositories = await subject.repositories();
       const external = repositories.filter(({ url }) => url !== null).length;
       const malformed = rows.length - repositories.length;
-      return `${rows.length} (${external} of Git addresses, ${repositories.length - external} drag-and-drop, ${malformed} malformed)`;
+      const name = subject.usesOtherName ? ', as /repositories: there is no /repos' : '';
+      return `${rows.length} (${external} of Git addresses, ${repositories.length - external} drag-and-drop, ${malformed} malformed)${name}`;
     },
     meaning: (answer, outcome) => {
       if (outcome === 'differs') return 'the mirror cannot work with this: check the base address';
+      if (answer.endsWith('/repos'))
+        return 'the mirror finds that out, and asks for repositories as /repositories';
       return answer.includes(' 0 malformed')
         ? null
         : 'while a row is malformed the mirror believes no absence, and retires nothing';

@@ -1,4 +1,4 @@
-import { contentsPath, REPOSITORIES_PATH, WORKBOOKS_PATH } from '../lib/api/requests.ts';
+import { contentsPath, REPOSITORIES_PATH, underOtherName, WORKBOOKS_PATH } from '../lib/api/requests.ts';
 import { pageSchema, repositorySchema } from '../lib/api/schemas.ts';
 import { countNames, type ReferenceForm, referencesFor } from '../mirror/upstream/contents.ts';
 import type { Repository } from '../mirror/upstream/listing.ts';
@@ -138,7 +138,9 @@ export class Subject {
 
   /** Sends a request; of the current API unless it says otherwise. */
   ask(request: ProbeRequest): Promise<ProbeAnswer> {
-    return this.asker.ask(request);
+    const { target } = request;
+    const isRenamed = this.#usesOtherName && typeof target === 'string';
+    return this.asker.ask(isRenamed ? { ...request, target: underOtherName(target) } : request);
   }
 
   /** Asks for the list of workbooks, or a page of it. @param target a query as it follows the path, or an address */
@@ -157,8 +159,23 @@ export class Subject {
     return this.ask({ target, maxBytes: this.options.maxDownloadBytes, ...more });
   }
 
-  /** The answer to `GET /repos`. */
-  readonly repositoryList = once(() => this.ask({ target: REPOSITORIES_PATH, maxBytes: LIST_BYTES }));
+  /** Whether the installation answers `/repositories` alone. Then it is asked for everything by that name, as the mirror asks. */
+  #usesOtherName = false;
+
+  /** Whether {@link repositoryList} found the list under `/repositories` alone. */
+  get usesOtherName(): boolean {
+    return this.#usesOtherName;
+  }
+
+  /** The answer to `GET /repos`, or to `GET /repositories` where only that exists. */
+  readonly repositoryList = once(async () => {
+    const list = { target: REPOSITORIES_PATH, maxBytes: LIST_BYTES };
+    const answer = await this.ask(list);
+    if (answer.status !== 404) return answer;
+    const other = await this.ask({ ...list, target: underOtherName(REPOSITORIES_PATH) });
+    this.#usesOtherName = other.status === 200;
+    return this.#usesOtherName ? other : answer;
+  });
 
   /** The rows of `GET /repos`. @throws NotMet unless it is an array in JSON */
   readonly repositoryRows = once(async (): Promise<readonly unknown[]> => {

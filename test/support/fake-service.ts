@@ -49,6 +49,8 @@ export interface FakeKnobs extends ArchiveKnobs {
   malformedWorkbooks: unknown[];
   /** Full names of repositories of which workbooks are listed, although `/repos` does not list them. */
   unlistedIntegrations: string[];
+  /** The only name by which it answers for repositories. */
+  repositoriesPath: '/repos' | '/repositories';
   v1: 'on' | '404' | 'html-404' | 'html-200';
   etag: 'strong' | 'weak' | 'none';
   /** Whether `If-None-Match` is honoured. */
@@ -100,6 +102,7 @@ export function defaultKnobs(): FakeKnobs {
     malformedRepositories: [],
     malformedWorkbooks: [],
     unlistedIntegrations: [],
+    repositoriesPath: '/repos',
     v1: 'on',
     etag: 'none',
     conditional: false,
@@ -436,9 +439,12 @@ export class FakeService {
     if (!pathname.startsWith('/api/')) return html(404);
     if (isV1 && this.knobs.v1 !== 'on') return html(this.knobs.v1 === 'html-200' ? 200 : 404);
     if (!this.accepts(isV1, credential)) return json(401, { detail: 'not authenticated' });
-    if (pathname === '/api/repos') return json(200, this.repositoryList());
+    const list = `/api${this.knobs.repositoriesPath}`;
+    if (pathname === list) return json(200, this.repositoryList());
     if (pathname === '/api/v1/workbooks') return this.page(new URLSearchParams(search));
-    const contents = /^\/api\/repos\/(?<reference>.+?)\/contents(?:\/(?<inner>.*))?$/.exec(pathname)?.groups;
+    const contents = pathname.startsWith(`${list}/`)
+      ? /^\/(?<reference>.+?)\/contents(?:\/(?<inner>.*))?$/.exec(pathname.slice(list.length))?.groups
+      : undefined;
     if (contents === undefined) return json(404, { detail: 'no such page' });
     return this.contents(contents['reference'] ?? '', contents['inner'] ?? '', search, request.headers);
   }

@@ -40,7 +40,15 @@ export async function createRepository(
   const password = 'password' in repository ? [repository.password ?? ''] : [];
   const hints = hintsFor(repository);
   try {
-    return await transport.send(request, (answer) => readCreated(answer, transport.limits, password, hints));
+    const send = (): Promise<Repository> =>
+      transport.send(request, (answer) => readCreated(answer, transport.limits, password, hints));
+    return await send().catch((error: unknown) => {
+      // An installation may know `/repositories` alone. Nothing was created where the path does not exist.
+      const isMissing = error instanceof MirrorError && error.code === 'service.not_found';
+      if (!isMissing || transport.usesOtherName) throw error;
+      transport.usesOtherName = true;
+      return send();
+    });
   } catch (error) {
     if (!(error instanceof MirrorError) || !mayBeDone(error)) throw error;
     const { code, message, cause } = error;

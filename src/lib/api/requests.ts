@@ -22,6 +22,14 @@ export const CREDENTIAL_PLACES: Readonly<Record<Generation, string>> = {
 /** Path of the list of repositories below the base address (section 4.1). */
 export const REPOSITORIES_PATH = '/repos';
 
+/**
+ * The same path by the other name, `/repositories`: newer installations answer both alike, and some know this one alone.
+ * @param target a path of the current API below the base address
+ */
+export function underOtherName(target: string): string {
+  return target.replace(/^\/repos(?=[/?]|$)/, '/repositories');
+}
+
 /** Path of the list of workbooks below the base address (section 4.2). */
 export const WORKBOOKS_PATH = '/v1/workbooks';
 

@@ -91,22 +91,30 @@ export interface RepositoryMemory {
 }
 
 /**
- * Reads `GET /repos` (service specification, section 4.1).
+ * Reads `GET /repos` (service specification, section 4.1). Where that does not exist it tries `/repositories`, and if that gives the
+ * list, the transport asks for all repositories and contents by that name.
  * @param memory what is known of the list; written to
  * @throws MirrorError `credentials.refused`, `service.*`, `pass.abandoned`
  */
 export async function readRepositories(
-  transport: ListTransport,
+  transport: ListTransport & Pick<Transport, 'usesOtherName'>,
   signal: AbortSignal,
   memory: RepositoryMemory = {},
 ): Promise<RepositoryList> {
   const request = { generation: 'current', target: REPOSITORIES_PATH, signal } as const;
-  const page = await readPage(transport, request, memory.repositories, (answer, json) => {
-    const rows = repositoriesSchema.safeParse(json);
-    if (!rows.success) throw wrongKind(answer, 'JSON that is not a list of repositories', rows.error);
-    return readRepositoryRows(rows.data);
-  });
+  const read = (): Promise<Page<RepositoryRows> | null> =>
+    readPage(transport, request, memory.repositories, (answer, json) => {
+      const rows = repositoriesSchema.safeParse(json);
+      if (!rows.success) throw wrongKind(answer, 'JSON that is not a list of repositories', rows.error);
+      return readRepositoryRows(rows.data);
+    });
+  let page = await read();
+  if (page === null && !transport.usesOtherName) {
+    transport.usesOtherName = true;
+    page = await read();
+  }
   if (page === null) {
+    transport.usesOtherName = false;
     const message = `${transport.address}${REPOSITORIES_PATH} does not exist (status 404).`;
     const hint = addressHint(new URL(transport.address));
     throw new MirrorError('service.not_found', message, { hint });

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { type Generation, requestHeaders } from '../../lib/api/requests.ts';
+import { type Generation, requestHeaders, underOtherName } from '../../lib/api/requests.ts';
 import { backOffDelayMs, MAX_RETRY_AFTER_MS, retryAfterMs } from '../../lib/time/back-off.ts';
 import { type ErrorCode, MirrorError } from '../../lib/errors/errors.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
@@ -102,6 +102,9 @@ export class Transport {
     this.#lists = createConnections(this.#base.origin, timeoutMs, LIST_CONNECTIONS);
   }
 
+  /** Whether repositories are asked for as `/repositories`: see {@link underOtherName}. */
+  usesOtherName = false;
+
   hasCredential(generation: Generation): boolean {
     return this.#keyring.hasKey(generation);
   }
@@ -150,7 +153,8 @@ export class Transport {
   /** Asks with the keys one after the other, until one is not refused; reads the answer. */
   async #tryOnce<T>(sent: TransportRequest, read: (answer: Answer) => Promise<T>): Promise<T> {
     const { generation, target, isContents = false } = sent;
-    const url = target instanceof URL ? target : new URL(this.#options.baseUrl + target);
+    const named = this.usesOtherName && !(target instanceof URL) ? underOtherName(target) : target;
+    const url = named instanceof URL ? named : new URL(this.#options.baseUrl + named);
     const keys = this.#keyring.inOrder(generation);
     for (const [index, key] of keys.entries()) {
       const answer = await this.#ask(sent, url, key);

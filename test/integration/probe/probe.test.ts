@@ -129,6 +129,18 @@ describe('a probe', () => {
       },
     ],
     [
+      'repositories by their other name only',
+      { repositoriesPath: '/repositories' },
+      {
+        'repositories.list': expect.stringMatching(
+          /malformed\), as \/repositories: there is no \/repos$/,
+        ) as string,
+        'repositories.alias': 'the same list',
+        'references.drag_and_drop': expect.stringMatching(/^id: yes/) as string,
+        'files.content': expect.stringMatching(/^\d+ files on \d branches/) as string,
+      },
+    ],
+    [
       'one row a workbook',
       { rows: 'latest-only' },
       { 'workbooks.branches': 'not seen: each of 8 on one branch only' },

@@ -84,6 +84,12 @@ describe('a repository that is created through the client', () => {
     ]);
   });
 
+  it('is created as /repositories where /repos does not exist', async () => {
+    answers = [json(404, {}), json(201, ROW)];
+    expect(await create()).toMatchObject({ id: 'i' });
+    expect(requests.map(({ line }) => line)).toEqual(['POST /api/repos', 'POST /api/repositories']);
+  });
+
   it('is asked for again where it certainly was not created', async () => {
     answers = [json(429, {}), json(429, {}), json(401, {}), json(201, ROW)];
     expect(await create()).toMatchObject({ id: 'i' });
