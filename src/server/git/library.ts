@@ -1,5 +1,5 @@
 import type { Changes, Library, ProcessingStatus, Uploads, WorkbookRow, Workbooks } from '../http/library.ts';
-import { contentAt, createArchiveWay, createReaders } from './git-contents.ts';
+import { createContents } from './git-contents.ts';
 import { Git } from './git.ts';
 import { createWorkbookListing, type ReadingEvent } from './listing.ts';
 import { createGitServer } from './http-backend.ts';
@@ -45,8 +45,7 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
   // Packing and reading histories may take long: they take no place from what somebody waits for.
   const packer = new Git();
   const historian = new Git();
-  const readers = createReaders();
-  const archiveWay = createArchiveWay(git);
+  const contentAt = createContents(git);
   let isClosing = false;
   const listing = createWorkbookListing(historian, registry, (event) => {
     // Programs that are ended at the end say nothing of what they read.
@@ -76,8 +75,7 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
   };
   return {
     repositories: () => Promise.resolve(registry.list()),
-    content: async ({ id }, branch, path) =>
-      contentAt({ git, readers, archiveWay }, registry.presentDirectory(id), branch, path),
+    content: async ({ id }, branch, path) => contentAt(registry.presentDirectory(id), branch, path),
     workbooks,
     changes,
     async checkAll() {

@@ -1,4 +1,6 @@
 import { MirrorError } from '../../lib/errors/errors.ts';
+import type { FileBytes } from '../checker/checker.ts';
+import type { Bytes } from '../http/library.ts';
 import type { Git } from './git.ts';
 
 /** An object that a path names in a commit. */
@@ -99,4 +101,56 @@ export async function listTree(git: Git, gitDirectory: string, commitId: string)
     entries.push({ path: token.slice(tab + 1), kind: kindOf(mode), id });
   });
   return entries;
+}
+
+/**
+ * Gives the output of a git program.
+ * @throws MirrorError `service.failed` when it does not end well
+ */
+export async function* outputOf(
+  git: Git,
+  gitDirectory: string,
+  args: readonly string[],
+  signal: AbortSignal,
+): Bytes {
+  const { stdout, exit } = git.start(gitDirectory, args, { signal });
+  try {
+    yield* stdout as AsyncIterable<Buffer>;
+    const { code, complaint } = await exit;
+    if (code !== 0) throw new MirrorError('service.failed', `git gave no whole content: ${complaint}`);
+  } finally {
+    // A pipe that is not emptied would keep the program, or what is left of it, from ever being done.
+    stdout.destroy();
+  }
+}
+
+/** A file of at most so many bytes is kept whole. */
+const WHOLE_BYTES = 64 * 1024 ** 2;
+/** So much of the end of a larger file is kept: enough for the directory of a zip of some ten thousand parts. */
+const END_BYTES = 4 * 1024 ** 2;
+
+/**
+ * Reads a file, whole or by its ends.
+ * @throws MirrorError `service.failed` when git cannot give it, or is ended by the signal
+ */
+export async function readBlob(
+  git: Git,
+  gitDirectory: string,
+  blobId: string,
+  signal: AbortSignal,
+): Promise<FileBytes> {
+  const first: Uint8Array[] = [];
+  const last: Uint8Array[] = [];
+  let sizeBytes = 0;
+  let lastBytes = 0;
+  for await (const chunk of outputOf(git, gitDirectory, ['cat-file', 'blob', blobId], signal)) {
+    if (sizeBytes < WHOLE_BYTES) first.push(chunk);
+    last.push(chunk);
+    sizeBytes += chunk.length;
+    lastBytes += chunk.length;
+    while (lastBytes - (last[0]?.length ?? 0) >= END_BYTES) lastBytes -= last.shift()?.length ?? 0;
+  }
+  const beginning = Buffer.concat(first);
+  const isWhole = beginning.length === sizeBytes;
+  return { sizeBytes, first: beginning, last: isWhole ? Buffer.alloc(0) : Buffer.concat(last) };
 }

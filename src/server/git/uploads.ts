@@ -8,8 +8,8 @@ import { invalid, RequestError, tooLarge } from '../../lib/http/request-error.ts
 import { checkWorkbook, workbookKindOf } from '../checker/checker.ts';
 import type { Bytes, Committed, Upload, Uploads } from '../http/library.ts';
 import { LASTING_SETTINGS } from './bare.ts';
-import { readBlobs } from './blobs.ts';
 import { type Git, settingArguments } from './git.ts';
+import { readBlob } from './objects.ts';
 import { readBranches, settleDefaultBranch } from './refs.ts';
 import type { Registry } from './repositories.ts';
 
@@ -78,9 +78,8 @@ async function* limited(bytes: Bytes, limitBytes: number): Bytes {
 
 async function isWorkbook(git: Git, gitDirectory: string, blobId: string, name: string): Promise<boolean> {
   const signal = new AbortController().signal;
-  for await (const { file } of readBlobs(git, gitDirectory, [blobId], signal))
-    if (file !== null) return (await checkWorkbook(workbookKindOf(name), file)) === 'workbook';
-  return false;
+  const file = await readBlob(git, gitDirectory, blobId, signal);
+  return (await checkWorkbook(workbookKindOf(name), file)) === 'workbook';
 }
 
 /** Adds files to the head of a branch; a branch that does not exist yet begins with the default branch. */

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { onTestFinished, describe, expect, it, vi } from 'vitest';
 
 import { type CommitPlan, type FileChange, makeCommits } from '../../../../src/server/demo/commits.ts';
-import { readBlobs } from '../../../../src/server/git/blobs.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { createGitLibrary, type GitLibrary } from '../../../../src/server/git/library.ts';
 import { createWorkbookListing } from '../../../../src/server/git/listing.ts';
@@ -156,34 +155,6 @@ describe('the rows', () => {
     await rename(`${gitDirectory}-away`, gitDirectory);
     expect(await standings()).toEqual(whole);
     expect(told).toEqual(['unreadable', 'readable']);
-  });
-});
-
-describe('blobs', () => {
-  it('are read one by one, whole or by their ends, also when some are missing', async () => {
-    const long = Buffer.from(Array.from({ length: 3_000_000 }, (_, index) => index % 251));
-    const { git, gitDirectory, commit } = await makeBench('');
-    await commit([write('long.xlsx', long), write('short.xlsx', 'abc')]);
-    const idOf = async (path: string): Promise<string> =>
-      (await git.run(gitDirectory, ['rev-parse', `refs/heads/main:${path}`])).toString().trim();
-    const ids = await Promise.all(['x.xlsx', 'long.xlsx', 'short.xlsx'].map(idOf));
-    const wanted = [ids[0] ?? '', '0'.repeat(40), ids[1] ?? '', ids[2] ?? ''];
-    const limits = { wholeBytes: 1000, endBytes: 500 };
-    const read = [];
-    const { signal } = new AbortController();
-    for await (const { file } of readBlobs(git, gitDirectory, wanted, signal, limits)) read.push(file);
-    expect(read).toEqual([
-      { sizeBytes: 0, first: Buffer.alloc(0), last: Buffer.alloc(0) },
-      null,
-      { sizeBytes: long.length, first: long.subarray(0, 500), last: long.subarray(-500) },
-      { sizeBytes: 3, first: Buffer.from('abc'), last: Buffer.alloc(0) },
-    ]);
-    for await (const { file } of readBlobs(git, gitDirectory, wanted.slice(2), signal)) {
-      expect(Buffer.from(file?.first ?? []).equals(long)).toBe(true);
-      break;
-    }
-    const broken = readBlobs(git, join(gitDirectory, 'nothing'), wanted, signal);
-    await expect(broken.next()).rejects.toMatchObject({ code: 'service.failed' });
   });
 });
 
