@@ -99,8 +99,8 @@ const GIT = {
   GIT_COMMITTER_NAME: 'Ada',
   GIT_COMMITTER_EMAIL: 'ada@example.com',
 };
-/** Beyond all that this machine uses itself. */
-const GIT_PORT = 19_418;
+/** The next port of a `git daemon`, beyond those that a machine uses itself. */
+let nextPort = 19_418;
 
 /** Makes bare repositories of a service's content and serves them until the benchmark ends. */
 export async function hostGit(bench: Bench, service: BenchService): Promise<GitHost> {
@@ -129,11 +129,13 @@ export async function hostGit(bench: Bench, service: BenchService): Promise<GitH
     await git(at, 'config', 'core.bare', 'false');
     await commit(at, service.files);
   }
+  const port = nextPort;
+  nextPort += 1;
   const served = [
     'daemon',
     '--export-all',
     '--listen=127.0.0.1',
-    `--port=${GIT_PORT}`,
+    `--port=${port}`,
     `--base-path=${folder}`,
     folder,
   ];
@@ -145,5 +147,5 @@ export async function hostGit(bench: Bench, service: BenchService): Promise<GitH
     await ended;
   });
   await sleep(500);
-  return { address: `git://127.0.0.1:${GIT_PORT}`, names, commit: (files) => commit(0, files) };
+  return { address: `git://127.0.0.1:${port}`, names, commit: (files) => commit(0, files) };
 }

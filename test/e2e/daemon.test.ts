@@ -66,21 +66,6 @@ describe('the daemon', () => {
     await daemon.ended;
     expect((await run(['sync'], embedded.settings)).exitCode).toBe(0);
   });
-
-  it('keeps running, and says so, while the service is not there', async () => {
-    const embedded = await startEmbedded();
-    const daemon = start(['run'], {
-      ...embedded.settings,
-      ...NEVER,
-      WORKBOOK_MIRROR_SERVICE_BASE_URL: 'http://127.0.0.1:1/api',
-    });
-    await daemon.prints(/"pass\.failed"/);
-    await sleep(200);
-    expect(daemon.child.exitCode).toBeNull();
-    expect((await run(['status'], embedded.settings)).stdout).toContain('service.unreachable');
-    daemon.child.kill('SIGTERM');
-    expect((await daemon.ended).exitCode).toBe(0);
-  });
 });
 
 describe('the demo', () => {

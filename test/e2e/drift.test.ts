@@ -58,19 +58,6 @@ describe('an edit of a mirrored file', () => {
     expect((await daemon.ended).exitCode).toBe(0);
   });
 
-  it('is put right when SIGHUP asks for a pass', async () => {
-    const embedded = await startEmbedded();
-    const daemon = start(['run'], { ...embedded.settings, ...NEVER });
-    await daemon.prints(/"pass\.finished"/);
-    await rm(await someWorkbook(embedded.directory));
-    await daemon.prints(/"target\.drifted"/);
-    daemon.child.kill('SIGHUP');
-    await daemon.prints(/"target\.whole"/);
-    expect(await embedded.differences()).toEqual([]);
-    daemon.child.kill('SIGTERM');
-    await daemon.ended;
-  });
-
   it('made while no daemon ran is found when it starts', async () => {
     const embedded = await startEmbedded();
     await run(['sync'], embedded.settings);

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { chmod, mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
@@ -9,7 +9,6 @@ import { startEmbedded } from '../support/embedded.ts';
 import { run, start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 import { hasProgram } from '../support/terminal-shell.ts';
-import { MAIN } from '../support/built.ts';
 
 const BOUND = { timeout: 60_000, maxBuffer: 16 * 1024 * 1024 };
 
@@ -20,128 +19,6 @@ const NOWHERE = {
   WORKBOOK_MIRROR_SERVICE_BASE_URL: 'http://127.0.0.1:9/api',
   WORKBOOK_MIRROR_SERVICE_API_KEY: 'a-key-for-nothing',
 };
-
-/** A folder with the script of a shell, a program of the right name, and a mirror of which only the manifests matter. */
-async function prepare(shell: string): Promise<{
-  readonly script: string;
-  readonly mirror: string;
-  readonly env: NodeJS.ProcessEnv;
-}> {
-  const folder = await temporaryFolder();
-  const script = join(folder, '_workbook-mirror');
-  await writeFile(script, (await run(['completion', shell])).stdout);
-  const programs = join(folder, 'programs');
-  await mkdir(programs);
-  await writeFile(
-    join(programs, 'workbook-mirror'),
-    `#!/bin/sh\nexec '${process.execPath}' '${MAIN}' "$@"\n`,
-  );
-  await chmod(join(programs, 'workbook-mirror'), 0o755);
-  const mirror = join(folder, 'mirrored');
-  for (const name of ['Accounting', "Sales 2026's $HOME"]) {
-    await mkdir(join(mirror, 'manifests', name), { recursive: true });
-    await writeFile(join(mirror, 'manifests', name, 'main.json'), '{}');
-  }
-  const env = {
-    PATH: `${programs}:${process.env['PATH'] ?? ''}`,
-    HOME: folder,
-    TERM: 'dumb',
-    LC_ALL: 'C.UTF-8',
-  };
-  return { script, mirror, env };
-}
-
-describe.skipIf(!hasProgram('bash'))('completion in bash', () => {
-  it('offers commands, flags, their words and targets', async () => {
-    const { script, mirror, env } = await prepare('bash');
-    // The second argument is what readline would replace.
-    const test = `source "$1"
-      offered() {
-        COMP_LINE="workbook-mirror $1" COMP_POINT=$((16 + \${#1})) COMPREPLY=()
-        _workbook_mirror workbook-mirror "$2"
-        printf '%s|' "\${COMPREPLY[@]}"
-        echo
-      }
-      offered sy sy
-      offered 'history ' ''
-      offered 'sync --repositories-' --repositories-
-      offered 'sync --publish ' ''
-      offered 'sync --publish=re' re
-      offered "verify --directory $2 Acc" Acc
-      offered "verify --directory=$2 Accounting/main Sales\\ 2" 'Sales\\ 2'
-      offered "why --directory $2 'Sales" Sales
-      offered 'sync --schedule ' ''
-      offered 'completion ' ''
-      offered 'help exit' exit
-      offered 'help ver' ver`;
-    const { stdout } = await execute('bash', ['--norc', '-c', test, 'bash', script, mirror], {
-      ...BOUND,
-      env,
-    });
-    expect(stdout.split('\n')).toEqual([
-      'sync|',
-      'list|restore|',
-      '--repositories-include|--repositories-exclude|',
-      'auto|exchange|rename|link|',
-      'rename|',
-      'Accounting/main|',
-      String.raw`Sales\ 2026\'s\ \$HOME/main|`,
-      // Nothing behind a quote.
-      '|',
-      '|',
-      'bash|zsh|fish|',
-      'exit-codes|',
-      'verify|verifying-a-released-image|',
-      '',
-    ]);
-  });
-});
-
-describe.skipIf(!hasProgram('zsh'))('completion in zsh', () => {
-  /** Types into an interactive zsh on a terminal of its own, until what is on the line fits. */
-  const TYPE = `zmodload zsh/zpty
-    zpty z zsh -f -i
-    zpty -w z "PS1=; stty columns 500; autoload -U compinit; compinit -D -u; source $1; print RE''ADY"
-    zpty -r -m z seen "*READY*"
-    zpty -w -n z $2$'\\t'
-    zpty -r -m z seen $3
-    zpty -d z`;
-
-  it.each([
-    ['workbook-mirror sy', '*sync *'],
-    ['workbook-mirror history res', '*restore *'],
-    ['workbook-mirror sync --publish=ex', '*exchange *'],
-    ['workbook-mirror sync --log-le', '*log-level *'],
-    ['workbook-mirror verify --directory MIRROR Acc', '*Accounting/main *'],
-    ['workbook-mirror why --directory=MIRROR Sal', '*HOME/main *'],
-  ])('completes %j', async (typed, expected) => {
-    const { script, mirror, env } = await prepare('zsh');
-    const line = typed.replace('MIRROR', mirror);
-    await execute('zsh', ['-f', '-c', TYPE, 'zsh', script, line, expected], { ...BOUND, env });
-  });
-});
-
-describe.skipIf(!hasProgram('fish'))('completion in fish', () => {
-  it.each([
-    ['workbook-mirror sy', ['sync']],
-    ['workbook-mirror history ', ['list', 'restore']],
-    ['workbook-mirror sync --repositories-', ['--repositories-exclude', '--repositories-include']],
-    ['workbook-mirror sync --publish ', ['auto', 'exchange', 'link', 'rename']],
-    ['workbook-mirror verify --directory MIRROR ', ['Accounting/main', "Sales 2026's $HOME/main"]],
-    ['workbook-mirror why --directory=MIRROR Acc', ['Accounting/main']],
-    ['workbook-mirror sync --schedule ', []],
-  ])('offers for %j', async (typed, expected) => {
-    const { script, mirror, env } = await prepare('fish');
-    const line = typed.replace('MIRROR', mirror);
-    const { stdout } = await execute(
-      'fish',
-      ['--no-config', '-c', 'source $argv[1]; complete -C $argv[2]', script, line],
-      { ...BOUND, env },
-    );
-    const offered = stdout.split('\n').map((each) => each.split('\t')[0] ?? '');
-    expect(offered.filter((each) => each !== '').sort()).toEqual(expected);
-  });
-});
 
 describe('how much a command tells', () => {
   it('is nothing but data when quiet and all is well, and every step when verbose', async () => {

@@ -130,11 +130,3 @@ it('tells a webhook and gives a sign of life, and shows neither address', async 
   const shown = await run(['config', 'show'], settings);
   for (const { stdout, stderr } of [first, shown]) expect(stdout + stderr).not.toContain('secret-h');
 });
-
-it('refuses to start with a command that cannot be run', async () => {
-  const embedded = await startEmbedded();
-  const settings = { ...embedded.settings, WORKBOOK_MIRROR_HOOKS_AFTER_PUBLISH: '/no/such/program' };
-  const { exitCode, stderr } = await run(['sync'], settings);
-  expect(exitCode).toBe(2);
-  expect(stderr).toContain('hooks.afterPublish: "/no/such/program" is not found or not executable.');
-});

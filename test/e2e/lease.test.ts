@@ -9,9 +9,6 @@ import { run, start } from '../support/program.ts';
 import { stampsOf } from '../support/stamps.ts';
 import { MAIN } from '../support/built.ts';
 
-/** A schedule that does not come during a test. */
-const NEVER = { WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *' };
-
 const acquire = ['lease', 'acquire', '--for'] as const;
 
 describe('lease acquire with a command', () => {
@@ -145,30 +142,5 @@ describe('a lease without a command', () => {
     expect((await run(['verify', '--repair'], settings)).exitCode).toBe(0);
     expect((await run(['sync'], settings)).exitCode).toBe(0);
     expect(await differences()).toEqual([]);
-  });
-});
-
-describe('the daemon beside leases', () => {
-  it('holds what changed, publishes it as soon as the lease is released, and is blocked by nobody who was killed', async () => {
-    const { settings, writer, directory, differences } = await startEmbedded();
-    const daemon = start(['run'], { ...settings, ...NEVER });
-    await daemon.prints(/"pass\.finished"/);
-    const before = await stampsOf(join(directory, 'mirror'));
-    const id = (await run([...acquire, '10m'], settings)).stdout.trim();
-    await writer.edit();
-    daemon.child.kill('SIGHUP');
-    await daemon.prints(/"lease\.waited"/);
-    await daemon.prints(/"trigger":"signal"[^\n]*"held":1/);
-    expect(await stampsOf(join(directory, 'mirror'))).toEqual(before);
-    daemon.child.kill('SIGKILL');
-    await daemon.ended;
-    const next = start(['run'], { ...settings, ...NEVER });
-    await next.prints(/"lease\.waited"/);
-    expect(await stampsOf(join(directory, 'mirror'))).toEqual(before);
-    await run(['lease', 'release', id], settings);
-    await next.prints(/"trigger":"lease"[^\n]*"pulled":1/);
-    expect(await differences()).toEqual([]);
-    next.child.kill('SIGTERM');
-    expect((await next.ended).exitCode).toBe(0);
   });
 });

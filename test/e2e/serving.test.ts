@@ -1,4 +1,4 @@
-import { chmod, readFile, rename, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -71,21 +71,6 @@ describe('the daemon, asked over HTTP', () => {
     expect(metrics).not.toContain(embedded.settings['WORKBOOK_MIRROR_SERVICE_API_KEY']);
   });
 
-  it('is not ready before its first pass came to its end, however fresh the disk looks', async () => {
-    const embedded = await startEmbedded();
-    const first = start(['run'], { ...embedded.settings, ...SERVED });
-    await first.prints(/"pass\.finished"/);
-    first.child.kill('SIGTERM');
-    await first.ended;
-    await embedded.service.close();
-    const daemon = start(['run'], { ...embedded.settings, ...SERVED });
-    const address = await addressOf(daemon);
-    await daemon.prints(/"pass\.failed"/);
-    const answer = await fetch(new URL('/readyz', address));
-    expect(answer.status).toBe(503);
-    expect(await answer.json()).toMatchObject({ ready: false, listed: false });
-  });
-
   it('is not ready any more once its settings select what nobody has looked at', async () => {
     const embedded = await startEmbedded();
     const file = join(await temporaryFolder(), 'config.yaml');
@@ -150,42 +135,6 @@ describe('the daemon, asked over HTTP', () => {
     daemon.child.kill('SIGHUP');
     await daemon.prints(/"http\.listening"/);
     expect(await statusOf(`http://127.0.0.1:${port}/`, '/healthz')).toBe(200);
-    daemon.child.kill('SIGTERM');
-    expect((await daemon.ended).exitCode).toBe(0);
-  });
-});
-
-describe('the hooks of the daemon', () => {
-  it('begin with new settings, run for every publish, and tell the webhook', async () => {
-    const embedded = await startEmbedded();
-    const folder = await temporaryFolder();
-    const hook = join(folder, 'hook.sh');
-    const seen = join(folder, 'seen');
-    await writeFile(hook, `#!/bin/sh\necho "$MIRROR_EVENT $MIRROR_TARGET $MIRROR_CHANGES" >> ${seen}\n`);
-    await chmod(hook, 0o755);
-    const webhook = await startCounter();
-    const file = join(folder, 'config.yaml');
-    await writeFile(file, 'schedule: "* * * * * *"\n');
-    const daemon = start(['run', '--config', file], {
-      ...embedded.settings,
-      WORKBOOK_MIRROR_HOOKS_WEBHOOK: webhook.address,
-      WORKBOOK_MIRROR_LOG_LEVEL: 'debug',
-    });
-    await daemon.prints(/"pass\.finished"/);
-    // In one step: every second a pass reads it, and an empty file is valid, too.
-    await writeFile(`${file}.new`, `schedule: "* * * * * *"\nhooks:\n  afterPublish: [${hook}]\n`);
-    await rename(`${file}.new`, file);
-    await daemon.prints(/"settings\.reloaded","changed":\["hooks\.afterPublish"\]/);
-    // What was published before the hook was there is due as well.
-    await expect
-      .poll(() => readFile(seen, 'utf8').catch(() => ''), { timeout: 60_000 })
-      .toMatch(/published Accounting\/main unknown/);
-    const edit = await embedded.writer.edit();
-    const target = `${edit.repository}/${encodeURIComponent(edit.branch)}`;
-    await expect
-      .poll(() => readFile(seen, 'utf8'), { timeout: 60_000 })
-      .toContain(`published ${target} known`);
-    await expect.poll(() => webhook.bodies.join('\n'), { timeout: 60_000 }).toContain(target);
     daemon.child.kill('SIGTERM');
     expect((await daemon.ended).exitCode).toBe(0);
   });

@@ -1,11 +1,10 @@
-import { appendFile, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
 import { startEmbedded } from '../support/embedded.ts';
 import { run } from '../support/program.ts';
-import { stampsOf } from '../support/stamps.ts';
 
 describe('sync', () => {
   it('mirrors every branch of every repository exactly, and says so', async () => {
@@ -13,52 +12,6 @@ describe('sync', () => {
     const { exitCode, stderr, stdout } = await run(['sync'], embedded.settings);
     expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: '' });
     expect(stderr).toContain('6 pulled');
-    expect(await embedded.differences()).toEqual([]);
-  });
-
-  it('asks for no contents and touches nothing when nothing changed, also without its state', async () => {
-    const embedded = await startEmbedded();
-    await run(['sync'], embedded.settings);
-    const before = await stampsOf(join(embedded.directory, 'mirror'));
-    embedded.requests.length = 0;
-    expect((await run(['sync'], embedded.settings)).exitCode).toBe(0);
-    await rm(join(embedded.directory, '.workbook-mirror'), { recursive: true });
-    expect((await run(['sync'], embedded.settings)).exitCode).toBe(0);
-    expect(embedded.requests.filter((request) => request.includes('/contents'))).toEqual([]);
-    expect(await stampsOf(join(embedded.directory, 'mirror'))).toEqual(before);
-  });
-
-  it('pulls only the target in which a workbook changed', async () => {
-    const embedded = await startEmbedded();
-    await run(['sync'], embedded.settings);
-    embedded.requests.length = 0;
-    const edit = await embedded.writer.edit();
-    const { stdout } = await run(['sync', '--json'], embedded.settings);
-    const { targets } = JSON.parse(stdout) as { targets: { target: string; action: string }[] };
-    const pulled = targets.filter(({ action }) => action === 'pull').map(({ target }) => target);
-    expect(pulled).toEqual([`${edit.repository}/${encodeURIComponent(edit.branch)}`]);
-    expect(embedded.requests.filter((request) => request.includes('/contents'))).toHaveLength(1);
-    expect(await embedded.differences()).toEqual([]);
-  });
-
-  it('puts right at the next full check what someone changed in the mirror', async () => {
-    const embedded = await startEmbedded();
-    await run(['sync'], embedded.settings);
-    const tree = join(embedded.directory, 'mirror/Accounting/main');
-    await rm(join(tree, 'README.md'));
-    await appendFile(join(tree, 'Budget 2026.xlsx'), 'changed');
-    await writeFile(join(tree, 'extra.txt'), 'extra');
-    expect(await embedded.differences()).toHaveLength(3);
-    // A full check is due at the latest after its period: a state without memory and a manifest of long ago make it due.
-    await rm(join(embedded.directory, '.workbook-mirror/state.db'));
-    const manifest = join(embedded.directory, 'manifests/Accounting/main.json');
-    const text = await readFile(manifest, 'utf8');
-    await writeFile(
-      manifest,
-      text.replace(/"(verified|compared)_at": "[^"]*"/g, '"$1_at": "2020-01-01T00:00:00.000Z"'),
-    );
-    const { stderr } = await run(['sync'], embedded.settings);
-    expect(stderr).toMatch(/Accounting\/main: published .*full-check/);
     expect(await embedded.differences()).toEqual([]);
   });
 
@@ -92,21 +45,6 @@ describe('sync', () => {
     });
     expect(manifest.files).toHaveLength(onDisk.filter((entry) => entry.isFile()).length);
   });
-
-  it('reports a failed workbook once, and once more when it has recovered', async () => {
-    const embedded = await startEmbedded();
-    const id = 'Accounting/Budget 2026.xlsx';
-    embedded.service.setCounters(id, { processing: 0, failure: 2 });
-    expect((await run(['sync'], embedded.settings)).stderr).toMatch(
-      /failed to process Accounting\/Budget 2026\.xlsx on main: 2 failures/,
-    );
-    expect((await run(['sync'], embedded.settings)).stderr).not.toContain('failed to process');
-    embedded.service.setCounters(id, { processing: 0, failure: 0 });
-    expect((await run(['sync'], embedded.settings)).stderr).toContain(
-      'has processed Accounting/Budget 2026.xlsx on main',
-    );
-    expect((await run(['sync'], embedded.settings)).stderr).not.toContain('has processed');
-  });
 });
 
 describe('the commands that look', () => {
@@ -135,16 +73,6 @@ describe('the commands that look', () => {
     const unknown = await run(['why', 'Acounting/main'], embedded.settings);
     expect(unknown.exitCode).toBe(2);
     expect(unknown.stderr).toContain('The nearest is Accounting/main');
-  });
-
-  it('status shows a stale mirror as stale, and ends with 1', async () => {
-    const embedded = await startEmbedded();
-    await run(['sync'], embedded.settings);
-    const { setTimeout: sleep } = await import('node:timers/promises');
-    await sleep(1100);
-    const status = await run(['status', '--max-staleness', '1s'], embedded.settings);
-    expect(status.exitCode).toBe(1);
-    expect(status.stdout).toMatch(/stale .*Accounting\/main/);
   });
 
   it('lists repositories and workbooks as the service has them', async () => {

@@ -179,11 +179,4 @@ describe('the command before publishing', () => {
     await mirror.expectExact();
     expect(await seen()).toBe('asked\n');
   });
-
-  it('that is not there keeps the mirror from being opened', async () => {
-    await expect(startPair({}, { HOOKS_BEFORE_PUBLISH: '/no/such/program' })).rejects.toMatchObject({
-      code: 'settings.invalid',
-      message: 'hooks.beforePublish: "/no/such/program" is not found or not executable.',
-    });
-  });
 });

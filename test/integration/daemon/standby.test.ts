@@ -173,11 +173,4 @@ describe('standing by', () => {
     await instance.release();
     expect(await instance.tookOver).toBe('info');
   });
-
-  it('ends when it is told to', async () => {
-    const instance = await waiting();
-    instance.stop();
-    expect(await instance.tookOver).toBeNull();
-    expect(instance.told.at(-1)).toBe('stopping');
-  });
 });

@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, readFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 
-import * as fc from 'fast-check';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { ArchiveReceiver } from '../../../../src/mirror/archive/receiver.ts';
@@ -76,47 +75,6 @@ async function expectFiles(expected: Readonly<Record<string, Buffer>>): Promise<
 }
 
 describe('a download that breaks off', () => {
-  it('goes on where it ended, or begins again, and never mixes two answers', async () => {
-    const step = fc.record({
-      isAnew: fc.boolean(),
-      isOther: fc.boolean(),
-      share: fc.double({ min: 0, max: 1, noNaN: true }),
-    });
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(step, { maxLength: 4 }),
-        fc.integer({ min: 10_000, max: MIB }),
-        async (steps, pieceBytes) => {
-          tree = await mkdtemp(join(folder, 'tree-'));
-          const into = receiver();
-          try {
-            let zip = ZIP;
-            await into.begin();
-            for (const { isAnew, isOther, share } of steps) {
-              if (isAnew) {
-                zip = isOther ? OTHER : ZIP;
-                await into.begin();
-              }
-              await send(
-                into,
-                zip.subarray(into.sizeBytes, Math.max(into.sizeBytes, share * zip.length)),
-                pieceBytes,
-              );
-            }
-            await send(into, zip.subarray(into.sizeBytes), pieceBytes);
-            expect(into.sizeBytes).toBe(zip.length);
-            await into.close(true);
-            expect(await finish(into)).toMatchObject({ skipped: [] });
-            await expectFiles(zip === ZIP ? FILES : OTHERS);
-          } finally {
-            await into.release();
-          }
-        },
-      ),
-      { numRuns: 30 },
-    );
-  });
-
   it('and is given up, leaves nothing open', async () => {
     const into = receiver();
     await into.begin();

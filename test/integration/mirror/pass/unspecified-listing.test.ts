@@ -57,31 +57,6 @@ describe('joining repositories and workbooks', () => {
     await mirror.expectExact();
     expect(await mirror.targets()).toContain('Texts/HEAD');
   });
-
-  it('goes on with the other rows where some repositories are malformed, and retires nothing', async () => {
-    const { service, mirror } = await startPair();
-    seed(service);
-    await mirror.pass();
-    const [first] = service.repositories;
-    if (first !== undefined) service.removeRepository(first);
-    service.knobs.malformedRepositories = [null, 7, {}, { id: 'x', name: 'y' }, []];
-    for (let pass = 0; pass < 3; pass += 1) await mirror.pass();
-    expect(await mirror.targets()).toStrictEqual(['Accounting/main', 'git.example.com/org/plan.git/main']);
-    expect(mirror.eventsOf('target.retired')).toStrictEqual([]);
-  });
-
-  it('goes on with the other rows where some workbooks are malformed', async () => {
-    const { service, mirror } = await startPair({
-      malformedWorkbooks: [null, 'x', {}, { id: 'x', name: 'x', integration: 'Accounting', version: null }],
-    });
-    seed(service);
-    await mirror.pass();
-    await mirror.expectExact();
-    expect(service.takeDownloads()).toHaveLength(2);
-    await mirror.pass({ trigger: 'schedule' });
-    // What such a row is about is compared as a whole.
-    expect(service.takeDownloads()).toHaveLength(1);
-  });
 });
 
 describe('fields', () => {

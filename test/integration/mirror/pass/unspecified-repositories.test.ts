@@ -168,17 +168,6 @@ describe('a repository that is deleted and created anew under the same name', ()
     await mirror.expectExact();
   });
 
-  it('takes the place of the old one, too, where its branches are others', async () => {
-    const { service, mirror } = await startPair();
-    const old = service.addRepository('Accounting', { 'a.xlsx': 'old' });
-    await mirror.pass();
-    service.removeRepository(old);
-    const anew = service.addRepository('Accounting');
-    service.write(anew, 'trunk', 'a.xlsx', 'new');
-    for (let pass = 0; pass < 3; pass += 1) await mirror.pass();
-    await mirror.expectExact();
-  });
-
   it.each(['exchange', 'rename'])('takes the place of the old one with publish %s', async (publish) => {
     const { service, mirror } = await startPair({}, { PUBLISH: publish });
     const old = service.addRepository('Accounting', { 'a.xlsx': 'old' });

@@ -168,22 +168,6 @@ describe('an exchange', () => {
 
   const reason = new Error('enough');
 
-  it('that is abandoned before it begins is not sent', async () => {
-    let requests = 0;
-    const asked = ask((_request, response) => {
-      requests += 1;
-      response.end();
-    }, AbortSignal.abort(reason));
-    await expect(asked).rejects.toMatchObject({ code: 'pass.abandoned' });
-    expect(requests).toBe(0);
-  });
-
-  it('that is abandoned before the answer comes fails with the reason', async () => {
-    const abandon = new AbortController();
-    await expect(ask(() => abandon.abort(reason), abandon.signal)).rejects.toBe(reason);
-    expect(getEventListeners(abandon.signal, 'abort')).toHaveLength(0);
-  });
-
   it('that is abandoned within the answer ends its body', async () => {
     const abandon = new AbortController();
     const answer = await ask((_request, response) => {
@@ -205,12 +189,6 @@ describe('an exchange', () => {
     });
     body.destroy();
     await closed;
-  });
-
-  it('that breaks off before the answer fails', async () => {
-    await expect(ask(({ socket }) => socket.destroy())).rejects.toMatchObject({
-      code: 'service.unreachable',
-    });
   });
 
   it('that breaks off within the answer fails its body, and the program goes on where nothing reads it', async () => {

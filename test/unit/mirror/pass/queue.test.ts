@@ -293,42 +293,6 @@ describe('the queue that outlasts the passes', () => {
     await Promise.all(['a/1', 'c/1', 'd/1', 'e/1'].map((name) => bench.end(name)));
   });
 
-  it('forgets what waits when that is taken back, or other pulls come in its place', async () => {
-    const bench = new Bench(true);
-    bench.run(['a/1', 'b/1', 'c/1'], 1);
-    bench.queue.clear();
-    await bench.end('a/1');
-    expect(bench.begun).toEqual(['a/1']);
-    bench.run(['d/1', 'e/1'], 1);
-    bench.run(['f/1'], 1);
-    await bench.end('d/1');
-    await bench.end('f/1');
-    expect(bench.begun).toEqual(['a/1', 'd/1', 'f/1']);
-  });
-
-  it('lets a pass learn of a key that was refused to a slow pull while it works', async () => {
-    const bench = new Bench(true);
-    bench.run(['a/1']);
-    await timePasses();
-    const { state } = bench.run(['b/1', 'c/1', 'd/1']);
-    await bench.end('a/1', REFUSED);
-    await bench.end('b/1');
-    await bench.end('c/1');
-    expect([state(), bench.begun]).toEqual([String(REFUSED), ['a/1', 'b/1', 'c/1']]);
-  });
-
-  it('leaves it to the next poll to find out about a key that is refused between the passes, and begins no more', async () => {
-    const bench = new Bench(true);
-    bench.run(['a/1', 'b/1', 'c/1', 'd/1', 'e/1'], 1);
-    for (let times = 0; times < 4; times += 1) await timePasses();
-    await bench.end('a/1', REFUSED);
-    await Promise.all(['b/1', 'c/1', 'd/1'].map((name) => bench.end(name)));
-    expect(bench.begun).toEqual(['a/1', 'b/1', 'c/1', 'd/1']);
-    const { state } = bench.run([]);
-    await settled();
-    expect(state()).toBe('goes on');
-  });
-
   it('calls off what asks a service, and begins nothing more that would', async () => {
     const bench = new Bench(true);
     const former = aService();
@@ -339,19 +303,6 @@ describe('the queue that outlasts the passes', () => {
     expect([bench.running.length, bench.queue.isUsing(former)]).toEqual([4, true]);
     await bench.queue.callOff(({ service }) => service === former);
     expect([bench.begun.length, bench.running, bench.queue.isUsing(former)]).toEqual([4, [], false]);
-  });
-
-  it('leaves what asks the present service alone when what asks a former one is called off', async () => {
-    const bench = new Bench(true);
-    const former = aService();
-    bench.run(['a/1'], 1, former);
-    await timePasses();
-    bench.run(['b/1', 'c/1'], 1);
-    await bench.queue.callOff(({ service }) => service === former);
-    expect(bench.running).toEqual(['b/1']);
-    await bench.end('b/1');
-    expect(bench.running).toEqual(['c/1']);
-    await bench.end('c/1');
   });
 
   it('throws a defect of a slow pull in the next pass, and only there', async () => {
@@ -382,20 +333,6 @@ describe('the queue that outlasts the passes', () => {
     expect(next.state()).toBe('goes on');
   });
 
-  it('knows which service is asked by what waits and by what goes on', async () => {
-    const bench = new Bench(true);
-    const [one, other, none] = [aService(), aService(), aService()];
-    void bench.queue.run([bench.pull('a/1', one), bench.pull('b/1', other)], {
-      concurrency: 1,
-      slowAfterMs: SLOW_AFTER_MS,
-    });
-    expect([one, other, none].map((service) => bench.queue.isUsing(service))).toEqual([true, true, false]);
-    await bench.end('a/1');
-    expect([one, other].map((service) => bench.queue.isUsing(service))).toEqual([false, true]);
-    await bench.end('b/1');
-    expect(bench.queue.isUsing(other)).toBe(false);
-  });
-
   it('is drained when all has ended, and begins nothing more', async () => {
     const bench = new Bench(true);
     bench.run(['a/1', 'b/1'], 1);
@@ -405,14 +342,6 @@ describe('the queue that outlasts the passes', () => {
     expect(isDrained).toBe(false);
     await bench.end('a/1', new MirrorError('pass.abandoned', 'Stopped.'));
     expect([isDrained, bench.begun]).toEqual([true, ['a/1']]);
-  });
-
-  it('takes a time that no timer takes for a very long one', async () => {
-    const bench = new Bench(true);
-    void bench.queue.run([bench.pull('a/1')], { concurrency: 1, slowAfterMs: 2 ** 40 });
-    await timePasses(10_000);
-    expect(bench.slow).toEqual([]);
-    await bench.end('a/1');
   });
 });
 

@@ -1,21 +1,14 @@
-import { createHash } from 'node:crypto';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { crc32 } from 'node:zlib';
-
 import * as fc from 'fast-check';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import {
   Bandwidth,
-  FileDestination,
   isRest,
   type Part,
   wholeBytes,
   withinLimitAtMs,
 } from '../../../../src/mirror/upstream/download.ts';
 import { strongTag } from '../../../../src/mirror/upstream/answers.ts';
-import { temporaryFolder } from '../../../support/temporary.ts';
 
 const PART: Part = { tag: '"a"', totalBytes: 1000, sizeBytes: 400 };
 const REST = { etag: '"a"', 'content-range': 'bytes 400-999/1000', 'content-length': '600' };
@@ -86,45 +79,6 @@ describe('an answer to a question for the rest', () => {
         expect(isRest(206, headers, part)).toBe(fits);
       }),
     );
-  });
-});
-
-describe('a file that a download goes to', () => {
-  let path = '';
-
-  beforeEach(async () => {
-    path = join(await temporaryFolder(), 'file');
-  });
-
-  it('takes the place of one that is there, piece by piece', async () => {
-    await writeFile(path, 'of an attempt before');
-    const file = new FileDestination(path);
-    await file.begin();
-    for (const piece of ['D', 'EFG', '']) await file.write(Buffer.from(piece));
-    expect(file.sizeBytes).toBe(4);
-    expect(file.sha256).toBe(createHash('sha256').update('DEFG').digest('hex'));
-    expect(file.crc32).toBe(crc32('DEFG'));
-    await file.close(true);
-    expect(await readFile(path, 'utf8')).toBe('DEFG');
-  });
-
-  it('is empty when it begins anew, and gone when it is not kept', async () => {
-    const file = new FileDestination(path);
-    await file.begin();
-    await file.write(Buffer.from('abc'));
-    await file.begin();
-    await file.write(Buffer.from('d'));
-    expect(await readFile(path, 'utf8')).toBe('d');
-    await file.close(false);
-    await expect(readFile(path)).rejects.toMatchObject({ code: 'ENOENT' });
-  });
-
-  it('says that the disk failed when it cannot be removed', async () => {
-    const file = new FileDestination(path);
-    await file.begin();
-    await rm(path);
-    await mkdir(path);
-    await expect(file.close(false)).rejects.toMatchObject({ code: 'disk.failed' });
   });
 });
 
