@@ -193,12 +193,10 @@ async function passUntilStopped(
 
   const status = createStatusService(settings.current, mirror, progress);
   listeners.status = status.sink;
-  const supervision = part(supervise(notifier, status, emit));
-  listeners.supervision = supervision.sink;
+  listeners.supervision = part(supervise(notifier, status, emit)).sink;
   const polls = part(createPollPacer());
   listeners.polls = polls.sink;
-  const http = part(await startHttp(settings.current, status, emit, polls.ask));
-  listeners.http = http.sink;
+  listeners.http = part(await startHttp(settings.current, status, emit, polls.ask)).sink;
   const hooks = new Hooks(settings.current, mirror, emit, status);
   part({ close: () => hooks.close(HOOKS_CLOSE_MS) });
   listeners.hooks = hooks.sink;
@@ -230,8 +228,9 @@ async function passUntilStopped(
   listeners.commands = part(await listenToCommands(parts, emit)).sink;
   await settings.begin([secrets, mirror, level, ticker], () => loop.trigger('settings'));
   control.onHangUp = async () => {
-    void http.tryAgain();
-    await supervision.whileReloading(settings.check);
+    notifier.reloading();
+    await settings.check();
+    notifier.ready();
     await drift.repair(null);
     // Its wish must not get lost where a pass of another name takes it with it.
     void requests.add(null);

@@ -22,14 +22,13 @@ interface Sample {
   readonly value: number;
 }
 
-/** The value of a gauge; null where it is not known, and then there is no series. */
-type Value<Subject> = (subject: Subject) => number | null;
+/** A help text and a value, by the name of a gauge; null where it is not known, and then there is no series. */
+type Gauges<Subject, Value> = Readonly<
+  Record<string, readonly [help: string, value: (subject: Subject) => Value | null]>
+>;
 
-/** A help text and a value, by the name of a gauge. */
-type Gauges<Subject> = Readonly<Record<string, readonly [help: string, value: Value<Subject>]>>;
-
-/** Gauges without labels. */
-const PLAIN: Gauges<DaemonReport> = {
+/** Gauges of the whole: with one value, or with one for each set of labels. */
+const GAUGES: Gauges<DaemonReport, number | readonly Sample[]> = {
   standby: ['1 while this instance waits for another one to be gone, else 0.', () => 0],
   ready: [
     '1 if the mirror may be read for what the service has, else 0.',
@@ -122,10 +121,56 @@ const PLAIN: Gauges<DaemonReport> = {
     'Targets that have no series of their own, as there are too many; they count in all other metrics.',
     ({ targets }) => Math.max(0, targets.length - MOST_TARGETS),
   ],
+  build_info: [
+    'Always 1; the labels say which version runs, on which Node.',
+    ({ version }) => sample({ version, node_version: process.versions.node }, 1),
+  ],
+  shard_info: [
+    'The share of this instance, where several mirror one service: always 1.',
+    ({ shard }) => shard && sample({ index: String(shard.index), count: String(shard.count) }, 1),
+  ],
+  targets: [
+    'Targets by state.',
+    ({ targets }) =>
+      countBy(
+        'state',
+        TARGET_STATES,
+        targets.map(({ state }) => state),
+      ),
+  ],
+  not_ready_targets: [
+    'Targets that keep the mirror from being ready, by reason.',
+    ({ readiness }) =>
+      countBy(
+        'reason',
+        NOT_WELL_REASONS,
+        readiness.notReady.map(({ reason }) => reason),
+      ),
+  ],
+  target_state: [
+    'Always 1; the label says which state a target is in.',
+    ({ targets }) =>
+      chosenTargets(targets).flatMap((target) => sample({ ...labelsOf(target), state: target.state }, 1)),
+  ],
+  last_pass_end_timestamp_seconds: [
+    'When a pass last ended in this way, of the latest 300 passes of this process.',
+    ({ live }) =>
+      PASS_RESULTS.flatMap((result) => {
+        const last = live.passes.findLast((pass) => pass.result === result);
+        return last === undefined ? [] : sample({ result }, inSeconds(last.startedAtMs + last.durationMs));
+      }),
+  ],
+  credential_state: [
+    '1 for the state that a credential is in, else 0; unknown until it is first used.',
+    ({ live }) =>
+      Object.entries(live.credentials).flatMap(([credential, { state }]) =>
+        CREDENTIAL_STATES.flatMap((each) => sample({ credential, state: each }, Number(each === state))),
+      ),
+  ],
 };
 
 /** Gauges of single targets, with the labels `repository` and `branch`. */
-const OF_TARGETS: Gauges<TargetStatus> = {
+const OF_TARGETS: Gauges<TargetStatus, number> = {
   target_last_verified_timestamp_seconds: [
     'When a target was last known to be what the service has.',
     ({ verifiedAtMs }) => inSeconds(verifiedAtMs),
@@ -154,69 +199,15 @@ export function registerGauges(registry: Registry, report: DaemonReport): void {
     const gauge = new Gauge({ name: PREFIX + name, help, labelNames, registers: [registry] });
     for (const { labels, value } of samples) gauge.set({ ...labels }, value);
   };
-  for (const [name, [help, value]] of Object.entries(PLAIN)) add(name, help, sample({}, value(report)));
-  const shown = chosenTargets(report.targets).map((target) => ({ target, labels: labelsOf(target) }));
-  for (const [name, [help, value]] of Object.entries(OF_TARGETS))
-    add(
-      name,
-      help,
-      shown.flatMap(({ target, labels }) => sample(labels, value(target))),
-    );
-  add(
-    'target_state',
-    'Always 1; the label says which state a target is in.',
-    shown.map(({ target: { state }, labels }) => ({ labels: { ...labels, state }, value: 1 })),
-  );
-  for (const [name, help, samples] of labelledGauges(report)) add(name, help, samples);
-}
-
-function labelledGauges({
-  version,
-  shard,
-  live,
-  targets,
-  readiness,
-}: DaemonReport): (readonly [name: string, help: string, samples: readonly Sample[]])[] {
-  const build = { version, node_version: process.versions.node };
-  const share = shard === null ? null : { index: String(shard.index), count: String(shard.count) };
-  const states = targets.map(({ state }) => state);
-  const reasons = readiness.notReady.map(({ reason }) => reason);
-  return [
-    [
-      'build_info',
-      'Always 1; the labels say which version runs, on which Node.',
-      [{ labels: build, value: 1 }],
-    ],
-    [
-      'shard_info',
-      'The share of this instance, where several mirror one service: always 1.',
-      share === null ? [] : [{ labels: share, value: 1 }],
-    ],
-    ['targets', 'Targets by state.', countBy('state', TARGET_STATES, states)],
-    [
-      'not_ready_targets',
-      'Targets that keep the mirror from being ready, by reason.',
-      countBy('reason', NOT_WELL_REASONS, reasons),
-    ],
-    [
-      'last_pass_end_timestamp_seconds',
-      'When a pass last ended in this way, of the latest 300 passes of this process.',
-      PASS_RESULTS.flatMap((result) => {
-        const last = live.passes.findLast((pass) => pass.result === result);
-        return last === undefined ? [] : sample({ result }, inSeconds(last.startedAtMs + last.durationMs));
-      }),
-    ],
-    [
-      'credential_state',
-      '1 for the state that a credential is in, else 0; unknown until it is first used.',
-      Object.entries(live.credentials).flatMap(([credential, { state }]) =>
-        countBy('state', CREDENTIAL_STATES, [state]).map(({ labels, value }) => ({
-          labels: { credential, ...labels },
-          value,
-        })),
-      ),
-    ],
-  ];
+  for (const [name, [help, valueOf]] of Object.entries(GAUGES)) {
+    const value = valueOf(report);
+    add(name, help, typeof value === 'number' ? sample({}, value) : (value ?? []));
+  }
+  const shown = chosenTargets(report.targets);
+  for (const [name, [help, valueOf]] of Object.entries(OF_TARGETS)) {
+    const samples = shown.flatMap((target) => sample(labelsOf(target), valueOf(target)));
+    add(name, help, samples);
+  }
 }
 
 function sample(labels: Sample['labels'], value: number | null): readonly Sample[] {

@@ -9,8 +9,6 @@ import { escaped, type TerminalText } from '../../lib/text/terminal-text.ts';
 export interface Supervision {
   /** Takes in what happens, after the status service has. */
   readonly sink: EventSink;
-  /** Says that the settings are being read while `work` does that. */
-  readonly whileReloading: (work: () => Promise<void>) => Promise<void>;
   readonly close: () => void;
 }
 
@@ -35,11 +33,6 @@ export function supervise(
       const text = describeLive(live());
       if (String(text) !== said) notifier.status(text);
       said = String(text);
-    },
-    whileReloading: async (work) => {
-      notifier.reloading();
-      await work();
-      notifier.ready();
     },
     close: stopWatchdog,
   };

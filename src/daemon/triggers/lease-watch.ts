@@ -17,18 +17,13 @@ export interface LeaseWatch {
  */
 export function watchLeases(layout: DirectoryLayout, onOver: () => void): LeaseWatch {
   let isWaiting = false;
-  let isLooking = false;
   let isClosed = false;
+  const mayEnd = (): boolean => isWaiting && !isClosed;
   const look = async (): Promise<void> => {
-    if (!isWaiting || isLooking) return;
-    isLooking = true;
-    const isOver = await leasesInForce(layout, Date.now()).then(
-      (found) => found.length === 0,
-      () => false,
-    );
-    isLooking = false;
-    // The watch may have been closed during the look: then nothing is to begin.
-    if (!isOver || isClosed) return;
+    if (!mayEnd()) return;
+    const found = await leasesInForce(layout, Date.now()).catch(() => null);
+    // Another look may have come first, or the watch was closed during this one.
+    if (found?.length !== 0 || !mayEnd()) return;
     isWaiting = false;
     onOver();
   };

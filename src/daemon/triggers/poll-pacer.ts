@@ -24,52 +24,45 @@ export interface PollPacer {
 
 /** Makes a pacer. */
 export function createPollPacer(): PollPacer {
-  let makePass: () => void = () => {};
-  let mayBeginAtMs = performance.now();
+  let makePass: (() => void) | null = null;
+  let mayBeginAtMs = 0;
   let isWanted = false;
   let isPassing = false;
   let timer: NodeJS.Timeout | undefined;
-  const disarm = (): void => {
-    clearTimeout(timer);
-    timer = undefined;
-  };
   const begin = (): void => {
-    disarm();
     isWanted = false;
     isPassing = true;
-    makePass();
+    makePass?.();
   };
   const arm = (): void => {
+    clearTimeout(timer);
     // What is asked for during a pass, that one may have missed.
-    if (isWanted && !isPassing)
-      timer ??= setTimeout(begin, Math.max(0, mayBeginAtMs - performance.now())).unref();
+    if (!isWanted || isPassing || makePass === null) return;
+    timer = setTimeout(begin, Math.max(0, mayBeginAtMs - performance.now())).unref();
   };
   return {
     ask: () => {
-      isWanted = true;
+      isWanted = makePass !== null;
       arm();
     },
     onDue: (next) => {
       makePass = next;
-      isPassing = false;
     },
     sink: (event) => {
-      if (event.name === 'pass.started') {
-        isPassing = true;
-        disarm();
-      } else if (
+      if (event.name === 'pass.started') isPassing = true;
+      else if (
         event.name === 'pass.finished' ||
         event.name === 'pass.failed' ||
         event.name === 'pass.abandoned'
       ) {
         isPassing = false;
         mayBeginAtMs = performance.now() + pauseAfterPassMs(event.durationMs);
-        arm();
-      }
+      } else return;
+      arm();
     },
     close: () => {
-      disarm();
-      isPassing = true;
+      makePass = null;
+      clearTimeout(timer);
     },
   };
 }

@@ -1,7 +1,7 @@
 import { type BufferedBody, packableBody } from '../../lib/http/buffered-body.ts';
 import type { PageFiles } from '../../lib/http/page-files.ts';
 import type { Reply, ReplyHeaders } from '../../lib/http/reply.ts';
-import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
+import { shareWork, waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { type DaemonReport, type Liveness, statusJsonSchema } from '../status/status-schema.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { json, livenessReply, readinessReply, refusal, statusBody } from './replies.ts';
@@ -23,29 +23,30 @@ export interface Route {
   readonly reply: (mayName: boolean) => Promise<Reply> | Reply;
 }
 
+/** Replies are made from a report of at most this age, in milliseconds. */
+const REPORT_AGE_MS = 1000;
+
 /** A report that takes longer, in milliseconds, is not waited for. */
 const LONGEST_WAIT_MS = 10_000;
 
 /** Makes the table of paths. */
 export function createRoutes(
   page: PageFiles,
-  { report, liveness, renderMetrics }: Sources,
+  { report: makeReport, liveness, renderMetrics }: Sources,
 ): ReadonlyMap<string, Route> {
   const schema = JSON.stringify(statusJsonSchema());
-  // Requests at the same time share one report, and so one content.
-  const metrics = oncePerReport(async (report) => {
-    const { contentType, text } = await renderMetrics(report);
-    return packableBody(contentType, text);
+  // Requests at the same time share one report, and one content.
+  const report = shareWork(makeReport, REPORT_AGE_MS);
+  const metrics = shareWork(async () => {
+    const { contentType, text } = await renderMetrics(await report());
+    return found(packableBody(contentType, text));
   });
-  const status = oncePerReport(statusBody);
-  const fromReport =
-    (make: (report: DaemonReport, mayName: boolean) => Promise<Reply> | Reply): Route['reply'] =>
-    async (mayName) => {
-      const made = await waitAtMost(report(), LONGEST_WAIT_MS);
-      if (made === null)
-        return refusal(503, 'The state of the mirror cannot be told in time: its disk may hang.');
-      return make(made, mayName);
-    };
+  const status = shareWork(async () => found(statusBody(await report())));
+  const inTime =
+    (make: (mayName: boolean) => Promise<Reply>): Route['reply'] =>
+    async (mayName) =>
+      (await waitAtMost(make(mayName), LONGEST_WAIT_MS)) ??
+      refusal(503, 'The state of the mirror cannot be told in time: its disk may hang.');
   const pages = [...page].map(([name, content]) => [`/page/${name}`, fixed(content)] as const);
   return new Map<string, Route>([
     ...pages,
@@ -53,9 +54,12 @@ export function createRoutes(
     ['/api/schema', fixed(packableBody('application/schema+json', schema, schema))],
     // Without a look at the disk, which may hang or be slow.
     ['/healthz', { isPublic: true, reply: () => livenessReply(liveness()) }],
-    ['/readyz', { isPublic: true, reply: fromReport(readinessReply) }],
-    ['/metrics', { isPublic: false, reply: fromReport(async (report) => found(await metrics(report))) }],
-    ['/api/status', { isPublic: false, reply: fromReport((report) => found(status(report))) }],
+    [
+      '/readyz',
+      { isPublic: true, reply: inTime(async (mayName) => readinessReply(await report(), mayName)) },
+    ],
+    ['/metrics', { isPublic: false, reply: inTime(metrics) }],
+    ['/api/status', { isPublic: false, reply: inTime(status) }],
   ]);
 }
 
@@ -92,13 +96,4 @@ function fixed(content: BufferedBody): Route {
 
 function found(body: BufferedBody, headers: ReplyHeaders = {}): Reply {
   return { status: 200, headers, body };
-}
-
-function oncePerReport<Result>(make: (report: DaemonReport) => Result): (report: DaemonReport) => Result {
-  const made = new WeakMap<DaemonReport, { readonly result: Result }>();
-  return (report) => {
-    const known = made.get(report) ?? { result: make(report) };
-    made.set(report, known);
-    return known.result;
-  };
 }

@@ -1,7 +1,6 @@
 import { isIPv6 } from 'node:net';
 
 import type { EventSink } from '../../app/events.ts';
-import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import { loadPage } from '../../lib/http/page-files.ts';
 import { createHttpServer, type ListenPlace, type ServerPatience } from '../../lib/http/server.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
@@ -29,12 +28,6 @@ export interface WebServer {
   readonly close: () => Promise<void>;
 }
 
-/** Replies are made from a report of at most this age, in milliseconds. */
-const REPORT_AGE_MS = 1000;
-
-/** The same failure to answer is reported again after so long, in milliseconds. */
-const TELL_AGAIN_MS = 3_600_000;
-
 /** Event streams send something more often. */
 const PATIENCE: ServerPatience = { requestMs: 15_000, idleMs: 60_000 };
 
@@ -51,8 +44,7 @@ export async function createWebServer(options: WebServerOptions): Promise<WebSer
     'Install workbook-mirror again; with http.listen off it runs without the page.',
     options.program,
   );
-  const report = shareWork(options.report, REPORT_AGE_MS);
-  return serveRoutes(options, options.emit, createRoutes(page, { ...options, report }));
+  return serveRoutes(options, options.emit, createRoutes(page, options));
 }
 
 /** Makes a server of some paths, which does nothing before `listen` is called. */
@@ -89,12 +81,10 @@ export function serveRoutes(access: Access, emit: EventSink, routes: ReadonlyMap
  */
 function tellOnce(emit: EventSink): (path: string | null, error: unknown) => void {
   let told = '';
-  let toldAtMs = 0;
   return (path, error) => {
     const failure = eventFailure(error);
-    if (failure.message === told && performance.now() - toldAtMs < TELL_AGAIN_MS) return;
+    if (failure.message === told) return;
     told = failure.message;
-    toldAtMs = performance.now();
     emit({ name: 'http.failed', path, ...failure });
   };
 }

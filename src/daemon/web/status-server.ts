@@ -1,7 +1,6 @@
 import type { EventSink } from '../../app/events.ts';
 import type { ListenAddress } from '../../config/addresses.ts';
 import type { SettingsFor } from '../../config/schema.ts';
-import { createBackgroundWork } from '../../lib/concurrency/background-work.ts';
 import { isLoopback } from '../../lib/http/access.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import { createMetrics } from '../metrics/metrics.ts';
@@ -14,8 +13,6 @@ import { createWebServer, serveRoutes, type WebServer } from './server.ts';
 export interface HttpSide {
   /** Takes in what happens, after the status has. */
   readonly sink: EventSink;
-  /** Tries at once what failed before; nothing else. */
-  readonly tryAgain: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
@@ -23,13 +20,9 @@ export interface HttpSide {
 const MOVING_EVERY_MS = 2000;
 
 /** When an address that cannot be listened on is tried again, in milliseconds. */
-const TRY_AGAIN_MS = 30_000;
+const TRY_AGAIN_MS = 10_000;
 
-const NOTHING_SERVED: HttpSide = {
-  sink: () => {},
-  tryAgain: () => Promise.resolve(),
-  close: () => Promise.resolve(),
-};
+const NOTHING_SERVED: HttpSide = { sink: () => {}, close: () => Promise.resolve() };
 
 /**
  * Serves what the status says, where `http.listen` says, if it does. Where it cannot listen there, it says so and tries again
@@ -55,17 +48,16 @@ export async function startHttp(
     ...accessOf(current, askForPass),
     emit,
   });
-  const listening = await startListening(server, listen, current, emit, tryAgainMs);
+  const stopListening = await keepListening(server, listen, current, emit, tryAgainMs);
   const moving = setInterval(() => status.isBusy() && server.notify(), MOVING_EVERY_MS).unref();
   return {
     sink: (event) => {
       metrics.sink(event);
       server.notify();
     },
-    tryAgain: listening.tryNow,
     close: async () => {
       clearInterval(moving);
-      await listening.close();
+      await stopListening();
     },
   };
 }
@@ -83,7 +75,7 @@ export async function startStandbyHttp(
   if (listen === null) return NOTHING_SERVED;
   const current = (): SettingsFor<never> => settings;
   const server = serveRoutes(accessOf(current, null), emit, standbyRoutes(reason));
-  return startListening(server, listen, current, emit, TRY_AGAIN_MS);
+  return { close: await keepListening(server, listen, current, emit, TRY_AGAIN_MS) };
 }
 
 function accessOf(current: () => SettingsFor<never>, askForPass: Access['askForPass']): Access {
@@ -95,53 +87,41 @@ function accessOf(current: () => SettingsFor<never>, askForPass: Access['askForP
   };
 }
 
-/** A server that listens, or tries to. */
-interface Listening {
-  /** Tries now, unless it listens already. Never rejects. */
-  readonly tryNow: () => Promise<void>;
-  readonly close: () => Promise<void>;
-}
-
-/** Has a server listen, now or as soon as that can be done. The same failure twice in a row is said once. */
-async function startListening(
+/** Has a server listen, now or as soon as that can be done. The same failure twice in a row is said once. @returns ends it */
+async function keepListening(
   server: WebServer,
   place: ListenAddress,
   current: () => SettingsFor<never>,
   emit: EventSink,
   tryAgainMs: number,
-): Promise<Listening> {
-  let isListening = false;
+): Promise<() => Promise<void>> {
+  let isClosed = false;
   let told = '';
   let timer: NodeJS.Timeout | undefined;
-  const attempts = createBackgroundWork(
-    async () => {
-      if (isListening) return;
+  let attempt = Promise.resolve();
+  const again = (): void => {
+    attempt = tryToListen();
+  };
+  const tryToListen = async (): Promise<void> => {
+    try {
       const { address } = await server.listen(place);
-      isListening = true;
       emit({ name: 'http.listening', address });
       if (current().http.token === undefined && !isOwnMachine(place))
         emit({ name: 'http.unprotected', address });
-    },
-    (error) => {
+    } catch (error) {
       const failure = eventFailure(error);
       if (failure.message !== told) emit({ name: 'http.unavailable', ...failure });
       told = failure.message;
-      clearTimeout(timer);
-      timer = setTimeout(() => attempts.wake(), tryAgainMs).unref();
-    },
-  );
-  const tryNow = async (): Promise<void> => {
-    attempts.wake();
-    await attempts.idle();
+      if (!isClosed) timer = setTimeout(again, tryAgainMs).unref();
+    }
   };
-  await tryNow();
-  return {
-    tryNow,
-    close: async () => {
-      await attempts.close(0);
-      clearTimeout(timer);
-      await server.close();
-    },
+  again();
+  await attempt;
+  return async () => {
+    isClosed = true;
+    clearTimeout(timer);
+    await attempt;
+    await server.close();
   };
 }
 

@@ -31,41 +31,31 @@ export interface EventStreams {
 export function createEventStreams(): EventStreams {
   const streams = new Set<ServerResponse>();
   let changes = 0;
-  let pending: NodeJS.Timeout | null = null;
-  let heartbeat: NodeJS.Timeout | null = null;
+  let pending: NodeJS.Timeout | undefined;
   const send = (text: string): void => {
     for (const stream of streams) {
       if (stream.writableLength > MOST_UNREAD_BYTES) stream.destroy();
       else stream.write(text);
     }
   };
-  const rest = (): void => {
-    if (heartbeat !== null) clearInterval(heartbeat);
-    if (pending !== null) clearTimeout(pending);
-    heartbeat = null;
-    pending = null;
-  };
+  const heartbeat = setInterval(send, HEARTBEAT_MS, ':\n\n').unref();
   return {
     add: (response) => {
       streams.add(response);
-      response.once('close', () => {
-        streams.delete(response);
-        if (streams.size === 0) rest();
-      });
+      response.once('close', () => streams.delete(response));
       response.write(`retry: ${RECONNECT_MS}\ndata: ${changes}\n\n`);
-      heartbeat ??= setInterval(send, HEARTBEAT_MS, ':\n\n');
     },
     isFull: () => streams.size >= MOST_STREAMS,
     notify: () => {
       changes += 1;
-      if (streams.size === 0) return;
       pending ??= setTimeout(() => {
-        pending = null;
+        pending = undefined;
         send(`data: ${changes}\n\n`);
-      }, LEAST_GAP_MS);
+      }, LEAST_GAP_MS).unref();
     },
     close: () => {
-      rest();
+      clearInterval(heartbeat);
+      clearTimeout(pending);
       for (const stream of streams) stream.destroy();
     },
   };
