@@ -110,13 +110,14 @@ function isPublish({ method }: EventFields['target.pulled']): boolean {
 function otherMetrics(registry: Registry): Listeners {
   const gauge = (name: string, help: string): Gauge =>
     new Gauge({ name: PREFIX + name, help, registers: [registry] });
+  const count = (name: string, help: string): Counter => counter(registry, name, help);
   const retried = new Counter({
     name: `${PREFIX}requests_retried_total`,
     help: 'Requests to the service that were tried again, by error code.',
     labelNames: ['code'],
     registers: [registry],
   });
-  const retired = counter(registry, 'retired_targets_total', 'Targets whose trees went to the history.');
+  const retired = count('retired_targets_total', 'Targets whose trees went to the history.');
   const hooks = counter(registry, 'hook_runs_total', 'Hooks that came to their end, by result.', [
     { result: 'finished' },
     { result: 'failed' },
@@ -127,20 +128,9 @@ function otherMetrics(registry: Registry): Listeners {
     'Notifications that were not delivered, by receiver.',
     [{ to: 'webhook' }, { to: 'heartbeat' }],
   );
-  const stateFailures = counter(
-    registry,
-    'state_failures_total',
-    'Times that the state cache began to fail.',
-  );
-  const stateFailing = gauge(
-    'state_failing',
-    'Whether the state cache could not be read or written at the last try.',
-  );
-  const droppedLines = counter(
-    registry,
-    'log_lines_dropped_total',
-    'Lines of the log that could not be written, counted when it can be written again.',
-  );
+  const stateFailures = count('state_failures_total', 'Times that the state cache began to fail.');
+  const stateFailing = gauge('state_failing', 'Whether the state cache failed at the last try.');
+  const droppedLines = count('log_lines_dropped_total', 'Lines of the log that could not be written.');
   const logFailing = gauge('log_failing', 'Whether lines of the log are dropped.');
   return {
     'service.retry': ({ code }) => retried.inc({ code }),

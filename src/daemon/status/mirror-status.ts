@@ -22,9 +22,8 @@ export interface MirrorStatus {
   readonly stateFailure: MirrorError | null;
 }
 
-/** While a pass works, the mirror is read again at most so often, in milliseconds, and never for more than a tenth of the time. */
-const LEAST_AGE_MS = 1000;
-const REST_PER_READING = 10;
+/** While a pass works, the mirror is read again at most so often, in milliseconds: ten thousand targets take a good part of that. */
+const LEAST_AGE_MS = 2000;
 
 /** Rare events after which the mirror is read again at once, as a reading from before must not be shown. */
 const READ_AT_ONCE: ReadonlySet<string> = new Set([
@@ -42,7 +41,6 @@ interface Reading extends Pick<MirrorStatus, 'stateFailure'> {
   /** Whether it was known before which targets there are: only then it holds all of them. */
   readonly isWhole: boolean;
   readonly readAtMs: number;
-  readonly tookMs: number;
 }
 
 /** The parts of a mirror that are read. */
@@ -93,13 +91,11 @@ export class MirrorStatusReader {
       return this.#statusOf(this.#reading);
     });
 
-  #isDue({ readAtMs, tookMs }: Reading): boolean {
-    const restMs = Math.max(LEAST_AGE_MS, tookMs * REST_PER_READING);
-    return this.#isOutdated || (this.#hasNews && performance.now() - readAtMs > restMs);
+  #isDue({ readAtMs }: Reading): boolean {
+    return this.#isOutdated || (this.#hasNews && performance.now() - readAtMs > LEAST_AGE_MS);
   }
 
   async #readDisk(): Promise<Reading> {
-    const startMs = performance.now();
     this.#hasNews = false;
     this.#isOutdated = false;
     const isWhole = this.#listed.isListed;
@@ -110,9 +106,7 @@ export class MirrorStatusReader {
     } catch (error) {
       stateFailure = toMirrorError(error);
     }
-    const readAtMs = performance.now();
-    const tookMs = readAtMs - startMs;
-    return { published, records: this.#records, stateFailure, isWhole, readAtMs, tookMs };
+    return { published, records: this.#records, stateFailure, isWhole, readAtMs: performance.now() };
   }
 
   #statusOf({ published, records, stateFailure, isWhole }: Reading): MirrorStatus {

@@ -1,6 +1,12 @@
 import { z } from 'zod';
-import { ERROR_RULES } from '../../lib/errors/errors.ts';
-import { TRIGGERS, PULL_PHASES } from '../../mirror/pass/events.ts';
+import {
+  failureSchema as eventFailureSchema,
+  PULL_PHASES,
+  summarySchema,
+  TRIGGERS,
+} from '../../mirror/pass/events.ts';
+import { driftSchema, failureSchema, heldSchema } from '../../mirror/plan/record.ts';
+import { selectionCheckSchema } from '../../mirror/plan/selection.ts';
 import { EVENT_LEVELS } from '../../app/events.ts';
 import { NOT_WELL_REASONS, TARGET_STATES } from '../../app/target-status.ts';
 
@@ -21,9 +27,7 @@ const durationMs = z.number().meta({ description: 'milliseconds' });
 const sizeBytes = z.number().meta({ description: 'bytes' });
 const count = z.int();
 const target = z.string().meta({ description: 'REPOSITORY/BRANCH, as below mirror/' });
-const errorCode = z.enum(namesIn(ERROR_RULES));
 const trigger = z.enum(TRIGGERS);
-const eventFailure = z.object({ code: errorCode, message: z.string(), hint: z.string().nullable() });
 
 const readiness = z
   .object({
@@ -65,23 +69,8 @@ const passNote = z.object({
   startedAtMs: timeMs,
   durationMs,
   result: z.enum(PASS_RESULTS),
-  summary: z
-    .object({
-      targets: count,
-      pulled: count,
-      changed: count,
-      tried: count.meta({ description: 'pulls that came to an end, whatever that was' }),
-      failed: count,
-      held: count,
-      missing: count.meta({ description: 'targets that the service no longer lists, kept for now' }),
-      downloadedBytes: sizeBytes,
-      changedFiles: count,
-      pulling: count.meta({ description: 'pulls that go on beside the passes that follow' }),
-      waiting: count.meta({ description: 'pulls that wait for a place among those' }),
-      processing: count,
-    })
-    .nullable(),
-  failure: eventFailure.nullable(),
+  summary: summarySchema.omit({ trigger: true, durationMs: true }).nullable(),
+  failure: eventFailureSchema.nullable(),
 });
 
 const flagged = z.object({
@@ -96,16 +85,6 @@ const upstream = z.object({
   processing: flagged,
   failed: flagged,
 });
-
-const selection = z
-  .object({
-    repositories: count,
-    selected: count,
-    unmatched: list(
-      z.object({ setting: z.string(), pattern: z.string(), nearest: z.string().nullable() }),
-    ).meta({ description: 'patterns of the settings that match nothing of what the service lists' }),
-  })
-  .meta({ description: 'what the settings select, by the last listing' });
 
 const credential = z.object({
   state: z.enum(CREDENTIAL_STATES),
@@ -129,14 +108,16 @@ const live = z
     hasFinishedPass: z.boolean(),
     nextPassAtMs: timeOrNeverMs,
     upstream: upstream.nullable(),
-    selection: selection.nullable(),
+    selection: selectionCheckSchema
+      .nullable()
+      .meta({ description: 'what the settings select, by the last listing' }),
     credentials: z.object({ apiKey: credential, apiToken: credential }),
     settings: z.object({
       takenAtMs: timeMs,
-      problem: eventFailure.nullable(),
+      problem: eventFailureSchema.nullable(),
       restartNeeded: list(z.string()),
     }),
-    http: z.object({ problem: eventFailure.nullable() }).meta({
+    http: z.object({ problem: eventFailureSchema.nullable() }).meta({
       description: 'why nothing is served at http.listen: null to whoever is answered there',
     }),
   })
@@ -156,37 +137,6 @@ const pull = z.object({
 
 const lease = z.object({ id: z.string(), holder: z.string(), takenAtMs: timeMs, untilMs: timeMs });
 
-const failure = z.object({
-  code: errorCode,
-  action: z.enum(['retry', 'hold', 'quarantine', 'stall', 'exit']),
-  message: z.string(),
-  hint: z.string().nullable(),
-  sinceMs: timeMs,
-  lastAtMs: timeMs,
-  attempts: count.meta({ description: 'failures in a row' }),
-  nextAttemptAtMs: timeMs,
-  fingerprint: z.string().nullable(),
-});
-
-const held = z.object({
-  subject: z.enum(['target', 'restored', 'files', 'deselected', 'moved']),
-  deletions: count,
-  of: count,
-  digest: z.string().nullable(),
-  sinceMs: timeMs,
-  nextLookAtMs: timeMs,
-  fingerprint: z.string().nullable(),
-  first: list(z.string()).meta({ description: 'the first hundred of the files that would go, sorted' }),
-});
-
-const drift = z.object({
-  added: count,
-  missing: count,
-  modified: count,
-  first: z.string(),
-  sinceMs: timeMs,
-});
-
 const targetStatus = z.object({
   target,
   repository: z.string(),
@@ -201,9 +151,9 @@ const targetStatus = z.object({
   fingerprint: z.string().nullable(),
   files: count,
   sizeBytes,
-  failure: failure.nullable(),
-  held: held.nullable(),
-  drift: drift.nullable(),
+  failure: failureSchema.nullable(),
+  held: heldSchema.nullable(),
+  drift: driftSchema.omit({ needsRepair: true }).nullable(),
   restoredAtMs: timeOrNeverMs,
   missingWorkbooks: z.array(z.string()).readonly().meta({
     description: 'workbooks that the list of the service shows and that its contents lack',

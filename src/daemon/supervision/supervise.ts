@@ -62,9 +62,6 @@ export function startWatchdog(
   return () => clearInterval(timer);
 }
 
-/** How many targets are named of those that are being pulled. */
-const NAMED = 3;
-
 /** One line that says what the daemon is doing, for a supervisor (systemd: `STATUS=` of sd_notify(3)). */
 export function describeLive({
   isStopping,
@@ -78,26 +75,21 @@ export function describeLive({
   const clauses = isStopping
     ? ['stopping']
     : [
-        ...(pass === null ? [describeEnd(passes.at(-1))] : describePass(pass)),
+        pass === null ? describeEnd(passes.at(-1)) : describePass(pass),
         ...(pass === null && settings.problem !== null
           ? [`new settings refused: ${oneLine(settings.problem.message)}`]
           : []),
         ...(pass === null && nextPassAtMs !== null ? [`next pass at ${utcTime(nextPassAtMs)}`] : []),
-        ...(slow.length === 0 ? [] : [`still pulling ${named(slow.map(({ target }) => target))}`]),
+        ...(slow.length === 0 ? [] : [`${counted(slow.length, 'pull')} of more than a minute`]),
         // The page itself cannot say why it is not there.
         ...(http.problem === null ? [] : [`no status page: ${oneLine(http.problem.message)}`]),
       ];
   return escaped(clauses.join('; '));
 }
 
-function describePass({ trigger, planned, done, pulling }: NonNullable<Live['pass']>): string[] {
-  if (planned === null) return [`pass (${trigger}): asking the service`];
-  const progress = `pass (${trigger}): ${done} of ${counted(planned.pull, 'pull')} done`;
-  return pulling.length === 0 ? [progress] : [progress, `pulling ${named(pulling)}`];
-}
-
-function named(targets: readonly string[]): string {
-  return `${targets.slice(0, NAMED).join(', ')}${targets.length > NAMED ? ', …' : ''}`;
+function describePass({ trigger, planned, done }: NonNullable<Live['pass']>): string {
+  if (planned === null) return `pass (${trigger}): asking the service`;
+  return `pass (${trigger}): ${done} of ${counted(planned.pull, 'pull')} done`;
 }
 
 function describeEnd(last: PassNote | undefined): string {

@@ -95,20 +95,15 @@ export const summarySchema = z.object({
   targets: count,
   pulled: count,
   changed: count,
-  /** Pulls that came to an end, whatever that was. */
-  tried: count.default(0),
+  tried: count.default(0).meta({ description: 'pulls that came to an end, whatever that was' }),
   failed: count,
   held: count,
-  /** Targets that the service no longer lists, and that are kept until enough answers agree. */
-  missing: count.default(0),
+  missing: count.default(0).meta({ description: 'targets that the service no longer lists, kept for now' }),
   downloadedBytes: count,
   changedFiles: count,
-  /** Pulls that go on beside the passes that follow. */
-  pulling: count.default(0),
-  /** Pulls that wait for a place among those. */
-  waiting: count.default(0),
-  /** Workbooks that the service is still processing. */
-  processing: count,
+  pulling: count.default(0).meta({ description: 'pulls that go on beside the passes that follow' }),
+  waiting: count.default(0).meta({ description: 'pulls that wait for a place among those' }),
+  processing: count.meta({ description: 'workbooks that the service is still processing' }),
 });
 
 /** The end of a pass. */

@@ -58,27 +58,25 @@ export interface ListedTarget extends TargetId {
   readonly path: string;
 }
 
-/** Milliseconds since the epoch. */
-const time = z.number();
+const time = z.number().meta({ description: 'milliseconds since the epoch' });
 const timeOrNever = time.nullable().default(null);
 const count = z.int().min(0);
 const text = z.string();
 const textOrNull = text.nullable();
 
 /** The code of an error, as this version knows it. */
-export const errorCode = z.custom<ErrorCode>(
-  (code) => typeof code === 'string' && Object.hasOwn(ERROR_RULES, code),
+export const errorCode = z.enum(
+  Object.keys(ERROR_RULES).filter((code): code is ErrorCode => code in ERROR_RULES),
 );
 
-const failureSchema = z.object({
+export const failureSchema = z.object({
   code: errorCode,
   action: z.enum(['retry', 'hold', 'quarantine', 'stall', 'exit']),
   message: text,
   hint: textOrNull,
   sinceMs: time,
   lastAtMs: time,
-  /** Failures in a row. */
-  attempts: z.int().min(1),
+  attempts: z.int().min(1).meta({ description: 'failures in a row' }),
   nextAttemptAtMs: time,
   /** The digest of the versions that failed: a quarantine ends when it changes. */
   fingerprint: textOrNull,
@@ -87,7 +85,7 @@ const failureSchema = z.object({
 /** Why the last attempt at a target failed, and when the next one is due. */
 export type Failure = Readonly<z.infer<typeof failureSchema>>;
 
-const heldSchema = z.object({
+export const heldSchema = z.object({
   subject: z.enum(HELD_SUBJECTS),
   deletions: count,
   of: count,
@@ -97,8 +95,11 @@ const heldSchema = z.object({
   nextLookAtMs: time,
   /** The digest of the versions that would delete. */
   fingerprint: textOrNull,
-  /** The first of the files that would go; none where nothing would. */
-  first: z.array(text).readonly().default([]),
+  first: z
+    .array(text)
+    .readonly()
+    .default([])
+    .meta({ description: 'the first hundred of the files that would go, sorted' }),
 });
 
 /** A {@link HeldDeletion} that the guard held back. */
@@ -126,7 +127,7 @@ const doubtSchema = z.object({
 /** Answers in a row that contradict the list in the same way. */
 export type Doubt = Readonly<z.infer<typeof doubtSchema>>;
 
-const driftSchema = z.object({
+export const driftSchema = z.object({
   /** When the tree was found to differ in this way. */
   sinceMs: time,
   /** Whether the next pass is to repair it; otherwise the next full check does. */
