@@ -1,6 +1,7 @@
 import { z } from 'zod';
 
 import { nameFault, treeFault } from '../../lib/paths/file-name.ts';
+import { parseSliced } from '../../lib/text/sliced-json.ts';
 import { storableTimeMs } from '../../lib/time/file-time.ts';
 import { byCodeUnits, type Manifest, type ManifestFile } from './manifest.ts';
 
@@ -164,20 +165,23 @@ export function parseManifest(json: Buffer): Manifest | null {
 export function understandManifest(json: Buffer): Manifest | string {
   const notThere = (field: string): string =>
     `its field ${JSON.stringify(field)} is not what a manifest has there`;
+  const files: ManifestFile[] = [];
   let object: unknown;
+  let hasOtherFile = false;
   try {
-    object = JSON.parse(json.toString('utf8'));
+    const sliced = parseSliced(json, 'files');
+    ({ object } = sliced);
+    for (const element of sliced.elements) {
+      const { data } = fileSchema.safeParse(element);
+      if (data === undefined) hasOtherFile = true;
+      else if (!hasOtherFile) files.push(fileFromDisk(data));
+    }
   } catch {
     return 'it is not JSON';
   }
   const { data, error } = manifestSchema.safeParse(object);
   if (data === undefined) return notThere(error.issues[0]?.path.join('.') ?? '');
-  const files: ManifestFile[] = [];
-  for (const element of data.files) {
-    const { data: file } = fileSchema.safeParse(element);
-    if (file === undefined) return notThere(`files.${files.length}`);
-    files.push(fileFromDisk(file));
-  }
+  if (hasOtherFile) return notThere(`files.${files.length}`);
   const skippedFault = data.skipped.find(({ path }) => nameFault(path) !== null);
   const fault =
     treeFault(files.map(({ path }) => path)) ??
