@@ -11,7 +11,7 @@ import {
   createProcessingStatuses,
   type ProcessingStatusesOptions,
 } from './processing-status.ts';
-import { createUploads } from './uploads.ts';
+import { createUploads } from '../uploads/commits.ts';
 
 /** The repositories of a registry, as the service reads and changes them. */
 export interface GitLibrary extends Library {

@@ -14,7 +14,7 @@ import { answerPushEvent } from './push-event.ts';
 import { errorReply, jsonReply, presentRepository, verifiedHeader } from './replies.ts';
 import { addressOf, type ServiceRequest, serviceRequest } from './request.ts';
 import { findRoute, type Route } from './routes.ts';
-import { answerUpload, formReply } from './uploads.ts';
+import { answerUpload, formReply } from '../uploads/answer.ts';
 import { answerWorkbooks } from './workbooks.ts';
 
 /** The data and settings of a service. */

@@ -3,11 +3,11 @@ import { PAGE_HEADERS } from '../../lib/http/page-files.ts';
 import type { Reply } from '../../lib/http/reply.ts';
 import { bodyOf } from '../../lib/http/request-body.ts';
 import { invalid, RequestError } from '../../lib/http/request-error.ts';
-import { findKeyOfKind, type KnownKey } from './keys.ts';
-import type { Library, Repository, Upload, Uploads } from './library.ts';
-import { findRepository } from './repository-reference.ts';
-import type { ServiceRequest } from './request.ts';
-import { readForm, readText } from './upload-form.ts';
+import { findKeyOfKind, type KnownKey } from '../http/keys.ts';
+import type { Library, Repository, Upload, Uploads } from '../http/library.ts';
+import { findRepository } from '../http/repository-reference.ts';
+import type { ServiceRequest } from '../http/request.ts';
+import { readForm, readText } from './multipart.ts';
 
 /** The fields before the files, in the order of the form. */
 const FIELDS = ['key', 'repository', 'branch', 'folder', 'message'] as const;

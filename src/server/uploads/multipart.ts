@@ -1,5 +1,5 @@
 import { invalid, RequestError } from '../../lib/http/request-error.ts';
-import type { Bytes } from './library.ts';
+import type { Bytes } from '../http/library.ts';
 
 /** A field of a form, or a file. */
 export interface FormPart {

@@ -7,11 +7,11 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { invalid, RequestError, tooLarge } from '../../lib/http/request-error.ts';
 import { checkWorkbook, workbookKindOf } from '../checker/checker.ts';
 import type { Bytes, Committed, Upload, Uploads } from '../http/library.ts';
-import { LASTING_SETTINGS } from './bare.ts';
-import { type Git, settingArguments } from './git.ts';
-import { readBlob } from './objects.ts';
-import { readBranches, settleDefaultBranch } from './refs.ts';
-import type { Registry } from './repositories.ts';
+import { LASTING_SETTINGS } from '../git/bare.ts';
+import { type Git, settingArguments } from '../git/git.ts';
+import { readBlob } from '../git/objects.ts';
+import { readBranches, settleDefaultBranch } from '../git/refs.ts';
+import type { Registry } from '../git/repositories.ts';
 
 const NO_COMMIT = '0'.repeat(40);
 /** The first branch of an empty repository whose HEAD names none. */
