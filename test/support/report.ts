@@ -1,20 +1,24 @@
 import { initialLive } from '../../src/daemon/status/live.ts';
-import type { DaemonReport } from '../../src/daemon/status/status-schema.ts';
-import type { TargetStatus } from '../../src/app/target-status.ts';
+import { readinessOf } from '../../src/daemon/status/readiness.ts';
+import type { DaemonReport, Live, PassNote } from '../../src/daemon/status/status-schema.ts';
+import type { TargetState, TargetStatus } from '../../src/app/target-status.ts';
 import { HOUR_MS, MINUTE_MS, NOW_MS } from './builders.ts';
 
-/** How a target stands: fresh, unless it is said otherwise. */
-export function targetStatus(fields: Partial<TargetStatus> = {}): TargetStatus {
+const DAY_MS = 24 * HOUR_MS;
+
+/** A target that is fresh, verified a minute ago, unless the fields say otherwise. */
+export function targetStatus(fields: Partial<TargetStatus> = {}, nowMs = NOW_MS): TargetStatus {
+  const { repository = 'Accounting', branch = 'main' } = fields;
   return {
-    target: 'Accounting/main',
-    repository: 'Accounting',
-    branch: 'main',
+    target: `${repository}/${encodeURIComponent(branch)}`,
+    repository,
+    branch,
     state: 'fresh',
     isStale: false,
-    verifiedAtMs: NOW_MS - MINUTE_MS,
-    changedAtMs: NOW_MS - HOUR_MS,
-    checkedAtMs: NOW_MS - 2 * MINUTE_MS,
-    nextFullCheckAtMs: NOW_MS + HOUR_MS,
+    verifiedAtMs: nowMs - MINUTE_MS,
+    changedAtMs: nowMs - HOUR_MS,
+    checkedAtMs: nowMs - 2 * MINUTE_MS,
+    nextFullCheckAtMs: nowMs + HOUR_MS,
     nextAttemptAtMs: null,
     fingerprint: 'f',
     files: 3,
@@ -172,5 +176,332 @@ export function eventfulReport(): DaemonReport {
       }),
     ],
     notices: [{ atMs: NOW_MS, level: 'error', event: 'pass.failed', message: 'pass failed' }],
+  });
+}
+
+/** A target that fails. */
+export function failingTarget(fields: Partial<TargetStatus> = {}, nowMs = NOW_MS): TargetStatus {
+  return targetStatus(
+    {
+      state: 'failing',
+      nextAttemptAtMs: nowMs + 4 * MINUTE_MS,
+      failure: {
+        code: 'contents.interrupted',
+        action: 'retry',
+        message: 'The contents of the branch broke off after 12.3 MB.',
+        hint: 'If it goes on, look at the proxies in between.',
+        sinceMs: nowMs - HOUR_MS,
+        lastAtMs: nowMs - MINUTE_MS,
+        attempts: 7,
+        nextAttemptAtMs: nowMs + 4 * MINUTE_MS,
+        fingerprint: null,
+      },
+      ...fields,
+    },
+    nowMs,
+  );
+}
+
+/** A target of which a deletion is held. */
+export function heldTarget(fields: Partial<TargetStatus> = {}, nowMs = NOW_MS): TargetStatus {
+  return targetStatus(
+    {
+      state: 'held',
+      held: {
+        subject: 'files',
+        deletions: 31,
+        of: 42,
+        digest: 'd1',
+        sinceMs: nowMs - 2 * HOUR_MS,
+        nextLookAtMs: nowMs + HOUR_MS,
+        fingerprint: null,
+        first: [],
+      },
+      ...fields,
+    },
+    nowMs,
+  );
+}
+
+/** A pass that came to its end. */
+export function passNote(fields: Partial<PassNote> = {}, changed = 0): PassNote {
+  return {
+    trigger: 'schedule',
+    startedAtMs: NOW_MS - MINUTE_MS,
+    durationMs: 1400,
+    result: 'finished',
+    summary: {
+      targets: 40,
+      pulled: changed,
+      changed,
+      tried: 0,
+      failed: 0,
+      held: 0,
+      missing: 0,
+      downloadedBytes: changed * 800_000,
+      changedFiles: changed * 3,
+      pulling: 0,
+      waiting: 0,
+      processing: 0,
+    },
+    failure: null,
+    ...fields,
+  };
+}
+
+/** Passes of which one in twenty failed. */
+function passHistory(count: number, nowMs = NOW_MS): PassNote[] {
+  const failure = { code: 'service.timeout', message: 'The service did not answer.', hint: null } as const;
+  return Array.from({ length: count }, (_, index) => {
+    const startedAtMs = nowMs - (count - index) * 5 * MINUTE_MS;
+    return index % 20 === 10
+      ? passNote({ startedAtMs, durationMs: 9000, result: 'failed', summary: null, failure })
+      : passNote({ startedAtMs }, index % 6 === 0 ? 1 : 0);
+  });
+}
+
+/** A report as the page has it on an ordinary day; its readiness follows from its targets. */
+export function ordinaryReport(
+  fields: Partial<Omit<DaemonReport, 'live'>> & { readonly live?: Partial<Live> } = {},
+): DaemonReport {
+  const nowMs = fields.nowMs ?? NOW_MS;
+  const { live, targets = ordinaryTargets(nowMs), ...others } = fields;
+  const sinceMs = nowMs - DAY_MS;
+  const accepted = { state: 'accepted', key: 1, sinceMs, nextAttemptAtMs: null } as const;
+  const isListed = live?.hasFinishedPass ?? true;
+  return daemonReport({
+    readiness: readinessOf(targets, { isListed, selectsNothing: false }),
+    disk: { sizeBytes: 512e9, freeBytes: 211e9 },
+    targets,
+    ...others,
+    live: {
+      ...initialLive(nowMs - 3 * DAY_MS),
+      passes: passHistory(96, nowMs),
+      hasFinishedPass: isListed,
+      nextPassAtMs: nowMs + 3 * MINUTE_MS + 42_000,
+      upstream: {
+        readAtMs: nowMs - MINUTE_MS,
+        repositories: 24,
+        workbooks: 310,
+        processing: { count: 0, first: [] },
+        failed: { count: 0, first: [] },
+      },
+      credentials: { apiKey: accepted, apiToken: accepted },
+      ...live,
+    },
+  });
+}
+
+const REPOSITORIES = [
+  'github.com/acme/finance-models.git',
+  'github.com/acme/plan.git',
+  'gitlab.example.com/ops/capacity.git',
+  'Accounting',
+  'Payroll 2025',
+  'dev.azure.com/acme/pricing/_git/tables',
+  'Board pack',
+  'bitbucket.org/acme/forecast.git',
+];
+const BRANCHES = ['main', 'release/2025-06', 'draft'];
+
+/** Two dozen targets, all of them well. */
+export function ordinaryTargets(nowMs = NOW_MS): TargetStatus[] {
+  return REPOSITORIES.flatMap((repository, row) =>
+    BRANCHES.map((branch, column) => {
+      const seed = row * 3 + column;
+      return targetStatus(
+        {
+          repository,
+          branch,
+          verifiedAtMs: nowMs - 70_000,
+          changedAtMs: nowMs - ((seed * 7_919_000) % (9 * DAY_MS)) - MINUTE_MS,
+          checkedAtMs: nowMs - ((seed * 3_571_000) % DAY_MS) - MINUTE_MS,
+          files: 3 + ((seed * 37) % 400),
+          sizeBytes: 20_000 * (1 + ((seed * 7919) % 9000)),
+        },
+        nowMs,
+      );
+    }),
+  );
+}
+
+const MANY_STATES: readonly TargetState[] = ['failing', 'stale', 'drifted', 'absent', 'held'];
+
+/** So many targets, one in a hundred of them not well. */
+export function manyTargets(count: number, nowMs = NOW_MS): TargetStatus[] {
+  return Array.from({ length: count }, (_, index) => {
+    const fields = {
+      repository: `github.com/acme/repository-${String(index).padStart(4, '0')}.git`,
+      verifiedAtMs: nowMs - 30_000 - (index % 60) * 9000,
+      changedAtMs: nowMs - ((index * 7_919_000) % (30 * DAY_MS)),
+      files: (index * 37) % 900,
+      sizeBytes: (index * 7_919_333) % 900_000_000,
+    };
+    if (index % 100 !== 50) return targetStatus(fields, nowMs);
+    const state = MANY_STATES[(index / 50) % MANY_STATES.length] ?? 'stale';
+    if (state === 'failing') return failingTarget(fields, nowMs);
+    if (state === 'held') return heldTarget(fields, nowMs);
+    if (state === 'stale')
+      return targetStatus({ ...fields, state, isStale: true, verifiedAtMs: nowMs - HOUR_MS }, nowMs);
+    if (state === 'drifted') {
+      const drift = { added: 1, missing: 0, modified: 2, first: 'plan.xlsx', sinceMs: nowMs - HOUR_MS };
+      return targetStatus({ ...fields, state, drift }, nowMs);
+    }
+    return targetStatus({ ...fields, state }, nowMs);
+  });
+}
+
+/** Names as nobody would give them to a repository, except on purpose. */
+export const HOSTILE_NAMES = [
+  '<img src=x onerror=alert(1)>',
+  '"><script>alert(1)</script>',
+  'gpj.\u202Exslx.evil',
+  'two\nlines\tand\u0000more',
+  'long-name-'.repeat(50),
+  "'; alert(1); //",
+  '</title><svg onload=alert(1)>',
+  '__proto__',
+  'عربي/قائمة',
+  'Z\u0351\u036B\u0343\u036A\u0302a\u0334\u0335l\u0321g\u0322o',
+] as const;
+
+/** Everything that can go wrong, at once, told in names and messages that mean harm. */
+export function troubledReport(nowMs = NOW_MS): DaemonReport {
+  const [image, script, turned, lines, long] = HOSTILE_NAMES;
+  const failure = failingTarget({}, nowMs).failure;
+  const refused = {
+    state: 'refused',
+    key: null,
+    sinceMs: nowMs - 2 * HOUR_MS,
+    nextAttemptAtMs: nowMs + 40 * MINUTE_MS,
+  } as const;
+  return ordinaryReport({
+    nowMs,
+    canExchange: false,
+    publishesWhole: false,
+    disk: { sizeBytes: 512e9, freeBytes: 9e9 },
+    liveness: { isAlive: false, state: 'stuck', silentMs: 17 * MINUTE_MS },
+    targets: [
+      ...ordinaryTargets(nowMs).slice(0, 9),
+      ...HOSTILE_NAMES.map((repository) =>
+        failingTarget({ repository, isStale: true, verifiedAtMs: nowMs - DAY_MS }, nowMs),
+      ),
+      heldTarget({ repository: 'Budget $(id) `id`' }, nowMs),
+      heldTarget({ repository: script, branch: 'gone' }, nowMs),
+      targetStatus(
+        {
+          repository: lines,
+          branch: 'x',
+          state: 'drifted',
+          drift: { added: 0, missing: 3, modified: 1, first: image, sinceMs: nowMs - HOUR_MS },
+        },
+        nowMs,
+      ),
+      targetStatus(
+        {
+          repository: 'Quarter',
+          state: 'quarantined',
+          failure: failure && {
+            ...failure,
+            code: 'archive.refused',
+            action: 'quarantine',
+            message: `The archive has ${JSON.stringify(turned)}.`,
+          },
+        },
+        nowMs,
+      ),
+      targetStatus(
+        {
+          repository: 'Secret plan',
+          state: 'stalled',
+          failure: failure && { ...failure, code: 'contents.forbidden', action: 'stall', message: long },
+        },
+        nowMs,
+      ),
+      targetStatus({ repository: 'Damaged', state: 'damaged', isStale: true }, nowMs),
+      targetStatus(
+        { repository: 'Restored', restoredAtMs: nowMs - DAY_MS, isStale: true, state: 'stale' },
+        nowMs,
+      ),
+      targetStatus(
+        {
+          repository: 'Pending',
+          state: 'pending',
+          verifiedAtMs: null,
+          changedAtMs: null,
+          checkedAtMs: null,
+          nextFullCheckAtMs: null,
+          fingerprint: null,
+          files: 0,
+          sizeBytes: 0,
+        },
+        nowMs,
+      ),
+      targetStatus({ repository: 'Missing', state: 'missing' }, nowMs),
+      targetStatus({ repository: 'Left out', state: 'unselected' }, nowMs),
+    ],
+    leases: [
+      {
+        id: '7f3a9c12',
+        holder: `backup ${image}`,
+        takenAtMs: nowMs - 20 * MINUTE_MS,
+        untilMs: nowMs + 40 * MINUTE_MS,
+      },
+    ],
+    notices: Array.from({ length: 60 }, (_, index) => ({
+      atMs: nowMs - (60 - index) * MINUTE_MS,
+      level: index % 3 === 0 ? ('error' as const) : ('warn' as const),
+      event: index % 3 === 0 ? ('target.failed' as const) : ('service.retry' as const),
+      message:
+        index % 5 === 0
+          ? `${image}: The contents broke off. ${long}`
+          : 'trying again in 2 s: The service did not answer.',
+    })),
+    live: {
+      pass: {
+        trigger: 'schedule',
+        startedAtMs: nowMs - 20 * MINUTE_MS,
+        planned: { pull: 12, keep: 30, hold: 2, retire: 1 },
+        done: 5,
+        pulling: [image, long, 'Payroll/main', 'Accounting/main', 'Board pack/main', 'X/main'],
+      },
+      passes: [
+        ...passHistory(200, nowMs),
+        passNote({
+          startedAtMs: nowMs - 30 * MINUTE_MS,
+          durationMs: 31_000,
+          result: 'failed',
+          summary: null,
+          failure: {
+            code: 'credentials.refused',
+            message: 'The service refuses the API key (401).',
+            hint: 'Make a new key and put it where service.apiKeyFile says.',
+          },
+        }),
+      ],
+      upstream: {
+        readAtMs: nowMs - 30 * MINUTE_MS,
+        repositories: 24,
+        workbooks: null,
+        processing: {
+          count: 14,
+          first: [{ workbookId: 'Accounting/q2.xlsx', versionId: 'v9', branch: 'main' }],
+        },
+        failed: { count: 3, first: [{ workbookId: `${image}/plan.xlsx`, versionId: 'v1', branch: turned }] },
+      },
+      credentials: {
+        apiKey: refused,
+        apiToken: { state: 'unknown', key: null, sinceMs: null, nextAttemptAtMs: null },
+      },
+      settings: {
+        takenAtMs: nowMs - DAY_MS,
+        problem: {
+          code: 'settings.invalid',
+          message: `schedule: expected a cron expression\n${image}`,
+          hint: 'Mend /etc/workbook-mirror/config.yaml; the daemon reads it again.',
+        },
+        restartNeeded: ['directory', 'http.listen'],
+      },
+    },
   });
 }

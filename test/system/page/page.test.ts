@@ -8,7 +8,7 @@ import type { DaemonReport } from '../../../src/daemon/status/status-schema.ts';
 import type { TargetStatus } from '../../../src/app/target-status.ts';
 import { MINUTE_MS } from '../../support/builders.ts';
 import {
-  daemonReport,
+  ordinaryReport,
   failingTarget,
   heldTarget,
   HOSTILE_NAMES,
@@ -17,7 +17,7 @@ import {
   passNote,
   targetStatus,
   troubledReport,
-} from '../../support/page-reports.ts';
+} from '../../support/report.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 import { aWhile, openPage } from './browser.ts';
 import { startBrowser, whyNoBrowser } from './chromium.ts';
@@ -33,8 +33,8 @@ const REFUSED = {
 } as const;
 const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
 
-function report(fields: Parameters<typeof daemonReport>[0] = {}): DaemonReport {
-  return daemonReport({ nowMs: NOW_MS, ...fields });
+function report(fields: Parameters<typeof ordinaryReport>[0] = {}): DaemonReport {
+  return ordinaryReport({ nowMs: NOW_MS, ...fields });
 }
 
 function firstRows(page: Page, count: number): Promise<string[]> {
@@ -66,7 +66,7 @@ describe.skipIf(missing !== undefined)(
       expect(await page.title()).toBe('Ready – workbook-mirror');
       expect(await page.locator('#icon').getAttribute('href')).toContain(encodeURIComponent('#12805c'));
       expect(await page.locator('#summary').innerText()).toContain('https://workbooks.example.com/api');
-      expect(await page.locator('#summary').innerText()).toContain('/srv/workbook-mirror');
+      expect(await page.locator('#summary').innerText()).toContain('/var/lib/workbook-mirror');
       expect(await page.locator('#pass').innerText()).toMatch(/Next pass\s+\d+:\d\d/);
       expect(await page.locator('#attention').isHidden()).toBe(true);
       expect(await page.locator('tr.target').count()).toBe(24);

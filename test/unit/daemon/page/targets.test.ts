@@ -13,7 +13,7 @@ import {
   troubleOf,
 } from '../../../../src/daemon/page/targets.js';
 import { HOUR_MS, NOW_MS } from '../../../support/builders.ts';
-import { failingTarget, heldTarget, manyTargets, targetStatus } from '../../../support/page-reports.ts';
+import { failingTarget, heldTarget, manyTargets, targetStatus } from '../../../support/report.ts';
 
 function names(targets: readonly TargetStatus[]): string[] {
   return targets.map(({ repository }) => repository);
