@@ -9,7 +9,7 @@ import { RemoteError } from './errors.ts';
 /** An outcome of fetching an external repository. */
 export type FetchEvent = { readonly repository: RegisteredRepository } & (
   | { readonly kind: 'cloned' | 'fetched' | 'recovered' }
-  /** Told of the first failure in a row, and then of one a day. */
+  /** Told of the first failure in a row. */
   | { readonly kind: 'failing'; readonly error: unknown; readonly nextAttemptMs: number }
   /** The repository here cannot be read, and is cloned again. */
   | { readonly kind: 'damaged'; readonly error: unknown }
@@ -41,17 +41,15 @@ const BACK_OFF = { firstDelayMs: 10_000, maxDelayMs: 3_600_000 };
 
 /** The fetches of a repository so far. */
 class FetchState {
-  /** Two fetches at once would get into each other's way at the locks of the branches, so they take turns. */
-  readonly turn = new Places(1);
-  isFetching = false;
-  /** Whether one was asked for that has not begun. */
+  /** Settles when all fetches so far have ended; never rejects. They take turns, as git locks the branches. */
+  last: Promise<unknown> = Promise.resolve();
+  /** How many fetches were asked for that have not ended. */
+  asked = 0;
+  /** Whether one of them has not begun. */
   isWaiting = false;
-  /** The fetches that were asked for, waiting or under way. */
-  underWay = 0;
+  isFetching = false;
   failures = 0;
-  /** When the failures that have not ended were last reported, by performance.now(). */
-  toldMs: number | null = null;
-  retry: NodeJS.Timeout | null = null;
+  retry: NodeJS.Timeout | undefined;
   problem: FetchProblem | null = null;
 }
 
@@ -62,7 +60,6 @@ export class Fetches {
   private readonly ways: FetchWays;
   private readonly states = new Map<string, FetchState>();
   private readonly places = new Places(AT_ONCE);
-  private readonly running = new Set<Promise<void>>();
   private isClosed = false;
 
   constructor(index: RepositoryIndex, onEvent: (event: FetchEvent) => void, ways: FetchWays) {
@@ -92,7 +89,9 @@ export class Fetches {
    */
   fetch(id: string): Promise<void> {
     const state = this.stateOf(id);
-    return state.turn.run(() => this.places.run(() => this.fetchInTurn(id, state)));
+    const done = state.last.then(() => this.places.run(() => this.fetchInTurn(id, state)));
+    state.last = done.catch(() => undefined);
+    return done;
   }
 
   /** Fetches soon, once for all who ask before it begins. Gives false for a repository that is not external. */
@@ -100,26 +99,24 @@ export class Fetches {
     if ((this.index.find(id)?.source ?? null) === null) return false;
     const state = this.stateOf(id);
     if (this.isClosed || state.isWaiting) return true;
-    if (state.retry !== null) clearTimeout(state.retry);
-    state.retry = null;
+    clearTimeout(state.retry);
+    state.retry = undefined;
     state.isWaiting = true;
-    const fetch = this.fetchLater(id, state);
-    this.running.add(fetch);
-    void fetch.finally(() => this.running.delete(fetch));
+    void this.fetchLater(id, state);
     return true;
   }
 
   /** As `soon`, unless a fetch is under way, or put off because of a failure. */
   whenDue(id: string): void {
-    const { underWay, retry } = this.stateOf(id);
-    if (underWay === 0 && retry === null) this.soon(id);
+    const { asked, retry } = this.stateOf(id);
+    if (asked === 0 && retry === undefined) this.soon(id);
   }
 
   /** Starts nothing more, and waits for what runs. */
   async close(): Promise<void> {
     this.isClosed = true;
-    for (const { retry } of this.states.values()) if (retry !== null) clearTimeout(retry);
-    await Promise.all(this.running);
+    for (const { retry } of this.states.values()) clearTimeout(retry);
+    await Promise.all([...this.states.values()].map(({ last }) => last));
   }
 
   private stateOf(id: string): FetchState {
@@ -128,35 +125,31 @@ export class Fetches {
     return state;
   }
 
-  /** Fetches when there is a place; never rejects. */
+  /** Fetches when there is a place, and again later where that fails; never rejects. */
   private async fetchLater(id: string, state: FetchState): Promise<void> {
-    state.underWay += 1;
+    state.asked += 1;
     try {
       await this.fetch(id);
       const repository = this.index.find(id);
       if (state.failures > 0 && repository !== undefined) this.onEvent({ kind: 'recovered', repository });
       state.failures = 0;
-      state.toldMs = null;
     } catch (error) {
-      this.putOff(id, state, error);
+      // A program that is ended because the service ends has not failed.
+      if (!this.isClosed) this.putOff(id, state, error);
     } finally {
-      state.underWay -= 1;
+      state.asked -= 1;
     }
   }
 
   private putOff(id: string, state: FetchState, error: unknown): void {
-    // A program that is ended because the service ends has not failed.
-    if (this.isClosed) return;
     state.failures += 1;
     const isTooLarge = error instanceof RemoteError && error.trouble === 'too-large';
     const nextAttemptMs = isTooLarge ? DAY_MS : backOffDelayMs(BACK_OFF, state.failures, Math.random());
     state.retry = setTimeout(() => this.soon(id), nextAttemptMs);
     state.problem = { error, nextAttempt: new Date(Date.now() + nextAttemptMs) };
-    const nowMs = performance.now();
     const repository = this.index.find(id);
-    if (repository === undefined || (state.toldMs !== null && nowMs - state.toldMs < DAY_MS)) return;
-    state.toldMs = nowMs;
-    this.onEvent({ kind: 'failing', repository, error, nextAttemptMs });
+    if (state.failures === 1 && repository !== undefined)
+      this.onEvent({ kind: 'failing', repository, error, nextAttemptMs });
   }
 
   private async fetchInTurn(id: string, state: FetchState): Promise<void> {
@@ -199,13 +192,7 @@ export class Fetches {
  * @param intervalMs how often each is compared, in milliseconds
  */
 export function createFetching(
-  {
-    list,
-    fetches,
-  }: {
-    readonly list: () => readonly RegisteredRepository[];
-    readonly fetches: Pick<Fetches, 'whenDue'>;
-  },
+  { list, fetches }: { readonly list: () => readonly { readonly id: string }[]; readonly fetches: Fetches },
   { intervalMs }: { readonly intervalMs: number },
 ): { readonly close: () => void } {
   const compare = (): void => {

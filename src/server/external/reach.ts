@@ -39,6 +39,9 @@ const HELPER = `!f() { if test "$1" = get; then cat "$${PATH_VARIABLE}"; fi; }; 
 /** Certificates of an authority of the operator's own (git(1), git-config(1)); they steer nothing else. */
 const CERTIFICATE_VARIABLES = ['GIT_SSL_CAINFO', 'GIT_SSL_CAPATH'];
 
+/** The setting of git that names a proxy. */
+const PROXY = 'http.proxy';
+
 /**
  * The addresses of the same network segment, where clouds give a machine its credentials (RFC 3927, RFC 4291), and the IPv6
  * addresses that carry one of IPv4 (RFC 4291, section 2.5.5.1; RFC 2765; RFC 6052; RFC 3056). Mapped addresses count as those of IPv4.
@@ -67,27 +70,21 @@ async function addressesOf(host: string): Promise<string[]> {
   }
 }
 
-/** How git gets to a server, as settings of git. */
-interface Way {
-  readonly isProxied: boolean;
-  readonly settings: ReadonlyArray<readonly [key: string, value: string]>;
-}
+/** Settings of git, by their names. */
+type GitSettings = Readonly<Record<string, string>>;
 
 /**
  * Decides how git gets to a server. The name is looked up once, and git connects to the very addresses that were checked. Where the
  * operator's environment names a proxy, the proxy looks the name up, and decides.
  * @throws RemoteError for a name without an address, and for one that has link-local addresses only
  */
-async function wayTo({ source, protocol }: Remote): Promise<Way> {
-  if (protocol === 'file') return { isProxied: false, settings: [] };
+async function wayTo({ source, protocol }: Remote): Promise<GitSettings> {
+  if (protocol === 'file') return {};
   const { hostname, port: given } = new URL(source);
   const host = hostname.replace(/^\[(.*)\]$/, '$1');
   const port = given === '' ? (protocol === 'https' ? 443 : 80) : Number(given);
   const proxy = operatorsProxy(process.env, { protocol: `${protocol}:`, host, port });
-  if (proxy !== null) {
-    const settings = [['http.proxy', proxy.address] as const, ['http.proxyAuthMethod', 'basic'] as const];
-    return { isProxied: true, settings };
-  }
+  if (proxy !== null) return { [PROXY]: proxy.address, 'http.proxyAuthMethod': 'basic' };
   const addresses = await addressesOf(host);
   const open = addresses.filter((address) => !isLinkLocal(address));
   if (open.length === 0) {
@@ -96,8 +93,7 @@ async function wayTo({ source, protocol }: Remote): Promise<Way> {
   }
   const pinned = open.map((address) => (address.includes(':') ? `[${address}]` : address)).join(',');
   // An address has nothing to look up.
-  const settings = isIP(host) === 0 ? [['http.curloptResolve', `${host}:${port}:${pinned}`] as const] : [];
-  return { isProxied: false, settings };
+  return isIP(host) === 0 ? { 'http.curloptResolve': `${host}:${port}:${pinned}` } : {};
 }
 
 /**
@@ -107,34 +103,35 @@ async function wayTo({ source, protocol }: Remote): Promise<Way> {
  */
 export function networkEnvironment(
   { protocol, origin, credentialFile }: Omit<Remote, 'source'>,
-  way: Way['settings'],
+  way: GitSettings,
 ): Readonly<Record<string, string>> {
-  const settings = [
-    ['http.followRedirects', 'false'],
-    ['http.lowSpeedLimit', String(STALL_BYTES_PER_SECOND)],
-    ['http.lowSpeedTime', String(STALL_SECONDS)],
-    ...way,
-    // Forgets every helper that a machine may have.
-    ['credential.helper', ''],
-    ...(origin === null || credentialFile === null ? [] : [[`credential.${origin}.helper`, HELPER]]),
-  ];
-  const pairs = settings.flatMap(([key = '', value = ''], index) => [
-    [`GIT_CONFIG_KEY_${index}`, key] as const,
-    [`GIT_CONFIG_VALUE_${index}`, value] as const,
-  ]);
-  const certificates = CERTIFICATE_VARIABLES.flatMap((name) => {
-    const value = process.env[name];
-    return value === undefined ? [] : [[name, value] as const];
-  });
-  return {
+  const variables: Record<string, string> = {
     GIT_ALLOW_PROTOCOL: protocol,
     GIT_ASKPASS: '',
     // The .netrc of the user who runs the service is not for addresses that clients name.
     HOME: devNull,
-    GIT_CONFIG_COUNT: String(settings.length),
-    ...(credentialFile === null ? {} : { [PATH_VARIABLE]: credentialFile }),
-    ...Object.fromEntries([...pairs, ...certificates]),
   };
+  const settings: Record<string, string> = {
+    'http.followRedirects': 'false',
+    'http.lowSpeedLimit': String(STALL_BYTES_PER_SECOND),
+    'http.lowSpeedTime': String(STALL_SECONDS),
+    ...way,
+    // Forgets every helper that a machine may have.
+    'credential.helper': '',
+  };
+  if (origin !== null && credentialFile !== null) {
+    variables[PATH_VARIABLE] = credentialFile;
+    settings[`credential.${origin}.helper`] = HELPER;
+  }
+  for (const name of CERTIFICATE_VARIABLES) {
+    const value = process.env[name];
+    if (value !== undefined) variables[name] = value;
+  }
+  for (const [index, [key, value]] of Object.entries(settings).entries()) {
+    variables[`GIT_CONFIG_KEY_${index}`] = key;
+    variables[`GIT_CONFIG_VALUE_${index}`] = value;
+  }
+  return { ...variables, GIT_CONFIG_COUNT: String(Object.keys(settings).length) };
 }
 
 /** Git's words for a redirect that it does not follow (LC_ALL=C; git 2.39 to 2.51). */
@@ -157,30 +154,23 @@ async function redirected(source: string): Promise<RemoteError> {
   }
 }
 
-/** Limits of what a server may say. */
-interface Bounds {
-  /** In milliseconds. */
-  readonly limitMs?: number;
-  readonly maxOutputBytes?: number;
-}
-
 /** Runs git on a repository elsewhere, and gives what it says. @throws RemoteError */
 export async function reach(
   git: Git,
   remote: Remote,
   gitDirectory: string | null,
   args: readonly string[],
-  bounds: Bounds = {},
+  bounds: { readonly limitMs?: number; readonly maxOutputBytes?: number } = {},
 ): Promise<string> {
   // Somebody may replace the file at any time, after git has read it.
   const before = await readSecrets(remote.credentialFile);
   const way = await wayTo(remote);
-  const environment = networkEnvironment(remote, way.settings);
+  const environment = networkEnvironment(remote, way);
   try {
     return await git.text(gitDirectory, args, { ...bounds, environment, isLong: true });
   } catch (error) {
     if (!(error instanceof MirrorError)) throw error;
-    if (REDIRECT.test(error.message) && !way.isProxied) throw await redirected(remote.source);
+    if (REDIRECT.test(error.message) && way[PROXY] === undefined) throw await redirected(remote.source);
     throw describeComplaint(error.message, [...before, ...(await readSecrets(remote.credentialFile))]);
   }
 }

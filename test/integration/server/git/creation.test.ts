@@ -166,25 +166,15 @@ describe('a request to create', () => {
     expect(await (await ask('/repos')).json()).toEqual([]);
   });
 
-  it.each([
-    'http://h/p.git',
-    'file:///srv/p.git',
-    '/srv/p.git',
-    '../p.git',
-    'git://h/p.git',
-    'ssh://h/p.git',
-    'git@h:p.git',
-    'ext::sh -c id p.git',
-    'ftp://h/p.git',
-    '--upload-pack=id p.git',
-    'plan',
-    '',
-  ])('is refused for its scheme: %s', async (url) => {
-    sources = 'https';
-    const { create } = await start();
-    const answer = await refusal(await create({ url }));
-    expect(answer.slice(0, 2)).toEqual([400, 'forbidden_scheme']);
-  });
+  it.each(['http://h/p.git', '/srv/p.git', 'git@h:p.git', '--upload-pack=id p.git'])(
+    'is refused for its scheme: %s',
+    async (url) => {
+      sources = 'https';
+      const { create } = await start();
+      const answer = await refusal(await create({ url }));
+      expect(answer.slice(0, 2)).toEqual([400, 'forbidden_scheme']);
+    },
+  );
 
   it('is refused when it is too long, or without a key', async () => {
     const { ask, create, registry } = await start();
