@@ -69,3 +69,17 @@ export function reasonIn(said: string): string {
     .replaceAll(/\p{Cc}/gu, ' ')
     .trim();
 }
+
+/** A bare repository of the service that cannot be read. */
+export class DamagedError extends MirrorError {}
+
+/** Git's words for a repository that is not whole (LC_ALL=C; git 2.39 to 2.51). */
+const DAMAGE =
+  /not a git repository|No such ref: HEAD|(?:missing|bad|invalid|corrupt(?:ed)?|broken) (?:object|loose object|blob|tree|commit)|unable to read|is corrupt|reference broken/i;
+
+/** Passes an error on, as a DamagedError where the repository is to blame, and not the machine. */
+export function blameRepository(error: unknown): never {
+  if (error instanceof MirrorError && DAMAGE.test(error.message))
+    throw new DamagedError('service.failed', error.message, { cause: error });
+  throw error;
+}

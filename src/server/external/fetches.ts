@@ -2,9 +2,8 @@ import { Places } from '../../lib/concurrency/places.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { backOffDelayMs } from '../../lib/time/back-off.ts';
 import { LONGEST_TIMER_MS } from '../../lib/time/longest-timer.ts';
-import { DamagedError } from '../git/bare.ts';
 import type { RegisteredRepository, RepositoryIndex } from '../git/repository-index.ts';
-import { RemoteError } from './errors.ts';
+import { DamagedError, RemoteError } from './errors.ts';
 
 /** An outcome of fetching an external repository. */
 export type FetchEvent = { readonly repository: RegisteredRepository } & (

@@ -3,11 +3,11 @@ import { isAbsolute } from 'node:path';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { formatSize } from '../../lib/text/units.ts';
 import { type Address, readAddress, type Sources } from '../git/addresses.ts';
-import { blameRepository, LASTING_SETTINGS } from '../git/bare.ts';
+import { LASTING_SETTINGS } from '../git/bare.ts';
 import type { Git } from '../git/git.ts';
 import { settleDefaultBranch } from '../git/refs.ts';
 import type { RegisteredRepository } from '../git/repository-index.ts';
-import { RemoteError } from './errors.ts';
+import { blameRepository, RemoteError } from './errors.ts';
 import { reach, type Remote } from './reach.ts';
 
 /**

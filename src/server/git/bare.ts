@@ -1,9 +1,9 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
+import { Places } from '../../lib/concurrency/places.ts';
 import { syncDirectory } from '../../lib/disk/durable.ts';
 import { systemCode } from '../../lib/errors/disk-errors.ts';
-import { MirrorError } from '../../lib/errors/errors.ts';
 import { type Git, settingArguments } from './git.ts';
 
 /**
@@ -81,24 +81,34 @@ export const LASTING_SETTINGS: readonly string[] = settingArguments(
   'core.fsyncMethod=fsync',
 );
 
-/** A bare repository of the service that cannot be read. */
-export class DamagedError extends MirrorError {
-  constructor(message: string, cause?: unknown) {
-    super('service.failed', message, cause === undefined ? {} : { cause });
-  }
-}
+/** Git's own limits of when a repository is packed (git-gc(1)). Objects of no branch stay: an upload may still become a commit. */
+const PACKING_SETTINGS = settingArguments(
+  'gc.auto=6700',
+  'gc.autoPackLimit=50',
+  'gc.pruneExpire=2.weeks.ago',
+  'gc.autoDetach=false',
+);
 
-/** Git's words for a repository that is not whole (LC_ALL=C; git 2.39 to 2.51). */
-const DAMAGE =
-  /not a git repository|No such ref: HEAD|(?:missing|bad|invalid|corrupt(?:ed)?|broken) (?:object|loose object|blob|tree|commit)|unable to read|is corrupt|reference broken/i;
-
-/** Says whether git's complaint is about a repository that is not whole, and not about the machine. */
-function isDamage(complaint: string): boolean {
-  return DAMAGE.test(complaint);
-}
-
-/** Passes an error on, as a DamagedError where the repository is to blame. */
-export function blameRepository(error: unknown): never {
-  if (error instanceof MirrorError && isDamage(error.message)) throw new DamagedError(error.message, error);
-  throw error;
+/**
+ * Keeps repositories compact, one at a time: every fetch and push leaves a pack, and every upload single objects. Git takes care of those
+ * who read and write at the same time.
+ * @param gitDirectory gives the bare repository of an id
+ * @returns a function to be called with an id after a change; it never throws
+ */
+export function createHousekeeping(
+  git: Git,
+  gitDirectory: (repositoryId: string) => string,
+): (repositoryId: string) => void {
+  const turns = new Places(1);
+  const waiting = new Set<string>();
+  const pack = async (repositoryId: string): Promise<void> => {
+    waiting.delete(repositoryId);
+    await git.run(gitDirectory(repositoryId), [...PACKING_SETTINGS, 'gc', '--auto', '--quiet']);
+  };
+  return (repositoryId) => {
+    if (waiting.has(repositoryId)) return;
+    waiting.add(repositoryId);
+    // What fails, or is stopped, loses nothing, and is tried again after the next change.
+    turns.run(() => pack(repositoryId)).catch(() => undefined);
+  };
 }

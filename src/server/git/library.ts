@@ -3,7 +3,7 @@ import { createContents } from './git-contents.ts';
 import { Git } from './git.ts';
 import { createWorkbookListing, type ReadingEvent } from './listing.ts';
 import { createGitServer } from './http-backend.ts';
-import { createHousekeeping } from './housekeeping.ts';
+import { createHousekeeping } from './bare.ts';
 import type { Registry } from './repositories.ts';
 import {
   PROCESSING,

@@ -1,4 +1,4 @@
-import { access, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import type { Git } from './git.ts';
@@ -67,22 +67,4 @@ export function chooseDefaultBranch({ defaultBranch, heads }: Branches): string 
 export async function settleDefaultBranch(git: Git, gitDirectory: string): Promise<void> {
   const branch = chooseDefaultBranch(await readBranches(git, gitDirectory));
   if (branch !== null) await git.run(gitDirectory, ['symbolic-ref', 'HEAD', `refs/heads/${branch}`]);
-}
-
-/**
- * As {@link settleDefaultBranch}, for when the service starts: a crash may have come between a push and what follows on it. Asks git
- * only where the branch is not there as a file, so that many repositories do not take long.
- * @throws Error `ENOENT` for a repository that is not there, MirrorError `service.failed` when git cannot
- */
-export async function settleAfterCrash(git: Git, gitDirectory: string): Promise<void> {
-  await access(join(gitDirectory, 'HEAD'));
-  const branch = await readDefaultBranch(gitDirectory);
-  const path = branch === null ? null : join(gitDirectory, BRANCH_PREFIX, branch);
-  const isThere =
-    path !== null &&
-    (await access(path).then(
-      () => true,
-      () => false,
-    ));
-  if (!isThere) await settleDefaultBranch(git, gitDirectory);
 }

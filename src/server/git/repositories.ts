@@ -13,7 +13,7 @@ import type { ExternalRepository } from '../http/library.ts';
 import { checkRepositoryName, readAddress, type Sources } from './addresses.ts';
 import { clearAway, initialise, keepExact } from './bare.ts';
 import { Git } from './git.ts';
-import { settleAfterCrash } from './refs.ts';
+import { settleDefaultBranch } from './refs.ts';
 import { formatCreatedAt, type RegisteredRepository, RepositoryIndex } from './repository-index.ts';
 
 /** A fault that is found in the directory when it is opened; everything else goes on. */
@@ -45,8 +45,6 @@ const ANNOUNCEMENT_LIMIT_MS = 20_000;
 
 /** Begins the name of a bare repository that is not in the index yet; a crash may leave one behind. */
 const INCOMING_PREFIX = 'incoming-';
-/** Begins the name of a repository that is not in the index; nothing looks at it again. */
-const LOST_PREFIX = 'lost-';
 const REPOSITORY_NAME = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.git$/;
 
 function gitDirectoryIn(shelf: string, id: string): string {
@@ -73,7 +71,7 @@ export async function openRegistry(directory: string, options: RegistryOptions =
   return new Registry(shelf, index, credentials, options);
 }
 
-/** Removes what a crash left among the repositories, and puts aside those that are not in the index. */
+/** Removes what a crash left among the repositories, and names those that are not in the index. */
 async function clearShelf(
   shelf: string,
   index: RepositoryIndex,
@@ -83,13 +81,7 @@ async function clearShelf(
     const path = join(shelf, name);
     if (name.startsWith(INCOMING_PREFIX)) await rm(path, { recursive: true, force: true });
     const [, id] = REPOSITORY_NAME.exec(name) ?? [];
-    if (id === undefined || index.find(id) !== undefined) continue;
-    const aside = join(shelf, `${LOST_PREFIX}${name}`);
-    const isAside = await rename(path, aside).then(
-      () => true,
-      () => false,
-    );
-    onEvent({ kind: 'unknown', path: isAside ? aside : path });
+    if (id !== undefined && index.find(id) === undefined) onEvent({ kind: 'unknown', path });
   }
 }
 
@@ -106,7 +98,8 @@ async function prepare(
   try {
     await keepExact(gitDirectory);
     await clearAway(gitDirectory);
-    if (source === null) await settleAfterCrash(git, gitDirectory);
+    // A crash may have come between a push and that.
+    if (source === null) await settleDefaultBranch(git, gitDirectory);
   } catch (error) {
     // An external repository that is gone can be had again.
     const isGone = source !== null && isMissing(error);

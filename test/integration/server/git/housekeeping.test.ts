@@ -5,14 +5,15 @@ import { expect, it, onTestFinished } from 'vitest';
 
 import { makeCommits } from '../../../../src/server/demo/commits.ts';
 import { Git } from '../../../../src/server/git/git.ts';
-import { createHousekeeping } from '../../../../src/server/git/housekeeping.ts';
+import { createHousekeeping } from '../../../../src/server/git/bare.ts';
 import { openRegistry } from '../../../../src/server/git/repositories.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 it('packs a repository when it has grown, and leaves everything as it was', async () => {
   const git = new Git();
-  onTestFinished(() => git.stop());
   const registry = await openRegistry(await temporaryFolder());
+  // Git ends before the folder is removed.
+  onTestFinished(() => git.stop());
   onTestFinished(() => registry.close());
   const { id } = await registry.create('Accounting');
   const gitDirectory = registry.gitDirectory(id);

@@ -61,7 +61,7 @@ describe('the directory of a registry', () => {
     const told: OpeningEvent[] = [];
     const again = await openRegistry(data, { onOpening: (event) => told.push(event) });
     onTestFinished(() => again.close());
-    const lost = join(data, 'repositories', `lost-${rowless}.git`);
+    const lost = join(data, 'repositories', `${rowless}.git`);
     const summary = told.map((event) =>
       event.kind === 'unknown' ? event.path : [event.repository.full_name, event.kind],
     );

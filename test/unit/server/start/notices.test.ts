@@ -23,8 +23,8 @@ describe('the log of a service', () => {
     expect(describeOpening({ kind: 'unusable', repository: CONNECTED, error })).toBe(
       'h/p.git cannot be used: ENOTDIR no directory. It is cloned again if it is gone.',
     );
-    expect(describeOpening({ kind: 'unknown', path: '/s/repositories/lost-1.git' })).toBe(
-      '/s/repositories/lost-1.git belongs to no repository in the list: it is kept, and not served.',
+    expect(describeOpening({ kind: 'unknown', path: '/s/repositories/1.git' })).toBe(
+      '/s/repositories/1.git belongs to no repository in the list: it is kept, and not served.',
     );
   });
 
