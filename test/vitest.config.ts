@@ -1,3 +1,4 @@
+import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { defineConfig } from 'vitest/config';
@@ -11,6 +12,11 @@ const SETUP = [
 
 /** Vitest itself leaves one processor out, so that on two of them one file would run at a time while much of it waits. */
 const WORKERS = '100%';
+
+/** Unit tests that put something in the place of a module: others that run in the same process have loaded the module already. */
+const MOCKING = globSync('unit/**/*.test.ts', { cwd: import.meta.dirname }).filter((file) =>
+  /\bvi\.(?:doMock|mock)\(/.test(readFileSync(join(import.meta.dirname, file), 'utf8')),
+);
 
 /** Tests that start the program start what is built from these sources. */
 const BUILT = [join(import.meta.dirname, 'support/built.ts')];
@@ -33,10 +39,16 @@ export default defineConfig({
           name: 'unit',
           maxWorkers: WORKERS,
           include: ['unit/**/*.test.ts'],
+          exclude: MOCKING,
+          // Loading modules for each file again takes more than half of the time.
+          isolate: false,
           setupFiles: SETUP,
           // Thousands of random inputs take longer where other work keeps the machine busy.
           testTimeout: 60_000,
         },
+      },
+      {
+        test: { name: 'unit-mocking', include: MOCKING, setupFiles: SETUP, testTimeout: 60_000 },
       },
       {
         test: {
