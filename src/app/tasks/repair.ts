@@ -1,6 +1,8 @@
 import type { SettingsFor } from '../../config/schema.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { counted, roughSize } from '../../lib/text/humanize.ts';
+import { describeAmount } from '../../lib/text/amount.ts';
+import { counted } from '../../lib/text/humanize.ts';
+import { Gauge } from '../../lib/time/gauge.ts';
 import { readStore } from '../../mirror/store/directory.ts';
 import { manifestPaths } from '../../mirror/store/inventory.ts';
 import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
@@ -144,12 +146,15 @@ async function noteAll(mirror: IdleMirror, paths: readonly string[]): Promise<vo
 }
 
 /** Says how far a verification is. */
-function verifyProgress(tell: (text: string) => void): (event: VerifyEvent) => void {
-  let [selected, examined, bytes] = [0, 0, 0];
+export function verifyProgress(tell: (text: string) => void): (event: VerifyEvent) => void {
+  let gauge = new Gauge(null);
+  let [selected, examined] = [0, 0];
   return (event) => {
-    if (event.kind === 'started') selected = event.selected;
-    else if (event.kind === 'read') bytes += event.bytes;
+    if (event.kind === 'started') {
+      selected = event.selected;
+      gauge = new Gauge(event.totalBytes);
+    } else if (event.kind === 'read') gauge.add(event.bytes);
     else examined += 1;
-    tell(`${examined} of ${counted(selected, 'target')} compared, ${roughSize(bytes)}`);
+    tell(`${examined} of ${counted(selected, 'target')}, ${describeAmount(gauge.amount())}`);
   };
 }

@@ -48,27 +48,6 @@ export function printJson(value: unknown): void {
   printData(jsonText(value));
 }
 
-/**
- * Prints an array as JSON, some elements at a time, as {@link printJson} would print it whole: for one that is too long to be held.
- * @returns what takes the next elements, and what ends the array
- */
-export function beginJsonArray(): {
-  readonly add: (elements: readonly unknown[]) => void;
-  readonly end: () => void;
-} {
-  let isBegun = false;
-  return {
-    add: (elements) => {
-      if (elements.length === 0) return;
-      // Without the brackets: of an array, its elements with their indentation.
-      const text = JSON.stringify(elements, null, 2).slice(1, -2);
-      standardOutput.write(escapedJson(`${isBegun ? ',' : '['}${text}`));
-      isBegun = true;
-    },
-    end: () => printData(isBegun ? say`\n]` : say`[]`),
-  };
-}
-
 /** A value as JSON that people can read, too. */
 export function jsonText(value: unknown): TerminalText {
   return escapedJson(JSON.stringify(value, null, 2));
@@ -109,7 +88,7 @@ export function table(
   rows: readonly (readonly string[])[],
   notes: readonly string[] = [],
 ): TerminalText {
-  const [head = say``, ...lines] = columnsOf(headings)([headings, ...rows]);
+  const [head = say``, ...lines] = inColumns([headings, ...rows]);
   const body = lines.flatMap((line, index) => {
     const note = notes[index] ?? '';
     return note === '' ? [line] : [line, say`  ${note}`];
@@ -117,28 +96,20 @@ export function table(
   return joinLines([head, ...body]);
 }
 
-/**
- * Puts rows into columns, some at a time, where there are too many to be held at once: each column is as wide as all rows so far
- * need.
- */
-export function columnsOf(
-  headings: readonly string[],
-): (rows: readonly (readonly string[])[]) => readonly TerminalText[] {
-  const widths = headings.map(() => 0);
-  return (rows) => {
-    const lines = rows.map((cells) => cells.map(printable));
-    for (const cells of lines)
-      for (const [column, cell] of cells.entries())
-        widths[column] = Math.max(widths[column] ?? 0, cell.length);
-    return lines.map((cells) =>
-      escaped(
-        cells
-          .map((cell, column) => (column === cells.length - 1 ? cell : cell.padEnd(widths[column] ?? 0)))
-          .join('  ')
-          .trimEnd(),
-      ),
-    );
-  };
+/** Puts cells under each other: each column is as wide as its widest cell. */
+function inColumns(rows: readonly (readonly string[])[]): readonly TerminalText[] {
+  const lines = rows.map((cells) => cells.map(printable));
+  const widths: number[] = [];
+  for (const cells of lines)
+    for (const [column, cell] of cells.entries()) widths[column] = Math.max(widths[column] ?? 0, cell.length);
+  return lines.map((cells) =>
+    escaped(
+      cells
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    ),
+  );
 }
 
 /** Emphasises text where the stream that it goes to shows it. */

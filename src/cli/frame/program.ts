@@ -61,7 +61,7 @@ async function parse(argv: readonly string[]): Promise<Command | undefined> {
     await program.parseAsync(args);
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    if (error.exitCode !== 0) throw await usageError(error, program, argv);
+    if (error.exitCode !== 0) throw await usageError(error);
   }
   return asked[0];
 }
@@ -92,24 +92,27 @@ export function createProgram(isWholeHelp = false): Command {
   return program;
 }
 
-async function usageError(
-  error: CommanderError,
-  program: Command,
-  argv: readonly string[],
-): Promise<MirrorError> {
+async function usageError(error: CommanderError): Promise<MirrorError> {
   if (error.code === 'commander.help')
     return new MirrorError('usage.invalid', 'A command is needed: see above.');
   // A value behind an equals sign may be a secret.
   const message = error.message.replace(/(unknown option '-[^=']*)=[^]*?'(?=$|\n\(Did)/, "$1'");
   const [, flag] = /unknown option '(-[^']*)'/.exec(message) ?? [];
   if (flag !== undefined) {
-    const { unknownFlagError } = await import('./unknown-flag.ts');
-    const known = unknownFlagError(program, argv.slice(2), flag);
-    if (known !== null) return known;
+    const { fileSettingOf, kebabName, settingDescriptors } = await import('../../config/descriptors.ts');
+    const secret = settingDescriptors.find((each) => each.secret && `--${kebabName(each.name)}` === flag);
+    if (secret !== undefined)
+      return new MirrorError(
+        'usage.invalid',
+        `There is no flag ${flag}: everybody on this machine can read the flags of a program.`,
+        {
+          hint: `Give a file that holds the secret, ${fileSettingOf(secret.name)?.flag ?? ''} FILE, or set the variable ${secret.environmentVariable}.`,
+        },
+      );
   }
   const [, problem = message, suggestion] =
     /^(?:error: )?(.*?)(?:\n(\(Did you mean [^\n]*\)))?$/s.exec(message) ?? [];
   return new MirrorError('usage.invalid', suggestion === undefined ? problem : [problem, suggestion], {
-    hint: `\`${ownCommand('help')}\` lists the commands, \`${ownCommand('help')} COMMAND\` the flags of one.`,
+    hint: `\`${ownCommand('help')}\` lists the commands, \`${ownCommand('help')} COMMAND\` the flags of one, which follow the command.`,
   });
 }

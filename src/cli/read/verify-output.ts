@@ -1,72 +1,24 @@
 import type { Difference } from '../../mirror/store/verify/examine.ts';
 import { counted, roughDuration, roughSize } from '../../lib/text/humanize.ts';
-import { Gauge } from '../../lib/time/gauge.ts';
-import type { Loudness } from '../frame/loudness.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import { describeAmount } from '../../lib/text/amount.ts';
 import type { Repaired } from '../../app/tasks/repair.ts';
 import { joined, joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
-import { createLiveLine, type LiveLineOptions } from '../frame/live-line.ts';
 import { linesOf } from '../frame/output.ts';
 import {
   hasExpected,
   isClean,
   type UnreadableManifest,
   type VerifiedTarget,
-  type VerifyEvent,
   type VerifyReport,
 } from '../../mirror/store/verify/verify.ts';
 
 /** The most differences of a target that are shown to a person; `--json` shows all. */
 const TOLD_DIFFERENCES = 20;
 
-/** Where the progress of a verification is shown. */
-export interface VerifyProgressOptions extends LiveLineOptions {
-  /** Whether the report is shown in the same place: then nothing that it says is shown before it. */
-  readonly isReportBelow: boolean;
-  /** Whether the report, which ends with the summary, is printed for a person, here or elsewhere. */
-  readonly isReportTold: boolean;
-}
-
-/** Shows a verification to a person while it works: a line a target that is not in order and, on a terminal, how far it is. */
-export function createVerifyProgress(options: VerifyProgressOptions): {
-  readonly onEvent: (event: VerifyEvent) => void;
-  /** Says how it ended. */
-  readonly finish: (report: VerifyReport) => void;
-} {
-  const { now, loudness, isReportBelow, isReportTold } = options;
-  const { line, show, clear } = createLiveLine(options);
-  const isTold = loudness === 'verbose' || (loudness === 'normal' && !isReportBelow);
-  let gauge = new Gauge(null, false, now);
-  let selected = 0;
-  let examined = 0;
-  const howFar = (): string =>
-    `${examined} of ${counted(selected, 'target')}, ${describeAmount(gauge.amount())}`;
-  const onEvent = (event: VerifyEvent): void => {
-    if (event.kind === 'started') {
-      selected = event.selected;
-      gauge = new Gauge(event.totalBytes, false, now);
-    } else if (event.kind === 'read') {
-      gauge.add(event.bytes);
-    } else {
-      examined += 1;
-      const text = event.target === null ? null : lineOf(event.target, loudness);
-      if (text !== null && isTold) line(text);
-    }
-    show(howFar);
-  };
-  const finish = (report: VerifyReport): void => {
-    if (!isReportTold && loudness !== 'quiet') line(`${isClean(report) ? '✓' : '!'} ${summaryOf(report)}`);
-    else clear();
-  };
-  return { onEvent, finish };
-}
-
-/** The line about a target that was examined; null for none. */
-function lineOf(target: VerifiedTarget | UnreadableManifest, loudness: Loudness): string | null {
+/** A line about a target that was examined. */
+export function examinedLine(target: VerifiedTarget | UnreadableManifest): string {
   if ('problem' in target) return `✗ ${target.path}: its manifest cannot be read: ${target.problem}`;
   if (target.state !== 'ok') return `✗ ${headOf(target)}`;
-  if (loudness !== 'verbose') return null;
   return `✓ ${target.path}: ${counted(target.files, 'file')}, ${roughSize(target.sizeBytes)}`;
 }
 

@@ -2,35 +2,31 @@ import type { Command } from 'commander';
 
 import { refuseMissing } from '../../app/open-reader.ts';
 import { targetNamed } from '../../app/target-names.ts';
-import { knownTargets, type RepairReport } from '../../app/tasks/repair.ts';
+import { knownTargets, type RepairReport, verifyProgress } from '../../app/tasks/repair.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { EXIT_CODES, type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
 import { abortOnSignal } from '../../lib/process/signals.ts';
-import { standardError, standardOutput } from '../../lib/process/streams.ts';
 import { likely } from '../../lib/text/nearest.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { joined, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
 import {
   isClean,
+  type VerifyEvent,
   type VerifyOptions,
   type VerifyReport,
   verifyTrees,
 } from '../../mirror/store/verify/verify.ts';
+import { createLiveLine } from '../frame/live-line.ts';
+import { loudness } from '../frame/loudness.ts';
 import { liveLineOptions, type Outcome } from '../frame/output.ts';
 import { taskRunners, worstOf } from '../frame/task-runners.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
-import {
-  createVerifyProgress,
-  describeRepaired,
-  describeVerification,
-  verificationData,
-} from './verify-output.ts';
+import { describeRepaired, describeVerification, examinedLine, verificationData } from './verify-output.ts';
 
 interface VerifyFlags {
   readonly repair?: true;
   readonly expect?: number;
-  readonly json?: true;
 }
 
 /** `verify` */
@@ -49,21 +45,23 @@ export async function runVerify(command: Command): Promise<Outcome> {
     };
   }
   const { signal, stopListening } = abortOnSignal();
-  const progress = createVerifyProgress({
-    ...liveLineOptions(),
-    isReportBelow: flags.json !== true && standardOutput.isTerminal() && standardError.isTerminal(),
-    isReportTold: flags.json !== true,
-  });
+  const line = createLiveLine(liveLineOptions());
+  const showProgress = verifyProgress((text) => line.show(() => text));
+  const onEvent = (event: VerifyEvent): void => {
+    if (event.kind === 'examined' && event.target !== null && loudness() === 'verbose')
+      line.line(examinedLine(event.target));
+    showProgress(event);
+  };
   try {
-    const options = { targets: command.args, expected: expect ?? null, signal, onEvent: progress.onEvent };
+    const options = { targets: command.args, expected: expect ?? null, signal, onEvent };
     const report = await verify(settings, options);
-    progress.finish(report);
     return {
       data: verificationData(report),
       text: () => describeVerification(report),
       exitCode: isClean(report) ? EXIT_CODES.ok : EXIT_CODES.incomplete,
     };
   } finally {
+    line.clear();
     stopListening();
   }
 }

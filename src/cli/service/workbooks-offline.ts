@@ -1,12 +1,14 @@
 import { refuseMissing } from '../../app/open-reader.ts';
-import { EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
+import { EXIT_CODES } from '../../lib/errors/errors.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
-import { everyManifest, type ReadManifest } from './every-manifest.ts';
+import { createInventory, manifestPaths, readStampedManifest } from '../../mirror/store/inventory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
+import type { Manifest } from '../../mirror/store/manifest.ts';
+import { checkTargetList } from '../../mirror/store/target-list.ts';
 import type { WorkbookRow } from '../../mirror/upstream/listing.ts';
-import { beginJsonArray, columnsOf, printData, tell } from '../frame/output.ts';
+import { linesOf, type Outcome, table, tell } from '../frame/output.ts';
 import { createWorkbookFilter, type WorkbookFlags } from './workbook-filter.ts';
 
 /** The facts of a row that every file of a mirror has. */
@@ -20,59 +22,59 @@ export type MirroredRow = Pick<WorkbookRow, Known> & {
   readonly target: string;
 };
 
-/** What was found, how much there was to look at, and what could not be looked at. */
-interface Found {
-  readonly workbooks: number;
-  readonly otherFiles: number;
-  readonly targets: number;
-  readonly problems: readonly string[];
-}
-
 /**
- * Prints the workbooks of a mirror that fit, as they are found: memory does not grow with the mirror.
+ * Lists the workbooks of a mirror that fit, by its manifests alone: those of all instances that share the directory, also beside a
+ * running daemon. Problems that may hide some are told on standard error.
  * @throws MirrorError `usage.invalid`, `directory.unusable`, `disk.failed`
  */
-export async function listOffline(
-  directory: string,
-  flags: WorkbookFlags,
-  isJson: boolean,
-): Promise<ExitCode> {
+export async function listOffline(directory: string, flags: WorkbookFlags): Promise<Outcome> {
   // Before anything is read: they may be wrong.
   const filter = createWorkbookFilter(flags, Date.now());
   await refuseMissing(directory);
-  const printer = isJson ? beginJsonArray() : beginTable();
-  let [workbooks, otherFiles, targets] = [0, 0, 0];
+  const layout = layoutOf(directory);
+  const rows: MirroredRow[] = [];
   const problems: string[] = [];
-  // Nothing stops it in order: what is cut off is not to be taken for the whole.
-  for await (const found of everyManifest(layoutOf(directory), new AbortController().signal)) {
-    if ('problem' in found) {
-      problems.push(found.problem);
+  let targets = 0;
+  for (const path of await manifestPaths(layout)) {
+    const found = await readStampedManifest(layout, path);
+    const manifest = found?.manifest ?? null;
+    if (manifest === null) {
+      problems.push(`The manifest of ${path} cannot be used: ${found?.problem ?? 'it was moved just now'}.`);
       continue;
     }
     targets += 1;
-    const rows = rowsOf(found, flags.name !== undefined).filter(filter);
-    const known = rows.filter(({ id }) => id !== null).length;
-    workbooks += known;
-    otherFiles += rows.length - known;
-    printer.add(rows);
+    rows.push(...rowsOf(path, manifest, flags.name !== undefined).filter(filter));
   }
-  printer.end();
-  const found = { workbooks, otherFiles, targets, problems };
-  if (!isJson && targets > 0) printData(describeFound(found));
+  const { inventoryProblem, lost } = await checkTargetList({
+    layout,
+    inventory: createInventory(layout),
+    now: Date.now,
+  });
+  problems.push(
+    ...lost.map(({ path }) => `${path} is lost: inventory.json names it, and it has no manifest.`),
+    ...linesOf(
+      inventoryProblem !== null &&
+        `inventory.json cannot be used: ${inventoryProblem}; a target may be lost.`,
+    ),
+  );
   if (targets + problems.length === 0) tell(say`Nothing is mirrored in ${directory}.`, 'warn');
   if (problems.length > 0) {
     const more = `So there may be more than this; \`${ownCommand('verify')}\` looks at everything.`;
     tell(joinLines([...problems, more]), 'warn');
   }
-  return targets === 0 || problems.length > 0 ? EXIT_CODES.incomplete : EXIT_CODES.ok;
+  const isIncomplete = targets === 0 || problems.length > 0;
+  return {
+    data: rows,
+    text: () => describeRows(rows, targets),
+    exitCode: isIncomplete ? EXIT_CODES.incomplete : EXIT_CODES.ok,
+  };
 }
 
 /**
  * The workbooks of a tree, sorted by path.
  * @param withOthers whether files that are not in the service's list are among them
  */
-function rowsOf({ path: target, manifest }: ReadManifest, withOthers: boolean): MirroredRow[] {
-  const { repository, branch, files } = manifest;
+function rowsOf(target: string, { repository, branch, files }: Manifest, withOthers: boolean): MirroredRow[] {
   return files
     .filter(({ workbook }) => withOthers || workbook !== undefined)
     .map(({ path, sizeBytes, sha256, workbook }) => ({
@@ -97,39 +99,17 @@ function rowsOf({ path: target, manifest }: ReadManifest, withOthers: boolean): 
 
 const HEADINGS = ['WORKBOOK', 'BRANCH', 'VERSION', 'CREATED', 'AUTHOR', 'TARGET', 'PATH'];
 
-/** Rows that are held until their columns are laid out. */
-const BLOCK_ROWS = 1000;
-
-/** As {@link beginJsonArray}, for a person. */
-function beginTable(): { readonly add: (rows: readonly MirroredRow[]) => void; readonly end: () => void } {
-  const layOut = columnsOf(HEADINGS);
-  let block: string[][] = [];
-  let isBegun = false;
-  const print = (): void => {
-    printData(joinLines(layOut(isBegun ? block : [HEADINGS, ...block])));
-    isBegun = true;
-    block = [];
-  };
-  return {
-    add: (rows) => {
-      for (const row of rows) {
-        block.push(cellsOf(row));
-        if (block.length === BLOCK_ROWS) print();
-      }
-    },
-    end: () => {
-      if (block.length > 0) print();
-      if (isBegun) printData(say`\n`);
-    },
-  };
+/** The list for a person. */
+function describeRows(rows: readonly MirroredRow[], targets: number): TerminalText {
+  const workbooks = rows.filter(({ id }) => id !== null).length;
+  const others = rows.length - workbooks;
+  const found = `${counted(workbooks, 'workbook')}${others === 0 ? '' : ` and ${counted(others, 'other file')}`}`;
+  return joinLines([
+    ...(rows.length === 0 ? [] : [table(HEADINGS, rows.map(cellsOf)), '']),
+    `${found} found in ${counted(targets, 'target')}, as published; \`${ownCommand('status')}\` says how fresh that is.`,
+  ]);
 }
 
 function cellsOf({ id, branch, versionId, createdAt, author, target, path }: MirroredRow): string[] {
   return [id ?? '-', branch, versionId?.slice(0, 10) ?? '-', createdAt ?? '-', author ?? '-', target, path];
-}
-
-/** The end of the list, for a person. */
-function describeFound({ workbooks, otherFiles, targets }: Found): TerminalText {
-  const others = otherFiles === 0 ? '' : ` and ${counted(otherFiles, 'other file')}`;
-  return say`${counted(workbooks, 'workbook')}${others} found in ${counted(targets, 'target')}, as published; \`${ownCommand('status')}\` says how fresh that is.`;
 }

@@ -13,7 +13,6 @@ import { listOffline } from './workbooks-offline.ts';
 interface ListFlags extends WorkbookFlags {
   readonly offline?: true;
   readonly status?: WorkbookStatusFilter;
-  readonly json?: true;
 }
 
 /** `workbooks list` */
@@ -21,7 +20,7 @@ export async function runWorkbooksList(command: Command): Promise<Outcome> {
   const flags = command.opts<ListFlags>();
   if (flags.offline === true) {
     const { directory } = settingsOf(command, ['directory']).settings;
-    return { exitCode: await listOffline(directory, flags, flags.json === true) };
+    return listOffline(directory, flags);
   }
   const filter = createWorkbookFilter(flags, Date.now());
   const { rows, problems } = await runOnce(command, 'workbooks', { status: flags.status });

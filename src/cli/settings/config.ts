@@ -8,7 +8,6 @@ import { renderJsonSchema } from '../../config/render.ts';
 import type { SettingSources } from '../../config/layers.ts';
 import { sharingSetting } from '../../config/changes.ts';
 import { checkCommands } from '../../app/command-hooks.ts';
-import { scheduleAdvice } from './schedule-advice.ts';
 import { nextRunsMs } from '../../app/schedule.ts';
 import { type LockReach, locksIn, type MountLocks, mountText } from '../../lib/disk/lock-reach.ts';
 import { limitsOfDirectory } from '../../mirror/store/probes.ts';
@@ -42,7 +41,7 @@ export async function runConfigCheck(command: Command): Promise<Outcome> {
   const limits = (await limitsOfDirectory(directory, wants)) ?? ['is tried out when the program starts'];
   const lines = [
     describeCheck(loaded),
-    ...describeSchedule(loaded.settings),
+    describeSchedule(loaded.settings),
     ...equalKeys(loaded.settings),
     ...describeLocks(directory, await locksIn(directory), sharingSetting(loaded.settings)),
     ...limits.map((limit) => say`directory: its file system ${limit}.`),
@@ -80,8 +79,8 @@ export function describeCheck({ settings, sources, configFile }: Loaded, command
 /** So many passes show what a schedule means. */
 const PASSES_SHOWN = 3;
 
-/** Says when the next passes start, and where the schedule may mean something else than it seems to. */
-function describeSchedule({ schedule, timezone }: Loaded['settings']): TerminalText[] {
+/** Says when the next passes start, which shows what the schedule means. */
+function describeSchedule({ schedule, timezone }: Loaded['settings']): TerminalText {
   const format = new Intl.DateTimeFormat('en-GB', {
     timeZone: timezone,
     weekday: 'short',
@@ -93,8 +92,7 @@ function describeSchedule({ schedule, timezone }: Loaded['settings']): TerminalT
     second: '2-digit',
   });
   const passes = nextRunsMs(schedule, timezone, PASSES_SHOWN).map((timeMs) => format.format(timeMs));
-  const next = say`schedule: the next passes start at ${passes.join('; ')} (time zone ${timezone}).`;
-  return [next, ...scheduleAdvice(schedule).map((advice) => say`Warning: schedule: ${advice}`)];
+  return say`schedule: the next passes start at ${passes.join('; ')} (time zone ${timezone}).`;
 }
 
 /** Warns of one value for two secrets: the service shows an API key and an API token in two places. */

@@ -14,8 +14,7 @@ const SERVICE = {
 
 describe('a command line that is not understood', () => {
   it.each([
-    ['--config x sync', ['The flag --config stands before the command', 'workbook-mirror sync --config …`']],
-    ['-q --directory=x config check', ['The flag -q stands before', 'workbook-mirror config check -q …`']],
+    ['--config x sync', ["unknown option '--config'", 'the flags of one, which follow the command']],
     ['sync --service-api-key S3CRET', ['There is no flag --service-api-key:', '--service-api-key-file FILE']],
     [
       'run --service-api-token=S3CRET',
@@ -46,19 +45,8 @@ describe('a command line that is not understood', () => {
 });
 
 describe('config check', () => {
-  it.each([
-    ['*/5 * * * *', null],
-    ['0 8-17/4 * * 1-5', null],
-    ['0 0 1 1 *', null],
-    ['*/7 * * * *', '*/7 for the minute begins anew with each hour: 56 is followed by 0'],
-    ['0 */5 * * *', '*/5 for the hour begins anew with each day: 20 is followed by 0'],
-    ['0 0 */2 * *', '*/2 for the day of month begins anew with each month: 31 is followed by 1'],
-    ['*/90 * * * *', 'comes once in each hour, and not every 90 minutes'],
-    ['* 2 * * *', 'a pass in each minute from 2:00 to 2:59'],
-    ['*/5 * * * * *', 'the first of six fields is seconds'],
-    ['0 0 13 * 5', 'a day must fit both'],
-  ])('says what %s does', async (schedule, advice) => {
-    const { exitCode, stdout } = await run(['config', 'check', '--schedule', schedule], {
+  it('says when the next passes start', async () => {
+    const { exitCode, stdout } = await run(['config', 'check', '--schedule', '*/7 * * * *'], {
       ...SERVICE,
       WORKBOOK_MIRROR_DIRECTORY: '/tmp/not-there',
       WORKBOOK_MIRROR_TIMEZONE: 'Europe/Berlin',
@@ -67,8 +55,6 @@ describe('config check', () => {
     expect(stdout).toMatch(
       /next passes start at (?:\w{3}, \d+ \w+ \d{4}, [\d:]{8}(?:; )?){3} \(time zone Europe\/Berlin\)/,
     );
-    if (advice === null) expect(stdout).not.toContain('Warning: schedule');
-    else expect(stdout).toContain(advice);
   });
 
   it('refuses a day that no month has, and says so', async () => {

@@ -88,17 +88,6 @@ describe('the list of workbooks without the service', () => {
     );
   });
 
-  it('is laid out in columns also where it is too long to be held', async () => {
-    const { service, mirror } = await startPair();
-    const names = Array.from({ length: 1500 }, (_, index) => `${'x'.repeat(index % 40)} ${index}.xlsx`);
-    service.addRepository('Many', Object.fromEntries(names.map((name) => [name, ''])));
-    await mirror.pass();
-    const lines = (await search(mirror.directory)).stdout.split('\n');
-    expect(lines).toHaveLength(1 + 1500 + 3);
-    const paths = lines.slice(1, 1501).map((line) => line.slice(line.lastIndexOf('Many/main  ') + 11));
-    expect(paths.sort()).toEqual(names.sort());
-  });
-
   it('names what it could not look at, shows the rest, and ends with 1', async () => {
     const { directory } = (await mirrored()).mirror;
     await writeFile(join(directory, 'manifests/Org/Plan/main.json'), '{');
