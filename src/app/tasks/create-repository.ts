@@ -37,11 +37,9 @@ export async function createRepository(
     body: JSON.stringify(repository),
     signal,
   } as const;
-  const password = 'password' in repository ? [repository.password ?? ''] : [];
-  const hints = hintsFor(repository);
   try {
     const send = (): Promise<Repository> =>
-      transport.send(request, (answer) => readCreated(answer, transport.limits, password, hints));
+      transport.send(request, (answer) => readCreated(answer, repository, transport.limits));
     return await send().catch((error: unknown) => {
       // An installation may know `/repositories` alone. Nothing was created where the path does not exist.
       const isMissing = error instanceof MirrorError && error.code === 'service.not_found';
@@ -59,70 +57,47 @@ export async function createRepository(
   }
 }
 
-/** Hints beside the service's own message, by the code of its refusal. */
-type Hints = ReadonlyMap<string, string>;
-
-function hintsFor(repository: NewRepository): Hints {
-  const isBare = 'url' in repository && repository.username === undefined;
-  return new Map(isBare ? [['credentials_refused', 'Give --username and --password-file.']] : []);
-}
-
-async function readCreated(
-  answer: Answer,
-  limits: AnswerLimits,
-  secrets: readonly string[],
-  hints: Hints,
-): Promise<Repository> {
-  const { status } = answer;
-  if (status !== 200 && status !== 201) throw await refusal(answer, limits, secrets, hints);
-  const [repository] = readRepositoryRows([await readJson(answer, limits)]).repositories;
-  if (repository === undefined) throw wrongKind(answer, 'JSON that is not a repository');
-  return repository;
-}
-
 /** Statuses by which a service says that it does not want what was sent (RFC 9110, section 15.5; RFC 4918 for 422). */
 const UNWANTED = new Set([400, 409, 413, 415, 422]);
 
-/** The error for an answer that created nothing. */
-async function refusal(
-  answer: Answer,
-  limits: AnswerLimits,
-  secrets: readonly string[],
-  hints: Hints,
-): Promise<MirrorError> {
+/** Reads the repository that was created. @throws MirrorError for an answer that created nothing */
+async function readCreated(answer: Answer, wanted: NewRepository, limits: AnswerLimits): Promise<Repository> {
   const { status, url } = answer;
-  const { said, code: cause } = await refusalIn(answer, limits, secrets);
+  if (status === 200 || status === 201) {
+    const [repository] = readRepositoryRows([await readJson(answer, limits)]).repositories;
+    if (repository === undefined) throw wrongKind(answer, 'JSON that is not a repository');
+    return repository;
+  }
+  const refusal = await readRefusal(answer, limits);
   if (status === 404 || status === 405) {
     const message = `${url.origin}${url.pathname} creates no repositories (status ${status}).`;
-    return new MirrorError('service.not_found', message, { hint: addressHint(url) });
+    throw new MirrorError('service.not_found', message, { hint: addressHint(url) });
   }
-  if (status === 403 && said === null) return credentialRefused('current', 403, url);
-  if (said !== null && (status === 403 || UNWANTED.has(status))) {
-    const code = status === 403 ? 'credentials.refused' : 'usage.invalid';
-    const hint = hints.get(cause);
-    const message = `The service created nothing (status ${status}): ${said}`;
-    return new MirrorError(code, message, hint === undefined ? {} : { hint });
-  }
-  if (UNWANTED.has(status)) {
-    const message = `The service created nothing (status ${status}), and did not say why.`;
-    return new MirrorError('usage.invalid', message, {
-      hint: 'Check the name, or the address and the credentials.',
-    });
-  }
-  return statusError(status, url, undefined);
+  if (status === 403 && refusal === null) throw credentialRefused('current', 403, url);
+  if (status !== 403 && !UNWANTED.has(status)) throw statusError(status, url, undefined);
+  const password = 'password' in wanted ? [wanted.password ?? ''] : [];
+  // Cut last: a part of a secret is not known for one.
+  const said = printable(oneLine(beginningOf(scrub(refusal?.message ?? 'it does not say why', password))));
+  const needsPassword = refusal?.code === 'credentials_refused' && password[0] === undefined;
+  throw new MirrorError(
+    status === 403 ? 'credentials.refused' : 'usage.invalid',
+    `The service created nothing (status ${status}): ${said}`,
+    {
+      hint: needsPassword
+        ? 'Give --username and --password-file.'
+        : 'Check the name, or the address and the credentials.',
+    },
+  );
 }
 
-/** Reads why the service refuses, with the code of it; null where that cannot be read. */
-async function refusalIn(
+/** Reads why the service refuses; null where that cannot be read. */
+async function readRefusal(
   answer: Answer,
   limits: AnswerLimits,
-  secrets: readonly string[],
-): Promise<{ readonly said: string | null; readonly code: string }> {
+): Promise<z.output<typeof errorSchema>['error'] | null> {
   try {
-    const { code, message } = errorSchema.parse(await readJson(answer, limits)).error;
-    // Cut last: a part of a secret is not known for one.
-    return { said: printable(oneLine(beginningOf(scrub(message, secrets)))), code };
+    return errorSchema.parse(await readJson(answer, limits)).error;
   } catch {
-    return { said: null, code: '' };
+    return null;
   }
 }
