@@ -62,24 +62,30 @@ const UNWANTED = new Set([400, 409, 413, 415, 422]);
 
 /** Reads the repository that was created. @throws MirrorError for an answer that created nothing */
 async function readCreated(answer: Answer, wanted: NewRepository, limits: AnswerLimits): Promise<Repository> {
-  const { status, url } = answer;
+  const { status } = answer;
   if (status === 200 || status === 201) {
     const [repository] = readRepositoryRows([await readJson(answer, limits)]).repositories;
     if (repository === undefined) throw wrongKind(answer, 'JSON that is not a repository');
     return repository;
   }
+  throw await refusalOf(answer, wanted, limits);
+}
+
+/** The error for an answer that created nothing. */
+async function refusalOf(answer: Answer, wanted: NewRepository, limits: AnswerLimits): Promise<MirrorError> {
+  const { status, url } = answer;
   const refusal = await readRefusal(answer, limits);
   if (status === 404 || status === 405) {
     const message = `${url.origin}${url.pathname} creates no repositories (status ${status}).`;
-    throw new MirrorError('service.not_found', message, { hint: addressHint(url) });
+    return new MirrorError('service.not_found', message, { hint: addressHint(url) });
   }
-  if (status === 403 && refusal === null) throw credentialRefused('current', 403, url);
-  if (status !== 403 && !UNWANTED.has(status)) throw statusError(status, url, undefined);
+  if (status === 403 && refusal === null) return credentialRefused('current', 403, url);
+  if (status !== 403 && !UNWANTED.has(status)) return statusError(status, url, undefined);
   const password = 'password' in wanted ? [wanted.password ?? ''] : [];
   // Cut last: a part of a secret is not known for one.
   const said = printable(oneLine(beginningOf(scrub(refusal?.message ?? 'it does not say why', password))));
   const needsPassword = refusal?.code === 'credentials_refused' && password[0] === undefined;
-  throw new MirrorError(
+  return new MirrorError(
     status === 403 ? 'credentials.refused' : 'usage.invalid',
     `The service created nothing (status ${status}): ${said}`,
     {
