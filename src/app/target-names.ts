@@ -1,7 +1,8 @@
 import { relative, resolve } from 'node:path';
 
-import { MirrorError } from '../lib/errors/errors.ts';
+import { type ErrorCode, MirrorError } from '../lib/errors/errors.ts';
 import { counted } from '../lib/text/humanize.ts';
+import { likely } from '../lib/text/nearest.ts';
 
 /** The targets that a name stands for, where they are several: all those of a repository, or those of which it may be the name. */
 export interface SeveralTargets {
@@ -71,6 +72,23 @@ export function targetNamed(asked: string, mirror: string, known: Iterable<strin
   if (typeof found === 'string') return found;
   throw new MirrorError('target.unknown', `${severalSentence(found)}.`, {
     hint: `Name one of them: ${firstOf(found.targets).join(', ')}.`,
+  });
+}
+
+/**
+ * The error for a name that stands for nothing: its hint has the nearest that stands for something.
+ * @param advice a sentence that says where all of them are listed
+ */
+export function unknownName(
+  code: ErrorCode,
+  message: string,
+  asked: string,
+  known: Iterable<string>,
+  advice: string,
+): MirrorError {
+  const close = likely(asked, known);
+  return new MirrorError(code, message, {
+    hint: close === undefined ? advice : `The nearest is ${close}. ${advice}`,
   });
 }
 

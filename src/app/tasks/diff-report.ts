@@ -1,10 +1,10 @@
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { likely } from '../../lib/text/nearest.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { type HistoryEntry, readHistory } from '../../mirror/store/history/history.ts';
 import { manifestPaths, readStampedManifest } from '../../mirror/store/inventory.ts';
 import type { DirectoryLayout, HistoryKind } from '../../mirror/store/layout.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';
+import { unknownName } from '../target-names.ts';
 import {
   countDifferences,
   type DifferenceCounts,
@@ -116,11 +116,11 @@ export async function refuseUnknown(
   { path, published, kept }: TargetOnDisk,
 ): Promise<void> {
   if (published.manifest !== null || kept.length > 0) return;
-  const close = likely(path, await manifestPaths(layout));
-  const lists = `\`${ownCommand('status')}\` lists all targets, \`${ownCommand('history list')}\` what left the mirror.`;
-  throw new MirrorError(
+  throw unknownName(
     'target.unknown',
     `No target is named ${JSON.stringify(asked)}, and none of that name left the mirror.`,
-    { hint: close === undefined ? lists : `The nearest is ${close}. ${lists}` },
+    path,
+    await manifestPaths(layout),
+    `\`${ownCommand('status')}\` lists all targets, \`${ownCommand('history list')}\` what left the mirror.`,
   );
 }

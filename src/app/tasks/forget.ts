@@ -1,6 +1,5 @@
 import type { SettingsFor } from '../../config/schema.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { likely } from '../../lib/text/nearest.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import type { Published } from '../../mirror/plan/record.ts';
 import { owns } from '../../mirror/plan/selection.ts';
@@ -9,7 +8,7 @@ import { retireTree } from '../../mirror/store/publish/publish.ts';
 import { checkTargetList, readTargetList, saveTargets } from '../../mirror/store/target-list.ts';
 import { branchSegment, type TargetId, targetKey } from '../../mirror/upstream/listing.ts';
 import { type MirrorReader, readTargets, statusPolicyOf, withReader } from '../open-reader.ts';
-import { targetNamed } from '../target-names.ts';
+import { targetNamed, unknownName } from '../target-names.ts';
 import type { IdleMirror, TaskWork } from './task.ts';
 
 /** A target that may be forgotten. */
@@ -117,10 +116,9 @@ function refuseMirrored(path: string, known: ReadonlyMap<string, Entry>, hasOthe
   const entry = known.get(path);
   if (entry === undefined) {
     if (hasOthers) return null;
-    const close = likely(path, [...known.keys()]);
-    throw new MirrorError('target.unknown', `No target is named ${JSON.stringify(path)}.`, {
-      hint: `${close === undefined ? '' : `The nearest is ${close}. `}\`${ownCommand('status')}\` lists all targets.`,
-    });
+    const lists = `\`${ownCommand('status')}\` lists all targets.`;
+    const message = `No target is named ${JSON.stringify(path)}.`;
+    throw unknownName('target.unknown', message, path, known.keys(), lists);
   }
   const { because } = entry;
   if (because !== null) return { ...entry, because };

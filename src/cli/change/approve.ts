@@ -3,12 +3,11 @@ import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
 
 import { heldSentence } from '../../app/messages.ts';
-import { targetNamed } from '../../app/target-names.ts';
+import { targetNamed, unknownName } from '../../app/target-names.ts';
 import type { HeldTarget } from '../../app/tasks/approve.ts';
 import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
 import { standardError } from '../../lib/process/streams.ts';
 import { counted } from '../../lib/text/humanize.ts';
-import { likely } from '../../lib/text/nearest.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { manifestPaths } from '../../mirror/store/inventory.ts';
@@ -30,14 +29,9 @@ export async function runApprove(command: Command): Promise<Outcome> {
   const found = await heldBy(await taskRunners(command, false));
   const chosen = all === true ? found : await namedAmong(found, command);
   const held = chosen.map((each) => each.held);
-  const what = describeHeld(held);
-  if (held.length > 0 && !(await (yes === true ? shown(what) : confirmed(what, questionAbout(held)))))
+  if (held.length > 0 && !(await confirmed(describeHeld(held), questionAbout(held), yes === true)))
     return { data: [], text: () => say`Nothing was approved.`, exitCode: EXIT_CODES.incomplete };
-  for (const {
-    runner,
-    held: { approval },
-  } of chosen)
-    await runner.run('approve', { approvals: [approval] });
+  for (const each of chosen) await each.runner.run('approve', { approvals: [each.held.approval] });
   return { data: held, text: () => describeApproved(held) };
 }
 
@@ -65,19 +59,18 @@ async function namedAmong(found: readonly HeldBy[], command: Command): Promise<r
   });
 }
 
-/** Shows a person who gave `--yes` what is about to be done. */
-export function shown(what: TerminalText): Promise<true> {
-  if (loudness() !== 'quiet') tell(what);
-  return Promise.resolve(true);
-}
-
 /**
- * Shows a person what is about to be done, and asks whether to go on.
+ * Shows a person what is about to be done and, without `--yes`, asks whether to go on.
  * @returns whether the answer was yes
  * @throws MirrorError `usage.invalid` where no person can answer
  */
-export async function confirmed(what: TerminalText, question: TerminalText): Promise<boolean> {
-  tell(what);
+export async function confirmed(
+  what: TerminalText,
+  question: TerminalText,
+  isConfirmed: boolean,
+): Promise<boolean> {
+  if (!isConfirmed || loudness() !== 'quiet') tell(what);
+  if (isConfirmed) return true;
   if (!process.stdin.isTTY || !standardError.isTerminal()) {
     throw new MirrorError('usage.invalid', 'There is no terminal to ask on, so nothing was done.', {
       hint: 'Look at the list, and give --yes.',
@@ -101,15 +94,11 @@ function ended(input: {
 }
 
 function notHeld(name: string, held: readonly string[]): never {
-  const close = likely(name, held);
-  throw new MirrorError('target.not_held', `No deletion is held at ${JSON.stringify(name)}.`, {
-    hint:
-      close === undefined
-        ? held.length > 0
-          ? `\`${ownCommand('status')}\` lists all of them.`
-          : `No deletion is held anywhere. \`${ownCommand('status')}\` shows the state of every target.`
-        : `The nearest one is ${close}. \`${ownCommand('status')}\` lists all of them.`,
-  });
+  const lists =
+    held.length > 0
+      ? `\`${ownCommand('status')}\` lists all of them.`
+      : `No deletion is held anywhere. \`${ownCommand('status')}\` shows the state of every target.`;
+  throw unknownName('target.not_held', `No deletion is held at ${JSON.stringify(name)}.`, name, held, lists);
 }
 
 /** The deletions that an approval would let through, for a person. */

@@ -10,7 +10,7 @@ import { layoutOf } from '../../mirror/store/layout.ts';
 import type { Outcome } from '../frame/output.ts';
 import { taskRunners } from '../frame/task-runners.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
-import { confirmed, shown } from './approve.ts';
+import { confirmed } from './approve.ts';
 
 /** `forget` */
 export async function runForget(command: Command): Promise<Outcome> {
@@ -30,7 +30,7 @@ export async function runForget(command: Command): Promise<Outcome> {
     });
   const what = joinLines(targets.map(describe));
   const question = say`Forget ${counted(targets.length, 'target')}?`;
-  if (!(await (yes === true ? shown(what) : confirmed(what, question))))
+  if (!(await confirmed(what, question, yes === true)))
     return { data: null, text: () => say`Nothing was forgotten.`, exitCode: EXIT_CODES.incomplete };
   for (const part of parts)
     if (part.targets.length > 0)

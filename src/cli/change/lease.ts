@@ -4,12 +4,12 @@ import { basename } from 'node:path';
 import type { Command } from 'commander';
 
 import { refuseMissing } from '../../app/open-reader.ts';
+import { unknownName } from '../../app/target-names.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { bindNativeCalls } from '../../lib/native/file-calls.ts';
 import { abortOnSignal } from '../../lib/process/signals.ts';
 import { roughDuration, utcTime } from '../../lib/text/humanize.ts';
-import { likely } from '../../lib/text/nearest.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { formatDuration, parseDuration } from '../../lib/text/units.ts';
@@ -163,9 +163,12 @@ function describeLeases(leases: readonly Lease[], nowMs: number): TerminalText {
 
 function notFound(id: string, inForce: readonly Lease[]): MirrorError {
   const ids = inForce.map((lease) => lease.id);
-  const close = likely(id, ids);
-  const nearest = close === undefined ? '' : `The nearest is ${close}. `;
-  return new MirrorError('lease.not_found', `No lease ${JSON.stringify(id)} is in force.`, {
-    hint: `${nearest}\`${ownCommand('lease list')}\` shows all of them.`,
-  });
+  const message = `No lease ${JSON.stringify(id)} is in force.`;
+  return unknownName(
+    'lease.not_found',
+    message,
+    id,
+    ids,
+    `\`${ownCommand('lease list')}\` shows all of them.`,
+  );
 }

@@ -1,9 +1,7 @@
 import type { Command } from 'commander';
 
 import type { SettingsFor } from '../../config/schema.ts';
-import { MirrorError } from '../../lib/errors/errors.ts';
 import { roughSize, utcTime } from '../../lib/text/humanize.ts';
-import { likely } from '../../lib/text/nearest.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { type HistoryKind, layoutOf } from '../../mirror/store/layout.ts';
 import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
@@ -12,7 +10,7 @@ import { readManifest } from '../../mirror/store/inventory.ts';
 import { refuseMissing } from '../../app/open-reader.ts';
 import { type Outcome, table } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
-import { targetNamed } from '../../app/target-names.ts';
+import { targetNamed, unknownName } from '../../app/target-names.ts';
 
 /** `history list` */
 export async function runHistoryList(command: Command): Promise<Outcome> {
@@ -66,11 +64,9 @@ export function entriesOf(entries: readonly HistoryEntry[], asked: string, mirro
   const path = targetNamed(asked, mirror, paths);
   const found = entries.filter((entry) => entry.path === path);
   if (found.length > 0) return found;
-  const close = likely(path, paths);
-  const nearest = close === undefined ? '' : `The nearest is ${close}. `;
-  throw new MirrorError('target.unknown', `The history keeps nothing of ${JSON.stringify(asked)}.`, {
-    hint: `${nearest}\`${ownCommand('history list')}\` shows everything.`,
-  });
+  const message = `The history keeps nothing of ${JSON.stringify(asked)}.`;
+  const lists = `\`${ownCommand('history list')}\` shows everything.`;
+  throw unknownName('target.unknown', message, path, paths, lists);
 }
 
 /** The list for a person. */

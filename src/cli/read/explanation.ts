@@ -3,8 +3,7 @@ import { nextRunsMs } from '../../app/schedule.ts';
 import type { TargetStatus } from '../../app/target-status.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { readLockHolder } from '../../lib/disk/lock.ts';
-import { MirrorError } from '../../lib/errors/errors.ts';
-import { likely } from '../../lib/text/nearest.ts';
+import type { MirrorError } from '../../lib/errors/errors.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { emptyRecord, type Published, type TargetRecord } from '../../mirror/plan/record.ts';
 import { readHistory } from '../../mirror/store/history/history.ts';
@@ -12,7 +11,7 @@ import { publishedManifest } from '../../mirror/store/inventory.ts';
 import type { DirectoryLayout } from '../../mirror/store/layout.ts';
 import type { ManifestFile } from '../../mirror/store/manifest.ts';
 import { targetKey } from '../../mirror/upstream/listing.ts';
-import { findTarget, type SeveralTargets, writtenName } from '../../app/target-names.ts';
+import { findTarget, type SeveralTargets, unknownName, writtenName } from '../../app/target-names.ts';
 import { tellEvent } from '../frame/output.ts';
 
 /** The facts about a target, or about a file in it, and what comes next. */
@@ -143,13 +142,10 @@ async function placesOf(
 }
 
 function unknown(asked: string, targets: readonly string[]): MirrorError {
-  const close = likely(asked, targets);
-  const nearest = close === undefined ? '' : `The nearest is ${close}. `;
   const message = `No target and no file in one is named ${JSON.stringify(asked)}.`;
-  return new MirrorError('target.unknown', message, {
-    hint:
-      targets.length === 0
-        ? `Nothing is mirrored there yet: \`${ownCommand('sync')}\` makes a pass.`
-        : `${nearest}\`${ownCommand('status')}\` lists all targets, \`${ownCommand('history list')}\` what left the mirror.`,
-  });
+  const lists =
+    targets.length === 0
+      ? `Nothing is mirrored there yet: \`${ownCommand('sync')}\` makes a pass.`
+      : `\`${ownCommand('status')}\` lists all targets, \`${ownCommand('history list')}\` what left the mirror.`;
+  return unknownName('target.unknown', message, asked, targets, lists);
 }

@@ -1,12 +1,11 @@
 import type { Command } from 'commander';
 
 import { refuseMissing } from '../../app/open-reader.ts';
-import { targetNamed } from '../../app/target-names.ts';
+import { targetNamed, unknownName } from '../../app/target-names.ts';
 import { knownTargets, type RepairReport, verifyProgress } from '../../app/tasks/repair.ts';
 import type { SettingsFor } from '../../config/schema.ts';
-import { EXIT_CODES, type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
+import { EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
 import { abortOnSignal } from '../../lib/process/signals.ts';
-import { likely } from '../../lib/text/nearest.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { joined, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
@@ -113,10 +112,6 @@ async function chosenBy(
 function chosenPath(name: string, known: ReadonlySet<string>, { mirror }: DirectoryLayout): string {
   const path = targetNamed(name, mirror, known);
   if (known.has(path)) return path;
-  const close = likely(path, known);
-  const lists = `\`${ownCommand('status')}\` lists`;
-  throw new MirrorError('target.unknown', `No target that is mirrored is named ${JSON.stringify(name)}.`, {
-    hint:
-      close === undefined ? `${lists} what is mirrored.` : `The nearest is ${close}. ${lists} all of them.`,
-  });
+  const message = `No target that is mirrored is named ${JSON.stringify(name)}.`;
+  throw unknownName('target.unknown', message, path, known, `\`${ownCommand('status')}\` lists all of them.`);
 }
