@@ -66,8 +66,8 @@ export async function checkFiles(
 }
 
 /**
- * Reads a file, or a part of it, and compares all of its bytes with the manifest. The last piece is given only after that, so that a
- * reader never gets the whole of something else.
+ * Reads a file of a tree that was checked, or a part of it, and compares all of its bytes with the manifest. The last piece is given
+ * only after that, so that a reader never gets the whole of something else.
  * @throws TreeChangedError, and what an aborted read throws
  */
 export async function* readFile(
@@ -99,7 +99,6 @@ async function refuseLink(tree: string, folder: string): Promise<void> {
 }
 
 async function openFile(tree: string, { path, sizeBytes }: ManifestFile): Promise<FileHandle> {
-  await refuseLink(tree, dirname(join(tree, path)));
   const handle = await unlessAbsent(open(join(tree, path), READ_FLAGS));
   if (handle === null) throw new TreeChangedError(path, 'a file is not there');
   const stats = await handle.stat();
@@ -108,12 +107,17 @@ async function openFile(tree: string, { path, sizeBytes }: ManifestFile): Promis
   throw new TreeChangedError(path, 'a file has another size');
 }
 
-/** The first bytes of a file, and closes it. */
+/** The first bytes of a file, in pieces that are always the same; it ends where the file does. Closes the file. */
 async function* piecesOf(handle: FileHandle, sizeBytes: number, signal: AbortSignal): Bytes {
   try {
-    if (sizeBytes === 0) return;
-    const options = { end: sizeBytes - 1, highWaterMark: PIECE_BYTES, autoClose: false, signal };
-    yield* handle.createReadStream(options) as AsyncIterable<Buffer>;
+    for (let at = 0; at < sizeBytes;) {
+      signal.throwIfAborted();
+      const piece = Buffer.allocUnsafe(Math.min(PIECE_BYTES, sizeBytes - at));
+      const { bytesRead } = await handle.read(piece, 0, piece.length, at);
+      if (bytesRead === 0) return;
+      yield piece.subarray(0, bytesRead);
+      at += bytesRead;
+    }
   } finally {
     await handle.close();
   }
