@@ -53,7 +53,7 @@ function describePlace({ file, mutation }: Place, source: string): string {
   return `${file}:${line}  ${lineOf(source)}  ->  ${lineOf(mutated(source, mutation))}`;
 }
 
-const WHICH = ['--project', 'unit*', '--project', 'integration'];
+const WHICH = ['--project', 'unit*', '--project', 'integration', '--project', 'long'];
 const HOW = [
   '--run',
   '--config',

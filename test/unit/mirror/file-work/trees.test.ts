@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it, vi } from 'vitest';
 
-import { linkAll } from '../../../../src/mirror/file-work/trees.ts';
+import { identify, linkAll } from '../../../../src/mirror/file-work/trees.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const fault = vi.hoisted(() => ({ code: 'EPERM' }));
@@ -47,5 +47,22 @@ describe('linking the files of a tree', () => {
     await expect(linked(makeFile)).rejects.toThrow('EIO');
     fault.code = 'EPERM';
     await expect(linked((path) => symlink('elsewhere', path))).rejects.toThrow('EPERM');
+  });
+});
+
+describe('the digest of a tree', () => {
+  it('is the same for a tree that nothing happened to, and another after a change at any depth', async () => {
+    const tree = await temporaryFolder();
+    await mkdir(join(tree, 'sub/deep'), { recursive: true });
+    const file = join(tree, 'sub/deep/a.xlsx');
+    await makeFile(file);
+    const before = identify(tree);
+    expect(identify(tree)).toBe(before);
+    await writeFile(file, 'other');
+    await utimes(file, 1000, 1000);
+    const changed = identify(tree);
+    expect(changed).not.toBe(before);
+    await makeFile(join(tree, 'sub/b.xlsx'));
+    expect(identify(tree)).not.toBe(changed);
   });
 });

@@ -1,0 +1,39 @@
+import { mkdir, stat, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it } from 'vitest';
+
+import { makeFolders, setTimeApart } from '../../../../src/lib/disk/durable.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+describe('a file that replaces another one', () => {
+  it.each([
+    ['of the same size and second has the next second', 'same', 1000, 1001],
+    ['of the same size and a later second keeps it', 'same', 1005, 1005],
+    ['of another size keeps its time', 'longer', 1000, 1000],
+  ])('%s', async (_what, text, madeAt, expected) => {
+    const folder = await temporaryFolder();
+    const [path, replaced] = [join(folder, 'new'), join(folder, 'old')];
+    await writeFile(replaced, 'text');
+    await utimes(replaced, 1000, 1000);
+    await writeFile(path, text);
+    await utimes(path, madeAt, madeAt);
+    await setTimeApart(path, replaced);
+    expect((await stat(path)).mtimeMs).toBe(expected * 1000);
+  });
+});
+
+describe('folders', () => {
+  it('are made with those above them, and named from the top', async () => {
+    const root = await temporaryFolder();
+    await mkdir(join(root, 'a'));
+    expect(await makeFolders(join(root, 'a/b/c'))).toEqual([join(root, 'a/b'), join(root, 'a/b/c')]);
+    expect(await makeFolders(join(root, 'a/b/c'))).toEqual([]);
+  });
+
+  it('are not made below a file', async () => {
+    const root = await temporaryFolder();
+    await writeFile(join(root, 'file'), '');
+    await expect(makeFolders(join(root, 'file/below'))).rejects.toMatchObject({ code: 'ENOTDIR' });
+  });
+});
