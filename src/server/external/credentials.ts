@@ -58,7 +58,7 @@ const SHORTEST_TOKEN = 20;
 const PUBLIC_NAME = /^(?:protocol|host|path|url|quit|password_expiry_utc)$/;
 
 /**
- * Finds what must not be shown of a file of credentials, which somebody may have edited: every value in it but a short user name, every
+ * Finds what must not be shown of a file of credentials, which may have been edited: every value in it but a short user name, every
  * line that Git does not understand, and what a request carries (RFC 7617).
  */
 export function secretsOf(text: string): string[] {
@@ -77,7 +77,7 @@ export function secretsOf(text: string): string[] {
   return [...secrets];
 }
 
-/** Reads what must not be shown of a file of credentials; `path` is null where there is none. */
+/** Reads what must not be shown of a file of credentials; `path` is null for a repository without one. */
 export async function readSecrets(path: string | null): Promise<string[]> {
   return path === null ? [] : secretsOf(await readFile(path, 'utf8').catch(() => ''));
 }

@@ -43,7 +43,7 @@ const ENDING = /^(?:fatal|error): /;
 export function describeComplaint(said: string, secrets: readonly string[]): RemoteError {
   const trouble = REFUSAL.test(said) ? 'credentials' : 'unreachable';
   if (UNASKED.test(said)) {
-    const hint = 'Give both, of somebody who may read the repository.';
+    const hint = 'Give both, of a user who may read the repository.';
     return new RemoteError(trouble, 'the Git server asks for a user name and password', hint);
   }
   const complaint = secrets.some(({ length }) => length < SHORTEST_SECRET)

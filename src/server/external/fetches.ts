@@ -8,7 +8,7 @@ import { DamagedError, RemoteError } from './errors.ts';
 /** An outcome of fetching an external repository. */
 export type FetchEvent = { readonly repository: RegisteredRepository } & (
   | { readonly kind: 'cloned' | 'fetched' | 'recovered' }
-  /** Told of the first failure in a row. */
+  /** The first failure in a row. */
   | { readonly kind: 'failing'; readonly error: unknown; readonly nextAttemptMs: number }
   /** The repository here cannot be read, and is cloned again. */
   | { readonly kind: 'damaged'; readonly error: unknown }

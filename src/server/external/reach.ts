@@ -19,7 +19,7 @@ export interface Remote {
   readonly protocol: Protocol;
   /** Scheme, host and port that the credentials are for; null for a path of this machine. */
   readonly origin: string | null;
-  /** The path of a file that holds them, as Git reads them; null where there is none. */
+  /** The path of a file that holds them, as Git reads them; null for a repository without credentials. */
   readonly credentialFile: string | null;
 }
 
@@ -97,8 +97,8 @@ async function wayTo({ source, protocol }: Remote): Promise<GitSettings> {
 }
 
 /**
- * The variables of a git program that reaches out, besides the clean environment. It asks nobody for a password and looks nowhere
- * for one but in the file, whose path it knows and whose content no environment and no argument holds. The helper answers for
+ * The variables of a git program that reaches out, besides the clean environment. It does not ask for a password, and looks for one only in
+ * the file, whose path it knows and whose content no environment and no argument holds. The helper answers for
  * the origin of the address alone.
  */
 export function networkEnvironment(
@@ -162,7 +162,7 @@ export async function reach(
   args: readonly string[],
   bounds: { readonly limitMs?: number; readonly maxOutputBytes?: number } = {},
 ): Promise<string> {
-  // Somebody may replace the file at any time, after git has read it.
+  // The file may be replaced at any time, also after git has read it.
   const before = await readSecrets(remote.credentialFile);
   const way = await wayTo(remote);
   const environment = networkEnvironment(remote, way);

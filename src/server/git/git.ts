@@ -22,7 +22,7 @@ interface RunOptions extends StartOptions {
   readonly maxOutputBytes?: number;
   /** An exit code besides 0 that is an answer and no failure. */
   readonly alsoFine?: number;
-  /** It takes no place among those whose answer is short: somebody else decides how long it takes. */
+  /** It takes no place among those whose answer is short: another program decides how long it takes. */
   readonly isLong?: boolean;
 }
 

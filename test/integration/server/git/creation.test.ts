@@ -211,7 +211,7 @@ describe('a request to create', () => {
   });
 });
 
-/** Every place of this machine where somebody might find the password, but the file that is for it. */
+/** Every place of this machine where the password might be found, but the file that is for it. */
 async function placesOfSecrets(data: string, own: string): Promise<string[]> {
   const files = (await readdir(data, { recursive: true, withFileTypes: true }))
     .filter((entry) => entry.isFile())
@@ -229,7 +229,7 @@ async function placesOfSecrets(data: string, own: string): Promise<string[]> {
 }
 
 describe('an external repository', () => {
-  it('is listed at once, cloned afterwards, and its password stands nowhere else', async () => {
+  it('is listed at once, cloned afterwards, and its password is nowhere else', async () => {
     await external();
     const server = await startGitHttpServer(join(root, 'host'), `reader:${PASSWORD}`);
     const gate = Promise.withResolvers<boolean>();
@@ -290,7 +290,7 @@ describe('an external repository', () => {
     expect(server.requests.filter(({ authorization }) => authorization !== undefined)).toEqual([]);
   });
 
-  it('is not told of by a server that sends back what it was sent', async () => {
+  it('keeps its password out of an answer that repeats it', async () => {
     await external();
     const server = await startGitHttpServer(join(root, 'host'));
     server.intercept = ({ headers }, response) => {
@@ -309,7 +309,7 @@ describe('an external repository', () => {
     expect(SECRETS.filter((secret) => answer[2].includes(secret))).toEqual([]);
   });
 
-  it('is cloned by the next service when this one is stopped meanwhile', async () => {
+  it('is cloned by the next service when this one is stopped before', async () => {
     const path = await external();
     const server = await startGitHttpServer(join(root, 'host'), `reader:${PASSWORD}`);
     const arrived = Promise.withResolvers<void>();
@@ -326,7 +326,7 @@ describe('an external repository', () => {
     await first.close();
     expect(events).toEqual([]);
 
-    // What a power cut leaves: a lock that nobody holds, half a download, credentials of a repository that never was.
+    // A power cut leaves this: a lock without a holder, half a download, credentials of a repository that never was.
     const gitDirectory = first.registry.gitDirectory(id);
     await writeFile(join(gitDirectory, 'refs', 'heads', 'main.lock'), '');
     await writeFile(join(gitDirectory, 'packed-refs.lock'), '');
@@ -343,7 +343,7 @@ describe('an external repository', () => {
     expect(await readdir(join(gitDirectory, '../../credentials'))).toEqual([id]);
   });
 
-  it('is tried again when its first clone fails, and only the first failure is told', async () => {
+  it('is tried again when its first clone fails, and only the first failure is reported', async () => {
     await external();
     const server = await startGitHttpServer(join(root, 'host'));
     const { registry, create } = await start();
@@ -421,7 +421,7 @@ describe('the branches of external repositories', () => {
     await expect.poll(() => registry.fetches.activityOf(id), PATIENCE).toBeNull();
   });
 
-  it('stay when a fetch fails, and that is told once', async () => {
+  it('stay when a fetch fails, and that is reported once', async () => {
     const path = await external();
     const { registry, create } = await start();
     const { id } = await created(await create({ url: path }));

@@ -201,7 +201,7 @@ describe('a git client', () => {
     expect(response.headers.get('www-authenticate')).toContain('Basic realm=');
   });
 
-  it('is told what does not exist', async () => {
+  it('gets to know what does not exist', async () => {
     expect((await run('ls-remote', service.address('nope.git'))).said).toContain(
       'there is no repository nope',
     );
