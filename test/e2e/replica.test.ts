@@ -9,7 +9,7 @@ import { type FileChange, makeCommits } from '../../src/server/demo/commits.ts';
 import { Git } from '../../src/server/git/git.ts';
 import { createGitLibrary } from '../../src/server/git/library.ts';
 import { openRegistry } from '../../src/server/git/repositories.ts';
-import { fixedKey } from '../../src/server/http/keys.ts';
+import { fixedKey } from '../../src/server/keys/keys.ts';
 import { createService } from '../../src/server/http/service.ts';
 import { startEmbedded } from '../support/embedded.ts';
 import { run, start } from '../support/program.ts';

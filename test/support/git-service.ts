@@ -1,6 +1,6 @@
 import { createGitLibrary } from '../../src/server/git/library.ts';
 import type { Registry } from '../../src/server/git/repositories.ts';
-import { fixedKey } from '../../src/server/http/keys.ts';
+import { fixedKey } from '../../src/server/keys/keys.ts';
 import type { Library, ProcessingStatus } from '../../src/server/http/library.ts';
 import { createService, type RequestInfo, type Service } from '../../src/server/http/service.ts';
 

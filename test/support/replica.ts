@@ -8,7 +8,7 @@ import {
   type ReplicaLibrary,
   type ReplicaTrouble,
 } from '../../src/server/replica/library.ts';
-import { fixedKey } from '../../src/server/http/keys.ts';
+import { fixedKey } from '../../src/server/keys/keys.ts';
 import { createService } from '../../src/server/http/service.ts';
 
 const KEY = 'a-key-of-the-replica';

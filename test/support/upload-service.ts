@@ -7,7 +7,7 @@ import { onTestFinished } from 'vitest';
 import { loadPage } from '../../src/lib/http/page-files.ts';
 import { createGitLibrary } from '../../src/server/git/library.ts';
 import { openRegistry, type Registry } from '../../src/server/git/repositories.ts';
-import { fixedKey } from '../../src/server/http/keys.ts';
+import { fixedKey } from '../../src/server/keys/keys.ts';
 import { createService } from '../../src/server/http/service.ts';
 import { temporaryFolder } from './temporary.ts';
 

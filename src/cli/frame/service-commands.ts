@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 
 import { WORKBOOK_STATUS_FILTERS } from '../../lib/api/requests.ts';
-import { KEY_KINDS } from '../../server/http/keys.ts';
+import { KEY_KINDS } from '../../server/keys/keys.ts';
 import { declare, declareGroup } from './declare.ts';
 import { type FlagSet, SERVICE_FLAGS } from '../settings/flag-sets.ts';
 

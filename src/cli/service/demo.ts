@@ -24,7 +24,7 @@ import { createSamples } from '../../server/demo/samples.ts';
 import { createWriter, type Edit } from '../../server/demo/writer.ts';
 import { createGitLibrary } from '../../server/git/library.ts';
 import type { Registry } from '../../server/git/repositories.ts';
-import { fixedKey } from '../../server/http/keys.ts';
+import { fixedKey } from '../../server/keys/keys.ts';
 import { createService } from '../../server/http/service.ts';
 import { progressOf } from '../change/progress.ts';
 import { bold, type Outcome, printData, tell } from '../frame/output.ts';

@@ -10,7 +10,7 @@ import { printSeen } from '../../lib/process/streams.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
 import { likely } from '../../lib/text/nearest.ts';
 import { say } from '../../lib/text/terminal-text.ts';
-import { digestOfKey, type KeyKind } from '../../server/http/keys.ts';
+import { digestOfKey, type KeyKind } from '../../server/keys/keys.ts';
 import { changeKeys, readKeys } from '../../server/keys/key-file.ts';
 import { looksLikeKey, makeKey, type StoredKey } from '../../server/keys/stored-key.ts';
 import { prepareServeDirectory, requiredServeDirectory } from '../../server/start/directory.ts';

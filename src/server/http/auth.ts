@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 import { CREDENTIAL_HEADERS, CREDENTIAL_PLACES, type Generation } from '../../lib/api/requests.ts';
 import { RequestError } from '../../lib/http/request-error.ts';
-import { findKey, findKeyOfKind, KEY_KINDS, type KeyKind, type KnownKey } from './keys.ts';
+import { findKey, findKeyOfKind, KEY_KINDS, type KeyKind, type KnownKey } from '../keys/keys.ts';
 
 /** The credential of each generation (service specification, sections 5.1 and 5.2): its kind of key, and what it is called. */
 const CREDENTIALS: Readonly<Record<Generation, { readonly kind: KeyKind; readonly name: string }>> = {
@@ -16,11 +16,6 @@ const KINDS: Readonly<Record<KeyKind, { readonly name: string; readonly beginnin
   group: { name: 'a group key', beginning: 'wbg_' },
   token: { name: 'an API token', beginning: 'wbt_' },
 };
-
-/** The kind of what was sent, where that can be told: that of a key that is known, or that of its beginning. */
-function kindOf(keys: readonly KnownKey[], sent: string): KeyKind | undefined {
-  return findKey(keys, sent)?.kind ?? KEY_KINDS.find((kind) => sent.startsWith(KINDS[kind].beginning));
-}
 
 /** How a key for a generation is made, here and in the service that this one stands in for. */
 function howToMake(generation: Generation): string {
@@ -72,7 +67,7 @@ export function authorise(
 function problemOf(generation: Generation, keys: readonly KnownKey[], sent: string): string {
   const { kind: wanted, name } = CREDENTIALS[generation];
   if (sent === '') return `${name} is missing`;
-  const kind = kindOf(keys, sent);
+  const kind = findKey(keys, sent)?.kind ?? KEY_KINDS.find((each) => sent.startsWith(KINDS[each].beginning));
   if (kind === undefined || kind === wanted) return `${name} is not valid`;
   return `what was sent is ${KINDS[kind].name}, and not ${name}`;
 }

@@ -6,7 +6,7 @@ import type { Content, Library, Repository } from './library.ts';
 import { errorReply, verifiedHeader } from './replies.ts';
 import { chooseReference } from './repository-reference.ts';
 import type { ServiceRequest } from './request.ts';
-import { type ContentsReference, readContents } from './routes.ts';
+import { readContents } from './routes.ts';
 
 /**
  * Answers a request for a repository, a folder or a single file (service specification, section 4.1). What a client has, or wants,
@@ -22,7 +22,7 @@ export async function answerContents(
   { method, query, headers: asked }: ServiceRequest,
   signal: AbortSignal,
 ): Promise<Reply> {
-  const { repository, path } = await locate(library, readContents(tail));
+  const { repository, path } = await locate(library, tail);
   const content = await library.content(repository, query.get('branch'), path, signal);
   const { etag } = content;
   const headers = { etag, ...verifiedHeader(content.verifiedAtMs) };
@@ -65,24 +65,22 @@ function rangeReply(
   };
 }
 
-/** Asks anew for the repositories only if the one that is meant is not among those that are known. */
+/** Reads the list of repositories again only if the one that is meant is not among those that are known. */
 async function locate(
   library: Library,
-  references: Iterable<ContentsReference>,
+  tail: string,
 ): Promise<{ readonly repository: Repository; readonly path: string }> {
-  if (library.knownRepositories !== undefined) {
-    const known = await library.knownRepositories();
-    try {
-      return chooseReference(known, references);
-    } catch (error) {
-      if (!(error instanceof RequestError)) throw error;
-    }
+  try {
+    const known = await library.knownRepositories?.();
+    if (known !== undefined) return chooseReference(known, readContents(tail));
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error;
   }
-  return chooseReference(await repositoriesFor(library), references);
+  return chooseReference(await repositoriesFor(library), readContents(tail));
 }
 
 /**
- * The repositories, for a request for contents. Where they cannot be listed now, the error does not say when they can: clients take
+ * The repositories, for a request for contents. Where they cannot be listed now, the error does not say when they can: clients would take
  * that for the whole service (RFC 9110, section 15.6.4), which may well give other contents.
  */
 async function repositoriesFor(library: Library): ReturnType<Library['repositories']> {

@@ -2,7 +2,7 @@ import { basicPair } from '../../lib/http/access.ts';
 import { plainBody } from '../../lib/http/buffered-body.ts';
 import type { Reply } from '../../lib/http/reply.ts';
 import { RequestError } from '../../lib/http/request-error.ts';
-import { findKey, type KnownKey } from './keys.ts';
+import { findKey, type KnownKey } from '../keys/keys.ts';
 import { type Changes, GIT_PROGRAMS, type Library } from './library.ts';
 import { findGitRepository } from './repository-reference.ts';
 import type { ServiceRequest } from './request.ts';

@@ -8,7 +8,7 @@ import { authorise } from './auth.ts';
 import { answerContents } from './contents.ts';
 import { answerCreate } from './create.ts';
 import { answerGit, authoriseGit, gitRefusal } from './git-http.ts';
-import type { Keys, KnownKey } from './keys.ts';
+import type { Keys, KnownKey } from '../keys/keys.ts';
 import type { Changes, Library } from './library.ts';
 import { answerPushEvent } from './push-event.ts';
 import { errorReply, jsonReply, presentRepository, verifiedHeader } from './replies.ts';
@@ -54,13 +54,6 @@ const RULES: Readonly<Record<Route['kind'], Rule>> = {
     authorise: ({ authorization }, keys) => authoriseGit(authorization, keys),
   },
 };
-
-/** The client of a request. */
-interface Asker {
-  readonly keys: readonly KnownKey[];
-  /** Aborted when the client is gone. */
-  readonly signal: AbortSignal;
-}
 
 /** Answers one request; never rejects. Gives the service's own error, if there was one. */
 export async function handle(
@@ -109,7 +102,7 @@ async function replyTo(context: Sources, request: ServiceRequest, signal: AbortS
     const keys = await context.keys();
     // Before anything of the request is read that takes time.
     authorise?.(request.headers, keys);
-    return await replyAt(context, route, request, { keys, signal });
+    return await replyAt(context, route, request, keys, signal);
   } catch (error) {
     if (route.kind === 'git' && error instanceof RequestError) return gitRefusal(error);
     throw error;
@@ -120,7 +113,8 @@ async function replyAt(
   context: Sources,
   route: Route,
   request: ServiceRequest,
-  { keys, signal }: Asker,
+  keys: readonly KnownKey[],
+  signal: AbortSignal,
 ): Promise<Reply> {
   const { library, changes = null, pageSize = DEFAULT_PAGE_SIZE } = context;
   switch (route.kind) {

@@ -5,7 +5,7 @@ import type { Reply } from '../../lib/http/reply.ts';
 import { bodyOf, readBody, textOfBody } from '../../lib/http/request-body.ts';
 import { invalid, RequestError } from '../../lib/http/request-error.ts';
 import { withoutScheme } from './auth.ts';
-import { findKey, findKeyOfKind, type KnownKey } from './keys.ts';
+import { findKey, findKeyOfKind, type KnownKey } from '../keys/keys.ts';
 import type { Changes, Library } from './library.ts';
 import { jsonReply } from './replies.ts';
 import { comparableAddress, findMeant } from './repository-reference.ts';

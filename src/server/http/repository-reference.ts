@@ -28,32 +28,20 @@ export function findRepository(
   return named[0];
 }
 
-/** The length of the longest text by which one of the repositories can be meant. */
-function longestReference(repositories: readonly Repository[]): number {
-  return repositories.reduce(
-    (longest, { id, name, full_name }) => Math.max(longest, id.length, name.length, full_name.length),
-    0,
-  );
-}
-
 /**
- * Finds the first reference of a contents path that names a repository. No more of them are looked at than the names of repositories
- * are long.
- * @param references in the order of preference, each reference longer than the one before
+ * Finds the first reference of a contents path that names a repository.
+ * @param references in the order of preference
  * @throws RequestError 404 when none does, 409 as {@link findRepository}
  */
 export function chooseReference(
   repositories: readonly Repository[],
   references: Iterable<ContentsReference>,
 ): { readonly repository: Repository; readonly path: string } {
-  const longest = longestReference(repositories);
   let asked: string | null = null;
-  for (const candidate of references) {
-    const { reference } = candidate;
+  for (const { reference, path } of references) {
     asked ??= reference;
-    if (reference.length > longest) break;
     const repository = findRepository(repositories, reference);
-    if (repository !== undefined) return { repository, path: candidate.path };
+    if (repository !== undefined) return { repository, path };
   }
   throw new RequestError(404, 'repository_not_found', `there is no repository ${asked ?? ''}`);
 }

@@ -9,7 +9,7 @@ import { lockWithin } from '../../lib/disk/lock.ts';
 import { unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { bindNativeCalls } from '../../lib/native/file-calls.ts';
-import type { Keys, KnownKey } from '../http/keys.ts';
+import type { Keys, KnownKey } from './keys.ts';
 import { type StoredKey, storedKeySchema } from './stored-key.ts';
 
 /** The file of the keys in the directory of a service. */

@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { z } from 'zod';
 
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { digestOfKey, KEY_KINDS, type KeyKind } from '../http/keys.ts';
+import { digestOfKey, KEY_KINDS, type KeyKind } from './keys.ts';
 
 /** The length of a key, and of a secret for signed webhooks, in random bytes. */
 const KEY_BYTES = 32;

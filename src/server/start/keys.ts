@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 
 import type { Settings } from '../../config/schema.ts';
-import { fixedKey, type KeyKind, type Keys, type KnownKey } from '../http/keys.ts';
+import { fixedKey, type KeyKind, type Keys, type KnownKey } from '../keys/keys.ts';
 import { createKeyReader } from '../keys/key-file.ts';
 
 /** Keys that hold until the service stops. */

@@ -3,7 +3,7 @@ import { PAGE_HEADERS } from '../../lib/http/page-files.ts';
 import type { Reply } from '../../lib/http/reply.ts';
 import { bodyOf } from '../../lib/http/request-body.ts';
 import { invalid, RequestError } from '../../lib/http/request-error.ts';
-import { findKeyOfKind, type KnownKey } from '../http/keys.ts';
+import { findKeyOfKind, type KnownKey } from '../keys/keys.ts';
 import type { Library, Repository, Upload, Uploads } from '../http/library.ts';
 import { findRepository } from '../http/repository-reference.ts';
 import type { ServiceRequest } from '../http/request.ts';

@@ -9,7 +9,7 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 
 import { createSamples } from '../../../src/server/demo/samples.ts';
 import { createGitLibrary } from '../../../src/server/git/library.ts';
-import { fixedKey } from '../../../src/server/http/keys.ts';
+import { fixedKey } from '../../../src/server/keys/keys.ts';
 import type { ProcessingStatus, WorkbookRow } from '../../../src/server/http/library.ts';
 import { createService } from '../../../src/server/http/service.ts';
 import { probe, type ProbeOptions, STATEMENTS } from '../../../src/probe/probe.ts';

@@ -3,7 +3,7 @@ import { request } from 'node:http';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { fixedKey, type KnownKey } from '../../../../src/server/http/keys.ts';
+import { fixedKey, type KnownKey } from '../../../../src/server/keys/keys.ts';
 import type { Changes, Library, Repository } from '../../../../src/server/http/library.ts';
 import { createService } from '../../../../src/server/http/service.ts';
 

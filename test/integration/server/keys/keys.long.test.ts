@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 import { beforeEach, describe, expect, it } from 'vitest';
 
-import { digestOfKey } from '../../../../src/server/http/keys.ts';
+import { digestOfKey } from '../../../../src/server/keys/keys.ts';
 import { type Ended, run, type Running, start } from '../../../support/program.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 import { MAIN } from '../../../support/built.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { cutPage, readPageRequest } from '../../../../src/server/http/paging.ts';
+import { cutPage, readPageRequest } from '../../../../src/server/http/workbooks.ts';
 
 const ADDRESS = new URL('http://host:81/api/v1/workbooks?status=failure&page_size=2');
 const ROWS = [1, 2, 3, 4, 5];

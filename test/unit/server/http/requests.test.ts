@@ -1,14 +1,10 @@
 import { describe, expect, it } from 'vitest';
 
 import { repositorySchema } from '../../../../src/lib/api/schemas.ts';
-import { authorise } from '../../../../src/server/http/auth.ts';
 import { chooseRange, missesTag } from '../../../../src/server/http/conditions.ts';
-import { fixedKey } from '../../../../src/server/http/keys.ts';
 import { parseTreeRecord } from '../../../../src/server/git/objects.ts';
 import type { Repository } from '../../../../src/server/http/library.ts';
 import { chooseReference, findRepository } from '../../../../src/server/http/repository-reference.ts';
-
-const CREDENTIALS = [fixedKey('personal', 'Anna', 'key'), fixedKey('token', 'Anna', 'token')];
 
 function repository(id: string, name: string, fullName = name): Repository {
   return {
@@ -19,33 +15,6 @@ function repository(id: string, name: string, fullName = name): Repository {
     created_at: '2026-01-02T03:04:05.000000+00:00',
   };
 }
-
-describe('credentials', () => {
-  it('lets each generation in with its own', () => {
-    expect(() => authorise('current', { 'x-api-key': 'key' }, CREDENTIALS)).not.toThrow();
-    for (const authorization of ['token', 'Token token', 'Bearer token']) {
-      expect(() => authorise('v1', { authorization }, CREDENTIALS)).not.toThrow();
-    }
-  });
-
-  it('refuses the other one and says which is wanted and where it is made', () => {
-    expect(() => authorise('current', { authorization: 'key' }, CREDENTIALS)).toThrow(
-      /missing.*Access > API Key/,
-    );
-    expect(() => authorise('current', { 'x-api-key': 'token' }, CREDENTIALS)).toThrow(/is an API token/);
-    expect(() => authorise('v1', { authorization: 'Bearer key' }, CREDENTIALS)).toThrow(/Personal API Token/);
-    expect(() => authorise('v1', { authorization: '' }, CREDENTIALS)).toThrow(
-      expect.objectContaining({ status: 401 }),
-    );
-  });
-
-  it('has no v1 where no token is set', () => {
-    const switchedOff = [fixedKey('personal', 'Anna', 'key')];
-    expect(() => authorise('v1', { authorization: '' }, switchedOff)).toThrow(
-      expect.objectContaining({ status: 404 }),
-    );
-  });
-});
 
 describe('repository references', () => {
   const forecast = repository('1', 'forecast', 'a.example/x/forecast.git');

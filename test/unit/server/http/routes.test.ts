@@ -2,8 +2,6 @@ import { describe, expect, it, vi } from 'vitest';
 
 import { contentsPath } from '../../../../src/lib/api/requests.ts';
 import { RequestError } from '../../../../src/lib/http/request-error.ts';
-import type { Repository } from '../../../../src/server/http/library.ts';
-import { chooseReference } from '../../../../src/server/http/repository-reference.ts';
 import { splitTarget } from '../../../../src/lib/http/target.ts';
 import { type ContentsReference, findRoute, readContents } from '../../../../src/server/http/routes.ts';
 
@@ -91,40 +89,9 @@ describe('routes of the service', () => {
   );
 });
 
-describe('a path that is made to take long', () => {
-  const LONGEST = 13_312;
-
-  it('may be as long as a file can lie deep, and no longer', () => {
-    const longest = encodeURIComponent('表'.repeat(1365));
-    expect(refusal(`/api/repos/${'a'.repeat(900)}/contents/${longest}`)).toBe(0);
-    expect(refusal('/'.padEnd(LONGEST, 'a'))).toBe(404);
-    expect(refusal('/'.padEnd(LONGEST + 1, 'a'))).toBe(414);
-  });
-
-  it('is not decoded before it is known who asks', () => {
-    const decode = vi.spyOn(globalThis, 'decodeURIComponent');
-    for (const path of ['/api/repos', '/git'])
-      findRoute(`${path}${'/contents'.repeat(1400)}/info/refs`.slice(0, LONGEST));
-    expect(decode).not.toHaveBeenCalled();
-    decode.mockRestore();
-  });
-
-  it('is read no further than a name of a repository goes', () => {
-    const plan: Repository = {
-      id: '1',
-      name: 'plan',
-      full_name: 'contents/contents/plan',
-      url: null,
-      created_at: null,
-    };
-    let made = 0;
-    function* counted(): Generator<ContentsReference> {
-      for (const reading of readContents('contents/'.repeat(1400))) {
-        made += 1;
-        yield reading;
-      }
-    }
-    expect(() => chooseReference([plan], counted())).toThrow(/there is no/);
-    expect(made).toBe(3);
-  });
+it('a path is not decoded before the key is checked', () => {
+  const decode = vi.spyOn(globalThis, 'decodeURIComponent');
+  for (const path of ['/api/repos', '/git']) findRoute(`${path}${'/contents'.repeat(1400)}/info/refs`);
+  expect(decode).not.toHaveBeenCalled();
+  decode.mockRestore();
 });

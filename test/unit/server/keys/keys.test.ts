@@ -8,7 +8,7 @@ import {
   fixedKey,
   KEY_KINDS,
   type KeyKind,
-} from '../../../../src/server/http/keys.ts';
+} from '../../../../src/server/keys/keys.ts';
 import { looksLikeKey, makeKey } from '../../../../src/server/keys/stored-key.ts';
 
 const PERSONAL = fixedKey('personal', 'Anna', 'p');
