@@ -1,12 +1,13 @@
 import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
 import { CHAPTERS } from '../../../../src/manual/chapters.ts';
 import { CASES_FILE, readRules, RULES_FILE } from '../../../support/alerts.ts';
-import { DASHBOARD_FILE } from '../../../support/dashboard.ts';
 import { fullScrape } from '../../../support/scrapes.ts';
 
+const DASHBOARD_FILE = join(import.meta.dirname, '../../../../config/grafana-dashboard.json');
 const rules = await readRules();
 const { samples, families } = await fullScrape();
 const known = new Set([...families.keys(), ...samples.map(({ name }) => name)]);
