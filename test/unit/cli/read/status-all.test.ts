@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { judgeWhole } from '../../../../src/cli/read/whole.ts';
+import { judgeWhole } from '../../../../src/cli/read/status-all.ts';
 import type { ShareReport } from '../../../../src/mirror/store/shards.ts';
 
 const NOW_MS = 1_000_000_000;
