@@ -250,7 +250,7 @@ async function passUntilStopped(
 function createPassLoop(
   { control, progress, emit }: DaemonContext,
   mirror: Mirror,
-  { check, current }: Pick<LiveSettings, 'check' | 'current'>,
+  { check }: Pick<LiveSettings, 'check'>,
   status: StatusService,
   requests: PassRequests,
   afterPass: () => void,
@@ -267,7 +267,7 @@ function createPassLoop(
         if (!signal.aborted) {
           if (asked.isAsked)
             asked.answer(report === null ? failedPass(failure) : passOutcome(report, await isReady(status)));
-          await tellShare(current(), mirror, failure);
+          await tellShare(status.readMirror, mirror, failure);
         }
         if (failure !== null && (await needsRestart(failure, mirror))) control.stop(exitCodeOf(failure));
       } finally {

@@ -1,3 +1,4 @@
+import { MirrorStatusReader } from '../../src/daemon/status/mirror-status.ts';
 import { tellShare } from '../../src/daemon/status/share-report.ts';
 import { createHash } from 'node:crypto';
 import { lstat, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
@@ -188,7 +189,8 @@ export class MirrorHarness {
 
   /** Has the instance tell the others how its share stands, as after a pass. */
   async tellShare(): Promise<void> {
-    if (this.loaded !== null) await tellShare(this.loaded, this.opened, null);
+    const { loaded, opened } = this;
+    if (loaded !== null) await tellShare(new MirrorStatusReader(() => loaded, opened).read, opened, null);
   }
 
   /** Runs a pass and gives what became of each target. */

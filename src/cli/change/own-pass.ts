@@ -40,11 +40,11 @@ export async function sync(
   try {
     const report = await runPass(mirror.context, mirror.policy, trigger, signal, retries).catch(
       async (error: unknown) => {
-        if (!signal.aborted) await tellShare(settings, mirror, error);
+        if (!signal.aborted) await tellShare(status.read, mirror, error);
         throw error;
       },
     );
-    await tellShare(settings, mirror, null);
+    await tellShare(status.read, mirror, null);
     await mirror.rememberInstallation();
     const hooksDue = await hooks.settled();
     const isDone = hooksDue === 0 && (await isReady({ readMirror: status.read }));

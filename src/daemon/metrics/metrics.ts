@@ -5,19 +5,12 @@ import type { DaemonReport } from '../status/status-schema.ts';
 import { countEvents } from './metrics-events.ts';
 import { registerGauges } from './metrics-report.ts';
 
-/** A scrape's answer. */
-export interface RenderedMetrics {
-  /** The text format of Prometheus, version 0.0.4, which every scraper takes. */
-  readonly contentType: string;
-  readonly text: string;
-}
-
 /** The metrics of a daemon. */
 export interface Metrics {
   /** Counts what happens. */
   readonly sink: EventSink;
-  /** Gives all metrics as they are now: counters as they stand, gauges from the report. */
-  readonly render: (report: DaemonReport) => Promise<RenderedMetrics>;
+  /** Gives all metrics as they are now, in the text format of Prometheus, version 0.0.4: gauges follow from the report. */
+  readonly render: (report: DaemonReport) => Promise<{ readonly contentType: string; readonly text: string }>;
 }
 
 /**

@@ -1,32 +1,27 @@
 import { type ShareReport, writeShareReport } from '../../mirror/store/shards.ts';
 import { hostname } from 'node:os';
-import type { SettingsFor } from '../../config/schema.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Shard } from '../../mirror/plan/selection.ts';
-import { isLeftAlone, isWell, statusOfTargets, type TargetStatus } from '../../app/target-status.ts';
+import { isLeftAlone, isWell, type TargetStatus } from '../../app/target-status.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
-import { unlessStateFails } from '../../mirror/state/state.ts';
 import type { Mirror } from '../../app/open-mirror.ts';
-import { statusPolicyOf } from '../../app/open-reader.ts';
+import type { MirrorStatusReader } from './mirror-status.ts';
 
 /**
  * Has an instance with a share tell all others how that stands, after a pass: in the directory and, where it is remote, in the state.
  * That it cannot be told fails nothing: it shows as silence.
+ * @param readMirror reads the state of the mirror
  * @param failure why the pass failed as a whole; null where it did not
  */
 export async function tellShare(
-  settings: SettingsFor<never>,
+  readMirror: MirrorStatusReader['read'],
   { store, state }: Pick<Mirror, 'store' | 'state'>,
   failure: unknown,
 ): Promise<void> {
   const { shard } = store;
   if (shard === null) return;
   try {
-    const { published } = await store.inventory.read();
-    const records = await unlessStateFails(state.records(), new Map());
-    const policy = statusPolicyOf(settings);
-    const nowMs = Date.now();
-    const targets = statusOfTargets(published, records, policy, nowMs);
+    const { policy, nowMs, targets } = await readMirror(true);
     const report = reportOf(shard, targets, {
       directoryId: store.id,
       host: hostname(),
