@@ -57,8 +57,8 @@ export interface Mirror {
   readonly store: MirrorStore;
   readonly state: State;
   readonly monitor: PullMonitor;
-  /** Makes everything ready for other settings; nothing changes before they are taken. */
-  readonly prepare: (settings: MirrorSettings) => Promise<PreparedSettings>;
+  /** Goes by other settings from now on. Where they cannot be used nothing changes. @throws MirrorError `settings.invalid` */
+  readonly take: (settings: MirrorSettings) => Promise<void>;
   /**
    * Calls off pulls that ask a former service, and closes everything that earlier settings had opened and no pull uses any more.
    * To be called between passes.
@@ -71,12 +71,6 @@ export interface Mirror {
   /** Remembers what a pass found out about the installation. */
   readonly rememberInstallation: () => Promise<void>;
   readonly close: () => Promise<void>;
-}
-
-/** Settings that all was made ready for: one of the two is to be called. */
-export interface PreparedSettings {
-  readonly take: () => void;
-  readonly abandon: () => Promise<void>;
 }
 
 /** Opens the directory for writing, and locks it. @throws MirrorError `directory.*` */
@@ -150,10 +144,7 @@ export async function openMirror(
       store,
       state,
       monitor,
-      prepare: async (next) => {
-        const setup = await setUp(next, state, emit, options, setups.current());
-        return { take: () => setups.take(setup), abandon: setup.close };
-      },
+      take: async (next) => setups.take(await setUp(next, state, emit, options, setups.current())),
       closeReplaced: setups.closeReplaced,
       onPublished: (listener) => {
         onPublished = listener;

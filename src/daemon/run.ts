@@ -115,26 +115,26 @@ function isProgress({ name }: MirrorEvent): boolean {
 
 async function mirrorUntilStopped(daemon: DaemonContext, adopt: boolean): Promise<ExitCode> {
   const { emit, pulls, progress, load, control, notifier } = daemon;
-  const open = async (loaded: DaemonContext['first']): Promise<Opened> => ({
-    loaded,
-    mirror: await openMirror(loaded.settings, emit, {
+  let loaded = daemon.first;
+  const open = (present: typeof loaded): Promise<Mirror> => {
+    loaded = present;
+    return openMirror(loaded.settings, emit, {
       adopt,
       onProgress: progress.touch,
       monitor: pulls,
       reportFirstAccept: true,
       outlastsPasses: true,
-    }),
-  });
+    });
+  };
   const stop = new AbortController();
   void control.stopped.then(() => stop.abort());
   const standby = { load, notifier, control, stop: stop.signal, emit };
-  const opened = await openOrStandBy(standby, daemon.first, open);
-  if (opened === null) {
+  const mirror = await openOrStandBy(standby, daemon.first, open);
+  if (mirror === null) {
     const exitCode = await control.stopped;
     emit({ name: 'daemon.stopped', exitCode });
     return exitCode;
   }
-  const { loaded, mirror } = opened;
   const { directory, service, schedule, timezone } = loaded.settings;
   const parts: Closable[] = [];
   try {
@@ -151,12 +151,6 @@ async function mirrorUntilStopped(daemon: DaemonContext, adopt: boolean): Promis
     await closeAll(parts);
     await mirror.close();
   }
-}
-
-/** A mirror, and the settings that it was opened with. */
-interface Opened {
-  readonly loaded: DaemonContext['first'];
-  readonly mirror: Mirror;
 }
 
 /** The context of a daemon whose first settings are others than those that it started with, as it stood by meanwhile. */
@@ -226,7 +220,13 @@ async function passUntilStopped(
   polls.onDue(() => loop.trigger('poll'));
   const parts = { current: settings.current, secrets, mirror, status, drift, requests, polls, loop };
   listeners.commands = part(await listenToCommands(parts, emit)).sink;
-  await settings.begin([secrets, mirror, level, ticker], () => loop.trigger('settings'));
+  await settings.begin(async (next) => {
+    // First, as nothing else refuses settings that are valid.
+    await mirror.take(next);
+    level.take(next.log.level);
+    ticker.take(next);
+    loop.trigger('settings');
+  });
   control.onHangUp = async () => {
     notifier.reloading();
     await settings.check();
@@ -239,7 +239,11 @@ async function passUntilStopped(
   daemon.output.report();
   loop.trigger('start');
   notifier.ready();
+  return untilStopped(daemon);
+}
 
+/** Waits until the daemon is to stop. From then on it has a limited time to end. */
+async function untilStopped({ control, notifier }: DaemonContext): Promise<ExitCode> {
   const exitCode = await control.stopped;
   setTimeout(() => process.exit(exitCode), SHUTDOWN_TIMEOUT_MS).unref();
   notifier.stopping();

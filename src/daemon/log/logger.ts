@@ -2,7 +2,6 @@ import { pino } from 'pino';
 
 import type { SettingsFor } from '../../config/schema.ts';
 import { standardOutput } from '../../lib/process/streams.ts';
-import type { SettingsPart } from '../settings/live-settings.ts';
 import { EVENT_LEVELS, type EventLevel, type EventSink } from '../../app/events.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
 import { scrub } from '../../lib/text/scrub.ts';
@@ -34,7 +33,6 @@ export interface LoggerOptions {
 export interface EventLog {
   /** Takes events, and writes those that are loud enough. */
   readonly sink: EventSink;
-  readonly level: () => LogLevel;
   /** Has the lines from now on be written down to this level. */
   readonly setLevel: (level: LogLevel) => void;
 }
@@ -56,7 +54,6 @@ export function createEventLog(options: LoggerOptions): EventLog {
       write: (line) => options.write(escapedJson(scrub(line, options.secrets())), levelInHand),
     },
   );
-  let level = options.level;
   return {
     sink: (event) => {
       const { name, ...fields } = event;
@@ -68,10 +65,8 @@ export function createEventLog(options: LoggerOptions): EventLog {
         options.write(prettyLine(Date.now(), levelInHand, clean, options.colors), levelInHand);
       }
     },
-    level: () => level,
-    setLevel: (wanted) => {
-      level = wanted;
-      log.level = wanted;
+    setLevel: (level) => {
+      log.level = level;
     },
   };
 }
@@ -110,31 +105,27 @@ export function logOf(
 }
 
 /** The level of a log that runs: as the settings want it, or for a while down to every detail. */
-export interface LogLevelSwitch extends SettingsPart {
+interface LogLevelSwitch {
   /** Goes to `debug`, and back to the level of the settings. */
   readonly toggle: () => void;
+  /** Takes the level of new settings. */
+  readonly take: (level: LogLevel) => void;
 }
 
 /** Keeps a log to the level of the settings, which a person may leave for a while. @param first the level at the beginning */
-export function followLevel(
-  log: EventLog,
-  first: ReturnType<EventLog['level']>,
-  emit: EventSink,
-): LogLevelSwitch {
+export function followLevel(log: EventLog, first: LogLevel, emit: EventSink): LogLevelSwitch {
   let wanted = first;
-  const set = (level: typeof first): void => {
+  let present = first;
+  const set = (level: LogLevel): void => {
+    present = level;
     log.setLevel(level);
     emit({ name: 'log.level_changed', level });
   };
   return {
-    toggle: () => set(log.level() === wanted ? 'debug' : wanted),
-    prepare: ({ log: { level } }) =>
-      Promise.resolve({
-        take: () => {
-          if (level !== wanted) set(level);
-          wanted = level;
-        },
-        abandon: () => Promise.resolve(),
-      }),
+    toggle: () => set(present === wanted ? 'debug' : wanted),
+    take: (level) => {
+      if (level !== wanted) set(level);
+      wanted = level;
+    },
   };
 }

@@ -1,9 +1,8 @@
 import type { SettingsFor } from '../../config/schema.ts';
 import { secretsOf } from '../../config/secret.ts';
-import type { SettingsPart } from './live-settings.ts';
 
 /** The secrets that a program has known so far: one that was replaced may still stand in what is on its way. */
-export interface KnownSecrets extends SettingsPart {
+export interface KnownSecrets {
   /** Has those of further settings be known, too, also as their files change. */
   readonly learn: (settings: SettingsFor<never>) => void;
   readonly all: () => readonly string[];
@@ -21,13 +20,5 @@ export function keepSecrets(): KnownSecrets {
     all();
     latest = settings;
   };
-  return {
-    learn,
-    all,
-    // The secrets of new settings are known before anything is done with them.
-    prepare: (settings) => {
-      learn(settings);
-      return Promise.resolve({ take: () => {}, abandon: () => Promise.resolve() });
-    },
-  };
+  return { learn, all };
 }

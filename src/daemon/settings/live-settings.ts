@@ -15,7 +15,6 @@ import type { SettingsFor } from '../../config/schema.ts';
 import { eventFailure, type EventFailure } from '../../mirror/pass/events.ts';
 import type { EventSink, MirrorEvent } from '../../app/events.ts';
 import { oneLine } from '../../lib/text/humanize.ts';
-import type { PreparedSettings } from '../../app/open-mirror.ts';
 
 type RunSettings = SettingsFor<'service' | 'directory'>;
 
@@ -29,32 +28,25 @@ export interface LiveSettings {
   /** Reads them anew; what changed is in force when this returns, or was refused as a whole and reported. */
   readonly check: () => Promise<void>;
   /**
-   * Begins to follow, with all parts that go by settings. What changed since the first reading is taken now.
-   * @param onTaken called whenever something changed
+   * Begins to follow. What changed since the first reading is taken now.
+   * @param takeAll has the daemon go by changed settings; where it throws, they are refused as a whole
    */
-  readonly begin: (parts: readonly SettingsPart[], onTaken: () => void) => Promise<void>;
+  readonly begin: (takeAll: TakeSettings) => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
-/** A part of the daemon that goes by settings. Preparing changes nothing and throws when the part cannot go by them. */
-export interface SettingsPart {
-  readonly prepare: (settings: RunSettings) => Promise<PreparedSettings>;
-}
+type TakeSettings = (settings: RunSettings) => Promise<void>;
 
 /** The prefix of the embedded service's settings, which do not concern the daemon. */
 const FOREIGN = 'serve.';
 
-/**
- * Keeps to the settings as they are on disk. All parts prepare for new settings before any takes them, so that settings that
- * one part refuses change nothing at all; what needs a restart stays as it was, and is named.
- */
+/** Keeps to the settings as they are on disk. What needs a restart stays as it was, and is named. */
 export function followSettings(
   first: ReturnType<LoadSettings>,
   load: LoadSettings,
   emit: EventSink,
 ): LiveSettings {
-  let parts: readonly SettingsPart[] = [];
-  let onTaken = (): void => {};
+  let takeAll: TakeSettings = () => Promise.resolve();
   let current = first.settings;
   let inForce = digestSettings(current);
   let waiting: readonly string[] = [];
@@ -72,12 +64,11 @@ export function followSettings(
     const next = keepUntilRestart(loaded.settings, current);
     const digests = digestSettings(next);
     const changed = ownChanges(inForce, digests);
-    if (changed.length > 0) await takeAll(parts, next);
+    if (changed.length > 0) await takeAll(next);
     current = next;
     inForce = digests;
     if (changed.length > 0 || problem !== '') emit({ name: 'settings.reloaded', changed });
     problem = '';
-    if (changed.length > 0) onTaken();
     const nowWaiting = changedSettings(digests, digestSettings(loaded.settings));
     if (nowWaiting.join() !== waiting.join()) {
       emit(restartEvent(nowWaiting));
@@ -97,9 +88,8 @@ export function followSettings(
   return {
     current: () => current,
     check,
-    begin: (all, listener) => {
-      parts = all;
-      onTaken = listener;
+    begin: (taker) => {
+      takeAll = taker;
       files = watchFiles(filesOf(first), () => void check());
       return check();
     },
@@ -129,18 +119,6 @@ export function failureIn(error: unknown): EventFailure {
 
 function filesOf({ configFile, settings }: ReturnType<LoadSettings>): string[] {
   return [...(configFile === undefined ? [] : [configFile]), ...filesOfSettings(settings)];
-}
-
-/** Has all parts prepare, and then take, the settings; or none. @throws what the first part refused them with */
-async function takeAll(parts: readonly SettingsPart[], settings: RunSettings): Promise<void> {
-  const prepared: PreparedSettings[] = [];
-  try {
-    for (const part of parts) prepared.push(await part.prepare(settings));
-  } catch (error) {
-    await Promise.allSettled(prepared.map(({ abandon }) => abandon()));
-    throw error;
-  }
-  for (const { take } of prepared) take();
 }
 
 /** A watch on a few files. */

@@ -10,10 +10,8 @@ export interface TickerTimes {
 
 /** A schedule that can be changed while it runs. */
 export interface Ticker {
-  /** Makes other times ready; they are kept from `take` on. */
-  readonly prepare: (
-    times: TickerTimes,
-  ) => Promise<{ readonly take: () => void; readonly abandon: () => Promise<void> }>;
+  /** Ticks at other times from now on. */
+  readonly take: (times: TickerTimes) => void;
   readonly stop: () => void;
 }
 
@@ -58,12 +56,9 @@ export function startTicker(
   };
   reckon();
   return {
-    prepare: (next) => {
-      const take = (): void => {
-        present = next;
-        reckon();
-      };
-      return Promise.resolve({ take, abandon: () => Promise.resolve() });
+    take: (next) => {
+      present = next;
+      reckon();
     },
     stop: () => {
       isStopped = true;

@@ -503,10 +503,10 @@ it('a key that is accepted is not said to be again when other settings change', 
   onTestFinished(() => mirror.close());
   const poll = (): Promise<unknown> => mirror.context.service.poll(AbortSignal.timeout(20_000), false);
   await poll();
-  (await mirror.prepare(settings({ CONCURRENCY: '2' }))).take();
+  await mirror.take(settings({ CONCURRENCY: '2' }));
   await poll();
   expect(events.map(({ name }) => name)).toStrictEqual(['credentials.accepted', 'credentials.accepted']);
-  (await mirror.prepare(settings({ SERVICE_API_KEY: NEW }))).take();
+  await mirror.take(settings({ SERVICE_API_KEY: NEW }));
   service.apiKey = NEW;
   await poll();
   expect(events.slice(2)).toMatchObject([{ name: 'credentials.accepted', credential: 'apiKey' }]);

@@ -38,10 +38,9 @@ it('publishes nothing of a service that another one replaced while a pass was as
   onTestFinished(() => mirror.close());
   onTestFinished(() => release());
   const signal = AbortSignal.timeout(50_000);
-  const prepared = await mirror.prepare(settingsFor(present));
   let isTaken = false;
   former.fault = (path) => {
-    if (!isTaken) prepared.take();
+    if (!isTaken) void mirror.take(settingsFor(present));
     isTaken = true;
     return /contents\?branch/.test(path) ? { kind: 'wait', after: 5, released } : null;
   };

@@ -49,11 +49,10 @@ describe('a ticker', () => {
     expect(nextRuns.at(-1)).toBe('08:05:00');
   });
 
-  it('stays stopped when settings are taken afterwards, and keeps no process from its end', async () => {
+  it('stays stopped when settings are taken afterwards, and keeps no process from its end', () => {
     const ticker = started();
-    const { take } = await ticker.prepare({ schedule: '* * * * *', timezone: 'UTC' });
     ticker.stop();
-    take();
+    ticker.take({ schedule: '* * * * *', timezone: 'UTC' });
     expect(vi.getTimerCount()).toBe(0);
     vi.advanceTimersByTime(600_000);
     expect(ticks).toEqual([]);
