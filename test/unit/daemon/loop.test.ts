@@ -113,41 +113,4 @@ describe('the loop', () => {
     expect(defects).toEqual([new Error('broken')]);
     await loop.stop();
   });
-
-  it('tells of a pass that throws while it is stopped', async () => {
-    const { loop, defects, end } = bench();
-    loop.trigger('start');
-    const stopped = loop.stop();
-    await end(new Error('broken'));
-    await stopped;
-    expect(defects).toHaveLength(1);
-  });
-
-  it('still takes triggers after a pass that threw', async () => {
-    const { loop, begun, end } = bench();
-    loop.trigger('start');
-    loop.trigger('schedule');
-    await end(new Error('broken'));
-    expect(begun).toEqual(['start', 'schedule']);
-  });
-
-  it('does one pass at a time even if a pass triggers the next as it begins', async () => {
-    let running = 0;
-    let most = 0;
-    const loop = createLoop(
-      async (trigger) => {
-        running += 1;
-        most = Math.max(most, running);
-        if (trigger === 'start') loop.trigger('schedule');
-        await settle();
-        running -= 1;
-      },
-      () => {},
-    );
-    loop.trigger('start');
-    await settle();
-    await settle();
-    await loop.stop();
-    expect(most).toBe(1);
-  });
 });

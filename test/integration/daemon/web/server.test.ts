@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 
@@ -264,21 +264,6 @@ describe('the server', () => {
       expect([again.status, again.bytes.length, again.headers.etag]).toEqual([304, 0, etag]);
       expect((await ask(served, path, { 'if-none-match': '"x"' })).status).toBe(200);
     }
-  });
-
-  it('listens later where something else did at first', async () => {
-    const taken = createServer().listen(0, '127.0.0.1');
-    await once(taken, 'listening');
-    const { port } = taken.address() as AddressInfo;
-    const server = await makeServer();
-    for (let tries = 0; tries < 3; tries += 1)
-      await expect(server.listen({ host: '127.0.0.1', port })).rejects.toMatchObject({
-        code: 'http.unusable',
-      });
-    taken.close();
-    await once(taken, 'close');
-    await server.listen({ host: '127.0.0.1', port });
-    expect((await ask({ port }, '/api/schema')).status).toBe(200);
   });
 
   it('is refused to start, with what helps, where something else listens or there is no page', async () => {

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { createProgressMonitor } from '../../../../src/daemon/supervision/progress-monitor.ts';
-import { startTicker } from '../../../../src/daemon/triggers/ticker.ts';
 import { livenessOf } from '../../../../src/daemon/status/readiness.ts';
 import type { Liveness } from '../../../../src/daemon/status/status-schema.ts';
 import { startWatchdog } from '../../../../src/daemon/supervision/supervise.ts';
@@ -59,49 +58,5 @@ describe('a watchdog', () => {
     silentMs = 0;
     await vi.advanceTimersByTimeAsync(500);
     expect(feed).toHaveBeenCalledTimes(4);
-  });
-});
-
-describe('a ticker', () => {
-  it('ticks on new times once they are taken, and not on the old ones any more', async () => {
-    const announced: number[] = [];
-    const yearly = { schedule: '0 0 1 1 *', timezone: 'UTC' };
-    const { promise: ticked, resolve: onTick } = Promise.withResolvers<void>();
-    const ticker = startTicker(yearly, onTick, (nextAtMs) => announced.push(nextAtMs));
-    expect(announced).toHaveLength(1);
-    ticker.take({ schedule: '* * * * * *', timezone: 'UTC' });
-    expect(announced[1]).toBeLessThan(announced[0] ?? 0);
-    await ticked;
-    ticker.stop();
-  });
-});
-
-describe('a ticker on a machine whose clock is set', () => {
-  afterEach(() => {
-    vi.useRealTimers();
-  });
-
-  it.each([
-    ['back by three days', -72 * 3_600_000],
-    ['ahead by three days', 72 * 3_600_000],
-  ])('%s ticks at once, and then on its schedule by the new time', async (_how, jumpMs) => {
-    vi.useFakeTimers({ now: Date.parse('2026-06-02T10:00:30Z') });
-    const beganMs = Date.now();
-    let ticks = 0;
-    const announced: number[] = [];
-    const ticker = startTicker(
-      { schedule: '*/5 * * * *', timezone: 'UTC' },
-      () => {
-        ticks += 1;
-      },
-      (nextAtMs) => announced.push(nextAtMs),
-    );
-    vi.setSystemTime(beganMs + jumpMs);
-    await vi.advanceTimersByTimeAsync(11_000);
-    expect(ticks).toBe(1);
-    expect(announced.at(-1)).toBe(beganMs + jumpMs + 270_000);
-    await vi.advanceTimersByTimeAsync(600_000);
-    expect(ticks).toBe(3);
-    ticker.stop();
   });
 });

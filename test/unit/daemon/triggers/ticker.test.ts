@@ -49,6 +49,14 @@ describe('a ticker', () => {
     expect(nextRuns.at(-1)).toBe('08:05:00');
   });
 
+  it('ticks at new times once they are taken, and at the old ones no more', () => {
+    const ticker = started();
+    ticker.take({ schedule: '*/10 * * * *', timezone: 'UTC' });
+    vi.advanceTimersByTime(15 * 60_000);
+    ticker.stop();
+    expect(ticks).toEqual(['08:10:00']);
+  });
+
   it('stays stopped when settings are taken afterwards, and keeps no process from its end', () => {
     const ticker = started();
     ticker.stop();

@@ -8,8 +8,6 @@ import { loadSettings } from '../../../../src/config/load.ts';
 import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { eventfulReport } from '../../../support/report.ts';
 
-/** An hour: no test waits for it. */
-const LATER_MS = 3_600_000;
 const SOON_MS = 10;
 
 /** Takes a port of this machine. */
@@ -61,13 +59,6 @@ describe('the status page', () => {
     taken.close();
     await expect.poll(names, { timeout: 30_000 }).toEqual(['http.unavailable', 'http.listening']);
     expect((await fetch(`http://127.0.0.1:${port}/api/schema`)).ok).toBe(true);
-  });
-
-  it.each([
-    ['an address that is not of this machine', '192.0.2.1:9480'],
-    ['a name that has no address', 'no-such-host.invalid:9480'],
-  ])('is missing at %s', async (_, listen) => {
-    expect((await serveAt(listen, LATER_MS)).names()).toEqual(['http.unavailable']);
   });
 
   it('is not tried again once it is closed', async () => {
