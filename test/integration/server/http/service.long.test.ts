@@ -568,33 +568,7 @@ describe('the list of workbooks', () => {
   });
 });
 
-describe('credentials, methods and other paths', () => {
-  it('asks each generation for its own credential', async () => {
-    for (const [path, headers] of [
-      ['/repos', {}],
-      ['/repos', { 'x-api-key': TOKEN }],
-      ['/repos', { authorization: KEY }],
-      ['/repos/x/contents', {}],
-      ['/v1/workbooks', { 'x-api-key': KEY }],
-      ['/v1/workbooks', { authorization: KEY }],
-    ] as ReadonlyArray<[string, Record<string, string>]>) {
-      const response = await fetch(baseUrl + path, { headers });
-      expect(response.status).toBe(401);
-      expect((await errorOf(response)).message).toMatch(/made in the application settings under/);
-    }
-    for (const authorization of [TOKEN, `Token ${TOKEN}`, `Bearer ${TOKEN}`]) {
-      expect((await fetch(`${baseUrl}/v1/workbooks`, { headers: { authorization } })).status).toBe(200);
-    }
-  });
-
-  it('has no v1 without a token', async () => {
-    const other = createGitService({ registry, apiKey: KEY });
-    const { baseUrl: address } = await other.listen({ host: '127.0.0.1', port: 0 });
-    const response = await fetch(`${address}/v1/workbooks`, { headers: { authorization: TOKEN } });
-    await other.close();
-    expect(response.status).toBe(404);
-  });
-
+describe('methods and other paths', () => {
   it('takes GET and HEAD only', async () => {
     for (const [path, method] of [
       ['/repos/x/contents', 'DELETE'],
@@ -628,14 +602,5 @@ describe('credentials, methods and other paths', () => {
       'http://mirror.example:81/api/v1/workbooks?page_size=1&page=2',
     );
     expect(await next('no host at all')).toBe(`${baseUrl}/v1/workbooks?page_size=1&page=2`);
-  });
-
-  it('refuses an address that is taken', async () => {
-    const other = createGitService({ registry, apiKey: KEY });
-    const port = Number(new URL(baseUrl).port);
-    await expect(other.listen({ host: '127.0.0.1', port })).rejects.toMatchObject({
-      code: 'http.unusable',
-    });
-    await other.close();
   });
 });
