@@ -14,6 +14,9 @@ import { type ControlPlace, TaskRoutes } from './task-routes.ts';
 /** A command that waits for a pass sends nothing until that is over. */
 const PATIENCE: ServerPatience = { requestMs: 15_000, idleMs: 0 };
 
+/** Connections at a time: few commands run at once, and each of them costs the daemon a file descriptor. */
+const MAX_CONNECTIONS = 64;
+
 /**
  * Listens for commands on the control socket of a directory. Only the permissions of the socket decide who may connect: the owner, root,
  * and the group where the directory lets its group write. Where the file system has no sockets it says so once, and the daemon goes on.
@@ -24,6 +27,7 @@ export async function startControlSocket(
   emit: EventSink,
 ): Promise<{ readonly close: () => Promise<void> }> {
   const server = createBoundServer(PATIENCE);
+  server.maxConnections = MAX_CONNECTIONS;
   const routes = new TaskRoutes(place);
   server.on('request', (request, response) => {
     routes.answer(request, response).catch(() => response.destroy());
