@@ -1,6 +1,6 @@
 import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { Readable, type Writable } from 'node:stream';
+import { PassThrough, Readable, type Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -51,27 +51,23 @@ process.on('exit', () => {
   for (const child of running) send(child, 'SIGKILL');
 });
 
-/** Starts a program in a process group of its own, so that its children end with it when it is stopped. */
-export function startProgram({ program, args, cwd, environment, input, ...options }: ProgramStart) {
-  const { isOutputIgnored = false, signal, graceMs = 0 } = options;
-  const how = { env: environment, detached: true, ...(cwd === undefined ? {} : { cwd }) };
-  const child: ChildProcessByStdio<Writable, Readable | null, Readable> = isOutputIgnored
-    ? spawn(program, args, { ...how, stdio: ['pipe', 'ignore', 'pipe'] })
-    : spawn(program, args, { ...how, stdio: ['pipe', 'pipe', 'pipe'] });
+/** Starts a program in a process group of its own, so that its children end with it when it is stopped. Never throws. */
+export function startProgram(start: ProgramStart) {
+  const { input, signal, graceMs = 0 } = start;
+  const child = spawned(start);
+  if (child instanceof Promise) return notStarted(child, input);
   running.add(child);
   // A program that ends before it has read everything says why on its standard error.
   child.stdin.on('error', () => {});
   const exited = exitOf(child);
+  const stop = (): void => {
+    child.stdin.destroy();
+    void stopGroup(child, exited, graceMs);
+  };
   const ended = endOf(child, exited).finally(() => {
     running.delete(child);
     signal?.removeEventListener('abort', stop);
   });
-
-  function stop(): void {
-    child.stdin.destroy();
-    void stopGroup(child, exited, graceMs);
-  }
-
   signal?.addEventListener('abort', stop);
   if (signal?.aborted === true) stop();
   return {
@@ -85,22 +81,57 @@ export function startProgram({ program, args, cwd, environment, input, ...option
      */
     fed: feed(child.stdin, input).catch((error: unknown) => {
       stop();
-      return error instanceof Error ? error : new Error(String(error));
+      return asError(error);
     }),
     stop,
   };
 }
 
-type Exit = Pick<ProgramEnd, 'exitCode' | 'endedBy' | 'startError'>;
+type Child = ChildProcessByStdio<Writable, Readable | null, Readable>;
+
+/** Starts a program. @returns why that cannot be done, if it cannot: Node throws some reasons, and tells of others a moment later */
+function spawned({
+  program,
+  args,
+  cwd,
+  environment,
+  isOutputIgnored = false,
+}: ProgramStart): Child | Promise<Error> {
+  const how = { env: environment, detached: true, ...(cwd === undefined ? {} : { cwd }) };
+  try {
+    const child: Child = isOutputIgnored
+      ? spawn(program, args, { ...how, stdio: ['pipe', 'ignore', 'pipe'] })
+      : spawn(program, args, { ...how, stdio: ['pipe', 'pipe', 'pipe'] });
+    if (child.pid !== undefined) return child;
+    // It may have no pipes either: for want of file descriptors.
+    return new Promise((resolve) => child.once('error', resolve));
+  } catch (error) {
+    return Promise.resolve(asError(error));
+  }
+}
+
+/** What {@link startProgram} gives for a program that could not be started. */
+function notStarted(why: Promise<Error>, input: ProgramStart['input']) {
+  return {
+    stdout: Readable.from([]),
+    ended: why.then((startError): ProgramEnd => ({ exitCode: null, endedBy: null, said: '', startError })),
+    fed: feed(new PassThrough().resume(), input).catch(asError),
+    stop: (): void => {},
+  };
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}
+
+type Exit = Pick<ProgramEnd, 'exitCode' | 'endedBy'>;
 
 /** Waits for the end of the process itself. */
 function exitOf(child: ChildProcess): Promise<Exit> {
+  // A signal that cannot be sent is no reason to fail.
+  child.on('error', () => {});
   return new Promise((resolve) => {
-    child.once('exit', (exitCode, endedBy) => resolve({ exitCode, endedBy, startError: null }));
-    // The same event reports a signal that could not be sent.
-    child.on('error', (startError) => {
-      if (child.pid === undefined) resolve({ exitCode: null, endedBy: null, startError });
-    });
+    child.once('exit', (exitCode, endedBy) => resolve({ exitCode, endedBy }));
   });
 }
 
@@ -114,7 +145,7 @@ async function endOf({ stderr }: { readonly stderr: Readable }, exited: Promise<
   const exit = await exited;
   await Promise.race([finished(stderr).catch(() => {}), sleep(DRAIN_MS, undefined, { ref: false })]);
   stderr.destroy();
-  return { ...exit, said: tail.toString('utf8').trim() };
+  return { ...exit, said: tail.toString('utf8').trim(), startError: null };
 }
 
 /**

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -99,6 +100,21 @@ describe('a command', () => {
       code: 'hook.failed',
     });
     await expect(shell('', { cwd: join(folder, 'absent') })).rejects.toMatchObject({ code: 'hook.failed' });
+    const environment = { PATH, LONG: 'x'.repeat(1024 * 1024) };
+    await expect(shell('', { environment })).rejects.toMatchObject({ code: 'hook.failed' });
+  });
+
+  it('that cannot be started for want of file descriptors has failed, and takes nothing else with it', () => {
+    const script = `
+      import { openSync } from 'node:fs';
+      import { startProgram } from ${JSON.stringify(join(import.meta.dirname, '../../../../src/lib/process/run.ts'))};
+      try { for (;;) openSync('/dev/null'); } catch {}
+      const { ended, fed } = startProgram({ program: '/bin/true', args: [], environment: {}, input: ['unread'] });
+      const { startError } = await ended;
+      console.log(startError.code, await fed);`;
+    const words = ['-c', 'ulimit -n 64; exec "$0" --input-type=module --eval "$1"', process.execPath, script];
+    const { stdout, stderr } = spawnSync('sh', words, { encoding: 'utf8' });
+    expect({ stdout, stderr }).toEqual({ stdout: 'EMFILE null\n', stderr: '' });
   });
 });
 
