@@ -228,7 +228,7 @@ describe('what programs read', () => {
     ['help', '--man'],
   ])('has nothing in it that would have to be escaped: %s %s', async (...args) => {
     const { stdout } = await runHere(args);
-    expect(stdout.length).toBeGreaterThan(500);
+    expect(stdout.length).toBeGreaterThan(300);
     // What the README says of escapes stands in the manual page.
     expect(stdout.replaceAll('\\eu009b', '')).not.toMatch(/\\e?u(?:[0-9a-f]{4}|\{)/);
   });
