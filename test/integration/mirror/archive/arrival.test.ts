@@ -287,7 +287,7 @@ it('an archive comes to the same, however it is made and harmed, in any pieces, 
         expect(kept).toStrictEqual(files === null ? null : { first: Buffer.from('stored'), ...files });
       },
     ),
-    { numRuns: 300 },
+    { numRuns: 100 },
   );
   process.stdout.write(`archives while they arrive: ${JSON.stringify(counts)}\n`);
   expect(Math.min(counts.taken, counts.refused)).toBeGreaterThan(10);

@@ -177,7 +177,7 @@ describe('a change that is cut off', () => {
           if (error === undefined) expect(found).toEqual(expected);
           else expect([state, expected]).toContainEqual(found);
         }),
-        { numRuns: 12 },
+        { numRuns: 6 },
       );
     },
   );
