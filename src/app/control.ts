@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import { systemCode } from '../lib/errors/disk-errors.ts';
 import { type ErrorCode, MirrorError } from '../lib/errors/errors.ts';
@@ -31,6 +32,12 @@ export type ReplyLine<Result> =
 /** Errors of a connection to a socket at which no process listens. */
 const ABSENT_CODES: ReadonlySet<string> = new Set(['ENOENT', 'ECONNREFUSED', 'ENOTDIR']);
 
+/** A daemon that ended may be back within this time, in milliseconds, and is then asked again. */
+const BACK_WITHIN_MS = 15_000;
+
+/** The pause between two attempts to reach it, in milliseconds. */
+const LOOK_EVERY_MS = 250;
+
 /** A daemon that works begins its reply within this time, in milliseconds. */
 const TAKEN_WITHIN_MS = 15_000;
 
@@ -45,10 +52,11 @@ export async function isDaemonListening(layout: DirectoryLayout): Promise<boolea
 }
 
 /**
- * Asks the daemon that works in a directory to do a task.
+ * Asks the daemon that works in a directory to do a task. A daemon that ends before it has replied, and is started again, is asked again,
+ * unless the task changes something.
  * @returns null where no daemon listens
- * @throws MirrorError what the task throws; `daemon.absent` where the daemon cannot be asked, or ends before it has replied;
- *   `pass.abandoned` where `signal` fires
+ * @throws MirrorError what the task throws; `daemon.absent` where the daemon cannot be asked, or does not come back; `pass.abandoned`
+ *   where `signal` fires
  */
 export async function askDaemon<Name extends TaskName>(
   layout: DirectoryLayout,
@@ -56,21 +64,31 @@ export async function askDaemon<Name extends TaskName>(
   wish: TaskRequest<Name>,
   { signal, report }: Pick<TaskWork, 'signal' | 'report'>,
 ): Promise<{ readonly result: TaskResult<Name> } | null> {
-  try {
-    return await onSocket(layout, async (socketPath) => {
-      const response = await send(layout, { socketPath, path: routeOf(name), signal }, wish);
-      return resultIn<TaskResult<Name>>(layout, response, report);
-    });
-  } catch (cause) {
-    if (signal.aborted) {
-      const rest = TASKS[name].kind === 'read' ? '' : ' The daemon goes on with the work.';
-      throw new MirrorError('pass.abandoned', `Interrupted: this command waits no more.${rest}`, { cause });
+  const { kind } = TASKS[name];
+  let backUntilMs: number | null = null;
+  for (;;) {
+    try {
+      const reply = await onSocket(layout, async (socketPath) => {
+        const response = await send(layout, { socketPath, path: routeOf(name), signal }, wish);
+        return resultIn<TaskResult<Name>>(layout, response, report);
+      });
+      if (reply !== null || backUntilMs === null) return reply ?? null;
+    } catch (error) {
+      if (signal.aborted) throw interrupted(kind !== 'read', error);
+      if (error instanceof MirrorError) throw error;
+      backUntilMs ??= performance.now() + (kind === 'change' ? 0 : BACK_WITHIN_MS);
     }
-    if (cause instanceof MirrorError) throw cause;
-    const message = `The daemon closed the connection before it replied. (${layout.root})`;
-    throw new MirrorError('daemon.absent', message, {
-      cause,
-      hint: `It ended, or too many commands ask it: \`${ownCommand('status')}\` says how the mirror is.`,
+    if (performance.now() >= backUntilMs) {
+      throw new MirrorError(
+        'daemon.absent',
+        `The daemon closed the connection before it replied. (${layout.root})`,
+        {
+          hint: `It ended, or too many commands ask it: \`${ownCommand('status')}\` says how the mirror is.`,
+        },
+      );
+    }
+    await sleep(LOOK_EVERY_MS, undefined, { signal }).catch((error: unknown) => {
+      throw interrupted(kind !== 'read', error);
     });
   }
 }
@@ -139,6 +157,11 @@ function notTaken(
   hint = 'The daemon may hang, or be of another version than the command: restart it.',
 ): MirrorError {
   return new MirrorError('daemon.absent', `The daemon does not take the request: ${why} (${root})`, { hint });
+}
+
+function interrupted(goesOn: boolean, cause: unknown): MirrorError {
+  const rest = goesOn ? ' The daemon goes on with the work.' : '';
+  return new MirrorError('pass.abandoned', `Interrupted: this command waits no more.${rest}`, { cause });
 }
 
 /** Uses the socket of a directory. @returns null where no process listens @throws MirrorError `daemon.absent` where this user may not */

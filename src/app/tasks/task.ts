@@ -77,7 +77,8 @@ export interface TaskWork extends TaskPlace {
 }
 
 /**
- * The fate of a task whose command is gone: a `read` is abandoned; a `pass` and a `change` go on.
+ * The fate of a task whose command is gone: a `read` is abandoned, and may be asked for again; a `pass` goes on, and may be asked
+ * for again; a `change` goes on, and is asked for once.
  */
 export type TaskKind = 'read' | 'pass' | 'change';
 
