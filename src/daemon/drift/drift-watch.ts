@@ -1,4 +1,4 @@
-import { dirname, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 
@@ -69,6 +69,7 @@ export async function startDriftWatch(
       const isWatched = isReady && isComplete;
       // Changes from before the watch was complete are found once by looking at everything.
       if (!isWatched || !isLookedAt || checks.hasMissed) checks.lookAtAll();
+      else checks.lookAtDrifted();
       isLookedAt = isWatched;
     },
     close: async () => {
@@ -88,7 +89,8 @@ class TreeChecks {
   readonly #mirror: Mirror;
   readonly #emit: EventSink;
   readonly #repairNow: (() => void) | null;
-  readonly #drifted: Map<string, DriftNote>;
+  /** The notes in the records about trees that differed at the last look; null where a pass has removed it since. */
+  readonly #drifted: Map<string, DriftNote | null>;
   readonly #askedAtMs = new Map<string, number>();
   /** Hints: paths below the directory. */
   readonly #hints = new Set<string>();
@@ -127,9 +129,15 @@ class TreeChecks {
     this.#looks.wake();
   }
 
+  /** Looks again at the trees that differed: the pass may have repaired them, and someone may have changed them since. */
+  lookAtDrifted(): void {
+    const { root, mirror } = this.#mirror.store.layout;
+    for (const target of this.#drifted.keys()) this.hint(join(relative(root, mirror), target));
+  }
+
   async repair(targets: readonly string[] | null): Promise<void> {
     for (const [target, note] of this.#drifted)
-      if (targets?.includes(target) !== false)
+      if (note !== null && targets?.includes(target) !== false)
         await noteDrift(this.#mirror, target, { ...note, needsRepair: true });
   }
 
@@ -149,6 +157,7 @@ class TreeChecks {
       if (isStopped()) return;
       const onScanned = this.#isAllHinted ? this.#mirror.monitor : null;
       const targets = await this.#takeTargets();
+      await this.#forgetRepaired();
       for (const [index, target] of targets.entries()) {
         onScanned?.scanned(index, targets.length);
         // A tree that cannot be read keeps no other from being looked at.
@@ -182,6 +191,16 @@ class TreeChecks {
       for (const target of this.#drifted.keys()) targets.add(target);
     }
     return [...targets];
+  }
+
+  /** Forgets the notes that a pass has removed: what differs from now on is news, also where it looks like what was repaired. */
+  async #forgetRepaired(): Promise<void> {
+    if (this.#drifted.size === 0) return;
+    const { store, state } = this.#mirror;
+    const records = await unlessStateFails(state.records(), null);
+    if (records === null) return;
+    const notes = driftNotesIn(records, (await store.inventory.read()).published);
+    for (const target of this.#drifted.keys()) if (!notes.has(target)) this.#drifted.set(target, null);
   }
 
   /** Reports how a tree differs, if that is news. */

@@ -11,7 +11,8 @@ import { runPass } from '../../../../src/mirror/pass/pass.ts';
 import { API_KEY, API_TOKEN, FakeService } from '../../../support/fake-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
-it('notes what differs, and has it repaired, once the state can be written again', async () => {
+/** A mirror of one workbook whose trees are watched, and repaired. */
+async function watchedMirror() {
   const service = await FakeService.start();
   onTestFinished(() => service.close());
   const directory = join(await temporaryFolder(), 'mirrored');
@@ -31,7 +32,8 @@ it('notes what differs, and has it repaired, once the state can be written again
   const events: MirrorEvent[] = [];
   const mirror = await openMirror(settings, (event) => events.push(event));
   onTestFinished(() => mirror.close());
-  await runPass(mirror.context, mirror.policy, 'command', AbortSignal.timeout(50_000));
+  const pass = () => runPass(mirror.context, mirror.policy, 'command', AbortSignal.timeout(50_000));
+  await pass();
   const repairNow = vi.fn<() => void>();
   const watch = await startDriftWatch(settings, mirror, (event) => events.push(event), repairNow);
   onTestFinished(() => watch.close());
@@ -43,15 +45,36 @@ it('notes what differs, and has it repaired, once the state can be written again
     await new Promise((resolve) => setTimeout(resolve, 1500));
     expect(examined.mock.calls).toHaveLength(before);
   }, 20_000);
+  const change = async (): Promise<void> => {
+    const file = join(directory, 'mirror/Plan/main/a.xlsx');
+    await chmod(file, 0o644);
+    await writeFile(file, 'something else');
+  };
+  const notes = async () =>
+    [...(await mirror.state.records()).values()].map(({ drift }) => drift?.needsRepair);
+  return { mirror, watch, repairNow, events, pass, change, notes };
+}
 
+it('notes what differs, and has it repaired, once the state can be written again', async () => {
+  const { mirror, watch, repairNow, change, notes } = await watchedMirror();
   const saveDrift = vi.spyOn(mirror.state, 'saveDrift').mockResolvedValueOnce(false);
-  const file = join(directory, 'mirror/Plan/main/a.xlsx');
-  await chmod(file, 0o644);
-  await writeFile(file, 'something else');
+  await change();
   await vi.waitFor(() => expect(saveDrift).toHaveBeenCalledTimes(1), 5000);
   expect(repairNow).not.toHaveBeenCalled();
   watch.afterPass();
   await vi.waitFor(() => expect(repairNow).toHaveBeenCalledTimes(1), 10_000);
-  const notes = [...(await mirror.state.records()).values()].map(({ drift }) => drift?.needsRepair);
-  expect(notes).toEqual([true]);
+  expect(await notes()).toEqual([true]);
+});
+
+it('notes again what differs in the same way after it was repaired', async () => {
+  const { watch, repairNow, events, pass, change, notes } = await watchedMirror();
+  await change();
+  await vi.waitFor(() => expect(repairNow).toHaveBeenCalledTimes(1), 10_000);
+  await pass();
+  // Before the repair itself has been looked at.
+  await change();
+  expect(await notes()).toEqual([undefined]);
+  watch.afterPass();
+  await vi.waitFor(async () => expect(await notes()).toEqual([true]), 10_000);
+  expect(events.filter(({ name }) => name === 'target.drifted')).toHaveLength(2);
 });
