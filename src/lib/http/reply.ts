@@ -88,6 +88,8 @@ async function sendStream(
   }
   // An error cuts the connection: an answer that ended properly would look whole.
   await pipeline(all, response).catch(() => undefined);
+  // A client that goes before it has taken the first bytes ends what hands them on, and not what makes them.
+  void chunks.return?.().catch(() => undefined);
 }
 
 /** Whether a client names gzip, not with a weight of 0 (RFC 9110, section 12.5.3). */

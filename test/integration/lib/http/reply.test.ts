@@ -54,6 +54,25 @@ describe('a reply that is streamed', () => {
     await expect(ask(port).then(({ bytes }) => bytes)).rejects.toThrow(/aborted|hang up/);
   });
 
+  it('is given up when its client goes while the first bytes are on their way', async () => {
+    let end = (): void => undefined;
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    async function* open(): AsyncIterable<Uint8Array> {
+      try {
+        yield Buffer.alloc(64 * 1024 ** 2);
+        yield Buffer.alloc(1);
+      } finally {
+        end();
+      }
+    }
+    const { response, bytes } = await ask(await serve({ status: 200, headers: {}, body: { open } }));
+    response.destroy();
+    await expect(bytes).rejects.toThrow();
+    await ended;
+  });
+
   it('is not made for who wants its head alone', async () => {
     let opened = 0;
     const { response } = await ask(await serve(failing(0, () => (opened += 1))), 'HEAD');
