@@ -3,7 +3,8 @@ import type { IncomingMessage } from 'node:http';
 import { invalid, RequestError, tooLarge } from './request-error.ts';
 
 /**
- * The body of a request as it comes. A reader that stops early can still answer: Node's own iteration would cut the connection.
+ * The body of a request as it comes. A reader that stops early can still answer: Node's own iteration would cut the connection. The
+ * rest is thrown away, for clients that read no answer before they have sent everything.
  * @throws RequestError 400 when the client breaks off before the end
  */
 export async function* bodyOf(message: IncomingMessage): AsyncIterable<Uint8Array> {
@@ -12,6 +13,8 @@ export async function* bodyOf(message: IncomingMessage): AsyncIterable<Uint8Arra
     yield* chunks;
   } catch (error) {
     throw message.complete ? error : brokenOff();
+  } finally {
+    message.resume();
   }
   if (!message.complete) throw brokenOff();
 }

@@ -33,10 +33,25 @@ class MarkedBytes {
       this.#rest = this.#rest.subarray(at === -1 ? end : at + mark.length);
       if (piece.length > 0) yield piece;
       if (at !== -1) return;
-      const next = await this.#chunks.next();
-      if (next.done === true) throw invalid('the form ends before its end');
-      this.#rest = Buffer.concat([this.#rest, next.value]);
+      await this.#readOn();
     }
+  }
+
+  /** Whether it goes on with some bytes, which are not passed over. @throws RequestError 400 where it ends before that is clear */
+  async goesOnWith(bytes: Buffer): Promise<boolean> {
+    while (this.#rest.length < bytes.length) await this.#readOn();
+    return this.#rest.subarray(0, bytes.length).equals(bytes);
+  }
+
+  async #readOn(): Promise<void> {
+    const next = await this.#chunks.next();
+    if (next.done === true) throw invalid('the form ends before its end');
+    this.#rest = Buffer.concat([this.#rest, next.value]);
+  }
+
+  /** Gives up what was not read. */
+  async close(): Promise<void> {
+    await this.#chunks.return?.();
   }
 }
 
@@ -73,12 +88,18 @@ export async function* readForm(contentType: string, body: Bytes): AsyncGenerato
   const line = Buffer.from('\r\n');
   const mark = Buffer.from(`\r\n--${boundary}`);
   const form = new MarkedBytes(body, line);
-  await skip(form.until(mark));
-  while ((await readText(form.until(line), HEAD_LIMIT_BYTES)).trim() !== '--') {
-    const head = await readText(form.until(Buffer.from('\r\n\r\n')), HEAD_LIMIT_BYTES);
-    const bytes = form.until(mark);
-    yield { name: parameterOf(head, 'name') ?? '', fileName: parameterOf(head, 'filename'), bytes };
-    await skip(bytes);
+  try {
+    await skip(form.until(mark));
+    // Not every client ends the last line (RFC 2046, section 5.1.1).
+    while (!(await form.goesOnWith(Buffer.from('--')))) {
+      await readText(form.until(line), HEAD_LIMIT_BYTES);
+      const head = await readText(form.until(Buffer.from('\r\n\r\n')), HEAD_LIMIT_BYTES);
+      const bytes = form.until(mark);
+      yield { name: parameterOf(head, 'name') ?? '', fileName: parameterOf(head, 'filename'), bytes };
+      await skip(bytes);
+    }
+  } finally {
+    await form.close();
   }
 }
 

@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdir, readdir } from 'node:fs/promises';
 import { request as sendRequest } from 'node:http';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 
 import { openRegistry } from '../../../../src/server/git/repositories.ts';
 import {
@@ -179,6 +181,23 @@ describe('an upload', () => {
     expect(await readdir(join(gitDirectory, '..'))).toHaveLength(1);
   });
 
+  it('that is refused is read to its end, for senders that read no answer before', async () => {
+    expect(await upload({ a: Buffer.alloc(9_000_000) }, { key: 'other' })).toEqual([
+      401,
+      expect.stringContaining('not a valid personal API key'),
+    ]);
+    const sending = connect(Number(new URL(service.origin).port), '127.0.0.1');
+    onTestFinished(() => void sending.destroy());
+    const head = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=x\r\n';
+    const form = '--x\r\nContent-Disposition: form-data; name="other"\r\n\r\n';
+    sending.write(`${head}Content-Length: 20000000\r\n\r\n${form}`);
+    await new Promise<void>((resolve) => {
+      sending.write(Buffer.alloc(20_000_000 - form.length), () => resolve());
+    });
+    const [answer] = (await once(sending, 'data')) as [Buffer];
+    expect(String(answer)).toContain('HTTP/1.1 401');
+  });
+
   it('is a form with files, whole', async () => {
     const post = async (type: string, body: string): Promise<number> =>
       (await fetch(service.origin, { method: 'POST', headers: { 'content-type': type }, body })).status;
@@ -186,6 +205,14 @@ describe('an upload', () => {
     expect(await post('multipart/form-data', '{}')).toBe(415);
     expect(await post('multipart/form-data; boundary=x', 'nothing')).toBe(400);
     expect(await post('multipart/form-data; boundary=x', `--x\r\nA: ${'b'.repeat(20_000)}`)).toBe(413);
+    const part = (name: string, value: string): string =>
+      `--x\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
+    const file = part('files"; filename="a', 'whole');
+    const form = part('key', KEY) + part('repository', 'Plans') + file;
+    expect(await post('multipart/form-data; boundary=x', `${form}--x`)).toBe(400);
+    // Nothing has to follow the last boundary.
+    expect(await post('multipart/form-data; boundary=x', `${form}--x--`)).toBe(200);
+    expect(await shown('show', 'main:a')).toBe('whole');
   });
 });
 
