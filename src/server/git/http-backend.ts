@@ -112,22 +112,23 @@ export function createGitServer(
   async function* bytesOf(
     begun: Buffer,
     chunks: AsyncIterator<Buffer>,
-    { fed, exit, stdout }: GitProcess,
+    { fed, exit }: GitProcess,
     followed: Promise<void>,
   ): Bytes {
-    try {
-      if (begun.length > 0) yield begun;
-      for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) yield next.value;
-      // A client takes the end of an answer only when it has sent everything.
-      const problem = await fed;
-      if (problem !== null) throw problem;
-      const { code, complaint } = await exit;
-      if (code !== 0) throw new MirrorError('service.failed', `git did not answer a client: ${complaint}`);
-      await followed;
-    } finally {
-      // A push ends in its own way when the client has gone, and so its output is read to the end.
-      stdout.resume();
-    }
+    if (begun.length > 0) yield begun;
+    for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) yield next.value;
+    // A client takes the end of an answer only when it has sent everything.
+    const problem = await fed;
+    if (problem !== null) throw problem;
+    const { code, complaint } = await exit;
+    if (code !== 0) throw new MirrorError('service.failed', `git did not answer a client: ${complaint}`);
+    await followed;
+  }
+
+  /** Reads what nobody wants to its end: the pipe stays open until then, and a push ends in its own way when its client has gone. */
+  async function empty(chunks: AsyncIterator<Buffer>, { stdout }: GitProcess): Promise<void> {
+    await chunks.return?.().catch(() => undefined);
+    stdout.resume();
   }
 
   return {
@@ -146,6 +147,7 @@ export function createGitServer(
       // It is awaited, and so thrown, where the answer ends.
       followed.catch(() => undefined);
       const chunks = running.stdout.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer>;
+      signal.addEventListener('abort', () => void empty(chunks, running), { once: true });
       const [head, begun] = await readHead(chunks, running);
       return { ...parseHead(head), body: { open: () => bytesOf(begun, chunks, running, followed) } };
     },

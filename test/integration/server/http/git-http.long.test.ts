@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
-import { request as sendRequest } from 'node:http';
+import { type IncomingMessage, request as sendRequest } from 'node:http';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 
@@ -287,5 +288,28 @@ describe('a git client', () => {
     expect(await readdir(join(objects, 'pack'))).toEqual([]);
     await ok('push', '--quiet', 'origin', 'main');
     expect((await contents('/1.xlsx')).status).toBe(200);
+  });
+
+  it('that goes, or wants the head alone, leaves no pipe open', async () => {
+    await ok('checkout', '--quiet', '-b', 'main');
+    await change('a.xlsx', 'one');
+    await ok('push', '--quiet', 'origin', 'main');
+    const commitId = (await ok('rev-parse', 'HEAD')).trim();
+    const names = Array.from({ length: 8000 }, (_, index) => `${commitId} refs/heads/b${index}\n`);
+    await writeFile(join(gitDirectory, 'packed-refs'), names.join(''));
+    const open = async (): Promise<number> => (await readdir('/proc/self/fd')).length;
+    const before = await open();
+    for (let index = 0; index < 60; index += 1) {
+      const method = index % 2 === 0 ? 'GET' : 'HEAD';
+      const request = sendRequest(`${service.origin}git/Plans%202026/info/refs?service=git-upload-pack`, {
+        method,
+        headers: { authorization: BASIC },
+        agent: false,
+      }).end();
+      const [response] = (await once(request, 'response')) as [IncomingMessage];
+      expect(response.statusCode).toBe(200);
+      request.destroy();
+    }
+    await expect.poll(open, { timeout: 15_000 }).toBeLessThanOrEqual(before + 2);
   });
 });
