@@ -61,6 +61,8 @@ export function startProgram(start: ProgramStart) {
   child.stdin.on('error', () => {});
   const exited = exitOf(child);
   const stop = (): void => {
+    // The id of a group that has ended may be another one's by now: input may fail long afterwards.
+    if (!running.has(child)) return;
     child.stdin.destroy();
     void stopGroup(child, exited, graceMs);
   };

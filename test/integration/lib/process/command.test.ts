@@ -3,9 +3,10 @@ import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { type CommandRequest, findProgram, runCommand } from '../../../../src/lib/process/command.ts';
+import { startProgram } from '../../../../src/lib/process/run.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const PATH = '/usr/local/bin:/usr/bin:/bin';
@@ -32,6 +33,27 @@ async function isGone(pid: number): Promise<boolean> {
   }
   return false;
 }
+
+describe('a program that has ended', () => {
+  it('is sent no signal, whatever becomes of its input: its id may be another one by now', async () => {
+    const kill = vi.spyOn(process, 'kill');
+    onTestFinished(() => kill.mockRestore());
+    const { promise: broken, reject } = Promise.withResolvers<never>();
+    async function* input(): AsyncIterable<Uint8Array> {
+      yield await broken;
+    }
+    const { ended, fed } = startProgram({
+      program: '/bin/true',
+      args: [],
+      environment: { PATH },
+      input: input(),
+    });
+    expect(await ended).toMatchObject({ exitCode: 0 });
+    reject(new Error('broken off'));
+    expect(await fed).toEqual(new Error('broken off'));
+    expect(kill).not.toHaveBeenCalled();
+  });
+});
 
 describe('a command', () => {
   it('runs in its folder with just its environment, and reads its input', async () => {
