@@ -1,4 +1,6 @@
 import { lookup } from 'node:dns/promises';
+import http, { type IncomingHttpHeaders, type RequestOptions } from 'node:http';
+import https from 'node:https';
 import { BlockList, isIP } from 'node:net';
 import { devNull } from 'node:os';
 
@@ -39,9 +41,6 @@ const HELPER = `!f() { if test "$1" = get; then cat "$${PATH_VARIABLE}"; fi; }; 
 /** Certificates of an authority of the operator's own (git(1), git-config(1)); they steer nothing else. */
 const CERTIFICATE_VARIABLES = ['GIT_SSL_CAINFO', 'GIT_SSL_CAPATH'];
 
-/** The setting of git that names a proxy. */
-const PROXY = 'http.proxy';
-
 /**
  * The addresses of the same network segment, where clouds give a machine its credentials (RFC 3927, RFC 4291), and the IPv6
  * addresses that carry one of IPv4 (RFC 4291, section 2.5.5.1; RFC 2765; RFC 6052; RFC 3056). Mapped addresses count as those of IPv4.
@@ -73,18 +72,29 @@ async function addressesOf(host: string): Promise<string[]> {
 /** Settings of git, by their names. */
 type GitSettings = Readonly<Record<string, string>>;
 
+/** How a server is reached. */
+interface WayThere {
+  readonly settings: GitSettings;
+  /** The addresses of its name that were checked; null where a proxy looks it up. */
+  readonly addresses: readonly string[] | null;
+}
+
 /**
  * Decides how git gets to a server. The name is looked up once, and git connects to the very addresses that were checked. Where the
  * operator's environment names a proxy, the proxy looks the name up, and decides.
  * @throws RemoteError for a name without an address, and for one that has link-local addresses only
  */
-async function wayTo({ source, protocol }: Remote): Promise<GitSettings> {
-  if (protocol === 'file') return {};
+async function wayTo({ source, protocol }: Remote): Promise<WayThere> {
+  if (protocol === 'file') return { settings: {}, addresses: [] };
   const { hostname, port: given } = new URL(source);
   const host = hostname.replace(/^\[(.*)\]$/, '$1');
   const port = given === '' ? (protocol === 'https' ? 443 : 80) : Number(given);
   const proxy = operatorsProxy(process.env, { protocol: `${protocol}:`, host, port });
-  if (proxy !== null) return { [PROXY]: proxy.address, 'http.proxyAuthMethod': 'basic' };
+  if (proxy !== null)
+    return {
+      settings: { 'http.proxy': proxy.address, 'http.proxyAuthMethod': 'basic' },
+      addresses: null,
+    };
   const addresses = await addressesOf(host);
   const open = addresses.filter((address) => !isLinkLocal(address));
   if (open.length === 0) {
@@ -93,7 +103,9 @@ async function wayTo({ source, protocol }: Remote): Promise<GitSettings> {
   }
   const pinned = open.map((address) => (address.includes(':') ? `[${address}]` : address)).join(',');
   // An address has nothing to look up.
-  return isIP(host) === 0 ? { 'http.curloptResolve': `${host}:${port}:${pinned}` } : {};
+  const settings: GitSettings =
+    isIP(host) === 0 ? { 'http.curloptResolve': `${host}:${port}:${pinned}` } : {};
+  return { settings, addresses: open };
 }
 
 /**
@@ -137,21 +149,34 @@ export function networkEnvironment(
 /** Git's words for a redirect that it does not follow (LC_ALL=C; git 2.39 to 2.51). */
 const REDIRECT = /requested URL returned error: 30[12378]\b/;
 
-/** Says that a server redirects, and to which address if it says so. */
-async function redirected(source: string): Promise<RemoteError> {
+/** Says that a server redirects, and to which address if it says so. @param addresses those at which git has asked it */
+async function redirected(source: string, addresses: readonly string[]): Promise<RemoteError> {
   const refused = 'the Git server redirects this address, and redirects are not followed';
   try {
-    const { headers, body } = await fetch(`${source}/info/refs?service=git-upload-pack`, {
-      redirect: 'manual',
-      signal: AbortSignal.timeout(LOOKUP_LIMIT_MS),
-    });
-    await body?.cancel();
-    const { origin, pathname } = new URL(headers.get('location') ?? '', source);
+    const { location = '' } = await headersOf(`${source}/info/refs?service=git-upload-pack`, addresses);
+    const { origin, pathname } = new URL(location, source);
     const address = printable(origin + pathname.replace(/\/info\/refs$/, ''));
     return new RemoteError('unreachable', refused, `Use the address ${address}, if that is meant.`);
   } catch {
     return new RemoteError('unreachable', refused, 'Use the address that it leads to.');
   }
+}
+
+/** Asks a server for the headers of an address. Its name is not looked up again: it may have got other addresses. */
+function headersOf(address: string, addresses: readonly string[]): Promise<IncomingHttpHeaders> {
+  const found = addresses.map((each) => ({ address: each, family: isIP(each) }));
+  const options: RequestOptions = {
+    agent: false,
+    signal: AbortSignal.timeout(LOOKUP_LIMIT_MS),
+    lookup: (_name, _options, callback) => callback(null, found),
+  };
+  return new Promise((resolve, reject) => {
+    const request = (address.toLowerCase().startsWith('https:') ? https : http).get(address, options);
+    request.on('error', reject).once('response', (response) => {
+      resolve(response.headers);
+      request.destroy();
+    });
+  });
 }
 
 /** Runs git on a repository elsewhere, and gives what it says. @throws RemoteError */
@@ -164,13 +189,13 @@ export async function reach(
 ): Promise<string> {
   // The file may be replaced at any time, also after git has read it.
   const before = await readSecrets(remote.credentialFile);
-  const way = await wayTo(remote);
-  const environment = networkEnvironment(remote, way);
+  const { settings, addresses } = await wayTo(remote);
+  const environment = networkEnvironment(remote, settings);
   try {
     return await git.text(gitDirectory, args, { ...bounds, environment, isLong: true });
   } catch (error) {
     if (!(error instanceof MirrorError)) throw error;
-    if (REDIRECT.test(error.message) && way[PROXY] === undefined) throw await redirected(remote.source);
+    if (REDIRECT.test(error.message) && addresses !== null) throw await redirected(remote.source, addresses);
     throw describeComplaint(error.message, [...before, ...(await readSecrets(remote.credentialFile))]);
   }
 }
