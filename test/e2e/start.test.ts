@@ -1,6 +1,9 @@
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+
 import { describe, expect, it } from 'vitest';
 
-import { run } from '../support/program.ts';
+import { cleanEnvironment, run } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 /** Tells, when the program ends, what it loaded: the names of its packages, on standard error. */
@@ -17,7 +20,15 @@ registerHooks({
 process.on('exit', () => process.stderr.write('loaded: ' + [...packages].sort().join(' ') + '.\\n'));
 `;
 
-const SPYING = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(SPY)}` };
+/** Packages are parts of the program that is built, so the sources are started. @returns what they print on standard error */
+function loadedBy(args: readonly string[], settings: Readonly<Record<string, string>> = {}): string {
+  const spy = `--import=data:text/javascript,${encodeURIComponent(SPY)}`;
+  const main = join(import.meta.dirname, '../../src/main.ts');
+  return spawnSync(process.execPath, [spy, main, ...args], {
+    env: cleanEnvironment(settings),
+    encoding: 'utf8',
+  }).stderr;
+}
 
 describe('what is loaded to answer', () => {
   it.each([
@@ -27,13 +38,12 @@ describe('what is loaded to answer', () => {
     [['status', '--version'], 'commander'],
     [['history', '--help'], 'commander'],
     [['nonsense'], 'commander'],
-  ])('%j is %j alone', async (args, packages) => {
-    const { stderr } = await run(args, SPYING);
-    expect(stderr).toContain(`loaded: ${packages}.\n`);
+  ])('%j is %j alone', (args, packages) => {
+    expect(loadedBy(args)).toContain(`loaded: ${packages}.\n`);
   });
 
   it('a report has nothing in it that asks the service, unpacks or calls the system natively', async () => {
-    const { stderr } = await run(['status', '--directory', await temporaryFolder()], SPYING);
+    const stderr = loadedBy(['status', '--directory', await temporaryFolder()]);
     expect(stderr).toMatch(/^loaded: .*\bzod\./m);
     for (const name of ['undici', 'yauzl', 'koffi', 'prom-client', 'pino', 'chokidar'])
       expect(stderr).not.toMatch(new RegExp(`^loaded: .*\\b${name}\\b`, 'm'));
@@ -44,8 +54,7 @@ describe('what is loaded to answer', () => {
     ['redis://127.0.0.1:1', ['redis']],
     ['postgres://127.0.0.1:1/db', ['pg']],
   ])('a pass with %s as its state has %j of what speaks to other programs', async (state, expected) => {
-    const { stderr } = await run(['sync', '--directory', await temporaryFolder()], {
-      ...SPYING,
+    const stderr = loadedBy(['sync', '--directory', await temporaryFolder()], {
       WORKBOOK_MIRROR_SERVICE_BASE_URL: 'http://127.0.0.1:1/api',
       WORKBOOK_MIRROR_SERVICE_API_KEY: 'key',
       WORKBOOK_MIRROR_STATE: state,

@@ -68,7 +68,7 @@ describe('the commands that look', () => {
     expect(status.exitCode).toBe(0);
     expect(status.stdout).toMatch(/fresh .*Accounting\/main/);
     const why = await run(['why', 'mirror/Accounting/main/Budget 2026.xlsx'], embedded.settings);
-    expect(why.stdout).toContain('pull (never-mirrored): 10 files changed');
+    expect(why.stdout).toContain('pull (never-mirrored): 9 files changed');
     expect(why.stdout).toMatch(/version [0-9a-f]{40} of .* by Anna Schäfer/);
     const unknown = await run(['why', 'Acounting/main'], embedded.settings);
     expect(unknown.exitCode).toBe(2);
