@@ -223,7 +223,12 @@ export type Liveness = DaemonReport['liveness'];
 
 /** The schema as JSON Schema, draft 2020-12; it lets fields be added. */
 export function statusJsonSchema(): unknown {
-  return z.toJSONSchema(statusSchema, { io: 'input' });
+  return z.toJSONSchema(statusSchema, {
+    // What has a default when it is read is always there when it is sent.
+    io: 'output',
+    // Fields may be added.
+    override: ({ jsonSchema }) => void delete jsonSchema.additionalProperties,
+  });
 }
 
 function list<Item extends z.ZodType>(item: Item): z.ZodReadonly<z.ZodArray<Item>> {

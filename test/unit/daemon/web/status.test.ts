@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 
 import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
 
 import { withCommand } from '../../../../src/daemon/status/status-service.ts';
 import { statusJsonSchema, statusSchema } from '../../../../src/daemon/status/status-schema.ts';
@@ -16,6 +17,12 @@ function heldTarget(target: string): ReturnType<typeof targetStatus> {
 function commandFor(target: string): string {
   return withCommand(heldTarget(target)).approveCommand ?? '';
 }
+
+const objectSchema = z.object({
+  type: z.literal('object'),
+  properties: z.looseObject({}),
+  required: z.array(z.string()).default([]),
+});
 
 describe('the status', () => {
   it.each([
@@ -62,8 +69,15 @@ describe('the status', () => {
     expect(statusBody({ ...report, targets: [] }).etag).not.toBe(etag);
   });
 
-  it('has a JSON Schema that lets fields be added', () => {
+  it('has a JSON Schema that lets fields be added, and only one be missing', () => {
     const schema = statusJsonSchema();
+    const optional: string[] = [];
+    JSON.stringify(schema, (_, value: unknown) => {
+      const { properties = {}, required = [] } = objectSchema.safeParse(value).data ?? {};
+      optional.push(...Object.keys(properties).filter((name) => !required.includes(name)));
+      return value;
+    });
+    expect(optional).toEqual(['approveCommand']);
     expect(schema).toMatchObject({
       $schema: 'https://json-schema.org/draft/2020-12/schema',
       type: 'object',
