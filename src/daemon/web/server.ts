@@ -31,6 +31,9 @@ export interface WebServer {
 /** Event streams send something more often. */
 const PATIENCE: ServerPatience = { requestMs: 15_000, idleMs: 60_000 };
 
+/** The same failure to answer is told again after so long, in milliseconds: it may have ended, and begun again. */
+const TELL_AGAIN_MS = 3_600_000;
+
 const SETTING = { name: 'http.listen', example: '127.0.0.1:9480', canBeOff: true };
 
 /**
@@ -76,15 +79,17 @@ export function serveRoutes(access: Access, emit: EventSink, routes: ReadonlyMap
 }
 
 /**
- * Tells the log of replies that failed: of the same failure once, as pages ask again at once when they hear that something happened,
+ * Tells the log of replies that failed: of the same failure once an hour, as pages ask again at once when they hear that something happened,
  * and this is something that happens.
  */
 function tellOnce(emit: EventSink): (path: string | null, error: unknown) => void {
   let told = '';
+  let againAtMs = 0;
   return (path, error) => {
     const failure = eventFailure(error);
-    if (failure.message === told) return;
+    if (failure.message === told && performance.now() < againAtMs) return;
     told = failure.message;
+    againAtMs = performance.now() + TELL_AGAIN_MS;
     emit({ name: 'http.failed', path, ...failure });
   };
 }

@@ -400,7 +400,7 @@ describe('the report', () => {
     expect(made).toBe(1);
   });
 
-  it('that fails is told to the log once, and to the client without its reason', async () => {
+  it('that fails is told to the log once an hour, and to the client without its reason', async () => {
     const served = await serve({ report: () => Promise.reject(new Error('EIO: /secret/path')) });
     for (const path of ['/api/status', '/readyz', '/metrics']) {
       const { status, text } = await ask(served, path);
@@ -410,6 +410,13 @@ describe('the report', () => {
     expect(served.events).toMatchObject([
       { name: 'http.failed', path: '/api/status', message: 'EIO: /secret/path' },
     ]);
+    // The client is told to look at the log, which keeps no line for ever.
+    const hourLaterMs = performance.now() + 3_600_000;
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(hourLaterMs);
+    onTestFinished(() => clock.mockRestore());
+    await ask(served, '/readyz');
+    await ask(served, '/metrics');
+    expect(served.events).toMatchObject([{ path: '/api/status' }, { path: '/readyz' }]);
   });
 
   it('of 10,000 targets is served whole', async () => {
