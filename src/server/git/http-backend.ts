@@ -83,10 +83,14 @@ async function readHead(chunks: AsyncIterator<Buffer>, { exit }: GitProcess): Pr
     read = Buffer.concat([read, next.value]);
   }
   const { complaint } = await exit;
+  throw unanswered(complaint);
+}
+
+function unanswered(complaint: string): MirrorError {
   const message = complaint.includes("'http-backend' is not a git command")
     ? 'this Git has no http-backend, by which git clients are answered: install it (on Alpine the package git-daemon)'
     : `git does not answer a client: ${complaint}`;
-  throw new MirrorError('service.failed', message);
+  return new MirrorError('service.failed', message);
 }
 
 /**
@@ -149,7 +153,10 @@ export function createGitServer(
       const chunks = running.stdout.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer>;
       signal.addEventListener('abort', () => void empty(chunks, running), { once: true });
       const [head, begun] = await readHead(chunks, running);
-      return { ...parseHead(head), body: { open: () => bytesOf(begun, chunks, running, followed) } };
+      const { status, headers } = parseHead(head);
+      // The repository is on the list: one that is not found is damaged, and the reason is for the log alone.
+      if (status === 404 || status >= 500) throw unanswered((await running.exit).complaint);
+      return { status, headers, body: { open: () => bytesOf(begun, chunks, running, followed) } };
     },
   };
 }

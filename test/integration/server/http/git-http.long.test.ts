@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { type IncomingMessage, request as sendRequest } from 'node:http';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -288,6 +288,15 @@ describe('a git client', () => {
     expect(await readdir(join(objects, 'pack'))).toEqual([]);
     await ok('push', '--quiet', 'origin', 'main');
     expect((await contents('/1.xlsx')).status).toBe(200);
+  });
+
+  it('is not told that a damaged repository does not exist, and the log says what is wrong', async () => {
+    await rename(join(gitDirectory, 'HEAD'), join(gitDirectory, 'HEAD.away'));
+    const { said } = await run('ls-remote', 'origin');
+    expect(said).toContain('returned error: 500');
+    expect(service.failures.splice(0).map(String)).toEqual([
+      expect.stringContaining('git does not answer a client: Not a git repository'),
+    ]);
   });
 
   it('that goes, or wants the head alone, leaves no pipe open', async () => {
