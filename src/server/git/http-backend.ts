@@ -72,8 +72,12 @@ export function parseHead(head: string): Pick<Reply, 'status' | 'headers'> {
   return { status: Number.parseInt(status, 10), headers: others };
 }
 
-/** @throws MirrorError `service.failed` where the program ends before its head does */
-async function readHead(chunks: AsyncIterator<Buffer>, { exit }: GitProcess): Promise<[string, Buffer]> {
+/** @throws MirrorError `service.failed` where the program ends before its head does, and the reason of `signal` */
+async function readHead(
+  chunks: AsyncIterator<Buffer>,
+  { exit }: GitProcess,
+  signal: AbortSignal,
+): Promise<[string, Buffer]> {
   let read: Buffer = Buffer.alloc(0);
   for (;;) {
     const end = read.indexOf(HEAD_END);
@@ -83,6 +87,7 @@ async function readHead(chunks: AsyncIterator<Buffer>, { exit }: GitProcess): Pr
     read = Buffer.concat([read, next.value]);
   }
   const { complaint } = await exit;
+  signal.throwIfAborted();
   throw unanswered(complaint);
 }
 
@@ -152,7 +157,7 @@ export function createGitServer(
       followed.catch(() => undefined);
       const chunks = running.stdout.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer>;
       signal.addEventListener('abort', () => void empty(chunks, running), { once: true });
-      const [head, begun] = await readHead(chunks, running);
+      const [head, begun] = await readHead(chunks, running, signal);
       const { status, headers } = parseHead(head);
       // The repository is on the list: one that is not found is damaged, and the reason is for the log alone.
       if (status === 404 || status >= 500) throw unanswered((await running.exit).complaint);
