@@ -7,7 +7,7 @@ import { counted, wholeText } from './format.js';
 import { announce, badge, refill, tick } from './nodes.js';
 import { overallOf, unknownState } from './overall.js';
 import { showChanged, showFacts, showNotices, showProblems } from './panels.js';
-import { showPass, showSummary } from './summary.js';
+import { showPass, showPasses, showSummary } from './summary.js';
 import { TargetTable } from './table.js';
 
 /** @import { Contact } from './feed.js' */
@@ -119,6 +119,7 @@ class StatusPage {
     showPass(report);
     showProblems(problemsOf(report), onSelect);
     showChanged(report, onSelect);
+    showPasses(report);
     this.#table.show(report.targets);
     showFacts(report);
     showNotices(report, this.#areNoticesWhole);

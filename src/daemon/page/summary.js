@@ -52,8 +52,9 @@ function shareBar(counts, total) {
 /** Shows the pass in hand, or when the next one is due, and how the last one ended. @param {Report} report */
 export function showPass({ live, pulls, scan }) {
   const { pass, slow, passes, nextPassAtMs } = live;
+  const last = passes.at(-1) ?? null;
   setText(byId('pass-title'), pass === null ? 'Next pass' : 'Pass in hand');
-  refill(byId('pass-now'), [pass, slow, passes, nextPassAtMs, pulls, scan], () => [
+  refill(byId('pass-now'), [pass, slow, last, nextPassAtMs, pulls, scan], () => [
     ...(pass === null ? nextPass(nextPassAtMs) : passInHand(pass)),
     pullList([...new Set([...(pass?.pulling ?? []), ...slow.map(({ target }) => target)])], pulls),
     scan === null
@@ -63,7 +64,7 @@ export function showPass({ live, pulls, scan }) {
           { class: 'dim' },
           `Comparing trees with their manifests: ${numberText(scan.doneTargets)} of ${numberText(scan.targets)}.`,
         ),
-    lastPasses(passes),
+    lastPass(last),
   ]);
 }
 
@@ -115,17 +116,15 @@ function pullList(targets, pulls) {
   );
 }
 
-/** @param {readonly PassNote[]} passes the latest ones @returns {HTMLElement} */
-function lastPasses(passes) {
-  const last = passes.at(-1);
-  if (last === undefined) return element('p', { class: 'last-passes' }, 'No pass has finished yet.');
+/** @param {PassNote | null} last @returns {HTMLElement} */
+function lastPass(last) {
+  if (last === null) return element('p', { class: 'last-pass' }, 'No pass has finished yet.');
   return element(
     'p',
-    { class: 'last-passes' },
+    { class: 'last-pass' },
     element('strong', {}, 'Last pass '),
     timeNode(last.startedAtMs + last.durationMs),
-    ` by ${last.trigger}, in ${durationText(last.durationMs)}: ${passClause(last)}. `,
-    element('span', { class: 'dim' }, passesSentence(passes)),
+    ` by ${last.trigger}, in ${durationText(last.durationMs)}: ${passClause(last)}.`,
   );
 }
 
@@ -170,10 +169,16 @@ function passClause({ result, summary, failure }) {
  * @returns {string}
  */
 function passesSentence(passes) {
+  if (passes.length === 0) return 'No pass has finished yet.';
   const failed = passes.filter(({ result }) => result === 'failed').length;
   const durations = passes.map(({ durationMs }) => durationMs).sort((a, b) => a - b);
   const median = durationText(durations[Math.floor((durations.length - 1) / 2)] ?? 0);
   const longest = durationText(durations.at(-1) ?? 0);
   const count = counted(passes.length, 'pass', 'passes');
   return `${count}, ${failed === 0 ? 'none' : numberText(failed)} failed. Median ${median}, longest ${longest}.`;
+}
+
+/** Shows how long the latest passes took, and how many failed. @param {Report} report */
+export function showPasses({ live }) {
+  setText(byId('passes-text'), passesSentence(live.passes));
 }
