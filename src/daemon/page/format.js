@@ -17,11 +17,7 @@ export function agoText(atMs, nowMs) {
   return pastMs > 0 ? `${text} ago` : `in ${text}`;
 }
 
-/**
- * A duration without parts of a second, for what is counted every second: `0 s`, `4 s`, `3 min`.
- * @param {number} durationMs
- * @returns {string}
- */
+/** A duration in whole seconds, for what is counted every second: `0 s`, `4 s`, `3 min`. @param {number} durationMs @returns {string} */
 export function wholeText(durationMs) {
   const ms = Math.max(0, durationMs);
   return ms < 10 * SECOND_MS

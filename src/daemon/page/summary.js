@@ -8,11 +8,14 @@ import { countStates, STATES } from './targets.js';
 
 /** @import { Child } from './dom.js' */
 /** @import { Overall } from './overall.js' */
-/** @import { Report } from './targets.js' */
+/** @import { Report, Tone } from './targets.js' */
 /** @typedef {Report['live']['passes'][number]} PassNote */
 
 /** Names of targets in hand that are shown; of the others, their number is. */
 const PULLING_SHOWN = 4;
+
+/** Passes in the chart. */
+const PASSES_SHOWN = 100;
 
 /**
  * Shows the state of the whole.
@@ -128,11 +131,7 @@ function lastPass(last) {
   );
 }
 
-/**
- * The progress of a pull: `downloading 512 MB of 2.1 GB, 41 MB/s, 38 s left`.
- * @param {Report['pulls'][number]} pull
- * @returns {string}
- */
+/** The progress of a pull: `downloading 512 MB of 2.1 GB, 41 MB/s, 38 s left`. @param {Report['pulls'][number]} pull @returns {string} */
 export function pullText({ phase, doneBytes, totalBytes, isEstimate, bytesPerSecond, leftMs }) {
   if (doneBytes === 0 && totalBytes === null) return phase;
   const isBeyond = totalBytes !== null && doneBytes > totalBytes;
@@ -145,11 +144,15 @@ export function pullText({ phase, doneBytes, totalBytes, isEstimate, bytesPerSec
   ].join(', ');
 }
 
-/**
- * The outcome of a pass, as a clause.
- * @param {PassNote} pass
- * @returns {string}
- */
+/** The tone of each outcome of a pass. @param {PassNote} pass @returns {Tone} */
+function passTone({ result, summary }) {
+  if (result === 'failed') return 'bad';
+  if (result === 'abandoned' || summary === null) return 'held';
+  if (summary.failed > 0) return 'warn';
+  return summary.changed > 0 ? 'ok' : 'off';
+}
+
+/** The outcome of a pass, as a clause. @param {PassNote} pass @returns {string} */
 function passClause({ result, summary, failure }) {
   if (result === 'failed')
     return failure === null ? 'failed' : `failed: ${failure.message.replace(/\.$/, '')}`;
@@ -163,11 +166,7 @@ function passClause({ result, summary, failure }) {
   ].join(', ');
 }
 
-/**
- * The latest passes in one sentence.
- * @param {readonly PassNote[]} passes
- * @returns {string}
- */
+/** The latest passes in one sentence. @param {readonly PassNote[]} passes @returns {string} */
 function passesSentence(passes) {
   if (passes.length === 0) return 'No pass has finished yet.';
   const failed = passes.filter(({ result }) => result === 'failed').length;
@@ -178,7 +177,24 @@ function passesSentence(passes) {
   return `${count}, ${failed === 0 ? 'none' : numberText(failed)} failed. Median ${median}, longest ${longest}.`;
 }
 
-/** Shows how long the latest passes took, and how many failed. @param {Report} report */
+/** Shows the latest passes as bars, as high as they took long; a bar says more where one points at it. @param {Report} report */
 export function showPasses({ live }) {
-  setText(byId('passes-text'), passesSentence(live.passes));
+  const passes = live.passes.slice(-PASSES_SHOWN);
+  const sentence = passesSentence(passes);
+  setText(byId('passes-text'), sentence);
+  refill(byId('passes-chart'), passes, () => {
+    const topMs = Math.max(1, ...passes.map(({ durationMs }) => durationMs));
+    const first = PASSES_SHOWN - passes.length;
+    const bars = passes.map((pass, index) => {
+      const height = Math.max(2, (60 * pass.durationMs) / topMs);
+      const at = new Date(pass.startedAtMs).toLocaleString();
+      const title = `${at} by ${pass.trigger}, ${durationText(pass.durationMs)}: ${passClause(pass)}`;
+      const box = { x: 10 * (first + index) + 1, y: 60 - height, width: 8, height };
+      return drawing('rect', { ...box, class: `fill tone-${passTone(pass)}` }, drawing('title', {}, title));
+    });
+    const viewBox = `0 0 ${10 * PASSES_SHOWN} 60`;
+    return [
+      drawing('svg', { viewBox, preserveAspectRatio: 'none', role: 'img', 'aria-label': sentence }, ...bars),
+    ];
+  });
 }
