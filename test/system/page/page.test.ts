@@ -445,7 +445,7 @@ describe.skipIf(missing !== undefined)(
         skips: false,
         nameless: 0,
         pictures: 0,
-        alternatives: ['100 passes, 3 failed. Me'],
+        alternatives: ['100 passes, 6 failed. Me'],
         live: 1,
         sections: true,
         times: true,
