@@ -207,8 +207,8 @@ const LOOK_PAUSE_MS = 100;
 
 /**
  * Compares a published tree with its manifest, also while a process publishes it: a publish writes its journal, makes its moves, the
- * manifest among them, and removes the journal. So a difference that it makes is seen while the journal is there, or else with another
- * manifest afterwards.
+ * manifest among them, removes emptied folders and then the journal. So a difference that it makes is seen while the journal is there, or
+ * else with another manifest afterwards. The journal is looked for before the tree, too: it may be gone once the tree was read.
  * @returns null where the target has no manifest
  * @throws MirrorError `disk.*`, and the reason of `signal`
  */
@@ -223,9 +223,10 @@ export async function examineTarget(
     if (found === null) return null;
     const { manifest, problem, stamp } = found;
     if (manifest === null) return { manifest, problem, differences: [], lookedAtMs };
+    const wasChanging = (await pathsInChange(layout)).has(path);
     const differences = await examinePublished(layout, path, manifest.files, options);
     const isChanging = async (): Promise<boolean> =>
-      (await pathsInChange(layout)).has(path) || (await manifestStamp(layout, path)) !== stamp;
+      wasChanging || (await pathsInChange(layout)).has(path) || (await manifestStamp(layout, path)) !== stamp;
     if (differences.length === 0 || looks === MOST_LOOKS || !(await isChanging()))
       return { manifest, problem, differences, lookedAtMs };
     await sleep(LOOK_PAUSE_MS, undefined, { signal: options.signal });

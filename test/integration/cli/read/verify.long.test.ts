@@ -1,4 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
+import { rmSync } from 'node:fs';
 import {
   appendFile,
   chmod,
@@ -503,6 +504,18 @@ describe('verify beside a daemon', () => {
       reports.filter((report) => !isClean(report)).map((report) => String(describeVerification(report))),
     ).toStrictEqual([]);
     expect(reports.length).toBeGreaterThan(5);
+  });
+
+  it('examines a target again whose publish removed an emptied folder, and ended, once the tree was read', async () => {
+    const { mirror, tree } = await mirrored();
+    const stage = join(mirror.directory, '.workbook-mirror/staging/under-way');
+    await leaveJournal(mirror.directory, stage, [PLAN], []);
+    await mkdir(join(tree, 'emptied'));
+    const onEvent = ({ kind }: VerifyEvent): void => {
+      if (kind !== 'read') return;
+      for (const folder of [join(tree, 'emptied'), stage]) rmSync(folder, { recursive: true, force: true });
+    };
+    expect(isClean(await verified(mirror.directory, { targets: [PLAN], onEvent }))).toBe(true);
   });
 
   it('examines a target again that is published while it is read', async () => {
