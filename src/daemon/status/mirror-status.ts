@@ -26,7 +26,7 @@ export interface MirrorStatus {
 const LEAST_AGE_MS = 2000;
 
 /** Rare events after which the mirror is read again at once, as a reading from before must not be shown. */
-const READ_AT_ONCE: ReadonlySet<string> = new Set([
+export const READ_AT_ONCE: ReadonlySet<string> = new Set([
   'pass.finished',
   'pass.failed',
   'pass.abandoned',

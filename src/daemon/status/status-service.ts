@@ -4,10 +4,11 @@ import type { StatsFs } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 
 import type { SettingsFor } from '../../config/schema.ts';
+import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { ProgressMonitor } from '../supervision/progress-monitor.ts';
 import { EVENT_LEVELS, type EventSink, type MirrorEvent } from '../../app/events.ts';
-import { MirrorStatusReader } from './mirror-status.ts';
+import { MirrorStatusReader, READ_AT_ONCE } from './mirror-status.ts';
 import { livenessOf } from './readiness.ts';
 import { initialLive, nextLive } from './live.ts';
 import type { DaemonReport, Live, Liveness } from './status-schema.ts';
@@ -48,6 +49,9 @@ export async function isReady({ readMirror }: Pick<StatusService, 'readMirror'>)
 /** A warning or an error of the log. */
 type Notice = DaemonReport['notices'][number];
 
+/** Requests within this time of another share its report, in milliseconds, unless something happened that a report must show. */
+const REPORT_AGE_MS = 1000;
+
 /** How many warnings and errors are kept. */
 const NOTICES_KEPT = 200;
 
@@ -68,6 +72,7 @@ export function createStatusService(
     const nowMs = Date.now();
     live = nextLive(live, event, nowMs);
     status.sink(event);
+    if (READ_AT_ONCE.has(event.name)) sharedReport = shareWork(report, REPORT_AGE_MS);
     const notice = noticeOf(event, nowMs);
     if (notice !== null) notices.push(notice);
     notices.splice(0, notices.length - NOTICES_KEPT);
@@ -103,8 +108,9 @@ export function createStatusService(
       notices: [...notices],
     };
   };
+  let sharedReport = shareWork(report, REPORT_AGE_MS);
   const isBusy = (): boolean => mirror.monitor.pulls().length > 0 || mirror.monitor.scan() !== null;
-  return { sink, live: () => live, liveness, report, readMirror: status.read, isBusy };
+  return { sink, live: () => live, liveness, report: () => sharedReport(), readMirror: status.read, isBusy };
 }
 
 function noticeOf(event: MirrorEvent, atMs: number): Notice | null {

@@ -23,20 +23,16 @@ export interface Route {
   readonly reply: (mayName: boolean) => Promise<Reply> | Reply;
 }
 
-/** Replies are made from a report of at most this age, in milliseconds. */
-const REPORT_AGE_MS = 1000;
-
 /** A report that takes longer, in milliseconds, is not waited for. */
 const LONGEST_WAIT_MS = 10_000;
 
 /** Makes the table of paths. */
 export function createRoutes(
   page: PageFiles,
-  { report: makeReport, liveness, renderMetrics }: Sources,
+  { report, liveness, renderMetrics }: Sources,
 ): ReadonlyMap<string, Route> {
   const schema = JSON.stringify(statusJsonSchema());
-  // Requests at the same time share one report, and one content.
-  const report = shareWork(makeReport, REPORT_AGE_MS);
+  // Requests at the same time share one content.
   const metrics = shareWork(async () => {
     const { contentType, text } = await renderMetrics(await report());
     return found(packableBody(contentType, text));

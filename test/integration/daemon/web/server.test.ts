@@ -381,25 +381,6 @@ describe('a request for a pass', () => {
 });
 
 describe('the report', () => {
-  it('is made once for all who ask together', async () => {
-    let made = 0;
-    const gate = Promise.withResolvers<DaemonReport>();
-    const served = await serve({
-      report: () => {
-        made += 1;
-        return gate.promise;
-      },
-    });
-    const answers = Array.from({ length: 20 }, (_, index) =>
-      ask(served, ['/api/status', '/metrics', '/readyz'][index % 3] ?? '/'),
-    );
-    gate.resolve(daemonReport());
-    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual(
-      Array.from({ length: 20 }, () => 200),
-    );
-    expect(made).toBe(1);
-  });
-
   it('that fails is told to the log once an hour, and to the client without its reason', async () => {
     const served = await serve({ report: () => Promise.reject(new Error('EIO: /secret/path')) });
     for (const path of ['/api/status', '/readyz', '/metrics']) {

@@ -86,7 +86,16 @@ describe('the status', () => {
     await expect(status.report()).rejects.toThrow('EIO');
     await expect(status.report()).rejects.toThrow('EIO');
     parts.disk = true;
+    for (const event of PASS) status.sink(event);
     expect((await status.report()).readiness.isReady).toBe(true);
+  });
+
+  it('shares a report with those who ask soon after, until something happens that it must show', async () => {
+    const status = boardOn({ disk: true, state: true });
+    const [first, second] = [await status.report(), await status.report()];
+    expect(second).toBe(first);
+    for (const event of PASS) status.sink(event);
+    expect(await status.report()).not.toBe(first);
   });
 
   it('does not call a mirror ready while its records cannot be read', async () => {
