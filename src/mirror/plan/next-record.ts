@@ -66,7 +66,8 @@ function afterOutcome(record: TargetRecord, step: RecordStep): TargetRecord {
     case 'failed':
       return {
         ...record,
-        missingPasses: 0,
+        // A retirement that failed does not bring its target back: the answers that lack it still count.
+        missingPasses: action.kind === 'retire' ? record.missingPasses : 0,
         // Any other failure is no answer: it says nothing about the contents.
         doubt: outcome.doubt ?? record.doubt,
         failure: nextFailure(record.failure, outcome, step),

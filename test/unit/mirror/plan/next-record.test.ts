@@ -182,6 +182,13 @@ describe('the record after an action', () => {
         },
       },
     ],
+    [
+      'whose retirement failed: the answers that lack the target still count',
+      FAILED,
+      { kind: 'retire', reason: 'repository-gone' },
+      { verifiedAtMs: 1, missingPasses: 2 },
+    ],
+    ['whose pull failed: the target was listed', FAILED, {}, { missingPasses: 0 }],
   ])('%s', (_what, outcome, step, expected) => {
     expect(after(FULL, outcome, step)).toMatchObject(expected);
   });
