@@ -154,11 +154,9 @@ export interface Registrar {
 
 /** Where files that people upload become commits of a drag-and-drop repository. */
 export interface Uploads {
-  /** The greatest file that is received. */
-  readonly maxUploadBytes: number;
   /**
    * Receives the bytes of a file.
-   * @throws RequestError 413 for more than `maxUploadBytes`
+   * @throws RequestError 413 for one that is too large
    */
   readonly receive: (repositoryId: string, name: string, bytes: Bytes) => Promise<ReceivedFile>;
   /** @throws RequestError 400 for what cannot be committed, 409 when the branch has moved or nothing would change */

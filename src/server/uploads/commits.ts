@@ -35,7 +35,6 @@ const BLOB_SETTINGS: readonly string[] = [
 export function createUploads(git: Git, registry: Registry, maxUploadBytes: number): Uploads {
   const places = new Places(FILES_WRITTEN_AT_ONCE);
   return {
-    maxUploadBytes,
     async receive(repositoryId, name, bytes) {
       const gitDirectory = registry.presentDirectory(repositoryId);
       const blobId = await withFolderBeside(gitDirectory, async (folder) => {
