@@ -94,7 +94,7 @@ export default defineConfig({
         test: {
           name: 'attack',
           include: ['attack/**/*.test.ts'],
-          globalSetup: [join(import.meta.dirname, 'attack/build.ts')],
+          globalSetup: BUILT,
           testTimeout: ATTACK_TIMEOUT_MS,
           hookTimeout: ATTACK_TIMEOUT_MS,
           fileParallelism: false,

@@ -1,29 +1,13 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, globSync } from 'node:fs';
-import { copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-
-import type { TestProject } from 'vitest/node';
-
-declare module 'vitest' {
-  interface ProvidedContext {
-    /** The compiled program's main file. */
-    attackedProgram: string;
-  }
-}
 
 const ROOT = join(import.meta.dirname, '../..');
 
 /** Where programs are compiled to: below `node_modules`, so that their imports resolve. */
 const COMPILED = join(ROOT, 'node_modules/.cache');
-
-/** Compiles the program once for all attacks; in a folder of this run, so that two runs do not meet. */
-export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const folder = join(COMPILED, `workbook-mirror-attack-${process.pid}`);
-  project.provide('attackedProgram', await compileProgram(folder));
-  return () => rm(folder, { recursive: true, force: true });
-}
 
 /** Compiles the program into a folder: thousands of runs start it, and it starts faster so. @returns its main file */
 async function compileProgram(folder: string): Promise<string> {
@@ -34,7 +18,6 @@ async function compileProgram(folder: string): Promise<string> {
     encoding: 'utf8',
   });
   if (!existsSync(main)) throw new Error(`the program cannot be built:\n${stderr}`);
-  await writeFile(main, (await readFile(main, 'utf8')).replace(/^#!.*\n/, ''));
   return main;
 }
 

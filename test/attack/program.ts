@@ -1,5 +1,5 @@
 import { mkdir } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 
 import type { NodeProgram } from '../support/launcher.ts';
 import { API_KEY, API_TOKEN } from '../support/fake-service.ts';
@@ -13,6 +13,9 @@ export interface Place {
   /** The program's folder for temporary files, in which it has nothing to do. */
   readonly scratch: string;
 }
+
+/** Where Node keeps what it compiled of the program (node:module, compile cache): thousands of runs start it. */
+const COMPILE_CACHE = join(import.meta.dirname, '../../node_modules/.cache/workbook-mirror-attack-code');
 
 /** A run that takes longer hangs: many times what the slowest run takes on a busy machine. */
 const TIMEOUT_MS = 90_000;
@@ -47,7 +50,7 @@ export function syncIn(
       HOME: place.scratch,
       TMPDIR: place.scratch,
       NO_COLOR: '1',
-      NODE_COMPILE_CACHE: join(dirname(main), '../code'),
+      NODE_COMPILE_CACHE: COMPILE_CACHE,
       ...(Object.fromEntries(named) as Record<string, string>),
     },
     timeoutMs: TIMEOUT_MS,

@@ -2,8 +2,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
+import { MAIN } from '../support/built.ts';
 import { canStrike } from '../support/strace.ts';
 import { chosenCells, LANES, say, sweep } from '../support/sweep.ts';
 import { canMount, mountLimited } from './mounts.ts';
@@ -20,7 +21,7 @@ const MOUNTED_SAMPLE = { cells: 3, points: 12 };
 const withBench = async <T>(work: (bench: Bench) => Promise<T>): Promise<T> => {
   const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-attack-'));
   try {
-    return await work({ main: inject('attackedProgram'), folder });
+    return await work({ main: MAIN, folder });
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -38,7 +39,7 @@ for (const each of SWEEPS) {
 
     beforeAll(async () => {
       folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-attack-'));
-      const bench = { main: inject('attackedProgram'), folder };
+      const bench = { main: MAIN, folder };
       attacker = each.open(folder, LANES);
       prepared = await prepareAll(chosenCells(each.name, each.cells, sample.cells), bench);
     });
