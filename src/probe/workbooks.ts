@@ -3,11 +3,10 @@ import { keyOf, PAGE_STATEMENTS, rowsOf, WORKBOOKS } from './pages.ts';
 import type { Statement, Statements } from './statement.ts';
 import type { Subject } from './subject.ts';
 import { allHold, holds } from './verdict.ts';
-import { furtherFields, isObject, type JsonObject, partOf, tally } from './words.ts';
+import { isObject, type JsonObject, partOf, tally } from './words.ts';
 
-const FIELDS = ['type', 'id', 'name', 'display_name', 'integration', 'version', 'status'];
-const VERSION_FIELDS = ['id', 'author', 'action', 'created_at', 'message', 'status', 'branch', 'parent'];
-const PAGE_FIELDS = ['count', 'next', 'previous', 'results'];
+const TEXTS = ['type', 'id', 'name', 'display_name', 'integration'];
+const VERSION_TEXTS = ['id', 'author', 'action', 'created_at', 'message', 'status', 'branch'];
 const COMMIT = /^[0-9a-f]{40}$/i;
 const WHOLE_SECONDS = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:[+-]\d{2}:\d{2}|Z)$/;
 
@@ -77,7 +76,7 @@ async function checkBranches(subject: Subject): Promise<string> {
 
 /** Says what is wrong with a workbook beside its version (sections 2.2 and 2.4). */
 function rowFault(row: JsonObject): string | null {
-  const fault = textFault(row, FIELDS.slice(0, 5), []);
+  const fault = textFault(row, TEXTS, []);
   if (fault !== null) return fault;
   const { type, id, name, display_name: displayName, integration, status } = row;
   if (type !== 'workbook') return 'a type is not workbook';
@@ -91,7 +90,7 @@ function rowFault(row: JsonObject): string | null {
 /** Says what is wrong with the version of a workbook (section 2.3). */
 function versionFault(row: JsonObject): string | null {
   const version = partOf(row, 'version');
-  const fault = textFault(version, VERSION_FIELDS.slice(0, 7), ['author', 'message']);
+  const fault = textFault(version, VERSION_TEXTS, ['author', 'message']);
   if (fault !== null) return fault;
   const { id, created_at: createdAt, parent } = version;
   if (!COMMIT.test(String(id))) return 'an id has another form';
@@ -151,23 +150,6 @@ const ROW_STATEMENTS: Statements = {
       tally((await subject.workbooks()).map((row) => partOf(row, 'version')['status'])),
     meaning: () =>
       'it counts as processing unless it reads like finished (success, failed, …), or is missing',
-  },
-  'workbooks.extra_fields': {
-    ...WORKBOOKS,
-    section: '2.2',
-    kind: 'open',
-    says: 'are there further fields?',
-    check: async (subject) => {
-      const rows = await subject.workbooks();
-      const versions = rows.map((row) => partOf(row, 'version'));
-      const pages = (await subject.pages()).pages.map(({ body }) => body);
-      const found = [
-        furtherFields(rows, FIELDS),
-        furtherFields(versions, VERSION_FIELDS),
-        furtherFields(pages, PAGE_FIELDS),
-      ];
-      return found.filter((names) => names !== 'none').join(', ') || 'none';
-    },
   },
 };
 
