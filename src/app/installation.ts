@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { createSerialQueue } from '../lib/concurrency/serial-queue.ts';
+import { Places } from '../lib/concurrency/places.ts';
 import { ServiceClient } from '../mirror/upstream/client.ts';
 import { Contents, type ReferenceMemory } from '../mirror/upstream/contents.ts';
 import type { KeyChange, KeyMemory } from '../mirror/upstream/keyring.ts';
@@ -86,7 +86,7 @@ export async function recallInstallation(state: State, baseUrl: string): Promise
 /** Makes a function that writes down what is known of the installation, if it changed; one write after the other. */
 export function rememberer(baseUrl: string, state: State, memory: InstallationMemory): () => Promise<void> {
   let known: InstallationMemory = { ...memory };
-  const writes = createSerialQueue();
+  const writes = new Places(1);
   const write = async (): Promise<void> => {
     const { form, pausedUntilMs = null, refused = null } = memory;
     const found = { form, pausedUntilMs, refused };

@@ -4,7 +4,7 @@ import { commandOf, surroundingsOf } from '../../app/command-hooks.ts';
 import type { EventSink } from '../../app/events.ts';
 import type { Mirror } from '../../app/open-mirror.ts';
 import type { SettingsFor } from '../../config/schema.ts';
-import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
+import { Places } from '../../lib/concurrency/places.ts';
 import { KILL_GRACE_MS } from '../../lib/process/run.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import type { StatusService } from '../status/status-service.ts';
@@ -52,7 +52,7 @@ export class Hooks {
   readonly #poster: Poster;
   readonly #webhook: Webhook;
   readonly #heartbeat: Heartbeat;
-  readonly #looks = createSerialQueue();
+  readonly #looks = new Places(1);
   #troubles: Troubles | null = null;
   #settling: NodeJS.Timeout | undefined;
   #closed: Promise<void> | null = null;
@@ -126,11 +126,16 @@ export class Hooks {
     const tellingMs = Math.min(TELLING_MS, timeoutMs);
     await this.#afterPublish.close(Math.max(0, timeoutMs - tellingMs - KILL_GRACE_MS));
     clearTimeout(this.#settling);
-    await this.#looks.done();
+    await this.#allLooks();
     await Promise.all([this.#webhook.close(tellingMs), this.#heartbeat.close(tellingMs)]);
     // The notifications that have arrived by now are remembered.
-    await this.#looks.done();
+    await this.#allLooks();
     await this.#poster.close();
+  }
+
+  /** Waits for all looks so far. */
+  #allLooks(): Promise<void> {
+    return this.#looks.run(() => Promise.resolve());
   }
 
   /** Does one look after the other. A mirror that cannot be read now is looked at after the next pass. */

@@ -2,7 +2,7 @@ import { dirname } from 'node:path';
 
 import { watch } from 'chokidar';
 
-import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
+import { Places } from '../../lib/concurrency/places.ts';
 import {
   changedSettings,
   digestSettings,
@@ -51,7 +51,7 @@ export function followSettings(
   let inForce = digestSettings(current);
   let waiting: readonly string[] = [];
   let problem = '';
-  const checks = createSerialQueue();
+  const checks = new Places(1);
   let files: FileWatch | null = null;
 
   const refuse = (error: unknown): void => {
@@ -95,7 +95,8 @@ export function followSettings(
     },
     close: async () => {
       await files?.close();
-      await checks.done();
+      // After all checks that were asked for.
+      await checks.run(() => Promise.resolve());
     },
   };
 }

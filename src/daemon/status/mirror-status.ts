@@ -1,5 +1,5 @@
 import type { SettingsFor } from '../../config/schema.ts';
-import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
+import { Places } from '../../lib/concurrency/places.ts';
 import { type MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import type { EventSink } from '../../app/events.ts';
 import { type StatusPolicy, statusOfTargets, type TargetStatus } from '../../app/target-status.ts';
@@ -53,7 +53,7 @@ interface MirrorParts {
 export class MirrorStatusReader {
   readonly #current: () => SettingsFor<never>;
   readonly #mirror: MirrorParts;
-  readonly #reads = createSerialQueue();
+  readonly #reads = new Places(1);
   readonly #policyFor = remembered(statusPolicyOf);
   #listed = NOT_LISTED;
   #reading: Reading | null = null;

@@ -1,54 +1,36 @@
-/** All places are taken, and as many wait as may. */
-export class CrowdedError extends Error {
-  override readonly name = 'CrowdedError';
-}
-
-/** A limit on how much work is under way at once; the rest waits in the order it came. */
+/** A limit on how much work is under way at once; the rest waits in the order it came. One place makes a queue. */
 export class Places {
   private readonly waiting = new Set<() => void>();
-  private readonly seats: number;
   private free: number;
 
-  /**
-   * @param count how much runs at once, at least 1
-   * @param seats how much may wait
-   */
-  constructor(count: number, seats = Number.POSITIVE_INFINITY) {
+  /** @param count how much runs at once, at least 1 */
+  constructor(count: number) {
     this.free = count;
-    this.seats = seats;
   }
 
   /**
    * Waits for a place.
    * @returns gives the place back; to be called once
-   * @throws CrowdedError, and the reason of `signal`
+   * @throws the reason of `signal`
    */
   async take(signal?: AbortSignal): Promise<() => void> {
     signal?.throwIfAborted();
-    if (!this.enter()) await this.wait(signal);
+    if (this.free > 0) this.free -= 1;
+    else await this.wait(signal);
     return () => this.leave();
   }
 
-  /** Does work in a place, at once where one is free. @throws CrowdedError, and what the work throws */
+  /** Does work in a place; never before the caller goes on. @throws what the work throws */
   async run<T>(work: () => Promise<T>): Promise<T> {
-    if (!this.enter()) await this.wait();
+    const leave = await this.take();
     try {
       return await work();
     } finally {
-      this.leave();
+      leave();
     }
   }
 
-  private enter(): boolean {
-    if (this.free > 0) {
-      this.free -= 1;
-      return true;
-    }
-    if (this.waiting.size >= this.seats) throw new CrowdedError('too many are waiting');
-    return false;
-  }
-
-  private wait(signal?: AbortSignal): Promise<void> {
+  private wait(signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
       const giveUp = (): void => {
         this.waiting.delete(enter);

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { Keyv } from 'keyv';
 import type { z } from 'zod';
-import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
+import { Places } from '../../lib/concurrency/places.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { type DriftNote, emptyRecord, type TargetRecord } from '../plan/record.ts';
 import type { Shard } from '../plan/selection.ts';
@@ -120,7 +120,7 @@ export class State {
   readonly #service: Keyv;
   readonly #told: Keyv;
   readonly #shares: Keyv | null;
-  readonly #queue = createSerialQueue();
+  readonly #queue = new Places(1);
   /** Null while it is not known what is kept: before the first reading, and after a failure. */
   #contents: Contents | null = null;
   #failure: { readonly error: MirrorError; readonly atMs: number } | null = null;

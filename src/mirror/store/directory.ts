@@ -4,7 +4,7 @@ import { basename, dirname, join, relative } from 'node:path';
 
 import { z } from 'zod';
 
-import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
+import { Places } from '../../lib/concurrency/places.ts';
 import { ensureFolder, replaceFile } from '../../lib/disk/durable.ts';
 import { resolvedPath } from '../../lib/disk/mounts.ts';
 import { openOwnFile, readOwnText, restrict } from '../../lib/disk/own-file.ts';
@@ -64,6 +64,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
     const { facts, limits } = await usable(layout.root, () =>
       examineFileSystem(layout, native, { publish: mode, nameTwins }),
     );
+    const changes = new Places(1);
     const disk: Disk = {
       layout,
       native,
@@ -78,7 +79,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
       now,
       onProgress,
       gate: createGate(layout, native, now),
-      serially: createSerialQueue().run,
+      serially: (work) => changes.run(work),
       unfinished: new Map(),
       inUse: new Set(),
       linked: new Map(),

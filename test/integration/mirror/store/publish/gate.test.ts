@@ -34,7 +34,7 @@ import {
   GateBlockedError,
 } from '../../../../../src/mirror/store/leases.ts';
 import { bindNativeCalls } from '../../../../../src/lib/native/file-calls.ts';
-import { createSerialQueue } from '../../../../../src/lib/concurrency/serial-queue.ts';
+import { Places } from '../../../../../src/lib/concurrency/places.ts';
 import { pruneHistory, readHistory } from '../../../../../src/mirror/store/history/history.ts';
 import { type DirectoryLayout, layoutOf } from '../../../../../src/mirror/store/layout.ts';
 import { openStore } from '../../../../../src/mirror/store/directory.ts';
@@ -372,10 +372,11 @@ describe('the lock on publishing', () => {
         return gate.pass(step, signal);
       },
     };
+    const changes = new Places(1);
     const retention = { retired: { kind: 'off' }, replaced: { kind: 'count', count: 1 } } as const;
     const prune = (): ReturnType<typeof pruneHistory> =>
       pruneHistory(
-        { layout, gate: counting, serially: createSerialQueue().run, now: Date.now, retention },
+        { layout, gate: counting, serially: (work) => changes.run(work), now: Date.now, retention },
         Date.now(),
       );
     await expect(prune()).rejects.toMatchObject({ code: 'disk.failed' });
