@@ -4,7 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { API_KEY, API_TOKEN, type FakeRepository, FakeService, rawZip } from '../support/fake-service.ts';
+import { API_KEY, API_TOKEN, type FakeRepository, FakeService } from '../support/fake-service.ts';
+import { buildZip } from '../support/zip-builder.ts';
 import { run, type Running, start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -82,7 +83,7 @@ const ROWS: readonly Row[] = [
     state: 'quarantined',
     exitCode: 1,
     settings: { WORKBOOK_MIRROR_CONTENT: 'all' },
-    during: failContents({ kind: 'body', body: rawZip([{ name: '../x', data: 'x' }]) }),
+    during: failContents({ kind: 'body', body: buildZip([{ name: '../x', data: 'x' }]) }),
   },
   {
     state: 'held',

@@ -6,7 +6,8 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { FakeService, rawZip } from '../support/fake-service.ts';
+import { FakeService } from '../support/fake-service.ts';
+import { buildZip } from '../support/zip-builder.ts';
 import { MAIN } from '../support/built.ts';
 import { cleanEnvironment, run, type Running, start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
@@ -16,7 +17,7 @@ const OWN_PROCESSES = ['--pid', '--fork', '--mount-proc'];
 const canUnshare = spawnSync('unshare', [...OWN_PROCESSES, 'true']).status === 0;
 
 /** An archive that no limit lets through. */
-const BAD = rawZip([{ name: '../x', data: 'x' }]);
+const BAD = buildZip([{ name: '../x', data: 'x' }]);
 
 interface Surroundings {
   readonly service: FakeService;

@@ -2,7 +2,8 @@ import { join } from 'node:path';
 
 import { expect, it } from 'vitest';
 
-import { FakeService, rawZip } from '../support/fake-service.ts';
+import { FakeService } from '../support/fake-service.ts';
+import { buildZip } from '../support/zip-builder.ts';
 import { run, start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -16,7 +17,7 @@ it('a target in quarantine is tried within seconds by a running daemon, and by r
     WORKBOOK_MIRROR_DIRECTORY: join(await temporaryFolder(), 'mirrored'),
     WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *',
   };
-  const bad = rawZip([{ name: '../x', data: 'x' }]);
+  const bad = buildZip([{ name: '../x', data: 'x' }]);
   service.fault = (path) => (path.includes('/contents') ? { kind: 'body', body: bad } : null);
   const daemon = start(['run'], settings);
   await daemon.prints(/"event":"pass.finished"/);

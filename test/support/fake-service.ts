@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import { crc32, deflateRawSync, gzipSync } from 'node:zlib';
+import { gzipSync } from 'node:zlib';
 
 import { ZipFile } from 'yazl';
 
@@ -933,58 +933,4 @@ export async function zipOf(
   const chunks: Buffer[] = [];
   for await (const chunk of zip.outputStream) chunks.push(Buffer.from(chunk));
   return Buffer.concat(chunks);
-}
-
-/** An entry of a zip archive built by hand: each field may lie. */
-export interface RawZipEntry {
-  readonly name: string | Buffer;
-  readonly data?: string | Buffer;
-  readonly method?: number;
-  readonly flags?: number;
-  /** Unix mode with file type. */
-  readonly mode?: number;
-  readonly crc?: number;
-  readonly size?: number;
-  readonly compressedSize?: number;
-  /** Where the directory says that the entry lies. */
-  readonly offset?: number;
-}
-
-/** Makes a zip archive field by field (APPNOTE 6.3.10, section 4.3). */
-export function rawZip(entries: readonly RawZipEntry[], comment = ''): Buffer {
-  const locals: Buffer[] = [];
-  const directory: Buffer[] = [];
-  let offset = 0;
-  for (const entry of entries) {
-    const name = Buffer.isBuffer(entry.name) ? entry.name : Buffer.from(entry.name);
-    const data = Buffer.isBuffer(entry.data) ? entry.data : Buffer.from(entry.data ?? '');
-    const method = entry.method ?? 0;
-    const stored = method === 8 ? deflateRawSync(data) : data;
-    const fields = Buffer.alloc(26);
-    fields.writeUInt16LE(20, 0);
-    fields.writeUInt16LE(entry.flags ?? 0, 2);
-    fields.writeUInt16LE(method, 4);
-    fields.writeUInt16LE(0x21, 8);
-    fields.writeUInt32LE(entry.crc ?? crc32(data), 10);
-    fields.writeUInt32LE(entry.compressedSize ?? stored.length, 14);
-    fields.writeUInt32LE(entry.size ?? data.length, 18);
-    fields.writeUInt16LE(name.length, 22);
-    locals.push(Buffer.from('PK\u0003\u0004', 'latin1'), fields, name, stored);
-    const central = Buffer.alloc(14);
-    central.writeUInt32LE(((entry.mode ?? 0) << 16) >>> 0, 6);
-    central.writeUInt32LE(entry.offset ?? offset, 10);
-    const madeByUnix = Buffer.from([20, 3]);
-    directory.push(Buffer.from('PK\u0001\u0002', 'latin1'), madeByUnix, fields, central, name);
-    offset += 30 + name.length + stored.length;
-  }
-  const body = Buffer.concat(locals);
-  const listing = Buffer.concat(directory);
-  const end = Buffer.alloc(22);
-  end.write('PK\u0005\u0006', 'latin1');
-  end.writeUInt16LE(entries.length, 8);
-  end.writeUInt16LE(entries.length, 10);
-  end.writeUInt32LE(listing.length, 12);
-  end.writeUInt32LE(body.length, 16);
-  end.writeUInt16LE(comment.length, 20);
-  return Buffer.concat([body, listing, end, Buffer.from(comment, 'latin1')]);
 }

@@ -3,14 +3,14 @@ import { join } from 'node:path';
 
 import { expect, it } from 'vitest';
 
-import { rawZip, type RawZipEntry } from '../../support/fake-service.ts';
+import { buildZip, type ZipEntry } from '../../support/zip-builder.ts';
 import { startSynced, type Synced } from '../../support/synced.ts';
 
 /** A service whose one repository has these entries in its archive. */
-async function serviceWith(entries: readonly RawZipEntry[]): Promise<Synced> {
+async function serviceWith(entries: readonly ZipEntry[]): Promise<Synced> {
   const synced = await startSynced();
   synced.service.addRepository('Accounting', { 'a.xlsx': 'a', 'x/b.xlsx': 'b' });
-  const body = rawZip(entries);
+  const body = buildZip(entries);
   synced.service.fault = (path) => (/\/contents(?:\?|$)/.test(path) ? { kind: 'body', body } : null);
   return synced;
 }

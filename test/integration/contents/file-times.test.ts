@@ -6,7 +6,8 @@ import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 
 import { LAST_VERIFIED_HEADER } from '../../../src/lib/api/requests.ts';
-import { type FakeKnobs, type FakeRepository, rawZip } from '../../support/fake-service.ts';
+import { type FakeKnobs, type FakeRepository } from '../../support/fake-service.ts';
+import { buildZip } from '../../support/zip-builder.ts';
 import { startSynced, type Synced } from '../../support/synced.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
@@ -14,7 +15,7 @@ const execute = promisify(execFile);
 
 /** A workbook that holds a text, of a size that does not depend on it. */
 function workbook(text: string): Buffer {
-  return rawZip([{ name: '[Content_Types].xml', data: text.padEnd(100) }]);
+  return buildZip([{ name: '[Content_Types].xml', data: text.padEnd(100) }]);
 }
 
 /** A repository of workbooks and a text. */

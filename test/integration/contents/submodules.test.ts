@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 
 import { expect, it } from 'vitest';
 
-import { rawZip, type RawZipEntry } from '../../support/fake-service.ts';
+import { buildZip, type ZipEntry } from '../../support/zip-builder.ts';
 import { startSynced, type Synced } from '../../support/synced.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
@@ -72,14 +72,14 @@ const MODULES = `# [submodule "comment"] path = comment
 \tpath = plain
 `;
 
-it.each<[string, readonly RawZipEntry[]]>([
+it.each<[string, readonly ZipEntry[]]>([
   ['with entries for folders', [{ name: 'plain/' }, { name: 'quo"ted/' }, { name: 'empty/' }]],
   ['without entries for folders', []],
 ])(
   'a submodule is left out that .gitmodules names, if there is nothing in its place, and an empty folder is not one: %s',
   async (_what, folders) => {
     const synced = await serviceOf(
-      rawZip([
+      buildZip([
         { name: '.gitmodules', data: MODULES },
         { name: 'a.xlsx', data: 'a' },
         { name: 'present/b.xlsx', data: 'b' },
@@ -99,7 +99,7 @@ it.each<[string, readonly RawZipEntry[]]>([
 it('a long line of .gitmodules keeps no pass busy', async () => {
   const line = `\tpath = a${' '.repeat(500_000)}b\n`;
   const synced = await serviceOf(
-    rawZip([
+    buildZip([
       { name: '.gitmodules', data: `[submodule "long"]\n${line}[submodule "short"]\n\tpath = short\n` },
       { name: 'a.xlsx', data: 'a' },
     ]),

@@ -2,7 +2,8 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { FakeService, rawZip } from '../../../support/fake-service.ts';
+import { FakeService } from '../../../support/fake-service.ts';
+import { buildZip } from '../../../support/zip-builder.ts';
 import { runHere } from '../../../support/in-process.ts';
 import { start } from '../../../support/program.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
@@ -42,7 +43,7 @@ const STATES: readonly (readonly [string, (place: Place) => unknown, number, num
   ['everything is verified', () => {}, 0, 0],
   [
     'a target is in quarantine',
-    ({ service }) => failBad(service, { kind: 'body', body: rawZip([{ name: '../x', data: 'x' }]) }),
+    ({ service }) => failBad(service, { kind: 'body', body: buildZip([{ name: '../x', data: 'x' }]) }),
     1,
     0,
   ],

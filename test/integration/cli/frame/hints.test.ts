@@ -3,7 +3,8 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { API_KEY, API_TOKEN, FakeService, rawZip } from '../../../support/fake-service.ts';
+import { API_KEY, API_TOKEN, FakeService } from '../../../support/fake-service.ts';
+import { buildZip } from '../../../support/zip-builder.ts';
 import { runHere } from '../../../support/in-process.ts';
 import { start } from '../../../support/program.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
@@ -38,7 +39,7 @@ async function troubledMirror(): Promise<Record<string, string>> {
   for (let passes = 0; passes < 2; passes += 1) await runHere(['sync'], settings);
   service.fault = (path) =>
     path.includes('/contents') && path.includes(quarantined.id)
-      ? { kind: 'body', body: rawZip([{ name: '../x', data: 'x' }]) }
+      ? { kind: 'body', body: buildZip([{ name: '../x', data: 'x' }]) }
       : null;
   service.write(quarantined, 'main', 'b.xlsx', 'another version');
   for (let index = 0; index < 8; index += 1) service.remove(held, 'main', `${index}.xlsx`);

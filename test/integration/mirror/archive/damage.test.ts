@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { defaultKnobs, type RawZipEntry, rawZip, zipOf } from '../../../support/fake-service.ts';
+import { defaultKnobs, zipOf } from '../../../support/fake-service.ts';
+import { type ZipEntry, buildZip } from '../../../support/zip-builder.ts';
 import { readZip } from '../../../support/unpacked.ts';
 
 async function readAll(zip: Uint8Array): Promise<Readonly<Record<string, Buffer>>> {
@@ -37,24 +38,24 @@ describe('a sound archive is read', () => {
   });
 
   it('with nothing in it', async () => {
-    expect(await readAll(rawZip([]))).toStrictEqual({});
+    expect(await readAll(buildZip([]))).toStrictEqual({});
   });
 
   it('with more entries than are listed together, in the order of the file', async () => {
     const names = Array.from({ length: 2500 }, (_, index) => `folder ${index % 7}/${index}`);
-    const archive = await readZip(rawZip(names.map((name) => ({ name, data: name }))));
+    const archive = await readZip(buildZip(names.map((name) => ({ name, data: name }))));
     expect(archive.entries.map(({ path }) => path)).toStrictEqual(names);
   });
 
   it('with a comment', async () => {
-    const zip = rawZip([{ name: 'a', data: 'a' }], 'made by a service');
+    const zip = buildZip([{ name: 'a', data: 'a' }], { comment: Buffer.from('made by a service') });
     expect(await readAll(zip)).toStrictEqual({ a: Buffer.from('a') });
   });
 });
 
 describe('an archive is found damaged', () => {
   const small = 'some text '.repeat(50);
-  const lies: readonly [string, RawZipEntry][] = [
+  const lies: readonly [string, ZipEntry][] = [
     ['by a CRC of a stored entry', { name: 'a', data: small, crc: 1 }],
     ['by a CRC of a deflated entry', { name: 'a', data: small, method: 8, crc: 1 }],
     ['by a CRC of a great stored entry', { name: 'a', data: LONG, crc: 1 }],
@@ -78,7 +79,7 @@ describe('an archive is found damaged', () => {
     ['by a place where no entry is', { name: 'a', data: small, offset: 7 }],
   ];
   it.each(lies)('%s', async (_name, entry) => {
-    const zip = rawZip([{ name: 'good', data: 'good' }, entry]);
+    const zip = buildZip([{ name: 'good', data: 'good' }, entry]);
     await expect(readAll(zip)).rejects.toMatchObject({ code: 'archive.damaged', action: 'retry' });
   });
 
@@ -87,7 +88,7 @@ describe('an archive is found damaged', () => {
     async (at) => {
       const nameOf = (index: number): string => `name-${String(index).padStart(4, '0')}`;
       const names = Array.from({ length: 2500 }, (_, index) => nameOf(index));
-      const zip = rawZip(names.map((name) => ({ name, data: 'x' })));
+      const zip = buildZip(names.map((name) => ({ name, data: 'x' })));
       const place = zip.lastIndexOf(nameOf(at)) - 46;
       zip.writeUInt8(0, place);
       const listed = `"${nameOf(at)}" cannot be listed`;
@@ -99,7 +100,7 @@ describe('an archive is found damaged', () => {
   );
 
   it('where deflated bytes were changed', async () => {
-    const zip = rawZip([{ name: 'a', data: LONG, method: 8 }]);
+    const zip = buildZip([{ name: 'a', data: LONG, method: 8 }]);
     for (const at of [100, 10_000, 1_000_000]) {
       const changed = Buffer.from(zip);
       changed.writeUInt8((changed.readUInt8(at) + 1) % 256, at);
@@ -129,12 +130,12 @@ describe('an archive is found damaged', () => {
     ['before it', (zip: Buffer) => Buffer.concat([Buffer.alloc(100, '#'), zip])],
     ['in its place', () => Buffer.alloc(1000, '#')],
   ])('by what is %s', async (_name, change) => {
-    const zip = change(rawZip([{ name: 'a', data: small }]));
+    const zip = change(buildZip([{ name: 'a', data: small }]));
     await expect(readAll(zip)).rejects.toMatchObject({ code: 'archive.damaged' });
   });
 
   it('or else gives the right bytes, whichever single byte is changed', async () => {
-    const zip = rawZip([
+    const zip = buildZip([
       { name: 'a', data: small, method: 8 },
       { name: 'b', data: 'b' },
     ]);

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { type FakeService, type RawZipEntry, rawZip } from '../../../support/fake-service.ts';
+import { type FakeService } from '../../../support/fake-service.ts';
+import { type ZipEntry, buildZip } from '../../../support/zip-builder.ts';
 import {
   type HarnessSettings,
   type MirrorHarness,
@@ -38,9 +39,9 @@ async function accounting(mirror: MirrorHarness): Promise<Record<string, string>
   return Object.fromEntries(stamps.filter(([path]) => path.startsWith('Accounting')));
 }
 
-const GOOD: RawZipEntry = { name: 'a.xlsx', data: 'a2' };
+const GOOD: ZipEntry = { name: 'a.xlsx', data: 'a2' };
 
-const hostile: readonly [string, readonly RawZipEntry[]][] = [
+const hostile: readonly [string, readonly ZipEntry[]][] = [
   ['a name that leads out', [GOOD, { name: '../../../../escaped', data: 'x' }]],
   ['an absolute name', [GOOD, { name: '/tmp/escaped', data: 'x' }]],
   ['a name that occurs twice', [GOOD, { name: 'a.xlsx', data: 'other' }]],
@@ -51,17 +52,17 @@ const hostile: readonly [string, readonly RawZipEntry[]][] = [
 ];
 
 const damaged: readonly [string, Buffer][] = [
-  ['a wrong CRC', rawZip([GOOD, { name: 'b', data: 'b', crc: 1 }])],
-  ['a size that lies', rawZip([GOOD, { name: 'b', data: 'b'.repeat(500), method: 8, size: 7 }])],
-  ['an end that is missing', rawZip([GOOD, { name: 'b', data: 'b' }]).subarray(0, -10)],
-  ['something behind it', Buffer.concat([rawZip([GOOD]), Buffer.from('trailing')])],
+  ['a wrong CRC', buildZip([GOOD, { name: 'b', data: 'b', crc: 1 }])],
+  ['a size that lies', buildZip([GOOD, { name: 'b', data: 'b'.repeat(500), method: 8, size: 7 }])],
+  ['an end that is missing', buildZip([GOOD, { name: 'b', data: 'b' }]).subarray(0, -10)],
+  ['something behind it', Buffer.concat([buildZip([GOOD]), Buffer.from('trailing')])],
 ];
 
 describe.each(['exchange', 'rename'])('with publish %s', (publish) => {
   it.each(hostile)('%s puts this version in quarantine, and the others go on', async (_name, entries) => {
     const { service, mirror, give } = await situation({ PUBLISH: publish });
     const before = await accounting(mirror);
-    give(rawZip(entries));
+    give(buildZip(entries));
     const results = await mirror.results();
     expect(results['Accounting/main']).toMatchObject({ code: 'archive.refused', errorAction: 'quarantine' });
     expect(results['Other/main']).toMatchObject({ outcome: 'pulled' });
@@ -95,7 +96,7 @@ describe.each(['exchange', 'rename'])('with publish %s', (publish) => {
 
 it('a version in quarantine is looked at again after a while, as other files may have been corrected', async () => {
   const { service, mirror, give } = await situation();
-  give(rawZip([GOOD, { name: '../x', data: 'x' }]));
+  give(buildZip([GOOD, { name: '../x', data: 'x' }]));
   await mirror.pass();
   service.fault = null;
   await mirror.pass({ trigger: 'schedule', aheadMs: 2 * 3_600_000 });
@@ -106,7 +107,7 @@ it.each(['command', 'signal'] as const)(
   'a version in quarantine is tried again by a pass of trigger %s',
   async (trigger) => {
     const { service, mirror, give } = await situation();
-    give(rawZip([GOOD, { name: '../x', data: 'x' }]));
+    give(buildZip([GOOD, { name: '../x', data: 'x' }]));
     await mirror.pass();
     expect(await mirror.results({ trigger })).toMatchObject({
       'Accounting/main': { outcome: 'failed', code: 'archive.refused' },
@@ -134,7 +135,7 @@ it('nothing is written outside the directory, and nothing is left inside it', as
   const outside = join(mirror.directory, '..', `escaped-${mirror.directory.split('/').at(-1)}`);
   const name = `../../../../../${outside.split('/').at(-1)}`;
   for (const entry of [name, outside, `x/../../../../../${name}`]) {
-    give(rawZip([GOOD, { name: entry, data: 'x' }]));
+    give(buildZip([GOOD, { name: entry, data: 'x' }]));
     await mirror.pass({ aheadMs: 2 * 3_600_000 });
     await expect(readFile(outside)).rejects.toMatchObject({ code: 'ENOENT' });
   }
@@ -151,7 +152,7 @@ it('a link is left out, named in the manifest and in the log, and not followed',
   await mkdir(outside);
   await writeFile(join(outside, 'kept'), 'kept');
   give(
-    rawZip([
+    buildZip([
       GOOD,
       { name: 'x/b.xlsx', data: 'b' },
       { name: 'link', data: outside, mode: 0o120777 },
@@ -174,7 +175,7 @@ it.each(['folder', 'y/folder'])(
   async (name) => {
     const { service, mirror } = await startPair();
     service.addRepository('Accounting', { 'a.xlsx': 'a', 'x/b.xlsx': 'b' });
-    const body = rawZip([
+    const body = buildZip([
       { name: 'a.xlsx', data: 'a' },
       { name: 'x/b.xlsx', data: 'b' },
       { name, data: '', mode: 0o040755 },
@@ -188,7 +189,7 @@ it.each(['folder', 'y/folder'])(
 it('a link in an archive with one leading folder is named without that folder', async () => {
   const { mirror, give } = await situation();
   give(
-    rawZip([
+    buildZip([
       { name: 'plan/a.xlsx', data: 'a2' },
       { name: 'plan/x/b.xlsx', data: 'b' },
       { name: 'plan/link', data: '/etc', mode: 0o120777 },
@@ -217,7 +218,7 @@ it('names that the program uses itself are as good as any', async () => {
 it('names in old code pages reach the disk decoded', async () => {
   const { mirror, give } = await situation();
   const name = Buffer.from([0x67, 0x72, 0x94, 0xe1, 0x65]);
-  give(rawZip([GOOD, { name: 'x/b.xlsx', data: 'b' }, { name, data: 'x' }]));
+  give(buildZip([GOOD, { name: 'x/b.xlsx', data: 'b' }, { name, data: 'x' }]));
   await mirror.pass();
   const paths = [...(await mirror.tree('Accounting/main')).keys()].sort();
   expect(paths).toStrictEqual(['a.xlsx', 'größe', 'x/b.xlsx']);

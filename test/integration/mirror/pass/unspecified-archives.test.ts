@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { type FakeKnobs, rawZip } from '../../../support/fake-service.ts';
+import { type FakeKnobs } from '../../../support/fake-service.ts';
+import { buildZip } from '../../../support/zip-builder.ts';
 import { startPair, treeOf } from '../../../support/mirror-harness.ts';
 
 const FILES = {
@@ -78,7 +79,7 @@ describe('an archive is unpacked exactly', () => {
     const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
     await mirror.pass();
     service.write(repository, 'main', 'a.xlsx', 'a2');
-    service.fault = (path) => (path.includes('/contents') ? { kind: 'body', body: rawZip([]) } : null);
+    service.fault = (path) => (path.includes('/contents') ? { kind: 'body', body: buildZip([]) } : null);
     const results = await mirror.results();
     expect(results['Accounting/main']).toMatchObject({ code: 'contents.empty', errorAction: 'retry' });
     await mirror.expectExact({ 'Accounting/main': treeOf({ 'a.xlsx': 'a' }) });
