@@ -6,9 +6,8 @@ import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 
 import { startEmbedded } from '../support/embedded.ts';
-import { run, start } from '../support/program.ts';
+import { hasProgram, run, start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
-import { hasProgram } from '../support/terminal-shell.ts';
 
 const BOUND = { timeout: 60_000, maxBuffer: 16 * 1024 * 1024 };
 

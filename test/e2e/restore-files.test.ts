@@ -9,9 +9,8 @@ import { describe, expect, it } from 'vitest';
 import { encodeSegment, repositoryPath } from '../../src/lib/paths/safe-path.ts';
 import { startEmbedded } from '../support/embedded.ts';
 import { MAIN } from '../support/built.ts';
-import { cleanEnvironment, run } from '../support/program.ts';
+import { cleanEnvironment, hasProgram, run } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
-import { hasProgram } from '../support/terminal-shell.ts';
 
 const execute = promisify(execFile);
 

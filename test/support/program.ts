@@ -1,9 +1,19 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 
 import { onTestFinished } from 'vitest';
 
 import { MAIN } from './built.ts';
+
+/** Whether a machine has a program. */
+export function hasProgram(program: string): boolean {
+  try {
+    execFileSync('sh', ['-c', `command -v ${program}`]);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /** What a program printed and how it ended. */
 export interface Ended {

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 
 import { describe, expect, it } from 'vitest';
 
-import { hasProgram } from '../support/terminal-shell.ts';
+import { hasProgram } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 import { buildPackageIn } from './package.ts';
 

@@ -1,33 +1,52 @@
-import { existsSync } from 'node:fs';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { access, chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
-import { run } from '../../../support/program.ts';
-import {
-  filesOf,
-  hasTerminalShell,
-  type Shell,
-  startTerminalShell,
-  TAB,
-  type TerminalShell,
-} from '../../../support/terminal-shell.ts';
 import { MAIN } from '../../../support/built.ts';
+import { hasProgram, run } from '../../../support/program.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
 
-const BASH_COMPLETION = '/usr/share/bash-completion/bash_completion';
-const SHELLS = ['bash', 'zsh', 'fish'] as const;
-
-/** How the word in hand begins: without a quote, or in one. */
-type Opening = 'none' | 'double' | 'single';
-
-const OPENINGS: Readonly<Record<Shell, readonly Opening[]>> = {
-  // Offers nothing behind a quote.
-  bash: ['none'],
-  zsh: ['none', 'double', 'single'],
-  fish: ['none', 'double', 'single'],
+/** How a shell is started with the script that completes, and with ^T for "write the line to a file, and empty it". */
+const STARTS = {
+  bash: {
+    file: '.bashrc',
+    command: 'exec bash --noprofile --rcfile "$HOME/.bashrc" -i',
+    text: `
+      unset HISTFILE
+      dump() { printf '%s\\0' "$READLINE_LINE" >>"$HOME/lines"; READLINE_LINE='' READLINE_POINT=0; }
+      bind -x '"\\C-t": dump'
+      source "$HOME/script"`,
+  },
+  zsh: {
+    file: '.zshrc',
+    command: 'exec zsh -d -i',
+    text: `
+      autoload -U compinit
+      compinit -D -u
+      dump() { print -rN -- "$BUFFER" >>"$HOME/lines"; BUFFER=''; }
+      zle -N dump
+      bindkey '^T' dump
+      source "$HOME/script"`,
+  },
+  fish: {
+    file: '.fishrc',
+    command: 'exec fish --no-config --private --interactive --init-command "source $HOME/.fishrc"',
+    text: `
+      function dump
+        printf '%s\\0' (commandline | string collect) >>$HOME/lines
+        commandline ''
+      end
+      bind \\ct dump
+      source $HOME/script`,
+  },
 };
+type Shell = keyof typeof STARTS;
+
+const [TAB, DUMP] = ['\t', '\u0014'];
+const WAIT = { timeout: 20_000, interval: 5 };
 
 /** Names of repositories and branches that a shell would make something of. */
 const HOSTILE = [
@@ -42,189 +61,112 @@ const HOSTILE = [
   'Acc ${x[$(touch pwned)]} $x !! !$ !touch/main',
   "Acc'$(touch pwned)'\"$(touch pwned)\"/it's",
   'Acc*?[a]{b,c}~^#=@:%<>(x)/main',
-  'Acc "quoted"',
-  "Acc 'quoted'",
   'Acc!',
   'Acc/é漢😀',
 ];
 
-const pieces = fc.constantFrom(
-  ...Array.from(' !"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~aZ7é漢😀'),
-  '$(touch pwned)',
-  '`touch pwned`',
-  "';touch pwned;'",
-  '";touch pwned;"',
-  '\\";touch pwned;"',
-  '!!',
-  '$HOME',
-);
-const parts = fc.array(pieces, { maxLength: 6 }).map((all) => all.join(''));
+/** Places of a mirror that a line may name, none of which is to be expanded. */
+const PLACES = ['"$(touch pwned)"', '$(touch pwned)', '`touch pwned`', '<(touch pwned)'];
 
-/** Each of them types and runs a line. */
-const RUNS = { numRuns: 50 };
-
-/** The beginning of a name as somebody types it, so far as it can be typed in such a quote. */
-function typed(shell: Shell, opening: Opening, beginning: string): string {
-  const escaped = (special: RegExp): string => beginning.replaceAll(special, String.raw`\$&`);
-  switch (opening) {
-    case 'none':
-      return escaped(/[^\p{L}\p{N}\p{So}]/gu);
-    case 'double':
-      return `"${(shell === 'fish' ? escaped(/["$\\]/g) : escaped(/["$\\`]/g)).replace(/!.*/, '')}`;
-    case 'single':
-      return `'${shell === 'fish' ? escaped(/['\\]/g) : beginning.replace(/'.*/, '')}`;
-  }
-}
-
-interface Completing extends TerminalShell {
-  /** Sets the names that the program offers. */
-  readonly know: (...names: readonly string[]) => Promise<void>;
-}
-
-/** A shell in which the program offers what a test says. */
-async function startCompleting(shell: Shell, before?: string): Promise<Completing> {
-  const script = (await run(['completion', shell])).stdout;
-  const program = 'tr "\\0" "\\n" >"$HOME/asked"; cat "$HOME/names"';
-  const terminal = await startTerminalShell(shell, script, program, before);
+/**
+ * Starts an interactive shell on a terminal of its own, which ends with the running test.
+ * @param program for `sh`: answers what the completion asks of `workbook-mirror`
+ */
+async function startShell(shell: Shell, program: string) {
+  const home = await temporaryFolder();
+  const [folder, programs] = [join(home, 'here'), join(home, 'programs')];
+  const { file, command, text } = STARTS[shell];
+  await mkdir(folder);
+  await mkdir(programs);
+  await writeFile(join(home, 'script'), (await run(['completion', shell])).stdout);
+  await writeFile(join(home, file), `${text}\necho >$HOME/ready\n`);
+  const runs = String.raw`{ printf '%s\n' "$@"; printf '\0'; } >>"$HOME/runs"; exit`;
+  const body = `#!/bin/sh\nif [ "$1" != completion ]; then ${runs}; fi\n${program}\n`;
+  await writeFile(join(programs, 'workbook-mirror'), body);
+  await chmod(join(programs, 'workbook-mirror'), 0o755);
+  const child = spawn('script', ['--quiet', '--command', `stty columns 1000; ${command}`, '/dev/null'], {
+    cwd: folder,
+    env: {
+      PATH: `${programs}:${process.env['PATH'] ?? ''}`,
+      HOME: home,
+      ZDOTDIR: home,
+      TERM: 'xterm',
+      LC_ALL: 'C.UTF-8',
+      SHELL: '/bin/sh',
+    },
+    stdio: ['pipe', 'ignore', 'inherit'],
+  });
+  onTestFinished(async () => {
+    // The shell ends with its terminal.
+    child.kill('SIGKILL');
+    await once(child, 'close');
+  });
+  await vi.waitFor(() => access(join(home, 'ready')), WAIT);
+  /** Waits until a file has another record. */
+  const counts = { lines: 0, runs: 0 };
+  const nextRecord = (name: keyof typeof counts): Promise<string> =>
+    vi.waitFor(async () => {
+      const records = (await readFile(join(home, name), 'utf8').catch(() => '')).split('\0').slice(0, -1);
+      const record = records[counts[name]];
+      if (record === undefined) throw new Error(`${shell} does not go on`);
+      counts[name] += 1;
+      return record;
+    }, WAIT);
+  /** What is on the line after some keys and the key that completes. The line is then empty again. */
+  const line = (keys: string): Promise<string> => {
+    child.stdin.write(`workbook-mirror ${keys}${TAB}${DUMP}`);
+    return nextRecord('lines');
+  };
   return {
-    ...terminal,
-    know: (...names) => writeFile(join(terminal.home, 'names'), names.map((name) => `${name}\n`).join('')),
+    home,
+    folder,
+    line,
+    /** The arguments that the program gets by a line that was completed. */
+    completed: async (keys: string): Promise<readonly string[]> => {
+      child.stdin.write(`${await line(keys)}\r`);
+      return (await nextRecord('runs')).split('\n').slice(0, -1);
+    },
   };
 }
 
-describe.each(SHELLS)('what %s completes', (shell) => {
-  const test = it.skipIf(!hasTerminalShell(shell));
+describe.each(['bash', 'zsh', 'fish'] as const)('what %s completes', (shell) => {
+  const test = it.skipIf(![shell, 'script', 'stty'].every(hasProgram));
 
-  test.each(OPENINGS[shell])('is a name as plain text behind an opening of the kind %j', async (opening) => {
-    const terminal = await startCompleting(shell);
+  test('is a name as plain text, and nothing on the line is run', async () => {
+    const { home, folder, line, completed } = await startShell(shell, 'cat "$HOME/names"');
+    const openings = shell === 'bash' ? [''] : ['', '"', "'"];
     for (const name of HOSTILE) {
-      await terminal.know(name);
-      const line = await terminal.line(`workbook-mirror approve ${typed(shell, opening, 'Acc')}${TAB}`);
-      expect(await terminal.run(line)).toEqual(['approve', name]);
+      await writeFile(join(home, 'names'), `${name}\n`);
+      for (const opening of openings)
+        expect(await completed(`approve ${opening}Acc`)).toEqual(['approve', name]);
     }
-    expect(await filesOf(terminal)).toEqual([]);
+    // Readline has words end at a colon and at an equals sign.
+    await writeFile(join(home, 'names'), 'a:b=c/main\n');
+    for (const begun of shell === 'bash' ? ['a:', 'a:b=', 'a\\:b=c'] : [])
+      expect(await completed(`approve ${begun}`)).toEqual(['approve', 'a:b=c/main']);
+    for (const place of PLACES) await line(`verify --directory ${place} Acc`);
+    // Bash offers nothing behind quotes and expansions.
+    for (const begun of shell === 'bash' ? ['"Acc', "'Acc", '$(echo Acc', '"${x:-Acc'] : [])
+      expect(await line(`approve ${begun}`)).toBe(`workbook-mirror approve ${begun}`);
+    expect(await readdir(folder)).toEqual([]);
   });
 
-  test('is a name as plain text, whatever it is and however much is typed', async () => {
-    const terminal = await startCompleting(shell);
-    await fc.assert(
-      fc.asyncProperty(parts, parts, fc.constantFrom(...OPENINGS[shell]), async (first, second, opening) => {
-        // The program offers no name that begins like a flag. Fish completes nothing behind a wildcard, and closes no quote behind
-        // some characters.
-        const beginning = `a${shell === 'fish' ? first.replaceAll(/[*?]/g, '+') : first}`;
-        const name = `${beginning}${second}z`;
-        await terminal.know(name);
-        const line = await terminal.line(`workbook-mirror approve ${typed(shell, opening, beginning)}${TAB}`);
-        expect(await terminal.run(line)).toEqual(['approve', name]);
-      }),
-      RUNS,
-    );
-    expect(await filesOf(terminal)).toEqual([]);
-  });
-
-  test('are the names of the place on the line, of which nothing is run', async () => {
-    const terminal = await startCompleting(shell);
-    const name = 'Accounting/main';
-    await terminal.know(name);
-    const asked = async (place: string): Promise<string[]> => {
-      await writeFile(join(terminal.home, 'asked'), '');
-      await terminal.line(`workbook-mirror verify ${place} Acc${TAB}`);
-      return (await readFile(join(terminal.home, 'asked'), 'utf8')).split('\n').slice(1, -2);
-    };
-    expect(await asked('--directory /a:b=c')).toEqual(['--directory', '/a:b=c']);
-    expect(await asked('--directory=/a:b=c')).toEqual(['--directory=/a:b=c']);
-    expect(await asked('-q --config a\\ b')).toEqual(['-q', '--config', 'a b']);
-    expect(await asked('--directory ~/x')).toHaveLength(2);
-    for (const place of [
-      '"$(touch pwned)"',
-      '$(touch pwned)',
-      '`touch pwned`',
-      '<(touch pwned)',
-      '"`touch pwned`"',
-    ])
-      await asked(`--directory ${place}`);
-    expect(await filesOf(terminal)).toEqual([]);
-  });
-
-  test('are commands, flags, their words, chapters and files', async () => {
-    const script = (await run(['completion', shell])).stdout;
-    const terminal = await startTerminalShell(shell, script, `exec '${process.execPath}' '${MAIN}' "$@"`);
-    await mkdir(join(terminal.folder, 'place$(touch pwned)'));
-    await writeFile(join(terminal.folder, 'plain'), '');
-    const got = async (typed: string): Promise<readonly string[]> =>
-      terminal.run(await terminal.line(`workbook-mirror ${typed}${TAB}`));
-    expect(await got('hist')).toEqual(['history']);
-    expect(await got('history res')).toEqual(['history', 'restore']);
-    expect(await got('approve --ye')).toEqual(['approve', '--yes']);
-    expect(await got('sync --max-st')).toEqual(['sync', '--max-staleness']);
-    expect(await got('sync --publish ex')).toEqual(['sync', '--publish', 'exchange']);
-    expect(await got('sync --publish=ex')).toEqual(['sync', '--publish=exchange']);
-    expect(await got('help on-d')).toEqual(['help', 'on-disk']);
-    expect(await got('sync --directory plac')).toEqual(['sync', '--directory', 'place$(touch pwned)/']);
-    expect(await got('sync --directory=plac')).toEqual(['sync', '--directory=place$(touch pwned)/']);
-    expect(await filesOf(terminal)).toEqual(['place$(touch pwned)', 'plain']);
-  });
-
-  test('comes from the disk', async () => {
-    const script = (await run(['completion', shell])).stdout;
-    const terminal = await startTerminalShell(shell, script, `exec '${process.execPath}' '${MAIN}' "$@"`);
-    const manifests = join(terminal.home, 'mirror', 'manifests');
-    const name = 'Accounting$(touch pwned)';
-    for (const each of [name, '--all', 'Accounting\u202Etxt', 'Accounting\u200B']) {
+  test('are commands, flags, their words, chapters, files and targets on the disk', async () => {
+    const { home, folder, completed } = await startShell(shell, `exec '${process.execPath}' '${MAIN}' "$@"`);
+    await mkdir(join(folder, 'place$(touch pwned)'));
+    const manifests = join(home, 'mirror/manifests');
+    for (const each of ['Accounting$(touch pwned)', '--all', 'Accounting\u202Etxt']) {
       await mkdir(join(manifests, each), { recursive: true });
       await writeFile(join(manifests, each, 'main.json'), '{}');
     }
-    const line = await terminal.line(`workbook-mirror approve --directory ~/mirror A${TAB}`);
-    expect(await terminal.run(line)).toEqual([
-      'approve',
-      '--directory',
-      `${terminal.home}/mirror`,
-      `${name}/main`,
-    ]);
-    expect(await filesOf(terminal)).toEqual([]);
+    expect(await completed('history res')).toEqual(['history', 'restore']);
+    expect(await completed('approve --ye')).toEqual(['approve', '--yes']);
+    expect(await completed('sync --publish ex')).toEqual(['sync', '--publish', 'exchange']);
+    expect(await completed('sync --publish=ex')).toEqual(['sync', '--publish=exchange']);
+    expect(await completed('help on-d')).toEqual(['help', 'on-disk']);
+    expect(await completed('sync --directory plac')).toEqual(['sync', '--directory', 'place$(touch pwned)/']);
+    const [, , directory, target] = await completed('approve --directory ~/mirror A');
+    expect([directory, target]).toEqual([join(home, 'mirror'), 'Accounting$(touch pwned)/main']);
+    expect(await readdir(folder)).toEqual(['place$(touch pwned)']);
   });
-});
-
-describe.skipIf(!hasTerminalShell('bash'))('completion in bash', () => {
-  it('offers nothing behind quotes and expansions', async () => {
-    const terminal = await startCompleting('bash');
-    await terminal.know('Acc;touch pwned;/a');
-    for (const begun of ['"Acc', "'Acc", "$'Acc", '"$(echo "Acc', '$(echo Acc', '"${x:-Acc', '`echo Acc'])
-      expect(await terminal.line(`workbook-mirror approve ${begun}${TAB}`)).toBe(
-        `workbook-mirror approve ${begun}`,
-      );
-    expect(await filesOf(terminal)).toEqual([]);
-  });
-
-  it.each(["COMP_WORDBREAKS=' '", 'COMP_WORDBREAKS="$COMP_WORDBREAKS/,["', 'set -u'])(
-    'completes the part of a word that readline replaces: %s',
-    async (before) => {
-      const terminal = await startCompleting('bash', before);
-      const name = 'a:b=c@d,[e]/$(touch pwned)';
-      await terminal.know(name);
-      for (const begun of ['a', 'a:', 'a:b=', 'a\\:b', 'a:b=c@', 'a:b=c@d,', 'a:b=c@d,[e', 'a:b=c@d,[e]/']) {
-        const line = await terminal.line(`workbook-mirror approve ${begun}${TAB}`);
-        expect(await terminal.run(line)).toEqual(['approve', name]);
-      }
-      await terminal.know('--publish=auto', '--publish=exchange');
-      const line = await terminal.line(`workbook-mirror sync --publish=ex${TAB}`);
-      expect(await terminal.run(line)).toEqual(['sync', '--publish=exchange']);
-      expect(await filesOf(terminal)).toEqual([]);
-    },
-  );
-
-  it.skipIf(!existsSync(BASH_COMPLETION))(
-    'works with the package bash-completion, also behind another command',
-    async () => {
-      const terminal = await startCompleting('bash', `source ${BASH_COMPLETION}`);
-      for (const name of HOSTILE) {
-        await terminal.know(name);
-        for (const command of ['workbook-mirror', 'nice workbook-mirror']) {
-          const line = await terminal.line(`${command} approve Acc${TAB}`);
-          expect(await terminal.run(line)).toEqual(['approve', name]);
-        }
-      }
-      expect(await filesOf(terminal)).toEqual([]);
-    },
-  );
 });
