@@ -8,6 +8,7 @@ const SETUP = [
   'support/property-seed.ts',
   'support/poison-pieces.ts',
   'support/quick-retries.ts',
+  'support/quick-disk.ts',
 ].map((file) => join(import.meta.dirname, file));
 
 /** Vitest itself leaves one processor out, so that on two of them one file would run at a time while much of it waits. */

@@ -1,13 +1,9 @@
-import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { exitCodeOf, MirrorError } from '../../src/lib/errors/errors.ts';
 import { API_KEY, API_TOKEN, type Fault, type FakeKnobs, FakeService } from './fake-service.ts';
 import { type HarnessSettings, MirrorHarness } from './mirror-harness.ts';
 import type { Attacked } from './sweep.ts';
-
-// Thousands of passes make everything durable thousands of times: that is fast where nothing is durable.
-if (existsSync('/dev/shm')) process.env['TMPDIR'] = '/dev/shm';
 
 /** Which answer is sick. */
 export type Endpoint = 'repos' | 'workbooks' | 'second-page' | 'contents' | 'exists';
