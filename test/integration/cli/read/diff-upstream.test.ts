@@ -198,7 +198,10 @@ describe('diff --upstream', () => {
       ARCHIVE_MAX_ENTRIES: String(CORPUS_LIMITS.maxEntries),
       ARCHIVE_MAX_UNPACKED_SIZE: '1GiB',
     };
-    for (const { name, bytes } of hostileArchives()) {
+    for (const wanted of ['archive.refused', 'archive.damaged']) {
+      const hostile = hostileArchives().find(({ verdict }) => verdict === wanted);
+      if (hostile === undefined) throw new Error(`no archive is for ${wanted}`);
+      const { name, bytes } = hostile;
       service.fault = (path) =>
         path.includes('/contents')
           ? { kind: 'body', body: bytes, headers: { 'content-type': 'application/zip' } }

@@ -184,7 +184,7 @@ describe('a new version in a drag-and-drop repository', () => {
       service.write(repository, 'main', `book ${at}.xlsx`, book(`book ${at}`, at));
     await mirror.pass();
     let [changedBytes, downloadedBytes] = [0, 0];
-    for (let commit = 1; commit <= 30; commit += 1) {
+    for (let commit = 1; commit <= 10; commit += 1) {
       for (let count = 0; count <= commit % 4; count += 1) {
         const content = book('edit', commit * 10 + count);
         const path =
@@ -292,7 +292,7 @@ describe('a new version in a drag-and-drop repository', () => {
   it('leaves what the listing does not show to the full check, which is due all the same', async () => {
     const { service, mirror, repository } = await mirrored('Accounting', { digests: true });
     service.write(repository, 'main', 'notes.txt', 'other notes');
-    for (let hours = 1; hours <= 23; hours += 1) {
+    for (const hours of [1, 12, 23]) {
       service.write(repository, 'main', 'a.xlsx', workbook(`changed ${hours}`));
       await mirror.pass({ aheadMs: hours * 3_600_000 });
     }

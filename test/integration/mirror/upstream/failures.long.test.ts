@@ -1,3 +1,5 @@
+import { gzipSync } from 'node:zlib';
+
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import type { Fault, FakeService } from '../../../support/fake-service.ts';
@@ -27,7 +29,29 @@ function contentsOf(service: FakeService, repository: string): (path: string) =>
   return (path) => path.includes('/contents') && (path.includes(id) || path.includes(`/${repository}/`));
 }
 
+/** As many bytes as of an answer in JSON are read, and a few more, in pieces. */
+const PIECE = Buffer.alloc(8 * 1024 * 1024, ' ');
+const PIECES = 33;
+
 describe('a list', () => {
+  it.each<[string, string, Fault]>([
+    ['without end', '/repos', { kind: 'endless', after: 1, piece: PIECE }],
+    [
+      'that explodes when it is unpacked',
+      '/v1/workbooks',
+      {
+        kind: 'body',
+        body: Buffer.concat(Array.from({ length: PIECES }, () => gzipSync(PIECE))),
+        headers: { 'content-encoding': 'gzip' },
+      },
+    ],
+  ])('%s ends the pass, and is not asked for twice', async (_what, list, fault) => {
+    const { service, mirror } = await withChange();
+    service.fault = (path) => (path.endsWith(list) ? fault : null);
+    expect(await mirror.failure()).toMatchObject({ code: 'service.answer_too_large', action: 'stall' });
+    expect(service.takeRequests().filter((request) => request.endsWith(list))).toHaveLength(1);
+  });
+
   const failures: readonly [string, Fault, string, number][] = [
     ['status 500', { kind: 'status', status: 500 }, 'service.failed', 5],
     ['status 503', { kind: 'status', status: 503 }, 'service.failed', 5],
