@@ -14,6 +14,18 @@ const INSTALLED = [/^koffi$/];
 /** What is read while the program runs, by its path below `src`. */
 const FILES = ['{daemon,lib,server/uploads}/page/*.{html,css,js,svg}', 'manual/*.md'];
 
+/**
+ * The parts of undici that the program uses, in place of its index. That also makes fetch, WebSocket, mocks and caches as it is loaded, which
+ * would take 8 MB of memory.
+ */
+const UNDICI = `
+  const Dispatcher = require('./lib/dispatcher/dispatcher');
+  Object.assign(Dispatcher.prototype, require('./lib/api'));
+  exports.Agent = require('./lib/dispatcher/agent');
+  exports.ProxyAgent = require('./lib/dispatcher/proxy-agent');
+  exports.buildConnector = require('./lib/core/connect');
+`;
+
 const packageFile = z.object({ name: z.string(), version: z.string(), license: z.string() });
 
 interface Package extends z.infer<typeof packageFile> {
@@ -40,6 +52,7 @@ async function bundle(): Promise<readonly OutputChunk[]> {
     input: { main: 'src/main.ts', thread: 'src/mirror/file-work/thread.ts' },
     external: INSTALLED,
     platform: 'node',
+    plugins: [{ name: 'undici', load: { filter: { id: /\/undici\/index\.js$/ }, handler: () => UNDICI } }],
     transform: { target: 'es2024' },
   });
   const { output } = await build.write({

@@ -1,11 +1,12 @@
 import { once } from 'node:events';
-import { type IncomingMessage, request } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { systemCode } from '../lib/errors/disk-errors.ts';
 import { type ErrorCode, MirrorError } from '../lib/errors/errors.ts';
+import { request } from '../lib/http/node-http.ts';
 import { openSocketPath } from '../lib/net/socket-path.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import type { DirectoryLayout } from '../mirror/store/layout.ts';

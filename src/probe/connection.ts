@@ -1,4 +1,4 @@
-import { type Dispatcher, request } from 'undici';
+import type { Dispatcher } from 'undici';
 
 import { CREDENTIAL_HEADERS, type Generation, requestHeaders } from '../lib/api/requests.ts';
 import { MirrorError, toMirrorError } from '../lib/errors/errors.ts';
@@ -162,7 +162,8 @@ async function sendOnce(ways: Ways, sent: ProbeRequest, options: AskOptions): Pr
   const { dispatcher, proxy } = ways.to(url);
   try {
     const all = { ...headers, ...sent.headers };
-    const response = await request(url, { dispatcher, method, headers: all, signal });
+    const path = url.pathname + url.search;
+    const response = await dispatcher.request({ origin: url.origin, path, method, headers: all, signal });
     const waitMs = performance.now() - startedAtMs;
     const single = singleHeaders(response.headers);
     const coding = method === 'HEAD' ? undefined : single['content-encoding'];

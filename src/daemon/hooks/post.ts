@@ -1,7 +1,5 @@
 import { unescape } from 'node:querystring';
 
-import { request } from 'undici';
-
 import { retryAfterMs } from '../../lib/time/back-off.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { transportError } from '../../mirror/upstream/failures.ts';
@@ -55,8 +53,9 @@ export function createPoster(timeoutMs: number): Poster {
       try {
         const way = ways.to(url);
         proxy = way.proxy;
-        const response = await request(url, {
-          dispatcher: way.dispatcher,
+        const response = await way.dispatcher.request({
+          origin: url.origin,
+          path: url.pathname + url.search,
           method,
           headers: { ...credentials, ...headers },
           ...(body === undefined ? {} : { body }),

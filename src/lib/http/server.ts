@@ -1,7 +1,8 @@
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 
 import { MirrorError } from '../errors/errors.ts';
+import { createServer } from './node-http.ts';
 
 /** How long clients of a server may take, in milliseconds. */
 export interface ServerPatience {
