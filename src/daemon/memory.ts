@@ -11,9 +11,9 @@ export interface MemoryRelease {
 }
 
 /** Work that follows at once would only ask for the memory again, and threads that have nothing to do free theirs as they end, after 10 s. */
-const REST_MS = 12_000;
+const REST_MS = 20_000;
 /** Less than this is not worth a collection, which stops everything else for two to four milliseconds a megabyte in use. */
-const LEAST_BYTES = 32 * 1024 * 1024;
+const LEAST_BYTES = 8 * 1024 * 1024;
 /** The memory in use may grow by this share before the next collection, so that a big heap is not collected at every pass. */
 const GROWTH_SHARE = 0.5;
 

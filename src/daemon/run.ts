@@ -2,6 +2,7 @@ import { lstat, stat } from 'node:fs/promises';
 
 import { unlessMissing } from '../lib/errors/disk-errors.ts';
 import { type ExitCode, exitCodeOf, type MirrorError, toMirrorError } from '../lib/errors/errors.ts';
+import { shareArenas } from '../lib/native/allocator.ts';
 import { packageVersion } from '../lib/process/version.ts';
 import { scrubbed } from '../lib/text/scrub.ts';
 import { eventFailure, type Trigger, PullMonitor } from '../mirror/pass/events.ts';
@@ -79,6 +80,7 @@ interface DaemonContext {
  * @throws MirrorError when it cannot start
  */
 export async function run(loadSettings: LoadSettings, adopt = false): Promise<ExitCode> {
+  shareArenas();
   const pulls = new PullMonitor();
   const progress = createProgressMonitor(() => pulls.pulls().length > 0);
   const secrets = keepSecrets();

@@ -11,8 +11,11 @@ const MOST_CHUNKS = 3;
 /** How often it is looked whether the unpacking of a kept archive goes on, in milliseconds. */
 const LOOK_MS = 500;
 
-/** Memory that waits for its next use: the system would have to clear fresh memory first, and V8 does not know how much is in it. */
-const free: SharedArrayBuffer[] = [];
+/**
+ * Memory that waits for its next use: the system would have to clear fresh memory first, and V8 does not know how much is in it. The
+ * collection of garbage may take it.
+ */
+const free: WeakRef<SharedArrayBuffer>[] = [];
 const MOST_FREE = 8;
 
 let lastId = 0;
@@ -55,7 +58,7 @@ export class ArchiveReceiver implements Destination {
     for (let at = 0; at < piece.length;) {
       if (this.#chunk === null && this.#lent.length === MOST_CHUNKS) await this.#lent[0];
       if (this.#failure !== null) throw this.#failure;
-      const chunk = (this.#chunk ??= free.pop() ?? new SharedArrayBuffer(CHUNK_BYTES));
+      const chunk = (this.#chunk ??= free.pop()?.deref() ?? new SharedArrayBuffer(CHUNK_BYTES));
       const part = piece.subarray(at, at + CHUNK_BYTES - this.#filledBytes);
       new Uint8Array(chunk, this.#filledBytes, part.length).set(part);
       this.#filledBytes += part.length;
@@ -137,5 +140,5 @@ function end({ id, thread }: Unpacking, isWhole: boolean): void {
 }
 
 function giveBack(memory: SharedArrayBuffer): void {
-  if (free.length < MOST_FREE) free.push(memory);
+  if (free.length < MOST_FREE) free.push(new WeakRef(memory));
 }

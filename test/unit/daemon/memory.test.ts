@@ -24,14 +24,14 @@ describe('createMemoryRelease', () => {
     const before = litter();
     memory.atRest();
     expect(process.memoryUsage().heapTotal).toBeGreaterThan(before - 32 * MB);
-    vi.advanceTimersByTime(12_000);
+    vi.advanceTimersByTime(20_000);
     expect(process.memoryUsage().heapTotal).toBeLessThan(before - 32 * MB);
   });
 
   it('gives it back where work ends again and again', () => {
     const isWorking = vi.fn(() => false);
     const memory = createMemoryRelease(isWorking);
-    for (let seconds = 0; seconds < 30; seconds += 5) {
+    for (let seconds = 0; seconds < 50; seconds += 5) {
       memory.atRest();
       vi.advanceTimersByTime(5_000);
     }
@@ -44,11 +44,11 @@ describe('createMemoryRelease', () => {
     const memory = createMemoryRelease(() => isWorking);
     const used = vi.spyOn(process, 'memoryUsage');
     memory.atRest();
-    vi.advanceTimersByTime(12_000);
+    vi.advanceTimersByTime(20_000);
     isWorking = false;
     memory.atRest();
     memory.close();
-    vi.advanceTimersByTime(12_000);
+    vi.advanceTimersByTime(20_000);
     expect(used).not.toHaveBeenCalled();
     used.mockRestore();
   });
