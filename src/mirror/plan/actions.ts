@@ -187,6 +187,8 @@ export interface HoldAction extends ActionOf<'hold', HoldReason> {
   readonly untilMs: number | null;
   /** The retirement that waits for a person's word: too many are gone at once, or the tree was restored. */
   readonly guarded: HeldDeletion | null;
+  /** A complete answer lacks the target: the answers that did so before count on. */
+  readonly isMissing?: boolean;
 }
 
 /** The hold of a target. @param subject another action about it will do */

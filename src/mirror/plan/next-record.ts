@@ -17,6 +17,7 @@ export interface RecordStep {
   readonly action: Pick<ActionSubject, 'path' | 'published' | 'deselection'> & {
     readonly kind: string;
     readonly reason: string;
+    readonly isMissing?: boolean;
   };
   readonly outcome: Outcome;
   /** The summary of the tree when the action was decided on; null where there was none. */
@@ -54,9 +55,10 @@ function afterOutcome(record: TargetRecord, step: RecordStep): TargetRecord {
   switch (outcome.kind) {
     case 'held': {
       const isProcessing = action.reason === 'service-processing';
+      const countsOn = action.isMissing === true || holdRule(action.reason).isNoEvidence === true;
       return {
         ...record,
-        missingPasses: holdRule(action.reason).isNoEvidence === true ? record.missingPasses : 0,
+        missingPasses: countsOn ? record.missingPasses : 0,
         processingSinceMs: record.processingSinceMs ?? (isProcessing ? nowMs : null),
       };
     }

@@ -106,7 +106,7 @@ function leaving(of: Case, input: PlanInput): Action | null {
   if (reason === 'repository-gone') {
     if (record.missingPasses + 1 < policy.retireAfterPasses) return hold(of, 'repository-missing');
     const failed = failedBefore(of, input);
-    if (failed !== null) return failed;
+    if (failed !== null) return { ...failed, isMissing: true };
   }
   return retire(of, published, reason);
 }
@@ -163,7 +163,7 @@ function deletionHeld(of: Case, { policy, approvals, nowMs }: PlanInput): Action
 }
 
 /** A target that failed before waits for its time, in quarantine also for another version, or for a person. */
-function failedBefore(of: Case, { nowMs, retries }: PlanInput): Action | null {
+function failedBefore(of: Case, { nowMs, retries }: PlanInput): HoldAction | null {
   const { failure } = of.record;
   const isDue = failure === null || nowMs >= failure.nextAttemptAtMs;
   if (isDue || retries === 'all' || retries.has(of.path)) return null;

@@ -2,6 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { backOffDelayMs, retryAfterMs } from '../../../../src/lib/time/back-off.ts';
+import type { HoldAction } from '../../../../src/mirror/plan/actions.ts';
 import { nextRecord, type RecordStep } from '../../../../src/mirror/plan/next-record.ts';
 import type { Outcome, TargetRecord } from '../../../../src/mirror/plan/record.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
@@ -38,13 +39,15 @@ type StepFields = Partial<Omit<RecordStep, 'action'>> & {
   readonly reason?: string;
   readonly path?: string;
   readonly publishedAtMs?: number;
+  readonly isMissing?: boolean;
 };
 
 function after(before: TargetRecord, outcome: Outcome, fields: StepFields = {}): TargetRecord {
-  const { kind = 'pull', reason = 'full-check', path = 'Accounting/main', publishedAtMs, ...rest } = fields;
+  const { kind = 'pull', reason = 'full-check', path = 'Accounting/main', ...others } = fields;
+  const { publishedAtMs, isMissing = false, ...rest } = others;
   const tree = publishedAtMs === undefined ? null : published(repository(), { publishedAtMs });
   const step = {
-    action: { kind, reason, path, published: tree },
+    action: { kind, reason, path, published: tree, isMissing },
     outcome,
     tree: null,
     listedAtMs: LISTED_AT_MS,
@@ -215,6 +218,21 @@ describe('the record after an action', () => {
     now = after(now, FAILED, { reason: 'confirm-gone' });
     const plan = makePlan(planInput({ listing: gone, published: [tree], records: recordMap(now) }));
     expect(plan.map(({ kind }) => kind)).not.toContain('retire');
+  });
+
+  it('counts missing answers on while a retirement that failed waits for its time', () => {
+    const gone = listing({ repositories: [repository({ fullName: 'Other' })] });
+    const tree = published();
+    const failed = after(record({ missingPasses: 2 }), FAILED, { kind: 'retire', reason: 'repository-gone' });
+    const planned = (before: TargetRecord, nowMs: number) =>
+      makePlan(planInput({ listing: gone, published: [tree], records: recordMap(before), nowMs })).find(
+        ({ published: found }) => found === tree,
+      );
+    const wait = planned(failed, NOW_MS);
+    expect(wait).toMatchObject({ kind: 'hold', reason: 'backing-off' });
+    const { reason, isMissing } = wait as HoldAction;
+    const waited = after(failed, { kind: 'held' }, { kind: 'hold', reason, isMissing: isMissing === true });
+    expect(planned(waited, NOW_MS + HOUR_MS)?.kind).toBe('retire');
   });
 });
 
