@@ -1,10 +1,14 @@
-import type { Dispatcher } from 'undici';
-
 import { CREDENTIAL_HEADERS, type Generation, requestHeaders } from '../lib/api/requests.ts';
 import { MirrorError, toMirrorError } from '../lib/errors/errors.ts';
-import { createWays, type Ways } from '../lib/net/ways.ts';
 import { retryAfterMs } from '../lib/time/back-off.ts';
-import { CONNECT_TIMEOUT_MS, decoded } from '../mirror/upstream/connections.ts';
+import {
+  announcedBytes,
+  type AnswerHeaders,
+  type Connections,
+  createConnections,
+  piecesOf,
+  type WireAnswer,
+} from '../mirror/upstream/connections.ts';
 import { transportError } from '../mirror/upstream/failures.ts';
 
 /** How the service is asked, and how far a probe may go. Durations in milliseconds. */
@@ -32,7 +36,6 @@ export interface ProbeRequest {
   readonly target: string | URL;
   /** The current one unless given. */
   readonly generation?: Generation;
-  readonly method?: 'GET' | 'HEAD';
   /** Further headers. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Whether the configured credential is left out. */
@@ -45,8 +48,7 @@ export interface ProbeRequest {
 export interface ProbeAnswer {
   /** HTTP status code; 0 where there was no whole answer. */
   readonly status: number;
-  /** By names in lower case. */
-  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly headers: AnswerHeaders;
   /** Without its content coding. */
   readonly body: Buffer;
   /** False where the body was broken off. */
@@ -115,12 +117,7 @@ export function pauseAfter(
 /** Opens the way to a service. Proxies are taken from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY. */
 export function createAsker(options: AskOptions): Asker {
   const { timeoutMs, maxRequests } = options;
-  const ways = createWays({
-    allowH2: false,
-    connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, timeoutMs),
-    headersTimeout: timeoutMs,
-    bodyTimeout: timeoutMs,
-  });
+  const connections = createConnections(new URL(options.baseUrl).origin, timeoutMs, 1);
   const answers: Omit<ProbeAnswer, 'body'>[] = [];
   let subject = '';
   let pauses = 0;
@@ -134,7 +131,7 @@ export function createAsker(options: AskOptions): Asker {
       for (;;) {
         if (answers.length >= maxRequests) throw new ProbeStopped(`all ${maxRequests} requests were used up`);
         options.onProgress(subject, answers.length + 1);
-        const answer = await sendOnce(ways, sent, options);
+        const answer = await sendOnce(connections, sent, options);
         const { body: _, ...head } = answer;
         answers.push(head);
         silences = answer.status === 0 ? silences + 1 : 0;
@@ -145,51 +142,34 @@ export function createAsker(options: AskOptions): Asker {
         await options.pause(waitMs);
       }
     },
-    close: ways.close,
+    close: connections.close,
   };
 }
 
-async function sendOnce(ways: Ways, sent: ProbeRequest, options: AskOptions): Promise<ProbeAnswer> {
-  const { target, generation = 'current', method = 'GET', maxBytes = PEEK_BYTES } = sent;
+async function sendOnce(
+  connections: Connections,
+  sent: ProbeRequest,
+  options: AskOptions,
+): Promise<ProbeAnswer> {
+  const { target, generation = 'current', maxBytes = PEEK_BYTES } = sent;
   const url = target instanceof URL ? target : new URL(options.baseUrl + target);
-  if (url.origin !== new URL(options.baseUrl).origin)
-    throw new MirrorError('internal.defect', `No credential may go to ${url.origin}.`);
   const headers = requestHeaders(generation, options.credential(generation) ?? '');
   if (sent.isAnonymous === true) delete headers[CREDENTIAL_HEADERS[generation]];
-  const startedAtMs = performance.now();
   const limit = AbortSignal.timeout(2 * options.timeoutMs + Math.ceil(maxBytes / LEAST_RATE));
   const signal = AbortSignal.any([options.signal, limit]);
-  const { dispatcher, proxy } = ways.to(url);
+  const startedAtMs = performance.now();
+  const whenItCame = () => ({ waitMs: performance.now() - startedAtMs, atMs: Date.now() });
   try {
-    const all = { ...headers, ...sent.headers };
-    const path = url.pathname + url.search;
-    const response = await dispatcher.request({ origin: url.origin, path, method, headers: all, signal });
-    const waitMs = performance.now() - startedAtMs;
-    const single = singleHeaders(response.headers);
-    const coding = method === 'HEAD' ? undefined : single['content-encoding'];
-    const read = await readUpTo(response.body, coding, url, maxBytes);
-    return {
-      status: response.statusCode,
-      headers: single,
-      ...read,
-      waitMs,
-      atMs: Date.now(),
-      failure: null,
-    };
+    const request = { headers: { ...headers, ...sent.headers }, body: undefined, signal };
+    const answer = await connections.send(url, request);
+    const times = whenItCame();
+    const read = await readUpTo(answer, maxBytes);
+    return { status: answer.status, headers: answer.headers, ...read, ...times, failure: null };
   } catch (error) {
     if (options.signal.aborted)
       throw new MirrorError('pass.abandoned', 'The probe was abandoned.', { cause: error });
-    const waitMs = performance.now() - startedAtMs;
-    const failure = toMirrorError(limit.aborted ? tooSlow(error, url) : transportError(error, url, proxy));
-    return {
-      status: 0,
-      headers: {},
-      body: Buffer.alloc(0),
-      isWhole: false,
-      waitMs,
-      atMs: Date.now(),
-      failure,
-    };
+    const failure = toMirrorError(limit.aborted ? tooSlow(error, url) : transportError(error, url));
+    return { status: 0, headers: {}, body: Buffer.alloc(0), isWhole: false, ...whenItCame(), failure };
   }
 }
 
@@ -200,34 +180,23 @@ function tooSlow(cause: unknown, { origin, pathname }: URL): MirrorError {
   });
 }
 
+/** Reads a body up to a bound; of one that is announced to be longer, only the start. */
 async function readUpTo(
-  body: Dispatcher.ResponseData['body'],
-  coding: string | undefined,
-  url: URL,
+  answer: WireAnswer,
   maxBytes: number,
 ): Promise<Pick<ProbeAnswer, 'body' | 'isWhole'>> {
-  // What is broken off below fails when nobody reads it any more.
-  body.on('error', () => {});
-  const chunks: Uint8Array[] = [];
+  const limit = (announcedBytes(answer.headers) ?? 0) > maxBytes ? Math.min(maxBytes, PEEK_BYTES) : maxBytes;
+  const chunks: Buffer[] = [];
   let sizeBytes = 0;
   try {
-    const pieces: AsyncIterable<unknown> = decoded(body, coding, url);
-    for await (const chunk of pieces) {
-      if (!(chunk instanceof Uint8Array)) continue;
-      chunks.push(chunk);
-      sizeBytes += chunk.length;
-      if (sizeBytes > maxBytes) return { body: Buffer.concat(chunks).subarray(0, maxBytes), isWhole: false };
+    for await (const piece of piecesOf(answer)) {
+      // The memory of a piece is used again.
+      chunks.push(Buffer.from(piece));
+      sizeBytes += piece.length;
+      if (sizeBytes > limit) return { body: Buffer.concat(chunks).subarray(0, limit), isWhole: false };
     }
     return { body: Buffer.concat(chunks), isWhole: true };
   } finally {
-    body.destroy();
+    answer.body.destroy();
   }
-}
-
-function singleHeaders(
-  headers: Readonly<Record<string, string | string[] | undefined>>,
-): Record<string, string | undefined> {
-  return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]),
-  );
 }

@@ -135,8 +135,7 @@ export const CONTENTS_STATEMENTS: Statements = {
       const samples = await subject.samples();
       return `${samples.length} archives, ${samples.reduce((sum, { files }) => sum + files.size, 0)} files`;
     },
-    meaning: (_, outcome) =>
-      outcome === 'differs' ? 'the mirror will download it again and again: archive.damaged' : null,
+    meaning: 'the mirror will download it again and again: archive.damaged',
   },
   'archives.leading_folder': {
     ...CONTENTS,

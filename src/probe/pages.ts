@@ -136,7 +136,7 @@ export const PAGE_STATEMENTS: Statements = {
       holds(repeated === 0, String(repeated));
       return '0';
     },
-    meaning: (_, outcome) => (outcome === 'differs' ? NO_PROOF : null),
+    meaning: NO_PROOF,
   },
   'workbooks.next': {
     ...WORKBOOKS,
@@ -148,10 +148,7 @@ export const PAGE_STATEMENTS: Statements = {
       holds(['always null', 'the base address'].includes(places), places);
       return places;
     },
-    meaning: (_, outcome) =>
-      outcome === 'differs'
-        ? 'the mirror stays at its own base address: of a next that leads elsewhere only the query counts'
-        : null,
+    meaning: 'the mirror stays at its own base address: of a next that leads elsewhere only the query counts',
   },
   'workbooks.previous': {
     ...WORKBOOKS,

@@ -31,7 +31,7 @@ function ofReferences(
       const answers = await answersOf(subject);
       given(answers !== null, 'there is none of that kind');
       return [...answers]
-        .map(([form, { answer }]) => `${FORM_WORDS[form]}: ${archiveOrShape(answer)}`)
+        .map(([form, answer]) => `${FORM_WORDS[form]}: ${archiveOrShape(answer)}`)
         .join('; ');
     },
     meaning: (answer, outcome) => {

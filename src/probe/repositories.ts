@@ -62,8 +62,7 @@ export const REPOSITORY_STATEMENTS: Statements = {
     ...REPOSITORIES,
     says: 'every repository has id, name, full_name, url and created_at',
     check: async (subject) => allHold(await subject.repositoryRows(), fieldsFault),
-    meaning: (_, outcome) =>
-      outcome === 'differs' ? 'the mirror needs id, name and full_name, and nothing else' : null,
+    meaning: 'the mirror needs id, name and full_name, and nothing else',
   },
   'repositories.ids': {
     ...REPOSITORIES,
@@ -85,8 +84,7 @@ export const REPOSITORY_STATEMENTS: Statements = {
     ...REPOSITORIES,
     says: 'full_name is name, or of a Git address the url without https://; name is its last segment without .git',
     check: async (subject) => allHold(await objects(subject), namesFault),
-    meaning: (_, outcome) =>
-      outcome === 'differs' ? 'the mirror names its folders by full_name, whatever the url says' : null,
+    meaning: 'the mirror names its folders by full_name, whatever the url says',
   },
   'repositories.created_at': {
     ...REPOSITORIES,

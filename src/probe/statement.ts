@@ -38,8 +38,8 @@ export interface Statement {
    * @throws NotMet where the statement does not hold, NotTried where there is nothing to try it on
    */
   readonly check: (subject: Subject) => Promise<string>;
-  /** The consequence for the mirror, where it depends on the answer; null where there is none to tell of. */
-  readonly meaning?: (answer: string, outcome: Finding['outcome']) => string | null;
+  /** The consequence for the mirror: of a statement that does not hold, or by the answer; null where there is none to tell of. */
+  readonly meaning?: string | ((answer: string, outcome: Finding['outcome']) => string | null);
 }
 
 /** Statements by their ids, which are stable, in the order in which they are tried and shown. */
@@ -60,7 +60,12 @@ export interface Finding extends Pick<Statement, 'group' | 'section' | 'kind'> {
 export async function tryStatement(id: string, statement: Statement, subject: Subject): Promise<Finding> {
   const { group, section, kind, says, needs, check, meaning } = statement;
   const found = (outcome: Finding['outcome'], answer: string): Finding => {
-    const means = meaning?.(answer, outcome) ?? null;
+    const means =
+      typeof meaning === 'function'
+        ? meaning(answer, outcome)
+        : outcome === 'differs'
+          ? (meaning ?? null)
+          : null;
     return { group, id, section, kind, statement: says, outcome, answer, meaning: means };
   };
   if (needs !== undefined && !subject.has(needs)) return found('not tried', MISSING[needs]);

@@ -65,10 +65,7 @@ export interface SampledFile {
 }
 
 /** How a repository answers to the forms of reference. */
-export type AnswersByForm = ReadonlyMap<
-  ReferenceForm,
-  { readonly text: string; readonly answer: ProbeAnswer }
->;
+export type AnswersByForm = ReadonlyMap<ReferenceForm, ProbeAnswer>;
 
 /** Greatest list that is read, in bytes. */
 export const LIST_BYTES = 64 * 1024 * 1024;
@@ -76,18 +73,12 @@ export const LIST_BYTES = 64 * 1024 * 1024;
 /** Pages that are followed at most. */
 const MOST_PAGES = 25;
 
-/** Repositories of which the size is asked for, at most. */
+/** Repositories that are downloaded at most, also where they turn out to be empty or too large. */
 const MOST_CANDIDATES = 8;
 
 function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | null = null;
   return () => (made ??= make());
-}
-
-/** How many bytes an answer to HEAD announces; null where it says nothing. */
-export function announcedBytes({ status, headers }: ProbeAnswer): number | null {
-  const text = headers['content-length'] ?? '';
-  return status === 200 && /^[1-9]\d*$/.test(text) ? Number(text) : null;
 }
 
 /** Those of which another repository is called by the short name, too. */
@@ -116,7 +107,7 @@ function workbooksOf({ id, fullName }: Repository, listed: readonly ListedWorkbo
 
 /** The form that finds contents; null where none does. */
 export function workingForm(answers: AnswersByForm | null): ReferenceForm | null {
-  return [...(answers ?? [])].find(([, { answer }]) => isArchive(answer))?.[0] ?? null;
+  return [...(answers ?? [])].find(([, answer]) => isArchive(answer))?.[0] ?? null;
 }
 
 /** The service under examination: asks it, and remembers what it said for the statements after. */
@@ -141,12 +132,6 @@ export class Subject {
     const { target } = request;
     const isRenamed = this.#usesOtherName && typeof target === 'string';
     return this.asker.ask(isRenamed ? { ...request, target: underOtherName(target) } : request);
-  }
-
-  /** Asks for the list of workbooks, or a page of it. @param target a query as it follows the path, or an address */
-  askV1(target: string | URL = ''): Promise<ProbeAnswer> {
-    const where = target instanceof URL ? target : WORKBOOKS_PATH + target;
-    return this.ask({ generation: 'v1', target: where, maxBytes: LIST_BYTES });
   }
 
   /** Asks for contents on a branch. @param path the whole where it is left out */
@@ -196,14 +181,13 @@ export class Subject {
     });
   });
 
-  /** Asks for a page of v1. @throws NotMet unless it is one */
+  /** Asks for a page of v1. @param target a query as it follows the path, or an address. @throws NotMet unless it is one */
   async page(target: string | URL = ''): Promise<PageSeen> {
-    const answer = await this.askV1(target);
+    const address = target instanceof URL ? target : new URL(this.options.baseUrl + WORKBOOKS_PATH + target);
+    const answer = await this.ask({ generation: 'v1', target: address, maxBytes: LIST_BYTES });
     const body = jsonOf(answer);
     const parsed = answer.status === 200 ? pageSchema.safeParse(body) : null;
     if (parsed?.success !== true || !isObject(body)) throw new NotMet(shapeOf(answer));
-    const { baseUrl } = this.options;
-    const address = target instanceof URL ? target : new URL(baseUrl + WORKBOOKS_PATH + target);
     return { address, body, count: parsed.data.count, rows: parsed.data.results };
   }
 
@@ -227,19 +211,21 @@ export class Subject {
 
   /** All rows of the list of workbooks that are objects. @throws NotTried where none is listed */
   async workbooks(): Promise<readonly JsonObject[]> {
-    const list = await unlessNotMet(this.pages());
-    const rows = (list?.pages ?? []).flatMap((page) => page.rows).filter(isObject);
+    const rows = await this.#rows();
     given(rows.length > 0, 'no workbook is listed');
     return rows;
+  }
+
+  /** The rows of the list of workbooks that are objects. Faults of the list are reported where that is examined. */
+  async #rows(): Promise<readonly JsonObject[]> {
+    const list = await unlessNotMet(this.pages());
+    return (list?.pages ?? []).flatMap((page) => page.rows).filter(isObject);
   }
 
   /** The rows that say where they belong; none where v1 is not asked. */
   readonly listed = once(async (): Promise<readonly ListedWorkbook[]> => {
     if (!this.has('token')) return [];
-    // The list of workbooks is examined elsewhere, which reports its faults.
-    const list = await unlessNotMet(this.pages());
-    const rows = (list?.pages ?? []).flatMap((page) => page.rows).filter(isObject);
-    return rows.flatMap(({ integration, name, version }) => {
+    return (await this.#rows()).flatMap(({ integration, name, version }) => {
       const branch = isObject(version) ? version['branch'] : null;
       if (typeof integration !== 'string' || typeof name !== 'string' || typeof branch !== 'string')
         return [];
@@ -254,9 +240,9 @@ export class Subject {
     const counts = countNames(repositories);
     const tryOne = async (repository: Repository | undefined): Promise<AnswersByForm | null> => {
       if (repository === undefined) return null;
-      const answers = new Map<ReferenceForm, { readonly text: string; readonly answer: ProbeAnswer }>();
+      const answers = new Map<ReferenceForm, ProbeAnswer>();
       for (const { form, text } of referencesFor(repository, counts, null))
-        answers.set(form, { text, answer: await this.ask({ target: contentsPath(text) }) });
+        answers.set(form, await this.ask({ target: contentsPath(text) }));
       return answers;
     };
     return {
@@ -265,14 +251,14 @@ export class Subject {
     };
   });
 
-  /** Branches of the smallest repositories that have files, downloaded whole; and what is wrong with those that are not whole. */
+  /** Branches of some repositories that have files, downloaded whole; and what is wrong with those that are not whole. */
   readonly downloads = once(async () => {
-    const { sample, maxDownloadBytes } = this.options;
+    const { sample } = this.options;
     const samples: SampledBranch[] = [];
     const faults: string[] = [];
     const repositories = new Set<string>();
-    for (const { repository, reference, sizeBytes } of await this.#sized()) {
-      if (repositories.size === sample || sizeBytes > maxDownloadBytes) break;
+    for (const { repository, reference } of await this.#candidates()) {
+      if (repositories.size === sample) break;
       const workbooks = workbooksOf(repository, await this.listed());
       const branches = [...new Set(workbooks.map(({ branch }) => branch))].slice(0, sample);
       for (const branch of branches.length === 0 ? [null] : branches) {
@@ -297,23 +283,19 @@ export class Subject {
     return [first, ...more];
   }
 
-  /** Repositories that can be asked for, the smallest first as far as HEAD tells. */
-  async #sized() {
+  /** Repositories that can be asked for, with the reference for each. */
+  async #candidates() {
     const repositories = await this.repositories();
     const { git, dragAndDrop } = await this.references();
     const [gitForm, dragAndDropForm] = [workingForm(git), workingForm(dragAndDrop)];
-    const listed = await this.listed();
     const counts = countNames(repositories);
-    const sized: { repository: Repository; reference: string; sizeBytes: number }[] = [];
-    for (const repository of orderCandidates(repositories, listed).slice(0, MOST_CANDIDATES)) {
-      const form = (repository.url === null ? dragAndDropForm : gitForm) ?? gitForm ?? dragAndDropForm;
-      const reference = form === null ? undefined : referencesFor(repository, counts, form)[0]?.text;
-      if (reference === undefined) continue;
-      const branch = workbooksOf(repository, listed)[0]?.branch ?? null;
-      const head = await this.askContents({ reference, branch }, undefined, { method: 'HEAD' });
-      sized.push({ repository, reference, sizeBytes: announcedBytes(head) ?? 0 });
-    }
-    return sized.sort((a, b) => a.sizeBytes - b.sizeBytes);
+    return orderCandidates(repositories, await this.listed())
+      .slice(0, MOST_CANDIDATES)
+      .flatMap((repository) => {
+        const form = (repository.url === null ? dragAndDropForm : gitForm) ?? gitForm ?? dragAndDropForm;
+        const reference = form === null ? undefined : referencesFor(repository, counts, form)[0]?.text;
+        return reference === undefined ? [] : [{ repository, reference }];
+      });
   }
 
   /** Files of the sampled branches: workbooks that are listed first, then those in folders. @throws NotTried where there is none */

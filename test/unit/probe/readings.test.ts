@@ -5,7 +5,7 @@ import { pauseAfter, type ProbeAnswer, ProbeStopped } from '../../../src/probe/c
 import { absenceMeaning } from '../../../src/probe/references.ts';
 import { renderReport } from '../../../src/probe/report.ts';
 import type { Finding } from '../../../src/probe/statement.ts';
-import { announcedBytes, orderCandidates } from '../../../src/probe/subject.ts';
+import { orderCandidates } from '../../../src/probe/subject.ts';
 import { kindOf, shapeOf, tally } from '../../../src/probe/words.ts';
 import { whereTo } from '../../../src/probe/pages.ts';
 import { repository } from '../../support/builders.ts';
@@ -110,15 +110,6 @@ describe('what is looked into', () => {
     }));
     const all = [a, b, c, repository({ fullName: 'D' })].filter((each) => each !== undefined);
     expect(orderCandidates(all, listed).map(({ fullName }) => fullName)).toEqual(['C', 'A', 'B', 'D']);
-  });
-
-  it.each([
-    [{ 'content-length': '17' }, 200, 17],
-    [{ 'content-length': '0' }, 200, null],
-    [{}, 200, null],
-    [{ 'content-length': '17' }, 404, null],
-  ])('is announced by %j and status %d: %j', (headers, status, bytes) => {
-    expect(announcedBytes(answer({ headers, status }))).toBe(bytes);
   });
 });
 
