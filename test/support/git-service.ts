@@ -55,3 +55,18 @@ export function createGitService(options: {
     setCounters: (workbookId, { processing, failure }) => counters.set(workbookId, { processing, failure }),
   };
 }
+
+const OUTCOMES: ReadonlyMap<string, RegExp> = new Map([
+  ['cloned', /: cloned$/],
+  ['fetched', /: fetched what changed$/],
+  ['recovered', /: can be fetched again$/],
+  ['failing', /: cannot be (?:cloned|fetched)[,;]/],
+  ['damaged', /: what is here of it is damaged;/],
+]);
+
+/** The outcomes of fetches among the lines that a registry tells. */
+export function outcomesIn(lines: readonly string[]): string[] {
+  return lines.flatMap((line) =>
+    [...OUTCOMES].filter(([, words]) => words.test(line)).map(([outcome]) => outcome),
+  );
+}

@@ -1,23 +1,25 @@
 import type { Command } from 'commander';
 
 import type { Settings } from '../../config/schema.ts';
+import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { loadPage } from '../../lib/http/page-files.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { createSamples } from '../../server/demo/samples.ts';
 import { createFetching } from '../../server/external/fetches.ts';
 import { createGitLibrary } from '../../server/git/library.ts';
 import { openRegistry } from '../../server/git/repositories.ts';
-import { checkAhead, tellFailure } from '../../server/start/checks.ts';
 import { prepareServeDirectory, requiredServeDirectory } from '../../server/start/directory.ts';
 import { lockServiceDirectory } from '../../server/start/lock.ts';
 import { log, openServeLog } from '../../server/start/log.ts';
-import { tellFetch, tellOpening, tellReading } from '../../server/start/notices.ts';
 import { serveUntilStopped, withStopSignal } from '../../server/start/start.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { serveReplica } from './serve-replica.ts';
 
 /** The most that the objects of a cloned repository may take on disk: 20 GiB. */
 const MAX_REPOSITORY_BYTES = 20 * 1024 ** 3;
+
+/** How long the service waits at its start until what it holds is checked, in milliseconds: clients then see it finished. */
+const CHECK_LIMIT_MS = 3000;
 
 /** `serve`: runs the embedded service, or a replica, until a signal ends it. @throws MirrorError `settings.invalid`, `directory.*`, `http.unusable` */
 export async function runServe(command: Command): Promise<void> {
@@ -46,8 +48,7 @@ async function serveRepositories(
   const opening = {
     sources: settings.sources,
     maxRepositoryBytes: MAX_REPOSITORY_BYTES,
-    onEvent: tellFetch,
-    onOpening: tellOpening,
+    tell: log,
   };
   const { registry, outcome } = samples
     ? await createSamples(directory, opening, stop)
@@ -56,13 +57,11 @@ async function serveRepositories(
     log(`No samples were added: there are repositories in ${directory} already.`, 'warn');
   if (outcome === 'interrupted')
     log('Not all samples are there: `serve --samples` adds the others when it is started again.', 'warn');
-  const library = createGitLibrary(registry, {
-    checks: { onFailure: tellFailure },
-    onReading: tellReading,
-  });
+  const library = createGitLibrary(registry, { hasChecks: true, tell: log });
   const fetching = createFetching(registry, { intervalMs: settings.fetchInterval });
   const onListening = async (baseUrl: string): Promise<void> => {
-    await checkAhead(library);
+    // Workbooks that cannot be read are reported when they are requested.
+    await waitAtMost(library.checkAll().catch(() => undefined), CHECK_LIMIT_MS);
     const count = (await library.repositories()).length;
     log(`Serving ${counted(count, 'repository', 'repositories')} of ${directory}.`);
     log(`The form for uploads: ${new URL('/', baseUrl).href}`);

@@ -2,17 +2,10 @@ import { Places } from '../../lib/concurrency/places.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { backOffDelayMs } from '../../lib/time/back-off.ts';
 import { LONGEST_TIMER_MS } from '../../lib/time/longest-timer.ts';
+import { roughDuration } from '../../lib/text/humanize.ts';
 import type { RegisteredRepository, RepositoryIndex } from '../git/repository-index.ts';
+import { adviceOf, type Tell } from '../git/tell.ts';
 import { DamagedError, RemoteError } from './errors.ts';
-
-/** An outcome of fetching an external repository. */
-export type FetchEvent = { readonly repository: RegisteredRepository } & (
-  | { readonly kind: 'cloned' | 'fetched' | 'recovered' }
-  /** The first failure in a row. */
-  | { readonly kind: 'failing'; readonly error: unknown; readonly nextAttemptMs: number }
-  /** The repository here cannot be read, and is cloned again. */
-  | { readonly kind: 'damaged'; readonly error: unknown }
-);
 
 /** Why a repository could not be fetched the last time. */
 export interface FetchProblem {
@@ -30,6 +23,8 @@ export interface FetchWays {
   readonly pull: (repository: RegisteredRepository, onChange: () => void) => Promise<boolean>;
   /** Makes the repository again, whatever is there. */
   readonly clone: (repository: RegisteredRepository) => Promise<unknown>;
+  /** Called with the id of a repository to which something was brought; must not throw. */
+  readonly onFetched: (id: string) => void;
 }
 
 /** How many clones, comparisons and fetches run at once. */
@@ -55,15 +50,16 @@ class FetchState {
 /** Fetches the external repositories of an index, and at once those that never were. */
 export class Fetches {
   private readonly index: RepositoryIndex;
-  private readonly onEvent: (event: FetchEvent) => void;
+  private readonly tell: Tell;
   private readonly ways: FetchWays;
   private readonly states = new Map<string, FetchState>();
   private readonly places = new Places(AT_ONCE);
   private isClosed = false;
 
-  constructor(index: RepositoryIndex, onEvent: (event: FetchEvent) => void, ways: FetchWays) {
+  /** @param tell receives the outcomes: of failures in a row, the first */
+  constructor(index: RepositoryIndex, tell: Tell, ways: FetchWays) {
     this.index = index;
-    this.onEvent = onEvent;
+    this.tell = tell;
     this.ways = ways;
     for (const { id, cloned } of index.list()) if (!cloned) this.soon(id);
   }
@@ -129,8 +125,7 @@ export class Fetches {
     state.asked += 1;
     try {
       await this.fetch(id);
-      const repository = this.index.find(id);
-      if (state.failures > 0 && repository !== undefined) this.onEvent({ kind: 'recovered', repository });
+      if (state.failures > 0) this.tell(`${this.nameOf(id)}: can be fetched again`);
       state.failures = 0;
     } catch (error) {
       // A program that is ended because the service ends has not failed.
@@ -146,9 +141,22 @@ export class Fetches {
     const nextAttemptMs = isTooLarge ? DAY_MS : backOffDelayMs(BACK_OFF, state.failures, Math.random());
     state.retry = setTimeout(() => this.soon(id), nextAttemptMs);
     state.problem = { error, nextAttempt: new Date(Date.now() + nextAttemptMs) };
-    const repository = this.index.find(id);
-    if (state.failures === 1 && repository !== undefined)
-      this.onEvent({ kind: 'failing', repository, error, nextAttemptMs });
+    if (state.failures > 1) return;
+    const what =
+      this.index.find(id)?.cloned === true
+        ? 'cannot be fetched; what was fetched before stays'
+        : 'cannot be cloned, and has no contents until it is';
+    const next = `It is tried again in ${roughDuration(nextAttemptMs)}, then later each time`;
+    this.tell(`${this.nameOf(id)}: ${what}. ${next}: ${adviceOf(error)}`, 'warn');
+  }
+
+  private nameOf(id: string): string {
+    return this.index.find(id)?.full_name ?? id;
+  }
+
+  private tellFetched({ id, full_name }: RegisteredRepository, outcome: string): void {
+    this.tell(`${full_name}: ${outcome}`);
+    this.ways.onFetched(id);
   }
 
   private async fetchInTurn(id: string, state: FetchState): Promise<void> {
@@ -170,11 +178,12 @@ export class Fetches {
       state.isFetching = true;
     };
     try {
-      if (await this.ways.pull(repository, onChange)) this.onEvent({ kind: 'fetched', repository });
+      if (await this.ways.pull(repository, onChange)) this.tellFetched(repository, 'fetched what changed');
     } catch (error) {
       if (!(error instanceof DamagedError)) throw error;
       await this.index.markDamaged(repository.id);
-      this.onEvent({ kind: 'damaged', repository, error });
+      const what = 'what is here of it is damaged; it is cloned again';
+      this.tell(`${repository.full_name}: ${what}: ${adviceOf(error)}`, 'warn');
       await this.clone({ ...repository, cloned: false });
     }
   }
@@ -182,7 +191,7 @@ export class Fetches {
   private async clone(repository: RegisteredRepository): Promise<void> {
     await this.ways.clone(repository);
     await this.index.markCloned(repository.id);
-    this.onEvent({ kind: 'cloned', repository });
+    this.tellFetched(repository, 'cloned');
   }
 }
 

@@ -1,16 +1,12 @@
 import type { Changes, Library, ProcessingStatus, Uploads, WorkbookRow, Workbooks } from '../http/library.ts';
 import { createContents } from './git-contents.ts';
 import { Git } from './git.ts';
-import { createWorkbookListing, type ReadingEvent } from './listing.ts';
+import { createWorkbookListing } from './listing.ts';
 import { createGitServer } from './http-backend.ts';
 import { createHousekeeping } from './bare.ts';
 import type { Registry } from './repositories.ts';
-import {
-  PROCESSING,
-  SUCCESS,
-  createProcessingStatuses,
-  type ProcessingStatusesOptions,
-} from './processing-status.ts';
+import { createProcessingStatuses, PROCESSING, SUCCESS } from './processing-status.ts';
+import type { Tell } from './tell.ts';
 import { createUploads } from '../uploads/commits.ts';
 
 /** The repositories of a registry, as the service reads and changes them. */
@@ -30,29 +26,29 @@ const DEFAULT_MAX_UPLOAD_BYTES = 2 * 1024 ** 3;
 export interface GitLibraryOptions {
   /** Gives the state of a workbook; left out, everything is well, unless there are checks. */
   readonly standingOf?: (row: WorkbookRow) => ProcessingStatus;
-  /** Has the files of the workbooks that are listed checked. */
-  readonly checks?: Pick<ProcessingStatusesOptions, 'onFailure'>;
-  /** Told of a repository that cannot be read when workbooks are listed, once, and of when it can be again. */
-  readonly onReading?: (event: ReadingEvent) => void;
+  /** Whether the files of the workbooks that are listed are checked; not if left out. */
+  readonly hasChecks?: boolean;
+  /** Receives which repositories cannot be read and can be again, and which workbooks failed. */
+  readonly tell?: Tell;
   /** The greatest file that is uploaded, and the greatest push; 2 GiB if left out. */
   readonly maxUploadBytes?: number;
 }
 
 /** Makes the library of a registry, which stays the caller's to close. */
 export function createGitLibrary(registry: Registry, options: GitLibraryOptions = {}): GitLibrary {
-  const { checks, maxUploadBytes = DEFAULT_MAX_UPLOAD_BYTES } = options;
+  const { hasChecks = false, maxUploadBytes = DEFAULT_MAX_UPLOAD_BYTES } = options;
   const git = new Git();
   // Packing and reading histories may take long: they take no place from what somebody waits for.
   const packer = new Git();
   const historian = new Git();
   const contentAt = createContents(git);
   let isClosing = false;
-  const listing = createWorkbookListing(historian, registry, (event) => {
+  const tell: Tell = (...notice) => {
     // Programs that are ended at the end say nothing of what they read.
-    if (isClosing) return;
-    options.onReading?.(event);
-  });
-  const standings = checks === undefined ? null : createProcessingStatuses({ git, registry, ...checks });
+    if (!isClosing) options.tell?.(...notice);
+  };
+  const listing = createWorkbookListing(historian, registry, tell);
+  const standings = hasChecks ? createProcessingStatuses({ git, registry, tell }) : null;
   const standingOf = options.standingOf ?? standings?.of ?? (() => SUCCESS);
   const workbooks = async (): Promise<Workbooks> => {
     const rows = await listing.rows();

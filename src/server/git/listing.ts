@@ -8,12 +8,7 @@ import { type Heads, readHeads } from './refs.ts';
 import type { Registry } from './repositories.ts';
 import type { RegisteredRepository } from './repository-index.ts';
 import { makeRows, mergeRows, type Piece } from './rows.ts';
-
-/** A repository cannot be read any more, or can be again. */
-export type ReadingEvent = { readonly repository: RegisteredRepository } & (
-  | { readonly kind: 'unreadable'; readonly error: unknown }
-  | { readonly kind: 'readable' }
-);
+import { reasonOf, type Tell } from './tell.ts';
 
 /** What is remembered of a repository. */
 interface Known {
@@ -33,11 +28,12 @@ function areEqual(left: Heads, right: Heads): boolean {
 /**
  * Lists the workbooks of all repositories, and remembers what it has read.
  * @param git for the listing alone: requests for contents must not wait until histories are read
+ * @param tell receives, once, that a repository cannot be read, and that it can be again
  */
 export function createWorkbookListing(
   git: Git,
   registry: Pick<Registry, 'list' | 'gitDirectory'>,
-  onEvent: (event: ReadingEvent) => void = () => {},
+  tell: Tell = () => {},
 ) {
   const places = new Places(REPOSITORIES_AT_ONCE);
   const known = new Map<string, Known>();
@@ -61,10 +57,15 @@ export function createWorkbookListing(
     known.set(id, entry);
     try {
       await refresh(entry, repository);
-      if (entry.isUnreadable) onEvent({ kind: 'readable', repository });
+      if (entry.isUnreadable) tell(`${full_name}: its workbooks can be read again.`);
       entry.isUnreadable = false;
     } catch (error) {
-      if (!entry.isUnreadable) onEvent({ kind: 'unreadable', repository, error });
+      if (!entry.isUnreadable)
+        tell(
+          `${full_name}: its workbooks cannot be read: ${reasonOf(error)}. They are listed as they were, as being processed; ` +
+            'where that is not known any more, no list is given.',
+          'error',
+        );
       entry.isUnreadable = true;
       // A list without them would say that they are gone. A repository that was never cloned had no workbooks on a list.
       if (entry.piece === null && (cloned || damaged === true)) throw unlisted(full_name);

@@ -3,20 +3,13 @@ import type { ProcessingStatus, WorkbookRow } from '../http/library.ts';
 import type { Git } from './git.ts';
 import { readBlob } from './objects.ts';
 import type { Registry } from './repositories.ts';
-
-/** A file that failed. */
-export interface FailedCheck {
-  /** Full name of its repository. */
-  readonly integration: string;
-  readonly path: string;
-  readonly versionId: string;
-  readonly finding: Finding;
-}
+import type { Tell } from './tell.ts';
 
 export interface ProcessingStatusesOptions {
   readonly git: Git;
   readonly registry: Pick<Registry, 'list' | 'gitDirectory'>;
-  readonly onFailure?: ((failed: FailedCheck) => void) | undefined;
+  /** Receives why a workbook failed. */
+  readonly tell: Tell;
 }
 
 export const SUCCESS: ProcessingStatus = { status: 'success', processing: 0, failure: 0 };
@@ -24,8 +17,15 @@ export const SUCCESS: ProcessingStatus = { status: 'success', processing: 0, fai
 export const PROCESSING: ProcessingStatus = { status: 'processing', processing: 1, failure: 0 };
 const FAILURE: ProcessingStatus = { status: 'failure', processing: 0, failure: 1 };
 
+const REASONS: Readonly<Record<Finding, string>> = {
+  workbook: 'it can be opened',
+  foreign: 'it is not a workbook, although it is named like one',
+  damaged: 'it is damaged',
+  unread: 'git cannot read it',
+};
+
 /** Gives the status of each workbook. Files are checked one at a time, each content once, the newest versions first. */
-export function createProcessingStatuses({ git, registry, onFailure }: ProcessingStatusesOptions) {
+export function createProcessingStatuses({ git, registry, tell }: ProcessingStatusesOptions) {
   const stop = new AbortController();
   const { signal } = stop;
   /** By {@link WorkbookRow.contentKey}. */
@@ -58,8 +58,9 @@ export function createProcessingStatuses({ git, registry, onFailure }: Processin
       const finding = await findingOf(row);
       if (signal.aborted) return;
       findings.set(contentKey, finding);
-      if (finding !== 'workbook' && finding !== before)
-        onFailure?.({ integration, path, versionId: version.id, finding });
+      if (finding === 'workbook' || finding === before) continue;
+      const about = `The workbook ${integration}/${path} failed, version ${version.id.slice(0, 12)}`;
+      tell(`${about}: ${REASONS[finding]}.`, 'warn');
     }
     isRunning = false;
   }

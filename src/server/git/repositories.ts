@@ -7,7 +7,7 @@ import { invalid, RequestError } from '../../lib/http/request-error.ts';
 import { withHint } from '../../lib/text/humanize.ts';
 import { type Credentials, CredentialStore } from '../external/credentials.ts';
 import { RemoteError, type RemoteTrouble } from '../external/errors.ts';
-import { type FetchEvent, Fetches } from '../external/fetches.ts';
+import { Fetches } from '../external/fetches.ts';
 import { askRemote, pull, type PullOptions, remoteOf } from '../external/remote.ts';
 import type { ExternalRepository } from '../http/library.ts';
 import { checkRepositoryName, readAddress, type Sources } from './addresses.ts';
@@ -15,22 +15,15 @@ import { clearAway, initialise, keepExact } from './bare.ts';
 import { Git } from './git.ts';
 import { settleDefaultBranch } from './refs.ts';
 import { formatCreatedAt, type RegisteredRepository, RepositoryIndex } from './repository-index.ts';
-
-/** A fault that is found in the directory when it is opened; everything else goes on. */
-export type OpeningEvent =
-  /** A repository that cannot be used as it is. */
-  | { readonly kind: 'unusable'; readonly repository: RegisteredRepository; readonly error: unknown }
-  /** Something like a repository that is not in the index, at its absolute path; it is kept. */
-  | { readonly kind: 'unknown'; readonly path: string };
+import { reasonOf, type Tell } from './tell.ts';
 
 export interface RegistryOptions {
   /** Which addresses may be connected and fetched; `https` if left out. */
   readonly sources?: Sources;
   /** Most that the objects of an external repository may take on disk, in bytes; null or left out for no bound. */
   readonly maxRepositoryBytes?: number | null;
-  readonly onEvent?: (event: FetchEvent) => void;
-  /** Receives each fault in the directory, while it is opened. */
-  readonly onOpening?: (event: OpeningEvent) => void;
+  /** Receives each fault that is found in the directory while it is opened, and the outcomes of fetches. */
+  readonly tell?: Tell;
 }
 
 /** An external repository of the demo. */
@@ -64,24 +57,21 @@ export async function openRegistry(directory: string, options: RegistryOptions =
   const index = await RepositoryIndex.open(root);
   const credentials = new CredentialStore(join(root, 'credentials'));
   await credentials.keepOnly(new Set(index.list().map(({ id }) => id)));
-  const onEvent = options.onOpening ?? (() => {});
-  await clearShelf(shelf, index, onEvent);
+  const { tell = () => {} } = options;
+  await clearShelf(shelf, index, tell);
   const git = new Git();
-  await Promise.all(index.list().map((repository) => prepare(git, shelf, repository, index, onEvent)));
+  await Promise.all(index.list().map((repository) => prepare(git, shelf, repository, index, tell)));
   return new Registry(shelf, index, credentials, options);
 }
 
 /** Removes what a crash left among the repositories, and names those that are not in the index. */
-async function clearShelf(
-  shelf: string,
-  index: RepositoryIndex,
-  onEvent: (event: OpeningEvent) => void,
-): Promise<void> {
+async function clearShelf(shelf: string, index: RepositoryIndex, tell: Tell): Promise<void> {
   for (const name of await readdir(shelf)) {
     const path = join(shelf, name);
     if (name.startsWith(INCOMING_PREFIX)) await rm(path, { recursive: true, force: true });
     const [, id] = REPOSITORY_NAME.exec(name) ?? [];
-    if (id !== undefined && index.find(id) === undefined) onEvent({ kind: 'unknown', path });
+    if (id !== undefined && index.find(id) === undefined)
+      tell(`${path} belongs to no repository in the list: it is kept, and not served.`, 'warn');
   }
 }
 
@@ -91,9 +81,9 @@ async function prepare(
   shelf: string,
   repository: RegisteredRepository,
   index: RepositoryIndex,
-  onEvent: (event: OpeningEvent) => void,
+  tell: Tell,
 ): Promise<void> {
-  const { id, source, cloned } = repository;
+  const { id, source, cloned, full_name: name } = repository;
   const gitDirectory = gitDirectoryIn(shelf, id);
   try {
     await keepExact(gitDirectory);
@@ -103,7 +93,11 @@ async function prepare(
   } catch (error) {
     // An external repository that is gone can be had again.
     const isGone = source !== null && isMissing(error);
-    if (!isGone || cloned) onEvent({ kind: 'unusable', repository, error });
+    const remedy =
+      source === null
+        ? `Put repositories/${id}.git right, or restore it from the backup, and start this again.`
+        : 'It is cloned again if it is gone.';
+    if (!isGone || cloned) tell(`${name} cannot be used: ${reasonOf(error)}. ${remedy}`, 'error');
     if (isGone && cloned) await index.markDamaged(id);
   }
 }
@@ -129,12 +123,10 @@ export class Registry {
     this.list = () => index.list();
     this.sources = options.sources ?? 'https';
     this.maxBytes = options.maxRepositoryBytes ?? null;
-    const onFetch = (event: FetchEvent): void => {
-      options.onEvent?.(event);
-      if (event.kind !== 'cloned' && event.kind !== 'fetched') return;
-      for (const listener of this.listeners) listener(event.repository.id);
-    };
-    this.fetches = new Fetches(index, onFetch, {
+    this.fetches = new Fetches(index, options.tell ?? (() => {}), {
+      onFetched: (id) => {
+        for (const listener of this.listeners) listener(id);
+      },
       pull: (row, onChange) => this.pull(row, this.gitDirectory(row.id), { onChange }),
       clone: (row) =>
         this.makeAside(row.id, async (path) => {

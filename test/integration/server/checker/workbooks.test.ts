@@ -103,9 +103,7 @@ describe('the rows', () => {
     const { git, registry, gitDirectory } = await makeBench();
     await registry.create('B');
     const told: string[] = [];
-    const listing = createWorkbookListing(git, registry, ({ kind, repository }) =>
-      told.push(`${repository.full_name} ${kind}`),
-    );
+    const listing = createWorkbookListing(git, registry, (line) => told.push(line));
     const before = await listing.rows();
     expect(before).toHaveLength(1);
     const head = await readFile(join(gitDirectory, 'HEAD'));
@@ -114,7 +112,10 @@ describe('the rows', () => {
     expect(await listing.rows()).toBe(before);
     const [a] = registry.list();
     expect([...listing.unreadable()]).toEqual([a?.id]);
-    expect(told).toEqual(['A unreadable']);
+    const unreadable = expect.stringMatching(
+      /^A: its workbooks cannot be read: git .*\. They are listed as they were, as being processed; where that is not known any more, no list is given\.$/,
+    ) as string;
+    expect(told).toEqual([unreadable]);
     // Nobody knows what was there: a short list would say that it is gone.
     const anew = createWorkbookListing(git, registry);
     await expect(anew.rows()).rejects.toMatchObject({ status: 503, code: 'incomplete' });
@@ -131,7 +132,7 @@ describe('the rows', () => {
     expect(await listing.rows()).toEqual(before);
     expect(await anew.rows()).toEqual(before);
     expect([...listing.unreadable()]).toEqual([]);
-    expect(told).toEqual(['A unreadable', 'A readable']);
+    expect(told).toEqual([unreadable, 'A: its workbooks can be read again.']);
   });
 
   it('of a repository that cannot be read are processing, in the list of all others', async () => {
@@ -139,7 +140,7 @@ describe('the rows', () => {
     const { id } = await registry.create('B');
     await makeCommits(new Git(), registry.gitDirectory(id), [plan('main', [write('b.xlsx', '1')])]);
     const told: string[] = [];
-    const library = createGitLibrary(registry, { onReading: ({ kind }) => told.push(kind) });
+    const library = createGitLibrary(registry, { tell: (line) => told.push(line) });
     onTestFinished(library.close);
     const standings = async (): Promise<unknown> => {
       const { rows, standingOf } = await library.workbooks();
@@ -154,7 +155,10 @@ describe('the rows', () => {
     expect(await standings()).toEqual([['A/x.xlsx', 'processing'], whole[1]]);
     await rename(`${gitDirectory}-away`, gitDirectory);
     expect(await standings()).toEqual(whole);
-    expect(told).toEqual(['unreadable', 'readable']);
+    expect(told).toEqual([
+      expect.stringContaining('A: its workbooks cannot be read'),
+      'A: its workbooks can be read again.',
+    ]);
   });
 });
 
@@ -222,17 +226,28 @@ describe('the standing of workbooks', () => {
     return Object.fromEntries(rows.map((row) => [row.path, standingOf(row).status]));
   }
 
+  /** A library with checks, and what it tells of workbooks that failed: path and finding. */
+  function checkedLibrary(registry: Registry): { library: GitLibrary; failed: string[] } {
+    const words: Readonly<Record<string, string>> = {
+      'it is not a workbook, although it is named like one': 'foreign',
+      'it is damaged': 'damaged',
+      'git cannot read it': 'unread',
+    };
+    const failed: string[] = [];
+    const tell = (line: string): void => {
+      const [, path, why = ''] = /^The workbook A\/(.*) failed, version [0-9a-f]{12}: (.*)\.$/.exec(line) ?? [];
+      failed.push(`${path} ${words[why]}`);
+    };
+    return { library: createGitLibrary(registry, { hasChecks: true, tell }), failed };
+  }
+
   it('is processing until a file was looked at, and then success for all that its owner can open', async () => {
     const bench = await makeBench(bytesOf(makeBook(), 'xlsx'));
     const changes: FileChange[] = [];
     for (const [path, make] of Object.entries(GOOD)) changes.push(write(path, await make()));
     for (const [path, [, make]] of Object.entries(BAD)) changes.push(write(path, await make()));
     await bench.commit(changes);
-    const failed: string[] = [];
-    const onFailure = ({ path, finding }: { path: string; finding: string }): void => {
-      failed.push(`${path} ${finding}`);
-    };
-    const library = createGitLibrary(bench.registry, { checks: { onFailure } });
+    const { library, failed } = checkedLibrary(bench.registry);
     onTestFinished(library.close);
     expect(new Set(Object.values(await standings(library)))).toEqual(new Set(['processing']));
     await library.checkAll();
@@ -271,17 +286,14 @@ describe('the standing of workbooks', () => {
 
   it('is looked at once for each content, also of files that come while others are looked at', async () => {
     const bench = await makeBench('text');
-    const failed: string[] = [];
-    const library = createGitLibrary(bench.registry, {
-      checks: { onFailure: ({ path }) => failed.push(path) },
-    });
+    const { library, failed } = checkedLibrary(bench.registry);
     onTestFinished(library.close);
     await library.workbooks();
     await bench.commit([write('again.xlsx', 'text'), write('other.xlsx', 'other')]);
     await library.checkAll();
     await bench.commit([write('third.xlsx', 'text')]);
     await library.checkAll();
-    expect(failed.filter((path) => path !== 'other.xlsx')).toHaveLength(1);
+    expect(failed.filter((line) => !line.startsWith('other.xlsx'))).toHaveLength(1);
     expect(new Set(Object.values(await standings(library)))).toEqual(new Set(['failure']));
   });
 
@@ -290,10 +302,7 @@ describe('the standing of workbooks', () => {
     const { git, gitDirectory } = bench;
     const blob = (await git.run(gitDirectory, ['rev-parse', 'refs/heads/main:x.xlsx'])).toString().trim();
     await rm(join(gitDirectory, 'objects', blob.slice(0, 2), blob.slice(2)));
-    const failed: string[] = [];
-    const library = createGitLibrary(bench.registry, {
-      checks: { onFailure: ({ path, finding }) => failed.push(`${path} ${finding}`) },
-    });
+    const { library, failed } = checkedLibrary(bench.registry);
     onTestFinished(library.close);
     await library.checkAll();
     expect(failed).toEqual(['x.xlsx unread']);

@@ -9,7 +9,6 @@ import { promisify } from 'node:util';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { makeCommits } from '../../../../src/server/demo/commits.ts';
-import type { FetchEvent } from '../../../../src/server/external/fetches.ts';
 import { initialise } from '../../../../src/server/git/bare.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';
@@ -19,7 +18,7 @@ import {
   type RegistryOptions,
 } from '../../../../src/server/git/repositories.ts';
 import { startGitHttpServer } from '../../../support/git-http-server.ts';
-import { createGitService } from '../../../support/git-service.ts';
+import { createGitService, outcomesIn } from '../../../support/git-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 /** For machines that are busy with other tests. */
@@ -28,7 +27,7 @@ const KEY = 'a-key-of-the-tests';
 const git = new Git();
 
 let root = '';
-let events: FetchEvent[] = [];
+let told: string[] = [];
 
 interface Started {
   readonly registry: Registry;
@@ -39,7 +38,7 @@ interface Started {
 async function start(options: RegistryOptions = {}): Promise<Started> {
   const registry = await openRegistry(join(root, 'data'), {
     sources: 'any',
-    onEvent: (event) => events.push(event),
+    tell: (line) => told.push(line),
     ...options,
   });
   const service = createGitService({ registry, apiKey: KEY });
@@ -55,7 +54,7 @@ async function start(options: RegistryOptions = {}): Promise<Started> {
   return { registry, ask, close };
 }
 
-const kinds = (): string[] => events.map(({ kind }) => kind);
+const kinds = (): string[] => outcomesIn(told);
 
 async function commit(path: string, branch: string, content: string | Buffer): Promise<void> {
   const author = { name: 'A', email: 'a@example.com' };
@@ -78,7 +77,7 @@ async function connected(url: string): Promise<Started & { readonly id: string; 
   const started = await start();
   const { id } = (await (await started.ask('/repos', { url })).json()) as { id: string };
   await expect.poll(kinds, PATIENCE).toContain('cloned');
-  events.length = 0;
+  told.length = 0;
   return { ...started, id, own: started.registry.gitDirectory(id) };
 }
 
@@ -94,7 +93,7 @@ async function answerTo({ ask }: Started, url: string): Promise<[number, string]
 
 beforeEach(async () => {
   root = await temporaryFolder();
-  events = [];
+  told = [];
 });
 
 describe('an external repository', () => {
@@ -105,7 +104,7 @@ describe('an external repository', () => {
     expect((await readBranches(git, own)).defaultBranch).toBe('trunk');
     expect((await ask(`/repos/${id}/contents/plan.xlsx`)).status).toBe(200);
     await registry.fetches.fetch(id);
-    expect(events).toEqual([]);
+    expect(told).toEqual([]);
   });
 
   it('is not served if it is larger than it may be, and keeps its last state if it becomes so', async () => {

@@ -8,12 +8,12 @@ import { repositoriesSchema } from '../../../../src/lib/api/schemas.ts';
 import { type FileChange, makeCommits } from '../../../../src/server/demo/commits.ts';
 import type { Sources } from '../../../../src/server/git/addresses.ts';
 import { initialise } from '../../../../src/server/git/bare.ts';
-import { createFetching, type FetchEvent } from '../../../../src/server/external/fetches.ts';
+import { createFetching } from '../../../../src/server/external/fetches.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';
 import { openRegistry, type Registry } from '../../../../src/server/git/repositories.ts';
 import { startGitHttpServer } from '../../../support/git-http-server.ts';
-import { createGitService } from '../../../support/git-service.ts';
+import { createGitService, outcomesIn } from '../../../support/git-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 /** For machines that are busy with other tests. */
@@ -25,7 +25,7 @@ const git = new Git();
 
 let root = '';
 let sources: Sources = 'any';
-let events: FetchEvent[] = [];
+let told: string[] = [];
 
 interface Started {
   readonly registry: Registry;
@@ -38,7 +38,7 @@ interface Started {
 async function start(): Promise<Started> {
   const registry = await openRegistry(join(root, "it's $(data)"), {
     sources,
-    onEvent: (event) => events.push(event),
+    tell: (line) => told.push(line),
   });
   const service = createGitService({ registry, apiKey: KEY });
   const { baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 });
@@ -100,7 +100,7 @@ async function heads(registry: Registry, id: string): Promise<Record<string, str
 beforeEach(async () => {
   root = await temporaryFolder();
   sources = 'any';
-  events = [];
+  told = [];
 });
 
 describe('a drag-and-drop repository', () => {
@@ -264,12 +264,12 @@ describe('an external repository', () => {
     expect((await stat(join(data, 'credentials'))).mode & 0o777).toBe(0o700);
 
     gate.resolve(false);
-    await expect.poll(() => events.map(({ kind }) => kind), PATIENCE).toEqual(['cloned']);
+    await expect.poll(() => outcomesIn(told), PATIENCE).toEqual(['cloned']);
     expect(registry.fetches.activityOf(repository.id)).toBeNull();
     expect((await ask(`/repos/${repository.id}/contents/plan.xlsx`)).status).toBe(200);
     expect(await placesOfSecrets(data, own)).toEqual([]);
     expect(
-      SECRETS.filter((secret) => text.includes(secret) || JSON.stringify(events).includes(secret)),
+      SECRETS.filter((secret) => text.includes(secret) || told.join().includes(secret)),
     ).toEqual([]);
   });
 
@@ -324,7 +324,7 @@ describe('an external repository', () => {
     const { id } = await created(await first.create(body));
     await arrived.promise;
     await first.close();
-    expect(events).toEqual([]);
+    expect(told).toEqual([]);
 
     // A power cut leaves this: a lock without a holder, half a download, credentials of a repository that never was.
     const gitDirectory = first.registry.gitDirectory(id);
@@ -335,7 +335,7 @@ describe('an external repository', () => {
     server.intercept = () => false;
     const second = await start();
     expect(second.registry.list().map((row) => row.id)).toEqual([id]);
-    await expect.poll(() => events.map(({ kind }) => kind), PATIENCE).toEqual(['cloned']);
+    await expect.poll(() => outcomesIn(told), PATIENCE).toEqual(['cloned']);
     expect(await heads(second.registry, id)).toEqual(
       Object.fromEntries((await readBranches(git, path)).heads),
     );
@@ -353,14 +353,14 @@ describe('an external repository', () => {
       return true;
     };
     const { id } = await created(await create({ url: `${server.origin}/plan.git` }));
-    await expect.poll(() => events.map(({ kind }) => kind), PATIENCE).toEqual(['failing']);
+    await expect.poll(() => outcomesIn(told), PATIENCE).toEqual(['failing']);
     const asked = server.requests.length;
     expect(registry.fetches.soon(id)).toBe(true);
     await expect.poll(() => server.requests.length, PATIENCE).toBeGreaterThan(asked);
     server.intercept = () => false;
     expect(registry.fetches.soon(id)).toBe(true);
     await expect
-      .poll(() => events.map(({ kind }) => kind), PATIENCE)
+      .poll(() => outcomesIn(told), PATIENCE)
       .toEqual(['failing', 'cloned', 'recovered']);
   });
 
@@ -369,7 +369,7 @@ describe('an external repository', () => {
     const { origin } = await startGitHttpServer(join(root, 'host'));
     const first = await start();
     const { id } = await created(await first.create({ url: `${origin}/plan.git` }));
-    await expect.poll(() => events.map(({ kind }) => kind), PATIENCE).toEqual(['cloned']);
+    await expect.poll(() => outcomesIn(told), PATIENCE).toEqual(['cloned']);
     await first.close();
     sources = 'https';
     const second = await start();
@@ -385,7 +385,7 @@ describe('an external repository', () => {
     const { create } = await start();
     const repository = await created(await create({ url: addressOf(path) }));
     expect(repository).toMatchObject({ name: 'plan', full_name: `localhost${path}`, url: addressOf(path) });
-    await expect.poll(() => events.map(({ kind }) => kind), PATIENCE).toEqual(['cloned']);
+    await expect.poll(() => outcomesIn(told), PATIENCE).toEqual(['cloned']);
   });
 });
 
@@ -417,7 +417,7 @@ describe('the branches of external repositories', () => {
     await expect
       .poll(async () => (await readBranches(git, registry.gitDirectory(id))).defaultBranch, PATIENCE)
       .toBe('topic/below');
-    expect(events.every(({ kind }) => kind === 'cloned' || kind === 'fetched')).toBe(true);
+    expect(new Set(outcomesIn(told))).toEqual(new Set(['cloned', 'fetched']));
     await expect.poll(() => registry.fetches.activityOf(id), PATIENCE).toBeNull();
   });
 
@@ -425,11 +425,11 @@ describe('the branches of external repositories', () => {
     const path = await external();
     const { registry, create } = await start();
     const { id } = await created(await create({ url: path }));
-    await expect.poll(() => events.map(({ kind }) => kind), PATIENCE).toEqual(['cloned']);
+    await expect.poll(() => outcomesIn(told), PATIENCE).toEqual(['cloned']);
     const before = await heads(registry, id);
     await rename(path, `${path}.away`);
     registry.fetches.soon(id);
-    await expect.poll(() => events.length, PATIENCE).toBe(2);
+    await expect.poll(() => told.length, PATIENCE).toBe(2);
     registry.fetches.soon(id);
     await expect(registry.fetches.fetch(id)).rejects.toThrow(/cannot be read/);
     expect(await heads(registry, id)).toEqual(before);
@@ -445,7 +445,7 @@ describe('the branches of external repositories', () => {
     await rename(join(path, 'objects.away'), join(path, 'objects'));
     registry.fetches.soon(id);
     await expect
-      .poll(() => events.map(({ kind }) => kind), PATIENCE)
+      .poll(() => outcomesIn(told), PATIENCE)
       .toEqual(['cloned', 'failing', 'fetched', 'recovered']);
     expect(Object.keys(await heads(registry, id))).toEqual(['new']);
   });
@@ -455,11 +455,11 @@ describe('the branches of external repositories', () => {
     const server = await startGitHttpServer(join(root, 'host'));
     const { registry, create } = await start();
     const { id } = await created(await create({ url: `${server.origin}/plan.git` }));
-    await expect.poll(() => events.map(({ kind }) => kind), PATIENCE).toEqual(['cloned']);
+    await expect.poll(() => outcomesIn(told), PATIENCE).toEqual(['cloned']);
     server.requests.length = 0;
     await registry.fetches.fetch(id);
     expect(server.requests.filter(({ line }) => line.startsWith('GET'))).toHaveLength(1);
-    expect(events).toHaveLength(1);
+    expect(told).toHaveLength(1);
     expect(registry.fetches.soon((await registry.create('Drag')).id)).toBe(false);
   });
 });

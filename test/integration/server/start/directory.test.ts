@@ -6,7 +6,6 @@ import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { lockServiceDirectory } from '../../../../src/server/start/lock.ts';
 import { initialise } from '../../../../src/server/git/bare.ts';
 import { Git } from '../../../../src/server/git/git.ts';
-import type { OpeningEvent } from '../../../../src/server/git/repositories.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';
 import { openRegistry, type Registry } from '../../../../src/server/git/repositories.ts';
 import { start } from '../../../support/program.ts';
@@ -58,14 +57,18 @@ describe('the directory of a registry', () => {
     await mkdir(join(data, 'credentials', stray), { recursive: true });
     for (const name of [kept.id, crypto.randomUUID(), 'notes.txt'])
       await writeFile(join(data, 'credentials', name), 'x');
-    const told: OpeningEvent[] = [];
-    const again = await openRegistry(data, { onOpening: (event) => told.push(event) });
+    const told: string[] = [];
+    const again = await openRegistry(data, { tell: (line) => told.push(line) });
     onTestFinished(() => again.close());
     const lost = join(data, 'repositories', `${rowless}.git`);
-    const summary = told.map((event) =>
-      event.kind === 'unknown' ? event.path : [event.repository.full_name, event.kind],
-    );
-    expect(new Set(summary)).toEqual(new Set([lost, ['B', 'unusable'], [gone.full_name, 'unusable']]));
+    const faults = [
+      `${lost} belongs to no repository in the list: it is kept, and not served.`,
+      expect.stringMatching(
+        `^B cannot be used: .*\\. Put repositories/${odd.id}\\.git right, or restore it from the backup, and start this again\\.$`,
+      ),
+      expect.stringMatching(`^${gone.full_name} cannot be used: .*\\. It is cloned again if it is gone\\.$`),
+    ];
+    for (const fault of faults) expect(told).toContainEqual(fault);
     expect((await readdir(join(data, 'credentials'))).sort()).toEqual([kept.id, stray, 'notes.txt'].sort());
     expect(await readFile(registry.gitDirectory(odd.id), 'utf8')).toBe('a file');
     expect(await readBranches(git, again.gitDirectory(kept.id))).toMatchObject({ defaultBranch: 'main' });

@@ -2,13 +2,11 @@ import { assert, jsonValue, property, string } from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { repositoryOf } from '../../../../src/cli/service/repos.ts';
-import { describeFetch } from '../../../../src/server/start/notices.ts';
 import { type Address, readAddress } from '../../../../src/server/git/addresses.ts';
 import { formatCredentials, secretsOf } from '../../../../src/server/external/credentials.ts';
 import { describeComplaint } from '../../../../src/server/external/errors.ts';
 import { networkEnvironment } from '../../../../src/server/external/reach.ts';
 import { headToTake, parseReferences } from '../../../../src/server/external/remote.ts';
-import type { RegisteredRepository } from '../../../../src/server/git/repository-index.ts';
 import { readCreation } from '../../../../src/server/http/create.ts';
 
 function refusal(code: string): unknown {
@@ -207,22 +205,6 @@ describe('the references of another repository', () => {
     expect(headToTake({ ids: main, head: 'refs/heads/gone' })).toBeNull();
     expect(headToTake({ ids: main, head: null })).toBeNull();
     expect(headToTake({ ids: new Map(), head: 'refs/heads/trunk' })).toBe('refs/heads/trunk');
-  });
-});
-
-describe('the outcome of a fetch', () => {
-  it('is told in a line', () => {
-    const repository = { full_name: 'h/p.git' } as RegisteredRepository;
-    expect(describeFetch({ kind: 'cloned', repository })).toBe('h/p.git: cloned');
-    const error = new Error('a\nb');
-    const line = describeFetch({ kind: 'failing', repository, error, nextAttemptMs: 10_000 });
-    expect(line).toMatch(/tried again in 10 s/);
-    expect(line).toMatch(/cannot be cloned, and has no contents/);
-    const cloned = { ...repository, cloned: true };
-    const later = describeFetch({ kind: 'failing', repository: cloned, error, nextAttemptMs: 10_000 });
-    expect(later).toMatch(/what was fetched before stays/);
-    expect(describeFetch({ kind: 'damaged', repository, error })).toMatch(/cloned again/);
-    expect(line).not.toContain('\n');
   });
 });
 

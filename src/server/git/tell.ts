@@ -1,0 +1,17 @@
+import { toMirrorError } from '../../lib/errors/errors.ts';
+import type { LogLevel } from '../../lib/process/streams.ts';
+import { oneLine, withHint } from '../../lib/text/humanize.ts';
+
+/** Tells the operator of the service something, in one line. The line may hold what others wrote. */
+export type Tell = (line: string, level?: LogLevel) => void;
+
+/** The message of an error, in one line. */
+export function reasonOf(error: unknown): string {
+  return oneLine(toMirrorError(error).message);
+}
+
+/** The message of an error with its hint, in one line. */
+export function adviceOf(error: unknown): string {
+  const { message, hint = null } = toMirrorError(error);
+  return withHint({ message, hint });
+}
