@@ -202,17 +202,10 @@ export class Git {
   }
 }
 
-const CONTINUATION_MASK = 0xc0;
-const CONTINUATION = 0x80;
-const LONGEST_CHARACTER_BYTES = 4;
-
 /** Reads UTF-8 up to a limit, and leaves out a character that the limit would tear. */
 export function textUpTo(bytes: Buffer, limitBytes: number): string {
-  if (bytes.length <= limitBytes) return bytes.toString('utf8');
-  let end = limitBytes;
-  const least = Math.max(0, limitBytes - LONGEST_CHARACTER_BYTES);
-  while (end > least && ((bytes[end] ?? 0) & CONTINUATION_MASK) === CONTINUATION) end -= 1;
-  return bytes.toString('utf8', 0, end);
+  const text = bytes.toString('utf8', 0, limitBytes);
+  return bytes.length > limitBytes ? text.replace(/\uFFFD$/, '') : text;
 }
 
 /**

@@ -7,14 +7,17 @@ import { createHistoryReader, type HistoryReader } from './history.ts';
 import { type Heads, readHeads } from './refs.ts';
 import type { Registry } from './repositories.ts';
 import type { RegisteredRepository } from './repository-index.ts';
-import { makeRows, mergeRows, type Piece } from './rows.ts';
+import { compareRows, makeRows } from './rows.ts';
 import { reasonOf, type Tell } from './tell.ts';
+
+/** Sorted by {@link compareRows}. */
+type Rows = readonly WorkbookRow[];
 
 /** What is remembered of a repository. */
 interface Known {
   readonly histories: HistoryReader;
-  /** As it was read the last time; null where it never was. */
-  piece: (Piece & { readonly heads: Heads }) | null;
+  /** Its branches and rows as they were read the last time; null where they never were. */
+  piece: { readonly heads: Heads; readonly rows: Rows } | null;
   isUnreadable: boolean;
 }
 
@@ -37,20 +40,16 @@ export function createWorkbookListing(
 ) {
   const places = new Places(REPOSITORIES_AT_ONCE);
   const known = new Map<string, Known>();
-  let latest: { readonly pieces: readonly Piece[]; readonly rows: readonly WorkbookRow[] } = {
-    pieces: [],
-    rows: [],
-  };
+  let latest: { readonly pieces: readonly Rows[]; readonly rows: Rows } = { pieces: [], rows: [] };
 
   async function refresh(entry: Known, { id, full_name }: RegisteredRepository): Promise<void> {
     const heads = await readHeads(git, registry.gitDirectory(id));
     if (entry.piece !== null && areEqual(entry.piece.heads, heads)) return;
-    const rows = await makeRows(await entry.histories.read(heads), full_name, heads);
-    entry.piece = { prefix: `${full_name}/`, heads, rows };
+    entry.piece = { heads, rows: await makeRows(await entry.histories.read(heads), full_name, heads) };
   }
 
   /** Reads a repository. Gives what was read the last time where it cannot be read; null where it never was there. */
-  async function pieceOf(repository: RegisteredRepository): Promise<Piece | null> {
+  async function rowsOf(repository: RegisteredRepository): Promise<Rows | null> {
     const { id, full_name, cloned, damaged } = repository;
     const histories = known.get(id)?.histories ?? createHistoryReader(git, registry.gitDirectory(id));
     const entry = known.get(id) ?? { histories, piece: null, isUnreadable: false };
@@ -70,19 +69,20 @@ export function createWorkbookListing(
       // A list without them would say that they are gone. A repository that was never cloned had no workbooks on a list.
       if (entry.piece === null && (cloned || damaged === true)) throw unlisted(full_name);
     }
-    return entry.piece;
+    return entry.piece?.rows ?? null;
   }
 
-  async function readAll(): Promise<readonly WorkbookRow[]> {
+  async function readAll(): Promise<Rows> {
     const repositories = registry.list();
     const ids = new Set(repositories.map(({ id }) => id));
     for (const id of known.keys()) if (!ids.has(id)) known.delete(id);
-    const read = await Promise.all(repositories.map((repository) => places.run(() => pieceOf(repository))));
+    const read = await Promise.all(repositories.map((repository) => places.run(() => rowsOf(repository))));
     const pieces = read.filter((piece) => piece !== null);
     const isSame =
       pieces.length === latest.pieces.length &&
       pieces.every((piece, index) => piece === latest.pieces[index]);
-    if (!isSame) latest = { pieces, rows: mergeRows(pieces) };
+    // Rows of each repository are in order already: sorting that is fast.
+    if (!isSame) latest = { pieces, rows: pieces.flat().sort(compareRows) };
     return latest.rows;
   }
 

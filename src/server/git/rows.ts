@@ -1,36 +1,16 @@
 import { setImmediate as othersFirst } from 'node:timers/promises';
 
 import { MirrorError } from '../../lib/errors/errors.ts';
+import { byCodeUnits } from '../../mirror/store/manifest.ts';
 import { workbookKindOf } from '../checker/checker.ts';
 import type { Version, WorkbookRow } from '../http/library.ts';
 import type { Commit, Histories } from './history.ts';
 import type { Heads } from './refs.ts';
 import { versionAt, type WorkbookVersion } from './workbook-versions.ts';
 
-/** The rows of one repository. */
-export interface Piece {
-  /** Begins the id of each row: the repository's full name and a slash. */
-  readonly prefix: string;
-  /** Sorted by {@link compareRows}. */
-  readonly rows: readonly WorkbookRow[];
-}
-
-/** Compares by code unit: the same order everywhere, whatever the language of the machine. */
-function compare(left: string, right: string): number {
-  if (left === right) return 0;
-  return left < right ? -1 : 1;
-}
-
 /** Orders rows by id, and those of one workbook by branch. */
 export function compareRows(left: WorkbookRow, right: WorkbookRow): number {
-  return compare(left.id, right.id) || compare(left.branch, right.branch);
-}
-
-/** Joins the rows of repositories into one list, sorted by {@link compareRows}. */
-export function mergeRows(pieces: readonly Piece[]): WorkbookRow[] {
-  // Pieces in the order of their prefixes are sorted already, but where one prefix begins with another: sorting that is fast.
-  const inOrder = [...pieces].sort((left, right) => compare(left.prefix, right.prefix));
-  return inOrder.flatMap(({ rows }) => rows).sort(compareRows);
+  return byCodeUnits(left.id, right.id) || byCodeUnits(left.branch, right.branch);
 }
 
 /** Git's empty tree, given as the parent of a first version: the specification says that `parent.id` is a string. */
@@ -78,14 +58,14 @@ export async function makeRows(
 ): Promise<WorkbookRow[]> {
   const branches = [...heads]
     .map(([branch, head]) => ({ branch, table: tableOf(head) }))
-    .sort((left, right) => compare(left.branch, right.branch));
+    .sort((left, right) => byCodeUnits(left.branch, right.branch));
   const paths = new Set<string>();
   for (const table of new Set(branches.map((branch) => branch.table)))
     for (const bucket of table) for (const path of bucket.keys()) paths.add(path);
   const versionFor = createVersions(commits);
   const rows: WorkbookRow[] = [];
   let looked = 0;
-  for (const path of [...paths].sort(compare)) {
+  for (const path of [...paths].sort(byCodeUnits)) {
     for (const { branch, table } of branches) {
       looked += 1;
       if (looked % ROWS_AT_ONCE === 0) await othersFirst();
