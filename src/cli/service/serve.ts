@@ -61,7 +61,10 @@ async function serveRepositories(
   const fetching = createFetching(registry, { intervalMs: settings.fetchInterval });
   const onListening = async (baseUrl: string): Promise<void> => {
     // Workbooks that cannot be read are reported when they are requested.
-    await waitAtMost(library.checkAll().catch(() => undefined), CHECK_LIMIT_MS);
+    await waitAtMost(
+      library.checkAll().catch(() => undefined),
+      CHECK_LIMIT_MS,
+    );
     const count = (await library.repositories()).length;
     log(`Serving ${counted(count, 'repository', 'repositories')} of ${directory}.`);
     log(`The form for uploads: ${new URL('/', baseUrl).href}`);

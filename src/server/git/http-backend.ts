@@ -2,7 +2,7 @@ import { Places } from '../../lib/concurrency/places.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Reply } from '../../lib/http/reply.ts';
 import { bodyOf } from '../../lib/http/request-body.ts';
-import type { Bytes, GitRequest, GitServer } from '../http/library.ts';
+import type { Bytes, GitRequest } from '../http/library.ts';
 import { LASTING_SETTINGS } from './bare.ts';
 import { type Git, type GitProcess, settingArguments } from './git.ts';
 import { settleDefaultBranch } from './refs.ts';
@@ -107,7 +107,7 @@ export function createGitServer(
   git: Git,
   registry: Registry,
   { maxUploadBytes, onPushed }: { maxUploadBytes: number; onPushed: (repositoryId: string) => void },
-): GitServer {
+) {
   const places = new Places(CLIENTS_AT_ONCE);
   const settings = settingsFor(maxUploadBytes);
 
@@ -141,7 +141,12 @@ export function createGitServer(
   }
 
   return {
-    async gitReply(repositoryId, request, signal) {
+    /**
+     * Has Git's own program answer a request.
+     * @throws RequestError 503 for a repository that is not there yet, MirrorError `service.failed` when git cannot answer, the reason of
+     *   `signal`
+     */
+    async gitReply(repositoryId: string, request: GitRequest, signal: AbortSignal): Promise<Reply> {
       const gitDirectory = registry.presentDirectory(repositoryId);
       const leave = await places.take(signal);
       const isPush = request.program === 'git-receive-pack' && !request.isAdvertisement;

@@ -1,4 +1,10 @@
-import type { Changes, Library, ProcessingStatus, Uploads, WorkbookRow, Workbooks } from '../http/library.ts';
+import type {
+  ExternalRepository,
+  Library,
+  ProcessingStatus,
+  WorkbookRow,
+  Workbooks,
+} from '../http/library.ts';
 import { createContents } from './git-contents.ts';
 import { Git } from './git.ts';
 import { createWorkbookListing } from './listing.ts';
@@ -62,13 +68,7 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
     if (standings !== null) workbooks().catch(() => undefined);
   };
   registry.onFetched(onChange);
-  const changes: Changes = {
-    create: (name) => registry.create(name),
-    connect: (external) => registry.connect(external),
-    fetchSoon: (id) => registry.fetches.soon(id),
-    ...watchedUploads(createUploads(git, registry, maxUploadBytes), onChange),
-    ...createGitServer(git, registry, { maxUploadBytes, onPushed: onChange }),
-  };
+  const changes = createChanges(git, registry, maxUploadBytes, onChange);
   return {
     repositories: () => Promise.resolve(registry.list()),
     content: async ({ id }, branch, path) => contentAt(registry.presentDirectory(id), branch, path),
@@ -100,17 +100,22 @@ function unlessBusy(
   return (row) => (names.has(row.integration) ? PROCESSING : standingOf(row));
 }
 
-/**
- * Tells of every upload once it has ended.
- * @param onChange is given the id of the repository; neither throws nor keeps the client waiting
- */
-function watchedUploads(uploads: Uploads, onChange: (repositoryId: string) => void): Uploads {
+/** Everything that changes repositories, which are named by their ids. */
+export type Changes = ReturnType<typeof createChanges>;
+
+/** @param onChange is given the id of a repository to which something was uploaded or pushed; neither throws nor keeps the client waiting */
+function createChanges(
+  git: Git,
+  registry: Registry,
+  maxUploadBytes: number,
+  onChange: (repositoryId: string) => void,
+) {
   return {
-    ...uploads,
-    async commit(repositoryId, upload) {
-      const committed = await uploads.commit(repositoryId, upload);
-      onChange(repositoryId);
-      return committed;
-    },
+    create: (name: string) => registry.create(name),
+    connect: (external: ExternalRepository) => registry.connect(external),
+    /** Fetches an external repository soon, once for all who ask before that. Gives false for one that is not external. */
+    fetchSoon: (id: string) => registry.fetches.soon(id),
+    ...createUploads(git, registry, { maxUploadBytes, onCommitted: onChange }),
+    ...createGitServer(git, registry, { maxUploadBytes, onPushed: onChange }),
   };
 }

@@ -2,7 +2,8 @@ import { contentsPath } from '../../lib/api/requests.ts';
 import type { Reply } from '../../lib/http/reply.ts';
 import { readJson } from '../../lib/http/request-body.ts';
 import { invalid } from '../../lib/http/request-error.ts';
-import type { ExternalRepository, Registrar } from './library.ts';
+import type { Changes } from '../git/library.ts';
+import type { ExternalRepository } from './library.ts';
 import { jsonReply, presentRepository } from './replies.ts';
 import type { ServiceRequest } from './request.ts';
 import { BASE_PATH } from './routes.ts';
@@ -53,17 +54,17 @@ export function readCreation(body: unknown): Creation {
 /**
  * Answers a request that creates a repository: with the repository, which is listed by then. `Location` is the address of its
  * contents, as the API shows no other address of a single repository.
- * @throws RequestError 400 for a body that is not valid, 413 for a long one; as {@link Registrar}
+ * @throws RequestError 400 for a body that is not valid, 413 for a long one; as the registry
  */
 export async function answerCreate(
-  registrar: Pick<Registrar, 'create' | 'connect'>,
+  changes: Pick<Changes, 'create' | 'connect'>,
   { body }: Pick<ServiceRequest, 'body'>,
 ): Promise<Reply> {
   const creation = readCreation(await readJson(body, LIMIT_BYTES));
   const repository =
     creation.kind === 'external'
-      ? await registrar.connect(creation.external)
-      : await registrar.create(creation.name);
+      ? await changes.connect(creation.external)
+      : await changes.create(creation.name);
   return jsonReply(201, presentRepository(repository), {
     location: BASE_PATH + contentsPath(repository.id),
   });

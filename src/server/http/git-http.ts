@@ -2,8 +2,9 @@ import { basicPair } from '../../lib/http/access.ts';
 import { plainBody } from '../../lib/http/buffered-body.ts';
 import type { Reply } from '../../lib/http/reply.ts';
 import { RequestError } from '../../lib/http/request-error.ts';
+import type { Changes } from '../git/library.ts';
 import { findKey, type KnownKey } from '../keys/keys.ts';
-import { type Changes, GIT_PROGRAMS, type Library } from './library.ts';
+import { GIT_PROGRAMS, type Library } from './library.ts';
 import { findGitRepository } from './repository-reference.ts';
 import type { ServiceRequest } from './request.ts';
 import { decodeSegments, type Route } from './routes.ts';
@@ -51,7 +52,7 @@ export function gitRefusal({ status, message, headers }: RequestError): Reply {
  */
 export async function answerGit(
   library: Library,
-  changes: Changes,
+  changes: Pick<Changes, 'gitReply'>,
   { reference, program: named, isAdvertisement }: Extract<Route, { kind: 'git' }>,
   { method, headers, query, body }: ServiceRequest,
   signal: AbortSignal,

@@ -1,8 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 
-import type { Reply } from '../../lib/http/reply.ts';
-
-/** The data that the service gives out, and where changes go. There are real Git repositories, or a mirror. */
+/** The data that the service gives out, which are real Git repositories or a mirror, and the requests to change it. */
 
 /** A repository as the current API gives it (service specification, section 2.1). */
 export interface Repository {
@@ -124,44 +122,9 @@ export interface Upload {
   readonly files: ReadonlyArray<{ readonly path: string; readonly blobId: string }>;
 }
 
-/** A file that was received. */
-export interface ReceivedFile {
-  /** The name under which {@link Upload} takes it. */
-  readonly blobId: string;
-  /** False for a file that is named as a workbook and is none. */
-  readonly isAsNamed: boolean;
-}
-
-/** Where an upload went. */
-export interface Committed {
-  readonly branch: string;
-  readonly commitId: string;
-}
-
 /** The two programs of Git's protocol over HTTP (gitprotocol-http(5)). */
 export const GIT_PROGRAMS = ['git-upload-pack', 'git-receive-pack'] as const;
 export type GitProgram = (typeof GIT_PROGRAMS)[number];
-
-/** Where repositories are created, and kept in step. A repository is named by its id, here and below. */
-export interface Registrar {
-  /** @throws RequestError 400 for an unusable name, 409 for one that is taken */
-  readonly create: (name: string) => Promise<Repository>;
-  /** @throws RequestError 400 for an address that cannot be used, 409 for one that is connected already */
-  readonly connect: (external: ExternalRepository) => Promise<Repository>;
-  /** Fetches an external repository soon, once for all who ask meanwhile. Gives false for one that is not external. */
-  readonly fetchSoon: (repositoryId: string) => boolean;
-}
-
-/** Where files that people upload become commits of a drag-and-drop repository. */
-export interface Uploads {
-  /**
-   * Receives the bytes of a file.
-   * @throws RequestError 413 for one that is too large
-   */
-  readonly receive: (repositoryId: string, name: string, bytes: Bytes) => Promise<ReceivedFile>;
-  /** @throws RequestError 400 for what cannot be committed, 409 when the branch has moved or nothing would change */
-  readonly commit: (repositoryId: string, upload: Upload) => Promise<Committed>;
-}
 
 /** A request of a git client. */
 export interface GitRequest {
@@ -173,16 +136,3 @@ export interface GitRequest {
   readonly headers: IncomingMessage['headers'];
   readonly body: IncomingMessage;
 }
-
-/** Where git clients are answered (gitprotocol-http(5)). */
-export interface GitServer {
-  /**
-   * Has Git's own program answer a request.
-   * @throws RequestError 503 for a repository that is not there yet, MirrorError `service.failed` when git cannot answer, the reason
-   *   of `signal`
-   */
-  readonly gitReply: (repositoryId: string, request: GitRequest, signal: AbortSignal) => Promise<Reply>;
-}
-
-/** Where everything that can be changed goes to. */
-export interface Changes extends Registrar, Uploads, GitServer {}

@@ -4,7 +4,8 @@ import type { Reply } from '../../lib/http/reply.ts';
 import { bodyOf } from '../../lib/http/request-body.ts';
 import { invalid, RequestError } from '../../lib/http/request-error.ts';
 import { findKeyOfKind, type KnownKey } from '../keys/keys.ts';
-import type { Library, Repository, Upload, Uploads } from '../http/library.ts';
+import type { Changes } from '../git/library.ts';
+import type { Library, Repository, Upload } from '../http/library.ts';
 import { findRepository } from '../http/repository-reference.ts';
 import type { ServiceRequest } from '../http/request.ts';
 import { readForm, readText } from './multipart.ts';
@@ -63,7 +64,7 @@ function escaped(text: string): string {
 export async function answerUpload(
   template: string,
   library: Library,
-  uploads: Uploads,
+  uploads: Pick<Changes, 'receive' | 'commit'>,
   keys: readonly KnownKey[],
   request: ServiceRequest,
 ): Promise<Reply> {
@@ -83,7 +84,7 @@ export async function answerUpload(
 /** @param fields receives the fields as they come. @throws RequestError for what is refused; nothing is committed then */
 async function takeUpload(
   library: Library,
-  uploads: Uploads,
+  uploads: Pick<Changes, 'receive' | 'commit'>,
   keys: readonly KnownKey[],
   { headers, body }: ServiceRequest,
   fields: Fields,

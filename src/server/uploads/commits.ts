@@ -6,7 +6,7 @@ import { Places } from '../../lib/concurrency/places.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { invalid, RequestError, tooLarge } from '../../lib/http/request-error.ts';
 import { checkWorkbook, workbookKindOf } from '../checker/checker.ts';
-import type { Bytes, Committed, Upload, Uploads } from '../http/library.ts';
+import type { Bytes, Upload } from '../http/library.ts';
 import { LASTING_SETTINGS } from '../git/bare.ts';
 import { type Git, settingArguments } from '../git/git.ts';
 import { readBlob } from '../git/objects.ts';
@@ -31,11 +31,21 @@ const BLOB_SETTINGS: readonly string[] = [
 /**
  * Makes commits of what people upload to the repositories of a registry.
  * @param maxUploadBytes the greatest file that is received
+ * @param onCommitted called with the id of a repository when an upload has ended; must not throw
  */
-export function createUploads(git: Git, registry: Registry, maxUploadBytes: number): Uploads {
+export function createUploads(
+  git: Git,
+  registry: Registry,
+  { maxUploadBytes, onCommitted }: { maxUploadBytes: number; onCommitted: (repositoryId: string) => void },
+) {
   const places = new Places(FILES_WRITTEN_AT_ONCE);
   return {
-    async receive(repositoryId, name, bytes) {
+    /**
+     * Receives the bytes of a file.
+     * @returns the id by which `commit` takes it; `isAsNamed` is false for a file that is named as a workbook and is none
+     * @throws RequestError 413 for more than `maxUploadBytes`
+     */
+    async receive(repositoryId: string, name: string, bytes: Bytes) {
       const gitDirectory = registry.presentDirectory(repositoryId);
       const blobId = await withFolderBeside(gitDirectory, async (folder) => {
         // Git sees the file only when it is whole, and need not hold it in memory as it would from a pipe.
@@ -49,7 +59,12 @@ export function createUploads(git: Git, registry: Registry, maxUploadBytes: numb
         isAsNamed: !isWorkbookName(name) || (await isWorkbook(git, gitDirectory, blobId, name)),
       };
     },
-    commit: async (repositoryId, upload) => commit(git, registry.presentDirectory(repositoryId), upload),
+    /** @throws RequestError 400 for what cannot be committed, 409 when the branch has moved or nothing would change */
+    async commit(repositoryId: string, upload: Upload) {
+      const committed = await commit(git, registry.presentDirectory(repositoryId), upload);
+      onCommitted(repositoryId);
+      return committed;
+    },
   };
 }
 
@@ -82,7 +97,11 @@ async function isWorkbook(git: Git, gitDirectory: string, blobId: string, name: 
 }
 
 /** Adds files to the head of a branch; a branch that does not exist yet begins with the default branch. */
-async function commit(git: Git, gitDirectory: string, upload: Upload): Promise<Committed> {
+async function commit(
+  git: Git,
+  gitDirectory: string,
+  upload: Upload,
+): Promise<{ readonly branch: string; readonly commitId: string }> {
   const { defaultBranch, heads } = await readBranches(git, gitDirectory);
   const branch = upload.branch === '' ? (defaultBranch ?? FIRST_BRANCH) : upload.branch;
   await checkBranchName(git, branch);

@@ -235,7 +235,8 @@ describe('the standing of workbooks', () => {
     };
     const failed: string[] = [];
     const tell = (line: string): void => {
-      const [, path, why = ''] = /^The workbook A\/(.*) failed, version [0-9a-f]{12}: (.*)\.$/.exec(line) ?? [];
+      const [, path, why = ''] =
+        /^The workbook A\/(.*) failed, version [0-9a-f]{12}: (.*)\.$/.exec(line) ?? [];
       failed.push(`${path} ${words[why]}`);
     };
     return { library: createGitLibrary(registry, { hasChecks: true, tell }), failed };

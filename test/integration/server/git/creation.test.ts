@@ -268,9 +268,7 @@ describe('an external repository', () => {
     expect(registry.fetches.activityOf(repository.id)).toBeNull();
     expect((await ask(`/repos/${repository.id}/contents/plan.xlsx`)).status).toBe(200);
     expect(await placesOfSecrets(data, own)).toEqual([]);
-    expect(
-      SECRETS.filter((secret) => text.includes(secret) || told.join().includes(secret)),
-    ).toEqual([]);
+    expect(SECRETS.filter((secret) => text.includes(secret) || told.join().includes(secret))).toEqual([]);
   });
 
   it('is not fetched from where its address redirects to, and the answer names that address', async () => {
@@ -359,9 +357,7 @@ describe('an external repository', () => {
     await expect.poll(() => server.requests.length, PATIENCE).toBeGreaterThan(asked);
     server.intercept = () => false;
     expect(registry.fetches.soon(id)).toBe(true);
-    await expect
-      .poll(() => outcomesIn(told), PATIENCE)
-      .toEqual(['failing', 'cloned', 'recovered']);
+    await expect.poll(() => outcomesIn(told), PATIENCE).toEqual(['failing', 'cloned', 'recovered']);
   });
 
   it('is not fetched where the setting does not allow its address any more', async () => {

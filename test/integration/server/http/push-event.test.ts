@@ -4,7 +4,8 @@ import { request } from 'node:http';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { fixedKey, type KnownKey } from '../../../../src/server/keys/keys.ts';
-import type { Changes, Library, Repository } from '../../../../src/server/http/library.ts';
+import type { Changes } from '../../../../src/server/git/library.ts';
+import type { Library, Repository } from '../../../../src/server/http/library.ts';
 import { createService } from '../../../../src/server/http/service.ts';
 
 const SECRET = 'wbs_for-signed-webhooks';

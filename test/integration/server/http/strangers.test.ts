@@ -5,7 +5,8 @@ import { connect, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { fixedKey } from '../../../../src/server/keys/keys.ts';
-import type { Changes, Library } from '../../../../src/server/http/library.ts';
+import type { Changes } from '../../../../src/server/git/library.ts';
+import type { Library } from '../../../../src/server/http/library.ts';
 import { createService, type ServiceOptions } from '../../../../src/server/http/service.ts';
 
 /** What strangers, who have no key, can have the service do. */
