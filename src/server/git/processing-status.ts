@@ -72,7 +72,10 @@ export function createProcessingStatuses({ git, registry, tell }: ProcessingStat
       looked = rows;
       const listed = new Set(rows.map(({ contentKey }) => contentKey));
       findings = new Map([...findings].filter(([contentKey]) => listed.has(contentKey)));
-      pending = unchecked(rows, findings);
+      pending = rows.filter(
+        ({ contentKey }) => contentKey !== undefined && (findings.get(contentKey) ?? 'unread') === 'unread',
+      );
+      pending.sort((left, right) => (timeOf(left) < timeOf(right) ? -1 : 1));
       if (!isRunning) running = run();
     },
     of: ({ contentKey }: WorkbookRow): ProcessingStatus => {
@@ -86,18 +89,6 @@ export function createProcessingStatuses({ git, registry, tell }: ProcessingStat
     /** Ends the check under way, without waiting for it. */
     close: (): void => stop.abort(),
   };
-}
-
-/** The rows to check, one for each content, oldest version first. */
-function unchecked(rows: readonly WorkbookRow[], findings: ReadonlyMap<string, Finding>): WorkbookRow[] {
-  const newest = new Map<string, WorkbookRow>();
-  for (const row of rows) {
-    const { contentKey } = row;
-    if (contentKey === undefined || (findings.get(contentKey) ?? 'unread') !== 'unread') continue;
-    const other = newest.get(contentKey);
-    if (other === undefined || timeOf(other) < timeOf(row)) newest.set(contentKey, row);
-  }
-  return [...newest.values()].sort((left, right) => (timeOf(left) < timeOf(right) ? -1 : 1));
 }
 
 /** When the version of a row was made, as text that sorts by time. */

@@ -17,7 +17,7 @@ export interface KnownKey {
   readonly signingSecret: string | null;
 }
 
-/** The keys that are in force at the moment: the same list as long as they are the same. Called with every request. */
+/** The keys that are in force at the moment. Called with every request. */
 export type Keys = () => Promise<readonly KnownKey[]>;
 
 /** The digest under which a key is kept. It needs no salt and no slowness: a key is random and long. */
@@ -30,14 +30,10 @@ export function fixedKey(kind: KeyKind, name: string, key: string): KnownKey {
   return { kind, name, sha256: digestOfKey(key), signingSecret: null };
 }
 
-/** The keys of a list by their digests, made once for each list: it may be long, and anybody may ask. */
-const byDigest = new WeakMap<readonly KnownKey[], ReadonlyMap<string, readonly KnownKey[]>>();
-
 /** The keys that a text is. How long it takes may tell something of digests, from which no key can be had. */
 function keysOf(keys: readonly KnownKey[], sent: string): readonly KnownKey[] {
-  const index = byDigest.get(keys) ?? Map.groupBy(keys, ({ sha256 }) => sha256.toLowerCase());
-  byDigest.set(keys, index);
-  return index.get(digestOfKey(sent)) ?? [];
+  const digest = digestOfKey(sent);
+  return keys.filter(({ sha256 }) => sha256.toLowerCase() === digest);
 }
 
 /** Finds the key that a client sent. */

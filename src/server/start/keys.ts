@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 
 import type { Settings } from '../../config/schema.ts';
-import { fixedKey, type KeyKind, type Keys, type KnownKey } from '../keys/keys.ts';
+import { fixedKey, type KeyKind, type Keys } from '../keys/keys.ts';
 import { createKeyReader } from '../keys/key-file.ts';
 
 /** Keys that hold until the service stops. */
@@ -43,11 +43,9 @@ export async function openServedKeys(
     { kind: 'personal' as const, key: apiKey ?? temporary?.apiKey },
     { kind: 'token' as const, key: apiToken ?? temporary?.apiToken },
   ].flatMap(({ kind, key }) => (typeof key === 'string' ? [{ kind, key }] : []));
+  const own = known.map(({ kind, key }) => fixedKey(kind, 'settings', key));
   return {
-    keys: joined(
-      known.map(({ kind, key }) => fixedKey(kind, 'settings', key)),
-      stored,
-    ),
+    keys: async () => [...own, ...(await stored())],
     temporary,
     secrets: known.map(({ key }) => key),
   };
@@ -55,16 +53,4 @@ export async function openServedKeys(
 
 function randomKey(): string {
   return randomBytes(32).toString('base64url');
-}
-
-/** The keys of the settings and of the directory as one list, which is another one only when those of the directory are. */
-function joined(own: readonly KnownKey[], stored: Keys): Keys {
-  let latest: readonly KnownKey[] | null = null;
-  let all: readonly KnownKey[] = own;
-  return async () => {
-    const found = await stored();
-    if (found !== latest) all = [...own, ...found];
-    latest = found;
-    return all;
-  };
 }
