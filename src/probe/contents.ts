@@ -8,31 +8,22 @@ import { isArchive, shapeOf } from './words.ts';
 
 const CONTENTS = { group: 'Archives and files', section: '4.1', kind: 'required' } as const;
 
-/** The form in which the names in a folder's archive stand; null where its files are not those of the folder. */
+/** The form of the names in a folder's archive; null where its files are not those of the folder. */
 function folderForm(
   folder: string,
   whole: ReadonlyMap<string, Buffer>,
   found: ReadonlyMap<string, Buffer>,
 ): string | null {
-  const expected = [...whole].filter(([path]) => path.startsWith(`${folder}/`));
-  const last = folder.slice(folder.lastIndexOf('/') + 1);
-  const forms: ReadonlyMap<string, string> = new Map([
-    ['relative to the folder', ''],
-    ['from the root of the repository', `${folder}/`],
-    ["below the folder's own name", `${last}/`],
-  ]);
-  for (const [form, prefix] of forms) {
-    const inFolder = expected.map(
-      ([path, bytes]) => [prefix + path.slice(folder.length + 1), bytes] as const,
-    );
-    if (isSame(new Map(inFolder), found)) return form;
-  }
-  // One folder around everything is taken off the whole archive, too.
-  const [first = ''] = found.keys();
-  const wrapping = first.slice(0, first.indexOf('/') + 1);
-  if (wrapping === '' || ![...found.keys()].every((name) => name.startsWith(wrapping))) return null;
-  const inner = new Map([...found].map(([name, bytes]) => [name.slice(wrapping.length), bytes]));
-  return folderForm(folder, whole, inner);
+  const expected = [...whole]
+    .filter(([path]) => path.startsWith(`${folder}/`))
+    .map(([path, bytes]) => [path.slice(folder.length + 1), bytes] as const);
+  // Names that all begin with the same folders are in the same order as without these.
+  const [shortest = ''] = expected.map(([path]) => path).sort();
+  const [first = ''] = [...found.keys()].sort();
+  const prefix = first.slice(0, first.length - shortest.length);
+  if (!isSame(new Map(expected.map(([path, bytes]) => [prefix + path, bytes])), found)) return null;
+  if (prefix === '') return 'relative to the folder';
+  return prefix.endsWith(`${folder}/`) ? 'from the root of the repository' : 'below another folder';
 }
 
 async function checkFolders(subject: Subject): Promise<string> {
@@ -101,23 +92,6 @@ async function checkConditions(subject: Subject): Promise<string> {
   return [...answers].join('; ');
 }
 
-async function checkRange(subject: Subject): Promise<string> {
-  const files = await subject.files();
-  const { of, path, bytes } = files.find((file) => file.bytes.length > 1) ?? files[0];
-  const answer = await subject.askContents(of, path, { headers: { range: 'bytes=1-3' } });
-  if (answer.status === 200) {
-    holds(answer.body.equals(bytes), '200 with other bytes than the file has');
-    holds(answer.headers['accept-ranges'] !== 'bytes', 'it says Accept-Ranges: bytes and gives the whole');
-    throw new NotTried('no: the whole file');
-  }
-  if (answer.status !== 206) throw new NotMet(`status ${answer.status}`);
-  const part = bytes.subarray(1, 4);
-  holds(answer.body.equals(part), '206, but another part');
-  const said = `bytes 1-${part.length}/${bytes.length}`;
-  holds(answer.headers['content-range'] === said, 'Content-Range is wrong or missing');
-  return 'yes: 206';
-}
-
 /** Statements about archives and single files. */
 export const CONTENTS_STATEMENTS: Statements = {
   'archives.whole': {
@@ -151,20 +125,6 @@ export const CONTENTS_STATEMENTS: Statements = {
       return answer === 'no' ? null : 'the mirror will ask for single paths to find out';
     },
   },
-  'archives.length': {
-    ...CONTENTS,
-    kind: 'open',
-    says: 'is the length of an archive announced?',
-    check: async (subject) => {
-      const [{ answer }] = await subject.samples();
-      if (answer.headers['content-length'] !== undefined) return 'yes: Content-Length';
-      return answer.headers['transfer-encoding'] === undefined ? 'no' : 'no: in chunks';
-    },
-    meaning: (answer) =>
-      answer.startsWith('no')
-        ? 'an archive that breaks off is known by its end record and its CRCs alone'
-        : null,
-  },
   'archives.folder': {
     ...CONTENTS,
     says: '/repos/{repo}/contents/{folder_path} gives the content of that folder; how are names in it?',
@@ -196,12 +156,5 @@ export const CONTENTS_STATEMENTS: Statements = {
       answer.includes('a strong tag, status 304')
         ? 'full checks will be conditional requests: cheap for both sides'
         : 'each full check downloads the whole archive',
-  },
-  'files.range': {
-    ...CONTENTS,
-    section: 'RFC 9110, 14',
-    kind: 'optional',
-    says: 'a range of a file that is answered with 206 is that part, and says so',
-    check: checkRange,
   },
 };

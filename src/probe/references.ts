@@ -3,7 +3,7 @@ import type { ReferenceForm } from '../mirror/upstream/contents.ts';
 import { isSame, readArchive } from './archive.ts';
 import type { ProbeAnswer } from './connection.ts';
 import type { Statement, Statements } from './statement.ts';
-import { type AnswersByForm, type Subject, withSharedNames } from './subject.ts';
+import type { AnswersByForm, Subject } from './subject.ts';
 import { given, holds } from './verdict.ts';
 import { archiveOrShape, isArchive, shapeOf } from './words.ts';
 
@@ -97,16 +97,6 @@ export const REFERENCE_STATEMENTS: Statements = {
     'drag-and-drop',
     async (subject) => (await subject.references()).dragAndDrop,
   ),
-  'references.ambiguous': {
-    ...REFERENCES,
-    says: 'what does a short name that several have give?',
-    check: async (subject) => {
-      const [shared] = withSharedNames(await subject.repositories());
-      given(shared !== undefined, 'no short name is shared');
-      const answer = await subject.ask({ target: contentsPath(encodeURIComponent(shared.name)) });
-      return isArchive(answer) ? 'one of them' : shapeOf(answer);
-    },
-  },
   'references.absent': ofAbsence(
     'a repository',
     (subject) => subject.ask({ target: contentsPath(MISSING) }),

@@ -1,5 +1,5 @@
 import type { Statements } from './statement.ts';
-import { LIST_BYTES, type Subject, withSharedNames } from './subject.ts';
+import { LIST_BYTES, type Subject } from './subject.ts';
 import { isObject, type JsonObject, jsonOf, shapeOf } from './words.ts';
 import { allHold, given, holds } from './verdict.ts';
 
@@ -93,13 +93,6 @@ export const REPOSITORY_STATEMENTS: Statements = {
       allHold(await objects(subject), ({ created_at: at }) =>
         MICROSECONDS.test(String(at)) && !Number.isNaN(Date.parse(String(at))) ? null : 'another form',
       ),
-  },
-  'repositories.shared_names': {
-    ...REPOSITORIES,
-    kind: 'open',
-    says: 'how many share a short name with another?',
-    check: async (subject) => String(withSharedNames(await subject.repositories()).length),
-    meaning: (answer) => (answer === '0' ? null : 'the mirror never asks for these by their short names'),
   },
   'repositories.alias': {
     ...REPOSITORIES,

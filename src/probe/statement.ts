@@ -37,7 +37,7 @@ export interface Statement {
    * @returns the answer in counts and words: no name of a repository, workbook, person or host
    * @throws NotMet where the statement does not hold, NotTried where there is nothing to try it on
    */
-  readonly check: (subject: Subject) => Promise<string>;
+  readonly check: (subject: Subject) => Promise<string> | string;
   /** The consequence for the mirror: of a statement that does not hold, or by the answer; null where there is none to tell of. */
   readonly meaning?: string | ((answer: string, outcome: Finding['outcome']) => string | null);
 }

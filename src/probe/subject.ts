@@ -81,12 +81,6 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
   return () => (made ??= make());
 }
 
-/** Those of which another repository is called by the short name, too. */
-export function withSharedNames(repositories: readonly Repository[]): Repository[] {
-  const counts = countNames(repositories);
-  return repositories.filter(({ name }) => (counts.get(name.toLowerCase()) ?? 0) > 1);
-}
-
 /**
  * The repositories in the order in which they are tried: those with fewest listed workbooks first, as they may be the
  * smallest, but those with none last, as there is little to see in them.

@@ -32,7 +32,7 @@ export const TRANSPORT_STATEMENTS: Statements = {
     check: (subject) => {
       const answer = `${headsOf(subject).length} of ${subject.asker.answers.length}`;
       holds(headsOf(subject).length === subject.asker.answers.length, answer);
-      return Promise.resolve(answer);
+      return answer;
     },
     meaning: 'the mirror tries what fails again, four times',
   },
@@ -41,24 +41,21 @@ export const TRANSPORT_STATEMENTS: Statements = {
     says: 'how long is the time to the first byte, median and longest?',
     check: (subject) => {
       const waitsMs = headsOf(subject).map(({ waitMs }) => waitMs);
-      return Promise.resolve(`${Math.round(median(waitsMs))} ms, ${Math.round(Math.max(0, ...waitsMs))} ms`);
+      return `${Math.round(median(waitsMs))} ms, ${Math.round(Math.max(0, ...waitsMs))} ms`;
     },
     meaning: () => 'the mirror waits as long as service.timeout says',
   },
   'transport.retry_after': {
     ...TRANSPORT,
     says: 'was a pause asked for (Retry-After)?',
-    check: (subject) =>
-      Promise.resolve(howOften(headsOf(subject), ({ headers }) => headers['retry-after'] !== undefined)),
+    check: (subject) => howOften(headsOf(subject), ({ headers }) => headers['retry-after'] !== undefined),
     meaning: (answer) => (answer === 'no' ? null : 'the mirror keeps to it'),
   },
   'transport.redirects': {
     ...TRANSPORT,
     says: 'was there a redirect?',
     check: (subject) =>
-      Promise.resolve(
-        howOften(headsOf(subject), ({ status }) => status >= 300 && status < 400 && status !== 304),
-      ),
+      howOften(headsOf(subject), ({ status }) => status >= 300 && status < 400 && status !== 304),
     meaning: (answer) =>
       answer === 'no' ? null : 'the mirror follows none to another origin: check service.baseUrl',
   },
@@ -72,7 +69,7 @@ export const TRANSPORT_STATEMENTS: Statements = {
       given(skewsMs.length > 0, 'no Date header');
       const skewMs = median(skewsMs);
       const isNear = Math.abs(skewMs) < 2 * SECOND_MS;
-      return Promise.resolve(isNear ? 'less than 2 s' : `${Math.round(skewMs / SECOND_MS)} s`);
+      return isNear ? 'less than 2 s' : `${Math.round(skewMs / SECOND_MS)} s`;
     },
     meaning: (answer) => {
       const skewMs = Math.abs(Number.parseInt(answer, 10)) * SECOND_MS;

@@ -95,9 +95,7 @@ describe('a probe', () => {
         'branches.absent': '404 JSON',
         'archives.leading_folder': 'no',
         'archives.folder': 'from the root of the repository',
-        'archives.length': 'yes: Content-Length',
         'files.content': expect.stringMatching(/^\d+ files on \d branches/) as string,
-        'files.range': 'no: the whole file',
         'contents.conditional': 'no ETag',
         'credentials.v1.wrong': 'not asked',
         'transport.clock': 'less than 2 s',
@@ -150,7 +148,6 @@ describe('a probe', () => {
       { 'workbooks.integration': 'full_name 0, id 2, no listed repository 0' },
     ],
     ['a wrapping folder', { leadingFolder: 'contents-4711' }, { 'archives.leading_folder': 'yes' }],
-    ['chunks', { length: 'chunked' }, { 'archives.length': 'no: in chunks' }],
     [
       'absolute next',
       { pageSize: 4 },
@@ -385,7 +382,6 @@ describe('the command probe', () => {
     });
     expect(stdout).toMatch(/^Probe of a service by workbook-mirror \d/);
     expect(stdout).toMatch(/^ {2}holds +where \/repositories is answered.*section 4\.1\)\n +the same list$/m);
-    expect(stdout).toMatch(/^ {2}holds +a range of a file .*\n +yes: 206$/m);
     for (const name of ['Accounting', 'Sales Europe', 'forecast', '127.0.0.1'])
       expect(stdout).not.toContain(name);
   });

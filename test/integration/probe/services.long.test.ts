@@ -133,12 +133,12 @@ describe.each([
   {
     name: 'the embedded service on Git',
     start: () => startGitService(standingOf),
-    untried: ['references.ambiguous'],
+    untried: [],
   },
   {
     name: 'the embedded service on a mirror',
     start: startReplica,
-    untried: ['references.ambiguous', 'credentials.current.group'],
+    untried: ['credentials.current.group'],
   },
 ])('$name', ({ start, untried }) => {
   let findings: ReadonlyMap<string, Finding> = new Map();
