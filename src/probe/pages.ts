@@ -1,6 +1,6 @@
 import type { Statements } from './statement.ts';
 import type { PageList, Subject } from './subject.ts';
-import { allHold, holds } from './verdict.ts';
+import { allHold, given, holds } from './verdict.ts';
 import { isObject, partOf } from './words.ts';
 
 /** Common to all statements about the list of workbooks, unless they say otherwise. */
@@ -58,8 +58,6 @@ const CUT_MEANINGS: Readonly<Record<string, string>> = {
     'a page that next names is not there: the mirror reads the list again, and believes no absence',
 };
 
-const NO_PROOF = 'absence from this list proves nothing: no target is retired by it';
-
 /** Statements about the list of workbooks and its pages. */
 export const PAGE_STATEMENTS: Statements = {
   'workbooks.v1': {
@@ -113,30 +111,18 @@ export const PAGE_STATEMENTS: Statements = {
   },
   'workbooks.count': {
     ...WORKBOOKS,
-    says: 'count is the number of rows on all pages together',
+    says: 'count is the number of rows on all pages together, and no row occurs twice',
     check: async (subject) => {
       const list = await subject.pages();
-      holds(list.cut === null, 'not known: not all pages were read');
-      const rows = rowsOf(list).length;
+      given(list.cut === null, 'not all pages were read');
+      const keys = rowsOf(list).map(keyOf);
       const counts = [...new Set(list.pages.map(({ count }) => count))];
-      holds(
-        counts.every((count) => count === rows),
-        `no: ${counts.join(', ')} for ${rows}`,
-      );
+      const repeated = keys.length - new Set(keys).size;
+      const isCounted = counts.every((count) => count === keys.length);
+      holds(isCounted && repeated === 0, `no: ${counts.join(', ')} for ${keys.length}, ${repeated} repeated`);
       return 'yes';
     },
-    meaning: (answer) => (answer.startsWith('no:') ? NO_PROOF : null),
-  },
-  'workbooks.repeated': {
-    ...WORKBOOKS,
-    says: 'no row occurs twice',
-    check: async (subject) => {
-      const keys = rowsOf(await subject.pages()).map(keyOf);
-      const repeated = keys.length - new Set(keys).size;
-      holds(repeated === 0, String(repeated));
-      return '0';
-    },
-    meaning: NO_PROOF,
+    meaning: 'absence from this list proves nothing: no target is retired by it',
   },
   'workbooks.next': {
     ...WORKBOOKS,

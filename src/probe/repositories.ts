@@ -1,5 +1,5 @@
 import type { Statements } from './statement.ts';
-import { LIST_BYTES, type Subject } from './subject.ts';
+import { LIST_BYTES } from './subject.ts';
 import { isObject, type JsonObject, jsonOf, shapeOf } from './words.ts';
 import { allHold, given, holds } from './verdict.ts';
 
@@ -8,21 +8,19 @@ const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const MICROSECONDS = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}\+00:00$/;
 const GIT_ADDRESS = /^https:\/\/[^/\s@]+\/\S+\.git$/;
 
-/** The rows of the list that are objects. @throws NotTried where there is none */
-async function objects(subject: Subject): Promise<readonly JsonObject[]> {
-  const rows = (await subject.repositoryRows()).filter(isObject);
-  given(rows.length > 0, 'there is no repository');
-  return rows;
-}
-
-function fieldsFault(row: unknown): string | null {
+/** Says what is wrong with a repository (section 2.1). */
+function rowFault(row: unknown): string | null {
   if (!isObject(row)) return 'a row is no object';
   for (const field of ['id', 'name', 'full_name', 'created_at']) {
     const value = row[field];
     if (typeof value !== 'string' || value === '') return `${field} is no string`;
   }
-  const { url } = row;
-  return url === null || (typeof url === 'string' && url !== '') ? null : 'url is neither a string nor null';
+  const { id, url, created_at: createdAt } = row;
+  if (url !== null && (typeof url !== 'string' || url === '')) return 'url is neither a string nor null';
+  if (!UUID.test(String(id))) return 'an id is no UUID';
+  const at = String(createdAt);
+  if (!MICROSECONDS.test(at) || Number.isNaN(Date.parse(at))) return 'a created_at has another form';
+  return namesFault(row);
 }
 
 function namesFault({ name, full_name: fullName, url }: JsonObject): string | null {
@@ -60,39 +58,19 @@ export const REPOSITORY_STATEMENTS: Statements = {
   },
   'repositories.fields': {
     ...REPOSITORIES,
-    says: 'every repository has id, name, full_name, url and created_at',
-    check: async (subject) => allHold(await subject.repositoryRows(), fieldsFault),
-    meaning: 'the mirror needs id, name and full_name, and nothing else',
-  },
-  'repositories.ids': {
-    ...REPOSITORIES,
-    says: 'id is a UUID',
-    check: async (subject) =>
-      allHold(await objects(subject), ({ id }) => (UUID.test(String(id)) ? null : 'an id is no UUID')),
+    says: 'a repository has a UUID as id, a url or null, names that follow from it, and created_at with microseconds and +00:00',
+    check: async (subject) => allHold(await subject.repositoryRows(), rowFault),
+    meaning: 'the mirror needs id, name and full_name, by which it names its folders, and nothing else',
   },
   'repositories.unique': {
     ...REPOSITORIES,
     says: 'no two repositories have one id or one full_name',
     check: async (subject) => {
-      const rows = await objects(subject);
+      const rows = (await subject.repositoryRows()).filter(isObject);
       for (const field of ['id', 'full_name'])
         holds(new Set(rows.map((row) => row[field])).size === rows.length, `${field} occurs twice`);
       return 'all';
     },
-  },
-  'repositories.names': {
-    ...REPOSITORIES,
-    says: 'full_name is name, or of a Git address the url without https://; name is its last segment without .git',
-    check: async (subject) => allHold(await objects(subject), namesFault),
-    meaning: 'the mirror names its folders by full_name, whatever the url says',
-  },
-  'repositories.created_at': {
-    ...REPOSITORIES,
-    says: 'created_at is an ISO 8601 time with microseconds and the offset +00:00',
-    check: async (subject) =>
-      allHold(await objects(subject), ({ created_at: at }) =>
-        MICROSECONDS.test(String(at)) && !Number.isNaN(Date.parse(String(at))) ? null : 'another form',
-      ),
   },
   'repositories.alias': {
     ...REPOSITORIES,

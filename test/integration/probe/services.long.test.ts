@@ -234,7 +234,7 @@ describe('the statements', () => {
   });
 
   it.each<[string, Partial<FakeKnobs>, string[]]>([
-    ['no microseconds', { microseconds: false }, ['repositories.created_at']],
+    ['no microseconds', { microseconds: false }, ['repositories.fields']],
     [
       'missing fields',
       { missingFields: true },
@@ -249,27 +249,27 @@ describe('the statements', () => {
           { id: 'x', name: 'x', full_name: 'x', url: null },
         ],
       },
-      ['repositories.unique', 'repositories.ids', 'repositories.created_at'],
+      ['repositories.unique', 'repositories.fields'],
     ],
     [
       'a name with a slash',
       { malformedRepositories: [{ id: 'x', name: 'x', full_name: 'y/x', url: null }] },
-      ['repositories.names'],
+      ['repositories.fields'],
     ],
     [
       'a credential in an address',
       {
         malformedRepositories: [{ id: 'x', name: 'r', full_name: 'u:p@h/r.git', url: 'https://u:p@h/r.git' }],
       },
-      ['repositories.names'],
+      ['repositories.fields'],
     ],
     [
       'another full name than the address',
       { malformedRepositories: [{ id: 'x', name: 'r', full_name: 'h/other.git', url: 'https://h/r.git' }] },
-      ['repositories.names'],
+      ['repositories.fields'],
     ],
     ['a count that is too great', { countOffset: 1 }, ['workbooks.count']],
-    ['a row twice', { duplicateRows: true }, ['workbooks.repeated']],
+    ['a row twice', { duplicateRows: true }, ['workbooks.count']],
     ['a workbook that is a number', { malformedWorkbooks: [7] }, ['workbooks.pages']],
     [
       'workbooks of unknown repositories',
@@ -293,7 +293,7 @@ describe('the statements', () => {
       'an id that is no UUID',
       '/repos',
       (rows) => rows.map((row, index) => ({ ...row, id: `id-${index}` })),
-      'repositories.ids',
+      'repositories.fields',
     ],
     [
       'an address with a .git too few',
@@ -302,7 +302,7 @@ describe('the statements', () => {
         rows.map((row) =>
           row['url'] === null ? row : { ...row, url: 'https://git.example.com/org/forecast' },
         ),
-      'repositories.names',
+      'repositories.fields',
     ],
   ])('finds %s', async (_name, path, edit, id) => {
     const fake = await startFake();
