@@ -2,8 +2,8 @@ import { isSame, readArchive } from './archive.ts';
 import type { ProbeAnswer, ProbeRequest } from './connection.ts';
 import { MISSING } from './references.ts';
 import type { Statements } from './statement.ts';
-import { type SampledBranch, type Subject, workingForm } from './subject.ts';
-import { given, holds, NotMet, NotTried } from './verdict.ts';
+import { type Subject, workingForm } from './subject.ts';
+import { given, holds, NotMet } from './verdict.ts';
 import { isArchive, shapeOf } from './words.ts';
 
 const CONTENTS = { group: 'Archives and files', section: '4.1', kind: 'required' } as const;
@@ -18,9 +18,9 @@ function folderForm(
     .filter(([path]) => path.startsWith(`${folder}/`))
     .map(([path, bytes]) => [path.slice(folder.length + 1), bytes] as const);
   // Names that all begin with the same folders are in the same order as without these.
-  const [shortest = ''] = expected.map(([path]) => path).sort();
-  const [first = ''] = [...found.keys()].sort();
-  const prefix = first.slice(0, first.length - shortest.length);
+  const [firstExpected = ''] = expected.map(([path]) => path).sort();
+  const [firstFound = ''] = [...found.keys()].sort();
+  const prefix = firstFound.slice(0, firstFound.length - firstExpected.length);
   if (!isSame(new Map(expected.map(([path, bytes]) => [prefix + path, bytes])), found)) return null;
   if (prefix === '') return 'relative to the folder';
   return prefix.endsWith(`${folder}/`) ? 'from the root of the repository' : 'below another folder';
@@ -45,11 +45,16 @@ async function checkFolders(subject: Subject): Promise<string> {
   return [...forms].join('; ');
 }
 
+/** Whether contents do not claim to be JSON or HTML. */
+function isBinary({ headers }: ProbeAnswer): boolean {
+  return !/json|html/i.test(headers['content-type'] ?? '');
+}
+
 async function checkFiles(subject: Subject): Promise<string> {
   const files = await subject.files();
   for (const { of, path, bytes } of files) {
     const answer = await subject.askContents(of, path);
-    holds(answer.status === 200, shapeOf(answer));
+    holds(answer.status === 200 && isBinary(answer), shapeOf(answer));
     holds(answer.body.equals(bytes), 'a file has other bytes than in the archive');
   }
   const branches = new Set(files.map(({ of }) => of.branch)).size;
@@ -58,23 +63,13 @@ async function checkFiles(subject: Subject): Promise<string> {
   return `${files.length} files on ${branches} branches, ${inFolders} in folders, ${encoded} by an encoded path`;
 }
 
-/** Asks for something again. */
-type AskAgain = (more?: Omit<ProbeRequest, 'target'>) => Promise<ProbeAnswer>;
-
-/** Asks for a whole archive, and for a single file. */
-async function bothKinds(subject: Subject): Promise<readonly AskAgain[]> {
-  const [sample] = await subject.samples();
-  const [file] = await subject.files();
-  const asking =
-    (of: SampledBranch, path?: string): AskAgain =>
-    (more) =>
-      subject.askContents(of, path, more);
-  return [asking(sample), asking(file.of, file.path)];
-}
-
 async function checkConditions(subject: Subject): Promise<string> {
   const answers = new Set<string>();
-  for (const ask of await bothKinds(subject)) {
+  const [sample] = await subject.samples();
+  const [file] = await subject.files();
+  for (const [of, path] of [[sample, undefined] as const, [file.of, file.path] as const]) {
+    const ask = (more?: Omit<ProbeRequest, 'target'>): Promise<ProbeAnswer> =>
+      subject.askContents(of, path, more);
     const [one, again] = [await ask(), await ask()];
     const tag = one.headers['etag'];
     if (tag === undefined) continue;
@@ -107,6 +102,10 @@ export const CONTENTS_STATEMENTS: Statements = {
       const [fault] = (await subject.downloads()).faults;
       if (fault !== undefined) throw new NotMet(fault);
       const samples = await subject.samples();
+      holds(
+        samples.every(({ answer }) => isBinary(answer)),
+        'an archive is called JSON or HTML',
+      );
       return `${samples.length} archives, ${samples.reduce((sum, { files }) => sum + files.size, 0)} files`;
     },
     meaning: 'the mirror will download it again and again: archive.damaged',
@@ -130,20 +129,9 @@ export const CONTENTS_STATEMENTS: Statements = {
     says: '/repos/{repo}/contents/{folder_path} gives the content of that folder; how are names in it?',
     check: checkFolders,
   },
-  'contents.media_type': {
-    ...CONTENTS,
-    says: 'the body of contents is binary: neither JSON nor HTML',
-    check: async (subject) => {
-      for (const ask of await bothKinds(subject)) {
-        const answer = await ask();
-        holds(!/json|html/i.test(answer.headers['content-type'] ?? ''), shapeOf(answer));
-      }
-      return 'yes';
-    },
-  },
   'files.content': {
     ...CONTENTS,
-    says: '/repos/{repo}/contents/{path} gives the file itself, on each branch, in folders, and by an encoded path',
+    says: '/repos/{repo}/contents/{path} gives the file itself, as neither JSON nor HTML, on each branch, in folders, and by an encoded path',
     check: checkFiles,
   },
   'contents.conditional': {

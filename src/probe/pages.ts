@@ -1,6 +1,6 @@
 import type { Statements } from './statement.ts';
 import type { PageList, Subject } from './subject.ts';
-import { allHold, given, holds } from './verdict.ts';
+import { given, holds } from './verdict.ts';
 import { isObject, partOf } from './words.ts';
 
 /** Common to all statements about the list of workbooks, unless they say otherwise. */
@@ -82,7 +82,7 @@ export const PAGE_STATEMENTS: Statements = {
   },
   'workbooks.pages': {
     ...WORKBOOKS,
-    says: 'the pages can be followed to the last one; each row is an object',
+    says: 'the pages can be followed to the last one; next and previous are strings or null, and each row is an object',
     check: async (subject) => {
       const list = await subject.pages();
       const rows = rowsOf(list);
@@ -90,23 +90,16 @@ export const PAGE_STATEMENTS: Statements = {
       holds(list.cut === null || list.cut === 'too many', `${answer} (${list.cut ?? ''})`);
       const odd = rows.filter((row) => !isObject(row)).length;
       holds(odd === 0, `${answer}, ${odd} malformed`);
+      const references = list.pages.flatMap(({ body: { next, previous } }) => [next, previous]);
+      const isReference = (value: unknown): boolean =>
+        value === null || (typeof value === 'string' && value !== '');
+      holds(references.every(isReference), `${answer}, next or previous is neither`);
       return list.cut === null ? answer : `${answer} (${list.cut})`;
     },
     meaning: (answer) => {
       const [, cut = ''] = /\((.*)\)$/.exec(answer) ?? [];
       if (answer.endsWith('malformed')) return 'while a row is malformed the mirror believes no absence';
       return CUT_MEANINGS[cut] ?? null;
-    },
-  },
-  'workbooks.envelope': {
-    ...WORKBOOKS,
-    says: 'a page has count as an integer, next and previous as a string or null, results as an array',
-    check: async (subject) => {
-      const isReference = (value: unknown): boolean =>
-        value === null || (typeof value === 'string' && value !== '');
-      return allHold((await subject.pages()).pages, ({ body: { next, previous } }) =>
-        isReference(next) && isReference(previous) ? null : 'next or previous is neither',
-      );
     },
   },
   'workbooks.count': {

@@ -238,7 +238,7 @@ describe('the statements', () => {
     [
       'missing fields',
       { missingFields: true },
-      ['workbooks.envelope', 'workbooks.version', 'workbooks.version', 'workbooks.fields'],
+      ['workbooks.pages', 'workbooks.version', 'workbooks.version', 'workbooks.fields'],
     ],
     ['a repository that is a text', { malformedRepositories: ['x'] }, ['repositories.fields']],
     [
@@ -394,7 +394,7 @@ describe('the statements', () => {
       (path) => (ofFile(path) ? { kind: 'length', delta: 5 } : null),
       'files.content',
     ],
-    ['web pages for files', (path) => (ofFile(path) ? HTML : null), 'contents.media_type'],
+    ['web pages for files', (path) => (ofFile(path) ? HTML : null), 'files.content'],
     [
       'success for what is not there',
       (path) => (path.includes('no-such-thing') ? HTML : null),
