@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -56,6 +57,8 @@ let isStopped = false;
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => (isStopped = true));
 const isOver = (): boolean => isStopped || Date.now() >= endsAtMs;
 
+// Takes less time than a disk.
+if (existsSync('/dev/shm')) process.env['TMPDIR'] ??= '/dev/shm';
 const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-attack-'));
 const bench = { main: build.main, folder };
 try {
@@ -137,7 +140,8 @@ async function tryUnit({ sweep, cell, begin }: Unit, journal: Journal): Promise<
   // A scenario that failed without an attack may have other points now.
   if (known === null || known.includes(NO_ATTACK)) journal.keepNames(begin, namesOn(attacker, prepared));
   const left = (journal.names(begin) ?? []).filter(isLeft);
-  await inLanes(left, async (name, lane) => {
+  // A sweep that ends early has tried some of all parts of a run.
+  await inLanes(shuffled(left, Math.random), async (name, lane) => {
     if (isOver()) return;
     const point = pointOf(sweep, attacker, prepared, name);
     const attacked = await attempt(point, lane);

@@ -54,12 +54,12 @@ function gateThreads(): void {
 
 /** A program for a thread that waits at its gate before it runs another one. */
 function gatedThread(name: string, program: string): URL {
-  const here: Omit<AtGate, 'threadId'> = { name, pid: process.pid };
+  // The same text in each run, of which Node keeps the compiled code.
   return new URL(
     `data:text/javascript,${encodeURIComponent(`
       import { openSync, readlinkSync, readSync, writeSync } from 'node:fs';
       const threadId = Number(readlinkSync('/proc/thread-self').split('/').at(-1));
-      writeSync(${GATE_FD}, JSON.stringify({ ...${JSON.stringify(here)}, threadId }) + '\\n');
+      writeSync(${GATE_FD}, JSON.stringify({ name: '${name}', pid: process.pid, threadId }) + '\\n');
       readSync(${GATE_FD}, Buffer.alloc(1));
       try { openSync('${GATE_MARK}'); } catch {}
       await import(${JSON.stringify(program)});
