@@ -11,7 +11,7 @@ import { eventFailure } from '../../mirror/pass/events.ts';
 import type { DriftNote } from '../../mirror/plan/record.ts';
 import { unlessStateFails } from '../../mirror/state/state.ts';
 import { findDrift, summariseDrift, targetOf } from '../../mirror/store/verify/examine.ts';
-import { watchTrees } from './watch-trees.ts';
+import { TreeWatch } from './tree-watch.ts';
 
 /** The watch on what others do to the published trees. */
 export interface DriftWatch {
@@ -59,7 +59,7 @@ export async function startDriftWatch(
     isComplete = false;
     emit({ name: 'drift.unwatched', ...eventFailure(error) });
   };
-  const watch = watchTrees(root, folders, checks.hint, onUnwatched);
+  const watch = new TreeWatch(root, folders, checks.hint, onUnwatched);
   let isReady = false;
   void watch.ready.catch(onUnwatched).finally(() => (isReady = true));
   let isLookedAt = false;

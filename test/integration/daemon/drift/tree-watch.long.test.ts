@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import * as fc from 'fast-check';
 import { expect, it, vi } from 'vitest';
 
-import { WatchedFolders } from '../../../../src/daemon/drift/watched-folders.ts';
+import { TreeWatch } from '../../../../src/daemon/drift/tree-watch.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const folder = fc
@@ -40,13 +40,13 @@ it('tells of a file in every folder that is there, whatever folders came, went a
       await mkdir(join(root, 'a/b'), { recursive: true });
       const told: string[] = [];
       const errors: unknown[] = [];
-      const watched = new WatchedFolders(
+      const watched = new TreeWatch(
         directory,
         ['mirror'],
-        (path) => told.push(path),
+        (path) => told.push(join(directory, path)),
         (error) => errors.push(error),
       );
-      await watched.begin();
+      await watched.ready;
       for (const each of steps) await take(root, each).catch(() => {});
       for (let before = -1; before !== told.length; await pause(40)) before = told.length;
       const folders = readdirSync(root, { recursive: true, withFileTypes: true }).filter((entry) =>

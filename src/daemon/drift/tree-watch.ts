@@ -1,9 +1,10 @@
 import { type FSWatcher, watch } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 
 import { createBackgroundWork } from '../../lib/concurrency/background-work.ts';
-import { isMissing, unlessMissing, unlessMissingNow } from '../../lib/errors/disk-errors.ts';
+import { isMissing, systemCode, unlessMissing, unlessMissingNow } from '../../lib/errors/disk-errors.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
 
 /** A folder that is watched. */
 interface Folder {
@@ -21,14 +22,21 @@ interface Place {
 }
 
 /**
- * Watches on all folders below some names in a directory, whatever comes and goes there; links are not followed. A folder is watched
- * before it is listed, and its parent before it: so there is an event of everything that the list may have missed.
+ * Watches everything below some folders of a directory, whatever comes and goes there, and says where something may have changed. These are
+ * hints and no more: one says nothing of what happened, a burst of changes may lose some (inotify(7), IN_Q_OVERFLOW), and a file that is
+ * changed through another hard link or through mapped memory gives none. So the receiver of a hint examines the tree. Links are not followed.
+ *
+ * One watch a folder tells of its files too, so no file is looked at. A folder is watched before it is listed, and its parent before it: so
+ * there is an event of everything that the list may have missed. A new folder is hinted at once it is watched: who looks then sees what
+ * happened in it before, and what happens later is an event.
  */
-export class WatchedFolders {
+export class TreeWatch {
+  /** Resolves when everything that is there is watched, or cannot be, and when the watch is closed. */
+  readonly ready: Promise<void>;
   readonly #directory: string;
   readonly #names: readonly string[];
-  readonly #onChange: (path: string) => void;
-  readonly #onError: (error: unknown) => void;
+  readonly #onHint: (path: string) => void;
+  readonly #onError: (error: MirrorError) => void;
   #root: Folder | null = null;
   /** Where something else may stand by now than what is watched, by path. */
   readonly #places = new Map<string, Place>();
@@ -38,26 +46,33 @@ export class WatchedFolders {
   );
   #isReady = false;
   #isOver = false;
+  #hasFailed = false;
 
   /**
-   * @param names in the directory; one that is not there is watched when it appears
-   * @param onChange receives paths at which something may have changed, and each folder that appears, once it is watched
-   * @param onError receives why a folder cannot be watched or listed; the others are
+   * @param names of the folders in the directory; one that is not there is watched when it appears
+   * @param onHint receives paths below the directory, with slashes
+   * @param onError called once when some folder cannot be watched, and once when the system has no watches left: then all are
+   *   given back, and no further hint comes
    */
   constructor(
     directory: string,
     names: readonly string[],
-    onChange: (path: string) => void,
-    onError: (error: unknown) => void,
+    onHint: (path: string) => void,
+    onError: (error: MirrorError) => void,
   ) {
     this.#directory = directory;
     this.#names = names;
-    this.#onChange = onChange;
+    this.#onHint = onHint;
     this.#onError = onError;
+    this.ready = this.#begin();
   }
 
-  /** Waits until everything that is there is watched, or cannot be. */
-  async begin(): Promise<void> {
+  async close(): Promise<void> {
+    this.#leave();
+    await this.#looks.close(0);
+  }
+
+  async #begin(): Promise<void> {
     const root = this.#watch(this.#directory);
     if (root === null) {
       this.#fail(new Error(`the folder ${this.#directory} is not there`));
@@ -71,25 +86,24 @@ export class WatchedFolders {
   }
 
   /** Gives all watches back: nothing is told any more. */
-  leave(): void {
+  #leave(): void {
     this.#isOver = true;
     this.#places.clear();
     if (this.#root !== null) unwatch(this.#root);
   }
 
-  async close(): Promise<void> {
-    this.leave();
-    await this.#looks.close(0);
-  }
-
-  #fail(error: unknown): void {
-    if (!this.#isOver) this.#onError(error);
+  #fail(cause: unknown): void {
+    if (this.#isOver) return;
+    const { error, isOver } = watchFailure(cause);
+    if (!this.#hasFailed || isOver) this.#onError(error);
+    this.#hasFailed = true;
+    if (isOver) this.#leave();
   }
 
   #onEvent(folder: Folder, event: string, name: string): void {
     if (folder === this.#root && !this.#names.includes(name)) return;
     const path = join(folder.path, name);
-    this.#onChange(path);
+    this.#onHint(relative(this.#directory, path));
     if (event !== 'rename') return;
     this.#places.set(path, { folder, name });
     this.#looks.wake();
@@ -117,7 +131,7 @@ export class WatchedFolders {
     const folder = this.#watch(join(parent.path, name));
     if (folder === null) return;
     parent.children.set(name, folder);
-    if (this.#isReady) this.#onChange(folder.path);
+    if (this.#isReady) this.#onHint(relative(this.#directory, folder.path));
     for (const child of await this.#foldersIn({ folder: parent, name }, folder.path))
       await this.#enter(folder, child);
   }
@@ -158,4 +172,19 @@ function unwatch(folder: Folder): void {
   folder.watcher.close();
   for (const child of folder.children.values()) unwatch(child);
   folder.children.clear();
+}
+
+/** The limits of the system: none of its watches, its inotify instances or its open files is left (inotify(7)). */
+const USED_UP: ReadonlySet<string> = new Set(['ENOSPC', 'EMFILE', 'ENFILE']);
+
+/** Says why a watch is not complete, and whether nothing more can be watched at all. */
+function watchFailure(error: unknown): { readonly error: MirrorError; readonly isOver: boolean } {
+  const isOver = USED_UP.has(systemCode(error) ?? '');
+  const why = error instanceof Error ? error.message : String(error);
+  const message = `Changes of ${isOver ? '' : 'some '}published trees are not watched: ${why}.`;
+  const advice = isOver
+    ? 'Raise fs.inotify.max_user_watches and fs.inotify.max_user_instances with sysctl (one watch a folder of the mirror), or the limit of open files.'
+    : 'Check the permissions below mirror/.';
+  const hint = `${advice} Until then drift there is found by the full check.`;
+  return { error: new MirrorError('disk.failed', message, { cause: error, hint }), isOver };
 }

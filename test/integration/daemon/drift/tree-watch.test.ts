@@ -18,12 +18,12 @@ import { fileURLToPath } from 'node:url';
 
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
-import { watchTrees } from '../../../../src/daemon/drift/watch-trees.ts';
+import { TreeWatch } from '../../../../src/daemon/drift/tree-watch.ts';
 import type { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { bindNativeCalls } from '../../../../src/lib/native/file-calls.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
-const WATCH_SOURCE = fileURLToPath(new URL('../../../../src/daemon/drift/watch-trees.ts', import.meta.url));
+const WATCH_SOURCE = fileURLToPath(new URL('../../../../src/daemon/drift/tree-watch.ts', import.meta.url));
 
 interface Watched {
   readonly root: string;
@@ -41,7 +41,7 @@ async function watched(): Promise<Watched> {
   await plant(join(root, 'Accounting/main'));
   const hints = new Set<string>();
   const errors: MirrorError[] = [];
-  const watch = watchTrees(
+  const watch = new TreeWatch(
     directory,
     ['mirror'],
     (path) => hints.add(relative('mirror', path)),
@@ -237,7 +237,7 @@ describe('the watch on published trees', () => {
     const root = await temporaryFolder();
     const hints: string[] = [];
     await mkdir(join(root, 'mirror'));
-    const watch = watchTrees(
+    const watch = new TreeWatch(
       root,
       ['mirror'],
       (path) => hints.push(path),
@@ -254,7 +254,7 @@ describe('the watch on published trees', () => {
     const root = await temporaryFolder();
     for (let i = 0; i < 500; i += 1) await mkdir(join(root, `mirror/r${i}/main`), { recursive: true });
     const errors: MirrorError[] = [];
-    const watch = watchTrees(
+    const watch = new TreeWatch(
       root,
       ['mirror'],
       () => {},
@@ -267,7 +267,7 @@ describe('the watch on published trees', () => {
 
   it('says that nothing is watched where the directory is gone', async () => {
     const errors: MirrorError[] = [];
-    const watch = watchTrees(
+    const watch = new TreeWatch(
       join(await temporaryFolder(), 'gone'),
       ['mirror'],
       () => {},
@@ -286,9 +286,9 @@ describe('the watch on published trees', () => {
 /** Watches a folder in a user namespace of its own that may have only so many watches and instances. */
 function watchWithin(limits: { watches: number; instances: number }, root: string): string {
   const script =
-    `const { watchTrees } = await import(${JSON.stringify(WATCH_SOURCE)});` +
+    `const { TreeWatch } = await import(${JSON.stringify(WATCH_SOURCE)});` +
     `const errors = []; const hints = [];` +
-    `const watch = watchTrees(${JSON.stringify(root)}, ['mirror'], (path) => hints.push(path), ({ code, message, hint }) => errors.push({ code, message, hint }));` +
+    `const watch = new TreeWatch(${JSON.stringify(root)}, ['mirror'], (path) => hints.push(path), ({ code, message, hint }) => errors.push({ code, message, hint }));` +
     `await watch.ready;` +
     `(await import('node:fs')).writeFileSync(${JSON.stringify(join(root, 'mirror/probe'))}, '');` +
     `setTimeout(async () => { await watch.close(); console.log(JSON.stringify({ errors, hints })); }, 300);`;
