@@ -96,12 +96,6 @@ export interface MirrorReader extends RecalledState {
   readonly store: StoreReader;
 }
 
-/** Opens directory and state for reading. @throws MirrorError `directory.unusable`, `state.unavailable` */
-async function openReader(settings: SettingsFor<'directory'>, emit: EventSink): Promise<MirrorReader> {
-  const store = await readStore(settings.directory, settings.shard);
-  return { store, ...(await openRecalledState(settings, store, true, emit)) };
-}
-
 /**
  * Reads a mirror, also beside a daemon that works there.
  * @param mayBeMissing whether a directory that is not there counts as one in which nothing was mirrored yet
@@ -114,11 +108,12 @@ export async function withReader<T>(
   mayBeMissing = false,
 ): Promise<T> {
   if (!mayBeMissing) await refuseMissing(settings.directory);
-  const reader = await openReader(settings, emit);
+  const store = await readStore(settings.directory, settings.shard);
+  const recalled = await openRecalledState(settings, store, true, emit);
   try {
-    return await work(reader);
+    return await work({ store, ...recalled });
   } finally {
-    await reader.state.close();
+    await recalled.state.close();
   }
 }
 

@@ -25,7 +25,7 @@ import {
   reportOn,
   type TargetState,
 } from './diff-report.ts';
-import { type Inquiry, type PresentState, receivePresentState } from './present-state.ts';
+import { type Inquiry, receivePresentState } from './present-state.ts';
 import type { TaskWork } from './task.ts';
 
 /**
@@ -98,12 +98,9 @@ async function compare(
   const inquiry = { ...about, context, policy, comparison, meter, onProgress: () => {}, signal, nowMs };
   const present = await inTemporaryFolder((folder) => receivePresentState({ ...inquiry, folder }, manifest));
   if (present.manifest === null) await refuseUnknown(layout, path, target);
-  return reportOn(target.path, target.published, stateInService(present), present.by);
-}
-
-/** The state that the service has now. */
-function stateInService({ manifest }: PresentState): TargetState {
-  return manifest === null ? NOTHING : { place: 'service', manifest, left: null };
+  const inService: TargetState =
+    present.manifest === null ? NOTHING : { place: 'service', manifest: present.manifest, left: null };
+  return reportOn(target.path, target.published, inService, present.by);
 }
 
 /** Works in a temporary folder. An error of the disk there names that folder. */

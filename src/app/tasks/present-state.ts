@@ -13,7 +13,6 @@ export interface PresentState {
   readonly manifest: Manifest | null;
   /** What says so: its contents, or its lists alone. */
   readonly by: 'contents' | 'lists';
-  readonly downloadedBytes: number;
 }
 
 /** A way to find out what the service has, and all that it takes. */
@@ -37,7 +36,7 @@ export async function receivePresentState(
 ): Promise<PresentState> {
   const { comparison, folder, nowMs } = inquiry;
   if (comparison.kind === 'as-listed' && !isWorthAsking(published))
-    return { manifest: published, by: 'lists', downloadedBytes: 0 };
+    return { manifest: published, by: 'lists' };
   const { action } = comparison;
   const reception = { ...inquiry, action };
   const before = { manifest: published, isDamaged: false, foreign: [], isTrusted: () => true };
@@ -54,10 +53,10 @@ export async function receivePresentState(
     (await receiveWorkbooks(reception, stage, before)) ?? (await receiveWhole(reception, stage, before));
   if (received.kind === 'not-found') {
     await refuseDoubtful(reception, received.isCertain);
-    return { manifest: null, by: 'contents', downloadedBytes: 0 };
+    return { manifest: null, by: 'contents' };
   }
   const manifest = newManifest(reception, received, changesSince(published, received.files), nowMs);
-  return { manifest, by: 'contents', downloadedBytes: received.downloadedBytes };
+  return { manifest, by: 'contents' };
 }
 
 /**

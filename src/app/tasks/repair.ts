@@ -73,7 +73,10 @@ export async function repair(work: TaskWork, { targets, expect }: RepairRequest)
   if (pulled.length > 0) {
     // Without them nothing can be pulled.
     work.settings.ofMirror();
-    await work.whileIdle((mirror) => noteAll(mirror, pulled));
+    await work.whileIdle(async (mirror) => {
+      // A target that is lost with its manifest is new to the plan, and has nothing to note.
+      for (const path of pulled) await noteForRepair(mirror, path, BYTES, Date.now());
+    });
     const { failure } = await work.makePass(pulled, (event) => work.report({ event }));
     if (failure !== null)
       throw new MirrorError(
@@ -139,11 +142,6 @@ function unlessLeased(error: unknown): false {
 
 /** The differences of a tree that was verified, byte by byte. */
 const BYTES = [{ path: '.', kind: 'modified', what: ['bytes'] }] as const;
-
-/** Notes that trees are to be repaired. A target that is lost with its manifest is new to the plan, and has nothing to note. */
-async function noteAll(mirror: IdleMirror, paths: readonly string[]): Promise<void> {
-  for (const path of paths) await noteForRepair(mirror, path, BYTES, Date.now());
-}
 
 /** Says how far a verification is. */
 export function verifyProgress(tell: (text: string) => void): (event: VerifyEvent) => void {
