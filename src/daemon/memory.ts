@@ -26,9 +26,12 @@ export function createMemoryRelease(isWorking: () => boolean): MemoryRelease {
   const trim = bindTrim();
   let timer: NodeJS.Timeout | undefined;
   let usedBytes = 0;
+  let restMs = REST_MS;
   const release = (): void => {
     timer = undefined;
-    if (isWorking()) return;
+    // Passes on a schedule may always be under way just now: the end of this one will do.
+    restMs = isWorking() ? 0 : REST_MS;
+    if (restMs === 0) return;
     const grownBytes = process.memoryUsage().heapTotal - usedBytes;
     if (grownBytes > Math.max(LEAST_BYTES, usedBytes * GROWTH_SHARE)) {
       collect();
@@ -40,7 +43,7 @@ export function createMemoryRelease(isWorking: () => boolean): MemoryRelease {
   return {
     atRest: () => {
       // Not put off by later work: a daemon that has some every few seconds would never give anything back.
-      timer ??= setTimeout(release, REST_MS).unref();
+      timer ??= setTimeout(release, restMs).unref();
     },
     close: () => clearTimeout(timer),
   };
