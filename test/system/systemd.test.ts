@@ -155,6 +155,16 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
     expect(machine.run('test', '-e', '/tmp/by-the-test').exitCode).toBe(1);
   });
 
+  it('does the tasks of commands of its user, and not those of others', () => {
+    const poll = (user: string): ReturnType<Machine['run']> =>
+      machine.run('runuser', '-u', user, '--', 'workbook-mirror', 'poll', '--wait');
+    const { exitCode, stderr } = poll(UNIT);
+    expect(exitCode, stderr).toBe(0);
+    expect(journal()).toContain('"trigger":"poll"');
+    expect(poll('reader').stderr).toContain('This user may not ask the daemon');
+    expect(poll('stranger').stderr).toContain('is not allowed to');
+  });
+
   it('is found by its name in a list of processes', () => {
     expect(machine.demand('cat', `/proc/${state()['MainPID'] ?? ''}/comm`).trim()).toBe('workbook-mirror');
   });
