@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { SettingsFor } from '../config/schema.ts';
 import { sharingSetting } from '../config/changes.ts';
 import { LockedError } from '../lib/disk/lock.ts';
-import { mountText, unsharedLocksIn } from '../lib/disk/lock-reach.ts';
+import { locksIn, mountText } from '../lib/disk/lock-reach.ts';
 import { MirrorError, toMirrorError } from '../lib/errors/errors.ts';
 import { bindNativeCalls } from '../lib/native/file-calls.ts';
 import { escaped } from '../lib/text/terminal-text.ts';
@@ -63,8 +63,8 @@ async function warnOfLocks(settings: SettingsFor<'directory'>, emit: EventSink):
   const setting = sharingSetting(settings);
   if (setting === null) return;
   const { directory } = settings;
-  const locks = await unsharedLocksIn(directory);
-  if (locks === null) return;
+  const locks = await locksIn(directory);
+  if (locks?.reach !== 'not-shared') return;
   emit({ name: 'locks.unshared', setting, directory, fileSystem: mountText(locks) });
 }
 

@@ -1,4 +1,5 @@
 import { MirrorError } from '../../lib/errors/errors.ts';
+import { leadsBelow } from '../../lib/paths/file-name.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { type HistoryEntry, readHistory } from '../../mirror/store/history/history.ts';
 import { manifestPaths, readStampedManifest } from '../../mirror/store/inventory.ts';
@@ -89,15 +90,10 @@ export interface TargetOnDisk {
 /** Reads what the disk has of a target: no lock is taken. @throws MirrorError `disk.*` */
 export async function readTarget(layout: DirectoryLayout, path: string): Promise<TargetOnDisk> {
   // Read before the history: a publish in between then only adds a state that is known to be this one.
-  if (!isPlainPath(path)) return { path, published: NOTHING, kept: [] };
+  if (!leadsBelow(path)) return { path, published: NOTHING, kept: [] };
   const published = await readPublished(layout, path);
   const kept = (await readHistory(layout, path)).filter((entry) => entry.path === path);
   return { path, published, kept };
-}
-
-/** Whether a path leads to something below a folder that it is joined to. */
-function isPlainPath(path: string): boolean {
-  return path.split('/').every((segment) => !['', '.', '..'].includes(segment));
 }
 
 async function readPublished(layout: DirectoryLayout, path: string): Promise<TargetState> {

@@ -1,9 +1,9 @@
-import { realpath } from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 
 import type { SettingsFor } from '../../config/schema.ts';
-import { onDisk, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { LockedError } from '../../lib/disk/lock.ts';
+import { resolvedPath } from '../../lib/disk/mounts.ts';
+import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { isTargetPath } from '../../lib/paths/file-name.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
@@ -255,17 +255,11 @@ async function stateWith(
 /** The folder to restore into, absolute. @throws MirrorError `usage.invalid` where it lies in the directory of the mirror */
 async function folderOutside(to: string, root: string): Promise<string> {
   const folder = resolve(to);
-  const real = await onDisk(`looking at ${to}`, () => realPath(folder));
-  if (!`${real}/`.startsWith(`${await realPath(root)}/`)) return folder;
+  const real = await onDisk(`looking at ${to}`, () => resolvedPath(folder));
+  if (!`${real}/`.startsWith(`${await resolvedPath(root)}/`)) return folder;
   throw new MirrorError('usage.invalid', `--to ${to} lies in the mirror's own directory.`, {
     hint: 'Give a folder elsewhere.',
   });
-}
-
-/** Where a path really leads, as far as it exists. */
-async function realPath(path: string): Promise<string> {
-  const real = await unlessMissing(realpath(path));
-  return real ?? join(await realPath(dirname(path)), basename(path));
 }
 
 /** Refuses a state that the history does not keep. @throws MirrorError `history.not_found` */

@@ -100,12 +100,6 @@ export async function locksIn(folder: string): Promise<MountLocks | null> {
   return mount === null ? null : lockReachOf(mount);
 }
 
-/** As {@link locksIn}; null unless it is known that other machines do not see the locks. */
-export async function unsharedLocksIn(folder: string): Promise<MountLocks | null> {
-  const found = await locksIn(folder);
-  return found?.reach === 'not-shared' ? found : null;
-}
-
 /** A mount in few words: `nfs with local_lock=all`. */
 export function mountText({ fileSystem, option }: Pick<MountLocks, 'fileSystem' | 'option'>): string {
   return option === null ? fileSystem : `${fileSystem} with ${option}`;

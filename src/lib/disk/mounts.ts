@@ -1,4 +1,5 @@
-import { readFile, realpath } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
 /** A file system where it is mounted. */
@@ -12,7 +13,7 @@ export interface Mount {
 }
 
 /** The mounts of this process's view of the file systems (proc_pid_mountinfo(5)). */
-export const MOUNT_TABLE = '/proc/self/mountinfo';
+const MOUNT_TABLE = '/proc/self/mountinfo';
 
 /**
  * Reads a table of mounts as the kernel writes it: the fields that we need are the fifth and sixth, and, after a `-`, the first and
@@ -56,13 +57,30 @@ export function mountOf(mounts: readonly Mount[], path: string): Mount | null {
   return found;
 }
 
+/** The mount that an absolute path without links lies on; null where the system does not say. */
+export function mountAt(path: string): Mount | null {
+  return mountOf(mountsNow(), path);
+}
+
+/** The mount points below an absolute path without links. */
+export function mountPointsBelow(folder: string): string[] {
+  const points = mountsNow().map(({ mountPoint }) => mountPoint);
+  return [...new Set(points)].filter((point) => point.startsWith(`${folder}/`));
+}
+
+/** None where the system does not say. */
+function mountsNow(): Mount[] {
+  try {
+    return parseMounts(readFileSync(MOUNT_TABLE, 'utf8'));
+  } catch {
+    return [];
+  }
+}
+
 /** The mount that a folder lies on, or will lie on once it is made; null where the system does not say. */
 export async function findMount(folder: string): Promise<Mount | null> {
-  try {
-    return mountOf(parseMounts(await readFile(MOUNT_TABLE, 'utf8')), await resolvedPath(folder));
-  } catch {
-    return null;
-  }
+  const path = await resolvedPath(folder).catch(() => null);
+  return path === null ? null : mountAt(path);
 }
 
 /** A path without links, as far as it exists. */

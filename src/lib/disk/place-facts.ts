@@ -1,8 +1,6 @@
-import { accessSync, constants, lstatSync, readFileSync, statfsSync, type StatsFs } from 'node:fs';
+import { accessSync, constants, lstatSync, statfsSync, type StatsFs } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname } from 'node:path';
-
-import { type Mount, MOUNT_TABLE, mountOf, parseMounts } from './mounts.ts';
 
 /*
  * Facts about a place that explain why a call failed there. They are asked for after the failure, so each may be unknown (null), and
@@ -28,25 +26,6 @@ export function roomAt(path: string): Room | null {
     freeInodes: ffree,
     totalInodes: files,
   };
-}
-
-/** The mount that an absolute path lies on. */
-export function mountAt(path: string): Mount | null {
-  return mountOf(mountsNow(), path);
-}
-
-/** The mount points below an absolute path without links. */
-export function mountPointsBelow(folder: string): string[] {
-  const points = mountsNow().map(({ mountPoint }) => mountPoint);
-  return [...new Set(points)].filter((point) => point.startsWith(`${folder}/`));
-}
-
-function mountsNow(): Mount[] {
-  try {
-    return parseMounts(readFileSync(MOUNT_TABLE, 'utf8'));
-  } catch {
-    return [];
-  }
 }
 
 /**

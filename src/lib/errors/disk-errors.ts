@@ -1,6 +1,7 @@
 import { basename, dirname, isAbsolute } from 'node:path';
 
-import { mountAt, ownerText, ownUserText, roomAt } from '../disk/place-facts.ts';
+import { mountAt } from '../disk/mounts.ts';
+import { ownerText, ownUserText, roomAt } from '../disk/place-facts.ts';
 import { roughSize } from '../text/humanize.ts';
 import { type ErrorCode, EXHAUSTED_HINT, MirrorError } from './errors.ts';
 

@@ -14,8 +14,7 @@ import {
 } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 
-import { mountPointsBelow } from '../../lib/disk/place-facts.ts';
-import { findMount, resolvedPath } from '../../lib/disk/mounts.ts';
+import { findMount, mountPointsBelow, resolvedPath } from '../../lib/disk/mounts.ts';
 import {
   ONE_FILE_SYSTEM_HINT,
   systemCode,
