@@ -29,25 +29,10 @@ export class TerminalText {
     make = (text) => new TerminalText(text);
   }
 
-  /** How many columns it takes where each UTF-16 unit takes one. */
-  get width(): number {
-    return stripVTControlCharacters(this.#text).length;
-  }
-
-  /** Filled up with spaces to a width. */
-  padEnd(width: number): TerminalText {
-    return make(this.#text + ' '.repeat(Math.max(0, width - this.width)));
-  }
-
   /** As much of its beginning as fits into a width, without emphasis: half a control sequence would take in what follows. */
   cut(width: number): TerminalText {
     const start = stripVTControlCharacters(this.#text).slice(0, Math.max(0, width));
     return make(start.replace(/[\uD800-\uDBFF]$/, ''));
-  }
-
-  /** Without white space at its end. */
-  trimEnd(): TerminalText {
-    return make(this.#text.trimEnd());
   }
 
   /** With something in front of every line that is not empty. */

@@ -67,7 +67,6 @@ describe('text of others', () => {
           table(texts, [texts, [...texts, separator]]),
           escapedLines(texts.join('\n')),
           say`${joined(texts, '')}${separator}`.cut(7),
-          say`${separator}`.padEnd(80).trimEnd(),
         ])
           expect(String(text).replaceAll('\n', '')).not.toMatch(UNFIT);
         expect(String(joinLines(texts)).split('\n')).toHaveLength(Math.max(1, texts.length));
@@ -95,8 +94,6 @@ describe('text that is put together', () => {
 
   it('takes columns for what is seen only', () => {
     const text = emphasised('äb', 'bold');
-    expect(text.width).toBe(2);
-    expect(String(text.padEnd(4))).toBe('\u001b[1mäb\u001b[22m  ');
     expect(String(text.cut(1))).toBe('ä');
     expect(String(escaped('a😀').cut(2))).toBe('a');
     expect(String(text.cut(Number.NaN))).toBe('');
