@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 import { nameFault, treeFault } from '../../lib/paths/file-name.ts';
-import { parseSliced } from '../../lib/text/sliced-json.ts';
+import { parseSliced, parseWhole, type SlicedJson } from '../../lib/text/sliced-json.ts';
 import { storableTimeMs } from '../../lib/time/file-time.ts';
 import { byCodeUnits, type Manifest, type ManifestFile } from './manifest.ts';
 
@@ -165,20 +165,9 @@ export function parseManifest(json: Buffer): Manifest | null {
 export function understandManifest(json: Buffer): Manifest | string {
   const notThere = (field: string): string =>
     `its field ${JSON.stringify(field)} is not what a manifest has there`;
-  const files: ManifestFile[] = [];
-  let object: unknown;
-  let hasOtherFile = false;
-  try {
-    const sliced = parseSliced(json, 'files');
-    ({ object } = sliced);
-    for (const element of sliced.elements) {
-      const { data } = fileSchema.safeParse(element);
-      if (data === undefined) hasOtherFile = true;
-      else if (!hasOtherFile) files.push(fileFromDisk(data));
-    }
-  } catch {
-    return 'it is not JSON';
-  }
+  const parts = partsOf(json, parseSliced) ?? partsOf(json, parseWhole);
+  if (parts === null) return 'it is not JSON';
+  const { object, files, hasOtherFile } = parts;
   const { data, error } = manifestSchema.safeParse(object);
   if (data === undefined) return notThere(error.issues[0]?.path.join('.') ?? '');
   if (hasOtherFile) return notThere(`files.${files.length}`);
@@ -188,6 +177,23 @@ export function understandManifest(json: Buffer): Manifest | string {
     (skippedFault && { path: skippedFault.path, fault: nameFault(skippedFault.path) ?? '' });
   if (fault !== undefined) return `its file ${JSON.stringify(fault.path)} ${fault.fault}`;
   return manifestFrom(data, files);
+}
+
+/** The manifest, and its files up to the first that is none; null for what is not JSON, or not in the layout that is expected. */
+function partsOf(json: Buffer, parse: (json: Buffer, key: string) => SlicedJson) {
+  const files: ManifestFile[] = [];
+  let hasOtherFile = false;
+  try {
+    const { object, elements } = parse(json, 'files');
+    for (const element of elements) {
+      const { data } = fileSchema.safeParse(element);
+      if (data === undefined) hasOtherFile = true;
+      else if (!hasOtherFile) files.push(fileFromDisk(data));
+    }
+    return { object, files, hasOtherFile };
+  } catch {
+    return null;
+  }
 }
 
 function manifestFrom(data: z.infer<typeof manifestSchema>, files: readonly ManifestFile[]): Manifest {

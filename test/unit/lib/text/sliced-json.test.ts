@@ -1,12 +1,16 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { parseSliced } from '../../../../src/lib/text/sliced-json.ts';
+import { parseSliced, parseWhole } from '../../../../src/lib/text/sliced-json.ts';
 
 /** The object with its array whole, as `JSON.parse` gives it; null for what is no JSON. */
 function whole(json: Buffer): unknown {
+  return putTogether(json, parseSliced) ?? putTogether(json, parseWhole);
+}
+
+function putTogether(json: Buffer, parse: typeof parseSliced): unknown {
   try {
-    const { object, elements } = parseSliced(json, 'files');
+    const { object, elements } = parse(json, 'files');
     const files = [...elements];
     if (typeof object !== 'object' || object === null || Array.isArray(object)) return object;
     const isEmptyArray = 'files' in object && Array.isArray(object.files) && object.files.length === 0;
@@ -92,7 +96,20 @@ describe('JSON in slices', () => {
     );
   });
 
+  it('is read in slices where JSON.stringify indents it by one space', () => {
+    const files = Array.from({ length: 5000 }, (_, size) => ({ path: '}\n  },\n  {'.repeat(9), size }));
+    const json = Buffer.from(JSON.stringify({ branch: 'main', files, format: 1 }, null, 1));
+    const { object, elements } = parseSliced(json, 'files');
+    expect(object).toStrictEqual({ branch: 'main', files: [], format: 1 });
+    expect(Array.isArray(elements)).toBe(false);
+    expect([...elements]).toStrictEqual(files);
+  });
+
   it.each([
+    '{\n "files": [\n  1], "other": [2\n ]\n}',
+    '{\n "files": [],\n "other": [\n  1\n ]\n}',
+    '{\n "files": [\n  {\n  },\n ]\n}',
+    '{"inner": {\n "files": [\n  1\n ]\n}}',
     '{"files":[1,2]}',
     '{"files":[]}',
     '{"files":[ ]}',
