@@ -51,7 +51,7 @@ export async function checkCommands(settings: SettingsFor<never>): Promise<void>
       const { message, hint } = toMirrorError(error);
       throw new MirrorError('settings.invalid', `hooks.${name}: ${message}`, {
         cause: error,
-        ...(hint === undefined ? {} : { hint }),
+        hint,
       });
     }
   }

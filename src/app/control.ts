@@ -134,7 +134,7 @@ async function resultIn<Result>(
     if ('result' in message) return message;
     if ('error' in message) {
       const { code, lines, hint } = message.error;
-      throw new MirrorError(code, lines, hint === null ? {} : { hint });
+      throw new MirrorError(code, lines, { hint });
     }
     report(message);
   }

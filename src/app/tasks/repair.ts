@@ -78,12 +78,7 @@ export async function repair(work: TaskWork, { targets, expect }: RepairRequest)
       for (const path of pulled) await noteForRepair(mirror, path, BYTES, Date.now());
     });
     const { failure } = await work.makePass(pulled, (event) => work.report({ event }));
-    if (failure !== null)
-      throw new MirrorError(
-        failure.code,
-        failure.message,
-        failure.hint === null ? {} : { hint: failure.hint },
-      );
+    if (failure !== null) throw new MirrorError(failure.code, failure.message, { hint: failure.hint });
   }
   // The pass retired a target that is neither published nor in the inventory any more.
   const known = await knownTargets(layout);

@@ -36,7 +36,7 @@ async function syncBeside(daemons: readonly TaskRunner[]): Promise<readonly Pass
     const failure = outcome?.failure ?? null;
     if (failure === null) return outcome ?? [];
     const { code, message, hint } = failure;
-    throw new MirrorError(code, message, hint === null ? {} : { hint });
+    throw new MirrorError(code, message, { hint });
   });
 }
 

@@ -89,11 +89,11 @@ export const ERROR_RULES = {
 export type ErrorCode = keyof typeof ERROR_RULES;
 
 export interface MirrorErrorOptions {
-  /** The remedy for the user, as a full sentence. */
-  readonly hint?: string;
+  /** The remedy for the user, as a full sentence; null, as in JSON, for none. */
+  readonly hint?: string | null | undefined;
   readonly cause?: unknown;
   /** The earliest time, in milliseconds from now, at which the service wants to be asked again (RFC 9110, Retry-After). */
-  readonly retryAfterMs?: number;
+  readonly retryAfterMs?: number | undefined;
 }
 
 /** Every error that this program raises on purpose. */
@@ -115,7 +115,7 @@ export class MirrorError extends Error {
     super(lines.join('\n'), options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.lines = lines;
-    this.hint = options.hint;
+    this.hint = options.hint ?? undefined;
     this.retryAfterMs = options.retryAfterMs;
   }
 

@@ -87,7 +87,7 @@ class Thread {
     if (answer.kind === 'done') return job?.resolve(answer.result);
     const { code, message, hint, stack } = answer;
     const cause = Object.assign(new Error(message), { stack });
-    job?.reject(new MirrorError(code, message, { ...(hint === undefined ? {} : { hint }), cause }));
+    job?.reject(new MirrorError(code, message, { hint, cause }));
   }
 
   /** A thread that ends with tasks fails them; one that ends without fails nothing. */

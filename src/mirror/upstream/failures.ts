@@ -203,12 +203,13 @@ const ACCESS_HINT =
 /** The error for a status that is neither success nor one that the caller understands. */
 export function statusError(status: number, url: URL, retryAfterMs: number | undefined): MirrorError {
   const where = `${url.origin}${url.pathname}`;
-  const options = retryAfterMs === undefined ? {} : { retryAfterMs };
   if (status === 429) {
-    return new MirrorError('service.busy', `${where} asks for fewer requests (status 429).`, options);
+    return new MirrorError('service.busy', `${where} asks for fewer requests (status 429).`, {
+      retryAfterMs,
+    });
   }
   if (status >= 500 || status === 408 || status === 425) {
-    return new MirrorError('service.failed', `${where} failed (status ${status}).`, options);
+    return new MirrorError('service.failed', `${where} failed (status ${status}).`, { retryAfterMs });
   }
   return new MirrorError('service.wrong_kind', `${where} answered with the unexpected status ${status}.`, {
     hint: addressHint(url),
@@ -278,10 +279,7 @@ export function withoutKeys(error: unknown, keys: readonly string[]): unknown {
   const clean = { message: scrub(message, secrets), hint: hint === undefined ? hint : scrub(hint, secrets) };
   if (clean.message === message && clean.hint === hint && !namesAny(error.cause, secrets)) return error;
   const Kind = error instanceof ContentsRefusedError ? ContentsRefusedError : MirrorError;
-  return new Kind(code, clean.message, {
-    ...(clean.hint === undefined ? {} : { hint: clean.hint }),
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-  });
+  return new Kind(code, clean.message, { hint: clean.hint, retryAfterMs });
 }
 
 function namesAny(cause: unknown, secrets: readonly string[]): boolean {
