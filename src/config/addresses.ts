@@ -1,7 +1,7 @@
 import { isIPv6 } from 'node:net';
 
-import { MirrorError } from '../lib/errors/errors.ts';
 import { SIGNING_KEY_BYTES, signingKey } from '../lib/net/signing-key.ts';
+import { invalidValue } from './problems.ts';
 import { Secret } from './secret.ts';
 
 /** Parsers of the settings that are addresses. Their messages leave the text out: it may hold a password. */
@@ -44,12 +44,12 @@ const SECRET_PARAMETER = /pass|pwd|secret|token|key/i;
 export function parseBaseUrl(text: string): string {
   const url = /^https?:\/\/[^\s\p{Cc}\\]+$/iu.test(text) ? URL.parse(text) : null;
   if (url === null) {
-    throw invalid('expected an http:// or https:// address, such as https://workbooks.example.com/api');
+    throw invalidValue('expected an http:// or https:// address, such as https://workbooks.example.com/api');
   }
   if (url.username !== '' || url.password !== '') {
-    throw invalid('expected an address without user name and password; give service.apiKey instead');
+    throw invalidValue('expected an address without user name and password; give service.apiKey instead');
   }
-  if (/[?#]/.test(text)) throw invalid('expected an address without "?" and "#"');
+  if (/[?#]/.test(text)) throw invalidValue('expected an address without "?" and "#"');
   return url.origin + url.pathname.replace(/\/+$/, '');
 }
 
@@ -65,7 +65,7 @@ export function parseListen(text: string): ListenAddress {
   const hostIsValid =
     bracketed === undefined ? name !== undefined && /^[a-z0-9._-]+$/i.test(name) : isIPv6(bracketed);
   if (host === undefined || !hostIsValid || port > 65_535) {
-    throw invalid('expected host:port, such as 127.0.0.1:9400 or [::1]:9400');
+    throw invalidValue('expected host:port, such as 127.0.0.1:9400 or [::1]:9400');
   }
   return { host, port };
 }
@@ -85,16 +85,16 @@ export function parseState(text: string): StateSetting {
   const url = /[\s\p{Cc}]/u.test(text) ? null : URL.parse(text);
   const store = STATE_STORES.get(url?.protocol ?? '');
   if (url === null || store === undefined || !text.includes('://')) {
-    throw invalid(
+    throw invalidValue(
       'expected sqlite, or an address that starts with redis://, rediss://, valkey://, valkeys://, postgres:// or' +
         ' postgresql:// (special characters of a password percent-encoded)',
     );
   }
   // Signs of a password with a bare "#", "/" or "?" in it: what follows would be printed as a part of the path.
   if (text.includes('#') || /@/.test(url.pathname + url.search)) {
-    throw invalid('expected an address in which special characters of the password are percent-encoded');
+    throw invalidValue('expected an address in which special characters of the password are percent-encoded');
   }
-  if (store === 'redis' && url.hostname === '') throw invalid('expected an address with a host');
+  if (store === 'redis' && url.hostname === '') throw invalidValue('expected an address with a host');
   return { store, address: new Secret(() => [text], maskAddress(url)) };
 }
 
@@ -127,8 +127,4 @@ function maskAddress(url: URL): string {
   const authority = user === '' ? url.host : `${user}@${url.host}`;
   const search = query.length === 0 ? '' : `?${query.join('&')}`;
   return `${url.protocol}//${authority}${url.pathname}${search}`;
-}
-
-function invalid(message: string): MirrorError {
-  return new MirrorError('settings.invalid', message);
 }

@@ -13,6 +13,7 @@ import {
   parseState,
   signingKeyProblem,
 } from './addresses.ts';
+import { invalidValue } from './problems.ts';
 import { addressInPlaceOfKey, Secret } from './secret.ts';
 import {
   formatDeletionLimit,
@@ -134,7 +135,7 @@ export function duration(min = '0s', max = LONGEST_TIMER) {
     '<duration>',
     (text) => {
       const milliseconds = parseDuration(text);
-      if (milliseconds < least || milliseconds > most) throw expected(`a duration ${range}`);
+      if (milliseconds < least || milliseconds > most) throw invalidValue(`expected a duration ${range}`);
       return milliseconds;
     },
     formatDuration,
@@ -147,7 +148,7 @@ export function size() {
     '<size>',
     (text) => {
       const bytes = parseSize(text);
-      if (bytes < 1000) throw expected('a size of at least 1 kB');
+      if (bytes < 1000) throw invalidValue('expected a size of at least 1 kB');
       return bytes;
     },
     formatSize,
@@ -186,14 +187,14 @@ export const schedule = textKind('<cron>', (text) => {
   const expression = text.trim();
   const fields = expression.split(/\s+/);
   if (fields.length < 5 || fields.length > 6)
-    throw expected('a cron expression of 5 or 6 fields, such as "*/5 * * * *"');
+    throw invalidValue('expected a cron expression of 5 or 6 fields, such as "*/5 * * * *"');
   if (validate(expression)) return expression;
   const without = (field: number): string => fields.with(fields.length - field, '*').join(' ');
   // Each field alone is valid, but the named months do not have the day.
   if (validate(without(3)) && validate(without(2)))
-    throw expected('a cron expression that comes due: none of its months has the day of month');
-  throw expected(
-    'a cron expression that comes due: five fields (minute, hour, day of month, month, day of week), or six with seconds first',
+    throw invalidValue('expected a cron expression that comes due: none of its months has the day of month');
+  throw invalidValue(
+    'expected a cron expression that comes due: five fields (minute, hour, day of month, month, day of week), or six with seconds first',
   );
 });
 
@@ -205,7 +206,7 @@ export const timezone = textKind('<zone>', (name) => {
     Intl.DateTimeFormat('en', { timeZone: name });
     return name;
   } catch {
-    throw expected('a time zone such as UTC or Europe/Berlin');
+    throw invalidValue('expected a time zone such as UTC or Europe/Berlin');
   }
 });
 
@@ -292,8 +293,4 @@ function refusing<T>(problem: (value: T) => string | undefined): z.core.CheckFn<
     const message = problem(context.value);
     if (message !== undefined) context.issues.push({ code: 'custom', message, input: context.value });
   };
-}
-
-function expected(what: string): MirrorError {
-  return new MirrorError('settings.invalid', `expected ${what}`);
 }

@@ -1,8 +1,8 @@
-import { MirrorError } from '../lib/errors/errors.ts';
 import { formatDuration, parseDuration } from '../lib/text/units.ts';
 import type { DeletionLimit } from '../mirror/plan/guard.ts';
 import type { Retention } from '../mirror/store/disk.ts';
 import type { Shard } from '../mirror/plan/selection.ts';
+import { invalidValue } from './problems.ts';
 
 /** How the values that the plan decides by are written in settings: limits of deletions, retentions and shards. */
 
@@ -13,7 +13,7 @@ export function parseDeletionLimit(text: string): DeletionLimit {
   if (/^\d{1,9}$/.test(trimmed)) return { kind: 'count', count: Number(trimmed) };
   const percent = Number(/^(\d{1,3}(?:\.\d{1,3})?) ?%$/.exec(trimmed)?.[1] ?? Number.NaN);
   if (percent <= 100) return { kind: 'share', percent };
-  throw expected('a share such as 20%, a number such as 100, or off');
+  throw invalidValue('expected a share such as 20%, a number such as 100, or off');
 }
 
 /** Writes a limit of deletions so that {@link parseDeletionLimit} gives the same one back. */
@@ -31,7 +31,7 @@ export function parseRetention(text: string): Retention {
   try {
     return { kind: 'age', ageMs: parseDuration(trimmed) };
   } catch {
-    throw expected('a number such as 10, a duration such as 30d, forever, or off');
+    throw invalidValue('expected a number such as 10, a duration such as 30d, forever, or off');
   }
 }
 
@@ -55,16 +55,18 @@ export function parseShard(text: string, hostName: string, completionIndex: stri
   const [, which = '', of = ''] = /^(auto|\d{1,5})\/(\d{1,5})$/.exec(text) ?? [];
   const count = Number(of);
   if (which === '' || count < 1 || count > MOST_SHARDS)
-    throw expected(`INDEX/COUNT or auto/COUNT, such as 2/5, with a count from 1 to ${MOST_SHARDS}`);
+    throw invalidValue(
+      `expected INDEX/COUNT or auto/COUNT, such as 2/5, with a count from 1 to ${MOST_SHARDS}`,
+    );
   if (which !== 'auto') {
     const index = Number(which);
     if (index >= 1 && index <= count) return { index, count };
-    throw expected(`an index from 1 to ${count}, as ${count} instances share the work`);
+    throw invalidValue(`expected an index from 1 to ${count}, as ${count} instances share the work`);
   }
   const index = indexOf(hostName, completionIndex);
   if (index <= count) return { index, count };
-  throw expected(
-    `a number from 0 to ${count - 1} in the variable JOB_COMPLETION_INDEX, or where that is not set at the end of the host name, as a` +
+  throw invalidValue(
+    `expected a number from 0 to ${count - 1} in the variable JOB_COMPLETION_INDEX, or where that is not set at the end of the host name, as a` +
       ` StatefulSet gives it; they are ${JSON.stringify(completionIndex ?? '')} and ${JSON.stringify(hostName)}`,
   );
 }
@@ -79,8 +81,4 @@ function indexOf(hostName: string, completionIndex: string | undefined): number 
 /** Writes a shard as the setting has it. */
 export function formatShard({ index, count }: Shard): string {
   return `${index}/${count}`;
-}
-
-function expected(what: string): MirrorError {
-  return new MirrorError('settings.invalid', `expected ${what}`);
 }

@@ -40,6 +40,11 @@ export class SettingsError extends MirrorError {
   }
 }
 
+/** A value that is not one of its setting: the message says what is expected, without the value. */
+export function invalidValue(message: string): MirrorError {
+  return new MirrorError('settings.invalid', message);
+}
+
 /** One line for a terminal: name, source, what is expected. */
 export function describeProblem({ setting, source, message }: SettingProblem): string {
   const name = setting === undefined ? undefined : printable(setting);

@@ -5,6 +5,7 @@ import { inspect } from 'node:util';
 import { systemCode } from '../lib/errors/disk-errors.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { pastedProblem } from './bare-secret.ts';
+import { invalidValue } from './problems.ts';
 
 /** Stands for a secret in every output. */
 const MASK = '***';
@@ -66,12 +67,13 @@ function parseSecret(text: string, holdsSeveral: boolean): Values {
   for (const [index, line] of lines.entries()) {
     if (line === '') continue;
     const problem = secretProblem(line) ?? (holdsSeveral ? addressInPlaceOfKey(line) : undefined);
-    if (problem !== undefined) throw invalid(`${lines.length === 1 ? '' : `line ${index + 1} `}${problem}`);
+    if (problem !== undefined)
+      throw invalidValue(`${lines.length === 1 ? '' : `line ${index + 1} `}${problem}`);
     values.add(line);
   }
   const [first, ...more] = values;
-  if (first === undefined) throw invalid('is empty');
-  if (values.size > MAX_KEYS) throw invalid(`holds more than ${MAX_KEYS} keys: is it another file?`);
+  if (first === undefined) throw invalidValue('is empty');
+  if (values.size > MAX_KEYS) throw invalidValue(`holds more than ${MAX_KEYS} keys: is it another file?`);
   return [first, ...more];
 }
 
@@ -137,7 +139,7 @@ function readSecret(
 ): { readonly stamp: string; readonly values: Values } {
   // The metadata comes first: content that is newer than its stamp is read once more, the reverse would be missed.
   const { stamp, sizeBytes } = readable(() => stateOf(path));
-  if (sizeBytes > MAX_SECRET_BYTES) throw invalid('expected a file that holds nothing but the secret');
+  if (sizeBytes > MAX_SECRET_BYTES) throw invalidValue('expected a file that holds nothing but the secret');
   const text = readable(() => readFileSync(path, 'utf8'));
   try {
     return { stamp, values: parseSecret(text, holdsSeveral) };
@@ -152,12 +154,10 @@ function readable<T>(action: () => T): T {
     return action();
   } catch (error) {
     // The path is left out: where the secret itself was given in its place, the message would show it.
-    throw invalid(`expected the path of a file that can be read (${systemCode(error) ?? 'unknown error'})`);
+    throw invalidValue(
+      `expected the path of a file that can be read (${systemCode(error) ?? 'unknown error'})`,
+    );
   }
-}
-
-function invalid(message: string): MirrorError {
-  return new MirrorError('settings.invalid', message);
 }
 
 /** All secrets that settings hold, as they are now, to keep them out of every output: also the password alone of an address. */
