@@ -13,9 +13,6 @@ export interface SeveralTargets {
   readonly targets: readonly string[];
 }
 
-/** So many targets are named where a name stands for several. */
-const TOLD_TARGETS = 20;
-
 /**
  * The path below `mirror/` that a person means: one on disk, absolute or from the working directory, one that begins with
  * `mirror/` or `history/`, or the path itself.
@@ -99,8 +96,8 @@ export function severalSentence({ name, isRepository, targets }: SeveralTargets)
     : `${JSON.stringify(name)} may be any of ${counted(targets.length, 'target')}`;
 }
 
-/** The first of many targets, and how many there are beside them. */
-export function firstOf(targets: readonly string[]): string[] {
-  const more = targets.length - TOLD_TARGETS;
-  return [...targets.slice(0, TOLD_TARGETS), ...(more > 0 ? [`and ${more} more`] : [])];
+/** The first of many lines, and how many there are beside them. */
+export function firstOf(lines: readonly string[], most = 20): string[] {
+  const more = lines.length - most;
+  return [...lines.slice(0, most), ...(more > 0 ? [`and ${more} more`] : [])];
 }

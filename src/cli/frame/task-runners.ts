@@ -9,7 +9,7 @@ import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { abortOnSignal, STOP_SIGNALS } from '../../lib/process/signals.ts';
 import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
 import { otherInstances } from '../../mirror/store/shards.ts';
-import { flaggedSettings, settingsOf } from '../settings/settings-flags.ts';
+import { flagsOf, settingsOf } from '../settings/settings-flags.ts';
 import { createLiveLine } from './live-line.ts';
 import { liveLineOptions, tellEvent } from './output.ts';
 
@@ -32,7 +32,7 @@ const OF_DAEMON: ReadonlySet<string> = new Set(['directory', 'shard']);
  *   give other settings than the daemon has.
  */
 export async function taskRunners(command: Command, isReading: boolean): Promise<readonly TaskRunner[]> {
-  const isOwn = isReading && flaggedSettings(command).some((name) => !OF_DAEMON.has(name));
+  const isOwn = isReading && Object.keys(flagsOf(command)).some((name) => !OF_DAEMON.has(name));
   const daemons = isOwn ? [] : await daemonsOf(command, isReading && canAskService(command));
   return daemons.length > 0 ? daemons : [ownRunner(command)];
 }

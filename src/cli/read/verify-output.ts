@@ -1,6 +1,7 @@
 import type { Difference } from '../../mirror/store/verify/examine.ts';
 import { counted, roughDuration, roughSize } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
+import { firstOf } from '../../app/target-names.ts';
 import type { Repaired } from '../../app/tasks/repair.ts';
 import { joined, joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { linesOf } from '../frame/output.ts';
@@ -11,9 +12,6 @@ import {
   type VerifiedTarget,
   type VerifyReport,
 } from '../../mirror/store/verify/verify.ts';
-
-/** The most differences of a target that are shown to a person; `--json` shows all. */
-const TOLD_DIFFERENCES = 20;
 
 /** A line about a target that was examined. */
 export function examinedLine(target: VerifiedTarget | UnreadableManifest): string {
@@ -64,15 +62,9 @@ function headOf({ path, state, differences }: VerifiedTarget): string {
 }
 
 function blockOf(target: VerifiedTarget): string[] {
-  const { differences } = target;
   if (target.state === 'gone') return [headOf(target)];
-  const more = differences.length - TOLD_DIFFERENCES;
-  const told = differences.slice(0, TOLD_DIFFERENCES);
-  return linesOf(
-    `${headOf(target)}:`,
-    told.map((difference) => `  ${describeDifference(difference)}`),
-    more > 0 && `  and ${more} more`,
-  );
+  // The flag `--json` shows all.
+  return blockUnder(`${headOf(target)}:`, firstOf(target.differences.map(describeDifference)));
 }
 
 function describeDifference(difference: Difference): string {

@@ -2,13 +2,13 @@ import { stat } from 'node:fs/promises';
 
 import type { Command } from 'commander';
 
+import { unknownName } from '../../app/target-names.ts';
 import type { Settings } from '../../config/schema.ts';
 import { systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { printSeen } from '../../lib/process/streams.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
-import { likely } from '../../lib/text/nearest.ts';
 import { say } from '../../lib/text/terminal-text.ts';
 import { digestOfKey, type KeyKind } from '../../server/keys/keys.ts';
 import { changeKeys, readKeys } from '../../server/keys/key-file.ts';
@@ -127,9 +127,6 @@ function notFound(asked: string, keys: readonly StoredKey[]): MirrorError {
     });
   }
   const ids = keys.map(({ id }) => id);
-  const close = likely(asked, ids);
-  const nearest = close === undefined ? '' : `The nearest is ${close}. `;
-  return new MirrorError('key.not_found', `There is no key with the id ${JSON.stringify(asked)}.`, {
-    hint: `${nearest}\`keys list\` shows all of them.`,
-  });
+  const message = `There is no key with the id ${JSON.stringify(asked)}.`;
+  return unknownName('key.not_found', message, asked, ids, '`keys list` shows all of them.');
 }

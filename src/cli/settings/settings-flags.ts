@@ -49,17 +49,8 @@ export function settingsOf<const Needs extends readonly Need[]>(
   needs: Needs,
 ): LoadedSettings<Needs> {
   const values: Readonly<Record<string, unknown>> = command.optsWithGlobals();
-  const flags: Record<string, string | string[]> = {};
-  for (const setting of settingDescriptors) {
-    if (setting.flag === undefined) continue;
-    const value = values[attributeOf(setting.flag)];
-    if (typeof value === 'string') flags[setting.name] = value;
-    if (Array.isArray(value)) flags[setting.name] = value.map(String);
-  }
-  for (const { name, flag } of removedSettings) {
-    if (values[attributeOf(flag)] !== undefined) flags[name] = '';
-  }
-  const onLine = { ...flags };
+  const onLine = flagsOf(command);
+  const flags = { ...onLine };
   // The log of `run` is as loud as the flags say, unless `--log-level` says more.
   if (values['verbose'] === true) flags['log.level'] ??= 'debug';
   if (values['quiet'] === true) flags['log.level'] ??= 'error';
@@ -75,14 +66,14 @@ export function settingsOf<const Needs extends readonly Need[]>(
 }
 
 /** The settings that the flags of a command give, by their dotted names. */
-export function flaggedSettings(command: Command): readonly string[] {
+export function flagsOf(command: Command): Record<string, string | string[]> {
   const values: Readonly<Record<string, unknown>> = command.optsWithGlobals();
-  return settingDescriptors.flatMap(({ name, flag }) =>
-    flag === undefined || values[attributeOf(flag)] === undefined ? [] : [name],
-  );
-}
-
-/** The name under which commander keeps a flag's value: `--service-base-url` is `serviceBaseUrl`. */
-function attributeOf(flag: string): string {
-  return new Option(flag).attributeName();
+  const flags: Record<string, string | string[]> = {};
+  for (const { name, flag } of [...settingDescriptors, ...removedSettings]) {
+    // Commander keeps the value of `--service-base-url` as `serviceBaseUrl`.
+    const value = flag === undefined ? undefined : values[new Option(flag).attributeName()];
+    if (typeof value === 'string' || value === true) flags[name] = String(value);
+    if (Array.isArray(value)) flags[name] = value.map(String);
+  }
+  return flags;
 }
