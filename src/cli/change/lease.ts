@@ -8,7 +8,7 @@ import { unknownName } from '../../app/target-names.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { bindNativeCalls } from '../../lib/native/file-calls.ts';
-import { abortOnSignal } from '../../lib/process/signals.ts';
+import { untilStopped } from '../../lib/process/signals.ts';
 import { roughDuration, utcTime } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
@@ -36,16 +36,8 @@ export async function runLeaseAcquire(command: Command): Promise<Outcome> {
     if (flags.json) throw new MirrorError('usage.invalid', '--json is for a lease without a command.');
     return { exitCode: await runUnderLease(layoutOf(settings.directory), args, take) };
   }
-  const { signal, stopListening } = abortOnSignal();
-  try {
-    const taken = await take(signal);
-    return { data: taken, text: () => say`${taken.id}` };
-  } catch (error) {
-    if (!signal.aborted) throw error;
-    throw new MirrorError('pass.abandoned', 'Interrupted: no lease was taken.', { cause: error });
-  } finally {
-    stopListening();
-  }
+  const taken = await untilStopped(take, { outcome: 'no lease was taken' });
+  return { data: taken, text: () => say`${taken.id}` };
 }
 
 /** `lease release` */

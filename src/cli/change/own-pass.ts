@@ -6,7 +6,7 @@ import { Hooks, HOOKS_CLOSE_MS } from '../../daemon/hooks/hooks.ts';
 import { MirrorStatusReader } from '../../daemon/status/mirror-status.ts';
 import { tellShare } from '../../daemon/status/share-report.ts';
 import { isReady } from '../../daemon/status/status-service.ts';
-import { abortOnSignal } from '../../lib/process/signals.ts';
+import { untilStopped } from '../../lib/process/signals.ts';
 import type { Trigger } from '../../mirror/pass/events.ts';
 import { runPass } from '../../mirror/pass/pass.ts';
 import type { Retries } from '../../mirror/plan/actions.ts';
@@ -35,24 +35,24 @@ export async function sync(
   const status = new MirrorStatusReader(() => settings, mirror);
   const hooks = new Hooks(() => settings, mirror, emitAll, { readMirror: status.read });
   sinks.push(status.sink, hooks.sink);
-  const { signal, stopListening } = abortOnSignal();
-  signal.addEventListener('abort', () => void hooks.close(0));
-  try {
-    const report = await runPass(mirror.context, mirror.policy, trigger, signal, retries).catch(
-      async (error: unknown) => {
-        if (!signal.aborted) await tellShare(status.read, mirror, error);
-        throw error;
-      },
-    );
-    await tellShare(status.read, mirror, null);
-    await mirror.rememberInstallation();
-    const hooksDue = await hooks.settled();
-    const isDone = hooksDue === 0 && (await isReady({ readMirror: status.read }));
-    return { outcome: passOutcome(report, isDone), hooksDue };
-  } finally {
-    await hooks.close(HOOKS_CLOSE_MS);
-    stopListening();
-    progress.close();
-    await mirror.close();
-  }
+  return untilStopped(async (signal) => {
+    signal.addEventListener('abort', () => void hooks.close(0));
+    try {
+      const report = await runPass(mirror.context, mirror.policy, trigger, signal, retries).catch(
+        async (error: unknown) => {
+          if (!signal.aborted) await tellShare(status.read, mirror, error);
+          throw error;
+        },
+      );
+      await tellShare(status.read, mirror, null);
+      await mirror.rememberInstallation();
+      const hooksDue = await hooks.settled();
+      const isDone = hooksDue === 0 && (await isReady({ readMirror: status.read }));
+      return { outcome: passOutcome(report, isDone), hooksDue };
+    } finally {
+      await hooks.close(HOOKS_CLOSE_MS);
+      progress.close();
+      await mirror.close();
+    }
+  });
 }

@@ -6,7 +6,7 @@ import type { TaskProgress } from '../../app/tasks/task.ts';
 import type { ExitCode } from '../../lib/errors/errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
-import { abortOnSignal, STOP_SIGNALS } from '../../lib/process/signals.ts';
+import { STOP_SIGNALS, untilStopped } from '../../lib/process/signals.ts';
 import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
 import { otherInstances } from '../../mirror/store/shards.ts';
 import { flagsOf, settingsOf } from '../settings/settings-flags.ts';
@@ -129,20 +129,17 @@ async function reporting<T>(
 ): Promise<T> {
   const isRead = TASKS[name].kind === 'read';
   const pass = isAsked && !isRead ? (await import('../change/progress.ts')).progressOf([]) : null;
-  const { signal, stopListening } = abortOnSignal(isRead ? [...STOP_SIGNALS, 'SIGHUP'] : STOP_SIGNALS);
   const line = createLiveLine(liveLineOptions());
   try {
-    return await work({
-      signal,
-      report: (progress) => {
-        if ('text' in progress) line.show(() => progress.text);
-        else (pass?.sink ?? tellEvent)(progress.event);
-      },
-    });
+    const report = (progress: TaskProgress): void => {
+      if ('text' in progress) line.show(() => progress.text);
+      else (pass?.sink ?? tellEvent)(progress.event);
+    };
+    const names = isRead ? [...STOP_SIGNALS, 'SIGHUP' as const] : STOP_SIGNALS;
+    return await untilStopped((signal) => work({ signal, report }), { names });
   } finally {
     line.clear();
     pass?.close();
-    stopListening();
   }
 }
 

@@ -7,7 +7,7 @@ import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { isTargetPath } from '../../lib/paths/file-name.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
-import { abortOnSignal } from '../../lib/process/signals.ts';
+import { untilStopped } from '../../lib/process/signals.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
 import { likely } from '../../lib/text/nearest.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
@@ -67,28 +67,25 @@ export async function restoreHistory(
 ): Promise<Restored> {
   const layout = layoutOf(settings.directory);
   const folder = to === null ? null : await folderOutside(to, layout.root);
-  const { signal, stopListening } = abortOnSignal();
-  try {
-    const { state, files } = await lookUp(layout, request);
-    if (folder === null && state.leftAtMs === null) notKept(request.target, request.atMs);
-    const found = await findFiles(layout, state, files, signal, (...args) => onBytes('checking', ...args));
-    if (folder === null) {
-      await becomeOwnerOf(settings.directory);
-      const { openMirrorStore } = await import('../../app/open-mirror.ts');
-      const store = await openMirrorStore(settings).catch(elsewhereIfLocked);
-      try {
-        await restoreToMirror(store, state, found, Date.now(), signal);
-      } finally {
-        await store.lock.release();
-      }
-    } else await restoreInto(folder, found, signal, (...args) => onBytes('copying', ...args));
-    return { ...restoredOf(state, files), folder: folder ?? `${layout.mirror}/${state.path}` };
-  } catch (error) {
-    if (!signal.aborted) throw error;
-    throw new MirrorError('pass.abandoned', 'Interrupted: nothing was restored.', { cause: error });
-  } finally {
-    stopListening();
-  }
+  return untilStopped(
+    async (signal) => {
+      const { state, files } = await lookUp(layout, request);
+      if (folder === null && state.leftAtMs === null) notKept(request.target, request.atMs);
+      const found = await findFiles(layout, state, files, signal, (...args) => onBytes('checking', ...args));
+      if (folder === null) {
+        await becomeOwnerOf(settings.directory);
+        const { openMirrorStore } = await import('../../app/open-mirror.ts');
+        const store = await openMirrorStore(settings).catch(elsewhereIfLocked);
+        try {
+          await restoreToMirror(store, state, found, Date.now(), signal);
+        } finally {
+          await store.lock.release();
+        }
+      } else await restoreInto(folder, found, signal, (...args) => onBytes('copying', ...args));
+      return { ...restoredOf(state, files), folder: folder ?? `${layout.mirror}/${state.path}` };
+    },
+    { outcome: 'nothing was restored' },
+  );
 }
 
 /** @throws the error that it is given; where a daemon has the directory, with the way that works beside it */

@@ -5,7 +5,7 @@ import { targetNamed, unknownName } from '../../app/target-names.ts';
 import { knownTargets, type RepairReport, verifyProgress } from '../../app/tasks/repair.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
-import { abortOnSignal } from '../../lib/process/signals.ts';
+import { untilStopped } from '../../lib/process/signals.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { joined, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
@@ -43,7 +43,6 @@ export async function runVerify(command: Command): Promise<Outcome> {
       exitCode: worstOf(reports.map(exitCodeOf)),
     };
   }
-  const { signal, stopListening } = abortOnSignal();
   const line = createLiveLine(liveLineOptions());
   const showProgress = verifyProgress((text) => line.show(() => text));
   const onEvent = (event: VerifyEvent): void => {
@@ -52,8 +51,8 @@ export async function runVerify(command: Command): Promise<Outcome> {
     showProgress(event);
   };
   try {
-    const options = { targets: command.args, expected: expect ?? null, signal, onEvent };
-    const report = await verify(settings, options);
+    const options = { targets: command.args, expected: expect ?? null, onEvent };
+    const report = await untilStopped((signal) => verify(settings, { ...options, signal }));
     return {
       data: verificationData(report),
       text: () => describeVerification(report),
@@ -61,7 +60,6 @@ export async function runVerify(command: Command): Promise<Outcome> {
     };
   } finally {
     line.clear();
-    stopListening();
   }
 }
 

@@ -13,7 +13,7 @@ import { startHttp } from '../../daemon/web/status-server.ts';
 import { withTemporaryFolder } from '../../lib/disk/temporary.ts';
 import { EXIT_CODES, type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
 import { encodeSegment, repositoryPath } from '../../lib/paths/safe-path.ts';
-import { abortOnSignal } from '../../lib/process/signals.ts';
+import { untilStopped } from '../../lib/process/signals.ts';
 import { standardOutput } from '../../lib/process/streams.ts';
 import { counted, roughDuration, roughSize } from '../../lib/text/humanize.ts';
 import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
@@ -44,12 +44,7 @@ type DemoSettings = SettingsFor<'service' | 'directory'>;
  */
 export async function runDemo(command: Command): Promise<Outcome> {
   const { once = false }: { once?: boolean } = command.opts();
-  const { signal, stopListening } = abortOnSignal();
-  try {
-    return await withTemporaryFolder('demo', (folder) => runIn(folder, once, signal));
-  } finally {
-    stopListening();
-  }
+  return untilStopped((signal) => withTemporaryFolder('demo', (folder) => runIn(folder, once, signal)));
 }
 
 async function runIn(folder: string, once: boolean, signal: AbortSignal): Promise<Outcome> {

@@ -1,3 +1,5 @@
+import { MirrorError } from '../errors/errors.ts';
+
 /** Signals that end the program (signal(7)); the terminal sends the first of them on Ctrl-C. */
 export const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
@@ -31,21 +33,31 @@ export function watchStops(tellOf: (signal: NodeJS.Signals, isLast: boolean) => 
   return unwatch;
 }
 
-/** An abort signal that fires on the first of some signals, SIGINT and SIGTERM unless told; a second one ends the process at once. */
-export function abortOnSignal(names: readonly NodeJS.Signals[] = STOP_SIGNALS): {
-  readonly signal: AbortSignal;
-  readonly stopListening: () => void;
-} {
+/**
+ * Does work with a signal that fires on the first of some signals; a second one ends the process at once.
+ * @param names SIGINT and SIGTERM unless told
+ * @param outcome the outcome of an interruption, as a clause: what the work throws then becomes `pass.abandoned`
+ * @throws what the work throws
+ */
+export async function untilStopped<T>(
+  work: (signal: AbortSignal) => Promise<T>,
+  {
+    names = STOP_SIGNALS,
+    outcome,
+  }: { readonly names?: readonly NodeJS.Signals[]; readonly outcome?: string } = {},
+): Promise<T> {
   const abort = new AbortController();
   const onSignal = (name: NodeJS.Signals): void => {
     if (abort.signal.aborted) process.exit(1);
     abort.abort(name);
   };
   for (const name of names) process.on(name, onSignal);
-  return {
-    signal: abort.signal,
-    stopListening: () => {
-      for (const name of names) process.off(name, onSignal);
-    },
-  };
+  try {
+    return await work(abort.signal);
+  } catch (error) {
+    if (outcome === undefined || !abort.signal.aborted) throw error;
+    throw new MirrorError('pass.abandoned', `Interrupted: ${outcome}.`, { cause: error });
+  } finally {
+    for (const name of names) process.off(name, onSignal);
+  }
 }

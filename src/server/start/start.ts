@@ -1,7 +1,7 @@
 import { formatListen } from '../../config/addresses.ts';
 import type { Settings } from '../../config/schema.ts';
 import { isLoopback } from '../../lib/http/access.ts';
-import { abortOnSignal } from '../../lib/process/signals.ts';
+import { untilStopped } from '../../lib/process/signals.ts';
 import { standardOutput } from '../../lib/process/streams.ts';
 import { programName } from '../../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
@@ -106,15 +106,13 @@ function untilAborted(signal: AbortSignal): Promise<void> {
  * read their settings, changes nothing.
  */
 export async function withStopSignal(serve: (stop: AbortSignal) => Promise<void>): Promise<void> {
-  const { signal, stopListening } = abortOnSignal();
   const onHangUp = (): void =>
     log('SIGHUP changes nothing here: new keys hold at once, settings from the next start on.');
   process.on('SIGHUP', onHangUp);
   try {
-    await serve(signal);
+    await untilStopped(serve);
     log('Stopped.');
   } finally {
-    stopListening();
     process.off('SIGHUP', onHangUp);
   }
 }
