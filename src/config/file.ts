@@ -14,30 +14,23 @@ import {
 
 import { nearest } from '../lib/text/nearest.ts';
 import { sectionDescriptors, settingsByName } from './descriptors.ts';
-import type { Given, Layer } from './layers.ts';
-import type { SettingProblem, SettingSource } from './problems.ts';
+import { Layer } from './layers.ts';
+import type { SettingSource } from './problems.ts';
 import { removedSetting } from './removed-settings.ts';
 
 const sectionNames: ReadonlySet<string> = new Set(sectionDescriptors.map(({ name }) => name));
-
-/** The settings of a file. */
-export interface FileLayer extends Layer {
-  /** False if the file could not be read as a whole, so that what seems to be missing may be in it. */
-  readonly isComplete: boolean;
-}
 
 /**
  * The settings in a file's content. Numbers and words are taken as they are written: the setting says what they mean, not YAML.
  *
  * @param path absolute; its folder is where relative paths in the file start
  */
-export function fileLayer(content: Uint8Array, path: string): FileLayer {
+export function fileLayer(content: Uint8Array, path: string): Layer {
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(content);
   } catch {
-    const source: SettingSource = { kind: 'file', detail: path };
-    return failed({ setting: undefined, source, message: 'expected a YAML file in UTF-8' });
+    return failed({ kind: 'file', detail: path }, 'expected a YAML file in UTF-8');
   }
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
@@ -47,17 +40,18 @@ export function fileLayer(content: Uint8Array, path: string): FileLayer {
   // Beyond a repeated name or a strange tag, what the parser made of the rest cannot be relied upon.
   const isComplete = errors.every(({ code }) => code === 'DUPLICATE_KEY' || code === 'TAG_RESOLVE_FAILED');
   if (isComplete) reader.readTop();
-  return { values: reader.values, problems: reader.problems, isComplete };
+  return Object.assign(reader.layer, { isComplete });
 }
 
 /** The layer of a file that cannot be used at all. */
-export function failed(problem: SettingProblem): FileLayer {
-  return { values: new Map(), problems: [problem], isComplete: false };
+export function failed(source: SettingSource | undefined, message: string): Layer {
+  const layer = new Layer();
+  layer.refuse(undefined, source, message);
+  return Object.assign(layer, { isComplete: false });
 }
 
 class FileReader {
-  readonly values = new Map<string, Given>();
-  readonly problems: SettingProblem[] = [];
+  readonly layer = new Layer();
   readonly #document: Document.Parsed;
   readonly #path: string;
   readonly #lines: LineCounter;
@@ -68,14 +62,8 @@ class FileReader {
     this.#lines = lines;
   }
 
-  /** Adds a problem, once where the parser says the same of one line several times. */
   note(setting: string | undefined, offset: number | undefined, message: string): void {
-    const source = this.#source(offset);
-    const isKnown = this.problems.some(
-      (known) =>
-        known.setting === setting && known.source?.detail === source.detail && known.message === message,
-    );
-    if (!isKnown) this.problems.push({ setting, source, message });
+    this.layer.refuse(setting, this.#source(offset), message);
   }
 
   readTop(): void {
@@ -116,7 +104,7 @@ class FileReader {
       // "apiKey:SECRET" without a space continues the value of the line above, and would be shown with it.
       this.note(name, offset, 'expected a value on one line (is the space after the next colon missing?)');
     } else
-      this.values.set(name, {
+      this.layer.values.set(name, {
         value: isList ? known : (first ?? ''),
         source: this.#source(offset),
         base: dirname(this.#path),

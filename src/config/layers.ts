@@ -31,9 +31,20 @@ export interface Given {
 type Values = ReadonlyMap<string, Given>;
 
 /** The settings of one source: values by dotted name, and the problems of the source. */
-export interface Layer {
-  readonly values: Values;
-  readonly problems: readonly SettingProblem[];
+export class Layer {
+  readonly values = new Map<string, Given>();
+  readonly problems: SettingProblem[] = [];
+  /** False if the source could not be read as a whole, so that what seems to be missing may be in it. */
+  isComplete = true;
+
+  /** Adds a problem, once where several rules say the same of one place. */
+  refuse(setting: string | undefined, source: SettingSource | undefined, message: string): void {
+    const isKnown = this.problems.some(
+      (known) =>
+        known.setting === setting && known.source?.detail === source?.detail && known.message === message,
+    );
+    if (!isKnown) this.problems.push({ setting, source, message });
+  }
 }
 
 /** Where each setting's value came from, by dotted name. */
@@ -56,8 +67,7 @@ const SERVICE_LINK = /^WORKBOOK_MIRROR_(?:SERVICE_HOST|(?:SERVICE_)?PORT(?:_[A-Z
 
 /** The settings in environment variables. */
 export function environmentLayer(env: Readonly<Record<string, string | undefined>>, base: string): Layer {
-  const values = new Map<string, Given>();
-  const problems: SettingProblem[] = [];
+  const layer = new Layer();
   for (const [variable, text] of Object.entries(env)) {
     if (text === undefined || !variable.startsWith(VARIABLE_PREFIX) || variable === CONFIG_VARIABLE) continue;
     const source: SettingSource = { kind: 'environment', detail: variable };
@@ -65,42 +75,40 @@ export function environmentLayer(env: Readonly<Record<string, string | undefined
     const removed = removedSettings.find(({ environmentVariable }) => environmentVariable === variable);
     if (descriptor !== undefined) {
       const value = descriptor.kind === 'list' ? splitList(text) : text;
-      values.set(descriptor.name, { value, source, base });
+      layer.values.set(descriptor.name, { value, source, base });
     } else if (removed !== undefined) {
-      problems.push({ setting: removed.name, source, message: removed.message });
+      layer.refuse(removed.name, source, removed.message);
     } else if (!SERVICE_LINK.test(variable)) {
       const near = nearest(variable, [...byVariable.keys(), CONFIG_VARIABLE]) ?? '';
-      const message = `unknown variable; the nearest known one is ${near}`;
-      problems.push({ setting: undefined, source, message });
+      layer.refuse(undefined, source, `unknown variable; the nearest known one is ${near}`);
     }
   }
-  return { values, problems };
+  return layer;
 }
 
 /** The settings in flags, by their dotted names. */
 export function flagLayer(flags: Readonly<Record<string, string | readonly string[]>>, base: string): Layer {
-  const values = new Map<string, Given>();
-  const problems: SettingProblem[] = [];
+  const layer = new Layer();
   for (const [name, given] of Object.entries(flags)) {
     const descriptor = settingsByName.get(name);
     const source: SettingSource = { kind: 'flag', detail: descriptor?.flag ?? '' };
     const texts = typeof given === 'string' ? [given] : given;
     const [text, ...more] = texts;
     if (descriptor?.flag === undefined) {
-      problems.push({ setting: name, source: undefined, message: noFlag(name, descriptor) });
+      layer.refuse(name, undefined, noFlag(name, descriptor));
     } else if (descriptor.kind === 'list') {
-      values.set(name, { value: texts.flatMap(splitList), source, base });
+      layer.values.set(name, { value: texts.flatMap(splitList), source, base });
     } else if (text === undefined || more.length > 0) {
-      problems.push({ setting: name, source, message: 'expected the flag once, with one value' });
+      layer.refuse(name, source, 'expected the flag once, with one value');
     } else {
-      values.set(name, { value: text, source, base });
+      layer.values.set(name, { value: text, source, base });
       if (name === 'state' && hasPassword(text)) {
         const message = `expected no password in a flag, ${READABLE}; use the file or the variable ${descriptor.environmentVariable}`;
-        problems.push({ setting: name, source, message });
+        layer.refuse(name, source, message);
       }
     }
   }
-  return { values, problems };
+  return layer;
 }
 
 const READABLE = 'because everybody on the machine can read it';
@@ -120,16 +128,15 @@ function noFlag(name: string, descriptor: SettingDescriptor | undefined): string
  * @param paths by the dotted names of the secrets, removed ones included
  */
 export function credentialLayer(paths: ReadonlyMap<string, string>): Layer {
-  const values = new Map<string, Given>();
-  const problems: SettingProblem[] = [];
+  const layer = new Layer();
   for (const [name, path] of paths) {
     const source: SettingSource = { kind: 'credential', detail: path };
     const file = fileSettingOf(name);
     const removed = removedSetting(name);
-    if (file !== undefined) values.set(file.name, { value: path, source, base: '/' });
-    else if (removed !== undefined) problems.push({ setting: name, source, message: removed.message });
+    if (file !== undefined) layer.values.set(file.name, { value: path, source, base: '/' });
+    else if (removed !== undefined) layer.refuse(name, source, removed.message);
   }
-  return { values, problems };
+  return layer;
 }
 
 /** Splits at commas, except within braces, which belong to a pattern. */
@@ -152,25 +159,17 @@ function splitList(text: string): string[] {
  * Takes each setting from the strongest layer that has it, and validates them all.
  *
  * @param layers the strongest first
- * @param isComplete whether the layers hold all that was given; otherwise nothing is called missing
- * @param needs the parts that must be there
+ * @param needs the parts that must be there; none is called missing where a layer is not complete
  */
 export function resolveSettings<const T extends readonly Need[]>(
   layers: readonly Layer[],
-  isComplete: boolean,
   needs: T,
 ): Resolution<T> {
-  const { values, problems: contradictions } = strongest(layers);
-  const { input, problems: unreadable } = schemaInput(values);
-  const problems = [...layers.flatMap((layer) => layer.problems), ...contradictions, ...unreadable];
-  const { data, error } = settingsSchema.safeParse(input);
-  for (const { path, message } of error?.issues ?? []) {
-    const problem = problemAt(path, message, values);
-    // A number far out of range breaks two rules, with one message.
-    if (!problems.some((known) => known.setting === problem.setting && known.message === problem.message))
-      problems.push(problem);
-  }
-  if (isComplete) problems.push(...missingProblems(needs, values, problems));
+  const whole = strongest(layers);
+  const { values, problems } = whole;
+  const { data, error } = settingsSchema.safeParse(schemaInput(whole));
+  for (const { path, message } of error?.issues ?? []) refuseValue(whole, path, message);
+  if (layers.every(({ isComplete }) => isComplete)) refuseMissing(whole, needs);
   if (data === undefined || problems.length > 0) return { problems };
   if (!hasNeeds(data, needs)) throw new TypeError('a setting is missing that was not missed');
   return { settings: data, sources: sourcesOf(values) };
@@ -185,10 +184,10 @@ function hasNeeds<T extends readonly Need[]>(
   return needs.every((need) => (need === 'service' ? isAsked : directory !== undefined));
 }
 
-/** The given values, each from the strongest layer that has it; at most one of a secret and its file. */
+/** All problems, and the given values, each from the strongest layer that has it; at most one of a secret and its file. */
 function strongest(layers: readonly Layer[]): Layer {
-  const values = new Map<string, Given>();
-  const problems: SettingProblem[] = [];
+  const whole = new Layer();
+  whole.problems.push(...layers.flatMap(({ problems }) => problems));
   for (const { name, fileOf } of settingDescriptors) {
     // A secret's file is decided upon together with the secret.
     if (fileOf !== undefined) continue;
@@ -197,28 +196,24 @@ function strongest(layers: readonly Layer[]): Layer {
     const [own, file] = [layer?.values.get(name), layer?.values.get(fileName)];
     if (own !== undefined && file !== undefined) {
       const message = `expected only one of ${name} (${own.source.detail}) and ${fileName} (${file.source.detail})`;
-      problems.push({ setting: name, source: undefined, message });
+      whole.refuse(name, undefined, message);
     }
-    if (own !== undefined) values.set(name, own);
-    else if (file !== undefined) values.set(fileName, file);
+    if (own !== undefined) whole.values.set(name, own);
+    else if (file !== undefined) whole.values.set(fileName, file);
   }
-  return { values, problems };
+  return whole;
 }
 
 /** Makes the schema's input: numbers from digits, absolute paths, secrets. */
-function schemaInput(values: Values): {
-  readonly input: Readonly<Record<string, unknown>>;
-  readonly problems: readonly SettingProblem[];
-} {
+function schemaInput(whole: Layer): Readonly<Record<string, unknown>> {
   const sections = new Map<string, Record<string, unknown>>([['', {}]]);
   for (const { name } of sectionDescriptors) sections.set(name, {});
-  const problems: SettingProblem[] = [];
   const put = (name: string, value: unknown): void => {
     const [section, key] = partsOf(name);
     const members = sections.get(section);
     if (members !== undefined) members[key] = value;
   };
-  for (const [name, given] of values) {
+  for (const [name, given] of whole.values) {
     const descriptor = settingsByName.get(name);
     if (descriptor === undefined) continue;
     const value = inputOf(descriptor, given);
@@ -230,11 +225,11 @@ function schemaInput(values: Values): {
         put(fileOf, fileSecret(value, settingsByName.get(fileOf)?.holdsSeveral));
     } catch (error) {
       if (!(error instanceof MirrorError)) throw error;
-      problems.push({ setting: name, source: given.source, message: error.message });
+      whole.refuse(name, given.source, error.message);
     }
   }
   const { '': top, ...rest } = Object.fromEntries(sections);
-  return { input: { ...top, ...rest }, problems };
+  return { ...top, ...rest };
 }
 
 function inputOf({ kind }: SettingDescriptor, { value, base }: Given): unknown {
@@ -272,14 +267,14 @@ function isList(value: unknown): value is readonly unknown[] {
   return Array.isArray(value);
 }
 
-/** The objection of the schema to a value, with the value itself where that may be shown. */
-function problemAt(path: readonly PropertyKey[], message: string, values: Values): SettingProblem {
+/** Adds the objection of the schema to a value, with the value itself where that may be shown. */
+function refuseValue(whole: Layer, path: readonly PropertyKey[], message: string): void {
   const setting = path.filter((part) => typeof part === 'string').join('.');
-  const given = givenFor(setting, values);
+  const given = givenFor(setting, whole.values);
   const index = path.find((part) => typeof part === 'number');
   const value = typeof index === 'number' ? given?.value[index] : given?.value;
   const isShown = typeof value === 'string' && isPrintable(setting, value);
-  return { setting, source: given?.source, message: isShown ? `${message}, got ${quote(value)}` : message };
+  whole.refuse(setting, given?.source, isShown ? `${message}, got ${quote(value)}` : message);
 }
 
 /** The value of a setting, for a secret that of its file where that was given. */
@@ -297,23 +292,19 @@ function isPrintable(setting: string, value: string): boolean {
   return /^(?:[a-z]+:\/\/)?[\w./-]*$/i.test(value);
 }
 
-function missingProblems(
-  needs: readonly Need[],
-  values: Values,
-  known: readonly SettingProblem[],
-): SettingProblem[] {
-  return settingDescriptors.flatMap(({ name, need, flag, environmentVariable }) => {
-    if (need === undefined || !needs.includes(need)) return [];
+function refuseMissing(whole: Layer, needs: readonly Need[]): void {
+  for (const { name, need, flag, environmentVariable } of settingDescriptors) {
+    if (need === undefined || !needs.includes(need)) continue;
     const file = fileSettingOf(name);
-    if (givenFor(name, values) !== undefined) return [];
-    if (known.some(({ setting = '' }) => setting === name || setting === file?.name)) return [];
+    if (givenFor(name, whole.values) !== undefined) continue;
+    if (whole.problems.some(({ setting = '' }) => setting === name || setting === file?.name)) continue;
     const ways =
       file === undefined
         ? `${name} in the settings file, the variable ${environmentVariable}, or the flag ${flag ?? ''}`
         : `${name} or ${file.name} in the settings file, the variable ${environmentVariable} or` +
           ` ${file.environmentVariable}, the flag ${file.flag ?? ''}, or a systemd credential named ${kebabName(name)}`;
-    return [{ setting: name, source: undefined, message: `missing; set ${ways}` }];
-  });
+    whole.refuse(name, undefined, `missing; set ${ways}`);
+  }
 }
 
 function sourcesOf(values: Values): SettingSources {

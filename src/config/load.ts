@@ -3,12 +3,13 @@ import { join, resolve } from 'node:path';
 
 import { systemCode } from '../lib/errors/disk-errors.ts';
 import { CONFIG_VARIABLE, kebabName, settingDescriptors } from './descriptors.ts';
-import { failed, fileLayer, type FileLayer } from './file.ts';
+import { failed, fileLayer } from './file.ts';
 import type { Need } from './kinds.ts';
 import {
   credentialLayer,
   environmentLayer,
   flagLayer,
+  type Layer,
   resolveSettings,
   type SettingSources,
 } from './layers.ts';
@@ -57,7 +58,7 @@ export function loadSettings<const T extends readonly Need[]>(request: LoadReque
     ...(file === undefined ? [] : [file]),
     credentialLayer(findCredentials(env['CREDENTIALS_DIRECTORY'])),
   ];
-  const resolution = resolveSettings(layers, file?.isComplete ?? true, needs);
+  const resolution = resolveSettings(layers, needs);
   if ('problems' in resolution) {
     const isMissed =
       file === undefined && resolution.problems.some(({ message }) => message.startsWith('missing'));
@@ -83,18 +84,14 @@ function chooseFile(request: LoadRequest<readonly Need[]>, cwd: string): FileCho
 }
 
 /** Undefined if the default file is absent. */
-function readLayer({ path, source }: FileChoice): FileLayer | undefined {
+function readLayer({ path, source }: FileChoice): Layer | undefined {
   try {
     return fileLayer(readFileSync(path), path);
   } catch (error) {
     const code = systemCode(error);
     if (code === undefined) throw error;
     if (source === undefined && (code === 'ENOENT' || code === 'ENOTDIR')) return undefined;
-    return failed({
-      setting: undefined,
-      source,
-      message: `the settings file ${path} cannot be read (${code})`,
-    });
+    return failed(source, `the settings file ${path} cannot be read (${code})`);
   }
 }
 

@@ -14,7 +14,7 @@ interface Sources {
 
 function resolve({ text = '', env = {}, flags = {} }: Sources) {
   const file = fileLayer(new TextEncoder().encode(text), '/etc/mirror/c.yaml');
-  return resolveSettings([flagLayer(flags, '/opt'), environmentLayer(env, '/opt'), file], true, []);
+  return resolveSettings([flagLayer(flags, '/opt'), environmentLayer(env, '/opt'), file], []);
 }
 
 function hooksOf(sources: Sources) {

@@ -18,7 +18,7 @@ const encoder = new TextEncoder();
 function resolve(text: string, env: Record<string, string> = {}) {
   const file = fileLayer(encoder.encode(text), '/etc/c.yaml');
   const layers = [environmentLayer(env, '/'), file];
-  const resolution = resolveSettings(layers, file.isComplete, ['service', 'directory']);
+  const resolution = resolveSettings(layers, ['service', 'directory']);
   if ('problems' in resolution) throw new Error(JSON.stringify(resolution.problems));
   return resolution;
 }
