@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { FakeService } from '../support/fake-service.ts';
-import { run } from '../support/program.ts';
+import { run, variablesOf } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 import { MAIN } from '../support/built.ts';
 
@@ -22,12 +22,7 @@ async function held(): Promise<{
 }> {
   const service = await FakeService.start({});
   const directory = join(await temporaryFolder(), 'mirrored');
-  const settings = {
-    WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
-    WORKBOOK_MIRROR_SERVICE_API_KEY: service.apiKey,
-    WORKBOOK_MIRROR_SERVICE_API_TOKEN: service.apiToken,
-    WORKBOOK_MIRROR_DIRECTORY: directory,
-  };
+  const settings = variablesOf(service.settingsFor(directory));
   const repository = service.addRepository('Accounting', FILES);
   expect((await run(['sync'], settings)).exitCode).toBe(0);
   for (const path of Object.keys(FILES).slice(0, 120)) service.remove(repository, 'main', path);

@@ -8,7 +8,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { FakeService } from '../support/fake-service.ts';
 import { runHere, type Written } from '../support/in-process.ts';
-import { type Running, run, start } from '../support/program.ts';
+import { type Running, run, start, variablesOf } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const SHEETS = Object.fromEntries(Array.from({ length: 10 }, (_, index) => [`${index}.xlsx`, `a${index}`]));
@@ -29,10 +29,7 @@ async function besideDaemon(more: Readonly<Record<string, string>> = {}): Promis
   service.addRepository('B', { 'b.xlsx': 'b' });
   const directory = join(await temporaryFolder(), 'mirrored');
   const daemon = start(['run'], {
-    WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
-    WORKBOOK_MIRROR_SERVICE_API_KEY: service.apiKey,
-    WORKBOOK_MIRROR_SERVICE_API_TOKEN: service.apiToken,
-    WORKBOOK_MIRROR_DIRECTORY: directory,
+    ...variablesOf(service.settingsFor(directory)),
     WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *',
     ...more,
   });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 
 import { FakeService } from '../support/fake-service.ts';
-import { run, start } from '../support/program.ts';
+import { run, start, variablesOf } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 describe('diff --upstream', () => {
@@ -16,10 +16,7 @@ describe('diff --upstream', () => {
       const temporary = join(folder, 'tmp');
       await mkdir(temporary);
       const settings = {
-        WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
-        WORKBOOK_MIRROR_SERVICE_API_KEY: service.apiKey,
-        WORKBOOK_MIRROR_SERVICE_API_TOKEN: service.apiToken,
-        WORKBOOK_MIRROR_DIRECTORY: join(folder, 'mirrored'),
+        ...variablesOf(service.settingsFor(join(folder, 'mirrored'))),
         TMPDIR: temporary,
       };
       const repository = service.addRepository('Accounting', { 'a.xlsx': 'one', 'b.xlsx': 'two' });

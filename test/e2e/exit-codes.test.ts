@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { API_KEY, API_TOKEN, type FakeRepository, FakeService } from '../support/fake-service.ts';
+import { type FakeRepository, FakeService } from '../support/fake-service.ts';
 import { buildZip } from '../support/zip-builder.ts';
-import { run, type Running, start } from '../support/program.ts';
+import { run, type Running, start, variablesOf } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 /** A service with two repositories, and a directory for a daemon that makes no pass unless it is asked for one. */
@@ -25,10 +25,7 @@ async function around(): Promise<Around> {
   service.addRepository('B', { 'b.xlsx': 'b' });
   const directory = join(await temporaryFolder(), 'mirrored');
   const settings = {
-    WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
-    WORKBOOK_MIRROR_SERVICE_API_KEY: API_KEY,
-    WORKBOOK_MIRROR_SERVICE_API_TOKEN: API_TOKEN,
-    WORKBOOK_MIRROR_DIRECTORY: directory,
+    ...variablesOf(service.settingsFor(directory)),
     WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *',
     WORKBOOK_MIRROR_MAX_STALENESS: '1h',
     WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0',

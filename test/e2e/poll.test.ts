@@ -9,7 +9,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { FakeService } from '../support/fake-service.ts';
 import { buildZip } from '../support/zip-builder.ts';
 import { MAIN } from '../support/built.ts';
-import { cleanEnvironment, run, type Running, start } from '../support/program.ts';
+import { cleanEnvironment, run, type Running, start, variablesOf } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 /** As in another container of a pod: the name of the host is the same, and the numbers of processes are others. */
@@ -32,10 +32,7 @@ async function surroundings(): Promise<Surroundings> {
   service.addRepository('A', { 'plan.xlsx': 'a' });
   const directory = join(await temporaryFolder(), 'mirrored');
   const settings = {
-    WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
-    WORKBOOK_MIRROR_SERVICE_API_KEY: service.apiKey,
-    WORKBOOK_MIRROR_SERVICE_API_TOKEN: service.apiToken,
-    WORKBOOK_MIRROR_DIRECTORY: directory,
+    ...variablesOf(service.settingsFor(directory)),
     WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *',
     WORKBOOK_MIRROR_LOG_LEVEL: 'debug',
   };

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 
 import { API_KEY, API_TOKEN, FakeService } from '../support/fake-service.ts';
-import { run } from '../support/program.ts';
+import { run, variablesOf } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 it('a key that the service puts into the address of a login page is shown nowhere and kept nowhere', async () => {
@@ -12,12 +12,7 @@ it('a key that the service puts into the address of a login page is shown nowher
   onTestFinished(() => service.close());
   service.addRepository('Accounting', { 'a.xlsx': 'a' });
   const directory = await temporaryFolder();
-  const settings = {
-    WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
-    WORKBOOK_MIRROR_SERVICE_API_KEY: API_KEY,
-    WORKBOOK_MIRROR_SERVICE_API_TOKEN: API_TOKEN,
-    WORKBOOK_MIRROR_DIRECTORY: directory,
-  };
+  const settings = variablesOf(service.settingsFor(directory));
   const shown: string[] = [];
   const show = async (...args: readonly string[]): Promise<void> => {
     const { stdout, stderr } = await run(args, settings);
@@ -46,12 +41,7 @@ it('commands that end do not say that a key works', async () => {
   const service = await FakeService.start();
   onTestFinished(() => service.close());
   service.addRepository('Accounting', { 'a.xlsx': 'a' });
-  const settings = {
-    WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
-    WORKBOOK_MIRROR_SERVICE_API_KEY: API_KEY,
-    WORKBOOK_MIRROR_SERVICE_API_TOKEN: API_TOKEN,
-    WORKBOOK_MIRROR_DIRECTORY: await temporaryFolder(),
-  };
+  const settings = variablesOf(service.settingsFor(await temporaryFolder()));
   for (const args of [['sync'], ['plan'], ['repos', 'list'], ['workbooks', 'list']]) {
     const { exitCode, stdout, stderr } = await run(args, settings);
     expect(exitCode).toBe(0);

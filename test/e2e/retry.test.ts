@@ -4,17 +4,14 @@ import { expect, it } from 'vitest';
 
 import { FakeService } from '../support/fake-service.ts';
 import { buildZip } from '../support/zip-builder.ts';
-import { run, start } from '../support/program.ts';
+import { run, start, variablesOf } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 it('a target in quarantine is tried within seconds by a running daemon, and by retry itself where none runs', async () => {
   const service = await FakeService.start({});
   service.addRepository('A', { 'plan.xlsx': 'a' });
   const settings = {
-    WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
-    WORKBOOK_MIRROR_SERVICE_API_KEY: service.apiKey,
-    WORKBOOK_MIRROR_SERVICE_API_TOKEN: service.apiToken,
-    WORKBOOK_MIRROR_DIRECTORY: join(await temporaryFolder(), 'mirrored'),
+    ...variablesOf(service.settingsFor(join(await temporaryFolder(), 'mirrored'))),
     WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *',
   };
   const bad = buildZip([{ name: '../x', data: 'x' }]);

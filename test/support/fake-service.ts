@@ -276,6 +276,16 @@ export class FakeService {
     return `${this.origin}/api`;
   }
 
+  /** The settings of a mirror of it, as variables without the prefix. */
+  settingsFor(directory: string): Record<string, string> {
+    return {
+      SERVICE_BASE_URL: this.baseUrl,
+      SERVICE_API_KEY: this.apiKey,
+      SERVICE_API_TOKEN: this.apiToken,
+      DIRECTORY: directory,
+    };
+  }
+
   /** Makes a repository: by name, or, where a full name with a host is given, a Git one. */
   addRepository(fullName: string, files: Readonly<Record<string, string>> = {}): FakeRepository {
     const isGit = fullName.includes('/');

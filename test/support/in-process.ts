@@ -1,6 +1,7 @@
 import { vi } from 'vitest';
 
 import { runProgram } from '../../src/cli/frame/program.ts';
+import { variablesOf } from './program.ts';
 
 /** What a command would have written, and how it ended. */
 export interface Written {
@@ -24,7 +25,7 @@ export async function runHere(
       return true;
     }),
   );
-  for (const [name, value] of Object.entries({ NO_COLOR: '1', ...prefixed(settings) }))
+  for (const [name, value] of Object.entries({ NO_COLOR: '1', ...variablesOf(settings) }))
     vi.stubEnv(name, value);
   try {
     const { exitCode } = await runProgram(['node', 'workbook-mirror', ...args]);
@@ -33,10 +34,4 @@ export async function runHere(
     for (const spy of spies) spy.mockRestore();
     vi.unstubAllEnvs();
   }
-}
-
-function prefixed(settings: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(settings).map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value]),
-  );
 }

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 
-import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from './fake-service.ts';
+import { type FakeKnobs, FakeService } from './fake-service.ts';
 import { runHere, type Written } from './in-process.ts';
 import { onTestFinished } from 'vitest';
 import { temporaryFolder } from './temporary.ts';
@@ -33,10 +33,7 @@ export async function startCommands(knobs: Partial<FakeKnobs> = {}): Promise<Mir
   const directory = join(await temporaryFolder(), 'mirrored');
   const command: MirrorCommands['command'] = (args, settings = {}) =>
     runHere(args, {
-      SERVICE_BASE_URL: service.baseUrl,
-      SERVICE_API_KEY: API_KEY,
-      SERVICE_API_TOKEN: API_TOKEN,
-      DIRECTORY: directory,
+      ...service.settingsFor(directory),
       READER_GRACE: '0s',
       ...settings,
     });

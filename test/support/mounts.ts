@@ -7,7 +7,7 @@ import { onTestFinished } from 'vitest';
 
 import { FakeService } from './fake-service.ts';
 import { MAIN } from './built.ts';
-import { cleanEnvironment } from './program.ts';
+import { cleanEnvironment, variablesOf } from './program.ts';
 import { temporaryFolder } from './temporary.ts';
 
 /** Mounts of a shell in a name space of its own go with it. */
@@ -38,10 +38,7 @@ export async function startService(files: Readonly<Record<string, string>> = {})
   await chmod(folder, 0o755);
   await mkdir(join(folder, 'm'));
   const env = cleanEnvironment({
-    WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
-    WORKBOOK_MIRROR_SERVICE_API_KEY: service.apiKey,
-    WORKBOOK_MIRROR_SERVICE_API_TOKEN: service.apiToken,
-    WORKBOOK_MIRROR_DIRECTORY: join(folder, 'm'),
+    ...variablesOf(service.settingsFor(join(folder, 'm'))),
     PROGRAM: `${process.execPath} ${MAIN}`,
     D: folder,
   });

@@ -41,6 +41,12 @@ export function cleanEnvironment(settings: Readonly<Record<string, string>>): No
   return { ...Object.fromEntries(inherited), NO_COLOR: '1', WORKBOOK_MIRROR_HTTP_LISTEN: 'off', ...settings };
 }
 
+/** Settings as variables. @param settings variables without the prefix: `DIRECTORY` */
+export function variablesOf(settings: Readonly<Record<string, string>>): Record<string, string> {
+  const named = Object.entries(settings).map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value]);
+  return Object.fromEntries(named) as Record<string, string>;
+}
+
 /** Starts the program; it is killed when the running test is finished. */
 export function start(
   args: readonly string[],

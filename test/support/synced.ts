@@ -2,7 +2,7 @@ import { join } from 'node:path';
 
 import { onTestFinished } from 'vitest';
 
-import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from './fake-service.ts';
+import { type FakeKnobs, FakeService } from './fake-service.ts';
 import { runHere, type Written } from './in-process.ts';
 import { temporaryFolder } from './temporary.ts';
 
@@ -21,10 +21,7 @@ export async function startSynced(knobs: Partial<FakeKnobs> = {}): Promise<Synce
   onTestFinished(() => service.close());
   const directory = join(await temporaryFolder(), 'mirrored');
   const settings = {
-    SERVICE_BASE_URL: service.baseUrl,
-    SERVICE_API_KEY: API_KEY,
-    SERVICE_API_TOKEN: API_TOKEN,
-    DIRECTORY: directory,
+    ...service.settingsFor(directory),
     HTTP_LISTEN: 'off',
   };
   return {

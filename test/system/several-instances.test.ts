@@ -6,7 +6,7 @@ import { expect, it, onTestFinished } from 'vitest';
 
 import { systemCode } from '../../src/lib/errors/disk-errors.ts';
 import { EXIT_CODES } from '../../src/lib/errors/errors.ts';
-import { API_KEY, API_TOKEN, type FakeRepository, FakeService } from '../support/fake-service.ts';
+import { type FakeRepository, FakeService } from '../support/fake-service.ts';
 import { hasGluster, type NetworkMachine, startVolume } from '../support/gluster.ts';
 import { run, type Running, start } from '../support/program.ts';
 import { say } from '../support/sweep.ts';
@@ -116,10 +116,7 @@ function startReader(books: Books, place: Place): () => Promise<{ reads: number;
 
 function settingsOf({ service }: Books, { directory }: Place, shard: string): Record<string, string> {
   const settings = {
-    SERVICE_BASE_URL: service.baseUrl,
-    SERVICE_API_KEY: API_KEY,
-    SERVICE_API_TOKEN: API_TOKEN,
-    DIRECTORY: directory,
+    ...service.settingsFor(directory),
     ...(shard === '' ? {} : { SHARD: shard }),
     SCHEDULE: '* * * * * *',
     // A state has to come in one answer.

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 
 import { expect, it, onTestFinished } from 'vitest';
 
-import { API_KEY, API_TOKEN, FakeService } from '../../support/fake-service.ts';
-import { run, start } from '../../support/program.ts';
+import { FakeService } from '../../support/fake-service.ts';
+import { run, start, variablesOf } from '../../support/program.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 /** The settings that take a duration, as the manual's table names them with a default such as `10s`. */
@@ -32,10 +32,7 @@ it('mirrors and stays silent about timers with the longest value of every durati
   const durations = await Promise.all(names.map(async (name) => [variableOf(name), await longest(name)]));
   const settings = {
     ...(Object.fromEntries(durations) as Record<string, string>),
-    WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
-    WORKBOOK_MIRROR_SERVICE_API_KEY: API_KEY,
-    WORKBOOK_MIRROR_SERVICE_API_TOKEN: API_TOKEN,
-    WORKBOOK_MIRROR_DIRECTORY: await temporaryFolder(),
+    ...variablesOf(service.settingsFor(await temporaryFolder())),
   };
   const synced = await run(['sync'], settings);
   expect(synced.stderr).not.toContain('Timeout');

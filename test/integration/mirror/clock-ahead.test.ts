@@ -3,9 +3,8 @@ import { join } from 'node:path';
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
-import { API_KEY, API_TOKEN } from '../../support/fake-service.ts';
 import { type MirrorCommands, startCommands } from '../../support/mirror-commands.ts';
-import { start } from '../../support/program.ts';
+import { start, variablesOf } from '../../support/program.ts';
 
 const YEAR_MS = 365 * 24 * 3_600_000;
 
@@ -99,10 +98,7 @@ describe('when the clock was two years ahead', () => {
     const { command, service, directory } = await started();
     await ahead(() => command(['sync']));
     const daemon = start(['run'], {
-      WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
-      WORKBOOK_MIRROR_SERVICE_API_KEY: API_KEY,
-      WORKBOOK_MIRROR_SERVICE_API_TOKEN: API_TOKEN,
-      WORKBOOK_MIRROR_DIRECTORY: directory,
+      ...variablesOf(service.settingsFor(directory)),
       WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0',
     });
     await daemon.prints(/"pass\.finished"/);

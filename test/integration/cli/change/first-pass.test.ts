@@ -1,8 +1,7 @@
 import { expect, it } from 'vitest';
 
-import { API_KEY, API_TOKEN } from '../../../support/fake-service.ts';
 import { startCommands } from '../../../support/mirror-commands.ts';
-import { start } from '../../../support/program.ts';
+import { start, variablesOf } from '../../../support/program.ts';
 
 it('during a first pass it is known how many targets there are, and which are queued', async () => {
   const { service, directory, command } = await startCommands();
@@ -11,12 +10,7 @@ it('during a first pass it is known how many targets there are, and which are qu
   service.write(held, 'feature/x', 'x.xlsx', 'x');
   service.fault = (path) =>
     path.includes('/contents') && path.includes(held.id) ? { kind: 'silence' } : null;
-  const pass = start(['sync', '-v'], {
-    WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
-    WORKBOOK_MIRROR_SERVICE_API_KEY: API_KEY,
-    WORKBOOK_MIRROR_SERVICE_API_TOKEN: API_TOKEN,
-    WORKBOOK_MIRROR_DIRECTORY: directory,
-  });
+  const pass = start(['sync', '-v'], variablesOf(service.settingsFor(directory)));
   for (const name of ['A', 'B', 'C']) await pass.prints(new RegExp(`${name}/main: published`));
   const status = await command(['status']);
   expect(status.stdout).toContain('3 of 5 targets mirrored: 3 fresh, 2 pending');

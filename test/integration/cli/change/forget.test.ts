@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { FakeService } from '../../../support/fake-service.ts';
 import { runHere, type Written } from '../../../support/in-process.ts';
-import { start } from '../../../support/program.ts';
+import { start, variablesOf } from '../../../support/program.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const NAMES = ['Kept', 'Other', 'Old'];
@@ -27,10 +27,7 @@ async function mirrored(): Promise<Mirrored> {
   for (const name of NAMES) service.addRepository(name, { 'plan.xlsx': name });
   const directory = join(await temporaryFolder(), 'mirrored');
   const settings = {
-    SERVICE_BASE_URL: service.baseUrl,
-    SERVICE_API_KEY: service.apiKey,
-    SERVICE_API_TOKEN: service.apiToken,
-    DIRECTORY: directory,
+    ...service.settingsFor(directory),
     GUARD_TARGETS: 'off',
     HTTP_LISTEN: 'off',
   };
@@ -116,11 +113,7 @@ describe('forget', () => {
   it('has the daemon do it that works there', async () => {
     const mirror = await mirrored();
     const { directory, settings, on } = mirror;
-    const variables = Object.entries({ ...settings, ...WITHOUT_OLD, GUARD_TARGETS: '20%' });
-    const daemon = start(
-      ['run'],
-      Object.fromEntries(variables.map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value])),
-    );
+    const daemon = start(['run'], variablesOf({ ...settings, ...WITHOUT_OLD, GUARD_TARGETS: '20%' }));
     // Too many targets are deselected at once, so that this one is mirrored as before.
     await daemon.prints(/"deletion\.held".*"Old\/main"/);
     await daemon.prints(/"pass\.finished"/);

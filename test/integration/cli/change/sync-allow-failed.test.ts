@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { FakeService } from '../../../support/fake-service.ts';
 import { buildZip } from '../../../support/zip-builder.ts';
 import { runHere } from '../../../support/in-process.ts';
-import { start } from '../../../support/program.ts';
+import { start, variablesOf } from '../../../support/program.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 interface Place {
@@ -19,10 +19,7 @@ async function place(): Promise<Place> {
   onTestFinished(() => service.close());
   for (const name of ['Good', 'Bad']) service.addRepository(name, { 'plan.xlsx': name });
   const settings = {
-    SERVICE_BASE_URL: service.baseUrl,
-    SERVICE_API_KEY: service.apiKey,
-    SERVICE_API_TOKEN: service.apiToken,
-    DIRECTORY: join(await temporaryFolder(), 'mirrored'),
+    ...service.settingsFor(join(await temporaryFolder(), 'mirrored')),
     HTTP_LISTEN: 'off',
   };
   return { service, settings };
@@ -92,8 +89,7 @@ describe('sync --allow-failed', () => {
     expect(allowed.exitCode).toBe(0);
     expect(allowed.stderr).toContain('1 held');
 
-    const variables = Object.entries(settings).map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value]);
-    const daemon = start(['run'], Object.fromEntries(variables));
+    const daemon = start(['run'], variablesOf(settings));
     await daemon.prints(/"pass\.finished"/);
     const beside = await runHere(['sync', '--allow-failed'], { DIRECTORY: settings['DIRECTORY'] ?? '' });
     expect(beside).toMatchObject({

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { API_KEY, API_TOKEN, FakeService } from '../../../support/fake-service.ts';
+import { FakeService } from '../../../support/fake-service.ts';
 import { buildZip } from '../../../support/zip-builder.ts';
 import { runHere } from '../../../support/in-process.ts';
-import { start } from '../../../support/program.ts';
+import { start, variablesOf } from '../../../support/program.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 /** A command that a command named, and where. */
@@ -26,10 +26,7 @@ async function troubledMirror(): Promise<Record<string, string>> {
   service.addRepository('Drifted', { 'd.xlsx': 'd' });
   const directory = join(await temporaryFolder(), 'mirrored');
   const settings = {
-    SERVICE_BASE_URL: service.baseUrl,
-    SERVICE_API_KEY: API_KEY,
-    SERVICE_API_TOKEN: API_TOKEN,
-    DIRECTORY: directory,
+    ...service.settingsFor(directory),
     SCHEDULE: '0 0 1 1 *',
     GUARD_TARGETS: 'off',
     CONTENT: 'all',
@@ -120,8 +117,7 @@ describe('no hint names a command that is refused', () => {
 
   it('while a daemon runs, and none asks to start one', async () => {
     const settings = await troubledMirror();
-    const variables = Object.entries(settings).map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value]);
-    const daemon = start(['run'], Object.fromEntries(variables) as Record<string, string>);
+    const daemon = start(['run'], variablesOf(settings));
     await daemon.prints(/"pass\.finished"|looked at/);
     expect(await refusedHints(settings, 4)).toEqual([]);
   });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { API_KEY, API_TOKEN, FakeService } from '../../../support/fake-service.ts';
+import { FakeService } from '../../../support/fake-service.ts';
 import { hostileText, UNFIT } from '../../../support/hostile-text.ts';
 import { runHere, type Written } from '../../../support/in-process.ts';
 
@@ -47,10 +47,7 @@ async function withService(
   const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-test-'));
   try {
     await work(service, {
-      SERVICE_BASE_URL: service.baseUrl,
-      SERVICE_API_KEY: API_KEY,
-      SERVICE_API_TOKEN: API_TOKEN,
-      DIRECTORY: folder,
+      ...service.settingsFor(folder),
       GUARD_TARGETS: 'off',
       HTTP_LISTEN: 'off',
     });

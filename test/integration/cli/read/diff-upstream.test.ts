@@ -7,12 +7,13 @@ import type { DiffReport } from '../../../../src/app/tasks/diff-report.ts';
 import { diff } from '../../../../src/cli/read/diff.ts';
 import { loadSettings } from '../../../../src/config/load.ts';
 import type { SettingsFor } from '../../../../src/config/schema.ts';
-import { API_KEY, API_TOKEN, type FakeService } from '../../../support/fake-service.ts';
+import { type FakeService } from '../../../support/fake-service.ts';
 import { CORPUS_LIMITS, hostileArchives } from '../../../support/hostile-archives.ts';
 import { runHere } from '../../../support/in-process.ts';
 import { type HarnessSettings, MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 import { runTaskHere } from '../../../support/tasks.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
+import { variablesOf } from '../../../support/program.ts';
 
 afterEach(() => vi.unstubAllEnvs());
 
@@ -25,18 +26,13 @@ function variables(
   more: HarnessSettings = {},
 ): HarnessSettings {
   return {
-    SERVICE_BASE_URL: service.baseUrl,
-    SERVICE_API_KEY: API_KEY,
-    SERVICE_API_TOKEN: API_TOKEN,
-    DIRECTORY: directory,
+    ...service.settingsFor(directory),
     ...more,
   };
 }
 
 function settingsFor(...args: Parameters<typeof variables>): SettingsFor<'service' | 'directory'> {
-  const env = Object.fromEntries(
-    Object.entries(variables(...args)).map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value]),
-  );
+  const env = variablesOf(variables(...args));
   return loadSettings({ flags: {}, env, needs: ['service', 'directory'], defaultConfigFile: '/nonexistent' })
     .settings;
 }

@@ -8,8 +8,9 @@ import { openMirror } from '../../../../src/app/open-mirror.ts';
 import { loadSettings } from '../../../../src/config/load.ts';
 import { startDriftWatch } from '../../../../src/daemon/drift/drift-watch.ts';
 import { runPass } from '../../../../src/mirror/pass/pass.ts';
-import { API_KEY, API_TOKEN, FakeService } from '../../../support/fake-service.ts';
+import { FakeService } from '../../../support/fake-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
+import { variablesOf } from '../../../support/program.ts';
 
 /** A mirror of one workbook whose trees are watched, and repaired. */
 async function watchedMirror() {
@@ -19,10 +20,7 @@ async function watchedMirror() {
   const { settings } = loadSettings({
     flags: {},
     env: {
-      WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
-      WORKBOOK_MIRROR_SERVICE_API_KEY: API_KEY,
-      WORKBOOK_MIRROR_SERVICE_API_TOKEN: API_TOKEN,
-      WORKBOOK_MIRROR_DIRECTORY: directory,
+      ...variablesOf(service.settingsFor(directory)),
       WORKBOOK_MIRROR_DRIFT: 'repair',
     },
     needs: ['service', 'directory'],

@@ -9,8 +9,9 @@ import { Hooks } from '../../../../src/daemon/hooks/hooks.ts';
 import { loadSettings } from '../../../../src/config/load.ts';
 import type { EventSink } from '../../../../src/app/events.ts';
 import { runPass } from '../../../../src/mirror/pass/pass.ts';
-import { API_KEY, API_TOKEN, FakeService } from '../../../support/fake-service.ts';
+import { FakeService } from '../../../support/fake-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
+import { variablesOf } from '../../../support/program.ts';
 
 it('runs the command for what was published, renamed and removed in the service, and keeps a copy by it', async () => {
   const service = await FakeService.start();
@@ -30,10 +31,7 @@ it('runs the command for what was published, renamed and removed in the service,
   const { settings } = loadSettings({
     flags: {},
     env: {
-      WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
-      WORKBOOK_MIRROR_SERVICE_API_KEY: API_KEY,
-      WORKBOOK_MIRROR_SERVICE_API_TOKEN: API_TOKEN,
-      WORKBOOK_MIRROR_DIRECTORY: join(folder, 'mirrored'),
+      ...variablesOf(service.settingsFor(join(folder, 'mirrored'))),
       WORKBOOK_MIRROR_GUARD_TARGETS: 'off',
       WORKBOOK_MIRROR_HOOKS_AFTER_PUBLISH: JSON.stringify(['/bin/sh', script]),
     },

@@ -3,13 +3,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
-import {
-  API_KEY,
-  API_TOKEN,
-  type FakeKnobs,
-  type FakeRepository,
-  FakeService,
-} from '../../../support/fake-service.ts';
+import { type FakeKnobs, type FakeRepository, FakeService } from '../../../support/fake-service.ts';
 import { runHere, type Written } from '../../../support/in-process.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
@@ -44,10 +38,7 @@ async function user(
   const directory = await temporaryFolder();
   const run = (...args: readonly string[]): Promise<Written> =>
     runHere(args, {
-      SERVICE_BASE_URL: service.baseUrl,
-      SERVICE_API_KEY: API_KEY,
-      SERVICE_API_TOKEN: API_TOKEN,
-      DIRECTORY: directory,
+      ...service.settingsFor(directory),
       GUARD_FILES: 'off',
     });
   const root = join(directory, 'mirror', fullName, 'main');

@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest';
 
-import { API_KEY, API_TOKEN, FakeService } from '../../../support/fake-service.ts';
-import { run, start } from '../../../support/program.ts';
+import { FakeService } from '../../../support/fake-service.ts';
+import { run, start, variablesOf } from '../../../support/program.ts';
 import { hasRedis, startRedis } from '../../../support/stores.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
@@ -11,10 +11,7 @@ async function settingsFor(state: string): Promise<Record<string, string>> {
   service.addRepository('Accounting', { 'notes.txt': 'a note' });
   service.addRepository('Sales', { 'notes.txt': 'a note' });
   return {
-    WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
-    WORKBOOK_MIRROR_SERVICE_API_KEY: API_KEY,
-    WORKBOOK_MIRROR_SERVICE_API_TOKEN: API_TOKEN,
-    WORKBOOK_MIRROR_DIRECTORY: await temporaryFolder(),
+    ...variablesOf(service.settingsFor(await temporaryFolder())),
     WORKBOOK_MIRROR_STATE: state,
   };
 }
