@@ -17,6 +17,9 @@ export interface ShownTarget {
 export interface MirrorCommands {
   readonly service: FakeService;
   readonly directory: string;
+  /** Where the published tree of a target is. */
+  readonly tree: (target: string) => string;
+  readonly run: (...args: readonly string[]) => Promise<Written>;
   /** Runs a command. @param settings variables without the prefix, beside the usual ones: `DIRECTORY` */
   readonly command: (
     args: readonly string[],
@@ -35,6 +38,7 @@ export async function startCommands(knobs: Partial<FakeKnobs> = {}): Promise<Mir
     runHere(args, {
       ...service.settingsFor(directory),
       READER_GRACE: '0s',
+      HTTP_LISTEN: 'off',
       ...settings,
     });
   const status = async (): Promise<Record<string, ShownTarget>> => {
@@ -42,5 +46,12 @@ export async function startCommands(knobs: Partial<FakeKnobs> = {}): Promise<Mir
     const { targets } = JSON.parse(stdout) as { targets: ShownTarget[] };
     return Object.fromEntries(targets.map((target) => [target.target, target]));
   };
-  return { service, directory, command, status };
+  return {
+    service,
+    directory,
+    tree: (target) => join(directory, 'mirror', target),
+    run: (...args) => command(args),
+    command,
+    status,
+  };
 }

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 
 import { buildZip, type ZipEntry } from '../../support/zip-builder.ts';
-import { startSynced, type Synced } from '../../support/synced.ts';
+import { startCommands, type MirrorCommands } from '../../support/mirror-commands.ts';
 
 /** A service whose one repository has these entries in its archive. */
-async function serviceWith(entries: readonly ZipEntry[]): Promise<Synced> {
-  const synced = await startSynced();
+async function serviceWith(entries: readonly ZipEntry[]): Promise<MirrorCommands> {
+  const synced = await startCommands();
   synced.service.addRepository('Accounting', { 'a.xlsx': 'a', 'x/b.xlsx': 'b' });
   const body = buildZip(entries);
   synced.service.fault = (path) => (/\/contents(?:\?|$)/.test(path) ? { kind: 'body', body } : null);

@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { LAST_VERIFIED_HEADER } from '../../../src/lib/api/requests.ts';
 import { type FakeKnobs, type FakeRepository } from '../../support/fake-service.ts';
 import { buildZip } from '../../support/zip-builder.ts';
-import { startSynced, type Synced } from '../../support/synced.ts';
+import { startCommands, type MirrorCommands } from '../../support/mirror-commands.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const execute = promisify(execFile);
@@ -21,8 +21,8 @@ function workbook(text: string): Buffer {
 /** A repository of workbooks and a text. */
 async function mirrored(
   knobs: Partial<FakeKnobs> = {},
-): Promise<Synced & { readonly repository: FakeRepository }> {
-  const synced = await startSynced(knobs);
+): Promise<MirrorCommands & { readonly repository: FakeRepository }> {
+  const synced = await startCommands(knobs);
   const repository = synced.service.addRepository('Accounting', { 'notes.txt': 'notes' });
   for (const path of ['a.xlsx', 'b.xlsx', 'c.xlsx'])
     synced.service.write(repository, 'main', path, workbook('first'));

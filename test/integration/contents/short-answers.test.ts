@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import type { FakeKnobs, FakeRepository } from '../../support/fake-service.ts';
-import { startSynced, type Synced } from '../../support/synced.ts';
+import { startCommands, type MirrorCommands } from '../../support/mirror-commands.ts';
 import { partsWith, sheetOf, zipOf } from '../../support/workbooks.ts';
 
 const NEW = await zipOf(partsWith(sheetOf('<sheetData/>'), { 'xl/media/image1.png': randomBytes(200_000) }));
@@ -22,8 +22,8 @@ function anotherVersion(bytes: Buffer): Buffer {
 async function mirrored(
   length: FakeKnobs['length'],
   before: Readonly<Record<string, Buffer>>,
-): Promise<Synced & { readonly repository: FakeRepository }> {
-  const synced = await startSynced();
+): Promise<MirrorCommands & { readonly repository: FakeRepository }> {
+  const synced = await startCommands();
   // An archive that makes old workbooks smaller costs less than one of them.
   synced.service.knobs.compression = 'stored';
   const repository = synced.service.addRepository('Accounting');

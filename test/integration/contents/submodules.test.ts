@@ -6,20 +6,20 @@ import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 
 import { buildZip, type ZipEntry } from '../../support/zip-builder.ts';
-import { startSynced, type Synced } from '../../support/synced.ts';
+import { startCommands, type MirrorCommands } from '../../support/mirror-commands.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const execute = promisify(execFile);
 
 /** A service that gives an archive for its one repository. */
-async function serviceOf(archive: Buffer): Promise<Synced> {
-  const synced = await startSynced();
+async function serviceOf(archive: Buffer): Promise<MirrorCommands> {
+  const synced = await startCommands();
   synced.service.addRepository('Accounting', { 'a.xlsx': 'a' });
   synced.service.fault = (path) => (/\/contents(?:\?|$)/.test(path) ? { kind: 'body', body: archive } : null);
   return synced;
 }
 
-async function skippedIn({ directory }: Synced): Promise<unknown> {
+async function skippedIn({ directory }: MirrorCommands): Promise<unknown> {
   const text = await readFile(join(directory, 'manifests/Accounting/main.json'), 'utf8');
   return (JSON.parse(text) as { skipped: unknown }).skipped;
 }
