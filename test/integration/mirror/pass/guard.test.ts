@@ -76,21 +76,6 @@ describe('a pass in which too many targets are gone', () => {
     await mirror.pass();
     await mirror.expectExact();
   });
-
-  it('forgets about it when they are back', async () => {
-    const { service, mirror } = await startPair({}, { ...GUARDED, RETIRE_AFTER_PASSES: '1' });
-    const [a] = ['A', 'B'].map((name) => service.addRepository(name, sheets(1)));
-    if (a === undefined) throw new Error('no repository');
-    await mirror.pass();
-    service.removeRepository(a);
-    expect((await mirror.pass()).exitCode).toBe(1);
-    await approveIn(mirror, ['A/main']);
-    service.repositories.push(a);
-    expect((await mirror.pass()).exitCode).toBe(0);
-    service.removeRepository(a);
-    await mirror.pass();
-    expect(await mirror.targets()).toEqual(['A/main', 'B/main']);
-  });
 });
 
 describe('a version that lacks too many files', () => {
@@ -143,18 +128,6 @@ describe('a version that lacks too many files', () => {
       expect(await readdir(to)).toHaveLength(10);
     },
   );
-
-  it('is held anew when it is not the one that was approved', async () => {
-    const { service, mirror } = await startPair({}, GUARDED);
-    const repository = service.addRepository('Accounting', sheets(10));
-    await mirror.pass();
-    for (let index = 0; index < 6; index += 1) service.remove(repository, 'main', `sheet-${index}.xlsx`);
-    await mirror.pass();
-    await approveIn(mirror, null);
-    service.remove(repository, 'main', 'sheet-9.xlsx');
-    expect((await mirror.pass()).exitCode).toBe(1);
-    expect(await mirror.tree('Accounting/main')).toHaveProperty('size', 10);
-  });
 
   it('holds a well-formed empty archive', async () => {
     const { service, mirror } = await startPair({ emptyRepository: 'empty-archive', v1: '404' }, GUARDED);
