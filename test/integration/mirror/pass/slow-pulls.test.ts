@@ -187,29 +187,6 @@ describe('a slow pull', () => {
     await pair.mirror.expectExact();
   });
 
-  it('is followed by another one when there was a new version meanwhile', async () => {
-    const pair = await SlowPair.start();
-    await pair.pass();
-    pair.service.write(pair.slow, 'main', 'huge.xlsx', 'two');
-    await pair.pass();
-    await pair.release();
-    expect(await pair.mirror.tree('Slow/main')).toEqual(treeOf({ 'huge.xlsx': 'one' }));
-    expect(resultsOf(await pair.pass())).toMatchObject({
-      'Slow/main': { reason: 'versions-changed', outcome: 'pulled' },
-    });
-    await pair.mirror.expectExact();
-  });
-
-  it('keeps its stage through the passes, whatever they settle', async () => {
-    const pair = await SlowPair.start();
-    await pair.pass();
-    const [stage] = await pair.stages();
-    await pair.pass();
-    expect(await pair.stages()).toEqual([stage]);
-    await pair.release();
-    expect(await pair.stages()).toEqual([]);
-  });
-
   it('that fails is recorded as any other, and tried again in its time', async () => {
     const pair = await SlowPair.start();
     await pair.pass();
@@ -218,19 +195,6 @@ describe('a slow pull', () => {
     expect(resultsOf(await pair.pass())).toMatchObject({ 'Slow/main': { reason: 'backing-off' } });
     pair.service.fault = null;
     await pair.pass({ trigger: 'signal' });
-    await pair.mirror.expectExact();
-  });
-
-  it('does not make the others wait when it begins anew in every pass', async () => {
-    const pair = await SlowPair.start();
-    for (const content of ['two', 'three', 'four']) {
-      pair.service.write(pair.slow, 'main', 'huge.xlsx', content);
-      pair.service.write(pair.prompt, 'main', 'small.xlsx', content);
-      pair.hold();
-      const { summary } = await pair.pass();
-      expect(summary).toMatchObject({ pulled: 1, pulling: 1 });
-      await pair.release();
-    }
     await pair.mirror.expectExact();
   });
 
@@ -350,37 +314,6 @@ describe('a slow pull whose target', () => {
     await pair.mirror.expectExact();
   });
 
-  it('is missing in one answer goes on, and counts as missing no earlier', async () => {
-    const pair = await SlowPair.start();
-    await pair.release();
-    await pair.pass();
-    pair.service.write(pair.slow, 'main', 'huge.xlsx', 'two');
-    pair.hold();
-    await pair.pass();
-    pair.service.removeRepository(pair.slow);
-    expect(resultsOf(await pair.pass())).toMatchObject({ 'Slow/main': { reason: 'still-pulling' } });
-    pair.service.repositories.push(pair.slow);
-    await pair.release();
-    await pair.pass();
-    await pair.mirror.expectExact();
-  });
-
-  it('is renamed is moved, and pulled anew', async () => {
-    const pair = await SlowPair.start();
-    await pair.release();
-    await pair.pass();
-    pair.service.write(pair.slow, 'main', 'huge.xlsx', 'two');
-    pair.hold();
-    await pair.pass();
-    pair.service.renameRepository(pair.slow, 'Renamed');
-    await pair.pass();
-    expect(pair.mirror.eventsOf('target.moved')).toMatchObject([
-      { from: 'Slow/main', target: 'Renamed/main' },
-    ]);
-    await pair.release();
-    await pair.mirror.expectExact();
-  });
-
   it('is renamed while it puts right what differs is put right in its new place', async () => {
     const pair = await SlowPair.start();
     await pair.release();
@@ -397,21 +330,6 @@ describe('a slow pull whose target', () => {
     await pair.release();
     await pair.mirror.expectExact();
     expect((await driftNotesOf(pair.mirror)).size).toBe(0);
-  });
-
-  it('is seen by the guard with all others', async () => {
-    const pair = await SlowPair.start({ RETIRE_AFTER_PASSES: '1', GUARD_TARGETS: '1' });
-    pair.service.addRepository('Third', { 'a.xlsx': '' });
-    await pair.release();
-    await pair.pass();
-    pair.service.write(pair.slow, 'main', 'huge.xlsx', 'two');
-    pair.hold();
-    await pair.pass();
-    for (const gone of [pair.slow, pair.prompt]) pair.service.removeRepository(gone);
-    expect(resultsOf(await pair.pass())).toMatchObject({
-      'Slow/main': { reason: 'deletion-guard', outcome: 'guarded' },
-      'Prompt/main': { reason: 'deletion-guard', outcome: 'guarded' },
-    });
   });
 
   it('is to take the place of a gone one leaves that one there until it is done', async () => {
