@@ -141,17 +141,6 @@ describe('the one leading folder', () => {
     );
   });
 
-  it('may come and go', async () => {
-    const { service, mirror } = await startPair();
-    const repository = service.addRepository('Accounting', { 'x/a.xlsx': 'a', 'x/b.txt': 'b' });
-    for (const leadingFolder of ['x', null, 'y', null]) {
-      service.knobs.leadingFolder = leadingFolder;
-      service.write(repository, 'main', 'x/a.xlsx', `under ${String(leadingFolder)}`);
-      await mirror.pass();
-      await mirror.expectExact();
-    }
-  });
-
   it('is not seen in a folder into which everything moved after the listing', async () => {
     const { service, mirror } = await startPair();
     const repository = service.addRepository('Accounting', { 'a.xlsx': 'a', 'b.xlsx': 'b' });

@@ -26,19 +26,6 @@ describe('one row a branch, or one row in all', () => {
     },
   );
 
-  it('keeps a workbook on the branch whose rows it left', async () => {
-    const { service, mirror } = await startPair({ rows: 'latest-only' });
-    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a1', 'b.xlsx': 'b1' });
-    await mirror.pass();
-    service.fork(repository, 'main', 'dev');
-    service.write(repository, 'dev', 'a.xlsx', 'a2 on dev');
-    await mirror.pass();
-    expect(await mirror.tree('Accounting/main')).toStrictEqual(treeOf({ 'a.xlsx': 'a1', 'b.xlsx': 'b1' }));
-    expect(await mirror.tree('Accounting/dev')).toStrictEqual(
-      treeOf({ 'a.xlsx': 'a2 on dev', 'b.xlsx': 'b1' }),
-    );
-  });
-
   it('keeps a branch all of whose workbooks are shown on other branches now', async () => {
     const { service, mirror } = await startPair({ rows: 'latest-only' }, { RETIRE_AFTER_PASSES: '1' });
     const repository = service.addRepository('Accounting', { 'a.xlsx': 'a1' });
@@ -174,22 +161,6 @@ describe('a branch that is gone', () => {
     await releaseLease(layout, lease.id);
     await mirror.pass();
     await mirror.expectExact();
-  });
-
-  it('stays when it comes back in time, and has to be missed anew', async () => {
-    const { service, mirror } = await startPair();
-    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
-    service.write(repository, 'dev', 'b.xlsx', 'b');
-    await mirror.pass();
-    const dev = repository.branches.get('dev');
-    repository.branches.delete('dev');
-    await mirror.pass();
-    if (dev !== undefined) repository.branches.set('dev', dev);
-    await mirror.pass();
-    await mirror.expectExact();
-    repository.branches.delete('dev');
-    await mirror.pass();
-    expect(await mirror.tree('Accounting/dev')).toStrictEqual(treeOf({ 'b.xlsx': 'b' }));
   });
 
   it('stays as long as the list of workbooks still names it', async () => {

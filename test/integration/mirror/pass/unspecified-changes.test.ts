@@ -46,15 +46,6 @@ describe('when nothing has changed', () => {
     const { '': _after, ...after } = await mirror.stamps();
     expect(after).toStrictEqual(before);
   });
-
-  it('asks for no contents when a person asks for the pass', async () => {
-    const { service, mirror } = await startPair();
-    seed(service);
-    await mirror.pass();
-    service.takeRequests();
-    await mirror.pass({ trigger: 'command' });
-    expect(service.takeDownloads()).toStrictEqual([]);
-  });
 });
 
 describe('when a workbook has changed', () => {
@@ -137,19 +128,6 @@ describe('when a workbook has changed', () => {
     const version = service.version(repository, 'main', 'a.xlsx').id;
     expect((await mirror.manifest('Accounting/main')).files[0]?.workbook?.version).toBe(version);
   });
-
-  it('names the new version where the service says that the contents did not change', async () => {
-    const { service, mirror } = await startPair({ etag: 'strong', conditional: true });
-    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a1' });
-    service.knobs.beforeDownload = () => {
-      service.write(repository, 'main', 'a.xlsx', 'a2, after the listing');
-      service.knobs.beforeDownload = null;
-    };
-    await mirror.pass();
-    for (const minutes of [0, 5, 10]) await mirror.pass({ aheadMs: minutes * 60_000 });
-    const version = service.version(repository, 'main', 'a.xlsx').id;
-    expect((await mirror.manifest('Accounting/main')).files[0]?.workbook?.version).toBe(version);
-  });
 });
 
 describe('when only other files have changed', () => {
@@ -166,17 +144,6 @@ describe('when only other files have changed', () => {
     await mirror.pass({ aheadMs: DAY_MS + 60_000 });
     expect(service.takeDownloads()).toHaveLength(3);
     await mirror.expectExact();
-  });
-
-  it('is checked again at the set interval, also when nothing is found', async () => {
-    const { service, mirror } = await startPair({}, { FULL_CHECK: '1h' });
-    seed(service);
-    await mirror.pass();
-    const before = await mirror.stamps();
-    service.takeRequests();
-    const results = await mirror.results({ aheadMs: 3_660_000 });
-    expect(Object.values(results).map(({ reason }) => reason)).toStrictEqual(Array(3).fill('full-check'));
-    expect(await mirror.stamps()).toStrictEqual(before);
   });
 
   it('is looked for after a loss of the records, by the manifests', async () => {
@@ -221,16 +188,8 @@ describe('entity tags', () => {
     service.write(plan, 'main', 'readme.md', 'changed');
     await mirror.pass({ aheadMs: DAY_MS + 60_000 });
     await mirror.expectExact();
-  });
-
-  it('that are weak are never sent', async () => {
-    const { service, mirror } = await startPair({ etag: 'weak', conditional: true });
-    seed(service);
-    await mirror.pass();
-    await mirror.pass({ aheadMs: DAY_MS + 60_000 });
-    expect(service.requests.filter(({ headers }) => headers['if-none-match'] !== undefined)).toStrictEqual(
-      [],
-    );
+    const isSent = service.requests.some(({ headers }) => headers['if-none-match'] !== undefined);
+    expect(isSent).toBe(etag === 'strong');
   });
 
   it('are not relied on when the tree is not there', async () => {

@@ -111,34 +111,6 @@ describe('pages', () => {
     expect(service.takeDownloads()).toStrictEqual([]);
   });
 
-  it('reads again when rows moved from page to page and the count stayed', async () => {
-    const { service, mirror } = await startPair({ pageSize: 2 });
-    seed(service);
-    let isDone = false;
-    service.knobs.afterPage = () => {
-      if (!isDone) service.repositories.reverse();
-      isDone = true;
-    };
-    expect((await mirror.pass()).exitCode).toBe(0);
-    await mirror.expectExact();
-  });
-
-  it.each(['404', 'empty'] as const)(
-    'reads again when the next page went away because the list shrank (%s)',
-    async (pageBeyondEnd) => {
-      const { service, mirror } = await startPair({ pageSize: 4, pageBeyondEnd });
-      seed(service);
-      let isDone = false;
-      service.knobs.afterPage = () => {
-        const [repository] = service.repositories;
-        if (!isDone && repository !== undefined) service.remove(repository, 'main', 'a.xlsx');
-        isDone = true;
-      };
-      expect((await mirror.pass()).exitCode).toBe(0);
-      await mirror.expectExact();
-    },
-  );
-
   it('ends the pass and touches nothing when the pages never agree', async () => {
     const { service, mirror } = await startPair({ pageSize: 2 });
     seed(service);

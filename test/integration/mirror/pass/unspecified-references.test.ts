@@ -80,25 +80,6 @@ describe('how a repository is named in a request', () => {
     expect(results['git.example.com/one/plan.git/main']).toMatchObject({ code: 'contents.not_found' });
   });
 
-  it('never uses a short name that is the whole name of another repository', async () => {
-    const { service, mirror } = await startPair({ references: new Set<ReferenceForm>(['name', 'id']) });
-    service.addRepository('git.example.com/one/plan.git', { 'a.xlsx': 'of git' });
-    service.addRepository('plan', { 'a.xlsx': 'of drag and drop' });
-    await mirror.pass();
-    expect(service.takeDownloads().filter((request) => request.includes('/repos/plan/'))).toStrictEqual([]);
-    await mirror.expectExact();
-  });
-
-  it('says that something is wrong where only an ambiguous short name would do', async () => {
-    const { service, mirror } = await startPair({
-      references: new Set<ReferenceForm>(['name']),
-      v1: '404',
-    });
-    service.addRepository('git.example.com/one/plan.git', { 'a.xlsx': 'of one' });
-    service.addRepository('git.example.com/two/plan.git', { 'a.xlsx': 'of two' });
-    expect((await mirror.pass()).exitCode).toBe(1);
-  });
-
   it('retires nothing because a short name, the only accepted form, became ambiguous', async () => {
     const { service, mirror } = await startPair(
       { references: new Set<ReferenceForm>(['name']), v1: '404' },
@@ -123,14 +104,5 @@ describe('how a repository is named in a request', () => {
     for (let pass = 0; pass < 3; pass += 1) await mirror.pass();
     expect(await mirror.tree('Accounting/main')).toStrictEqual(treeOf({ 'a.xlsx': 'a' }));
     expect(mirror.eventsOf('target.retired')).toStrictEqual([]);
-  });
-
-  it('never asks by a reference that a URL resolves to another repository', async () => {
-    const { service, mirror } = await startPair({ references: new Set<ReferenceForm>(['full_name']) });
-    service.addRepository('git.example.com/org/plan.git', { 'a.xlsx': 'plan' });
-    service.addRepository('git.example.com/other/../org/plan.git', { 'a.xlsx': 'trap' });
-    await mirror.pass();
-    const mirrored = [...(await mirror.files('mirror'))].map(([path, bytes]) => [path, bytes.toString()]);
-    expect(mirrored).toStrictEqual([['git.example.com/org/plan.git/main/a.xlsx', 'plan']]);
   });
 });

@@ -115,29 +115,6 @@ describe('a repository that is gone', () => {
     expect([...(await mirror.files('history/Accounting')).values()].map(String)).toContain('a');
   });
 
-  it('counts complete answers over a restart', async () => {
-    const { service, mirror } = await startPair();
-    service.addRepository('Stays', { 'a.xlsx': 's' });
-    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
-    await mirror.pass();
-    service.removeRepository(repository);
-    await mirror.pass();
-    await mirror.restart();
-    await mirror.pass();
-    await mirror.expectExact();
-  });
-
-  it('stays as long as its workbooks are still listed', async () => {
-    const { service, mirror } = await startPair();
-    service.addRepository('Stays', { 'a.xlsx': 's' });
-    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
-    await mirror.pass();
-    service.removeRepository(repository);
-    service.knobs.unlistedIntegrations = ['Accounting'];
-    for (let pass = 0; pass < 4; pass += 1) await mirror.pass();
-    expect(await mirror.tree('Accounting/main')).toStrictEqual(treeOf({ 'a.xlsx': 'a' }));
-  });
-
   it('stays when no repository at all is listed any longer', async () => {
     const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
     service.addRepository('Accounting', { 'a.xlsx': 'a' });
@@ -165,16 +142,6 @@ describe('a repository that is deleted and created anew under the same name', ()
     await mirror.expectExact();
     expect([...(await mirror.files('history/Accounting')).values()].map(String)).toContain('gone');
     await mirror.pass();
-    await mirror.expectExact();
-  });
-
-  it.each(['exchange', 'rename'])('takes the place of the old one with publish %s', async (publish) => {
-    const { service, mirror } = await startPair({}, { PUBLISH: publish });
-    const old = service.addRepository('Accounting', { 'a.xlsx': 'old' });
-    await mirror.pass();
-    service.removeRepository(old);
-    service.addRepository('Accounting', { 'a.xlsx': 'new' });
-    for (let pass = 0; pass < 2; pass += 1) await mirror.pass();
     await mirror.expectExact();
   });
 });
@@ -205,39 +172,6 @@ describe('names of repositories', () => {
       found.push(repository.full_name);
     }
     expect(found.sort()).toStrictEqual(names.sort());
-  });
-
-  it('may be a dot or two', async () => {
-    const { service, mirror } = await startPair({ references: new Set(['id']) });
-    for (const name of ['.', '..', 'git.example.com/./x.git'])
-      service.addRepository(name, { 'a.xlsx': name });
-    await mirror.pass();
-    expect((await mirror.targets()).length).toBe(3);
-  });
-
-  it('that differ only in case or Unicode form lie apart', async () => {
-    const { service, mirror } = await startPair({ references: new Set(['id']) });
-    const names = ['Plan', 'plan', 'Gr\u00F6\u00DFe', 'Gro\u0308\u00DFe'];
-    for (const name of names) service.addRepository(name, { 'a.xlsx': name });
-    for (let pass = 0; pass < 2; pass += 1) await mirror.pass();
-    const targets = await mirror.targets();
-    expect(targets).toHaveLength(4);
-    expect(new Set(targets.map((target) => target.normalize('NFC').toLowerCase())).size).toBe(4);
-    for (const target of targets) {
-      const { repository } = await mirror.manifest(target);
-      expect(await mirror.tree(target)).toStrictEqual(treeOf({ 'a.xlsx': repository.full_name }));
-    }
-  });
-
-  it('that contain one another do not mix', async () => {
-    const { service, mirror } = await startPair({ references: new Set(['id']) });
-    const outer = service.addRepository('git.example.com/org', { 'a.xlsx': 'outer' });
-    service.write(outer, 'plan.git', 'a.xlsx', 'outer branch');
-    service.addRepository('git.example.com/org/plan.git', { 'a.xlsx': 'inner' });
-    for (let pass = 0; pass < 2; pass += 1) await mirror.pass();
-    const texts = [...(await mirror.files('mirror')).values()].map(String).sort();
-    expect(texts).toStrictEqual(['inner', 'outer', 'outer branch']);
-    expect(await mirror.targets()).toHaveLength(3);
   });
 });
 
