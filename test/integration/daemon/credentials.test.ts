@@ -88,19 +88,6 @@ describe('a second key', () => {
     },
   );
 
-  it('is used from then on, and the first one not tried again', async () => {
-    const { service, mirror } = await mirrored(TWO_KEYS);
-    service.apiKey = NEW;
-    await mirror.pass(SCHEDULED);
-    service.takeRequests();
-    edit(service);
-    later(120 * MINUTE_MS);
-    await mirror.pass(SCHEDULED);
-    await mirror.pass();
-    await mirror.expectExact();
-    expect(service.credentialFaults()).toStrictEqual([]);
-  });
-
   it('takes over in the middle of a pass, with many pulls under way', async () => {
     const { service, mirror } = await mirrored(TWO_KEYS);
     edit(service);
@@ -133,22 +120,6 @@ describe('a second key', () => {
         .filter((event) => event.includes('apiKey'))
         .slice(2),
     ).toStrictEqual(['accepted apiKey 2', 'accepted apiKey 1']);
-  });
-
-  it('gives way to the first one again when it is refused itself', async () => {
-    const { service, mirror } = await mirrored();
-    const file = join(mirror.directory, 'key');
-    await writeFile(file, `${OLD}\n${NEW}`);
-    await mirror.restart({ SERVICE_API_KEY: '', SERVICE_API_KEY_FILE: file });
-    service.apiKey = NEW;
-    await mirror.pass(SCHEDULED);
-    await writeFile(file, `third\n${NEW}`);
-    await mirror.pass(SCHEDULED);
-    service.apiKey = 'third';
-    edit(service);
-    await mirror.pass(SCHEDULED);
-    await mirror.expectExact();
-    expect(credentialEvents(mirror).at(-1)).toBe('accepted apiKey 1');
   });
 
   it('is sent to its own generation only', async () => {
@@ -216,20 +187,6 @@ describe('a refused key', () => {
     await mirror.pass(SCHEDULED);
     await mirror.expectExact();
     expect(credentialEvents(mirror).at(-1)).toBe('accepted apiToken 1');
-  });
-
-  it('waits longer the second time', async () => {
-    const { service, mirror } = await mirrored();
-    service.apiKey = NEW;
-    await mirror.failure(SCHEDULED);
-    later(MINUTE_MS);
-    await mirror.failure(SCHEDULED);
-    const waits = mirror.eventsOf('credentials.refused').map(({ nextAttemptAtMs }) => nextAttemptAtMs);
-    expect(takeKeys(service)).toStrictEqual([OLD, OLD]);
-    expect(waits).toHaveLength(2);
-    later(29_000);
-    await mirror.failure(SCHEDULED);
-    expect(takeKeys(service)).toStrictEqual([]);
   });
 
   it.each(['command', 'signal'] as const)('is tried once when a person asks by %s', async (trigger) => {
