@@ -1,4 +1,4 @@
-import { mkdir, stat, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
@@ -35,5 +35,14 @@ describe('folders', () => {
     const root = await temporaryFolder();
     await writeFile(join(root, 'file'), '');
     await expect(makeFolders(join(root, 'file/below'))).rejects.toMatchObject({ code: 'ENOTDIR' });
+  });
+
+  it('are not made where something else is, be it a link that leads nowhere', async () => {
+    const root = await temporaryFolder();
+    const [file, link] = [join(root, 'file'), join(root, 'link')];
+    await writeFile(file, '');
+    await symlink(join(root, 'nothing'), link);
+    for (const path of [file, link])
+      await expect(makeFolders(path)).rejects.toMatchObject({ code: 'EEXIST' });
   });
 });

@@ -1,7 +1,14 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { beginningOf, oneLine } from '../../../../src/lib/text/humanize.ts';
+import {
+  beginningOf,
+  counted,
+  oneLine,
+  roughDuration,
+  roughSize,
+  utcTime,
+} from '../../../../src/lib/text/humanize.ts';
 
 describe('text of several lines in one', () => {
   const text = fc.string({ unit: fc.constantFrom(' ', '\n', '\t', 'a', '\u00a0', '.') });
@@ -24,4 +31,48 @@ describe('text of several lines in one', () => {
 it('of a long message the beginning is looked at', () => {
   expect(beginningOf('short')).toBe('short');
   expect(beginningOf('x'.repeat(1_000_000))).toBe(`${'x'.repeat(2000)}…`);
+});
+
+describe('words for a person', () => {
+  it.each([
+    [0, '0 B'],
+    [999, '999 B'],
+    [1000, '1.0 kB'],
+    [12_345, '12.3 kB'],
+    [123_456, '123 kB'],
+    [1_234_567, '1.2 MB'],
+    [150_000_000, '150 MB'],
+    [2_500_000_000, '2.5 GB'],
+    [7_000_000_000_000, '7000 GB'],
+  ])('%i bytes are %s', (sizeBytes, text) => {
+    expect(roughSize(sizeBytes)).toBe(text);
+  });
+
+  it.each([
+    [-5, '0 ms'],
+    [0, '0 ms'],
+    [999, '999 ms'],
+    [1400, '1.4 s'],
+    [10_000, '10 s'],
+    [119_000, '119 s'],
+    [180_000, '3 min'],
+    [7_199_000, '120 min'],
+    [7_200_000, '2 h'],
+    [172_800_000, '2 days'],
+    [864_000_000, '10 days'],
+  ])('%i ms are %s', (durationMs, text) => {
+    expect(roughDuration(durationMs)).toBe(text);
+  });
+
+  it.each([
+    [0, '0 files'],
+    [1, '1 file'],
+    [2, '2 files'],
+  ])('%i is counted as %s', (count, text) => {
+    expect(counted(count, 'file')).toBe(text);
+  });
+
+  it('give times in UTC, to the second', () => {
+    expect(utcTime(Date.UTC(2025, 0, 2, 3, 4, 5, 678))).toBe('2025-01-02T03:04:05Z');
+  });
 });

@@ -2,7 +2,6 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
-import { nearest } from '../../../../src/lib/text/nearest.ts';
 import { formatDuration, formatSize, parseDuration, parseSize } from '../../../../src/lib/text/units.ts';
 
 const wholeNumber = fc.oneof(
@@ -155,25 +154,6 @@ describe('sizes', () => {
       '500 MB',
       '2 GiB',
     ]);
-  });
-});
-
-describe('nearest', () => {
-  const names = ['service', 'service.apiKey', 'serve.apiKey', 'log.level', 'state'];
-
-  it.each([
-    ['service.apikey', 'service.apiKey'],
-    ['servce', 'service'],
-    ['apiKey', 'service.apiKey'],
-    ['LEVEL', 'log.level'],
-    ['sate', 'state'],
-  ])('takes %s for %s', (name, expected) => {
-    expect(nearest(name, names)).toBe(expected);
-  });
-
-  it('has nothing to say without candidates, and bears long names', () => {
-    expect(nearest('x', [])).toBeUndefined();
-    expect(names).toContain(nearest('x'.repeat(1e6), names));
   });
 });
 

@@ -1,0 +1,35 @@
+import { describe, expect, it } from 'vitest';
+
+import { likely, nearest } from '../../../../src/lib/text/nearest.ts';
+
+describe('the nearest name', () => {
+  it.each([
+    ['servce', ['service', 'schedule'], 'service'],
+    ['SCHEDULE', ['service', 'schedule'], 'schedule'],
+    ['apiKey', ['directory', 'service.apiKey'], 'service.apiKey'],
+    ['apiKey', ['service.apiKey', 'apikey'], 'apikey'],
+    ['x.apiKey', ['service.apiKey', 'http.listen'], 'service.apiKey'],
+    ['b', ['a', 'c'], 'a'],
+    ['sate', ['service', 'log.level', 'state'], 'state'],
+    ['LEVEL', ['service', 'log.level', 'state'], 'log.level'],
+  ])('to %j of %j is %j', (name, candidates, found) => {
+    expect(nearest(name, candidates)).toBe(found);
+  });
+
+  it('is none of none, and is found for a very long name too', () => {
+    expect(nearest('x', [])).toBeUndefined();
+    expect(nearest('x'.repeat(100_000), ['y', 'x'])).toBe('x');
+  });
+});
+
+describe('a name that may have been meant', () => {
+  it.each([
+    ['accounting/mian', 'Accounting/main'],
+    ['Accounting', 'Accounting/main'],
+    ['mirror/Accounting/main/plan.xlsx', 'Accounting/main'],
+    ['nothing/like/that', undefined],
+    ['x', undefined],
+  ])('is told only within a sensible distance: %j', (name, expected) => {
+    expect(likely(name, ['Accounting/main', 'github.com/org/planning.git/release'])).toBe(expected);
+  });
+});
