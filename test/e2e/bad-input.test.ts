@@ -65,13 +65,6 @@ describe('bad input', () => {
     expect(stderr).toMatch(/service\.baseUrl.*\/api, and this one has no \/api/);
   });
 
-  it('names the setting when nobody answers there', async () => {
-    const { exitCode, stderr } = await run(['sync'], await settingsFor('http://127.0.0.1:1/api'));
-    expect(exitCode).toBe(3);
-    expect(stderr).toContain('service.baseUrl');
-    expectReadable(stderr);
-  });
-
   it.each([
     ['an HTML page', 'text/html', '<!doctype html><title>Log in</title>'],
     ['another kind of JSON', 'application/json', '{"message":"hello"}'],
@@ -124,24 +117,5 @@ describe('bad input', () => {
       expect(stderr).toContain(`directory: cannot write in ${directory}`);
       expectReadable(stderr);
     }
-  });
-
-  it.each([
-    'run',
-    'sync',
-    'plan',
-    'status',
-    'why',
-    'repos list',
-    'workbooks list',
-    'config check',
-    'config show',
-    'config schema',
-    'serve',
-    'demo',
-  ])('explains %s', async (command) => {
-    const { exitCode, stdout } = await run([...command.split(' '), '--help']);
-    expect(exitCode).toBe(0);
-    expect(stdout).toContain('Example');
   });
 });

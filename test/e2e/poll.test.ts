@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { chmod, lstat, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, lstat, mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -123,6 +123,13 @@ describe('poll', () => {
     change(around, 'b');
     expect((await run(['poll'], around.settings)).exitCode).toBe(0);
     expect(await published(around)).toBe('b');
+    around.service.fault = (path) => (path.includes('/contents') ? { kind: 'body', body: BAD } : null);
+    change(around, 'c');
+    for (const args of [['sync'], ['retry', '--all']])
+      expect((await run(args, around.settings)).exitCode).toBe(1);
+    around.service.fault = null;
+    expect((await run(['retry', '--all'], around.settings)).exitCode).toBe(0);
+    expect(await published(around)).toBe('c');
   });
 
   it('tries targets that wait: all, or those that are named', async () => {
@@ -142,15 +149,6 @@ describe('poll', () => {
     expect({ ...retried }).toMatchObject({ exitCode: 0, stdout: 'The daemon makes a pass.\n' });
     await expect.poll(() => published(around), { timeout: 20_000 }).toBe('new');
     expect((await run(['poll', '--wait'], around.settings)).exitCode).toBe(0);
-  });
-
-  it('repairs what someone changed', async () => {
-    const around = await surroundings();
-    const daemon = await startDaemon({ ...around.settings, WORKBOOK_MIRROR_DRIFT: 'report' });
-    await writeFile(join(around.directory, 'mirror/A/main/plan.xlsx'), 'by hand');
-    await daemon.prints(/"event":"target.drifted"/);
-    expect((await run(['poll', '--wait'], around.settings)).exitCode).toBe(0);
-    expect(await published(around)).toBe('a');
   });
 
   it.skipIf(!canUnshare)('is asked of a daemon in another container, whose process is not seen', async () => {

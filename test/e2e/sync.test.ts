@@ -7,14 +7,6 @@ import { startEmbedded } from '../support/embedded.ts';
 import { run } from '../support/program.ts';
 
 describe('sync', () => {
-  it('mirrors every branch of every repository exactly, and says so', async () => {
-    const embedded = await startEmbedded();
-    const { exitCode, stderr, stdout } = await run(['sync'], embedded.settings);
-    expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: '' });
-    expect(stderr).toContain('6 pulled');
-    expect(await embedded.differences()).toEqual([]);
-  });
-
   it('follows a long series of edits of every kind', async () => {
     const embedded = await startEmbedded();
     for (let edits = 0; edits < 12; edits += 1) {
@@ -73,21 +65,5 @@ describe('the commands that look', () => {
     const unknown = await run(['why', 'Acounting/main'], embedded.settings);
     expect(unknown.exitCode).toBe(2);
     expect(unknown.stderr).toContain('The nearest is Accounting/main');
-  });
-
-  it('lists repositories and workbooks as the service has them', async () => {
-    const embedded = await startEmbedded();
-    const repositories = JSON.parse(
-      (await run(['repos', 'list', '--json'], embedded.settings)).stdout,
-    ) as unknown[];
-    expect(repositories).toHaveLength(3);
-    embedded.service.setCounters('Accounting/Budget 2026.xlsx', { processing: 1, failure: 0 });
-    const { stdout } = await run(
-      ['workbooks', 'list', '--status', 'processing', '--json'],
-      embedded.settings,
-    );
-    expect(new Set((JSON.parse(stdout) as { id: string }[]).map(({ id }) => id))).toEqual(
-      new Set(['Accounting/Budget 2026.xlsx']),
-    );
   });
 });

@@ -24,7 +24,7 @@ async function tlsAddress(): Promise<string> {
 describe('a command that meets no service fails at once and promises no further attempt', () => {
   it.each([
     ['an unknown host', () => 'http://no-such-host.invalid/api', /no-such-host\.invalid/],
-    ['a port at which nothing listens', () => 'http://127.0.0.1:1/api', /ECONNREFUSED/],
+    ['a port at which nothing listens', () => 'http://127.0.0.1:1/api', /ECONNREFUSED[^]*service\.baseUrl/],
     ['a certificate that is not trusted', async () => `https://${await tlsAddress()}/api`, /certificate/],
     [
       'plain HTTP where TLS is expected',

@@ -31,6 +31,13 @@ describe('help', () => {
     expect(flags.filter((line) => line.length > 80)).toEqual([]);
   });
 
+  it.each(['run', 'sync', 'plan', 'status', 'why', 'repos list', 'config show', 'serve', 'demo'])(
+    'of %s has an example',
+    async (path) => {
+      expect((await runHere([...path.split(' '), '--help'])).stdout).toContain('Example');
+    },
+  );
+
   it('shows what people give on a line', async () => {
     const sync = (await runHere(['sync', '--help'])).stdout;
     for (const flag of ['--service-base-url', '--service-api-key-file', '--directory', '--publish'])
