@@ -1,30 +1,28 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
 import { randomOf, shuffled } from '../support/sweep.ts';
-import { type Mutation, mutationsOf } from './mutations.ts';
+import { type Mutation, mutated, mutationsOf, switched } from './mutations.ts';
+import { Stage } from './stage.ts';
 
 /**
- * Changes one operator or condition of the sources after the other, at random places that a seed decides, runs the tests that import the
- * file, and lists the changes that no test noticed. Works on a copy below TMPDIR.
+ * Changes one operator or condition of the sources after the other, at random places that a seed decides, runs the tests that come to it, and
+ * lists the changes that no test noticed. All changes are in one copy of the sources, below TMPDIR, each behind a switch, so that nothing is
+ * transformed, bundled or loaded again for each of them.
  */
 
 const USAGE = `Usage: npm run test:mutation -- [options]
 
   --places N   how many places are tried (default 300)
-  --skip N     leaves out the first N of them, which were tried before (default 0)
   --seed N     decides about the places (default 1)
   --only TEXT  places in files alone whose paths contain this
-  --minutes N  begins no place after so many minutes
 
 Exit codes: 0 tried, 2 usage.`;
 
 const ROOT = join(import.meta.dirname, '../..');
-/** A change that makes tests run without end is noticed. */
-const TIMEOUT_MS = 10 * 60_000;
 /** Files without tests that import them: these start the program in processes of their own. */
 const LEFT_OUT = /\/page\/|\/main\.ts$|\.d\.ts$|^src\/server\/demo\//;
 
@@ -42,62 +40,45 @@ function allPlaces(only: string): Place[] {
     );
 }
 
-function mutated(source: string, { start, end, text }: Mutation): string {
-  return source.slice(0, start) + text + source.slice(end);
-}
-
 /** The place in words: where it is, and the line before and after. */
-function describePlace({ file, mutation }: Place, source: string): string {
+function describePlace({ file, mutation }: Place): string {
+  const source = readFileSync(join(ROOT, file), 'utf8');
   const line = source.slice(0, mutation.start).split('\n').length;
   const lineOf = (text: string): string => text.split('\n')[line - 1]?.trim() ?? '';
   return `${file}:${line}  ${lineOf(source)}  ->  ${lineOf(mutated(source, mutation))}`;
 }
 
-const WHICH = ['--project', 'unit*', '--project', 'integration', '--project', 'long'];
-const HOW = [
-  '--run',
-  '--config',
-  'test/vitest.config.ts',
-  '--bail',
-  '1',
-  '--passWithNoTests',
-  '--reporter',
-  'dot',
-];
-
-/** Runs tests of the copy. @returns the first test that fails, or null where all pass */
-function firstFailure(copy: string, args: readonly string[]): string | null {
-  const { status, stderr } = spawnSync(join(ROOT, 'node_modules/.bin/vitest'), [...args, ...HOW, ...WHICH], {
-    cwd: copy,
-    timeout: TIMEOUT_MS,
-    killSignal: 'SIGKILL',
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, PROPERTY_SEED: '1', NO_COLOR: '1', FORCE_COLOR: '0' },
+/** Tells a source whether a change is to be made, and notes which of its changes are come to. */
+function switchOf(file: string): string {
+  return `
+function mutationIsOn(id) {
+  const state = (globalThis.mutation ??= {
+    on: Number(process.env.MUTATION), file: process.env.MUTATION_HIT_FILE, seen: new Set(), calls: 0
   });
-  if (status === 0) return null;
-  return /FAIL +(.*)/.exec(stderr)?.[1] ?? `no test, but vitest ended with ${status}`;
-}
-
-/** What notices a change: the tests of its folder, or else one of those that import the file; null where nothing does. */
-function noticedBy(copy: string, { file, mutation }: Place): string | null {
-  const path = join(copy, file);
-  const source = readFileSync(path, 'utf8');
-  writeFileSync(path, mutated(source, mutation));
-  try {
-    const folder = `${dirname(file).replace(/^src\//, '')}/`;
-    return firstFailure(copy, ['run', folder]) ?? firstFailure(copy, ['related', file]);
-  } finally {
-    writeFileSync(path, source);
+  if (state.file !== undefined && !state.seen.has(id)) {
+    state.seen.add(id);
+    try { process.getBuiltinModule('node:fs').appendFileSync(state.file, id + ' ${file}\\n'); } catch {}
   }
+  if (state.on !== id) return false;
+  if (++state.calls > 20_000_000) throw new Error('the change makes it run without end');
+  return true;
+}
+`;
 }
 
-function copyProject(): string {
+/** A copy of the project with these changes in it, each with its index as its number. */
+function copyProject(places: readonly Place[]): string {
   const copy = mkdtempSync(join(tmpdir(), 'workbook-mirror-mutation-'));
   process.once('exit', () => rmSync(copy, { recursive: true, force: true }));
   const { stdout } = spawnSync('git', ['ls-files', '-z'], { cwd: ROOT, encoding: 'utf8' });
   for (const file of stdout.split('\0').filter((name) => name !== ''))
     cpSync(join(ROOT, file), join(copy, file));
+  for (const file of new Set(places.map((place) => place.file))) {
+    const here = [...places.entries()].filter(([, place]) => place.file === file);
+    const source = readFileSync(join(ROOT, file), 'utf8');
+    const mutations = new Map(here.map(([id, { mutation }]) => [id + 1, mutation]));
+    writeFileSync(join(copy, file), switched(source, mutations, 'mutationIsOn') + switchOf(file));
+  }
   symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
   return copy;
 }
@@ -109,32 +90,34 @@ function say(line: string): void {
 const { values } = parseArgs({
   options: {
     places: { type: 'string', default: '300' },
-    skip: { type: 'string', default: '0' },
     seed: { type: 'string', default: '1' },
     only: { type: 'string', default: '' },
-    minutes: { type: 'string', default: 'Infinity' },
   },
 });
-const [count, skip, seed, minutes] = [values.places, values.skip, values.seed, values.minutes].map(Number);
-if ([count, skip, seed, minutes].some((value) => Number.isNaN(value))) {
+const [count, seed] = [values.places, values.seed].map(Number);
+if ([count, seed].some((value) => Number.isNaN(value))) {
   process.stderr.write(`${USAGE}\n`);
   process.exit(2);
 }
-const all = allPlaces(values.only);
-const chosen = shuffled(all, randomOf(seed ?? 1)).slice(skip, count);
-say(`${all.length} places exist, ${chosen.length} are tried, seed ${seed}`);
-const copy = copyProject();
+const existing = allPlaces(values.only);
+const chosen = shuffled(existing, randomOf(seed ?? 1)).slice(0, count);
+say(`${existing.length} places exist, ${chosen.length} are tried, seed ${seed}`);
+const copy = copyProject(chosen);
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
-const endsAtMs = Date.now() + (minutes ?? Infinity) * 60_000;
-const survivors: string[] = [];
-let tried = 0;
-for (const place of chosen) {
-  if (Date.now() > endsAtMs) break;
-  const text = describePlace(place, readFileSync(join(copy, place.file), 'utf8'));
-  const by = noticedBy(copy, place);
-  tried += 1;
-  if (by === null) survivors.push(text);
-  say(`${by === null ? 'SURVIVED' : 'noticed'} ${text}${by === null ? '' : `  by ${by}`}`);
+Object.assign(process.env, { MUTATION_ROOT: copy, PROPERTY_SEED: '1', NO_COLOR: '1', FORCE_COLOR: '0' });
+/** The cheapest tests first: others try what these let pass. */
+let left = chosen.map((place, index) => ({ id: index + 1, file: place.file, text: describePlace(place) }));
+for (const projects of [['unit', 'unit-mocking'], ['integration', 'long'], ['e2e']]) {
+  const stage = await Stage.open(copy, projects);
+  say(`${projects.join(', ')}: ${stage.describe()}`);
+  const passed: typeof left = [];
+  for (const place of left) {
+    const by = await stage.noticedBy(place.id, place.file);
+    if (by === null) passed.push(place);
+    else say(`noticed ${place.id} ${place.text}  by ${by}`);
+  }
+  left = passed;
+  await stage.close();
 }
-say(`${tried} tried, ${tried - survivors.length} noticed, ${survivors.length} survived`);
-for (const text of survivors) say(`  ${text}`);
+say(`${chosen.length} tried, ${chosen.length - left.length} noticed, ${left.length} survived`);
+for (const { id, text } of left) say(`  ${id} ${text}`);

@@ -1,11 +1,16 @@
 import { parseAst } from 'rolldown/parseAst';
 
-/** One change of one operator or condition. */
-export interface Mutation {
-  /** The characters that are replaced: from the first up to, not including, the last. */
+/** Characters of a source: from the first up to, not including, the last. */
+interface Range {
   readonly start: number;
   readonly end: number;
+}
+
+/** One change of one operator or condition: the text replaces the characters. */
+export interface Mutation extends Range {
   readonly text: string;
+  /** The expression that has the operator or condition. */
+  readonly whole: Range;
 }
 
 const OTHER_OPERATORS: Readonly<Record<string, string>> = {
@@ -24,15 +29,38 @@ const OTHER_OPERATORS: Readonly<Record<string, string>> = {
   '||': '&&',
 };
 
-interface Node {
+interface Node extends Range {
   readonly type: string;
-  readonly start: number;
-  readonly end: number;
   readonly [field: string]: unknown;
 }
 
 function isNode(value: unknown): value is Node {
   return typeof value === 'object' && value !== null && 'type' in value && 'start' in value;
+}
+
+/** The source with a change made. */
+export function mutated(source: string, { start, end, text }: Mutation): string {
+  return source.slice(0, start) + text + source.slice(end);
+}
+
+/**
+ * The source with all these changes in it, each of which is made only where the function `name` returns true for its number. So that one set
+ * of transformed and bundled files serves all.
+ */
+export function switched(source: string, mutations: ReadonlyMap<number, Mutation>, name: string): string {
+  const inserted = [...mutations].flatMap(([id, mutation]) => {
+    const { start, end } = mutation.whole;
+    const text = mutated(source, mutation).slice(start, end - source.length || undefined);
+    return [
+      { at: start, length: end - start, text: `(${name}(${id})?(${text}):(` },
+      { at: end, length: 0, text: '))' },
+    ];
+  });
+  let result = source;
+  // From the last to the first; of those that begin together, the outer one is put in last and so comes first.
+  for (const { at, text } of inserted.sort((a, b) => b.at - a.at || a.length - b.length))
+    result = result.slice(0, at) + text + result.slice(at);
+  return result;
 }
 
 /** Lists the operators and conditions of a module, each with what it is changed to. @throws Error where it cannot be parsed */
@@ -54,7 +82,9 @@ function mutationsAt(node: Node, source: string): Mutation[] {
       return operatorOf(node, source);
     }
     case 'UnaryExpression': {
-      return node['operator'] === '!' ? [{ start: node.start, end: node.start + 1, text: '' }] : [];
+      return node['operator'] === '!'
+        ? [{ start: node.start, end: node.start + 1, text: '', whole: node }]
+        : [];
     }
     case 'IfStatement':
     case 'WhileStatement':
@@ -67,7 +97,8 @@ function mutationsAt(node: Node, source: string): Mutation[] {
   }
 }
 
-function operatorOf({ operator, left, right }: Node, source: string): Mutation[] {
+function operatorOf(whole: Node, source: string): Mutation[] {
+  const { operator, left, right } = whole;
   const text = OTHER_OPERATORS[String(operator)];
   // Texts are put together by +: without it there is no program.
   if (
@@ -77,12 +108,13 @@ function operatorOf({ operator, left, right }: Node, source: string): Mutation[]
     return [];
   const start = source.indexOf(String(operator), (left as Node).end);
   if (start < 0 || start >= (right as Node).start) throw new Error(`no ${String(operator)} at ${start}`);
-  return [{ start, end: start + String(operator).length, text }];
+  return [{ start, end: start + String(operator).length, text, whole }];
 }
 
 /** Conditions whose operator is a place of its own are not negated as well. */
-function negated({ type, operator, start, end }: Node, source: string): Mutation[] {
+function negated(whole: Node, source: string): Mutation[] {
+  const { type, operator, start, end } = whole;
   const hasOwnPlace =
     (type === 'BinaryExpression' && String(operator) in OTHER_OPERATORS) || type === 'UnaryExpression';
-  return hasOwnPlace ? [] : [{ start, end, text: `!(${source.slice(start, end)})` }];
+  return hasOwnPlace ? [] : [{ start, end, text: `!(${source.slice(start, end)})`, whole }];
 }
