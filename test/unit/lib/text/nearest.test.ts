@@ -32,4 +32,9 @@ describe('a name that may have been meant', () => {
   ])('is told only within a sensible distance: %j', (name, expected) => {
     expect(likely(name, ['Accounting/main', 'github.com/org/planning.git/release'])).toBe(expected);
   });
+
+  it('is the nearest of several', () => {
+    expect(likely('Plan/mian', ['Plan/mail', 'Plan/mean', 'Plan/main'])).toBe('Plan/mean');
+    expect(likely('Plan/man', ['Plane/mans', 'Plan/main', 'Plans/mean'])).toBe('Plan/main');
+  });
 });

@@ -6,6 +6,7 @@ import {
   fingerprintOfTree,
   groupRows,
   isSettled,
+  rowsAtFiles,
   targetDigest,
 } from '../../../../src/mirror/plan/workbooks.ts';
 import type { WorkbookRow } from '../../../../src/mirror/upstream/listing.ts';
@@ -179,6 +180,25 @@ describe('the fingerprint of a published tree', () => {
         },
       ),
     );
+  });
+});
+
+describe('the rows at the files of the contents', () => {
+  const composed = '\u00e9.xlsx';
+  const decomposed = 'e\u0301.xlsx';
+
+  it.each([
+    ['the same form', [composed], [composed], [composed]],
+    ['another form', [composed], [decomposed], [decomposed]],
+    ['another form beside other names', [composed, 'a'], [decomposed, 'b'], [decomposed, 'a']],
+    ['both forms, of one file', [composed, decomposed], [decomposed], [composed, decomposed]],
+    ['a form of its own, of two files', ['\u212b'], ['A\u030a', '\u00c5'], ['\u212b']],
+  ])('have its path where they are listed in %s', (_which, listed, files, paths) => {
+    const named = rowsAtFiles(
+      listed.map((path) => row({ path })),
+      files.map((path) => ({ path })),
+    );
+    expect(named.map(({ path }) => path)).toEqual(paths);
   });
 });
 

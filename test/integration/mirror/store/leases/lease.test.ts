@@ -288,6 +288,7 @@ describe('leases on disk', () => {
     expect(heldAt(lease.untilMs)).toBe(false);
     expect(heldAt(lease.takenAtMs - 60_000)).toBe(true);
     expect(heldAt(lease.takenAtMs - 3_600_000)).toBe(false);
+    expect(heldAt(lease.takenAtMs, { ...lease, untilMs: lease.takenAtMs + LONGEST_LEASE_MS })).toBe(true);
     expect(heldAt(lease.takenAtMs, { ...lease, untilMs: lease.takenAtMs + LONGEST_LEASE_MS + 1 })).toBe(
       false,
     );

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { type ManifestFile, treeChanges } from '../../../../../src/mirror/store/manifest.ts';
+import { type ManifestFile, movedFiles, treeChanges } from '../../../../../src/mirror/store/manifest.ts';
 import {
   choosePublishMethod,
   guardedMoves,
@@ -269,6 +269,39 @@ describe('how a change is published', () => {
       ),
       { numRuns: 1000 },
     );
+  });
+});
+
+describe('the renames of a change', () => {
+  const own = { target: TARGET, mode: 'link', isOwn: true, isDamaged: false, canExchange: false } as const;
+
+  it.each(['link', 'dangling'] as const)('replace a link by a link in one: %s', (place) => {
+    const renames = publishRenames('link', {
+      ...own,
+      place,
+      changes: two,
+      foreign: [],
+      files: [],
+      keeping: null,
+    });
+    expect(renames.filter(({ to }) => to === TREE)).toEqual([{ from: 'stage/link', to: TREE }]);
+    expect(renames.some(({ from }) => from === TREE)).toBe(false);
+  });
+
+  it('are that of the manifest alone where the target has the path already', () => {
+    expect(moveRenames(TARGET, TARGET, false)).toEqual([{ from: 'stage/manifest.json', to: MANIFEST }]);
+  });
+});
+
+describe('files that only moved', () => {
+  it('are paired by path where several have the same bytes', () => {
+    const same = (...paths: readonly string[]): ManifestFile[] =>
+      paths.map((path) => manifestFile(path, { sha256: '1' }));
+    const moved = movedFiles(same('c', 'a', 'b'), [...same('y', 'x'), manifestFile('z', { sha256: '2' })]);
+    expect([...moved].map(([from, { path }]) => [from, path])).toEqual([
+      ['a', 'x'],
+      ['b', 'y'],
+    ]);
   });
 });
 
