@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { describeStatus } from '../../../../src/cli/read/status.ts';
 import { failure } from '../../../support/builders.ts';
@@ -10,20 +10,74 @@ const TARGET = targetStatus({
   drift: { added: 0, missing: 0, modified: 1, first: 'b.xlsx', sinceMs: 2 },
 });
 
-it('a tree that someone changed is told of beside the failure that keeps it from being put right', () => {
-  const text = describeStatus({
-    nowMs: 10,
-    maxStalenessMs: 1000,
-    shard: null,
-    hasOthers: false,
-    lastPass: null,
-    holder: null,
-    isLockHidden: false,
-    leases: [],
-    hooksDue: null,
-    live: null,
-    targets: [TARGET],
+type Report = Parameters<typeof describeStatus>[0];
+
+const REPORT: Report = {
+  nowMs: 10_000,
+  maxStalenessMs: 1000,
+  shard: null,
+  hasOthers: false,
+  lastPass: null,
+  holder: null,
+  isLockHidden: false,
+  leases: [],
+  hooksDue: null,
+  live: null,
+  targets: [targetStatus()],
+};
+
+const LIVE: Report['live'] = {
+  isReady: true,
+  isListed: true,
+  pass: null,
+  pulls: [],
+  scan: null,
+  nextPassAtMs: null,
+};
+
+describe('the head of a status', () => {
+  const pass = { trigger: 'schedule', startedAtMs: 9000, planned: 3, done: 1 } as const;
+
+  it.each<[string, Partial<Report>, readonly RegExp[]]>([
+    ['of a mirror without a daemon', {}, [/^No pass is on record/]],
+    ['beside instances with shares', { hasOthers: true }, [/^! Instances with shares/, /^No pass is on/]],
+    [
+      'of a daemon in its first pass',
+      { holder: { pid: 7, sinceMs: 0, isAlive: true } },
+      [/^No pass has finished yet\.$/, /^At work: process 7 since/],
+    ],
+    ['of a daemon that waits', { live: LIVE }, [/^No pass is on record/]],
+    [
+      'of a daemon that knows when it goes on',
+      { live: { ...LIVE, nextPassAtMs: 20_000 } },
+      [/^No pass is on record/, /^Next pass: 1970-01-01T00:00:20Z$/],
+    ],
+    [
+      'of a daemon that compares trees',
+      { live: { ...LIVE, isListed: false, pass, scan: { doneTargets: 1, targets: 2 } } },
+      [
+        /^No pass is on record/,
+        /^Current pass: began .*, 1 of 3 targets pulled$/,
+        /^Compared with their manifests: 1 of 2 trees$/,
+        /^! No pass of the running daemon has finished yet/,
+      ],
+    ],
+  ])('%s', (_what, fields, head) => {
+    const lines = String(describeStatus({ ...REPORT, ...fields })).split('\n');
+    const blank = lines.indexOf('');
+    expect(lines.slice(0, blank)).toEqual(
+      [...head, /^1 target: 1 fresh$/].map((line): unknown => expect.stringMatching(line)),
+    );
+    // Nothing is below a target that is as it should be.
+    expect(lines.slice(blank + 1)).toEqual([
+      expect.stringMatching(/^STATE/),
+      expect.stringMatching(/^fresh .* Accounting\/main$/),
+    ]);
   });
+});
+
+it('a tree that someone changed is told of beside the failure that keeps it from being put right', () => {
+  const text = describeStatus({ ...REPORT, targets: [TARGET] });
   expect(String(text)).toMatch(/^ {2}publish\.refused: refused.*someone changed it: .*b\.xlsx/m);
 });
 

@@ -62,6 +62,15 @@ describe('the report of a verification', () => {
     );
   });
 
+  it.each([
+    [null, 'Nothing is mirrored in /m: no manifest is there.'],
+    [0, 'Nothing is mirrored in /m: no manifest is there.'],
+    [2, 'Nothing is mirrored in /m: no manifest is there, 2 expected.'],
+  ])('says that nothing is there, where %j are expected', (expected, first) => {
+    const nothing = report({ selected: 0, targets: [], mirrored: 0, expected });
+    expect(String(describeVerification(nothing)).split('\n')[0]).toBe(first);
+  });
+
   it('advises nothing where it is put right now', () => {
     const text = String(describeVerification(report({ targets: [GONE] }), true));
     expect(text).toMatch(/1 target not as published\.$/);
