@@ -2,7 +2,7 @@ import { isAscii } from 'node:buffer';
 
 import { storableTimeMs } from '../time/file-time.ts';
 import { DIRECTORY_ENTRY_BYTES, type DirectoryPlace } from './end-record.ts';
-import { type ExtraFacts, parseExtraFields } from './extra-fields.ts';
+import { type ExtraFacts, numbersOf, parseExtraFields } from './extra-fields.ts';
 import { type ReadBytes, ZipFault } from './zip-fault.ts';
 
 /** An entry of a zip's central directory: only what is needed, as there may be a million. */
@@ -79,8 +79,6 @@ function entryBytes(bytes: Buffer): number {
 }
 
 const SIGNATURE = 0x02014b50;
-/** Says that a number is in the zip64 extra field (APPNOTE 6.3.10, section 4.5.3). */
-const IN_EXTRA = 0xffffffff;
 
 /** Parses the entry that some bytes begin with (APPNOTE 6.3.10, section 4.3.12). @throws ZipFault */
 function parseEntry(bytes: Buffer): ZipEntry {
@@ -95,13 +93,12 @@ function parseEntry(bytes: Buffer): ZipEntry {
       named.name,
       `invalid central directory file header signature: 0x${signature.toString(16)}`,
     );
-  const extra = extraOf(bytes, nameEnd, extraEnd, named.name);
-  const left = [...extra.wide];
+  const extra = parseExtraFields(bytes, nameEnd, extraEnd);
+  if (extra === null) throw new ZipEntryFault(named.name, 'an extra field goes on behind its end');
+  const read = numbersOf(bytes, extra);
   const numberAt = (position: number): number => {
-    const short = bytes.readUInt32LE(position);
-    if (short !== IN_EXTRA || !extra.isWide) return short;
-    const long = left.shift();
-    if (long !== undefined) return long;
+    const number = read(position);
+    if (number !== null) return number;
     throw new ZipEntryFault(
       named.name,
       'zip64 extended information extra field does not include all numbers',
@@ -120,14 +117,6 @@ function parseEntry(bytes: Buffer): ZipEntry {
     headerOffset: numberAt(42),
     modifiedAtMs: changeTimeMs(bytes.readUInt32LE(12), extra),
   };
-}
-
-function extraOf(bytes: Buffer, start: number, end: number, name: string): ExtraFacts {
-  try {
-    return parseExtraFields(bytes, start, end);
-  } catch {
-    throw new ZipEntryFault(name, 'an extra field goes on behind its end');
-  }
 }
 
 /**

@@ -1,5 +1,3 @@
-import { ZipFault } from './zip-fault.ts';
-
 /** The facts in the extra fields of an entry that matter (APPNOTE 6.3.10, section 4.5). */
 export interface ExtraFacts {
   /** Whether there is a field with sizes and places of 64 bits (section 4.5.3). */
@@ -10,7 +8,8 @@ export interface ExtraFacts {
   readonly modifiedAtMs: number | null;
 }
 
-const NOTHING: ExtraFacts = { isWide: false, wide: [], modifiedAtMs: null };
+/** The facts of an entry without such fields. */
+export const NO_FACTS: ExtraFacts = { isWide: false, wide: [], modifiedAtMs: null };
 
 const ZIP64 = 0x0001;
 /** NTFS (section 4.5.5). */
@@ -18,16 +17,16 @@ const WINDOWS_TIMES = 0x000a;
 /** Info-ZIP's "UT" (its file proginfo/extrafld.txt). */
 const UNIX_TIMES = 0x5455;
 
-/** Parses extra fields. @throws ZipFault where one is longer than there are bytes */
-export function parseExtraFields(bytes: Buffer, start: number, end: number): ExtraFacts {
-  if (start === end) return NOTHING;
+/** Parses extra fields; null where one is longer than there are bytes. */
+export function parseExtraFields(bytes: Buffer, start: number, end: number): ExtraFacts | null {
+  if (start === end) return NO_FACTS;
   let wide: readonly number[] | null = null;
   let modifiedAtMs: number | null = null;
   for (let at = start; at < end - 3;) {
     const id = bytes.readUInt16LE(at);
     const dataAt = at + 4;
     at = dataAt + bytes.readUInt16LE(at + 2);
-    if (at > end) throw new ZipFault('The archive has an extra field that goes on behind its end.');
+    if (at > end) return null;
     if (id === ZIP64) wide ??= wideNumbers(bytes, dataAt, at);
     else if (id === UNIX_TIMES) modifiedAtMs ??= unixTimeMs(bytes, dataAt, at);
     else if (id === WINDOWS_TIMES) modifiedAtMs ??= windowsTimeMs(bytes, dataAt, at);
@@ -35,13 +34,16 @@ export function parseExtraFields(bytes: Buffer, start: number, end: number): Ext
   return { isWide: wide !== null, wide: wide ?? [], modifiedAtMs };
 }
 
-/** As {@link parseExtraFields}; fields that cannot be parsed count as none. */
-export function extraFacts(bytes: Buffer, start: number, end: number): ExtraFacts {
-  try {
-    return parseExtraFields(bytes, start, end);
-  } catch {
-    return NOTHING;
-  }
+/** Says that a number is in the zip64 extra field (section 4.5.3). */
+const IN_EXTRA = 0xffffffff;
+
+/** Reads numbers of a header, one after the other in the order of the zip64 field; null for one that this field lacks. */
+export function numbersOf(bytes: Buffer, { isWide, wide }: ExtraFacts): (at: number) => number | null {
+  const left = [...wide];
+  return (at) => {
+    const short = bytes.readUInt32LE(at);
+    return short === IN_EXTRA && isWide ? (left.shift() ?? null) : short;
+  };
 }
 
 function wideNumbers(bytes: Buffer, start: number, end: number): number[] {

@@ -1,5 +1,5 @@
 import { changeTimeMs, decodeName } from './directory.ts';
-import { extraFacts, uint64 } from './extra-fields.ts';
+import { NO_FACTS, numbersOf, parseExtraFields, uint64 } from './extra-fields.ts';
 
 /** The size and the checksum of the content of an entry. */
 export interface Content {
@@ -27,8 +27,8 @@ export interface LocalHeader {
 /** The fixed part of a local header. */
 export const LOCAL_HEADER_BYTES = 30;
 const LOCAL_SIGNATURE = 0x04034b50;
-/** Says that a number is in the zip64 extra field (APPNOTE 6.3.10, section 4.5.3). */
-const IN_EXTRA = 0xffffffff;
+/** A number that is in the zip64 extra field, which does not have it. */
+const UNKNOWN_NUMBER = 0xffffffff;
 
 /** The length of a local header, by its fixed part; null where no local header is there. */
 export function localHeaderBytes(bytes: Buffer): number | null {
@@ -45,13 +45,10 @@ export function parseLocalHeader(bytes: Buffer, position: number): LocalHeader {
   const flags = bytes.readUInt16LE(6);
   const nameEnd = LOCAL_HEADER_BYTES + bytes.readUInt16LE(26);
   const nameBytes = bytes.toString('latin1', LOCAL_HEADER_BYTES, nameEnd);
-  const extra = extraFacts(bytes, nameEnd, bytes.length);
+  const extra = parseExtraFields(bytes, nameEnd, bytes.length) ?? NO_FACTS;
+  const read = numbersOf(bytes, extra);
+  const numberAt = (at: number): number => read(at) ?? UNKNOWN_NUMBER;
   // The size before packing is the first of the numbers of 64 bits (APPNOTE 6.3.10, section 4.5.3).
-  const wide = [...extra.wide];
-  const numberAt = (at: number): number => {
-    const short = bytes.readUInt32LE(at);
-    return short === IN_EXTRA ? (wide.shift() ?? short) : short;
-  };
   const sizeBytes = numberAt(22);
   return {
     ...decodeName(bytes.subarray(LOCAL_HEADER_BYTES, nameEnd), nameBytes, flags),
