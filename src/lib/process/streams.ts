@@ -89,6 +89,9 @@ let unwrittenExitCode: number = EXIT_CODES.incomplete;
 /** Whether the program goes on where its output cannot be written. */
 let isOutputDispensable = false;
 
+/** Takes the error of standard output in place of the end of the process. */
+let onUnwritten: ((error: Error) => void) | null = null;
+
 /** Has a program go on where its output cannot be written: who writes hears of each failure. A reader that goes away still ends it. */
 export function goOnWithoutOutput(): void {
   isOutputDispensable = true;
@@ -155,6 +158,7 @@ export function writeBytes(bytes: Uint8Array): Promise<void> {
  */
 export function endWithOutput(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (onUnwritten !== null) return onUnwritten(error);
     if (error.code !== 'EPIPE') {
       if (isOutputDispensable) return;
       standardError.write(say`workbook-mirror: cannot write to standard output: ${error.message}\n`);
@@ -172,17 +176,13 @@ export function endWithOutput(): void {
  * @throws what kept it from being written, such as a full disk, or a reader that is gone
  */
 export function printSeen(text: TerminalText): Promise<void> {
-  const { stdout } = process;
   isOutputBegun = true;
-  // The other listeners end the process; the caller must first undo what it has done.
-  const others = stdout.rawListeners('error');
-  stdout.removeAllListeners('error');
-  return new Promise<void>((resolve, reject) => {
-    stdout.on('error', reject);
-    stdout.write(written(joinLines([text, ''])), (error) => {
+  return new Promise((resolve, reject) => {
+    // The caller must first undo what it has done.
+    onUnwritten = reject;
+    process.stdout.write(written(joinLines([text, ''])), (error) => {
       if (error !== null && error !== undefined) return;
-      stdout.removeAllListeners('error');
-      for (const other of others) stdout.on('error', (error) => void Reflect.apply(other, stdout, [error]));
+      onUnwritten = null;
       resolve();
     });
   });
