@@ -24,7 +24,7 @@ async function main(): Promise<number> {
   const [only, ...others] = process.argv.slice(2);
   // Asked often by programs, and answered without what a whole command line takes to be understood.
   if ((only === '--version' || only === '-V') && others.length === 0) {
-    const { packageVersion } = await import('./lib/process/version.ts');
+    const { packageVersion } = await import('./lib/process/program-folder.ts');
     const { say } = await import('./lib/text/terminal-text.ts');
     standardOutput.write(say`${packageVersion()}\n`);
     return 0;

@@ -1,6 +1,5 @@
 import { isIPv6 } from 'node:net';
 
-import { SIGNING_KEY_BYTES, signingKey } from '../lib/net/signing-key.ts';
 import { invalidValue } from './problems.ts';
 import { Secret } from './secret.ts';
 
@@ -109,6 +108,18 @@ export function hasPassword(address: string): boolean {
 export function addressProblem(text: string): string | undefined {
   const url = /^https?:\/\/[^\s\\]+$/i.test(text) ? URL.parse(text) : null;
   return url === null ? 'expected an http:// or https:// address' : undefined;
+}
+
+/** How long a key may be, in bytes (Standard Webhooks specification, "Signature scheme"). */
+const SIGNING_KEY_BYTES = { least: 24, most: 64 } as const;
+
+/** The bytes of a key to sign with, in base64 with or without `whsec_` before it; null for anything else. */
+export function signingKey(text: string): Uint8Array | null {
+  const encoded = text.replace(/^whsec_/, '');
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(encoded)) return null;
+  const bytes = Buffer.from(encoded, 'base64');
+  const { least, most } = SIGNING_KEY_BYTES;
+  return bytes.byteLength >= least && bytes.byteLength <= most ? bytes : null;
 }
 
 /** Why a text is no key of the Standard Webhooks specification ("Signature scheme"); undefined if it is one. */

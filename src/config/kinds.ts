@@ -124,7 +124,7 @@ export function orOff<T>({ kind, valueHint, parse, spell }: TextKind<T>): TextKi
   );
 }
 
-/** The longest time in whole days that a timer waits for: see `lib/time/longest-timer.ts`. */
+/** The longest time in whole days that a timer waits for: see `LONGEST_TIMER_MS` in lib/time/back-off.ts. */
 const LONGEST_TIMER = '24d';
 
 /** A duration, in milliseconds once parsed. */

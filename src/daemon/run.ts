@@ -3,7 +3,7 @@ import { lstat, stat } from 'node:fs/promises';
 import { unlessMissing } from '../lib/errors/disk-errors.ts';
 import { type ExitCode, exitCodeOf, type MirrorError, toMirrorError } from '../lib/errors/errors.ts';
 import { shareArenas } from '../lib/native/allocator.ts';
-import { packageVersion } from '../lib/process/version.ts';
+import { packageVersion } from '../lib/process/program-folder.ts';
 import { scrubbed } from '../lib/text/scrub.ts';
 import { eventFailure, type Trigger, PullMonitor } from '../mirror/pass/events.ts';
 import type { EventSink, MirrorEvent } from '../app/events.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { packageVersion } from '../../lib/process/version.ts';
+import { packageVersion } from '../../lib/process/program-folder.ts';
 import { scrubbed } from '../../lib/text/scrub.ts';
 import { RETRIES } from '../../mirror/upstream/transport.ts';
 import { probe, type ProbeReport } from '../../probe/probe.ts';

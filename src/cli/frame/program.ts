@@ -3,7 +3,7 @@ import { Command, CommanderError } from 'commander';
 import { EXIT_CODES, exitCodeOf, MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { ownCommand, programOf, rememberInvocation } from '../../lib/text/own-command.ts';
 import { escapedLines } from '../../lib/text/terminal-text.ts';
-import { packageVersion } from '../../lib/process/version.ts';
+import { packageVersion } from '../../lib/process/program-folder.ts';
 import { addPendingFlags, carryOut } from './declare.ts';
 import { completeOutput, tellFailure, watchEnding } from './failure.ts';
 import { addWholeFlag, configureHelp, takeWholeFlag } from '../help/help-screen.ts';

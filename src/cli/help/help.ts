@@ -2,11 +2,10 @@ import type { Command } from 'commander';
 
 import { settingDescriptors } from '../../config/descriptors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { packageVersion } from '../../lib/process/version.ts';
+import { packageVersion } from '../../lib/process/program-folder.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { escapedLines, type TerminalText } from '../../lib/text/terminal-text.ts';
-import { readTopics } from '../../manual/chapters.ts';
-import { findTopic } from '../../manual/find-topic.ts';
+import { readTopics, findTopic } from '../../manual/chapters.ts';
 import { addAllPendingFlags, addPendingFlags } from '../frame/declare.ts';
 import type { Outcome } from '../frame/output.ts';
 import { configureHelp, EXIT_CODE_HELP, pathOf, programOf } from './help-screen.ts';

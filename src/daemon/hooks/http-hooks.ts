@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isChosen } from '../../config/schema-network.ts';
 import { createBackgroundWork, type Ending } from '../../lib/concurrency/background-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { signingKey } from '../../lib/net/signing-key.ts';
+import { signingKey } from '../../config/addresses.ts';
 import { type BackOffPolicy, backOffDelayMs } from '../../lib/time/back-off.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import type { EventSink, MirrorEvent } from '../../app/events.ts';

@@ -16,7 +16,7 @@ import { ownCommand } from '../../lib/text/own-command.ts';
 import type { TargetStatus } from '../../app/target-status.ts';
 import { describeEvent } from '../../app/messages.ts';
 import type { Mirror } from '../../app/open-mirror.ts';
-import { packageVersion } from '../../lib/process/version.ts';
+import { packageVersion } from '../../lib/process/program-folder.ts';
 
 /** The one source of the daemon's status: status page, health, metrics and supervisor all ask here. */
 export interface StatusService {

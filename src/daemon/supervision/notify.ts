@@ -1,4 +1,4 @@
-import { LONGEST_TIMER_MS } from '../../lib/time/longest-timer.ts';
+import { LONGEST_TIMER_MS } from '../../lib/time/back-off.ts';
 import type { TerminalText } from '../../lib/text/terminal-text.ts';
 import { datagramTo, type SendDatagram } from '../../lib/native/datagram.ts';
 

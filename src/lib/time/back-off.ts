@@ -1,3 +1,6 @@
+/** The longest time that a timer of Node can wait, in milliseconds: a little under 25 days. A longer one fires at once. */
+export const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 /** How waiting grows from one failure to the next. */
 export interface BackOffPolicy {
   /** Wait after the first failure, in milliseconds. */

@@ -1,9 +1,8 @@
 import { isAscii } from 'node:buffer';
 
 import { storableTimeMs } from '../time/file-time.ts';
-import { DIRECTORY_ENTRY_BYTES, type DirectoryPlace } from './end-record.ts';
+import { DIRECTORY_ENTRY_BYTES, type DirectoryPlace, type ReadBytes, ZipFault } from './end-record.ts';
 import { type ExtraFacts, numbersOf, parseExtraFields } from './extra-fields.ts';
-import { type ReadBytes, ZipFault } from './zip-fault.ts';
 
 /** An entry of a zip's central directory: only what is needed, as there may be a million. */
 export interface ZipEntry {

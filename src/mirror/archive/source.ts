@@ -2,9 +2,8 @@ import { closeSync, constants, openSync, readSync, rmSync, writeSync } from 'nod
 import { setImmediate as pause } from 'node:timers/promises';
 
 import { ENCRYPTION_FLAGS, entriesOf, type ZipEntry } from '../../lib/zip/directory.ts';
-import { type DirectoryPlace, END_AREA_BYTES, readEnd } from '../../lib/zip/end-record.ts';
+import { type DirectoryPlace, END_AREA_BYTES, readEnd, endedEarly } from '../../lib/zip/end-record.ts';
 import { hasDescriptor, isSameContent, type LocalHeader } from '../../lib/zip/local-header.ts';
-import { endedEarly } from '../../lib/zip/zip-fault.ts';
 import {
   type ArchiveLimits,
   countRefusal,

@@ -13,7 +13,7 @@ import {
   localHeaderBytes,
   parseLocalHeader,
 } from '../../lib/zip/local-header.ts';
-import { ZipFault } from '../../lib/zip/zip-fault.ts';
+import { ZipFault } from '../../lib/zip/end-record.ts';
 import { EntryFile, type EntryOutcome, type KnownFile, NO_FILE, TOO_MUCH } from '../file-work/entry-file.ts';
 import { dropFiles } from '../file-work/trees.ts';
 import type { SkippedEntry } from '../store/manifest.ts';

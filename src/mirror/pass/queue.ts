@@ -1,4 +1,4 @@
-import { LONGEST_TIMER_MS } from '../../lib/time/longest-timer.ts';
+import { LONGEST_TIMER_MS } from '../../lib/time/back-off.ts';
 import type { EndedResult, PullAction } from '../plan/actions.ts';
 import { toMirrorError } from '../../lib/errors/errors.ts';
 import { Places } from '../../lib/concurrency/places.ts';

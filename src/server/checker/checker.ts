@@ -2,9 +2,8 @@ import { setImmediate } from 'node:timers/promises';
 import { inflateRawSync } from 'node:zlib';
 
 import { entriesOf, METHODS, type ZipEntry } from '../../lib/zip/directory.ts';
-import { END_AREA_BYTES, readEnd } from '../../lib/zip/end-record.ts';
+import { END_AREA_BYTES, readEnd, endedEarly, type ReadBytes } from '../../lib/zip/end-record.ts';
 import { LOCAL_HEADER_BYTES, localHeaderBytes } from '../../lib/zip/local-header.ts';
-import { endedEarly, type ReadBytes } from '../../lib/zip/zip-fault.ts';
 
 /** The kind of a workbook by its name: `ooxml` stands for xlsx, xlsm, xltx, xltm and xlsb. */
 type WorkbookKind = 'ooxml' | 'xls' | 'ods';

@@ -1,7 +1,6 @@
 import { Places } from '../../lib/concurrency/places.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { backOffDelayMs } from '../../lib/time/back-off.ts';
-import { LONGEST_TIMER_MS } from '../../lib/time/longest-timer.ts';
+import { backOffDelayMs, LONGEST_TIMER_MS } from '../../lib/time/back-off.ts';
 import { roughDuration } from '../../lib/text/humanize.ts';
 import type { RegisteredRepository, RepositoryIndex } from '../git/repository-index.ts';
 import { adviceOf, type Tell } from '../git/tell.ts';

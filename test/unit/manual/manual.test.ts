@@ -3,8 +3,7 @@ import { dirname, join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { CHAPTERS, readTopics, topicsOf } from '../../../src/manual/chapters.ts';
-import { findTopic } from '../../../src/manual/find-topic.ts';
+import { CHAPTERS, readTopics, topicsOf, findTopic } from '../../../src/manual/chapters.ts';
 
 const CHAPTERS_FOLDER = join(import.meta.dirname, '../../../src/manual');
 const textOf = (name: string): string => readFileSync(join(CHAPTERS_FOLDER, `${name}.md`), 'utf8');
