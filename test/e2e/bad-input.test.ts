@@ -1,23 +1,12 @@
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { writeFile } from 'node:fs/promises';
 
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { startEmbedded } from '../support/embedded.ts';
+import { startReceiver } from '../support/listen.ts';
 import { run } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
-
-async function serverOf(listener: RequestListener): Promise<string> {
-  const server = createServer(listener).listen(0, '127.0.0.1');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  await new Promise((resolve) => server.once('listening', resolve));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 async function settingsFor(baseUrl: string): Promise<Record<string, string>> {
   return {
@@ -70,10 +59,11 @@ describe('bad input', () => {
     ['another kind of JSON', 'application/json', '{"message":"hello"}'],
     ['nothing', 'application/json', ''],
   ])('recognises %s where the API should be', async (_name, type, body) => {
-    const baseUrl = await serverOf((_request, response) => {
+    const { origin } = await startReceiver((_count, response) => {
       response.writeHead(200, { 'content-type': type }).end(body);
+      return null;
     });
-    const { exitCode, stderr } = await run(['sync'], await settingsFor(`${baseUrl}/api`));
+    const { exitCode, stderr } = await run(['sync'], await settingsFor(`${origin}/api`));
     expect(exitCode).toBe(3);
     expect(stderr).toContain('service.baseUrl');
     expectReadable(stderr);

@@ -1,14 +1,12 @@
 import { createHmac } from 'node:crypto';
-import { once } from 'node:events';
 import { chmod, readFile, rename, writeFile } from 'node:fs/promises';
-import { createServer, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { startEmbedded } from '../support/embedded.ts';
+import { type Received, startReceiver } from '../support/listen.ts';
 import { start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -60,13 +58,8 @@ describe('programs that ignore that they are asked to end', () => {
   );
 });
 
-interface Delivery {
-  readonly headers: IncomingHttpHeaders;
-  readonly body: string;
-}
-
 /** Whether a delivery is signed with a key, given in base64 (Standard Webhooks specification, "Signature scheme"). */
-function isSignedWith(key: string, { headers, body }: Delivery): boolean {
+function isSignedWith(key: string, { headers, body }: Received): boolean {
   const text = `${String(headers['webhook-id'])}.${String(headers['webhook-timestamp'])}.${body}`;
   const digest = createHmac('sha256', Buffer.from(key, 'base64')).update(text).digest('base64');
   return headers['webhook-signature'] === `v1,${digest}`;
@@ -74,23 +67,7 @@ function isSignedWith(key: string, { headers, body }: Delivery): boolean {
 
 it('nothing is sent while the file of the signing key holds none, and what waits is sent with the next key', async () => {
   const embedded = await startEmbedded();
-  const deliveries: Delivery[] = [];
-  const server = createServer((request, response) => {
-    let body = '';
-    request.setEncoding('utf8').on('data', (text: string) => {
-      body += text;
-    });
-    request.on('end', () => {
-      deliveries.push({ headers: request.headers, body });
-      response.writeHead(204).end();
-    });
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
+  const { origin, received: deliveries } = await startReceiver();
   const file = join(await temporaryFolder(), 'key');
   const write = async (key: string): Promise<void> => {
     await writeFile(`${file}.new`, key);
@@ -101,7 +78,7 @@ it('nothing is sent while the file of the signing key holds none, and what waits
   const daemon = start(['run'], {
     ...embedded.settings,
     WORKBOOK_MIRROR_SCHEDULE: '* * * * * *',
-    WORKBOOK_MIRROR_HOOKS_WEBHOOK: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    WORKBOOK_MIRROR_HOOKS_WEBHOOK: `${origin}/`,
     WORKBOOK_MIRROR_HOOKS_WEBHOOK_SECRET_FILE: file,
   });
   const signedWith = (key: string): number => deliveries.filter((each) => isSignedWith(key, each)).length;

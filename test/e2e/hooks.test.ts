@@ -1,12 +1,10 @@
-import { once } from 'node:events';
 import { chmod, readFile, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 
 import { startEmbedded } from '../support/embedded.ts';
+import { startReceiver } from '../support/listen.ts';
 import { run } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -17,28 +15,6 @@ async function programOf(body: string): Promise<{ path: string; folder: string }
   await writeFile(path, `#!/bin/sh\n${body}\n`);
   await chmod(path, 0o755);
   return { path, folder };
-}
-
-/** A receiver of requests. */
-async function startReceiver(): Promise<{ origin: string; requests: { path: string; body: string }[] }> {
-  const requests: { path: string; body: string }[] = [];
-  const server = createServer((request, response) => {
-    let body = '';
-    request.setEncoding('utf8').on('data', (text: string) => {
-      body += text;
-    });
-    request.on('end', () => {
-      requests.push({ path: `${request.method} ${request.url}`, body });
-      response.writeHead(204).end();
-    });
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests };
 }
 
 it('sync runs the command for every change, in the tree, without any of the settings, and not again', async () => {
@@ -104,7 +80,7 @@ it('config check counts a secret in a file once', async () => {
 
 it('tells a webhook and gives a sign of life, and shows neither address', async () => {
   const embedded = await startEmbedded();
-  const { origin, requests } = await startReceiver();
+  const { origin, received } = await startReceiver();
   const settings = {
     ...embedded.settings,
     WORKBOOK_MIRROR_HOOKS_WEBHOOK: `${origin}/secret-hook`,
@@ -112,18 +88,18 @@ it('tells a webhook and gives a sign of life, and shows neither address', async 
   };
   const first = await run(['sync'], settings);
   expect(first.exitCode).toBe(0);
-  const told = requests.filter(({ path }) => path === 'POST /secret-hook');
+  const told = received.filter(({ method }) => method === 'POST');
   expect(told.map(({ body }) => JSON.parse(body) as object)).toContainEqual(
     expect.objectContaining({ type: 'target.published', target: 'Accounting/main' }),
   );
-  expect(requests.filter(({ path }) => path === 'GET /secret-heart')).toHaveLength(1);
+  expect(received.filter(({ url }) => url === '/secret-heart')).toHaveLength(1);
 
-  requests.length = 0;
+  received.length = 0;
   await embedded.service.close();
   const failed = { ...settings };
   for (let times = 0; times < 2; times += 1) expect((await run(['sync'], failed)).exitCode).toBe(3);
-  expect(requests.map(({ path }) => path)).toEqual(['POST /secret-hook']);
-  expect(JSON.parse(requests[0]?.body ?? '')).toMatchObject({
+  expect(received.map(({ method, url }) => `${method} ${url}`)).toEqual(['POST /secret-hook']);
+  expect(JSON.parse(received[0]?.body ?? '')).toMatchObject({
     type: 'pass.failed',
     code: 'service.unreachable',
   });

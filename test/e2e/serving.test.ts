@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { startEmbedded } from '../support/embedded.ts';
+import { startReceiver } from '../support/listen.ts';
 import { type Running, start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -24,47 +25,25 @@ async function statusOf(address: string, path: string): Promise<number> {
   return (await fetch(new URL(path, address))).status;
 }
 
-/** A server that counts what it is asked for. */
-async function startCounter(): Promise<{ address: string; count: () => number; bodies: string[] }> {
-  const bodies: string[] = [];
-  const server = createServer((request, response) => {
-    let body = '';
-    request.on('data', (chunk: Buffer) => (body += chunk.toString()));
-    request.on('end', () => {
-      bodies.push(body);
-      response.end();
-    });
-  });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
-  return { address: `http://127.0.0.1:${port}/ping`, count: () => bodies.length, bodies };
-}
-
 describe('the daemon, asked over HTTP', () => {
   it('is ready once everything was verified, and not any more when the service is gone for too long', async () => {
     const embedded = await startEmbedded();
-    const heart = await startCounter();
+    const { origin, received: beats } = await startReceiver();
     const daemon = start(['run'], {
       ...embedded.settings,
       ...SERVED,
       WORKBOOK_MIRROR_MAX_STALENESS: '8s',
-      WORKBOOK_MIRROR_HOOKS_HEARTBEAT: heart.address,
+      WORKBOOK_MIRROR_HOOKS_HEARTBEAT: `${origin}/ping`,
     });
     const address = await addressOf(daemon);
     expect(await statusOf(address, '/healthz')).toBe(200);
     await expect.poll(() => statusOf(address, '/readyz'), { timeout: 60_000 }).toBe(200);
-    await expect.poll(() => heart.count(), { timeout: 60_000 }).toBeGreaterThan(0);
+    await expect.poll(() => beats.length, { timeout: 60_000 }).toBeGreaterThan(0);
     await embedded.service.close();
     await expect.poll(() => statusOf(address, '/readyz'), { timeout: 60_000 }).toBe(503);
-    const beats = heart.count();
+    const before = beats.length;
     await daemon.prints(/"pass\.failed"[^\n]*\n[^]*"pass\.failed"/);
-    expect(heart.count()).toBe(beats);
+    expect(beats).toHaveLength(before);
     expect(await statusOf(address, '/healthz')).toBe(200);
     const metrics = await (await fetch(new URL('/metrics', address))).text();
     expect(metrics).toContain('workbook_mirror_ready 0');

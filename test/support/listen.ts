@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -22,6 +23,37 @@ export async function listen(server: Server): Promise<string> {
     server.close();
   });
   return `localhost:${(server.address() as AddressInfo).port}`;
+}
+
+/** A request as a receiver got it. */
+export interface Received {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+/**
+ * A receiver of requests, until the running test is finished.
+ * @param answer gives the status of the answer, or null where it answers itself, by the number of requests so far
+ */
+export async function startReceiver(
+  answer: (count: number, response: ServerResponse) => number | null = () => 204,
+): Promise<{ readonly origin: string; readonly received: Received[] }> {
+  const received: Received[] = [];
+  const server = createServer((request, response) => {
+    const { method = '', url = '', headers } = request;
+    let body = '';
+    request.setEncoding('utf8').on('data', (text: string) => {
+      body += text;
+    });
+    request.on('end', () => {
+      received.push({ method, url, headers, body });
+      const status = answer(received.length, response);
+      if (status !== null) response.writeHead(status).end();
+    });
+  });
+  return { origin: `http://${await listen(server)}`, received };
 }
 
 /** A certificate for a name, by an authority of its own. */

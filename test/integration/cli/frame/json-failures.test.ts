@@ -1,5 +1,4 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 
 import type { Command } from 'commander';
@@ -9,6 +8,7 @@ import { z } from 'zod';
 import { createProgram } from '../../../../src/cli/frame/program.ts';
 import { runHere, type Written } from '../../../support/in-process.ts';
 import { startEmbedded } from '../../../support/embedded.ts';
+import { listen } from '../../../support/listen.ts';
 import { run, start } from '../../../support/program.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
@@ -60,13 +60,7 @@ function preloaded(script: string): string {
 
 /** The address of a service that never answers. */
 async function silentService(): Promise<string> {
-  const server = createServer(() => {}).listen(0, '127.0.0.1');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  await new Promise((resolve) => server.once('listening', resolve));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/api`;
+  return `http://${await listen(createServer())}/api`;
 }
 
 async function silentSettings(): Promise<Record<string, string>> {

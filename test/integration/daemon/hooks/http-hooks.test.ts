@@ -1,7 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -16,42 +14,12 @@ import {
 } from '../../../../src/daemon/hooks/http-hooks.ts';
 import type { MirrorEvent } from '../../../../src/app/events.ts';
 import type { Notification } from '../../../../src/daemon/hooks/notifications.ts';
+import { startReceiver } from '../../../support/listen.ts';
 import { RECEIVERS } from '../../../support/receivers.ts';
 
 const isAppriseMissing = spawnSync('apprise', ['--version']).error !== undefined;
 
 const KEY = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
-
-interface Received {
-  readonly method: string;
-  readonly url: string;
-  readonly headers: IncomingMessage['headers'];
-  readonly body: string;
-}
-
-/** A receiver of requests; `answer` gives the status, or does something else. */
-async function startReceiver(answer: (count: number, response: ServerResponse) => number | null) {
-  const received: Received[] = [];
-  const server = createServer((request, response) => {
-    let body = '';
-    request.setEncoding('utf8').on('data', (text: string) => {
-      body += text;
-    });
-    request.on('end', () => {
-      received.push({ method: request.method ?? '', url: request.url ?? '', headers: request.headers, body });
-      const status = answer(received.length, response);
-      if (status !== null) response.writeHead(status).end();
-    });
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return { origin, received };
-}
 
 function startPoster(timeoutMs = 10_000): ReturnType<typeof createPoster> {
   const poster = createPoster(timeoutMs);
