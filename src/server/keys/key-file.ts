@@ -1,4 +1,4 @@
-import { open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { z } from 'zod';
@@ -9,7 +9,7 @@ import { lockWithin } from '../../lib/disk/lock.ts';
 import { unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { bindNativeCalls } from '../../lib/native/file-calls.ts';
-import type { Keys, KnownKey } from './keys.ts';
+import type { Keys } from './keys.ts';
 import { type StoredKey, storedKeySchema } from './stored-key.ts';
 
 /** The file of the keys in the directory of a service. */
@@ -93,15 +93,9 @@ export async function changeKeys(
 }
 
 /**
- * Gives the keys of a service as they are at each call: a new key works at once, and a revoked one never again. The file is read only
- * when it is another one, or has another time, than before. Calls at the same time share a reading.
+ * Gives the keys of a service as they are at each call: a new key works at once, and a revoked one never again. Calls at the same time
+ * share a reading.
  */
 export function createKeyReader(directory: string): Keys {
-  let latest: { readonly stamp: string; readonly keys: readonly KnownKey[] } | null = null;
-  return shareWork(async () => {
-    const stats = await unlessMissing(stat(join(directory, FILE), { bigint: true }));
-    const stamp = stats === null ? '' : [stats.ino, stats.size, stats.mtimeNs].join(' ');
-    if (latest?.stamp !== stamp) latest = { stamp, keys: await readKeys(directory) };
-    return latest.keys;
-  });
+  return shareWork(() => readKeys(directory));
 }
