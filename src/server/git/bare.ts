@@ -1,5 +1,5 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 
 import { Places } from '../../lib/concurrency/places.ts';
 import { syncDirectory } from '../../lib/disk/durable.ts';
@@ -47,12 +47,8 @@ export async function keepExact(gitDirectory: string): Promise<void> {
   await syncDirectory(folder);
 }
 
-/** Whether a path in an object store is that of something unfinished, and not of something in such a thing. */
-function isUnfinished(path: string): boolean {
-  const segments = path.split('/');
-  const isPart = (name: string): boolean => /^(?:tmp_|\.tmp-)|\.lock$/.test(name);
-  return isPart(segments.pop() ?? '') && !segments.some(isPart);
-}
+/** Names of what is unfinished in an object store. */
+const UNFINISHED = /^(?:tmp_|\.tmp-)|\.lock$/;
 
 /**
  * Removes what git programs leave behind that were ended without warning: locks of references, which would stop every change of
@@ -66,10 +62,9 @@ export async function clearAway(gitDirectory: string): Promise<void> {
   const names = [...(await readdir(gitDirectory).catch(() => [])), ...(await below('refs'))];
   // No reference ends so (git-check-ref-format(1)).
   const locks = names.filter((name) => name.endsWith('.lock'));
-  const parts = (await below('objects')).filter(isUnfinished);
-  await Promise.all(
-    [...locks, ...parts].map((name) => rm(join(gitDirectory, name), { recursive: true, force: true })),
-  );
+  const parts = (await below('objects')).filter((name) => UNFINISHED.test(basename(name)));
+  for (const name of [...locks, ...parts])
+    await rm(join(gitDirectory, name), { recursive: true, force: true });
 }
 
 /**

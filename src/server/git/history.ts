@@ -139,17 +139,13 @@ async function readDetails(
   const details = new Map([...known].filter(([id]) => ids.has(id)));
   const missing = [...ids].filter((id) => !details.has(id));
   if (missing.length === 0) return details;
-  // A name that thousands of commits have is kept once.
-  const authors = new Map<string, string>();
   let tokens: string[] = [];
   const onToken = (token: string): void => {
     tokens.push(token);
     if (tokens.length < DETAIL_TOKENS) return;
     const [id = '', name = '', seconds = '', message = ''] = tokens;
     tokens = [];
-    const shortName = textUpTo(Buffer.from(name), AUTHOR_LIMIT_BYTES);
-    const author = authors.get(shortName) ?? shortName;
-    authors.set(author, author);
+    const author = textUpTo(Buffer.from(name), AUTHOR_LIMIT_BYTES);
     details.set(id, { id, author, committedAtSeconds: Number(seconds), message });
   };
   const input = missing.map((id) => `${id}\n`).join('');
