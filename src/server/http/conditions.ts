@@ -13,17 +13,8 @@ export function missesTag(header: string | undefined, tag: string): boolean {
   );
 }
 
-/** Which part of a file is to be sent. */
-export type RangeChoice =
-  | { readonly kind: 'whole' }
-  | { readonly kind: 'part'; readonly range: ByteRange }
-  /** Nothing of what is asked for exists. */
-  | { readonly kind: 'unsatisfiable' };
-
-const WHOLE: RangeChoice = { kind: 'whole' };
-
 /**
- * Decides which part of a file a request wants. What is not one range of bytes, and a range of something that has changed
+ * Decides which part of a file a request wants; `unsatisfiable` where nothing of it exists. What is not one range of bytes, and a range of something that has changed
  * meanwhile, gets the whole: RFC 9110, sections 14.2 and 13.1.5, allow and ask for that.
  * @param range value of Range, if it was sent
  * @param ifRange value of If-Range, if it was sent; a date never holds, as no time of the content is given out
@@ -33,19 +24,19 @@ export function chooseRange(
   ifRange: string | undefined,
   tag: string,
   sizeBytes: number,
-): RangeChoice {
-  if (range === undefined || (ifRange !== undefined && ifRange.trim() !== tag)) return WHOLE;
+): ByteRange | 'whole' | 'unsatisfiable' {
+  if (range === undefined || (ifRange !== undefined && ifRange.trim() !== tag)) return 'whole';
   const [, first = '', last = ''] = /^bytes=(\d{0,15})-(\d{0,15})$/i.exec(range.trim()) ?? [];
-  if (first === '' && last === '') return WHOLE;
+  if (first === '' && last === '') return 'whole';
   if (first === '') {
     const wanted = Math.min(Number(last), sizeBytes);
-    if (wanted === 0) return { kind: 'unsatisfiable' };
-    return { kind: 'part', range: { first: sizeBytes - wanted, last: sizeBytes - 1 } };
+    if (wanted === 0) return 'unsatisfiable';
+    return { first: sizeBytes - wanted, last: sizeBytes - 1 };
   }
-  if (last !== '' && Number(last) < Number(first)) return WHOLE;
-  if (Number(first) >= sizeBytes) return { kind: 'unsatisfiable' };
+  if (last !== '' && Number(last) < Number(first)) return 'whole';
+  if (Number(first) >= sizeBytes) return 'unsatisfiable';
   const end = last === '' ? sizeBytes - 1 : Math.min(Number(last), sizeBytes - 1);
-  return { kind: 'part', range: { first: Number(first), last: end } };
+  return { first: Number(first), last: end };
 }
 
 /** Gives a part of bytes that can only be read from their beginning. @throws Error when they end before it does */

@@ -48,20 +48,20 @@ function rangeReply(
 ): Reply {
   if (sizeBytes === null) return { status: 200, headers, body: { open: (signal) => open(signal) } };
   const choice = chooseRange(range, ifRange, etag, sizeBytes);
-  if (choice.kind === 'whole')
+  if (choice === 'whole')
     return { status: 200, headers, body: { lengthBytes: sizeBytes, open: (signal) => open(signal) } };
-  if (choice.kind === 'unsatisfiable') {
+  if (choice === 'unsatisfiable') {
     const { 'content-type': _type, ...others } = headers;
     const rangeHeaders = { ...others, 'content-range': `bytes */${sizeBytes}` };
     return errorReply(
       new RequestError(416, 'range_not_satisfiable', `there are ${sizeBytes} bytes`, rangeHeaders),
     );
   }
-  const { first, last } = choice.range;
+  const { first, last } = choice;
   return {
     status: 206,
     headers: { ...headers, 'content-range': `bytes ${first}-${last}/${sizeBytes}` },
-    body: { lengthBytes: last - first + 1, open: (signal) => open(signal, choice.range) },
+    body: { lengthBytes: last - first + 1, open: (signal) => open(signal, choice) },
   };
 }
 

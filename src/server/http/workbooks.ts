@@ -21,14 +21,6 @@ interface PageRequest {
   readonly pageSize: number;
 }
 
-/** A page of rows with its neighbours (service specification, section 2.5). */
-interface Page<T> {
-  readonly count: number;
-  readonly next: string | null;
-  readonly previous: string | null;
-  readonly results: readonly T[];
-}
-
 const LARGEST_PAGE_SIZE = 1000;
 
 function readNumber(query: URLSearchParams, name: string, otherwise: number, largest: number): number {
@@ -55,11 +47,11 @@ export function readPageRequest(query: URLSearchParams, defaultPageSize: number)
 }
 
 /**
- * Cuts one page out of all rows. A page after the last one is empty: rows may have become fewer since the client was
+ * Cuts one page out of all rows (service specification, section 2.5). A page after the last one is empty: rows may have become fewer since the client was
  * told of it, and "not found" would read as if v1 were switched off.
  * @param address address of the list with the query that was asked; neighbours differ in `page` only
  */
-export function cutPage<T>(rows: readonly T[], { page, pageSize }: PageRequest, address: URL): Page<T> {
+export function cutPage<T>(rows: readonly T[], { page, pageSize }: PageRequest, address: URL) {
   const pages = Math.max(1, Math.ceil(rows.length / pageSize));
   const neighbour = (number: number): string => {
     const link = new URL(address);

@@ -68,14 +68,14 @@ describe('ranges', () => {
     ['BYTES=5-', { first: 5, last: 99 }],
     ['bytes=-10', { first: 90, last: 99 }],
   ])('%s is a part', (range, part) => {
-    expect(chooseRange(range, undefined, '"a"', 100)).toEqual({ kind: 'part', range: part });
+    expect(chooseRange(range, undefined, '"a"', 100)).toEqual(part);
   });
 
   // Spaces are no part of a range (RFC 9110, section 14.1.1): thousands of them could be read in as many ways.
   it.each(['bytes= 0-4', 'bytes =0-4', 'bytes=0 -4', 'bytes=0- 4', `bytes=${' '.repeat(9)}-4`])(
     '%s is none, and gets the whole',
     (range) => {
-      expect(chooseRange(range, undefined, '"a"', 100)).toEqual({ kind: 'whole' });
+      expect(chooseRange(range, undefined, '"a"', 100)).toBe('whole');
     },
   );
 });
