@@ -88,7 +88,7 @@ export class Stage {
     // Tests that came to it were tried with it. Left are changes of what is decided as a file is loaded.
     if (linesOf(this.#tried).includes(String(id))) return null;
     const near = [...this.#known]
-      .filter(([, { ids }]) => ids.has(id))
+      .filter(([each, { ids }]) => ids.has(id) || this.#distance(file, each) === 0)
       .sort(
         ([a, left], [b, right]) =>
           this.#distance(file, a) - this.#distance(file, b) || left.tookMs - right.tookMs,
