@@ -34,7 +34,7 @@ const READ_BYTES = 128 * 1024;
 const WAITING_READS = 2;
 
 /** How long a connection may take, unless everything may take less. */
-export const CONNECT_TIMEOUT_MS = 10_000;
+const CONNECT_TIMEOUT_MS = 10_000;
 
 /** Pooled connections to one origin. */
 export type Connections = ReturnType<typeof createConnections>;
@@ -153,7 +153,7 @@ const DECODERS: ReadonlyMap<string, () => Transform> = new Map<string, () => Tra
  * Undoes a content coding that some proxy applied without being asked (RFC 9110, section 8.4).
  * @throws MirrorError `service.wrong_kind` for a coding that is not known, or several: the bytes would be garbage
  */
-export function decoded(body: Readable, encoding: string | undefined, url: URL): Readable {
+function decoded(body: Readable, encoding: string | undefined, url: URL): Readable {
   const coding = (encoding ?? '').trim().toLowerCase();
   if (coding === '' || coding === 'identity') return body;
   const decoder = DECODERS.get(coding)?.();
