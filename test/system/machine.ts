@@ -17,7 +17,7 @@ export interface Outcome {
   readonly stderr: string;
 }
 
-/** A machine with a systemd of its own and the package installed, as a container over this machine's own root. */
+/** A machine with a systemd of its own, as a container over this machine's own root. */
 export interface Machine {
   /** Runs a command as root. */
   readonly run: (...argv: readonly string[]) => Outcome;
@@ -42,11 +42,27 @@ export function whyNoMachine(): string | undefined {
   return missing.length === 0 ? undefined : `booting a machine needs ${missing.join(', ')}`;
 }
 
-const WAIT_MS = 60_000;
+const WAIT_MS = 180_000;
 const LOOK_EVERY_MS = 100;
 
-/** Boots a machine, with a network of its own. @throws Error when it does not come up */
+/** Boots a machine with the package as npm installs it. @throws Error when it does not come up */
 export async function bootMachine(): Promise<Machine> {
+  return bootMachineWith(install, [
+    `--bind-ro=${realpathSync(process.execPath)}:/usr/local/bin/node`,
+    `--bind-ro=${DEPENDENCIES}:${PACKAGE}/node_modules`,
+  ]);
+}
+
+/**
+ * Boots a machine, with a network of its own.
+ * @param prepare gets the root of the machine before it boots
+ * @param binds options of systemd-nspawn that mount files of this machine
+ * @throws Error when it does not come up
+ */
+export async function bootMachineWith(
+  prepare: (root: string) => Promise<void>,
+  binds: readonly string[],
+): Promise<Machine> {
   const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-machine-'));
   const root = join(folder, 'root');
   const mounts: string[] = [];
@@ -66,8 +82,11 @@ export async function bootMachine(): Promise<Machine> {
     for (const name of ['root', 'upper', 'work']) await mkdir(join(folder, name));
     const layers = `lowerdir=/,upperdir=${join(folder, 'upper')},workdir=${join(folder, 'work')}`;
     mountOrFail(mounts, root, '-t', 'overlay', '-o', layers, 'workbook-mirror-machine');
-    await install(root);
-    container = startContainer(root);
+    await prepare(root);
+    // A machine that has the identity of the one it runs on would take its journal for its own.
+    await replaceFile(join(root, 'etc/machine-id'), '');
+    await rm(join(root, 'var/lib/workbook-mirror'), { recursive: true, force: true });
+    container = startContainer(root, binds);
     const machine = machineOf(root, container, close);
     return await booted(machine);
   } catch (error) {
@@ -92,9 +111,6 @@ async function install(root: string): Promise<void> {
   const command = join(root, 'usr/local/bin/workbook-mirror');
   await rm(command, { force: true });
   await symlink(`${PACKAGE}/dist/main.js`.replace('/usr/local', '..'), command);
-  // A machine that has the identity of the one it runs on would take its journal for its own.
-  await replaceFile(join(root, 'etc/machine-id'), '');
-  await rm(join(root, 'var/lib/workbook-mirror'), { recursive: true, force: true });
 }
 
 /** Replaces a file that may be a mount point or a link below. */
@@ -103,8 +119,7 @@ async function replaceFile(path: string, text: string): Promise<void> {
   await writeFile(path, text);
 }
 
-function startContainer(root: string): ChildProcess {
-  const node = realpathSync(process.execPath);
+function startContainer(root: string, binds: readonly string[]): ChildProcess {
   const options = [
     '--quiet',
     '--directory',
@@ -114,8 +129,7 @@ function startContainer(root: string): ChildProcess {
     '--keep-unit',
     '--private-network',
     '--console=pipe',
-    `--bind-ro=${node}:/usr/local/bin/node`,
-    `--bind-ro=${DEPENDENCIES}:${PACKAGE}/node_modules`,
+    ...binds,
     'systemd.unit=basic.target',
   ];
   return spawn('systemd-nspawn', options, { stdio: 'ignore' });
