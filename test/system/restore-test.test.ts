@@ -30,7 +30,7 @@ describe.skipIf(missing !== undefined)(`the restore test (${missing ?? 'with res
 
   beforeAll(async () => {
     machine = await bootMachine();
-    const [, user = ''] = shellBlocks('systemd', 'As a systemd service').map(asRoot);
+    const [, user = ''] = shellBlocks('systemd', 'Without the Debian package').map(asRoot);
     machine.demand('sh', '-ec', user);
     machine.demand('sh', '-ec', WHERE);
     await machine.write('/etc/workbook-mirror/restic-password', 'a password of the tests');

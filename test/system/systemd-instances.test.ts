@@ -3,10 +3,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { asRoot, shellBlocks } from '../support/manual-commands.ts';
 import { bootMachine, type Machine, whyNoMachine } from './machine.ts';
 
-const [, INSTALL = ''] = shellBlocks('systemd', 'As a systemd service').map(asRoot);
+const [, INSTALL = '', TEMPLATES = ''] = shellBlocks('systemd', 'Without the Debian package').map(asRoot);
 const SECTION = shellBlocks('systemd', 'Several services on one machine').map(asRoot);
-const [TEMPLATES = '', SECRETS = '', SETTINGS = '', CHECK = ''] = SECTION;
-const [ENABLE = ''] = /^systemctl enable .*$/m.exec(SECTION[4] ?? '') ?? [];
+const [SECRETS = '', SETTINGS = '', CHECK = ''] = SECTION;
+const [ENABLE = ''] = /^systemctl enable .*$/m.exec(SECTION[3] ?? '') ?? [];
 
 /** What each instance mirrors: a service of its own, with keys of its own. */
 const PORTS: ReadonlyMap<string, number> = new Map([

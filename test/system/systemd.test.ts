@@ -15,7 +15,8 @@ const TOKEN = 'the-api-token-of-the-test';
 const MIRROR = '/var/lib/workbook-mirror/mirror';
 
 const MANUAL = readFileSync(join(import.meta.dirname, '../../src/manual/systemd.md'), 'utf8');
-const [, INSTALL = '', , , CHECK = ''] = shellBlocks('systemd', 'As a systemd service').map(asRoot);
+const [, , , CHECK = ''] = shellBlocks('systemd', 'As a systemd service').map(asRoot);
+const [, INSTALL = ''] = shellBlocks('systemd', 'Without the Debian package').map(asRoot);
 
 const SETTINGS = `service:
   baseUrl: http://127.0.0.1:9400/api
