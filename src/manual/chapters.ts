@@ -94,7 +94,7 @@ function headingsIn(lines: readonly string[]): Heading[] {
 }
 
 /** The name of a topic, from its title. */
-export function topicName(title: string): string {
+function topicName(title: string): string {
   return title
     .toLowerCase()
     .replaceAll(/[^\p{L}\p{N}]+/gu, '-')

@@ -8,7 +8,8 @@ import { describeProblem } from '../../../src/config/problems.ts';
 function read(text: string | Uint8Array) {
   const layer = fileLayer(typeof text === 'string' ? new TextEncoder().encode(text) : text, '/c/f.yaml');
   const values = Object.fromEntries([...layer.values].map(([name, { value }]) => [name, value]));
-  return { ...layer, values, lines: layer.problems.map(describeProblem) };
+  const { isComplete, problems } = layer;
+  return { isComplete, values, lines: problems.map(describeProblem) };
 }
 
 describe('values', () => {
