@@ -12,7 +12,8 @@ describe('too many open files', () => {
   it('is said wherever it is met, with the limits to raise, and is no defect', async () => {
     const { shell } = await startService();
     const ends = [];
-    for (const limit of [22, 24, 26, 28, 30, 32, 34, 36, 38, 40, 42]) {
+    // With less, Node itself may not start.
+    for (const limit of [24, 26, 28, 30, 32, 34, 36, 38, 40, 42]) {
       const { exitCode, text } = await shell(
         `ulimit -n ${limit}; exec $PROGRAM sync --directory $D/${limit}`,
       );
