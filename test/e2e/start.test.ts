@@ -34,10 +34,10 @@ describe('what is loaded to answer', () => {
   it.each([
     [['--version'], ''],
     [['-V'], ''],
-    [['--help'], 'commander'],
-    [['status', '--version'], 'commander'],
-    [['history', '--help'], 'commander'],
-    [['nonsense'], 'commander'],
+    [['--help'], 'commander leven'],
+    [['status', '--version'], 'commander leven'],
+    [['history', '--help'], 'commander leven'],
+    [['nonsense'], 'commander leven'],
   ])('%j is %j alone', (args, packages) => {
     expect(loadedBy(args)).toContain(`loaded: ${packages}.\n`);
   });
