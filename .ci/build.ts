@@ -1,5 +1,5 @@
 import { chmodSync, cpSync, globSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 
 import { type OutputChunk, rolldown } from 'rolldown';
 import { z } from 'zod';
@@ -66,6 +66,8 @@ async function bundle(): Promise<readonly OutputChunk[]> {
     // Stacks of defects are told in lines of the sources: src/lib/errors/source-lines.ts.
     sourcemap: 'hidden',
     sourcemapExcludeSources: true,
+    // As seen from `dist`, wherever the program is built: the same sources give the same bytes.
+    sourcemapPathTransform: (source, map) => relative(join(ROOT, 'dist'), resolve(dirname(map), source)),
   });
   return output.filter((each) => each.type === 'chunk');
 }
