@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
   chmodSync,
-  cpSync,
   globSync,
   mkdirSync,
   mkdtempSync,
@@ -54,9 +53,13 @@ const arch = z.enum(['amd64', 'arm64'], { error: USAGE }).parse(values.arch);
 const compression = z.enum(['xz', 'gzip'], { error: USAGE }).parse(values.compression);
 const facts = packageFile.parse(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')));
 const version = values.version ?? facts.version;
+/** What follows a tilde is earlier, so that a release follows its candidates (deb-version(7)). */
+const debianVersion = version.replaceAll('-', '~');
 const epoch =
   process.env['SOURCE_DATE_EPOCH'] ?? run('git', ['-C', ROOT, 'log', '-1', '--format=%ct']).trim();
 
+// The modes of all files are those of the package.
+process.umask(0o022);
 const folder = mkdtempSync(join(tmpdir(), 'workbook-mirror-deb-'));
 try {
   const tree = join(folder, 'tree');
@@ -83,7 +86,7 @@ function putProgram(tree: string): void {
   const home = join(tree, HOME);
   mkdirSync(home, { recursive: true });
   for (const name of ['package.json', 'package-lock.json', '.npmrc', 'README.md'])
-    cpSync(join(ROOT, name), join(home, name));
+    put(tree, `${HOME}/${name}`, readFileSync(join(ROOT, name)));
   // The lock file has the digest of each package.
   run('npm', [
     'ci',
@@ -161,7 +164,7 @@ function putForPeople(tree: string): void {
   const others = `\nThe terms of Node are in node.txt beside this file, those of all other packages in third-party.txt.\n`;
   put(tree, `${documents}/copyright`, readFileSync(join(ROOT, 'LICENSE'), 'utf8') + others);
   const time = new Date(Number(epoch) * 1000).toUTCString().replace('GMT', '+0000');
-  const change = `workbook-mirror (${version}) stable; urgency=medium\n\n  * See \`workbook-mirror help\`.\n\n -- ${maintainer()}  ${time}\n`;
+  const change = `workbook-mirror (${debianVersion}) stable; urgency=medium\n\n  * See \`workbook-mirror help\`.\n\n -- ${maintainer()}  ${time}\n`;
   put(tree, `${documents}/changelog.gz`, gzipSync(change, { level: 9 }));
 }
 
@@ -169,10 +172,10 @@ function putForPeople(tree: string): void {
 function putUnits(tree: string): void {
   const from = join(ROOT, 'systemd');
   for (const name of readdirSync(from).filter((each) => /\.(?:service|timer)$/.test(each))) {
-    put(tree, `${UNITS}/${name}`, readFileSync(join(from, name)));
+    put(tree, `${UNITS}/${name}`, ofPackage(readFileSync(join(from, name), 'utf8')));
     if (name.includes('restore-test')) continue;
     const template = run('sed', [`--file=${join(from, 'instances.sed')}`, join(from, name)]);
-    put(tree, `${UNITS}/${name.replace('.', '@.')}`, template);
+    put(tree, `${UNITS}/${name.replace('.', '@.')}`, ofPackage(template));
   }
   put(
     tree,
@@ -181,6 +184,11 @@ function putUnits(tree: string): void {
   );
   put(tree, 'usr/lib/tmpfiles.d/workbook-mirror.conf', readFileSync(join(SCRIPTS, 'tmpfiles.conf')));
   put(tree, 'usr/share/lintian/overrides/workbook-mirror', readFileSync(join(SCRIPTS, 'lintian-overrides')));
+}
+
+/** A unit that starts the program of the package, also where npm has installed another one in /usr/local/bin. */
+function ofPackage(unit: string): string {
+  return unit.replaceAll(/^ExecStart=workbook-mirror /gm, 'ExecStart=/usr/bin/workbook-mirror ');
 }
 
 /** What dpkg reads (deb-control(5), deb-conffiles(5)). */
@@ -198,7 +206,7 @@ function putControl(tree: string): void {
   }
   const fields = {
     Package: 'workbook-mirror',
-    Version: version,
+    Version: debianVersion,
     Architecture: arch,
     Maintainer: maintainer(),
     'Installed-Size': String(sizeKiB),

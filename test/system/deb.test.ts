@@ -174,8 +174,10 @@ describe.skipIf(noMachine !== undefined)(
       await machine.until('a download', () => journal('proxy').includes('stalling'));
       machine.demand('rm', '/run/stalling');
       install(next);
-      await machine.until('the new daemon', () => machine.property(UNIT, 'SubState') === 'running');
-      expect(machine.property(UNIT, 'MainPID')).not.toBe(pid);
+      await machine.until(
+        'the new daemon',
+        () => machine.property(UNIT, 'MainPID') !== pid && machine.property(UNIT, 'SubState') === 'running',
+      );
       await machine.until('the interrupted pull', () => workbooks().includes('Later'));
       for (const path of before.trim().split('\n')) expect(workbooks()).toContain(path);
       expect(machine.demand('cat', '/etc/workbook-mirror/config.yaml')).toBe(SETTINGS);
@@ -203,6 +205,10 @@ describe.skipIf(noMachine !== undefined)(
 
     it('deletes the mirror when it is purged and the answer to its question is yes', () => {
       install(current);
+      const others = ['/var/lib/workbook-mirror-backup', '/var/lib/workbook-mirror-eu'];
+      machine.demand('mkdir', ...others);
+      machine.demand('touch', '/etc/workbook-mirror/eu.yaml');
+      expect(machine.demand('debconf-show', UNIT)).toContain('workbook-mirror/delete-mirrors');
       machine.demand(
         'sh',
         '-c',
@@ -210,6 +216,8 @@ describe.skipIf(noMachine !== undefined)(
       );
       apt('purge', UNIT);
       expect(exists('/var/lib/workbook-mirror')).toBe(false);
+      // One is an instance, the other is not ours.
+      expect(others.map(exists)).toEqual([true, false]);
     });
   },
 );
