@@ -103,8 +103,9 @@ function leaving(of: Case, input: PlanInput): Action | null {
     const guarded = { subject: 'moved', deletions: 1, of: 1, digest: null } as const;
     if (!isApproved(approvals, of.target, guarded)) return hold(of, 'not-selected', { guarded });
   }
-  if (reason === 'repository-gone') {
-    if (record.missingPasses + 1 < policy.retireAfterPasses) return hold(of, 'repository-missing');
+  if (reason === 'repository-gone' && record.missingPasses + 1 < policy.retireAfterPasses)
+    return hold(of, 'repository-missing');
+  if (reason === 'repository-gone' || reason === 'branch-gone') {
     const failed = failedBefore(of, input);
     if (failed !== null) return { ...failed, isMissing: true };
   }

@@ -220,19 +220,23 @@ describe('the record after an action', () => {
     expect(plan.map(({ kind }) => kind)).not.toContain('retire');
   });
 
-  it('counts missing answers on while a retirement that failed waits for its time', () => {
-    const gone = listing({ repositories: [repository({ fullName: 'Other' })] });
+  it.each([
+    ['repository-gone', listing({ repositories: [repository({ fullName: 'Other' })] })],
+    ['branch-gone', listing({ workbooks: [] })],
+  ])('counts missing answers on while a retirement that failed waits for its time: %s', (reason, gone) => {
     const tree = published();
-    const failed = after(record({ missingPasses: 2 }), FAILED, { kind: 'retire', reason: 'repository-gone' });
     const planned = (before: TargetRecord, nowMs: number) =>
       makePlan(planInput({ listing: gone, published: [tree], records: recordMap(before), nowMs })).find(
         ({ published: found }) => found === tree,
       );
+    const before = record({ missingPasses: 2 });
+    expect(planned(before, NOW_MS)).toMatchObject({ kind: 'retire', reason });
+    const failed = after(before, FAILED, { kind: 'retire', reason });
     const wait = planned(failed, NOW_MS);
     expect(wait).toMatchObject({ kind: 'hold', reason: 'backing-off' });
-    const { reason, isMissing } = wait as HoldAction;
-    const waited = after(failed, { kind: 'held' }, { kind: 'hold', reason, isMissing: isMissing === true });
-    expect(planned(waited, NOW_MS + HOUR_MS)?.kind).toBe('retire');
+    const { isMissing } = wait as HoldAction;
+    const hold = { kind: 'hold', reason: 'backing-off', isMissing: isMissing === true };
+    expect(planned(after(failed, { kind: 'held' }, hold), NOW_MS + HOUR_MS)?.kind).toBe('retire');
   });
 });
 
