@@ -26,6 +26,8 @@ const UNDICI = `
   exports.buildConnector = require('./lib/core/connect');
 `;
 
+const UNDICI_INDEX = /\/undici\/index\.js$/;
+
 const packageFile = z.object({ name: z.string(), version: z.string(), license: z.string() });
 
 interface Package extends z.infer<typeof packageFile> {
@@ -52,7 +54,7 @@ async function bundle(): Promise<readonly OutputChunk[]> {
     input: { main: 'src/main.ts', thread: 'src/mirror/file-work/thread.ts' },
     external: INSTALLED,
     platform: 'node',
-    plugins: [{ name: 'undici', load: { filter: { id: /\/undici\/index\.js$/ }, handler: () => UNDICI } }],
+    plugins: [{ name: 'undici', load: { filter: { id: UNDICI_INDEX }, handler: () => UNDICI } }],
     transform: { target: 'es2024' },
   });
   const { output } = await build.write({
@@ -69,7 +71,10 @@ async function bundle(): Promise<readonly OutputChunk[]> {
     // As seen from `dist`, wherever the program is built: the same sources give the same bytes.
     sourcemapPathTransform: (source, map) => relative(join(ROOT, 'dist'), resolve(dirname(map), source)),
   });
-  return output.filter((each) => each.type === 'chunk');
+  const chunks = output.filter((each) => each.type === 'chunk');
+  if (!chunks.some(({ moduleIds }) => moduleIds.some((id) => UNDICI_INDEX.test(id))))
+    throw new Error('undici has its index in another file: see UNDICI');
+  return chunks;
 }
 
 /** The packages that have become part of the program. */
