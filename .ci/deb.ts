@@ -32,6 +32,7 @@ const SCRIPTS = join(import.meta.dirname, 'debian');
 const HOME = 'usr/lib/workbook-mirror';
 /** Where Debian's packages have their units. */
 const UNITS = 'usr/lib/systemd/system';
+const MAINTAINER = 'workbook-mirror maintainers <maintainers@users.noreply.example>';
 /** npm's name of each architecture. */
 const CPUS = { amd64: 'x64', arm64: 'arm64' } as const;
 
@@ -164,7 +165,7 @@ function putForPeople(tree: string): void {
   const others = `\nThe terms of Node are in node.txt beside this file, those of all other packages in third-party.txt.\n`;
   put(tree, `${documents}/copyright`, readFileSync(join(ROOT, 'LICENSE'), 'utf8') + others);
   const time = new Date(Number(epoch) * 1000).toUTCString().replace('GMT', '+0000');
-  const change = `workbook-mirror (${debianVersion}) stable; urgency=medium\n\n  * See \`workbook-mirror help\`.\n\n -- ${maintainer()}  ${time}\n`;
+  const change = `workbook-mirror (${debianVersion}) stable; urgency=medium\n\n  * See \`workbook-mirror help\`.\n\n -- ${MAINTAINER}  ${time}\n`;
   put(tree, `${documents}/changelog.gz`, gzipSync(change, { level: 9 }));
 }
 
@@ -186,9 +187,9 @@ function putUnits(tree: string): void {
   put(tree, 'usr/share/lintian/overrides/workbook-mirror', readFileSync(join(SCRIPTS, 'lintian-overrides')));
 }
 
-/** A unit that starts the program of the package, also where npm has installed another one in /usr/local/bin. */
+/** A unit that starts the program of the package: npm puts it into another folder. */
 function ofPackage(unit: string): string {
-  return unit.replaceAll(/^ExecStart=workbook-mirror /gm, 'ExecStart=/usr/bin/workbook-mirror ');
+  return unit.replaceAll('/usr/local/bin/workbook-mirror', '/usr/bin/workbook-mirror');
 }
 
 /** What dpkg reads (deb-control(5), deb-conffiles(5)). */
@@ -208,7 +209,7 @@ function putControl(tree: string): void {
     Package: 'workbook-mirror',
     Version: debianVersion,
     Architecture: arch,
-    Maintainer: maintainer(),
+    Maintainer: MAINTAINER,
     'Installed-Size': String(sizeKiB),
     Depends:
       'libc6 (>= 2.28), libgcc-s1, libstdc++6, systemd | systemd-standalone-sysusers, systemd | systemd-standalone-tmpfiles, debconf (>= 0.5) | debconf-2.0',
@@ -229,11 +230,6 @@ function putControl(tree: string): void {
       .map(([name, value]) => `${name}: ${value}\n`)
       .join(''),
   );
-}
-
-/** Who made the commit. */
-function maintainer(): string {
-  return 'workbook-mirror maintainers <maintainers@users.noreply.example>';
 }
 
 function filesIn(tree: string): string[] {
