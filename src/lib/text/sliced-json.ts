@@ -9,15 +9,15 @@ export interface SlicedJson {
 /** Bytes of a slice, more or less. */
 const SLICE_BYTES = 256 * 1024;
 
-/** What stands between two elements that are objects, as `JSON.stringify` indents by one space; the comma is behind the first. */
+/** The text between two elements that are objects, as `JSON.stringify` indents by one space. The comma ends the first. */
 const BETWEEN = '\n  },\n  {';
 const TO_COMMA = BETWEEN.indexOf(',');
 
 /**
  * Parses JSON that `JSON.stringify` indented by one space, but without an array of very many objects in memory as text, as what the
- * text says, and as what is made of it, all at once. Other JSON is parsed as {@link parseWhole} does, at the latest by the caller.
+ * text says, and as what is made of it, all at once. {@link parseWhole} parses any other layout.
  * @param key the name of the array, which is a member of the outermost object
- * @throws SyntaxError also while the elements are read, for JSON that only began in that layout
+ * @throws SyntaxError for another layout, also while the elements are read
  */
 export function parseSliced(json: Buffer, key: string): SlicedJson {
   // No text within JSON has a line feed of its own.
@@ -25,11 +25,11 @@ export function parseSliced(json: Buffer, key: string): SlicedJson {
   const found = json.indexOf(opening);
   const start = found + opening.length;
   const end = json.indexOf('\n ]', start);
-  if (found === -1 || end === -1) return parseWhole(json, key);
+  if (found === -1 || end === -1) throw new SyntaxError('another layout');
   const rest = json.toString('utf8', 0, start) + json.toString('utf8', end + '\n '.length);
   const object = parse(rest);
   // Only then is the array the member that it seems to be.
-  if (JSON.stringify(object, null, 1) !== rest.trimEnd()) return parseWhole(json, key);
+  if (JSON.stringify(object, null, 1) !== rest.trimEnd()) throw new SyntaxError('another layout');
   return { object, elements: elementsBetween(json, start, end) };
 }
 

@@ -179,7 +179,7 @@ export function understandManifest(json: Buffer): Manifest | string {
   return manifestFrom(data, files);
 }
 
-/** The manifest, and its files up to the first that is none; null for what is not JSON, or not in the layout that is expected. */
+/** The manifest, and its files up to the first entry that describes no file; null if the text is not JSON, or not in the layout that `parse` expects. */
 function partsOf(json: Buffer, parse: (json: Buffer, key: string) => SlicedJson) {
   const files: ManifestFile[] = [];
   let hasOtherFile = false;
