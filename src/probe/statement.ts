@@ -38,7 +38,7 @@ export interface Statement {
    * @throws NotMet where the statement does not hold, NotTried where there is nothing to try it on
    */
   readonly check: (subject: Subject) => Promise<string> | string;
-  /** The consequence for the mirror: of a statement that does not hold, or by the answer; null where there is none to tell of. */
+  /** The consequence for the mirror if the statement does not hold; or a function that finds it by the answer, null for no consequence. */
   readonly meaning?: string | ((answer: string, outcome: Finding['outcome']) => string | null);
 }
 

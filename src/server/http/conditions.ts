@@ -14,8 +14,8 @@ export function missesTag(header: string | undefined, tag: string): boolean {
 }
 
 /**
- * Decides which part of a file a request wants; `unsatisfiable` where nothing of it exists. What is not one range of bytes, and a range of something that has changed
- * meanwhile, gets the whole: RFC 9110, sections 14.2 and 13.1.5, allow and ask for that.
+ * Decides which part of a file a request wants; `unsatisfiable` if the file has no byte of it. A request for several ranges, and one for a range
+ * of a file that has changed since, get the whole file: RFC 9110, sections 14.2 and 13.1.5, allow and ask for that.
  * @param range value of Range, if it was sent
  * @param ifRange value of If-Range, if it was sent; a date never holds, as no time of the content is given out
  */

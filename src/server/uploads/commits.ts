@@ -42,7 +42,7 @@ export function createUploads(
   return {
     /**
      * Receives the bytes of a file.
-     * @returns the id by which `commit` takes it; `isAsNamed` is false for a file that is named as a workbook and is none
+     * @returns the id by which `commit` takes it; `isAsNamed` is false for a file that has the name of a workbook but is not one
      * @throws RequestError 413 for more than `maxUploadBytes`
      */
     async receive(repositoryId: string, name: string, bytes: Bytes) {
