@@ -3,6 +3,7 @@ import { join } from 'node:path';
 
 import type { NodeProgram } from '../support/launcher.ts';
 import { API_KEY, API_TOKEN } from '../support/fake-service.ts';
+import { variablesOf } from '../support/program.ts';
 
 /** Where a mirror under attack lies: a folder that holds nothing else but what the program needs to run. */
 export interface Place {
@@ -42,7 +43,6 @@ export function syncIn(
     CONCURRENCY: '1',
     ...settings,
   };
-  const named = Object.entries(all).map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value]);
   return {
     args: [main, 'sync'],
     env: {
@@ -51,7 +51,7 @@ export function syncIn(
       TMPDIR: place.scratch,
       NO_COLOR: '1',
       NODE_COMPILE_CACHE: COMPILE_CACHE,
-      ...(Object.fromEntries(named) as Record<string, string>),
+      ...variablesOf(all),
     },
     timeoutMs: TIMEOUT_MS,
   };

@@ -6,6 +6,7 @@ import { basename, join } from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
+import { hasProgram } from '../support/program.ts';
 import { bootMachineWith, type Machine, whyNoMachine } from './machine.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -35,8 +36,7 @@ createServer((incoming, outgoing) => {
 }).listen(9401, '127.0.0.1');
 `;
 
-const hasTool = (name: string): boolean => spawnSync('sh', ['-c', `command -v ${name}`]).status === 0;
-const missing = hasTool('dpkg-deb') ? undefined : 'a Debian package needs dpkg-deb';
+const missing = hasProgram('dpkg-deb') ? undefined : 'a Debian package needs dpkg-deb';
 
 let folder = '';
 /** The package of this version. */
@@ -79,7 +79,7 @@ describe.skipIf(missing !== undefined)(`the Debian package (${missing ?? 'dpkg-d
       expect(readFileSync(program).readUInt16LE(18), program).toBe(183);
   });
 
-  it.skipIf(!hasTool('lintian'))('has no error that lintian knows', () => {
+  it.skipIf(!hasProgram('lintian'))('has no error that lintian knows', () => {
     const { stdout } = spawnSync('lintian', ['--fail-on', 'none', '--tag-display-limit', '0', current], {
       encoding: 'utf8',
     });

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { hasProgram } from '../support/program.ts';
 import { buildPackageIn, DEPENDENCIES } from './package.ts';
 
 /** Where `npm install --global --prefix /usr/local` puts the package. */
@@ -36,9 +37,7 @@ export interface Machine {
 export function whyNoMachine(): string | undefined {
   if (process.platform !== 'linux' || process.getuid?.() !== 0)
     return 'booting a machine needs root on Linux';
-  const missing = ['systemd-nspawn', 'nsenter', 'mount', 'git'].filter(
-    (name) => spawnSync('sh', ['-c', `command -v ${name}`]).status !== 0,
-  );
+  const missing = ['systemd-nspawn', 'nsenter', 'mount', 'git'].filter((name) => !hasProgram(name));
   return missing.length === 0 ? undefined : `booting a machine needs ${missing.join(', ')}`;
 }
 
