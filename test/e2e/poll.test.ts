@@ -242,7 +242,7 @@ describe('the control socket', () => {
     const around = await surroundings();
     await mkdir(`${socketIn(around.directory)}.new/x`, { recursive: true });
     const daemon = await startDaemon(around.settings);
-    expect(daemon.stdout()).toContain('"event":"control.unavailable"');
+    expect(daemon.stdout()).toMatch(/"event":"control.unavailable","code":"disk.failed"/);
     expect(await published(around)).toBe('a');
   });
 });

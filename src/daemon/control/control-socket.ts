@@ -4,7 +4,7 @@ import { chmod, chown, lstat, rename, stat, unlink } from 'node:fs/promises';
 import type { Server } from 'node:http';
 
 import type { EventSink } from '../../app/events.ts';
-import { unlessMissing } from '../../lib/errors/disk-errors.ts';
+import { callError, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { createBoundServer, type ServerPatience } from '../../lib/http/server.ts';
 import { openSocketPath } from '../../lib/net/socket-path.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
@@ -42,7 +42,8 @@ export async function startControlSocket(
       },
     };
   } catch (error) {
-    emit({ name: 'control.unavailable', ...eventFailure(error) });
+    const failure = callError(error, 'making the control socket', layout.controlSocket);
+    emit({ name: 'control.unavailable', ...eventFailure(failure) });
     return { close: () => Promise.resolve() };
   }
 }
