@@ -18,6 +18,9 @@ export const CHAPTERS = [
   'monitoring',
   'troubleshooting',
   'systemd',
+  'upgrade',
+  'move',
+  'uninstall',
   'container',
   'several-machines',
   'samba',
@@ -28,6 +31,7 @@ export const CHAPTERS = [
   'server',
   'replica',
   'asking',
+  'changes',
 ] as const;
 
 /** A section of the manual with everything below its heading. */

@@ -1,0 +1,83 @@
+import { execFile } from 'node:child_process';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { MAIN } from '../support/built.ts';
+import { FakeService } from '../support/fake-service.ts';
+import { asRoot, shellBlocks } from '../support/manual-commands.ts';
+import { cleanEnvironment, hasProgram, run, start, variablesOf } from '../support/program.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+const execute = promisify(execFile);
+
+/** A service, and two machines with the program: a folder for what each has in `/var/lib/workbook-mirror`. */
+async function surroundings(): Promise<{
+  service: FakeService;
+  settingsOf: (machine: string) => Record<string, string>;
+  type: (commands: string) => Promise<void>;
+}> {
+  const service = await FakeService.start();
+  onTestFinished(() => service.close());
+  service.addRepository('Accounting', { 'a.xlsx': 'a1', 'b.xlsx': 'b1' });
+  const folder = await temporaryFolder();
+  const bin = join(folder, 'bin');
+  await mkdir(bin);
+  for (const [name, script] of [
+    ['workbook-mirror', `exec ${process.execPath} ${MAIN} "$@"`],
+    ['systemctl', 'exit 0'],
+  ] as const)
+    await writeFile(join(bin, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  const settingsOf = (machine: string): Record<string, string> => ({
+    ...variablesOf(service.settingsFor(join(folder, machine))),
+    WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *',
+  });
+  const type = async (commands: string): Promise<void> => {
+    const moved = asRoot(commands)
+      .replaceAll('new:/var/lib/workbook-mirror', join(folder, 'new'))
+      .replaceAll('/var/lib/workbook-mirror', join(folder, 'old'));
+    const env = { ...cleanEnvironment(settingsOf('old')), PATH: `${bin}:${process.env['PATH'] ?? ''}` };
+    await execute('sh', ['-ec', moved], { env });
+  };
+  return { service, settingsOf, type };
+}
+
+const hasRsync = hasProgram('rsync');
+
+describe('a mirror that moves', () => {
+  it.skipIf(!hasRsync)(
+    `to another machine as the manual says pulls nothing there${hasRsync ? '' : ' (skipped: no rsync)'}`,
+    async () => {
+      const { service, settingsOf, type } = await surroundings();
+      const [first = '', second = ''] = shellBlocks('move', 'To another machine');
+      const daemon = start(['run'], settingsOf('old'));
+      await daemon.prints(/"event":"pass.finished"/);
+      await type(first);
+      const [accounting] = service.repositories;
+      if (accounting === undefined) throw new Error('no repository');
+      service.write(accounting, 'main', 'a.xlsx', 'a2');
+      expect(await run(['poll', '--wait'], settingsOf('old'))).toMatchObject({ exitCode: 0 });
+      daemon.child.kill('SIGTERM');
+      await daemon.ended;
+      await type(second);
+      service.takeDownloads();
+      expect(await run(['sync'], settingsOf('new'))).toMatchObject({ exitCode: 0 });
+      expect(service.takeDownloads()).toEqual([]);
+      expect(await run(['verify'], settingsOf('new'))).toMatchObject({ exitCode: 0 });
+      const left = await run(['history', 'list', '--json'], settingsOf('new'));
+      expect(JSON.parse(left.stdout)).toMatchObject([{ target: 'Accounting/main', kind: 'replaced' }]);
+    },
+  );
+
+  it('goes on without a pull when the service gets another name', async () => {
+    const { service, settingsOf } = await surroundings();
+    expect(await run(['sync'], settingsOf('old'))).toMatchObject({ exitCode: 0 });
+    service.takeDownloads();
+    const renamed = service.baseUrl.replace('127.0.0.1', 'localhost');
+    const settings = { ...settingsOf('old'), WORKBOOK_MIRROR_SERVICE_BASE_URL: renamed };
+    expect(await run(['sync'], settings)).toMatchObject({ exitCode: 0 });
+    expect(service.takeDownloads()).toEqual([]);
+  });
+});
