@@ -55,6 +55,6 @@ CMD ["run"]
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="workbook-mirror" \
   org.opencontainers.image.description="Keeps an exact, always readable copy of a workbook version-control service on local disk" \
-  org.opencontainers.image.version="0.1.0" \
+  org.opencontainers.image.version="0.2.0" \
   org.opencontainers.image.revision="${REVISION}" \
   org.opencontainers.image.licenses="MIT"
