@@ -44,6 +44,33 @@ export const TARGET_STATES = [
 ] as const;
 export type TargetState = (typeof TARGET_STATES)[number];
 
+/** The states as people see them: five words, of which the precise state is the reason. The page has the same in `targets.js`. */
+const PLAIN_STATES: Readonly<Record<TargetState, 'fresh' | 'late' | 'failing' | 'needs you' | 'gone'>> = {
+  fresh: 'fresh',
+  absent: 'fresh',
+  stale: 'late',
+  pending: 'late',
+  failing: 'failing',
+  quarantined: 'failing',
+  damaged: 'failing',
+  stalled: 'needs you',
+  held: 'needs you',
+  drifted: 'needs you',
+  missing: 'gone',
+  unselected: 'gone',
+};
+
+/** The state of a target for a person. */
+export function plainState(state: TargetState): string {
+  return PLAIN_STATES[state];
+}
+
+/** As {@link plainState}, with the reason beside it where the word alone does not say it: `needs you: held`. */
+export function stateText(state: TargetState): string {
+  const plain = plainState(state);
+  return state === plain || state === 'stale' ? plain : `${plain}: ${state}`;
+}
+
 /** The status of a target. Times in milliseconds since the epoch, null for never. */
 export interface TargetStatus {
   readonly target: string;

@@ -151,7 +151,7 @@ function describeTrouble(
   if (report === null) return [`! No instance has share ${index}: its repositories are not mirrored.`];
   if (state === 'silent')
     return [
-      `! The instance of share ${index} was last at work ${ago(report.writtenAtMs)}: its ${counted(report.targets, 'target')} may be stale.`,
+      `! The instance of share ${index} was last at work ${ago(report.writtenAtMs)}: its ${counted(report.targets, 'target')} may be late.`,
     ];
   return linesOf(
     report.failure !== null && `! Share ${index}: ${report.failure}`,

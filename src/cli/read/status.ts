@@ -15,7 +15,7 @@ import { dueHooks } from '../../daemon/hooks/due-hooks.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { selectsNothing, type Shard } from '../../mirror/plan/selection.ts';
 import { hasOtherShards } from '../../mirror/store/shards.ts';
-import { isLeftAlone, isMirrored, type TargetStatus } from '../../app/target-status.ts';
+import { isLeftAlone, isMirrored, plainState, type TargetStatus } from '../../app/target-status.ts';
 import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { type StoredPass, unlessStateFails } from '../../mirror/state/state.ts';
 import { isLockHidden, type LockHolder, readLockHolder } from '../../lib/disk/lock.ts';
@@ -137,7 +137,7 @@ export function describeStatus(report: StatusReport): TerminalText {
     report.leases.map((lease) => `! ${leaseSentence(lease)}`),
   );
   const rows = targets.map((target) => [
-    target.state,
+    plainState(target.state),
     ago(target.verifiedAtMs),
     ago(target.changedAtMs),
     String(target.files),
@@ -185,7 +185,8 @@ const PULLS_SHOWN = 4;
 /** How many targets are in which state, the most frequent first. */
 function describeCounts(targets: readonly TargetStatus[]): string {
   const counts = new Map<string, number>();
-  for (const { state } of targets) counts.set(state, (counts.get(state) ?? 0) + 1);
+  for (const plain of targets.map(({ state }) => plainState(state)))
+    counts.set(plain, (counts.get(plain) ?? 0) + 1);
   const parts = [...counts].sort((a, b) => b[1] - a[1]).map(([state, count]) => `${count} ${state}`);
   const mirrored = targets.filter(isMirrored).length;
   const known = counted(targets.length, 'target');
@@ -205,7 +206,8 @@ function describeSelection({ selection }: StoredPass): string[] {
 function troubleOf({ target, state, isStale, failure, held, drift, ...status }: TargetStatus): string {
   const next = status.nextAttemptAtMs;
   return linesOf(
-    isStale && state !== 'stale' && !isLeftAlone(state) && 'stale',
+    ![plainState(state), 'stale'].includes(state) && state,
+    isStale && plainState(state) !== 'late' && !isLeftAlone(state) && 'late',
     failure !== null && `${failure.code}: ${oneLine(failure.message)}`,
     failure !== null && next !== null && `next attempt ${utcTime(next)}`,
     drift !== null && `someone changed it: ${driftSentence(drift)}`,

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 
 import { driftSentence, heldSentence } from '../../app/messages.ts';
+import { plainState, stateText } from '../../app/target-status.ts';
 import { counted, oneLine, utcTime } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
@@ -23,7 +24,7 @@ export async function runWhy(command: Command): Promise<Outcome> {
 /** The answer of `why` for a person. */
 export function describeExplanation(answer: Answer): TerminalText {
   if ('states' in answer) {
-    const lines = answer.states.map(({ target, state }) => `${target} is ${state}`);
+    const lines = answer.states.map(({ target, state }) => `${target} is ${stateText(state)}`);
     return choiceOf(severalSentence(answer), lines);
   }
   if ('places' in answer) {
@@ -52,7 +53,7 @@ function describeTarget(explanation: Explanation): TerminalText {
   const { target, record } = explanation;
   return joinLines(
     linesOf(
-      `${target.target} is ${target.state}${target.isStale && target.state !== 'stale' ? ' and stale' : ''}.`,
+      `${target.target} is ${stateText(target.state)}${target.isStale && plainState(target.state) !== 'late' ? ', and late' : ''}.`,
       `  repository ${target.repository}, branch ${target.branch}, ${counted(target.files, 'file')}`,
       `  verified ${timeOf(target.verifiedAtMs)}, changed ${timeOf(target.changedAtMs)}, compared whole ${timeOf(target.checkedAtMs)}`,
       target.missingWorkbooks.length > 0 && `  warning: ${missingSentence(target.missingWorkbooks)}`,

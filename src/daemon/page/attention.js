@@ -63,15 +63,15 @@ function daemonProblems({ liveness, live, readiness }) {
 
 /**
  * States that no failure and no hold explains.
- * @type {Readonly<Record<string, { text: string, hint?: string }>>}
+ * @type {Readonly<Record<string, { word: string, text: string, hint?: string }>>}
  */
 const UNEXPLAINED = {
-  damaged: { text: 'What was published is gone from the disk; the next pass pulls it again.' },
+  damaged: { word: 'damaged', text: 'Its tree is gone from the disk; the next pass pulls it again.' },
   drifted: {
-    text: 'Someone changed what was published; the next full check puts it right.',
-    hint: 'SIGHUP to the daemon (systemctl reload workbook-mirror) puts it right now.',
+    word: 'changed by someone',
+    text: 'The next full check repairs its tree; `workbook-mirror poll` does so now.',
   },
-  stale: { text: 'For too long, nothing says that this is what the service has.' },
+  stale: { word: 'late', text: 'It was not verified against the service for too long.' },
 };
 
 /** Failures by their code, as one cause often fails many targets; then states; then held deletions. @param {Report} report @returns {Problem[]} */
@@ -81,20 +81,18 @@ function targetProblems({ targets }) {
   const failures = [...Map.groupBy(failing, ({ failure }) => failure?.code ?? '')].map(([code, same]) => {
     const { message = '', hint = null } = same[0]?.failure ?? {};
     const search = same.length === 1 ? (same[0]?.target ?? '') : code;
-    /** @type {Problem} */
-    const problem = {
-      tone: 'bad',
+    return {
+      tone: /** @type {const} */ ('bad'),
       title: titleOf(same, 'fails', 'fail'),
       text: `${code}: ${message}`,
       hint,
       selection: { search },
     };
-    return problem;
   });
   const unexplained = [...Map.groupBy(own, ({ state }) => state)].flatMap(([state, same]) => {
     const said = UNEXPLAINED[state];
     if (said === undefined) return [];
-    const title = titleOf(same, `is ${state}`, `are ${state}`);
+    const title = titleOf(same, `is ${said.word}`, `are ${said.word}`);
     return [{ tone: STATES[state].tone, title, ...said, selection: { state } }];
   });
   const held = own.filter((target) => target.held !== null);

@@ -4,7 +4,7 @@ import { element } from './dom.js';
 import { sizeText } from '../../lib/page/text.js';
 import { counted, numberText } from './format.js';
 import { fact, timeNode } from './nodes.js';
-import { driftClause, heldClause, STATES } from './targets.js';
+import { driftClause, heldClause, STATES, wordOf } from './targets.js';
 
 /** @import { Target } from './targets.js' */
 
@@ -22,7 +22,7 @@ export function detailsOf(target) {
   return element(
     'dl',
     { class: 'facts details' },
-    ...fact('State', `${state}: ${STATES[state].meaning}`),
+    ...fact('State', `${wordOf(state)}. ${STATES[state].meaning}`),
     ...troubles(target),
     ...fact('Repository', repository),
     ...fact('Branch', branch),

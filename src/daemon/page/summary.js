@@ -4,7 +4,7 @@ import { byId, drawing, element, setText } from './dom.js';
 import { durationText, sizeText } from '../../lib/page/text.js';
 import { counted, numberText } from './format.js';
 import { fact, refill, sign, timeNode } from './nodes.js';
-import { countStates, STATES } from './targets.js';
+import { countStates, STATES, wordOf } from './targets.js';
 
 /** @import { Child } from './dom.js' */
 /** @import { Overall } from './overall.js' */
@@ -44,7 +44,7 @@ function shareBar(counts, total) {
   let x = 0;
   const parts = counts.toReversed().map(({ state, count }) => {
     const width = (100 * count) / total;
-    const title = drawing('title', {}, `${state}: ${numberText(count)}`);
+    const title = drawing('title', {}, `${wordOf(state)}, ${numberText(count)}`);
     const part = drawing('rect', { x, width, height: 1, class: `fill tone-${STATES[state].tone}` }, title);
     x += width;
     return part;

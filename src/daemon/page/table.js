@@ -5,7 +5,7 @@ import { sizeText } from '../../lib/page/text.js';
 import { detailsOf } from './details.js';
 import { numberText } from './format.js';
 import { badge, refill, timeNode } from './nodes.js';
-import { arrange, COLUMNS, countStates, fromQuery, STATES, toQuery, troubleOf } from './targets.js';
+import { arrange, COLUMNS, countStates, fromQuery, STATES, toQuery, troubleOf, wordOf } from './targets.js';
 
 /** @import { Child } from './dom.js' */
 /** @import { Choice, ColumnName, Selection, Target, TargetState } from './targets.js' */
@@ -13,9 +13,12 @@ import { arrange, COLUMNS, countStates, fromQuery, STATES, toQuery, troubleOf } 
 /** Targets on a page. */
 const PAGE_SIZE = 100;
 
+/** @param {TargetState} state */
+const stateBadge = (state) => badge(STATES[state].tone, wordOf(state));
+
 /** The cells of a row but for its heading. @type {Readonly<Record<Exclude<ColumnName, 'target'>, (target: Target) => Child>>} */
 const CELLS = {
-  state: ({ state }) => badge(STATES[state].tone, state),
+  state: ({ state }) => stateBadge(state),
   verified: ({ verifiedAtMs }) => timeNode(verifiedAtMs),
   changed: ({ changedAtMs }) => timeNode(changedAtMs),
   files: ({ files }) => numberText(files),
@@ -130,7 +133,7 @@ export class TargetTable {
     return button(
       attributes,
       () => this.#choose({ state: isPressed ? null : state }),
-      state === null ? element('span', { class: 'badge' }, 'All') : badge(STATES[state].tone, state),
+      state === null ? element('span', { class: 'badge' }, 'All') : stateBadge(state),
       element('span', { class: 'count' }, numberText(count)),
     );
   }
@@ -158,7 +161,7 @@ export class TargetTable {
   #noneText() {
     const { search, state } = this.#choice;
     const words = search.trim() === '' ? '' : ` matches “${search.trim()}”`;
-    return `No target${words}${state === null ? '' : `${words === '' ? '' : ' and'} is ${state}`}.`;
+    return `No target${words}${state === null ? '' : `${words === '' ? '' : ' and'} is ${wordOf(state)}`}.`;
   }
 
   /** @param {Target} target @returns {HTMLElement[]} */

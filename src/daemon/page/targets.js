@@ -9,7 +9,7 @@ import { counted, numberText } from './format.js';
 /** @typedef {Target['state']} TargetState */
 
 /**
- * How good or bad something is, for its colour and its sign.
+ * How good or bad something is, for its colour, its sign and, of a target, its word in `PLAIN`.
  * @typedef {'ok' | 'warn' | 'bad' | 'held' | 'off'} Tone
  */
 
@@ -29,26 +29,26 @@ import { counted, numberText } from './format.js';
 /** The states, the worst first. @type {Readonly<Record<TargetState, StateTraits>>} */
 export const STATES = {
   damaged: { tone: 'bad', rank: 0, meaning: 'Its tree is gone from the disk; the next pass pulls it again.' },
-  stalled: { tone: 'bad', rank: 1, meaning: 'It failed and needs manual action.' },
-  quarantined: {
-    tone: 'bad',
-    rank: 2,
-    meaning: 'This version of it is bad; it is tried again when it changes.',
-  },
+  stalled: { tone: 'held', rank: 1, meaning: 'It failed and needs manual action.' },
+  quarantined: { tone: 'bad', rank: 2, meaning: 'This version is refused; another one is tried.' },
   failing: { tone: 'bad', rank: 3, meaning: 'The last attempt failed; the daemon tries again.' },
-  drifted: { tone: 'warn', rank: 4, meaning: 'Someone changed its published tree.' },
+  drifted: { tone: 'held', rank: 4, meaning: 'Someone changed its published tree.' },
   stale: { tone: 'warn', rank: 5, meaning: 'It was not verified against the service for too long.' },
   held: { tone: 'held', rank: 6, meaning: 'A deletion waits for a person to approve it.' },
-  missing: {
-    tone: 'held',
-    rank: 7,
-    meaning: 'The service no longer has it; it is kept until enough answers agree.',
-  },
-  pending: { tone: 'off', rank: 8, meaning: 'It was never mirrored.' },
-  absent: { tone: 'off', rank: 9, meaning: 'The service has no contents there, so far.' },
+  missing: { tone: 'off', rank: 7, meaning: 'The service no longer lists it; its tree is kept for now.' },
+  pending: { tone: 'warn', rank: 8, meaning: 'It was never mirrored.' },
+  absent: { tone: 'ok', rank: 9, meaning: 'The service has no contents there, so far.' },
   unselected: { tone: 'off', rank: 10, meaning: 'It is left out by the settings now, and kept as it is.' },
   fresh: { tone: 'ok', rank: 11, meaning: 'It was verified against the service in time.' },
 };
+
+const PLAIN = { ok: 'fresh', warn: 'late', bad: 'failing', held: 'needs you', off: 'gone' };
+
+/** The state for a person: one of five words, and the precise state as its reason. @param {TargetState} state */
+export function wordOf(state) {
+  const plain = PLAIN[STATES[state].tone];
+  return state === plain || state === 'stale' ? plain : `${plain}: ${state}`;
+}
 
 /** Whether a target is none of those that this instance is to keep fresh. @param {TargetState} state */
 export function isLeftAlone(state) {

@@ -78,7 +78,7 @@ describe('the head of a status', () => {
 
 it('a tree that someone changed is told of beside the failure that keeps it from being put right', () => {
   const text = describeStatus({ ...REPORT, targets: [TARGET] });
-  expect(String(text)).toMatch(/^ {2}publish\.refused: refused.*someone changed it: .*b\.xlsx/m);
+  expect(String(text)).toMatch(/^ {2}quarantined; publish\.refused: refused.*someone changed it: .*b\.xlsx/m);
 });
 
 it('fits a terminal, says who works there, how many are how, and what selects nothing', () => {
@@ -123,7 +123,7 @@ it('fits a terminal, says who works there, how many are how, and what selects no
     }),
   );
   expect(text).toContain('At work: process 7 since 1970-01-01T00:00:00Z (17 min ago)');
-  expect(text).toContain('2 targets: 1 fresh, 1 quarantined');
+  expect(text).toContain('2 targets: 1 fresh, 1 failing');
   expect(text).toContain('! repositories.include: "acounting" matches nothing');
   expect(text).toContain('! Publishing goes file by file');
   expect(text.split('\n').filter((line) => line.includes('/main') && line.length > 80)).toEqual([]);

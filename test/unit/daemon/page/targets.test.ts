@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { driftSentence, heldSentence } from '../../../../src/app/messages.ts';
-import type { TargetStatus } from '../../../../src/app/target-status.ts';
+import { stateText, TARGET_STATES, type TargetStatus } from '../../../../src/app/target-status.ts';
 import {
   arrange,
   COLUMNS,
@@ -11,6 +11,7 @@ import {
   heldClause,
   toQuery,
   troubleOf,
+  wordOf,
 } from '../../../../src/daemon/page/targets.js';
 import { HOUR_MS, NOW_MS } from '../../../support/builders.ts';
 import { failingTarget, heldTarget, manyTargets, targetStatus } from '../../../support/report.ts';
@@ -150,4 +151,8 @@ describe('the trouble of a target', () => {
     const drift = { added: 1, missing: 2, modified: 3, first: 'a "b"\n', sinceMs: 0 };
     expect(driftClause(drift)).toBe(driftSentence(drift));
   });
+});
+
+it.each(TARGET_STATES)('the page says of a target that is %s what the commands say', (state) => {
+  expect(wordOf(state)).toBe(stateText(state));
 });
