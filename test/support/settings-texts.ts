@@ -10,9 +10,10 @@ import { inlineYaml } from '../../src/config/render.ts';
 
 const WIDTH = 100;
 
-/** The settings as a Markdown table, for the manual. */
+/** The settings as a Markdown table, for the manual; it names the files of secrets in a sentence. */
 export function renderSettingsTable(): string {
-  const rows = settingDescriptors.map(({ name, defaultText, description, default: value }) => {
+  const described = settingDescriptors.filter(({ fileOf }) => fileOf === undefined);
+  const rows = described.map(({ name, defaultText, description, default: value }) => {
     const isValue = value !== undefined && defaultText !== 'none';
     const cells = [`\`${name}\``, isValue ? `\`${defaultText}\`` : defaultText, description];
     return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;

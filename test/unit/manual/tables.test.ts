@@ -3,6 +3,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
+import { settingDescriptors } from '../../../src/config/descriptors.ts';
 import { ERROR_RULES } from '../../../src/lib/errors/errors.ts';
 import { renderSettingsTable } from '../../support/settings-texts.ts';
 
@@ -16,6 +17,11 @@ describe('the manual', () => {
     const [, after = ''] = rest.split(/(?=<!-- end of settings -->)/);
     const expected = `${before}${renderSettingsTable().trimEnd()}\n${after}`;
     await expect(expected).toMatchFileSnapshot('../../../src/manual/settings.md');
+  });
+
+  it('names every setting', () => {
+    const names = settingDescriptors.map(({ name }) => name);
+    expect(names.filter((name) => !settings.includes(`\`${name}\``))).toEqual([]);
   });
 
   it('has every exit code that an error can end with', () => {
