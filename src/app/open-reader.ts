@@ -7,6 +7,7 @@ import { MirrorError } from '../lib/errors/errors.ts';
 import { eventFailure } from '../mirror/pass/events.ts';
 import type { EventSink } from './events.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
+import { findTargets } from './target-names.ts';
 import { type StatusPolicy, statusOfTargets, type TargetStatus } from './target-status.ts';
 import type { Published, TargetRecord } from '../mirror/plan/record.ts';
 import { openState, type State, stateIdOf, unlessStateFails } from '../mirror/state/state.ts';
@@ -126,15 +127,23 @@ export interface KnownTargets {
   readonly statuses: readonly TargetStatus[];
 }
 
-/** Reads the status of all targets, also where the state cache cannot be read. */
+/**
+ * Reads the status of all targets, also where the state cache cannot be read.
+ * @param asked names and patterns of those whose status is wanted; none for all
+ * @throws MirrorError `target.unknown`
+ */
 export async function readTargets(
   settings: SettingsFor<'directory'>,
   { store, records }: MirrorReader,
+  asked: readonly string[] = [],
 ): Promise<KnownTargets> {
   const policy = statusPolicyOf(settings);
   const nowMs = Date.now();
   // Read after the records: a target that is published in between would have no record yet, and would seem to wait.
   const { published } = await store.inventory.read();
-  const statuses = statusOfTargets(published, records, policy, nowMs);
+  const all = statusOfTargets(published, records, policy, nowMs);
+  const paths = all.map(({ target }) => target);
+  const chosen = new Set(asked.length === 0 ? [] : findTargets(asked, store.layout.mirror, paths));
+  const statuses = asked.length === 0 ? all : all.filter(({ target }) => chosen.has(target));
   return { nowMs, maxStalenessMs: policy.maxStalenessMs, published, records, statuses };
 }

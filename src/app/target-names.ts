@@ -1,8 +1,10 @@
 import { relative, resolve } from 'node:path';
 
+import { anyOf, isPattern } from '../config/selection.ts';
 import { type ErrorCode, MirrorError } from '../lib/errors/errors.ts';
 import { counted } from '../lib/text/humanize.ts';
 import { likely } from '../lib/text/nearest.ts';
+import { ownCommand } from '../lib/text/own-command.ts';
 
 /** The targets that a name stands for, where they are several: all those of a repository, or those of which it may be the name. */
 export interface SeveralTargets {
@@ -70,6 +72,37 @@ export function targetNamed(asked: string, mirror: string, known: Iterable<strin
   throw new MirrorError('target.unknown', `${severalSentence(found)}.`, {
     hint: `Name one of them: ${firstOf(found.targets).join(', ')}.`,
   });
+}
+
+/**
+ * All targets that some names stand for, each an exact one as {@link targetNamed}, or a pattern as in the settings, which is held against
+ * the path and against what people write: every command that takes several targets reads them here.
+ * @param unknown gives the targets of a name or a pattern that stands for none of those that are known; refuses it unless given
+ * @throws MirrorError `target.unknown`
+ */
+export function findTargets(
+  asked: readonly string[],
+  mirror: string,
+  known: Iterable<string>,
+  unknown: (name: string, paths: readonly string[]) => readonly string[] = noTarget,
+): string[] {
+  const paths = [...known];
+  const isKnown = new Set(paths);
+  const found = asked.flatMap((name) => {
+    const path = targetNamed(name, mirror, paths);
+    if (isKnown.has(path)) return [path];
+    const fits = isPattern(path) ? anyOf([path.normalize('NFC')]) : () => false;
+    const fitting = paths.filter((each) => fits(each) || fits(writtenName(each)));
+    return fitting.length > 0 ? fitting : unknown(path, paths);
+  });
+  return [...new Set(found)];
+}
+
+/** Refuses a name or a pattern that stands for no target. @throws MirrorError `target.unknown` */
+export function noTarget(name: string, known: Iterable<string>): never {
+  const what = isPattern(name) ? 'fits the pattern' : 'is named';
+  const lists = `\`${ownCommand('status --all')}\` lists all of them.`;
+  throw unknownName('target.unknown', `No target ${what} ${JSON.stringify(name)}.`, name, known, lists);
 }
 
 /**

@@ -8,7 +8,7 @@ import { retireTree } from '../../mirror/store/publish/publish.ts';
 import { checkTargetList, readTargetList, saveTargets } from '../../mirror/store/target-list.ts';
 import { branchSegment, type TargetId, targetKey } from '../../mirror/upstream/listing.ts';
 import { type MirrorReader, readTargets, statusPolicyOf, withReader } from '../open-reader.ts';
-import { targetNamed, unknownName } from '../target-names.ts';
+import { findTargets } from '../target-names.ts';
 import type { IdleMirror, TaskWork } from './task.ts';
 
 /** A target that may be forgotten. */
@@ -57,8 +57,9 @@ function choose({ settings, report }: TaskWork, { targets }: NamedTargets): Prom
     async (reader) => {
       const { layout, shard } = reader.store;
       const known = await knownTargets(ofDirectory, reader);
-      const paths = new Set(targets.map((name) => targetNamed(name, layout.mirror, known.keys())));
-      return [...paths].flatMap((path) => refuseMirrored(path, known, shard !== null) ?? []);
+      // One that is unknown may be another instance's.
+      const paths = findTargets(targets, layout.mirror, known.keys(), shard === null ? undefined : () => []);
+      return paths.flatMap((path) => refuseMirrored(known.get(path)) ?? []);
     },
   );
 }
@@ -108,19 +109,10 @@ function idOf({ repository, branch }: Pick<Published, 'repository' | 'branch'>):
   return { repositoryId: repository.id, branch };
 }
 
-/**
- * @returns null for one that may be another instance's
- * @throws MirrorError `target.unknown`, `target.mirrored`
- */
-function refuseMirrored(path: string, known: ReadonlyMap<string, Entry>, hasOthers: boolean): Chosen | null {
-  const entry = known.get(path);
-  if (entry === undefined) {
-    if (hasOthers) return null;
-    const lists = `\`${ownCommand('status')}\` lists all targets.`;
-    const message = `No target is named ${JSON.stringify(path)}.`;
-    throw unknownName('target.unknown', message, path, known.keys(), lists);
-  }
-  const { because } = entry;
+/** @throws MirrorError `target.mirrored` */
+function refuseMirrored(entry: Entry | undefined): Chosen | null {
+  if (entry === undefined) return null;
+  const { because, target: path } = entry;
   if (because !== null) return { ...entry, because };
   throw new MirrorError(
     'target.mirrored',

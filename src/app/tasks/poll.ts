@@ -1,12 +1,13 @@
 import { readTargets, refuseMissing, withReader } from '../open-reader.ts';
-import { targetNamed } from '../target-names.ts';
+import { isPattern } from '../../config/selection.ts';
+import { findTargets, noTarget } from '../target-names.ts';
 import type { PassOutcome, TaskWork } from './task.ts';
 
 /**
  * Has a pass made now.
  * @param request.targets names of those that it tries and repairs whatever they wait for; left out for all
  * @returns how it ended; null where that is not waited for
- * @throws MirrorError `target.unknown` for a name that several targets have, `directory.unusable`, `disk.*`
+ * @throws MirrorError `target.unknown` for a name that several targets have and a pattern that fits none, `directory.unusable`, `disk.*`
  */
 export async function poll(
   work: TaskWork,
@@ -28,7 +29,11 @@ function pathsOf(names: readonly string[], { settings, report }: TaskWork): Prom
     async (reader) => {
       const { statuses } = await readTargets(ofDirectory, reader);
       const known = statuses.map(({ target }) => target);
-      return names.map((name) => targetNamed(name, reader.store.layout.mirror, known));
+      const { shard, layout } = reader.store;
+      return findTargets(names, layout.mirror, known, (name) =>
+        // A target may be new, or another instance's.
+        isPattern(name) && shard === null ? noTarget(name, known) : [name],
+      );
     },
   );
 }

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
 
 import { heldSentence } from '../../app/messages.ts';
-import { targetNamed, unknownName } from '../../app/target-names.ts';
+import { findTargets, unknownName } from '../../app/target-names.ts';
 import type { HeldTarget } from '../../app/tasks/approve.ts';
 import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
 import { standardError } from '../../lib/process/streams.ts';
@@ -53,10 +53,12 @@ async function namedAmong(found: readonly HeldBy[], command: Command): Promise<r
   const layout = layoutOf(settingsOf(command, ['directory']).settings.directory);
   const paths = found.flatMap(({ held }) => held.target ?? []);
   const known = [...(await manifestPaths(layout)), ...paths];
-  return command.args.map((asked) => {
-    const name = targetNamed(asked, layout.mirror, known);
-    return found.find(({ held }) => held.target === name) ?? notHeld(name, paths);
+  const names = command.args.flatMap((asked) => {
+    const targets = findTargets([asked], layout.mirror, known, (name) => notHeld(name, paths));
+    const chosen = targets.filter((name) => paths.includes(name));
+    return chosen.length > 0 ? chosen : notHeld(targets[0] ?? asked, paths);
   });
+  return [...new Set(names)].flatMap((name) => found.find(({ held }) => held.target === name) ?? []);
 }
 
 /**

@@ -1,22 +1,19 @@
 import type { Command } from 'commander';
 
-import { namedPath } from '../../app/target-names.ts';
 import type { Forgettable } from '../../app/tasks/forget.ts';
 import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
 import { counted, roughSize } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
-import { layoutOf } from '../../mirror/store/layout.ts';
 import type { Outcome } from '../frame/output.ts';
 import { taskRunners } from '../frame/task-runners.ts';
-import { settingsOf } from '../settings/settings-flags.ts';
 import { confirmed } from './approve.ts';
+import { namesOf } from './poll.ts';
 
 /** `forget` */
 export async function runForget(command: Command): Promise<Outcome> {
   const { yes }: { yes?: true } = command.opts();
-  const { mirror } = layoutOf(settingsOf(command, ['directory']).settings.directory);
-  const names = command.args.map((name) => namedPath(name, mirror));
+  const names = namesOf(command);
   const parts = await Promise.all(
     (await taskRunners(command, false)).map(async (runner) => ({
       runner,

@@ -1,5 +1,6 @@
 import { openMirror } from '../../app/open-mirror.ts';
 import type { EventSink } from '../../app/events.ts';
+import { findTargets } from '../../app/target-names.ts';
 import { type PassOutcome, passOutcome } from '../../app/tasks/task.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { Hooks, HOOKS_CLOSE_MS } from '../../daemon/hooks/hooks.ts';
@@ -12,7 +13,11 @@ import { runPass } from '../../mirror/pass/pass.ts';
 import type { Retries } from '../../mirror/plan/actions.ts';
 import type { CommandProgress } from './progress.ts';
 
-/** One pass of this process, then the end. @throws MirrorError when the pass as a whole fails */
+/**
+ * One pass of this process, then the end.
+ * @param how.names names and patterns of the targets that are pulled; none for all
+ * @throws MirrorError when the pass as a whole fails
+ */
 export async function sync(
   settings: SettingsFor<'service' | 'directory'>,
   progress: CommandProgress,
@@ -20,7 +25,13 @@ export async function sync(
     trigger = 'command',
     adopt = false,
     retries = 'all',
-  }: { readonly trigger?: Trigger; readonly adopt?: boolean; readonly retries?: Retries } = {},
+    names = [],
+  }: {
+    readonly trigger?: Trigger;
+    readonly adopt?: boolean;
+    readonly retries?: Retries;
+    readonly names?: readonly string[];
+  } = {},
 ): Promise<{ outcome: PassOutcome; hooksDue: number }> {
   const sinks = [progress.sink];
   const emitAll: EventSink = (event) => {
@@ -33,12 +44,15 @@ export async function sync(
     },
   );
   const status = new MirrorStatusReader(() => settings, mirror);
+  const choose = (paths: readonly string[]): readonly string[] =>
+    findTargets(names, mirror.store.layout.mirror, paths, () => []);
   const hooks = new Hooks(() => settings, mirror, emitAll, { readMirror: status.read });
   sinks.push(status.sink, hooks.sink);
   return untilStopped(async (signal) => {
     signal.addEventListener('abort', () => void hooks.close(0));
     try {
-      const report = await runPass(mirror.context, mirror.policy, trigger, signal, retries).catch(
+      const policy = names.length === 0 ? mirror.policy : { ...mirror.policy, choose };
+      const report = await runPass(mirror.context, policy, trigger, signal, retries).catch(
         async (error: unknown) => {
           if (!signal.aborted) await tellShare(status.read, mirror, error);
           throw error;

@@ -26,10 +26,10 @@ export async function runRetry(command: Command): Promise<Outcome> {
   });
 }
 
-/** The targets that a command names, by paths below `mirror/` where they were paths on disk; undefined where it names none. */
-function namesOf(command: Command): readonly string[] | undefined {
+/** The targets that a command names, by paths below `mirror/` where they were paths on disk. */
+export function namesOf(command: Command): readonly string[] {
   const { mirror } = layoutOf(settingsOf(command, ['directory']).settings.directory);
-  return command.args.length === 0 ? undefined : command.args.map((name) => namedPath(name, mirror));
+  return command.args.map((name) => namedPath(name, mirror));
 }
 
 /** A pass that was asked for. */
@@ -51,14 +51,15 @@ async function pollNow(command: Command, wait: boolean): Promise<Outcome> {
 
 /**
  * Has each of some processes make a pass that tries targets whatever they wait for.
- * @param targets their names; left out for all
+ * @param names of the targets; none for all
  * @param wait whether to wait for a daemon's pass to end
  */
 export async function askForPasses(
   runners: readonly TaskRunner[],
-  targets: readonly string[] | undefined,
+  names: readonly string[],
   wait: boolean,
 ): Promise<readonly AskedPass[]> {
+  const targets = names.length === 0 ? undefined : names;
   const asked = await Promise.allSettled(
     runners.map(async ({ isDaemon, shardIndex, run }): Promise<AskedPass> => {
       const { outcome } = await run('poll', { wait: wait || !isDaemon, targets });

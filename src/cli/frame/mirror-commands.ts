@@ -5,9 +5,12 @@ import { DISK_FLAGS, LOOK_FLAGS, PASS_FLAGS, RUN_FLAGS } from '../settings/flag-
 import type { Outcome } from './output.ts';
 
 /** The flag for a first mirror beside other data. */
-const ADOPT = ['--adopt', 'make the first mirror in a folder that is not empty'] as const;
+const ADOPT = ['--adopt', 'begin in a folder that is not empty'] as const;
 
-const TARGETS = ['[targets...]', 'targets as below mirror/'] as const;
+const TARGETS = ['[targets...]', 'as below mirror/, or "Sales/*"'] as const;
+
+/** The same, where none means all. */
+const TARGETS_OR_ALL = [TARGETS[0], `${TARGETS[1]}; default: all`] as const;
 
 /** Declares the commands that make or plan a pass: `run`, `sync`, `poll`, `plan`. */
 export function addPassCommands(program: Command): void {
@@ -26,12 +29,13 @@ export function addPassCommands(program: Command): void {
     flags: PASS_FLAGS,
     summary: 'make one pass, then exit',
     help:
-      'Polls the service, pulls and publishes what changed. The exit code says how that went. Targets that failed before, or are ' +
-      'quarantined, are tried, too. If a daemon runs, it makes the pass.\n\nExample: workbook-mirror sync --json',
+      'Polls the service, pulls and publishes what changed: of named targets alone, or of all. The exit code is about these. Targets ' +
+      'that failed before are tried, too. A running daemon makes the pass, of all.\n\nExample: workbook-mirror sync --json',
     load: async () => (await import('../change/sync.ts')).runSync,
   })
+    .argument(...TARGETS_OR_ALL)
     .option('--json', 'print the outcome as JSON')
-    .option('--allow-failed', 'exit with 0 even if targets failed or are held, if all others are verified')
+    .option('--allow-failed', 'exit with 0 if only failed or held are left')
     .option(...ADOPT);
   declare(program, {
     name: 'poll',
@@ -54,6 +58,8 @@ export function addPassCommands(program: Command): void {
       'Example: workbook-mirror plan --json',
     load: async () => (await import('../read/plan.ts')).runPlan,
   })
+    .argument(...TARGETS_OR_ALL)
+    .option('--changes', 'leave out targets that stay as they are')
     .option('--files', 'list the files that would change, as far as the lists tell')
     .option('--json', 'print the plan as JSON');
 }
@@ -74,11 +80,14 @@ export function addReportCommands(program: Command): void {
     flags: DISK_FLAGS,
     summary: 'show the state of every target',
     help:
-      'Reads the disk, also beside a running daemon. Exits with 1 if a target is not verified fresh.\n\n' +
-      'Example: workbook-mirror status --directory /var/lib/workbook-mirror',
+      'Reads the disk, also beside a running daemon. Exits with 1 if a target is not verified fresh. Of more than 20 targets it lists ' +
+      'those alone that are not as they should be, unless targets are named.\n\n' +
+      'Example: workbook-mirror status "Accounting/*"',
     load: async () => (await import('../read/status.ts')).runStatus,
   })
-    .option('--all', 'show all shares, if several instances mirror one service')
+    .argument(...TARGETS_OR_ALL)
+    .option('--all', 'list every target, and of all shares, if several instances mirror one service')
+    .option('--problems', 'list only targets that are not as they should be')
     .option('--json', 'print the report as JSON');
   declare(program, {
     name: 'why',
@@ -117,7 +126,7 @@ export function addReportCommands(program: Command): void {
       'Example: workbook-mirror verify --directory /var/lib/workbook-mirror',
     load: async () => (await import('../read/verify.ts')).runVerify,
   })
-    .argument('[targets...]', 'targets as below mirror/; everything if none is named')
+    .argument(...TARGETS_OR_ALL)
     .option('--repair', 'repair differences')
     .option('--expect <number>', 'number of targets that must be there', readNumber)
     .option('--json', 'print the report as JSON');

@@ -1,29 +1,51 @@
 import type { Command } from 'commander';
 
 import { unmatchedSentence } from '../../app/messages.ts';
+import { findTargets } from '../../app/target-names.ts';
 import type { PlannedTarget } from '../../app/tasks/plan.ts';
 import { counted, roughSize } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { linesOf, type Outcome, table, tell } from '../frame/output.ts';
 import { taskRunners } from '../frame/task-runners.ts';
+import { layoutOf } from '../../mirror/store/layout.ts';
+import { settingsOf } from '../settings/settings-flags.ts';
 import { describeDifferences } from './differences.ts';
 
 /** `plan` */
 export async function runPlan(command: Command): Promise<Outcome> {
-  const { files }: { files?: true } = command.opts();
+  const { files, changes }: { files?: true; changes?: true } = command.opts();
   const runners = await taskRunners(command, true);
   const reports = await Promise.all(runners.map(({ run }) => run('plan', { files: files === true })));
   for (const problem of new Set(reports.flatMap(({ problems }) => problems))) tell(say`! ${problem}`, 'warn');
   for (const each of reports.flatMap(({ unmatched }) => unmatched))
     tell(say`! ${unmatchedSentence(each)}`, 'warn');
-  const targets = reports.flatMap((report) => report.targets);
-  return { data: targets, text: () => describePlan(targets) };
+  const all = reports.flatMap((report) => report.targets);
+  const { mirror } = layoutOf(settingsOf(command, ['directory']).settings.directory);
+  const named =
+    command.args.length === 0
+      ? null
+      : new Set(
+          findTargets(
+            command.args,
+            mirror,
+            all.map(({ target }) => target),
+          ),
+        );
+  const targets = all.filter(
+    (each) => named?.has(each.target) !== false && (changes !== true || isChange(each)),
+  );
+  const nothing = all.length === 0 ? 'Nothing is selected: there is no target.' : 'Nothing would change.';
+  return { data: targets, text: () => (targets.length === 0 ? say`${nothing}` : describePlan(targets)) };
+}
+
+/** Whether a pass would do something about a target, or holds it. */
+function isChange({ action, isHeld, movedFrom }: PlannedTarget): boolean {
+  return action !== 'keep' || isHeld || movedFrom !== null;
 }
 
 /** The plan for a person. */
 function describePlan(targets: readonly PlannedTarget[]): TerminalText {
-  if (targets.length === 0) return say`Nothing is selected: there is no target.`;
   const rows = targets.map((each) => [
     shownAction(each) + (each.movedFrom === null ? '' : ' (moves)'),
     each.deselection === null ? each.reason : `${each.reason}, deselected`,

@@ -1,27 +1,62 @@
-import type { Command } from 'commander';
-
 import type { SettingsFor } from '../../config/schema.ts';
 import { EXIT_CODES } from '../../lib/errors/errors.ts';
 import { agoText, counted } from '../../lib/text/humanize.ts';
 import { CLOCK_STEP_MS, isAhead, latestFirst } from '../../lib/time/wrong-clock.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { ownerOf } from '../../mirror/plan/selection.ts';
 import { readStore } from '../../mirror/store/directory.ts';
 import { readShareReports, type ShareReport } from '../../mirror/store/shards.ts';
 import { linesOf, type Outcome, table, tellEvent } from '../frame/output.ts';
-import { withReader } from '../../app/open-reader.ts';
-import { settingsOf } from '../settings/settings-flags.ts';
+import { readTargets, withReader } from '../../app/open-reader.ts';
+import { findTargets } from '../../app/target-names.ts';
+import type { TargetStatus } from '../../app/target-status.ts';
+import { layoutOf } from '../../mirror/store/layout.ts';
+import { byCodeUnits } from '../../mirror/store/manifest.ts';
+import { type ListFlags, listedOf, targetTable } from './target-table.ts';
 
-/** `status --all` */
-export async function runStatusAll(command: Command): Promise<Outcome> {
+/**
+ * `status --all`: all shares of several instances, and every target of those that work in the directory.
+ * @param names and patterns of targets that are listed alone
+ * @returns null where no instance with a share is known
+ */
+export async function statusAll(
+  settings: SettingsFor<'directory'>,
+  names: readonly string[],
+  flags: ListFlags,
+): Promise<Outcome | null> {
   const nowMs = Date.now();
-  const whole = await wholeStatus(settingsOf(command, ['directory']).settings, nowMs);
+  const whole = await wholeStatus(settings, nowMs);
+  if (whole.count === 0) return null;
+  const all = await targetsOf(settings, whole.count);
+  const { mirror } = layoutOf(settings.directory);
+  const paths = all.map(({ target }) => target);
+  const chosen = new Set(names.length === 0 ? paths : findTargets(names, mirror, paths));
+  const targets = listedOf(
+    all.filter(({ target }) => chosen.has(target)),
+    flags,
+    true,
+  );
   return {
-    data: { nowMs, ...whole },
-    text: () => describeWhole(whole, nowMs),
+    data: { nowMs, ...whole, targets },
+    text: () => joinLines([describeWhole(whole, nowMs), '', targetTable(targets, chosen.size, nowMs)]),
     exitCode: whole.isWell ? EXIT_CODES.ok : EXIT_CODES.incomplete,
   };
+}
+
+/** The targets of the instances that work in the directory, by their paths. */
+async function targetsOf(
+  settings: SettingsFor<'directory'>,
+  presentCount: number,
+): Promise<readonly TargetStatus[]> {
+  const targets: TargetStatus[] = [];
+  for (const { index, count } of await readShareReports(layoutOf(settings.directory))) {
+    if (count !== presentCount) continue;
+    const ofShare = { ...settings, shard: { index, count } };
+    const { statuses } = await withReader(ofShare, tellEvent, (reader) => readTargets(ofShare, reader));
+    targets.push(...statuses);
+  }
+  return targets.sort((a, b) => byCodeUnits(a.target, b.target));
 }
 
 /** The whole, and the targets in the directory whose instance is gone; none where the instances have disks of their own. */
@@ -104,8 +139,6 @@ const TARGETS_SHOWN = 100;
 /** The whole, for a person. */
 export function describeWhole(whole: WholeReport, nowMs: number): TerminalText {
   const { count, shares, disagreeing, unattended } = whole;
-  if (count === 0)
-    return say`No instance with a share is known here: the setting shard makes one, such as 2/5.`;
   const ago = (timeMs: number | null): string => (timeMs === null ? '?' : agoText(timeMs, nowMs));
   const rows = shares.map(({ index, state, report }) => [
     `${index}/${count}`,

@@ -2,40 +2,40 @@ import { type Lease, leaseSentence, leasesInForce } from '../../mirror/store/lea
 import type { Command } from 'commander';
 import type { SettingsFor } from '../../config/schema.ts';
 import { EXIT_CODES } from '../../lib/errors/errors.ts';
-import { agoText, counted, oneLine, roughSize, utcTime, withHint } from '../../lib/text/humanize.ts';
-import { missingSentence } from '../../mirror/plan/contradictions.ts';
-import {
-  describePhase,
-  driftSentence,
-  heldSentence,
-  unmatchedSentence,
-  failedPart,
-} from '../../app/messages.ts';
+import { agoText, counted, utcTime, withHint } from '../../lib/text/humanize.ts';
+import { describePhase, unmatchedSentence, failedPart } from '../../app/messages.ts';
 import { dueHooks } from '../../daemon/hooks/due-hooks.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { selectsNothing, type Shard } from '../../mirror/plan/selection.ts';
 import { hasOtherShards } from '../../mirror/store/shards.ts';
-import { isLeftAlone, isMirrored, plainState, type TargetStatus } from '../../app/target-status.ts';
+import { isMirrored, isWell, plainState, type TargetStatus } from '../../app/target-status.ts';
 import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { type StoredPass, unlessStateFails } from '../../mirror/state/state.ts';
 import { isLockHidden, type LockHolder, readLockHolder } from '../../lib/disk/lock.ts';
 import { type MirrorReader, readTargets, withReader } from '../../app/open-reader.ts';
 import { readinessOf } from '../../daemon/status/readiness.ts';
-import { linesOf, type Outcome, table, tellEvent } from '../frame/output.ts';
+import { linesOf, type Outcome, tellEvent } from '../frame/output.ts';
 import { daemonsOf } from '../frame/task-runners.ts';
 import type { LiveStatus } from '../../app/tasks/task.ts';
+import { type ListFlags, listedOf, targetTable } from './target-table.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 
 /** `status` */
 export async function runStatus(command: Command): Promise<Outcome> {
-  if (command.opts()['all'] === true) return (await import('./status-all.ts')).runStatusAll(command);
+  const flags: ListFlags = command.opts();
+  const names = command.args;
   const { settings } = settingsOf(command, ['directory']);
-  const [read, live] = await Promise.all([status(settings), liveStatus(command)]);
+  const whole =
+    flags.all === true ? await (await import('./status-all.ts')).statusAll(settings, names, flags) : null;
+  if (whole !== null) return whole;
+  const [read, live] = await Promise.all([status(settings, names), liveStatus(command)]);
   const report = { ...read, live };
+  const listed = listedOf(read.targets, flags, names.length > 0);
+  const areWell = names.length === 0 ? isAllWell(report) : read.targets.every(isWell);
   return {
-    data: report,
-    text: () => describeStatus(report),
-    exitCode: isAllWell(report) ? EXIT_CODES.ok : EXIT_CODES.incomplete,
+    data: flags.problems === true ? { ...report, targets: listed } : report,
+    text: () => describeStatus(report, listed),
+    exitCode: areWell ? EXIT_CODES.ok : EXIT_CODES.incomplete,
   };
 }
 
@@ -73,10 +73,10 @@ async function liveStatus(command: Command): Promise<LiveStatus | null> {
 }
 
 /** Reads how everything stands, also beside a running daemon. */
-function status(settings: SettingsFor<'directory'>): Promise<StatusOnDisk> {
+function status(settings: SettingsFor<'directory'>, names: readonly string[]): Promise<StatusOnDisk> {
   return withReader(settings, tellEvent, async (reader) => {
     const { store, state } = reader;
-    const { nowMs, maxStalenessMs, statuses } = await readTargets(settings, reader);
+    const { nowMs, maxStalenessMs, statuses } = await readTargets(settings, reader, names);
     const holder = await readLockHolder(store.layout.lockFile);
     return {
       nowMs,
@@ -113,8 +113,8 @@ function isAllWell({ targets, lastPass, live }: StatusReport): boolean {
   return readinessOf(targets, { isListed, selectsNothing: isEmpty }).isReady;
 }
 
-/** The report for a person. */
-export function describeStatus(report: StatusReport): TerminalText {
+/** The report for a person. @param listed the targets of it that get a line */
+export function describeStatus(report: StatusReport, listed = report.targets): TerminalText {
   const { nowMs, shard, targets, lastPass, hooksDue } = report;
   const ago = (timeMs: number | null): string => (timeMs === null ? 'never' : agoText(timeMs, nowMs));
   const head = linesOf(
@@ -136,18 +136,7 @@ export function describeStatus(report: StatusReport): TerminalText {
       `! hooks.afterPublish has not succeeded yet for ${counted(hooksDue, 'target')}; it is run again until it does`,
     report.leases.map((lease) => `! ${leaseSentence(lease)}`),
   );
-  const rows = targets.map((target) => [
-    plainState(target.state),
-    ago(target.verifiedAtMs),
-    ago(target.changedAtMs),
-    String(target.files),
-    roughSize(target.sizeBytes),
-    target.target,
-  ]);
-  const headings = ['STATE', 'VERIFIED', 'CHANGED', 'FILES', 'SIZE', 'TARGET'];
-  const body =
-    targets.length === 0 ? 'Nothing is mirrored yet.' : table(headings, rows, targets.map(troubleOf));
-  return joinLines([...head, '', body]);
+  return joinLines([...head, '', targetTable(listed, targets.length, nowMs)]);
 }
 
 /** The process that works in the directory, where it is known. */
@@ -200,21 +189,6 @@ function describeSelection({ selection }: StoredPass): string[] {
     selection.unmatched.map((each) => `! ${unmatchedSentence(each)}`),
     selectsNothing(selection) && '! The settings select nothing of what the service lists.',
   );
-}
-
-/** The line below a target that is not as it should be; empty for none. */
-function troubleOf({ target, state, isStale, failure, held, drift, ...status }: TargetStatus): string {
-  const next = status.nextAttemptAtMs;
-  return linesOf(
-    ![plainState(state), 'stale'].includes(state) && state,
-    isStale && plainState(state) !== 'late' && !isLeftAlone(state) && 'late',
-    failure !== null && `${failure.code}: ${oneLine(failure.message)}`,
-    failure !== null && next !== null && `next attempt ${utcTime(next)}`,
-    drift !== null && `someone changed it: ${driftSentence(drift)}`,
-    held !== null && `${heldSentence(held)}; ${ownCommand('approve', target)}`,
-    status.restoredAtMs !== null && `restored from the history at ${utcTime(status.restoredAtMs)}`,
-    status.missingWorkbooks.length > 0 && missingSentence(status.missingWorkbooks),
-  ).join('; ');
 }
 
 function describeLastPass({ lastPass, holder }: StatusReport, ago: (timeMs: number) => string): string {

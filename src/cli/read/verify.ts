@@ -1,14 +1,13 @@
 import type { Command } from 'commander';
 
 import { refuseMissing } from '../../app/open-reader.ts';
-import { targetNamed, unknownName } from '../../app/target-names.ts';
+import { findTargets } from '../../app/target-names.ts';
 import { knownTargets, type RepairReport, verifyProgress } from '../../app/tasks/repair.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
 import { untilStopped } from '../../lib/process/signals.ts';
-import { ownCommand } from '../../lib/text/own-command.ts';
 import { joined, say, type TerminalText } from '../../lib/text/terminal-text.ts';
-import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
+import { layoutOf } from '../../mirror/store/layout.ts';
 import {
   isClean,
   type VerifyEvent,
@@ -103,13 +102,5 @@ async function chosenBy(
 ): Promise<ReadonlySet<string>> {
   await refuseMissing(directory);
   const layout = layoutOf(directory, shard);
-  const known = await knownTargets(layout);
-  return new Set(names.map((name) => chosenPath(name, known, layout)));
-}
-
-function chosenPath(name: string, known: ReadonlySet<string>, { mirror }: DirectoryLayout): string {
-  const path = targetNamed(name, mirror, known);
-  if (known.has(path)) return path;
-  const message = `No target that is mirrored is named ${JSON.stringify(name)}.`;
-  throw unknownName('target.unknown', message, path, known, `\`${ownCommand('status')}\` lists all of them.`);
+  return new Set(findTargets(names, layout.mirror, await knownTargets(layout)));
 }

@@ -51,6 +51,8 @@ export interface PassContext {
 /** How a plan is carried out. */
 export interface ExecutePolicy extends QueueLimits {
   readonly guard: GuardPolicy;
+  /** Chooses the targets that are pulled now, by their paths, while the others wait for the next pass; left out for all. */
+  readonly choose?: (paths: readonly string[]) => readonly string[];
 }
 
 /** A plan, and what it was computed from beside the listing. */

@@ -172,18 +172,22 @@ async function pullAll(
 ): Promise<readonly ActionResult[]> {
   await recordQueued(context, records, actions);
   const factsFor = repositoryFacts(listing, plan);
-  const pulls = actions.map((action) => {
-    const record = records.get(keyOf(action)) ?? emptyRecord(action.target);
-    const tree = trees.get(action.published?.path ?? action.path) ?? null;
-    const pull: Pull = { action, ...factsFor(action), approvals, record, tree };
-    return {
-      action,
-      service: context.service,
-      waitingSinceMs: waitingSinceMs(record),
-      sizeBytes: action.byWorkbook === 'no' ? (action.published?.archiveBytes ?? null) : 0,
-      run: (turn: Turn) => pullAndRecord(context, policy, pull, turn, signal),
-    };
-  });
+  const paths = actions.map(({ path }) => path);
+  const chosen = new Set(policy.choose?.(paths) ?? paths);
+  const pulls = actions
+    .filter(({ path }) => chosen.has(path))
+    .map((action) => {
+      const record = records.get(keyOf(action)) ?? emptyRecord(action.target);
+      const tree = trees.get(action.published?.path ?? action.path) ?? null;
+      const pull: Pull = { action, ...factsFor(action), approvals, record, tree };
+      return {
+        action,
+        service: context.service,
+        waitingSinceMs: waitingSinceMs(record),
+        sizeBytes: action.byWorkbook === 'no' ? (action.published?.archiveBytes ?? null) : 0,
+        run: (turn: Turn) => pullAndRecord(context, policy, pull, turn, signal),
+      };
+    });
   const ended = await context.queue.run(pulls, policy);
   const keys = new Set(ended.map(({ action }) => keyOf(action)));
   const unfinished = actions.filter((action) => !keys.has(keyOf(action)));

@@ -1,3 +1,5 @@
+import { rm } from 'node:fs/promises';
+
 import { describe, expect, it } from 'vitest';
 
 import { type MirrorCommands, startCommands } from '../../../support/mirror-commands.ts';
@@ -19,6 +21,7 @@ describe('a target may be named as people write it', () => {
     [['why', 'Accounting/feature/q3/only.xlsx'], 'only.xlsx: 2 bytes'],
     [['why', 'Accounting/feature%2Fq3'], 'Accounting/feature%2Fq3 is fresh.'],
     [['verify', 'Accounting/feature/q3'], '1 target, 1 file'],
+    [['verify', 'Acc*/*'], '2 targets, 2 files'],
     [['diff', '--upstream', 'Accounting/feature/q3'], 'No file differs.'],
   ])('%j', async (args, text) => {
     const { command } = await mirrored();
@@ -65,4 +68,64 @@ describe('a name that stands for several targets', () => {
       expect(exitCode).toBe(2);
     },
   );
+});
+
+/** The targets that a command names in its JSON. */
+function targetsIn(stdout: string): readonly string[] {
+  const found: string[] = [];
+  JSON.parse(stdout, (key, value: unknown) => {
+    if (key === 'target' && typeof value === 'string') found.push(value);
+    return value;
+  });
+  return found;
+}
+
+describe('a pattern stands for all targets that fit it', () => {
+  const BOTH = ['Accounting/feature%2Fq3', 'Accounting/main'];
+
+  it.each([
+    [['status', 'Accounting/*'], BOTH],
+    [
+      ['status', 'Accounting/feature/*', 'Sales/main'],
+      ['Accounting/feature%2Fq3', 'Sales/main'],
+    ],
+    [['status', '--problems'], []],
+    [
+      ['plan', '*/main'],
+      ['Accounting/main', 'Sales/main'],
+    ],
+    [['plan', '--changes'], []],
+    [['sync', 'Sales/*'], ['Sales/main']],
+  ])('%j', async (args, targets) => {
+    const { command } = await mirrored();
+    const { stdout, exitCode } = await command([...args, '--json']);
+    expect(targetsIn(stdout)).toEqual(targets);
+    expect(exitCode).toBe(0);
+  });
+
+  it.each([['status'], ['plan'], ['sync'], ['verify'], ['poll'], ['approve', '--yes'], ['forget', '--yes']])(
+    'and is refused by %j where none fits, with the nearest target',
+    async (...args) => {
+      const { command } = await mirrored();
+      const { stderr, exitCode } = await command([...args, 'Sale/mai?']);
+      expect(stderr).toContain('"Sale/mai?"');
+      expect(stderr).toMatch(/The nearest is Sales\/main|No deletion is held anywhere/);
+      expect(exitCode).toBe(2);
+    },
+  );
+});
+
+it('sync pulls the named targets alone, also before they are mirrored, and exits as they are', async () => {
+  const { command, service, directory, status } = await mirrored();
+  await rm(directory, { recursive: true });
+  expect(await command(['sync', 'Accounting/*'])).toMatchObject({ exitCode: 0 });
+  const found = Object.values(await status()).map(({ target, state }) => `${target} ${state}`);
+  expect(found).toEqual(['Accounting/feature%2Fq3 fresh', 'Accounting/main fresh', 'Sales/main pending']);
+  const sales = service.repositories[1]?.id ?? '';
+  service.fault = (path) =>
+    path.includes(sales) || path.includes('/Sales/') ? { kind: 'status', status: 403 } : null;
+  expect(await command(['sync'])).toMatchObject({ exitCode: 1 });
+  expect(await command(['sync', 'Accounting/main'])).toMatchObject({ exitCode: 0 });
+  expect(await command(['sync', 'Sales/main'])).toMatchObject({ exitCode: 1 });
+  expect(targetsIn((await command(['status', '--problems', '--json'])).stdout)).toEqual(['Sales/main']);
 });
