@@ -30,8 +30,8 @@ export const serviceSection = section('The service that is mirrored.', {
   apiKey: setting(keys, {
     description: 'personal API key, current API; several, one per line, are tried in order',
     comment:
-      'Better not in this file: give apiKeyFile (the path of a file that holds the key) in its place, or the variable' +
-      ' WORKBOOK_MIRROR_SERVICE_API_KEY, or a systemd credential named service-api-key.',
+      'Better keep it in a file: apiKeyFile. Or use the variable WORKBOOK_MIRROR_SERVICE_API_KEY, or a systemd' +
+      ' credential named service-api-key.',
     example: 'your-personal-api-key',
     need: 'service',
   }),
@@ -39,7 +39,7 @@ export const serviceSection = section('The service that is mirrored.', {
   apiToken: setting(keys, {
     description:
       'personal API token, v1; without it, or if v1 answers 404, changes are found by comparing contents',
-    comment: 'Several, or apiTokenFile, a variable, or a credential, as for apiKey.',
+    comment: 'Several, apiTokenFile, a variable or a credential: as for apiKey.',
     example: 'your-personal-api-token',
   }),
   apiTokenFile: secretFile('service.apiToken', ROTATION),
@@ -63,30 +63,28 @@ function hostProblem(text: string): string | undefined {
 
 export const httpSection = section('Status page, health and metrics of the daemon.', {
   listen: setting(orOff(listen), {
-    description:
-      'where `run` serves the status page, `/metrics`, `/healthz`, `/readyz` and `/api/status`: `host:port`, or `off`',
+    description: 'where `run` serves the status page, metrics and health checks: `host:port`, or `off`',
     comment:
-      'Anyone who reaches it can read names, times and errors of targets; give a token beyond loopback.',
+      'Without a token, anyone who reaches it can read names, times and errors of targets: set one beyond loopback.',
     default: '127.0.0.1:9480',
     needsRestart: true,
   }),
   token: setting(secret, {
-    description: 'token for the status page, `/metrics` and `/api/status`; health checks need none',
+    description: 'token for everything except health checks',
     comment: 'As a bearer token, or as the password of any user name. Better in a file: tokenFile.',
     example: 'any-long-random-text',
   }),
   tokenFile: secretFile('http.token'),
   pollToken: setting(secret, {
-    description:
-      'token that allows `POST /api/poll` (ask for a pass) and nothing else; without it the endpoint is disabled',
+    description: 'token that allows only `POST /api/poll` (ask for a pass)',
     comment: 'For a webhook or a CI job. Better in a file: pollTokenFile.',
     example: 'another-long-random-text',
   }),
   pollTokenFile: secretFile('http.pollToken'),
   allowedHosts: setting(list(0, hostProblem), {
     description:
-      'host names that are answered without a token, besides addresses, `localhost` and the host of `http.listen`; `*.example.com` covers all names below',
-    comment: 'Any other name may be that of a web site, which could read along.',
+      'further host names that are answered without a token; `*.example.com` covers all names below',
+    comment: "Protects against web sites that read the page through a visitor's browser (DNS rebinding).",
     default: [],
   }),
 });
@@ -133,21 +131,21 @@ function matches(filter: string, type: NotificationType): boolean {
 const ARGUMENTS =
   'A list: the program and its arguments. No shell reads it. In a variable or a flag it is a JSON list, or one word.';
 
-const MASKED = 'The address is a secret: anyone who has it can often use it.';
+const MASKED = 'The address is a secret.';
 
 function eventProblem(entry: string): string | undefined {
   if (isWebhookFilter(entry)) return undefined;
   return 'expected a type of notification such as target.failed, a group such as target.*, or *';
 }
 
-export const hooksSection = section('Commands and addresses that learn of what happens.', {
+export const hooksSection = section('Commands to run and addresses to notify.', {
   afterPublish: setting(command(), {
     description: 'command that runs after a target was published, moved or retired',
     comment: ARGUMENTS,
     example: ['/usr/local/bin/after-publish'],
   }),
   beforePublish: setting(command(), {
-    description: 'command that checks every new state of a target before it is published, and may refuse it',
+    description: 'command that may refuse a new state of a target before it is published',
     comment: ARGUMENTS,
     example: ['/usr/local/bin/before-publish'],
   }),
@@ -169,11 +167,11 @@ export const hooksSection = section('Commands and addresses that learn of what h
     default: ['*'],
   }),
   webhookFormat: setting(choice(['json', 'slack', 'ntfy', 'apprise']), {
-    description: '`json` for programs, or a message for people as `slack`, `ntfy` and `apprise` take it',
+    description: '`json` for programs, or a message for people: `slack`, `ntfy`, `apprise`',
     default: 'json',
   }),
   heartbeat: setting(secretAddress, {
-    description: 'address to request (GET) after every pass that leaves the whole mirror fresh',
+    description: 'address to request (GET) after every pass with a fresh mirror',
     comment: `${MASKED} Or heartbeatFile. For services that raise an alarm when requests stop.`,
     example: 'https://heartbeats.example.com/any-long-random-text',
   }),
@@ -182,27 +180,27 @@ export const hooksSection = section('Commands and addresses that learn of what h
 
 export const serveSection = section('The embedded service, for `serve` and `demo`.', {
   listen: setting(listen, {
-    description: 'where the embedded service listens, `host:port`, an IPv6 address in brackets',
+    description: 'where the embedded service listens: `host:port`',
     default: '127.0.0.1:9400',
   }),
   directory: setting(path(), {
-    description: 'where the embedded service keeps its repositories',
+    description: 'folder of the embedded service',
     example: '/var/lib/workbook-service',
   }),
   apiKey: setting(secret, {
-    description: 'API key that the embedded service asks for, current API',
+    description: 'API key of the embedded service, current API',
     comment: 'Or apiKeyFile, a variable, or a credential, as for service.apiKey.',
     example: 'any-api-key',
   }),
   apiKeyFile: secretFile('serve.apiKey'),
   apiToken: setting(secret, {
-    description: 'API token that the embedded service asks for, v1',
+    description: 'API token of the embedded service, v1',
     comment: 'Or apiTokenFile, a variable, or a credential, as for service.apiKey.',
     example: 'any-api-token',
   }),
   apiTokenFile: secretFile('serve.apiToken'),
   fetchInterval: setting(duration('1s', '366d'), {
-    description: 'how often the embedded service compares its clones with their origins',
+    description: 'how often the embedded service updates its clones',
     comment: 'A push that the webhook reports is fetched at once.',
     default: '5m',
   }),

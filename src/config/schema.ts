@@ -27,11 +27,11 @@ const YEAR = '366d';
 const PATTERNS = 'Patterns: * is any text within one part of a name, ** any number of parts, {a,b} either.';
 
 const guardSection = section(
-  "How much may be deleted without a person's word: a share, a number, or off. More is held until `approve`.",
+  'How much may be deleted without approval: a share, a number, or off. More is held until `approve`.',
   {
     targets: setting(deletionLimit, {
       default: '20%',
-      description: 'most targets that one pass may retire: a share of the mirrored ones, or a number',
+      description: 'most targets that one pass may retire: a share or a number',
     }),
     files: setting(deletionLimit, {
       default: '50%',
@@ -42,24 +42,23 @@ const guardSection = section(
 );
 
 const historySection = section(
-  'What is kept in history/: a number of the latest for each target, an age, forever, or off.',
+  'How much history/ keeps: an age, a number of the latest states of each target, forever, or off.',
   {
     retired: setting(retention, {
       default: '30d',
-      description: 'how long trees are kept that are gone from the service',
+      description: 'how long deleted trees are kept',
       needsRestart: true,
     }),
     replaced: setting(retention, {
       default: '7d',
-      description:
-        'how long, or how many, replaced states are kept: changed and deleted files, and the manifest',
+      description: 'how long, or how many, replaced states are kept',
       needsRestart: true,
     }),
   },
 );
 
 const archiveSection = section(
-  'What an archive may hold. One that goes beyond is refused; what is published stays.',
+  'Limits of an archive. A larger one is refused, and the published tree stays.',
   {
     maxSize: setting(size(), {
       default: '64 GiB',
@@ -76,7 +75,7 @@ const archiveSection = section(
     nameTwins: setting(choice(['refuse', 'accept']), {
       default: 'refuse',
       description:
-        'names in one folder that differ only in case or Unicode form: `refuse` the archive, or `accept` them if the file system of the mirror distinguishes them',
+        'names in one folder that differ only in case or Unicode form: `refuse` the archive, or `accept` them if the file system can store both',
     }),
   },
 );
@@ -85,7 +84,7 @@ const archiveSection = section(
 export const settingsSchema = z.strictObject({
   service: serviceSection,
   directory: setting(path(), {
-    description: 'the folder of the mirror, its manifests, its history and its state; on one file system',
+    description: 'folder of the mirror, its manifests, its history and its state',
     comment: 'A relative path in this file starts at the folder of this file.',
     example: '/var/lib/workbook-mirror',
     need: 'directory',
@@ -99,7 +98,7 @@ export const settingsSchema = z.strictObject({
   }),
   shard: setting(shard, {
     description:
-      'share of this instance if several mirror one service: `2/5` is the second of five; `auto/5` takes the number from the host name of a StatefulSet or from `JOB_COMPLETION_INDEX`',
+      'share of this instance if several mirror one service: `2/5` is the second of five; `auto/5` is for a StatefulSet or an Indexed Job',
     defaultText: 'all repositories',
     example: '2/5',
     needsRestart: true,
@@ -107,7 +106,7 @@ export const settingsSchema = z.strictObject({
   schedule: setting(schedule, {
     default: '*/5 * * * *',
     description: 'when passes start: cron expression, 5 or 6 fields (the sixth, in front, is seconds)',
-    comment: 'In quotes: YAML takes a leading * for something else.',
+    comment: 'Keep the quotes: in YAML a leading * has another meaning.',
   }),
   timezone: setting(timezone, { description: 'time zone of the schedule', default: 'UTC' }),
   state: setting(state, {
@@ -123,7 +122,7 @@ export const settingsSchema = z.strictObject({
   content: setting(choice(['auto', 'workbooks', 'all']), {
     default: 'auto',
     description:
-      'what is downloaded if workbooks have new versions: `workbooks` only those, `all` the whole contents, `auto` the former for drag-and-drop repositories with workbooks only, the latter otherwise',
+      'what is downloaded for new versions: `workbooks` only those, `all` the whole contents; `auto` is `workbooks` for drag-and-drop repositories without other files, otherwise `all`',
     comment: 'With workbooks, other files are only renewed by the full check.',
   }),
   publish: setting(choice(['auto', 'exchange', 'rename', 'link']), {
@@ -149,24 +148,24 @@ export const settingsSchema = z.strictObject({
   drift: setting(choice(['off', 'report', 'repair']), {
     default: 'report',
     description:
-      'what `run` does if someone changes a published tree: `off` waits for the full check, `report` reports it within seconds, `repair` also pulls it again',
+      'if someone changes a published tree: `report` it within seconds, `repair` it as well, or `off`: wait for the full check',
     needsRestart: true,
   }),
   guard: guardSection,
   history: historySection,
   archive: archiveSection,
   repositories: section(`Which repositories are mirrored. ${PATTERNS}`, {
-    include: setting(list(1), { description: 'repositories to mirror, patterns', default: ['**'] }),
-    exclude: setting(list(0), { description: 'repositories to leave out, patterns', default: [] }),
+    include: setting(list(1), { description: 'patterns of repositories to mirror', default: ['**'] }),
+    exclude: setting(list(0), { description: 'patterns of repositories to leave out', default: [] }),
   }),
-  branches: section('Which branches are mirrored. Patterns as for repositories.', {
-    include: setting(list(1), { description: 'branches to mirror, patterns', default: ['**'] }),
-    exclude: setting(list(0), { description: 'branches to leave out, patterns', default: [] }),
+  branches: section('Selection of branches. Patterns as for repositories.', {
+    include: setting(list(1), { description: 'patterns of branches to mirror', default: ['**'] }),
+    exclude: setting(list(0), { description: 'patterns of branches to leave out', default: [] }),
   }),
   targets: setting(list(0, targetProblem), {
     default: [],
     description:
-      'targets to mirror even if no list names their branch: `REPOSITORY/BRANCH` with a percent-encoded branch, such as `Accounting/main`; patterns are allowed in the repository part: `**/main`',
+      'targets to mirror even if no list names their branch: `Accounting/main` (a percent-encoded branch), or `**/main` for all repositories',
   }),
   log: section('Logging.', {
     level: setting(choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal']), {

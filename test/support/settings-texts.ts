@@ -24,12 +24,12 @@ export function renderSettingsTable(): string {
 /** A settings file with everything in it: what is required filled in, all else commented out with its default. */
 export function renderExample(): string {
   const lines = comment(
-    'Settings of workbook-mirror. What is commented out is the default, or an example where there is none. To' +
+    'Settings of workbook-mirror. Lines such as "#timeout: 2m" show the default, or an example if there is none. To' +
       ' change it, remove the "#" at its start. Every setting is also a variable and a flag: service.baseUrl is' +
-      ' WORKBOOK_MIRROR_SERVICE_BASE_URL and --service-base-url. A flag beats a variable, a variable this file. Durations' +
-      ' are written 500ms, 90s, 5m, 2h, 1d or 1h30m. `workbook-mirror config check --config FILE` says what is wrong. A proxy and' +
-      ' certificates of your own are no settings but variables: HTTPS_PROXY, HTTP_PROXY, NO_PROXY, NODE_EXTRA_CA_CERTS,' +
-      ' NODE_USE_SYSTEM_CA=1.',
+      ' WORKBOOK_MIRROR_SERVICE_BASE_URL and --service-base-url. Flags win over variables, and variables over this' +
+      ' file. Durations: 500ms, 90s, 5m, 2h, 1d, 1h30m. To check this file: `workbook-mirror config check --config FILE`.' +
+      ' For a proxy or certificates of your own use the variables HTTPS_PROXY, HTTP_PROXY, NO_PROXY, NODE_EXTRA_CA_CERTS' +
+      ' and NODE_USE_SYSTEM_CA=1.',
     '',
   );
   let previous = '';
