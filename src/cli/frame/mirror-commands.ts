@@ -73,7 +73,7 @@ async function runDaemon(command: Command): Promise<Outcome> {
   return { exitCode: await run(() => settingsOf(command, ['service', 'directory']), adopt) };
 }
 
-/** Declares the commands that report: `status`, `why`, `diff`, `verify`. */
+/** Declares the commands that report: `status`, `why`, `log`, `diff`, `verify`. */
 export function addReportCommands(program: Command): void {
   declare(program, {
     name: 'status',
@@ -101,6 +101,24 @@ export function addReportCommands(program: Command): void {
   })
     .argument('<target-or-path>', 'a target as below mirror/, a file in one, or the name of a file')
     .option('--json', 'print the explanation as JSON');
+  addChangeCommands(program);
+}
+
+/** Declares the commands that read manifests: `log`, `diff`, `verify`. */
+function addChangeCommands(program: Command): void {
+  declare(program, {
+    name: 'log',
+    flags: DISK_FLAGS,
+    summary: 'list what changed when, and by whom',
+    help:
+      'Lists changed workbooks, with the time from which they were readable here, and what was retired, restored, held and approved: as ' +
+      'far back as the history goes.\n\nExample: workbook-mirror log "Accounting/*" --since 1d --author anna',
+    load: async () => (await import('../read/log.ts')).runLog,
+  })
+    .argument(...TARGETS_OR_ALL)
+    .option('--since <time>', 'a time, or an age such as 7d')
+    .option('--author <text>', 'a part of the author of the version')
+    .option('--json', 'print the log as JSON');
   declare(program, {
     name: 'diff',
     flags: LOOK_FLAGS,

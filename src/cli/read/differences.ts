@@ -3,7 +3,8 @@ import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.
 import { countDifferences, type FileDifference, type FileState } from '../../app/tasks/file-differences.ts';
 import { table } from '../frame/output.ts';
 
-const HEADINGS = ['CHANGE', 'FILE', 'SIZE', 'VERSION', 'MADE', 'AUTHOR', 'MESSAGE'];
+/** The columns of differing files, for a person. */
+export const DIFFERENCE_HEADINGS = ['CHANGE', 'FILE', 'SIZE', 'VERSION', 'MADE', 'AUTHOR', 'MESSAGE'];
 
 /** The most characters of a message that are shown; `--json` gives all of it. */
 const MESSAGE_SHOWN = 72;
@@ -14,8 +15,8 @@ export function describeDifferences(
   total = differences.length,
 ): TerminalText {
   const listed = table(
-    HEADINGS,
-    differences.map(cellsOf),
+    DIFFERENCE_HEADINGS,
+    differences.map(differenceCells),
     differences.map(({ movedFrom }) => (movedFrom === null ? '' : `moved from ${movedFrom}`)),
   );
   const more = total - differences.length;
@@ -29,7 +30,8 @@ export function differenceSummary(differences: readonly FileDifference[]): strin
   return `${counted(differences.length, 'file')} ${verb}: ${counts.map(([change, count]) => `${count} ${change}`).join(', ')}`;
 }
 
-function cellsOf({ change, path, before, after }: FileDifference): string[] {
+/** The line of a differing file: a cell for each of the columns. */
+export function differenceCells({ change, path, before, after }: FileDifference): string[] {
   const workbook = (after ?? before)?.workbook ?? null;
   const madeMs = Date.parse(workbook?.createdAt ?? '');
   return [

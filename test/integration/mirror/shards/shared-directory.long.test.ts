@@ -254,7 +254,7 @@ describe('instances that share a directory', () => {
     await third?.tellShare();
     expect(await whole()).toMatch(/^well\n3 shares, all well\n\nSHARE/);
     expect(await whole(3_600_000)).toMatch(
-      /^not well\n3 shares, 0 well\n! The instance of share 1 was last at work 60 min ago: its \d+ targets? may be stale/,
+      /^not well\n3 shares, 0 well\n! The instance of share 1 was last at work 60 min ago: its \d+ targets? may be late/,
     );
     const unattended = instances.service.repositories.map(({ fullName }) => `  ${fullName}/main`).sort();
     expect(await whole(3_600_000)).toContain(`\nNo instance verifies:\n${unattended.join('\n')}\n`);

@@ -1,0 +1,134 @@
+import type { HeldDeletion } from '../mirror/plan/guard.ts';
+import { readHistory } from '../mirror/store/history/history.ts';
+import { readManifest } from '../mirror/store/inventory.ts';
+import { type DirectoryLayout, type HistoryKind, manifestPath } from '../mirror/store/layout.ts';
+import type { Manifest } from '../mirror/store/manifest.ts';
+import type { TargetStatus } from './target-status.ts';
+import { type FileDifference, fileDifferences } from './tasks/file-differences.ts';
+
+/**
+ * The kinds of events in the log of a mirror.
+ *
+ * - `published`: the earliest state that is kept, or the first one after its target had left.
+ * - `changed`: files changed.
+ * - `restored`: a person brought the tree back from the history.
+ * - `retired`: the tree left the mirror for the history.
+ * - `held`: a deletion waits for a person's word.
+ * - `approved`: a person let a deletion through.
+ */
+export const LOG_KINDS = ['published', 'changed', 'restored', 'retired', 'held', 'approved'] as const;
+
+/** An event in the log of a mirror. */
+export interface LogEntry {
+  readonly target: string;
+  /** When it happened in the mirror: a change is readable from then on. Milliseconds since the epoch. */
+  readonly atMs: number;
+  readonly kind: (typeof LOG_KINDS)[number];
+  /** How many files it is about. */
+  readonly files: number;
+  /** The held deletion; null for everything else. */
+  readonly held: Omit<HeldDeletion, 'first'> | null;
+  /** The files that changed, sorted by path. */
+  readonly differences: readonly FileDifference[];
+}
+
+/** A state of a target, and when and why it left the mirror; null for the published one. */
+export interface LoggedState {
+  readonly manifest: Pick<Manifest, 'files' | 'publishedAtMs' | 'restoredAtMs'>;
+  readonly left: { readonly kind: HistoryKind; readonly atMs: number } | null;
+}
+
+/** What happened to a target, the latest first. @param states that are kept of it, the latest first: no more are read than are needed */
+export async function* logOf(
+  target: string,
+  states: Iterable<LoggedState> | AsyncIterable<LoggedState>,
+): AsyncGenerator<LogEntry, void> {
+  const entry = (kind: LogEntry['kind'], atMs: number, fields: Partial<LogEntry>): LogEntry => {
+    return { target, atMs, kind, files: 0, held: null, differences: [], ...fields };
+  };
+  const published = ({ manifest: { files, publishedAtMs, restoredAtMs } }: LoggedState): LogEntry =>
+    entry(restoredAtMs === null ? 'published' : 'restored', publishedAtMs, { files: files.length });
+  let later: LoggedState | null = null;
+  for await (const state of states) {
+    const { manifest, left } = state;
+    const isRetired = left?.kind === 'retired';
+    // A state that a person let be replaced is kept as a retired one, and its successor was made before it left.
+    const isGone = isRetired && (later === null || later.manifest.publishedAtMs > left.atMs);
+    if (later !== null && (isGone || later.manifest.restoredAtMs !== null)) yield published(later);
+    else if (later !== null) {
+      const { publishedAtMs } = later.manifest;
+      const differences = fileDifferences(manifest.files, later.manifest.files);
+      const files = differences.length;
+      if (isRetired) yield entry('approved', publishedAtMs, { files });
+      if (files > 0) yield entry('changed', publishedAtMs, { files, differences });
+    }
+    if (isGone) yield entry('retired', left.atMs, { files: manifest.files.length });
+    later = state;
+  }
+  if (later !== null) yield published(later);
+}
+
+/** The states of a target that the disk has, the latest first. A manifest that cannot be read is left out. */
+async function* statesOf(layout: DirectoryLayout, target: string): AsyncGenerator<LoggedState, void> {
+  const published = await readManifest(manifestPath(layout, target)).catch(() => null);
+  if (published !== null) yield { manifest: published, left: null };
+  const kept = (await readHistory(layout, target)).filter(({ path }) => path === target);
+  for (const { kind, atMs, manifest: file } of kept.toReversed()) {
+    const manifest = await readManifest(file).catch(() => null);
+    if (manifest !== null) yield { manifest, left: { kind, atMs } };
+  }
+}
+
+/** A part of the log. */
+export interface LogSource {
+  readonly target: string;
+  /** Nothing in it is later. Milliseconds since the epoch. */
+  readonly lastAtMs: number;
+  /** The latest first. */
+  readonly entries: Iterable<LogEntry> | AsyncIterable<LogEntry>;
+}
+
+/** When each target that ever left the mirror did so last, as far as the history keeps it. */
+export async function lastRetirements(layout: DirectoryLayout): Promise<ReadonlyMap<string, number>> {
+  const retired = (await readHistory(layout)).filter(({ kind }) => kind === 'retired');
+  return new Map(retired.map(({ path, atMs }) => [path, atMs]));
+}
+
+/** The parts of the log of a mirror, the latest first. None is read yet. @param retired as {@link lastRetirements} */
+export function logSources(
+  layout: DirectoryLayout,
+  statuses: readonly TargetStatus[],
+  retired: ReadonlyMap<string, number>,
+): LogSource[] {
+  const last = new Map(retired);
+  for (const { target, changedAtMs } of statuses)
+    if (changedAtMs !== null) last.set(target, Math.max(changedAtMs, last.get(target) ?? 0));
+  const trees = [...last].map(([target, lastAtMs]): LogSource => {
+    return { target, lastAtMs, entries: logOf(target, statesOf(layout, target)) };
+  });
+  const holds = statuses.flatMap(({ target, files, held }): LogSource[] => {
+    if (held === null) return [];
+    const entry = { target, atMs: held.sinceMs, kind: 'held', files, held, differences: [] } as const;
+    return [{ target, lastAtMs: held.sinceMs, entries: [entry] }];
+  });
+  return [...trees, ...holds].sort((a, b) => b.lastAtMs - a.lastAtMs);
+}
+
+/** The entries of all parts, the latest first. A part is read no further than for the entries that were taken. @param sources the latest first */
+export async function* mergedLog(sources: readonly LogSource[]): AsyncGenerator<LogEntry, void> {
+  const waiting = sources.map(({ lastAtMs, entries }) => {
+    return { atMs: lastAtMs, entry: null as LogEntry | null, rest: iterate(entries) };
+  });
+  for (let first = waiting.shift(); first !== undefined; first = waiting.shift()) {
+    const { entry, rest } = first;
+    if (entry !== null) yield entry;
+    const { done, value } = await rest.next();
+    if (done === true) continue;
+    const place = waiting.findIndex(({ atMs }) => atMs <= value.atMs);
+    waiting.splice(place === -1 ? waiting.length : place, 0, { atMs: value.atMs, entry: value, rest });
+  }
+}
+
+async function* iterate<T>(items: Iterable<T> | AsyncIterable<T>): AsyncGenerator<T, void> {
+  yield* items;
+}
