@@ -53,6 +53,7 @@ export function daemonReport(fields: Partial<DaemonReport> = {}): DaemonReport {
     leases: [],
     disk: { sizeBytes: 2000, freeBytes: 500 },
     targets: [targetStatus()],
+    changes: [],
     notices: [],
     ...fields,
   };
@@ -273,6 +274,7 @@ export function ordinaryReport(
     readiness: readinessOf(targets, { isListed, selectsNothing: false }),
     disk: { sizeBytes: 512e9, freeBytes: 211e9 },
     targets,
+    changes: targets.slice(-10).map(({ target }, at) => recentChange(target, nowMs - at * HOUR_MS)),
     ...others,
     live: {
       ...initialLive(nowMs - 3 * DAY_MS),
@@ -303,6 +305,15 @@ const REPOSITORIES = [
   'bitbucket.org/acme/forecast.git',
 ];
 const BRANCHES = ['main', 'release/2025-06', 'draft'];
+
+/** A change with a long name. */
+function recentChange(target: string, atMs: number): DaemonReport['changes'][number] {
+  const path = `${'long'.repeat(30)}/${target}.xlsx`;
+  const first = [
+    { change: 'changed', path, version: 'v2', author: 'anna', message: '<b>third</b>' },
+  ] as const;
+  return { target, atMs, kind: 'changed', files: 3, first };
+}
 
 /** Two dozen targets, all of them well. */
 export function ordinaryTargets(nowMs = NOW_MS): TargetStatus[] {

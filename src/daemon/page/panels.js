@@ -10,8 +10,7 @@ import { badge, fact, refill, sign, timeNode } from './nodes.js';
 /** @import { Child } from './dom.js' */
 /** @import { Report, Selection } from './targets.js' */
 
-/** Targets that changed last, and notices, that are shown at first. */
-const CHANGED_SHOWN = 6;
+/** Notices that are shown at first. */
 const NOTICES_SHOWN = 8;
 
 /**
@@ -48,23 +47,22 @@ function problemNode({ tone, title, text, nextAtMs, hint, command, selection }, 
   );
 }
 
-/**
- * Shows the targets that changed last.
- * @param {Report} report
- * @param {(selection: Partial<Selection>) => void} onSelect
- */
-export function showChanged({ targets }, onSelect) {
-  const changed = targets
-    .flatMap(({ target, changedAtMs }) => (changedAtMs === null ? [] : [{ target, changedAtMs }]))
-    .sort((a, b) => b.changedAtMs - a.changedAtMs)
-    .slice(0, CHANGED_SHOWN);
-  refill(byId('changed'), changed, () =>
-    changed.length === 0
+/** Shows what happened last. @param {Report} report @param {(selection: Partial<Selection>) => void} onSelect */
+export function showChanged({ changes }, onSelect) {
+  refill(byId('changed'), changes, () =>
+    changes.length === 0
       ? [element('li', { class: 'dim' }, 'Nothing was published yet.')]
-      : changed.map(({ target, changedAtMs }) => {
-          const attributes = { class: 'link', 'data-key': `changed ${target}`, title: target };
+      : changes.map(({ target, atMs, kind, files, first: [file] }) => {
+          const attributes = { class: 'link', 'data-key': `changed ${target} ${atMs}`, title: target };
+          const more = files > 1 && file ? ` and ${files - 1} more` : '';
+          const by = file?.author ? `, ${file.author}` : '';
+          const what = file
+            ? `${file.change} ${file.path}${more}${by}`
+            : `${kind}, ${counted(files, 'file')}`;
           const name = button(attributes, () => onSelect({ search: target }), element('bdi', {}, target));
-          return element('li', {}, name, element('span', { class: 'dim' }, timeNode(changedAtMs)));
+          const text = element('div', { class: 'message', title: file?.message ?? what }, what);
+          const time = element('span', { class: 'dim' }, timeNode(atMs));
+          return element('li', {}, element('div', {}, name, text), time);
         }),
   );
 }

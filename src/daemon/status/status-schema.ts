@@ -8,6 +8,7 @@ import {
 import { driftSchema, failureSchema, heldSchema } from '../../mirror/plan/record.ts';
 import { selectionCheckSchema } from '../../mirror/plan/selection.ts';
 import { EVENT_LEVELS } from '../../app/events.ts';
+import { LOG_KINDS } from '../../app/change-log.ts';
 import { NOT_WELL_REASONS, TARGET_STATES } from '../../app/target-status.ts';
 
 /**
@@ -170,6 +171,22 @@ const notice = z.object({
   message: z.string(),
 });
 
+const change = z.object({
+  target,
+  atMs: timeMs,
+  kind: z.enum(LOG_KINDS),
+  files: count,
+  first: list(
+    z.object({
+      change: z.enum(['added', 'changed', 'removed', 'moved']),
+      path: z.string(),
+      version: z.string().nullable(),
+      author: z.string().nullable(),
+      message: z.string().nullable(),
+    }),
+  ).meta({ description: 'the first of the files that changed' }),
+});
+
 /** The answer of `/api/status`. */
 export const statusSchema = z
   .object({
@@ -198,6 +215,7 @@ export const statusSchema = z
     leases: list(lease),
     disk: z.object({ sizeBytes, freeBytes: sizeBytes }).nullable(),
     targets: list(targetStatus).meta({ description: 'by target, in order' }),
+    changes: list(change).meta({ description: 'the last ten entries of the log, the latest first' }),
     notices: list(notice).meta({ description: 'the latest warnings and errors, the latest last' }),
   })
   .meta({

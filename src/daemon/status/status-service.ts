@@ -10,6 +10,7 @@ import type { ProgressMonitor } from '../supervision/progress-monitor.ts';
 import { EVENT_LEVELS, type EventSink, type MirrorEvent } from '../../app/events.ts';
 import { MirrorStatusReader, READ_AT_ONCE } from './mirror-status.ts';
 import { livenessOf } from './readiness.ts';
+import { RecentChanges } from './recent-changes.ts';
 import { initialLive, nextLive } from './live.ts';
 import type { DaemonReport, Live, Liveness } from './status-schema.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
@@ -68,10 +69,12 @@ export function createStatusService(
   let live = initialLive(Date.now());
   const notices: Notice[] = [];
   const status = new MirrorStatusReader(current, mirror);
+  const changes = new RecentChanges(mirror.store.layout);
   const sink: EventSink = (event) => {
     const nowMs = Date.now();
     live = nextLive(live, event, nowMs);
     status.sink(event);
+    changes.sink(event);
     if (READ_AT_ONCE.has(event.name)) sharedReport = shareWork(report, REPORT_AGE_MS);
     const notice = noticeOf(event, nowMs);
     if (notice !== null) notices.push(notice);
@@ -105,6 +108,7 @@ export function createStatusService(
       leases: await leasesInForce(mirror.store.layout, Date.now()).catch(() => []),
       disk: await roomOf(directory),
       targets: targets.map(withCommand),
+      changes: await changes.read(targets),
       notices: [...notices],
     };
   };

@@ -152,13 +152,22 @@ describe.skipIf(missing !== undefined)(
       expect(await page.locator('#search').inputValue()).toBe('repository-01');
     });
 
-    it('lists the targets that changed last, and shows one of them', async () => {
-      const { page } = await openPage(browser, { report: report() });
-      const [latest] = ordinaryTargets(NOW_MS).sort((a, b) => (b.changedAtMs ?? 0) - (a.changedAtMs ?? 0));
+    it('lists what changed last, by whom, and shows its target', async () => {
+      const [{ target } = { target: '' }] = ordinaryTargets(NOW_MS);
+      const file = {
+        change: 'changed',
+        path: 'Budget.xlsx',
+        version: 'v',
+        author: 'anna',
+        message: 'm',
+      } as const;
+      const changes = [{ target, atMs: NOW_MS, kind: 'changed', files: 3, first: [file] } as const];
+      const { page } = await openPage(browser, { report: report({ changes }) });
+      expect(await page.locator('#changed li').innerText()).toContain('changed Budget.xlsx and 2 more, anna');
       const first = page.locator('#changed button').first();
-      expect(await first.innerText()).toBe(latest?.target);
+      expect(await first.innerText()).toBe(target);
       await first.click();
-      expect(await firstRows(page, 9)).toEqual([latest?.target]);
+      expect(await firstRows(page, 9)).toEqual([target]);
     });
 
     it('gives times with their zone, and says what to do about drift', async () => {
