@@ -28,8 +28,8 @@ export function renderExample(): string {
       ' change it, remove the "#" at its start. Every setting is also a variable and a flag: service.baseUrl is' +
       ' WORKBOOK_MIRROR_SERVICE_BASE_URL and --service-base-url. Flags win over variables, and variables over this' +
       ' file. Durations: 500ms, 90s, 5m, 2h, 1d, 1h30m. To check this file: `workbook-mirror config check --config FILE`.' +
-      ' For a proxy or certificates of your own use the variables HTTPS_PROXY, HTTP_PROXY, NO_PROXY, NODE_EXTRA_CA_CERTS' +
-      ' and NODE_USE_SYSTEM_CA=1.',
+      ' For a proxy or certificates of your own use the variables HTTPS_PROXY, HTTP_PROXY, NO_PROXY and' +
+      ' NODE_EXTRA_CA_CERTS.',
     '',
   );
   let previous = '';

@@ -1,6 +1,7 @@
 import { Agent, type buildConnector, type Dispatcher, ProxyAgent } from 'undici';
 
 import { MirrorError } from '../errors/errors.ts';
+import { trustSystemAuthorities } from './authorities.ts';
 import { operatorsProxy } from './operators-proxy.ts';
 
 /** A proxy that requests go through. */
@@ -60,6 +61,8 @@ export function createWays({ connectTimeoutMs, connect, ...options }: WayOptions
         host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
         port: Number(url.port) || (url.protocol === 'https:' ? 443 : 80),
       });
+      if ([url.href, found?.address].some((address) => address?.startsWith('https:') === true))
+        trustSystemAuthorities();
       if (found === null) return { dispatcher: direct, proxy: null };
       const way = proxied.get(found.address) ?? through(found.address, found.variable);
       proxied.set(found.address, way);

@@ -4,6 +4,7 @@ import type { Pool } from 'pg';
 
 import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
+import { trustSystemAuthorities } from '../../lib/net/authorities.ts';
 import { type Database, type Entry, PAGE_ENTRIES } from './database.ts';
 
 /** A call that has no answer for so long, in milliseconds, has failed: a server that hangs must not hang a pass. */
@@ -14,7 +15,8 @@ const CALL_TIMEOUT_MS = 5000;
  * @throws MirrorError `settings.invalid` when the address is of another kind
  */
 export async function openRemote(address: string): Promise<Database> {
-  const { protocol } = new URL(address);
+  const { protocol, search } = new URL(address);
+  if (/^(?:rediss|valkeys):$/.test(protocol) || search.includes('ssl')) trustSystemAuthorities();
   if (/^(?:redis|valkey)s?:$/.test(protocol)) return openRedis(address);
   if (/^postgres(?:ql)?:$/.test(protocol)) return openPostgres(address);
   throw new MirrorError(

@@ -31,7 +31,7 @@ const LASTING: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EPRO
 const MAYBE_TLS: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'HPE_INVALID']);
 
 const UNKNOWN_AUTHORITY =
-  'Name a file with the certificate of the authority (PEM) in the variable NODE_EXTRA_CA_CERTS, or let those count that this machine trusts: NODE_USE_SYSTEM_CA=1.';
+  'Name a file with the certificate of the authority (PEM) in the variable NODE_EXTRA_CA_CERTS, or add it to those that this machine trusts (update-ca-certificates).';
 
 /** The remedies for certificates that are refused, by the code of the error (OpenSSL, X509_STORE_CTX_get_error(3)). */
 const CERTIFICATES: ReadonlyMap<string, string> = new Map([

@@ -116,7 +116,7 @@ describe('a service', () => {
     if (server === null) return skip('openssl cannot make a certificate');
     const { message, hint } = await failure(`https://${server.address}`);
     expect(message).toMatch(/^The certificate of https:\S+ is refused: .*\(DEPTH_ZERO_SELF/);
-    expect(hint).toMatch(/NODE_EXTRA_CA_CERTS.*NODE_USE_SYSTEM_CA=1/);
+    expect(hint).toMatch(/NODE_EXTRA_CA_CERTS.*update-ca-certificates/);
     return undefined;
   });
 
