@@ -24,8 +24,8 @@ describe('the queries of rules, cases and dashboard', () => {
 describe('the rules for alerts', () => {
   it.each(rules)('$alert says what happened, how bad that is, and where to read on', (rule) => {
     expect(['critical', 'warning', 'info']).toContain(rule.labels['severity']);
-    expect(Object.keys(rule.annotations)).toEqual(['summary', 'description', 'runbook']);
-    const [, chapter] = /^workbook-mirror help ([a-z-]+)$/.exec(rule.annotations['runbook'] ?? '') ?? [];
+    expect(Object.keys(rule.annotations)).toEqual(['summary', 'description', 'runbook_url']);
+    const [, chapter] = /\/src\/manual\/([a-z-]+)\.md$/.exec(rule.annotations['runbook_url'] ?? '') ?? [];
     expect(CHAPTERS).toContain(chapter);
   });
 
