@@ -27,6 +27,8 @@ const newRepositorySchema = z.union([
 /** Names of targets, as a person gives them. */
 const names = z.array(z.string().min(1)).readonly();
 
+const pruneWish = z.strictObject({ target: path.nullable(), beforeMs: z.number() });
+
 /**
  * The one table of tasks. Each is a route of the control socket: `POST /v1/NAME` with its request as JSON. A field may be added;
  * whatever else changes takes another number of the version.
@@ -78,6 +80,10 @@ export const TASKS = {
     z.strictObject({ targets: names }),
     async () => (await import('./forget.ts')).forget,
   ),
+  /** What `prune` would remove. `target`: its path below `mirror/`, null for all; `beforeMs`: states that left before this time. */
+  prunable: task('read', pruneWish, async () => (await import('./prune.ts')).listPrunable),
+  /** Removes states from the history. */
+  prune: task('change', pruneWish, async () => (await import('./prune.ts')).prune),
   /** The repositories of the service. */
   repos: task('read', nothing, async () => (await import('./service-lists.ts')).listRepositories),
   /** Makes a repository in the service. */

@@ -216,6 +216,23 @@ function addHistoryCommands(program: Command): void {
     .argument('[target]', 'a target as below mirror/')
     .option('--json', 'print the list as JSON');
   declare(history, {
+    name: 'prune',
+    flags: DISK_FLAGS,
+    summary: 'delete old states from the history',
+    help:
+      'Lists what would go, and asks; without a terminal it needs --yes. A state stays for as long as an older one needs its files. ' +
+      '`history.replaced` and `history.retired` prune by themselves.\n\n' +
+      'Example: workbook-mirror history prune Accounting/main --older-than 7d',
+    load: async () => (await import('../history/prune.ts')).runHistoryPrune,
+  })
+    .argument('[target]', 'a target as below mirror/; all if none is named')
+    .requiredOption(
+      '--older-than <age>',
+      'only states that left the mirror longer ago, such as 7d, or before a time',
+    )
+    .option('--yes', 'do not ask')
+    .option('--json', 'print what was deleted as JSON');
+  declare(history, {
     name: 'restore',
     flags: DISK_FLAGS,
     summary: 'restore a tree, or files of it',

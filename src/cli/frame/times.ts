@@ -26,13 +26,13 @@ export function parseTime(text: string, nowMs: number): number {
  * @param nowMs milliseconds since the epoch
  * @throws MirrorError `usage.invalid`
  */
-export function parseSince(text: string, nowMs: number): number {
+export function parseSince(text: string, nowMs: number, flag = '--since'): number {
   const timeMs = timeOf(text);
   if (timeMs !== null) return timeMs;
   try {
     return nowMs - parseDuration(text);
   } catch (cause) {
-    const message = `--since takes a time such as 2026-11-21T10:00:00Z, or an age such as 7d, not ${JSON.stringify(text)}.`;
+    const message = `${flag} takes a time such as 2026-11-21T10:00:00Z, or an age such as 7d, not ${JSON.stringify(text)}.`;
     throw new MirrorError('usage.invalid', message, { cause });
   }
 }

@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 
 import type { SettingsFor } from '../../config/schema.ts';
-import { roughSize, utcTime } from '../../lib/text/humanize.ts';
+import { counted, roughSize, utcTime } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { type HistoryKind, layoutOf } from '../../mirror/store/layout.ts';
-import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
-import { type HistoryEntry, readHistory } from '../../mirror/store/history/history.ts';
+import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { type HistoryEntry, readHistory, storedBytes } from '../../mirror/store/history/history.ts';
 import { readManifest } from '../../mirror/store/inventory.ts';
 import { refuseMissing } from '../../app/open-reader.ts';
 import { type Outcome, table } from '../frame/output.ts';
@@ -29,6 +29,8 @@ export interface KeptTree {
   readonly changedAtMs: number | null;
   readonly files: number | null;
   readonly sizeBytes: number | null;
+  /** How many bytes the history stores for it. */
+  readonly storedBytes: number;
   readonly folder: string;
 }
 
@@ -52,6 +54,7 @@ export async function listHistory(
       changedAtMs: manifest?.publishedAtMs ?? null,
       files: manifest?.files.length ?? null,
       sizeBytes: manifest?.files.reduce((sum, each) => sum + each.sizeBytes, 0) ?? null,
+      storedBytes: await storedBytes({ tree }),
       folder: tree,
     });
   }
@@ -72,13 +75,21 @@ export function entriesOf(entries: readonly HistoryEntry[], asked: string, mirro
 /** The list for a person. */
 export function describeHistory(kept: readonly KeptTree[]): TerminalText {
   if (kept.length === 0) return say`The history is empty.`;
-  const rows = kept.map(({ target, kind, leftAtMs, changedAtMs, files, sizeBytes }) => [
+  const rows = kept.map(({ target, kind, leftAtMs, changedAtMs, files, sizeBytes, ...each }) => [
     target,
     kind,
     new Date(leftAtMs).toISOString(),
     changedAtMs === null ? '?' : utcTime(changedAtMs),
     String(files ?? '?'),
     sizeBytes === null ? '?' : roughSize(sizeBytes),
+    roughSize(each.storedBytes),
   ]);
-  return table(['TARGET', 'KIND', 'LEFT THE MIRROR', 'LAST CHANGED', 'FILES', 'SIZE'], rows);
+  const headings = ['TARGET', 'KIND', 'LEFT THE MIRROR', 'LAST CHANGED', 'FILES', 'SIZE', 'STORED'];
+  return joinLines([table(headings, rows), sumOf(kept)]);
+}
+
+/** The number of states and what they take, for a person. */
+export function sumOf(states: readonly Pick<KeptTree, 'storedBytes'>[]): string {
+  const sum = states.reduce((bytes, state) => bytes + state.storedBytes, 0);
+  return `${counted(states.length, 'state')}, ${roughSize(sum)} stored`;
 }

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { readdir, rename, rm } from 'node:fs/promises';
+import { lstat, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 
 import { removeEmptyFolders } from '../../../lib/disk/durable.ts';
@@ -93,6 +93,16 @@ export async function readHistory(layout: DirectoryLayout, path = ''): Promise<H
   });
 }
 
+/** How many bytes the history stores for a state: of one that was replaced, those of the files that left with it. */
+export async function storedBytes({ tree }: Pick<HistoryEntry, 'tree'>): Promise<number> {
+  let sizeBytes = 0;
+  for (const file of (await unlessMissing(readdir(tree, { recursive: true, withFileTypes: true }))) ?? []) {
+    const stats = file.isFile() ? await unlessMissing(lstat(join(file.parentPath, file.name))) : null;
+    sizeBytes += stats?.size ?? 0;
+  }
+  return sizeBytes;
+}
+
 /** A target's path has two segments at least, so that its trees lie at least so deep. */
 const LEAST_DEPTH = 2;
 
@@ -116,17 +126,22 @@ async function collect(root: string, folder: string, entries: HistoryEntry[]): P
 /**
  * Removes what the history keeps no longer: the tree out of sight in one step, then its manifest, then the rest. A lease that is
  * taken meanwhile leaves what is left of it to the next time.
+ * @param path of the one target that is pruned, as below `mirror/`; null for all
  * @returns what was removed
  */
 export async function pruneHistory(
   disk: Pick<Disk, 'layout' | 'gate' | 'serially' | 'now' | 'retention'>,
   nowMs: number,
   signal?: AbortSignal,
+  path: string | null = null,
 ): Promise<HistoryEntry[]> {
   const { layout, gate, now, retention } = disk;
   const removed: HistoryEntry[] = [];
   let failure: unknown = null;
-  for (const entry of prunable(await readHistory(layout), retention, nowMs, now())) {
+  const entries = (await readHistory(layout, path ?? '')).filter(
+    (entry) => entry.path === (path ?? entry.path),
+  );
+  for (const entry of prunable(entries, retention, nowMs, now())) {
     try {
       await gate.pass(() => remove(disk, entry), signal);
       removed.push(entry);

@@ -14,7 +14,7 @@ function offered(...words: string[]): Promise<readonly string[]> {
 describe('the end of a line may be', () => {
   it('a command, then a word for its argument', async () => {
     expect(await offered('')).toEqual(program.commands.map((command) => command.name()));
-    expect(await offered('history', '')).toEqual(['list', 'restore']);
+    expect(await offered('history', '')).toEqual(['list', 'prune', 'restore']);
     expect(await offered('completion', '')).toEqual(['bash', 'zsh', 'fish']);
     expect(await offered('help', '')).toEqual(expect.arrayContaining(['sync', 'on-disk']));
   });

@@ -1,0 +1,78 @@
+import { join } from 'node:path';
+
+import { describe, expect, it } from 'vitest';
+
+import { type MirrorCommands, startCommands } from '../../../support/mirror-commands.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+interface Listed {
+  readonly target: string;
+  readonly storedBytes: number;
+  readonly sizeBytes: number;
+  readonly leftAtMs: number;
+}
+
+/** A mirror of two repositories with two replaced states each. */
+async function withHistory(): Promise<MirrorCommands & { readonly listed: () => Promise<Listed[]> }> {
+  const commands = await startCommands();
+  const { service, run } = commands;
+  for (const name of ['A', 'B']) service.addRepository(name, { 'plan.xlsx': 'first', 'same.xlsx': 'same' });
+  await run('sync');
+  for (const text of ['the second', 'third'])
+    for (const repository of service.repositories) {
+      service.write(repository, 'main', 'plan.xlsx', text);
+      await run('sync');
+    }
+  const listed = async (): Promise<Listed[]> =>
+    JSON.parse((await run('history', 'list', '--json')).stdout) as Listed[];
+  return { ...commands, listed };
+}
+
+describe('history list', () => {
+  it('shows what each state takes, and the sum', async () => {
+    const { run, listed } = await withHistory();
+    expect((await listed()).map(({ storedBytes }) => storedBytes)).toEqual([5, 10, 5, 10]);
+    expect((await run('history', 'list')).stdout).toMatch(/STORED.*4 states, 30 B stored\n$/s);
+    expect((await run('history', 'list', 'B/main')).stdout).toMatch(/2 states, 15 B stored\n$/);
+  });
+});
+
+describe('history prune', () => {
+  it('deletes the states of a target that left before a time, and leaves those after it whole', async () => {
+    const { run, listed } = await withHistory();
+    const [, second] = await listed();
+    const until = new Date((second?.leftAtMs ?? 0) - 1).toISOString();
+    const pruned = await run('history', 'prune', 'A/main', '--older-than', until, '--yes');
+    expect(pruned.stderr).toMatch(/^A\/main: replaced \S+Z, 5 B\n1 state, 5 B stored\n/);
+    expect(pruned).toMatchObject({ exitCode: 0, stdout: 'Deleted 1 of 1 state.\n' });
+    expect((await listed()).map(({ target }) => target)).toEqual(['A/main', 'B/main', 'B/main']);
+    const folder = join(await temporaryFolder(), 'restored');
+    const restored = await run('history', 'restore', 'A/main', 'same.xlsx', 'plan.xlsx', '--to', folder);
+    expect(restored, restored.stderr).toMatchObject({ exitCode: 0 });
+    expect(await run('verify')).toMatchObject({ exitCode: 0 });
+  });
+
+  it('says when nothing is so old, and asks where it can', async () => {
+    const { run, listed } = await withHistory();
+    const none = await run('history', 'prune', '--older-than', '7d');
+    expect(none).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('keeps nothing') as string });
+    const unasked = await run('history', 'prune', '--older-than', '0s');
+    expect(unasked).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('--yes') as string });
+    expect(await listed()).toHaveLength(4);
+    expect(await run('history', 'prune', '--older-than', 'soon')).toMatchObject({ exitCode: 2 });
+    expect(await run('history', 'prune', 'C', '--older-than', '0s', '--yes')).toMatchObject({ exitCode: 2 });
+    expect(await run('history', 'prune', '--older-than', '0s', '--yes')).toMatchObject({ exitCode: 0 });
+    expect(await listed()).toEqual([]);
+  });
+
+  it('leaves the history as it is under a lease, and says so', async () => {
+    const { run, listed } = await withHistory();
+    await run('lease', 'acquire', '--for', '1h');
+    const leased = await run('history', 'prune', '--older-than', '0s', '--yes');
+    expect(leased).toMatchObject({
+      exitCode: 1,
+      stdout: expect.stringMatching(/^Deleted 0 of 4 states; a lease keeps/) as string,
+    });
+    expect(await listed()).toHaveLength(4);
+  });
+});
