@@ -84,8 +84,8 @@ export interface LogSource {
   readonly target: string;
   /** Nothing in it is later. Milliseconds since the epoch. */
   readonly lastAtMs: number;
-  /** The latest first. */
-  readonly entries: Iterable<LogEntry> | AsyncIterable<LogEntry>;
+  /** Reads its entries, the latest first. */
+  readonly read: () => Iterable<LogEntry> | AsyncIterable<LogEntry>;
 }
 
 /** When each target that ever left the mirror did so last, as far as the history keeps it. */
@@ -104,20 +104,20 @@ export function logSources(
   for (const { target, changedAtMs } of statuses)
     if (changedAtMs !== null) last.set(target, Math.max(changedAtMs, last.get(target) ?? 0));
   const trees = [...last].map(([target, lastAtMs]): LogSource => {
-    return { target, lastAtMs, entries: logOf(target, statesOf(layout, target)) };
+    return { target, lastAtMs, read: () => logOf(target, statesOf(layout, target)) };
   });
   const holds = statuses.flatMap(({ target, files, held }): LogSource[] => {
     if (held === null) return [];
     const entry = { target, atMs: held.sinceMs, kind: 'held', files, held, differences: [] } as const;
-    return [{ target, lastAtMs: held.sinceMs, entries: [entry] }];
+    return [{ target, lastAtMs: held.sinceMs, read: () => [entry] }];
   });
   return [...trees, ...holds].sort((a, b) => b.lastAtMs - a.lastAtMs);
 }
 
 /** The entries of all parts, the latest first. A part is read no further than for the entries that were taken. @param sources the latest first */
 export async function* mergedLog(sources: readonly LogSource[]): AsyncGenerator<LogEntry, void> {
-  const waiting = sources.map(({ lastAtMs, entries }) => {
-    return { atMs: lastAtMs, entry: null as LogEntry | null, rest: iterate(entries) };
+  const waiting = sources.map(({ lastAtMs, read }) => {
+    return { atMs: lastAtMs, entry: null as LogEntry | null, rest: iterate(read) };
   });
   for (let first = waiting.shift(); first !== undefined; first = waiting.shift()) {
     const { entry, rest } = first;
@@ -129,6 +129,6 @@ export async function* mergedLog(sources: readonly LogSource[]): AsyncGenerator<
   }
 }
 
-async function* iterate<T>(items: Iterable<T> | AsyncIterable<T>): AsyncGenerator<T, void> {
-  yield* items;
+async function* iterate(read: LogSource['read']): AsyncGenerator<LogEntry, void> {
+  yield* read();
 }

@@ -97,12 +97,12 @@ it('the logs of many targets are merged by time, and read no further than is tak
   const source = (target: string, times: readonly number[]): LogSource => ({
     target,
     lastAtMs: times[0] ?? 0,
-    entries: (function* () {
+    read: function* () {
       for (const atMs of times) {
         read += 1;
         yield { target, atMs, kind: 'changed', files: 0, held: null, differences: [] } as const;
       }
-    })(),
+    },
   });
   const times = Array.from({ length: 1000 }, (_, at) => [1000 - at, 500 - at]);
   const latest = await taken(mergedLog(times.map((each, at) => source(`A/${at}`, each))), 10);
