@@ -24,9 +24,9 @@ export interface PlanInput {
   readonly published: readonly Published[];
   /** The trees beside them that other instances mirror. */
   readonly others: readonly OtherTree[];
-  /** The share of this instance; null where it mirrors all repositories. */
+  /** This instance's share of the repositories; null where it mirrors all. */
   readonly shard: Shard | null;
-  /** Paths whose manifest cannot be read just now. */
+  /** Paths whose manifest cannot be read at present. */
   readonly unreadable: ReadonlySet<string>;
   /** By `targetKey`; none of their times lies in the future. */
   readonly records: ReadonlyMap<string, TargetRecord>;
@@ -34,30 +34,30 @@ export interface PlanInput {
   readonly policy: PlanPolicy;
   /** Milliseconds since the epoch. */
   readonly nowMs: number;
-  /** The targets that a person wants tried at once: neither back-off nor quarantine is a reason to wait for them. */
+  /** The targets that an operator wants tried now, without waiting for back-off or quarantine. */
   readonly retries: Retries;
 }
 
-/** Targets, by their paths, that a pass tries although they wait for a time or for another version. */
+/** The paths of targets that a pass tries although they wait for a time or for another version. */
 export type Retries = ReadonlySet<string> | 'all';
 
-/** The meaning of a hold to everything that asks about it. What is left out is false. */
+/** The properties of a hold reason. A property that is left out is false. */
 export interface HoldRule {
   /** Why the target is not touched, as a clause about it. */
   readonly says: string;
-  /** It says nothing about a target that the operator wants: neither counts nor exit codes mention it. */
+  /** The operator does not want the target: neither counts nor exit codes mention it. */
   readonly isHarmless?: boolean;
-  /** Its answer proves nothing: the answers that lack the target are neither counted on nor forgotten. */
+  /** The answer proves nothing: the count of answers that lack the target stays as it is. */
   readonly isNoEvidence?: boolean;
-  /** It ends when somebody else is done, or doubts the whole listing: not all that can be mirrored is mirrored. */
+  /** Another instance must finish first, or the whole listing is doubtful: not everything that can be mirrored is mirrored. */
   readonly isShared?: boolean;
-  /** A pull that still goes on is called off: the place of the target, or the wish for it, is another one now. */
+  /** A running pull is cancelled: the target is no longer wanted, or its place has changed. */
   readonly endsPull?: boolean;
   /** Another event reports it. */
   readonly isReportedElsewhere?: boolean;
 }
 
-/** Why a target is on purpose not touched in a pass, although it may not be what the service has. */
+/** Why a pass deliberately leaves a target alone, although it may differ from the service. */
 export const HOLD_REASONS = {
   'not-selected': {
     says: 'the settings no longer select it; its tree stays as it is',
@@ -66,7 +66,7 @@ export const HOLD_REASONS = {
   },
   superseded: { says: 'waits for a named branch to take its place', isHarmless: true, endsPull: true },
   'path-occupied': {
-    says: 'waits for its place, where the tree of another repository stands',
+    says: 'waits for its place, which the tree of another repository occupies',
     endsPull: true,
   },
   'backing-off': { says: 'waits to be tried again' },
@@ -93,7 +93,7 @@ export const HOLD_REASONS = {
     isNoEvidence: true,
   },
   'row-unreadable': {
-    says: 'is not verified, as it may be what a row is about that cannot be read, in the list of workbooks',
+    says: 'is not verified, as an unreadable row in the list of workbooks may be about it',
     isNoEvidence: true,
     isReportedElsewhere: true,
   },
@@ -113,8 +113,8 @@ export type PullReason =
   | 'full-check';
 
 /**
- * Why a tree leaves the mirror for the history, and whether the guard judges it. The target stays where `HEAD` gives way to a named
- * branch, a duplicate to its double, or a copy to that of another instance.
+ * Why a tree moves from the mirror to the history, and whether the guard judges it. The target itself stays if `HEAD` gives way to
+ * a named branch, if a duplicate goes, or if another instance has taken the target over.
  */
 export const RETIRE_REASONS = {
   'repository-gone': { isGuarded: true },
@@ -125,7 +125,7 @@ export const RETIRE_REASONS = {
 } as const;
 export type RetireReason = keyof typeof RETIRE_REASONS;
 
-/** The rule of a hold. @param reason one that a record may remember from another version */
+/** The properties of a hold reason. @param reason may come from a record that another version wrote */
 export function holdRule(reason: string): HoldRule {
   return HOLD_RULES.get(reason) ?? { says: 'waits' };
 }
@@ -133,7 +133,7 @@ export function holdRule(reason: string): HoldRule {
 const HOLD_RULES: ReadonlyMap<string, HoldRule> = new Map(Object.entries(HOLD_REASONS));
 
 /**
- * Whether a plan holds a target: on purpose does not do all of what the service and the settings say. One that is only missing from the
+ * Whether a plan holds a target, that is, deliberately leaves something undone. A target that is only missing from the
  * service's list is not held: it counts towards its retirement.
  */
 export function isPlannedHold(action: Action): boolean {
@@ -145,7 +145,7 @@ export function isPlannedHold(action: Action): boolean {
   );
 }
 
-/** The part of an action that says what it is about. */
+/** The part of an action that identifies its target. */
 export interface ActionSubject {
   readonly target: TargetId;
   readonly repository: Published['repository'];
@@ -154,9 +154,9 @@ export interface ActionSubject {
   readonly published: Published | null;
   /** The digest of the target's present versions; null where the service has no list of workbooks. */
   readonly fingerprint: string | null;
-  /** The place of the tree until now, if its repository was renamed: it moves before anything else happens. */
+  /** The old place of the tree if its repository was renamed: the tree moves before anything else happens. */
   readonly moveFrom: string | null;
-  /** Why a target is mirrored although the settings no longer select it. Left out for any other. */
+  /** Why a target is mirrored although the settings no longer select it. Left out for every other target. */
   readonly deselection?: HeldDeletion;
 }
 
@@ -172,26 +172,26 @@ export type RetireAction = ActionOf<'retire', RetireReason>;
 
 /** A target's contents are compared with its tree and, where they differ, published. */
 export interface PullAction extends ActionOf<'pull', PullReason> {
-  /** How an absence of contents is taken: the rest of the answer decides what it means. */
+  /** How a missing answer is taken: the rest of the answer decides what it means. */
   readonly whenAbsent: 'fail' | 'count-as-missing' | 'accept';
-  /** Whether the service had finished with the versions that are about to be pulled. */
+  /** Whether the service had finished processing the versions that will be pulled. */
   readonly settled: boolean;
   readonly byWorkbook: ByWorkbook;
-  /** How closely the tree is held against its manifest before: by `lstat`, or every byte. */
+  /** How closely the tree is compared with its manifest first: by `lstat`, or every byte. */
   readonly depth: 'facts' | 'bytes';
 }
 
-/** A target is on purpose not touched. */
+/** A target is deliberately left alone. */
 export interface HoldAction extends ActionOf<'hold', HoldReason> {
-  /** When it is looked at again, where a time says so. Milliseconds since the epoch. */
+  /** The time of the next try, if there is one. Milliseconds since the epoch. */
   readonly untilMs: number | null;
-  /** The retirement that waits for a person's word: too many are gone at once, or the tree was restored. */
+  /** The retirement needs approval: too many targets are gone at once, or the tree was restored. */
   readonly guarded: HeldDeletion | null;
-  /** A complete answer lacks the target: the answers that did so before count on. */
+  /** A complete answer lacks the target; it is counted together with the earlier ones. */
   readonly isMissing?: boolean;
 }
 
-/** The hold of a target. @param subject another action about it will do */
+/** The hold of a target. @param subject any other action about it */
 export function holdOf(
   { target, repository, path, published, fingerprint, moveFrom, deselection }: ActionSubject,
   reason: HoldReason,
@@ -221,27 +221,27 @@ export interface ActionResult {
   readonly changedFiles: number;
 }
 
-/** A pull that goes on beside the passes, or waits for a place. It is recorded when it ends, and counts for nothing until then. */
+/** A pull that continues after its pass, or waits for a slot. It is recorded and counted only when it ends. */
 export interface Unfinished {
   readonly kind: 'unfinished';
   readonly hasBegun: boolean;
 }
 
-/** An action that came to its end. */
+/** An action that has ended. */
 export interface EndedResult extends ActionResult {
   readonly outcome: Outcome;
 }
 
-/** The result of an action that moved no bytes. */
+/** The result of an action that downloaded nothing. */
 export function resultOf(action: Action, outcome: Outcome): EndedResult {
   return { action, outcome, downloadedBytes: 0, changedFiles: 0 };
 }
 
 /**
- * Has a plan leave alone the targets of which a pull of an earlier pass still goes on. The plan is judged as a whole before, such as how
- * much would be deleted. A pull does not go on for a target that is to leave the mirror or to move, or whose place another one has now:
- * then the plan stays as it is, and the pull is to be called off.
- * @param running the pulls that go on, by target key
+ * Makes a plan leave alone the targets that a pull of an earlier pass is still working on. Guards have judged the whole plan before.
+ * A running pull does not continue if its target retires or moves, or if its place belongs to another target now:
+ * then the plan stays as it is, and the pull must be cancelled.
+ * @param running the running pulls, by target key
  */
 export function keepRunningPulls(
   plan: readonly Action[],
@@ -252,17 +252,17 @@ export function keepRunningPulls(
   const kept = plan.map((action) => {
     const key = targetKey(action.target);
     const pull = running.get(key);
-    // A second tree of the same target has a decision of its own.
+    // A second tree of the same target is decided on separately.
     if (pull === undefined || action.reason === 'duplicate') return action;
     unplanned.delete(key);
     return goesOn(pull, action) ? holdOf(action, 'still-pulling') : action;
   });
-  // Only a complete list says that a target is no more.
+  // Only a complete list proves that a target is gone.
   if (repositoriesComplete && repositories.length > 0) return kept;
   return [...kept, ...[...unplanned.values()].map((pull) => holdOf(pull, 'still-pulling'))];
 }
 
-/** Whether a pull still does what is wanted, by what the plan would do otherwise. */
+/** Whether a running pull still does what the plan would otherwise do. */
 function goesOn(pull: PullAction, action: Action): boolean {
   if (action.path !== pull.path || action.moveFrom !== null || action.kind === 'retire') return false;
   return action.kind !== 'hold' || (action.guarded === null && holdRule(action.reason).endsPull !== true);

@@ -7,19 +7,19 @@ import type { Doubt } from './record.ts';
 import { isDeletion, rowsAtFiles } from './workbooks.ts';
 
 /**
- * A workbook of which the list and the contents do not say the same.
+ * A workbook about which the list and the contents disagree.
  *
  * - `missing`: it is listed, and the contents lack it.
  * - `other-bytes`: its file has another size or SHA-256 than the list says.
- * - `outdated`: the list has a new version, and the bytes are those of the version before.
- * - `unannounced`: the list has the published version, and the bytes are others: they may be newer than the list, or older.
+ * - `outdated`: the list has a new version, but the contents still have the bytes of the version before.
+ * - `unannounced`: the list has the published version, but the bytes differ: they may be newer than the list, or older.
  */
 export interface Contradiction {
   readonly kind: 'missing' | 'other-bytes' | 'outdated' | 'unannounced';
   /** The path of its file; of a missing one, its path in the list. */
   readonly path: string;
   readonly versionId: string;
-  /** SHA-256 of the file, in hexadecimal digits; null of a missing one. */
+  /** SHA-256 of the file, in hexadecimal digits; null for a missing one. */
   readonly sha256: string | null;
 }
 
@@ -30,9 +30,9 @@ export interface ListedContents {
 }
 
 /**
- * Compares the list with contents. The published state is taken from its manifest, whatever became of its files on the disk.
- * @param rows all rows of the target's repository; those of other branches prove nothing
- * @param previous the manifest of what is published; null where nothing is
+ * Compares the list with contents. The published state is read from its manifest, even if its files were changed on disk.
+ * @param rows all rows of the target's repository; rows of other branches prove nothing
+ * @param previous the manifest of the published tree; null if nothing is published
  * @returns sorted by path
  */
 export function findContradictions(
@@ -58,8 +58,8 @@ export function findContradictions(
 }
 
 /**
- * The rows of a list without those of a branch that a list read after the contents does not show any more. Such a workbook changed
- * in between, and it is not known which version of it the contents have: its file gets no version, and the next pass asks again.
+ * The rows of a list, without the rows of a branch that a list read after the contents no longer has. Such a workbook changed
+ * in between, and the contents may have either version: its file gets no version, and the next pass asks again.
  */
 export function rowsInBoth(
   rows: readonly WorkbookRow[],
@@ -82,8 +82,8 @@ export function missingWorkbooks(
 }
 
 /**
- * The rows of a branch, by the paths of their files: a list may have several of one workbook. Without those of workbooks that may
- * rightly be missing: deleted ones, and what is on purpose left out of the tree.
+ * The rows of a branch, by the paths of their files: a list may have several for one workbook. Leaves out workbooks that may
+ * rightly be missing: deleted ones, and files that are deliberately left out of the tree.
  */
 function listedWorkbooks(
   rows: readonly WorkbookRow[],
@@ -115,22 +115,22 @@ function contradictionOf(
   return listed.every(({ versionId }) => versionId === knownId) ? 'unannounced' : null;
 }
 
-/** Whether a file has the size and the digest that a row says, as far as it says them. */
+/** Whether a file has the size and the digest of a row, if the row gives them. */
 function fits({ sizeBytes, sha256 }: WorkbookRow, file: ManifestFile): boolean {
   return (sizeBytes ?? file.sizeBytes) === file.sizeBytes && (sha256 ?? file.sha256) === file.sha256;
 }
 
-/** So many answers that agree are believed, and not the list. */
+/** After this many answers that agree, the contents are believed instead of the list. */
 const ANSWERS_BELIEVED = 3;
 
-/** The time over which they must have come, so that contents that lag a little behind the list are waited for. In milliseconds. */
+/** The answers must span this time, so that contents that lag a little behind the list are waited for. In milliseconds. */
 const LEAST_DOUBT_MS = 5000;
 
 /**
- * The doubt that an answer leaves: until it is gone, nothing of the contents is published.
- * @param before the doubt of the answers before; null for none
+ * The doubt that remains after an answer: until it is resolved, nothing of the contents is published.
+ * @param before the doubt before this answer; null for none
  * @param nowMs milliseconds since the epoch
- * @returns null where the list agrees, or so many answers agree that they are believed. Bytes with a wrong digest never are.
+ * @returns null if the list agrees, or if enough answers agree. Bytes with a wrong digest are never believed.
  */
 export function nextDoubt(
   before: Doubt | null,
@@ -138,7 +138,7 @@ export function nextDoubt(
   nowMs: number,
 ): Doubt | null {
   if (contradictions.length === 0) return null;
-  // Not of the versions: new ones of a workbook whose bytes stay the same would put off the end of the doubt again and again.
+  // Leaves out the versions: new versions of a workbook with unchanged bytes would prolong the doubt again and again.
   const digested = contradictions.map(({ kind, path, sha256 }) => [kind, path, sha256]);
   const digest = hash('sha256', JSON.stringify(digested));
   const isSame = before?.digest === digest && before.sinceMs <= nowMs;
@@ -150,7 +150,7 @@ export function nextDoubt(
   return isBelieved ? null : { digest, answers: answers + 1, sinceMs };
 }
 
-/** A sentence for each kind, the gravest first: the first contradiction of the gravest kind is named. */
+/** A sentence for each kind, the most serious first: the message names the first contradiction of the most serious kind. */
 const SENTENCES: Readonly<Record<Contradiction['kind'], (name: string, version: string) => string>> = {
   'other-bytes': (name, version) =>
     `The file ${name} has another size or SHA-256 than the list says of its version ${version}`,
@@ -164,7 +164,7 @@ const SENTENCES: Readonly<Record<Contradiction['kind'], (name: string, version: 
 
 const KINDS = Object.keys(SENTENCES);
 
-/** The list and the contents contradict each other, and not yet often enough for the contents to be believed. */
+/** The list and the contents contradict each other, and not often enough yet for the contents to be believed. */
 export class ContradictedError extends MirrorError {
   readonly doubt: Doubt;
 
@@ -172,7 +172,7 @@ export class ContradictedError extends MirrorError {
   constructor(contradictions: readonly Contradiction[], doubt: Doubt) {
     const [first] = contradictions.toSorted((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind));
     const { kind, path, versionId } = first ?? { kind: 'missing', path: '', versionId: '' };
-    // Enough of a commit's identifier to know it by.
+    // Enough digits of a commit's identifier to recognise it.
     const version = /^[0-9a-f]{40}$/.test(versionId) ? versionId.slice(0, 8) : versionId;
     const others = contradictions.length - 1;
     const more = others === 0 ? '' : ` So do ${counted(others, 'other workbook')}.`;
@@ -189,7 +189,7 @@ export class ContradictedError extends MirrorError {
   }
 }
 
-/** The warning about workbooks that are listed and that the contents lack. @param paths at least one */
+/** The warning about listed workbooks that the contents lack. @param paths at least one */
 export function missingSentence(paths: readonly string[]): string {
   const [first = ''] = paths;
   const more = paths.length === 1 ? '' : ` and ${counted(paths.length - 1, 'more workbook')}`;

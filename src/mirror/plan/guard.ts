@@ -4,13 +4,13 @@ import { z } from 'zod';
 import { type ManifestFile, movedFiles, type TreeChanges } from '../store/manifest.ts';
 import { type TargetId, targetKey } from '../upstream/listing.ts';
 
-/** How much may be deleted at once without a person's word: a share, a number, or anything. */
+/** How much may be deleted at once without approval: a share, a number, or anything. */
 export type DeletionLimit =
   | { readonly kind: 'share'; readonly percent: number }
   | { readonly kind: 'count'; readonly count: number }
   | { readonly kind: 'off' };
 
-/** Whether deleting so many of a total is more than a limit lets through. */
+/** Whether a limit forbids so many deletions out of a total. */
 export function exceedsLimit(limit: DeletionLimit, deletions: number, total: number): boolean {
   switch (limit.kind) {
     case 'off':
@@ -22,51 +22,51 @@ export function exceedsLimit(limit: DeletionLimit, deletions: number, total: num
   }
 }
 
-/** How much may be deleted without a person's word. */
+/** How much may be deleted without approval. */
 export interface GuardPolicy {
-  /** Targets that may be retired in one pass, of those that are mirrored. */
+  /** The limit for targets that one pass may retire, out of all mirrored ones. */
   readonly targets: DeletionLimit;
-  /** Files of a target that one publish may delete. */
+  /** The limit for files of a target that one publish may delete. */
   readonly files: DeletionLimit;
 }
 
 /**
- * Whatever a held deletion may be about: the whole target, as it is gone from the service with too many others; the same for one that a
- * person brought back from the history; files of a target, which a new version lacks; or nothing but the mirroring of a target, which the
- * settings no longer select, as too many others; or the copy of a target that another instance mirrors now.
+ * The subject of a held deletion. `target`: a whole target, gone together with too many others. `restored`: the same for one that was
+ * restored from the history. `files`: files of a target that a new version lacks. `deselected`: only the mirroring of a target, which the
+ * settings deselect with too many others. `moved`: this instance's copy of a target that another instance mirrors now.
  */
 export const HELD_SUBJECTS = ['target', 'restored', 'files', 'deselected', 'moved'] as const;
 
-/** A deletion that waits for a person's word. */
+/** A deletion that waits for approval. */
 export interface HeldDeletion {
   readonly subject: (typeof HELD_SUBJECTS)[number];
-  /** How many targets of the pass, or files of the target, would be deleted, or how many targets mirrored no longer. */
+  /** How many targets of the pass, or files of the target, would be deleted; for deselection, how many targets. */
   readonly deletions: number;
   readonly of: number;
-  /** The digest of the paths that would be deleted: an approval is for just those. Null for a whole target. */
+  /** The digest of the paths that would be deleted: an approval covers exactly these. Null for a whole target. */
   readonly digest: string | null;
-  /** The first of the files that would go, sorted, at most {@link PATHS_SHOWN}; left out where a manifest tells them all. */
+  /** The first files that would be deleted, sorted, at most {@link PATHS_SHOWN}; left out if a manifest lists them all. */
   readonly first?: readonly string[];
 }
 
-/** So many of the files that would go are remembered and shown of a held deletion. */
+/** The most paths that are remembered and shown for a held deletion. */
 export const PATHS_SHOWN = 100;
 
 export const approvalSchema = z.object({
   target: z.object({ repositoryId: z.string(), branch: z.string() }),
-  /** The held deletion that goes through; `service` where the whole directory may mirror another service than before. */
+  /** The approved deletion; `service` if the whole directory may mirror another service than before. */
   subject: z.enum([...HELD_SUBJECTS, 'service']),
   /** As in {@link HeldDeletion}. */
   digest: z.string().nullable(),
 });
 
-/** A person's word that a deletion may go through, once. */
+/** An operator's approval of one deletion, valid once. */
 export type Approval = Readonly<z.infer<typeof approvalSchema>>;
 
 /** Approvals by target. */
 export type Approvals = ReadonlyMap<string, Approval>;
 
-/** Whether a held deletion is the one that a person approved. */
+/** Whether an approval is for this held deletion. */
 export function isApproved(
   approvals: Approvals,
   target: TargetId,
@@ -78,18 +78,17 @@ export function isApproved(
   return approval.subject === 'restored' && held.subject === 'target';
 }
 
-/** The facts by which deletions that happen together are judged. */
+/** The facts needed to judge deletions that happen together. */
 export interface GuardFacts {
   readonly policy: { readonly guard: Pick<GuardPolicy, 'targets'> };
   readonly approvals: Approvals;
-  /** Holds of the pass before, by target key. */
+  /** Holds of the previous pass, by target key. */
   readonly records: ReadonlyMap<string, { readonly held: HeldDeletion | null }>;
 }
 
 /**
- * Finds the targets, of those that are to be retired in one pass or that the settings no longer select, that are held because there
- * are too many of them: a slip in a filter must not stop a mirror. What was approved goes through and lets nothing else through: a
- * target that was held once stays so until it is approved itself, is back, or the limit is raised.
+ * Finds the targets to hold because a pass would retire, or the settings deselect, too many at once: a slip in a filter must not
+ * stop a mirror. An approval lets only its own target through; any other stays held until it is back or the limit is raised.
  * @param total how many targets are mirrored, or were before
  */
 export function holdTogether<T extends { readonly target: TargetId }>(
@@ -109,12 +108,12 @@ export function holdTogether<T extends { readonly target: TargetId }>(
   return new Map(held.map((each) => [each, deletion]));
 }
 
-/** Targets of up to so many files are not guarded: half of them is one ordinary edit. */
+/** Targets with at most this many files are not guarded: half of them is one ordinary edit. */
 const FEW_FILES = 5;
 
 /**
- * The deletion that a new state of a target would be, if that is more than a limit lets through; otherwise null. A file that only
- * moved is not deleted: its bytes are still there.
+ * The deletion that a new state of a target would cause, if it exceeds a limit; otherwise null. A moved file is not deleted: its bytes
+ * are still there.
  * @param changes between the two states
  */
 export function heldFiles(
@@ -141,7 +140,7 @@ export function heldFiles(
   };
 }
 
-/** The digest that tells one deletion of files from another. @param paths sorted */
+/** The digest that identifies a deletion of files. @param paths sorted */
 function digestOfPaths(paths: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(paths)).digest('hex');
 }

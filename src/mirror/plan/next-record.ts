@@ -20,9 +20,9 @@ export interface RecordStep {
     readonly isMissing?: boolean;
   };
   readonly outcome: Outcome;
-  /** The summary of the tree when the action was decided on; null where there was none. */
+  /** The summary of the tree when the action was decided on; null if there was no tree. */
   readonly tree: RememberedTree | null;
-  /** When the listing was taken that the action was decided on, in milliseconds since the epoch. */
+  /** When the listing that led to the action was taken, in milliseconds since the epoch. */
   readonly listedAtMs: number;
   readonly nowMs: number;
   /** A number from 0 up to 1. */
@@ -31,7 +31,7 @@ export interface RecordStep {
 
 /** Wait after a target's first failure, and the longest wait, in milliseconds. */
 const BACK_OFF = { firstDelayMs: 60_000, maxDelayMs: 3_600_000 };
-/** A target in quarantine, one that waits for a person, and a held deletion are looked at again after this, in milliseconds. */
+/** The time until the next look at a target in quarantine, one that waits for an operator, or a held deletion, in milliseconds. */
 const SLOW_RETRY_MS = BACK_OFF.maxDelayMs;
 
 /** The record after an action: a pure function of the one before it and of what happened. */
@@ -44,7 +44,7 @@ export function nextRecord(before: TargetRecord, step: RecordStep): TargetRecord
     decisions: nextDecisions(before.decisions, step),
   };
   const after = afterOutcome(record, step);
-  // Another matter that waits for a person is reported first.
+  // Another matter that needs an operator is reported first.
   if (after.held !== null && after.held.subject !== 'deselected') return after;
   const held = deselection === undefined ? null : nextHeld(before.held, deselection, null, step.nowMs);
   return { ...after, held };
@@ -70,7 +70,7 @@ function afterOutcome(record: TargetRecord, step: RecordStep): TargetRecord {
         ...record,
         // A retirement that failed does not bring its target back: the answers that lack it still count.
         missingPasses: action.kind === 'retire' ? record.missingPasses : 0,
-        // Any other failure is no answer: it says nothing about the contents.
+        // Any other failure gives no answer about the contents.
         doubt: outcome.doubt ?? record.doubt,
         failure: nextFailure(record.failure, outcome, step),
       };
@@ -79,10 +79,10 @@ function afterOutcome(record: TargetRecord, step: RecordStep): TargetRecord {
   }
 }
 
-/** Subjects of held deletions of which the target is gone: it stays so, that an approval need not wait for further answers. */
+/** Subjects of held deletions whose target is gone. It stays gone, so that an approval need not wait for further answers. */
 const GONE: ReadonlySet<string> = new Set<HeldDeletion['subject']>(['target', 'restored', 'deselected']);
 
-/** The record of a target that is to leave the mirror, once enough answers lack it or a person lets it go. */
+/** The record of a target that will be retired, once enough answers lack it or an operator approves. */
 function leavingLater(
   record: TargetRecord,
   outcome: Extract<Outcome, { kind: 'guarded' | 'missing' }>,
@@ -95,13 +95,13 @@ function leavingLater(
     const next = nextHeld(held, outcome.held, outcome.fingerprint, nowMs);
     return { ...record, failure: null, missingPasses: isGone ? missingPasses : 0, held: next };
   }
-  // A retirement that is held stays held, and the next look is due later.
+  // A held retirement stays held; only the next look is due later.
   const isHeldWhole = held?.subject === 'target' || held?.subject === 'restored';
   const next = isHeldWhole ? { ...held, nextLookAtMs: nowMs + SLOW_RETRY_MS } : null;
   return { ...record, failure: null, missingPasses, held: next };
 }
 
-/** The record of a target that is as the service has it: nothing that was wrong before counts. */
+/** The record of a target that equals the service: earlier failures no longer count. */
 function foundRight(
   record: TargetRecord,
   { action, listedAtMs, nowMs }: RecordStep,
@@ -161,7 +161,7 @@ function nextFailure(
   };
 }
 
-/** The hold that waits for a person's word, since when, and with the most deletions that there ever were. */
+/** The hold that waits for approval: since when, and with the highest number of deletions so far. */
 function nextHeld(before: Held | null, held: HeldDeletion, fingerprint: string | null, nowMs: number): Held {
   const isSame = before?.subject === held.subject && before.digest === held.digest;
   const same = isSame ? before : null;
@@ -177,7 +177,7 @@ function nextHeld(before: Held | null, held: HeldDeletion, fingerprint: string |
   };
 }
 
-/** So many decisions are remembered. */
+/** The most decisions that are remembered. */
 const MAX_DECISIONS = 20;
 
 function nextDecisions(
@@ -185,7 +185,7 @@ function nextDecisions(
   { action: { kind, reason }, outcome, nowMs }: RecordStep,
 ): readonly Decision[] {
   const [last, ...older] = decisions;
-  // A pull, or a retirement, may find a deletion that is held.
+  // A pull or a retirement may find a deletion that must be held.
   const decision = { kind: outcome.kind === 'guarded' ? 'hold' : kind, reason, result: resultOf(outcome) };
   const isSame =
     last?.kind === decision.kind && last.reason === decision.reason && last.result === decision.result;

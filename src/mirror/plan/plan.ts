@@ -35,15 +35,15 @@ export function makePlan(input: PlanInput): Action[] {
   return waitForPlaces(guardRetirements(plan, input), input);
 }
 
-/** A target to decide about, and the memory of it. */
+/** A target to decide on, and its record. */
 interface Case extends Candidate {
   readonly record: TargetRecord;
 }
 
-/** Decides about a target, or leaves it to the next rule. */
+/** Decides on a target, or returns null for the next rule to decide. */
 type Rule = (of: Case, input: PlanInput) => Action | null;
 
-/** In this order: the first that decides counts. A target that none decides about is pulled. */
+/** Tried in this order; the first decision counts. A target that no rule decides on is pulled. */
 const RULES: readonly Rule[] = [
   notSelected,
   manifestUnreadable,
@@ -72,22 +72,22 @@ function manifestUnreadable(of: Case, { unreadable }: PlanInput): Action | null 
   return unreadable.has(of.path) ? hold(of, 'manifest-unreadable') : null;
 }
 
-/** A repository that the service does not list, by an answer that proves nothing: only a complete one counts. */
+/** A repository that an inconclusive answer lacks: only a complete answer counts. */
 function unprovenGone(of: Case, { listing }: PlanInput): Action | null {
   if (of.kind !== 'gone') return null;
   if (listing.repositories.length === 0) return hold(of, 'no-repositories-listed');
-  // One old answer that a cache gives again and again is no further answer that lacks it.
+  // An old answer that a cache repeats is not another answer that lacks the repository.
   if (!listing.repositoriesComplete || listing.cached !== null) return hold(of, 'listing-incomplete');
   return of.isContradicted ? hold(of, 'listing-contradicts-itself') : null;
 }
 
-/** The branch `HEAD` of a repository of which a named branch is known, and not mirrored yet. */
+/** The branch `HEAD` of a repository whose named branch is known, and not mirrored yet. */
 function superseded(of: Case, { listing }: PlanInput): Action | null {
   const isWaiting = of.superseded === 'published' && !listing.repositoriesComplete;
   return of.superseded === 'known' || isWaiting ? hold(of, 'superseded') : null;
 }
 
-/** A tree that is to leave the mirror. One that was restored stays until a person lets it go. */
+/** A tree that should retire. One that was restored stays until an operator approves. */
 function leaving(of: Case, input: PlanInput): Action | null {
   const { published, record } = of;
   const { approvals, policy } = input;
@@ -127,8 +127,8 @@ function reasonToLeave(of: Case, input: PlanInput): RetireReason | null {
 }
 
 /**
- * Whether the service had no contents of a branch in all answers that it takes but the last one, for which the retirement itself asks.
- * While the retirement is held, the contents are looked for from time to time: without a list of workbooks nothing else shows that the
+ * Whether the service had no contents of a branch in all required answers but the last, which the retirement itself asks for.
+ * While the retirement is held, the contents are asked for from time to time: without a list of workbooks only they show that the
  * branch is back.
  */
 function isBranchGone(of: Case, input: PlanInput): boolean {
@@ -140,13 +140,13 @@ function isBranchGone(of: Case, input: PlanInput): boolean {
   return !isLookDue || isApproved(approvals, of.target, { subject: 'target', digest: null });
 }
 
-/** Whether a person brought a tree back from the history, the service has not had it since, and no person let it go again. */
+/** Whether an operator restored this tree from the history, the service still lacks it, and no approval lets it go. */
 function isRestored(tree: Published, { target, verifiedAtMs }: TargetRecord, approvals: Approvals): boolean {
   if (tree.restoredAtMs === null || (verifiedAtMs ?? 0) > tree.restoredAtMs) return false;
   return !isApproved(approvals, target, { subject: 'restored', digest: null });
 }
 
-/** A target with nothing to do. A row that tells nothing of itself may be about any workbook: then the list verifies none. */
+/** A target with nothing to do. An unreadable row may be about any workbook: then the list verifies none. */
 function unchanged(of: Case, input: PlanInput): Action | null {
   if (pullReason(of, input) !== null) return null;
   if (input.listing.unread.isAnywhere) return hold(of, 'row-unreadable');
@@ -163,7 +163,7 @@ function deletionHeld(of: Case, { policy, approvals, nowMs }: PlanInput): Action
   return hold(of, 'deletion-guard', { untilMs: held.nextLookAtMs });
 }
 
-/** A target that failed before waits for its time, in quarantine also for another version, or for a person. */
+/** A target that failed before waits for its time, for an operator or, in quarantine, for another version. */
 function failedBefore(of: Case, { nowMs, retries }: PlanInput): HoldAction | null {
   const { failure } = of.record;
   const isDue = failure === null || nowMs >= failure.nextAttemptAtMs;
@@ -173,7 +173,7 @@ function failedBefore(of: Case, { nowMs, retries }: PlanInput): HoldAction | nul
   return failure.fingerprint === of.fingerprint ? hold(of, 'quarantined', { untilMs }) : null;
 }
 
-/** A new branch with which the service has not finished: its contents would soon be others. */
+/** A new branch that the service is still processing: its contents would soon change. */
 function stillProcessing(of: Case, { policy, nowMs }: PlanInput): Action | null {
   if (of.published !== null || of.isSettled) return null;
   const untilMs = (of.record.processingSinceMs ?? nowMs) + policy.processingPatienceMs;
@@ -196,7 +196,7 @@ function pull(of: Case, input: PlanInput): PullAction {
   };
 }
 
-/** Why the contents of a target are asked for; null where nothing says that they are others. */
+/** Why the contents of a target are asked for; null if nothing suggests that they changed. */
 function pullReason(of: Case, input: PlanInput): PullReason | null {
   const { published, record } = of;
   if (published === null) return isKnownAbsent(of, input) ? null : 'never-mirrored';
@@ -209,33 +209,33 @@ function pullReason(of: Case, input: PlanInput): PullReason | null {
   return isExaminationDue(of, published, input) || isMissingDue(of, published, input) ? 'full-check' : null;
 }
 
-/** Whether the service had no contents of a target when it was last asked for them, and nothing says that it has some now. */
+/** Whether the service had no contents of a target when last asked, and nothing suggests that it has some now. */
 function isKnownAbsent(of: Case, input: PlanInput): boolean {
   const { absentSinceMs, checkedAtMs } = of.record;
   if (absentSinceMs === null || of.isNamed || input.retries === 'all' || !isListRead(of, input)) return false;
   return input.nowMs < fullCheckDueMs(of.target, checkedAtMs ?? 0, input.policy.fullCheckMs);
 }
 
-/** Whether the list of workbooks shows all that changed in a target's repository. */
+/** Whether the list of workbooks shows every change in a target's repository. */
 function isListRead({ repository }: Case, { listing }: PlanInput): boolean {
   return listing.workbooks !== null && !listing.unread.repositories.has(repository.fullName);
 }
 
 /**
- * Whether the workbooks that have new versions answer for the whole. A Git repository holds other files, too, of which no listing
- * tells; a drag-and-drop repository may.
+ * Whether the workbooks with new versions are all that changed. A Git repository holds other files, too, which no listing
+ * shows; a drag-and-drop repository may.
  */
 function answersByWorkbook(
   { repository, published, target }: Case,
   reason: PullReason,
   { listing, policy }: PlanInput,
 ): PullAction['byWorkbook'] {
-  // Contents that were pulled while the service was still processing them are pulled once more, whichever version changed since.
+  // Contents that were pulled while the service was still processing them are pulled once more, even without a new version.
   const isPlain =
     published?.settled === true &&
     reason === 'versions-changed' &&
     listing.workbooksComplete &&
-    // An old list agrees with old files: a single file does not show that it is older than the published one.
+    // An old list agrees with old files: no single file shows that it is older than the published one.
     listing.cached === null &&
     target.branch !== HEAD_BRANCH;
   if (!isPlain || policy.content === 'all') return 'no';
@@ -243,7 +243,7 @@ function answersByWorkbook(
   return repository.url === null ? 'in-trees-of-workbooks' : 'no';
 }
 
-/** How an absence of contents is taken: a branch that a version names must be there. */
+/** How missing contents are taken: a branch that a version names must exist. */
 function whenAbsent(of: Case, { listing }: PlanInput): PullAction['whenAbsent'] {
   if (of.isNamed || of.isRequired) return 'fail';
   if (of.published === null) return 'accept';
@@ -255,7 +255,7 @@ function hold(of: Case, reason: HoldReason, more?: Parameters<typeof holdOf>[2])
   return holdOf(subjectOf(of), reason, more);
 }
 
-/** The retirement of a tree from its present place: that of a renamed repository need not move first. */
+/** The retirement of a tree from its present place: the tree of a renamed repository need not move first. */
 function retire(of: Case, { path }: Published, reason: RetireReason): RetireAction {
   return { ...subjectOf(of), path, moveFrom: null, kind: 'retire', reason };
 }
@@ -280,8 +280,8 @@ function guardRetirements(plan: readonly Action[], input: PlanInput): Action[] {
 }
 
 /**
- * The targets that the settings no longer select and that are mirrored all the same until a person says so: too many were deselected
- * at once. For those the selection before stays in force. A target of which nothing is remembered was not mirrored before.
+ * The deselected targets that stay mirrored until an operator approves, because too many were deselected at once. For them
+ * the earlier selection stays in force. A target without a record was not mirrored before.
  */
 function heldDeselections(
   candidates: readonly Candidate[],
@@ -296,16 +296,16 @@ function heldDeselections(
   return holdTogether('deselected', deselected, total, input);
 }
 
-/** Holds what is to take a place that the tree of another repository does not leave in this pass. */
+/** Holds a target whose place the tree of another repository does not leave in this pass. */
 function waitForPlaces(plan: readonly Action[], { published, others }: PlanInput): Action[] {
   const owners = new Map(published.map(({ path, repository }) => [path, repository.id]));
   const placesOfOthers = new Set(others.map(({ path }) => path));
-  // Any other retirement is not certain yet, or is of a target that stays.
+  // Any other retirement is not certain yet, or its target stays.
   const leaving = plan.filter(({ reason }) => reason === 'repository-gone').map(({ path }) => path);
   const free = new Set(leaving);
   return plan.map((action) => {
     const { kind, path, moveFrom, target, published } = action;
-    // A pull of an earlier pass may go on for one that is held: it must not take the place either.
+    // A pull of an earlier pass may still run for a held target: it must not take the place either.
     const isNew = kind === 'hold' && published === null;
     const takesPlace = kind === 'pull' || kind === 'keep' || isNew || moveFrom !== null;
     const isOwn = (owners.get(path) ?? target.repositoryId) === target.repositoryId;
@@ -315,7 +315,7 @@ function waitForPlaces(plan: readonly Action[], { published, others }: PlanInput
 }
 
 /**
- * When a target is next compared whole: between half and the whole of the period after the last time, spread by target
+ * When a target is next compared whole: after half to all of the period, spread by target
  * and time so that targets that were mirrored together are not checked together. Milliseconds since the epoch.
  */
 export function fullCheckDueMs(target: TargetId, checkedAtMs: number, fullCheckMs: number): number {
@@ -324,18 +324,18 @@ export function fullCheckDueMs(target: TargetId, checkedAtMs: number, fullCheckM
 }
 
 /**
- * Whether every byte of a tree is to be read again, and the contents compared with it. A pull of what changed in between does not look
- * at the bytes of the other files.
+ * Whether every byte of a tree must be read again, and compared with the contents. A pull of a change does not read
+ * the other files.
  */
 function isExaminationDue({ target, record }: Case, tree: Published, { nowMs, policy }: PlanInput): boolean {
-  // A clock that was ahead wrote this manifest: the check writes it again.
+  // A clock that was ahead wrote this manifest: the check rewrites it.
   if (isAhead(nowMs, tree.verifiedAtMs, tree.comparedAtMs, tree.publishedAtMs, tree.restoredAtMs))
     return true;
   const lastMs = record.examinedAtMs ?? lastComparedMs(record, tree);
   return nowMs >= fullCheckDueMs(target, lastMs, policy.fullCheckMs);
 }
 
-/** Whether contents that lacked a listed workbook are to be looked at again: they may have it without a new version. */
+/** Whether to ask again for contents that lacked a listed workbook: they may have it without a new version. */
 function isMissingDue({ target, record }: Case, tree: Published, { nowMs, policy }: PlanInput): boolean {
   if (tree.missing.length === 0) return false;
   const periodMs = comparisonPeriodMs(tree, policy.fullCheckMs);
@@ -346,7 +346,7 @@ function lastComparedMs({ checkedAtMs }: TargetRecord, { comparedAtMs }: Publish
   return Math.max(checkedAtMs ?? 0, comparedAtMs);
 }
 
-/** Contents that lack a listed workbook are looked at again after this, in milliseconds. */
+/** The time until contents that lack a listed workbook are asked for again, in milliseconds. */
 const MISSING_CHECK_MS = 60 * 60_000;
 
 /** The longest time between two comparisons of a tree with the whole contents, in milliseconds. */

@@ -12,11 +12,11 @@ export interface Published extends Required<Omit<Manifest, 'files' | 'skipped' |
   readonly path: string;
   readonly fileCount: number;
   readonly sizeBytes: number;
-  /** False when the manifest is there and the tree is not. */
+  /** False if the manifest exists but not the tree. */
   readonly treePresent: boolean;
 }
 
-/** A published tree that another instance mirrors: as much of it as says whose place that is. */
+/** A published tree that another instance mirrors: only the facts that show who owns its place. */
 export interface OtherTree {
   /** `<repository>/<branch>`, below `mirror/`. */
   readonly path: string;
@@ -28,9 +28,9 @@ export interface OtherTree {
 /** The facts of a manifest about its tree as a whole. */
 export type TreeSummary = Omit<Published, 'treePresent'>;
 
-/** A summary that is remembered, so that its manifest need not be read again. */
+/** A remembered summary, which saves reading its manifest again. */
 export interface RememberedTree {
-  /** Tells the manifest's file from every other: it counts for that very file only. */
+  /** Identifies the manifest's file: the summary counts for that very file only. */
   readonly stamp: string;
   readonly summary: TreeSummary;
   /** See {@link checkOf}. */
@@ -40,12 +40,12 @@ export interface RememberedTree {
 /** The number of the form of {@link TreeSummary}: a summary of another form is not read. */
 const SUMMARY_FORM = 2;
 
-/** The CRC-32 of what is remembered of a tree: what a store spoilt, or another version wrote, counts as nothing. */
+/** The CRC-32 of a remembered summary: a damaged one, or one of another version, is ignored. */
 export function checkOf({ stamp, summary }: Pick<RememberedTree, 'stamp' | 'summary'>): number {
   return crc32(`${SUMMARY_FORM}\n${stamp}\n${JSON.stringify(summary)}`);
 }
 
-/** Whether a value is what this version remembers of a tree, with its check. */
+/** Whether a value is a summary that this version wrote, with the right check. */
 function isUnspoilt(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;
   const { stamp, summary, check } = value as Partial<RememberedTree>;
@@ -64,7 +64,7 @@ const count = z.int().min(0);
 const text = z.string();
 const textOrNull = text.nullable();
 
-/** The code of an error, as this version knows it. */
+/** The code of an error that this version knows. */
 export const errorCode = z.enum(
   Object.keys(ERROR_RULES).filter((code): code is ErrorCode => code in ERROR_RULES),
 );
@@ -91,9 +91,9 @@ export const heldSchema = z.object({
   of: count,
   digest: textOrNull,
   sinceMs: time,
-  /** When the contents are looked at again without an approval. */
+  /** When the contents are asked for again without an approval. */
   nextLookAtMs: time,
-  /** The digest of the versions that would delete. */
+  /** The digest of the versions that would cause the deletion. */
   fingerprint: textOrNull,
   first: z
     .array(text)
@@ -102,18 +102,18 @@ export const heldSchema = z.object({
     .meta({ description: 'the first hundred of the files that would go, sorted' }),
 });
 
-/** A {@link HeldDeletion} that the guard held back. */
+/** A {@link HeldDeletion}, and since when. */
 export type Held = Readonly<z.infer<typeof heldSchema>>;
 
 const decisionSchema = z.object({
   kind: text,
   reason: text,
   result: text,
-  /** When it was taken for the first time, if several passes in a row took it. */
+  /** When it was first taken, if several passes in a row took it. */
   firstAtMs: time,
 });
 
-/** A decision that was taken about a target. */
+/** A decision about a target. */
 export type Decision = Readonly<z.infer<typeof decisionSchema>>;
 
 const doubtSchema = z.object({
@@ -130,7 +130,7 @@ export type Doubt = Readonly<z.infer<typeof doubtSchema>>;
 export const driftSchema = z.object({
   /** When the tree was found to differ in this way. */
   sinceMs: time,
-  /** Whether the next pass is to repair it; otherwise the next full check does. */
+  /** Whether the next pass must repair it; otherwise the next full check does. */
   needsRepair: z.boolean(),
   added: count,
   missing: count,
@@ -142,36 +142,36 @@ export const driftSchema = z.object({
 /** How a published tree was found to differ from its manifest. */
 export type DriftNote = Readonly<z.infer<typeof driftSchema>>;
 
-/** How much of a tree is not as its manifest says. */
+/** How much of a tree differs from its manifest. */
 export type DriftSummary = Omit<DriftNote, 'sinceMs' | 'needsRepair'>;
 
-/** The form of a record in the state cache. A record that another version wrote in another form counts as none. */
+/** The version of a record's form in the state cache. A record in another form is ignored. */
 export const recordSchema = z.object({
   target: z.object({ repositoryId: text.min(1), branch: text.min(1) }).readonly(),
   /** The repository's path below `mirror/`, for people. */
   repository: text,
-  /** When the target was last known to be what the service has; null when never. */
+  /** When the target was last known to equal the service; null for never. */
   verifiedAtMs: time.nullable(),
-  /** When the contents were last compared whole. */
+  /** When the whole contents were last compared. */
   checkedAtMs: time.nullable(),
-  /** When every byte of the published tree was last read and found to be what its manifest says. */
+  /** When every byte of the published tree was last read and found to match its manifest. */
   examinedAtMs: timeOrNever,
-  /** `publishedAtMs` of the tree that these times speak of: they say nothing of another, such as one from an older backup. */
+  /** `publishedAtMs` of the tree that these times are about: they say nothing about another tree, for example from an older backup. */
   publishedAtMs: timeOrNever,
-  /** The summary of its manifest, so that it need not be read again; null where nothing is remembered. */
+  /** The summary of its manifest, which saves reading it again; null if none is remembered. */
   tree: z.custom<RememberedTree>(isUnspoilt).nullable().default(null).catch(null),
-  /** Complete answers in a row that lacked the target; an answer that proves nothing neither counts nor resets. */
+  /** Complete answers in a row that lacked the target; an inconclusive answer neither counts nor resets. */
   missingPasses: count,
-  /** Since when a target that was never mirrored waits for the service to finish with it. */
+  /** Since when a target that was never mirrored waits for the service to finish processing it. */
   processingSinceMs: time.nullable(),
-  /** Since when the service has no contents for it, although nothing says that it should. */
+  /** Since when the service has no contents for it, although it need not have any. */
   absentSinceMs: time.nullable(),
   failure: failureSchema.nullable(),
-  /** The contradiction between the list and the contents in the last answers; null where these agreed. */
+  /** The contradiction between the list and the contents in the last answers; null if these agreed. */
   doubt: doubtSchema.nullable().default(null).catch(null),
   /** The deletion that waits for `approve`. */
   held: heldSchema.nullable().default(null),
-  /** Null for a tree that is what its manifest says, as far as is known. */
+  /** Null for a tree that matches its manifest, as far as is known. */
   drift: driftSchema.nullable().default(null).catch(null),
   /** The latest first. */
   decisions: z.array(decisionSchema).readonly(),
@@ -181,8 +181,8 @@ export const recordSchema = z.object({
 export type TargetRecord = Readonly<z.infer<typeof recordSchema>>;
 
 /**
- * The record of a target of which nothing is remembered.
- * @param repository the repository's path below `mirror/`, where it is known
+ * The record of a target about which nothing is remembered.
+ * @param repository the repository's path below `mirror/`, if known
  */
 export function emptyRecord(target: TargetId, repository = ''): TargetRecord {
   return {
@@ -204,13 +204,13 @@ export function emptyRecord(target: TargetId, repository = ''): TargetRecord {
   };
 }
 
-/** The record of a target that was never mirrored, from when its first pull is queued: until that ends it is known by this alone. */
+/** The record of a target that was never mirrored, from when its first pull is queued: until that pull ends, the record alone shows it. */
 export function queuedRecord(target: TargetId, repository: string, nowMs: number): TargetRecord {
   const queued = { kind: 'pull', reason: 'never-mirrored', result: 'queued', firstAtMs: nowMs } as const;
   return { ...emptyRecord(target, repository), decisions: [queued] };
 }
 
-/** Since when the first pull of a target is queued; null where it is not. Milliseconds since the epoch. */
+/** Since when the first pull of a target is queued; null if it is not queued. Milliseconds since the epoch. */
 export function queuedSinceMs({ decisions: [last] }: Pick<TargetRecord, 'decisions'>): number | null {
   return last?.result === 'queued' ? last.firstAtMs : null;
 }
@@ -222,21 +222,21 @@ export type Outcome =
   | {
       readonly kind: 'pulled';
       readonly changedFiles: number;
-      /** Whether they were compared whole, and not just the workbooks with new versions. */
+      /** Whether the whole contents were compared, and not just the workbooks with new versions. */
       readonly isWhole: boolean;
-      /** When the service had what was compared, if a cache gave it. Milliseconds since the epoch. */
+      /** When the service had the compared contents, if a cache gave them. Milliseconds since the epoch. */
       readonly asOfMs?: number;
       /** As in the tree's manifest. Milliseconds since the epoch. */
       readonly publishedAtMs: number;
       /** Whether every byte of the tree was read or written. */
       readonly isExamined: boolean;
-      /** The summary of the manifest that was published; null where none was. */
+      /** The summary of the published manifest; null if nothing was published. */
       readonly tree: RememberedTree | null;
     }
   | { readonly kind: 'held' }
-  /** Too much would be deleted: it waits for a person's word. */
+  /** Too much would be deleted: it waits for approval. */
   | { readonly kind: 'guarded'; readonly held: HeldDeletion; readonly fingerprint: string | null }
-  /** The service has nothing there, and a complete answer agrees. */
+  /** The service has nothing there, and a complete answer confirms it. */
   | { readonly kind: 'missing' }
   | { readonly kind: 'absent' }
   | { readonly kind: 'retired' }
@@ -248,18 +248,18 @@ export type Outcome =
       readonly hint: string | null;
       readonly retryAfterMs: number;
       readonly fingerprint: string | null;
-      /** The contradiction that it failed by; left out for any other failure. */
+      /** The contradiction that caused the failure; left out for any other failure. */
       readonly doubt?: Doubt;
     };
 
-/** A record without the times that speak of another tree than the one that is there. */
+/** A record without the times that are about another tree than the present one. */
 export function aboutTree(record: TargetRecord, publishedAtMs: number | null): TargetRecord {
   if (publishedAtMs === null || record.publishedAtMs === publishedAtMs) return record;
   return { ...record, publishedAtMs, verifiedAtMs: null, checkedAtMs: null, examinedAtMs: null };
 }
 
 /**
- * Records without times that lie in the future, which a clock that was ahead left: such a time counts as never. A deletion that waits
+ * Records without times in the future, left by a clock that was ahead: such a time counts as never. A deletion that waits
  * for approval still waits, from now on.
  * @param nowMs milliseconds since the epoch
  */

@@ -6,7 +6,7 @@ import { likely } from '../../lib/text/nearest.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import type { Listing, TargetId } from '../upstream/listing.ts';
 
-/** The part of all repositories that one of several instances mirrors: the setting `shard`. */
+/** The share of the repositories that one of several instances mirrors: the setting `shard`. */
 export interface Shard {
   /** From 1 to `count`. */
   readonly index: number;
@@ -15,8 +15,8 @@ export interface Shard {
 }
 
 /**
- * The index of the instance that mirrors a repository, by rendezvous hashing (Thaler and Ravishankar, 1998): the one that scores highest
- * for it. The same everywhere without any memory; with one instance more, only that one's share has another owner.
+ * The index of the instance that mirrors a repository, by rendezvous hashing (Thaler and Ravishankar, 1998): the one with the highest
+ * score. It is the same everywhere without any memory; one instance more only takes its own share from the others.
  * @returns from 1 to `count`
  */
 export function ownerOf(repositoryId: string, count: number): number {
@@ -50,18 +50,18 @@ export function owns(shard: Shard | null, repositoryId: string): boolean {
 export interface Selection {
   /** Whether the include and exclude filters let a branch of a repository through. */
   readonly selects: (repositoryFullName: string, branch: string) => boolean;
-  /** Branches of a repository that are mirrored even if no listing names them. */
+  /** Branches of a repository that are mirrored even if no listing has them. */
   readonly configuredBranches: (repositoryFullName: string) => readonly ConfiguredBranch[];
-  /** All patterns of the settings. */
+  /** All patterns in the settings. */
   readonly patterns: readonly SelectionPattern[];
 }
 
-/** A pattern of the settings. */
+/** A pattern in the settings. */
 export interface SelectionPattern {
-  /** The setting, by its dotted name. */
+  /** The dotted name of the setting. */
   readonly setting: string;
   readonly pattern: string;
-  /** The part of it that is held against names. */
+  /** The part of it that is matched against names. */
   readonly name: string;
   /** Full names of repositories, or names of branches. */
   readonly of: 'repository' | 'branch';
@@ -71,31 +71,31 @@ export interface SelectionPattern {
 /** A branch that the settings name. */
 export interface ConfiguredBranch {
   readonly branch: string;
-  /** True when the settings name this very target, so that its absence is a failure; false for a glob's. */
+  /** True if the settings name this very target, so that its absence is a failure; false for a match of a glob. */
   readonly required: boolean;
 }
 
 const unmatchedSchema = z.object({
   setting: z.string(),
   pattern: z.string(),
-  /** A name that may be meant; null where none is near. */
+  /** A similar name that may be meant; null if there is none. */
   nearest: z.string().nullable(),
 });
 
-/** A pattern of the settings that matches nothing that the service lists. */
+/** A pattern in the settings that matches nothing in the service's lists. */
 export type UnmatchedPattern = Readonly<z.infer<typeof unmatchedSchema>>;
 
-/** The settings' selection, held against a listing. */
+/** The settings' selection, compared with a listing. */
 export const selectionCheckSchema = z.object({
-  /** How many repositories are listed, of the share of this instance. */
+  /** How many repositories are listed in this instance's share. */
   repositories: z.int().min(0),
-  /** How many targets are mirrored, or to be mirrored. */
+  /** How many targets are mirrored, or will be. */
   selected: z.int().min(0),
   unmatched: z.array(unmatchedSchema).readonly(),
 });
 export type SelectionCheck = Readonly<z.infer<typeof selectionCheckSchema>>;
 
-/** Whether the settings select nothing, although there is something: a mistake. */
+/** Whether the settings select nothing, although the service lists something: a mistake. */
 export function selectsNothing({
   repositories,
   selected,
@@ -103,13 +103,13 @@ export function selectsNothing({
   return repositories > 0 && selected === 0;
 }
 
-/** The most names that are searched for the one nearest to a pattern. */
+/** The most names that are compared with a pattern to find a similar one. */
 const NAMES_COMPARED = 10_000;
 
 /**
- * Holds the patterns of the settings against what a service lists. A list that is empty or not whole proves nothing about them.
- * @param plan what is done about the targets that were found by the same listing
- * @param shard the share of this instance; null where it mirrors all repositories
+ * Compares the patterns in the settings with the service's lists. An empty or incomplete list proves nothing about them.
+ * @param plan the actions for the targets of the same listing
+ * @param shard this instance's share; null where it mirrors all repositories
  */
 export function checkSelection(
   { patterns }: Selection,
@@ -122,7 +122,7 @@ export function checkSelection(
     selected: plan.filter(({ reason }) => reason !== 'not-selected').length,
   };
   if (repositories.length === 0 || !repositoriesComplete) return { ...counts, unmatched: [] };
-  // An instance with a share does not know the branches of the other ones.
+  // An instance with a share does not know the branches of the other instances' repositories.
   const knowsBranches = shard === null && patterns.some((each) => each.of === 'branch');
   const named = knowsBranches ? [...plan.map(({ target }) => target), ...(workbooks ?? [])] : [];
   const names = {
@@ -137,10 +137,10 @@ export function checkSelection(
   return { ...counts, unmatched };
 }
 
-/** The whole directory, in the place of a target: an approval of another service is for it. */
+/** Names the whole directory in place of a target: an approval of another service is for it. */
 export const WHOLE_DIRECTORY: TargetId = { repositoryId: '', branch: '' };
 
-/** Whether a service lists repositories, and none of those that a directory holds. @param mirrored their ids */
+/** Whether a service lists repositories, but none that a directory holds. @param mirrored their ids */
 export function listsNoneOf(
   mirrored: ReadonlySet<string>,
   { repositories }: Pick<Listing, 'repositories'>,
@@ -151,7 +151,7 @@ export function listsNoneOf(
 /**
  * The error of a pass that would mix two services in one directory.
  * @param mirrored how many repositories the directory holds
- * @param formerAddress where they came from; null where that is not on record
+ * @param formerAddress the former service's address; null if it is not on record
  */
 export function otherService(
   { address }: Pick<Listing, 'address'>,
@@ -165,7 +165,7 @@ export function otherService(
     'directory.other_service',
     `The service at ${address} lists none of the ${held} that the directory holds, which came from ${former}. Nothing was published or retired.`,
     {
-      hint: `Set service.baseUrl back, or give this service a directory of its own. If it is to be mirrored beside what is there, and what is there is to leave as any other target that is gone: ${ownCommand('approve --all')}.`,
+      hint: `Set service.baseUrl back, or give this service a directory of its own. To mirror it here all the same, and retire the present targets like any others that are gone: ${ownCommand('approve --all')}.`,
     },
   );
 }

@@ -15,13 +15,13 @@ import type { OtherTree, Published } from './record.ts';
 import { owns, type Selection } from './selection.ts';
 import { groupRows, isSettled, type RepositoryRows, rowsByRepository, targetDigest } from './workbooks.ts';
 
-/** A target, with all that the plan needs to decide about it. */
+/** A target, with everything that the plan needs to decide on it. */
 export interface Candidate extends Omit<ActionSubject, 'moveFrom' | 'deselection'> {
   /**
    * - `listed`: the service lists its repository.
-   * - `gone`: a tree of which the service does not list the repository.
-   * - `moved`: a tree that this instance has on a disk of its own, and that another one mirrors now.
-   * - `duplicate`: a second tree of a target of which another one counts: a move that was not recognised, or a copy, left it.
+   * - `gone`: a tree whose repository the service does not list.
+   * - `moved`: a tree on this instance's own disk that another instance mirrors now.
+   * - `duplicate`: a second tree of a target, left by a copy or by a move that was not recognised.
    */
   readonly kind: 'listed' | 'gone' | 'moved' | 'duplicate';
   readonly selected: boolean;
@@ -31,15 +31,15 @@ export interface Candidate extends Omit<ActionSubject, 'moveFrom' | 'deselection
   readonly superseded: 'no' | 'known' | 'published';
   /** Whether a row names its branch. */
   readonly isNamed: boolean;
-  /** Whether the service has finished with the rows on its branch. */
+  /** Whether the service has finished processing the rows on its branch. */
   readonly isSettled: boolean;
   /** Whether a target that is gone still has rows in the list of workbooks, under a name that no other repository has now. */
   readonly isContradicted: boolean;
 }
 
 /**
- * Everything that is, was or should be mirrored: the branches that versions name, those already mirrored and those
- * configured; `HEAD` where no branch of a repository is known (manual, "On disk").
+ * Everything that is, was or should be mirrored: the branches that versions name, the mirrored ones and the configured
+ * ones; `HEAD` if no branch of a repository is known (manual, "On disk").
  */
 export function findCandidates(facts: PlanInput): Candidate[] {
   const { listing, published, others, shard, policy } = facts;
@@ -74,14 +74,14 @@ export function findCandidates(facts: PlanInput): Candidate[] {
   return [...candidates, ...gone];
 }
 
-/** Makes a function that gives the rows of a repository; null where the service has no list of workbooks. */
+/** Makes a function that gives the rows of a repository; null if the service has no list of workbooks. */
 function rowsByName({ workbooks }: Listing): (fullName: string) => RepositoryRows | null {
   if (workbooks === null) return () => null;
   const byName = rowsByRepository(workbooks);
   return (fullName) => byName.get(fullName) ?? groupRows([]);
 }
 
-/** As much of a tree of this instance as others know of it. */
+/** The facts about a tree of this instance that other instances know. */
 function placed({ path, repository, branch }: Published): OtherTree {
   return { path, repositoryId: repository.id, fullName: repository.fullName, branch };
 }
@@ -90,7 +90,7 @@ function targetOf({ repository, branch }: Published): TargetId {
   return { repositoryId: repository.id, branch };
 }
 
-/** A tree of which the service does not list the target, or that does not count. */
+/** A tree whose target the service does not list, or a duplicate. */
 function treeCandidate(
   kind: Exclude<Candidate['kind'], 'listed'>,
   tree: Published,
@@ -156,7 +156,7 @@ function candidatesOf(
     path: `${path}/${segments.get(branch) ?? ''}`,
     published: chosen.get(branch) ?? null,
     selected: selection.selects(fullName, branch),
-    // The first setting of a branch counts.
+    // The first setting for a branch counts.
     isRequired: configured.find((each) => each.branch === branch)?.required === true,
     superseded: branch === HEAD_BRANCH ? headIs : 'no',
     ...listedFacts(rows, branch, chosen.get(branch) ?? null),
@@ -172,7 +172,7 @@ function candidatesOf(
   ];
 }
 
-/** The tree that counts for each branch: the one in its place or, of several or none, the one verified last. */
+/** The tree that counts for each branch: the one in its proper place; if there are several or none, the one verified last. */
 function chooseTrees(
   trees: readonly Published[],
   assignedPath: string,
@@ -188,7 +188,7 @@ function chooseTrees(
 }
 
 /**
- * The trees in the same order for every instance, so that all give the same mark to names that collide. A tree in its proper place
+ * The trees in the same order on every instance, so that all give colliding names the same mark. A tree in its proper place
  * comes first: otherwise a copy that someone made would move it.
  */
 function inOrder(trees: readonly OtherTree[]): OtherTree[] {
@@ -197,15 +197,15 @@ function inOrder(trees: readonly OtherTree[]): OtherTree[] {
   return trees.toSorted((a, b) => isAway(a) - isAway(b) || byCodeUnits(a.path, b.path));
 }
 
-/** By code units, which are the order of times that are written alike: loading the rules of a locale takes 2 MB. */
+/** By code units, which sort equally written times correctly: loading the rules of a locale takes 2 MB. */
 function byAge(a: Repository, b: Repository): number {
   return byCodeUnits(a.createdAt ?? '', b.createdAt ?? '') || byCodeUnits(a.id, b.id);
 }
 
 /**
  * Gives every repository its path below `mirror/`. A repository that is mirrored under its present name stays where it
- * is; of two that would meet, the later one gets `~` and the first 8 digits of its id (manual, "On disk").
- * @param trees all that are there; the place of a gone repository gives way to a new repository of the same name
+ * is; if two paths would be equal, the later one gets `~` and the first 8 digits of its id (manual, "On disk").
+ * @param trees all existing trees; the place of a gone repository is free for a new repository of the same name
  * @returns path by repository id
  */
 export function assignRepositoryPaths(
@@ -239,7 +239,7 @@ export function assignRepositoryPaths(
   return assigned;
 }
 
-/** For each full name the repository, not mirrored yet, that takes over a place that the name has left. */
+/** For each full name the unmirrored repository that takes over a place whose owner no longer has that name. */
 function findHeirs(oldestFirst: readonly Repository[], occupied: readonly OtherTree[]): Map<string, string> {
   const mirrored = new Set(occupied.map(({ repositoryId }) => repositoryId));
   const heirs = new Map<string, string>();
@@ -251,11 +251,11 @@ function findHeirs(oldestFirst: readonly Repository[], occupied: readonly OtherT
 
 interface Claim {
   readonly owner: string;
-  /** The id of the repository that may take the path over, as its owner is gone or has another name now. */
+  /** The id of the repository that may take the path over, because its owner is gone or renamed. */
   readonly givesWayTo: string | null;
 }
 
-/** Paths in use, as a reader sees them that knows neither case nor Unicode form. The first claim of a path counts, unless it gives way. */
+/** Paths in use, compared without case and Unicode form. The first claim of a path counts, unless it gives way. */
 class Claims {
   private readonly paths = new Map<string, Claim>();
   /** Owners of paths below each path. */
@@ -276,7 +276,7 @@ class Claims {
 
   /**
    * Whether a path is in use by another repository, or lies below one that is, or above one.
-   * @returns how many segments down the two meet; null when the path is free for the repository
+   * @returns the number of segments down to the collision; null if the path is free for the repository
    */
   clashAt(path: string, id: string): number | null {
     const segments = foldName(path).split('/');
@@ -302,7 +302,7 @@ function nestsInOwn(path: string, ownTrees: readonly OtherTree[]): boolean {
   );
 }
 
-/** Marks may meet other repositories' real names, however unlikely; each round makes the path longer. */
+/** A mark may collide with another repository's real name, however unlikely; each round makes the path longer. */
 const MAX_ROUNDS = 100;
 
 function freePath(repository: Repository, claims: Claims, ownTrees: readonly OtherTree[]): string {
@@ -321,9 +321,9 @@ function freePath(repository: Repository, claims: Claims, ownTrees: readonly Oth
 }
 
 /**
- * Gives branches of a repository their segments below its path: of two that differ only in case or Unicode form, the later one gets
+ * Gives branches of a repository their segments below its path: if two differ only in case or Unicode form, the later one gets
  * `~` and the first digits of a hash of its name.
- * @param taken the segments that are in use, by branch, which stay
+ * @param taken the segments in use, by branch, which stay
  */
 export function assignBranchSegments(
   branches: readonly string[],

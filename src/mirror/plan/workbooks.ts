@@ -5,10 +5,10 @@ import { foldersWith, type Manifest, type ManifestWorkbook } from '../store/mani
 import type { TargetId, WorkbookRow } from '../upstream/listing.ts';
 
 /**
- * The rows with the paths that the contents give their files: a service may list a name in another Unicode form than it has in the
- * contents (NFC and NFD of one text). A row keeps its path where that is the path of a file, and where it is not plain which file it
- * means: only one listed path and one file may have the same normalised form.
- * @returns one for each row, in their order; the same array where every path is that of a file
+ * The rows with the paths that the contents give their files: a service may list a name in another Unicode form than the
+ * contents (NFC and NFD of one text). A row keeps its path if a file has that path, or if several files could be
+ * meant: exactly one listed path and one file must have the same normalised form.
+ * @returns one for each row, in their order; the same array if every path belongs to a file
  */
 export function rowsAtFiles(
   rows: readonly WorkbookRow[],
@@ -31,7 +31,7 @@ function formOf(path: string): string {
   return path.normalize('NFC');
 }
 
-/** The state of a target as the list of workbooks shows it. Two equal fingerprints mean that there is nothing to do. */
+/** The state of a target in the list of workbooks. If two fingerprints are equal, there is nothing to do. */
 export interface Fingerprint {
   /**
    * SHA-256, in hexadecimal digits, of the sorted (workbook path, version id) pairs. A workbook's id begins with its
@@ -40,14 +40,14 @@ export interface Fingerprint {
   readonly digest: string;
   /**
    * Paths of workbooks that the target's tree holds although the listing shows them on other branches only. A service that
-   * lists each workbook once, with its latest version's branch, hides changes of the other branches behind such rows;
-   * counting them makes every new version of the workbook reason enough to look again.
+   * lists each workbook once, with its latest version's branch, hides changes on other branches behind such rows;
+   * so every new version of the workbook is a reason to look again.
    */
   readonly borrowed: readonly string[];
 }
 
 /**
- * The fingerprint that a published tree has under a listing.
+ * The fingerprint of a published tree under a listing.
  * @param rows all rows of the target's repository
  * @param holds whether the target's tree holds a file at a workbook's path
  */
@@ -65,13 +65,13 @@ export function fingerprintOfTree(
   };
 }
 
-/** The digest of nothing but the pairs given; their order and repetitions do not matter. */
+/** The digest of the given pairs; their order and repetitions do not matter. */
 function digestOf(rows: readonly WorkbookRow[]): string {
   const pairs = new Set(rows.map((row) => `${JSON.stringify([row.path, row.versionId])}\n`));
   return hash('sha256', [...pairs].sort().join(''));
 }
 
-/** The rows of a repository, grouped once for all of its branches: there may be thousands. */
+/** The rows of a repository, grouped once for all its branches: there may be thousands. */
 export interface RepositoryRows {
   readonly byBranch: ReadonlyMap<string, readonly WorkbookRow[]>;
   /** The rows at a path, on whichever branch. */
@@ -90,10 +90,10 @@ export function groupRows(rows: readonly WorkbookRow[]): RepositoryRows {
   };
 }
 
-/** The groups of a list, by repository. A list that did not change has the very rows of the last poll. */
+/** The groups of a list, by repository. An unchanged list has the very rows of the last poll. */
 const groupsOfLists = new WeakMap<readonly WorkbookRow[], ReadonlyMap<string, RepositoryRows>>();
 
-/** Groups the rows of a list by the full name of their repository. The same list has the same groups. */
+/** Groups the rows of a list by the full name of their repository. The same list returns the same groups. */
 export function rowsByRepository(rows: readonly WorkbookRow[]): ReadonlyMap<string, RepositoryRows> {
   const known = groupsOfLists.get(rows);
   if (known !== undefined) return known;
@@ -103,10 +103,10 @@ export function rowsByRepository(rows: readonly WorkbookRow[]): ReadonlyMap<stri
   return groups;
 }
 
-/** Digests of the rows of branches: most of what an idle pass would compute. */
+/** Digests of the rows of branches: most of the work of an idle pass. */
 const digestsOfGroups = new WeakMap<readonly WorkbookRow[], string>();
 
-/** The digest of a target, counting the workbooks that its tree borrowed when it was published. */
+/** The digest of a target, including the workbooks that its tree borrowed when it was published. */
 export function targetDigest(
   { byBranch, atPath }: RepositoryRows,
   branch: string,
@@ -122,12 +122,12 @@ export function targetDigest(
   return digest;
 }
 
-/** Values of a version's status that say that the service has finished with it, well or badly. */
+/** Values of a version's status that mean that the service has finished processing it, well or badly. */
 const FINISHED_STATUS =
   /^(?:success(?:ful|fully)?|succeeded|done|completed?|finished|fail(?:ed|ure)?|errors?|errored)$/i;
 
 /**
- * Whether the service says that it has finished with every workbook of a branch. The specification names one status,
+ * Whether the service has finished processing every workbook of a branch. The specification names one status,
  * `success`, and a counter (sections 2.3 and 2.4); an absent status counts as finished.
  */
 export function isSettled({ byBranch }: RepositoryRows, branch: string): boolean {
@@ -142,32 +142,32 @@ export function isDeletion({ action }: WorkbookRow): boolean {
   return /^(?:delete|remove)d?$/i.test(action ?? '');
 }
 
-/** The version of a workbook, as a manifest tells it. */
+/** The version of a workbook, as a manifest records it. */
 export function workbookOf(row: WorkbookRow): ManifestWorkbook {
   const { id, versionId, author, message, createdAt, action = null, parentId = null } = row;
   return { id, versionId, author, message, createdAt, action, parentId };
 }
 
 /**
- * Whether the workbooks with new versions may be pulled one by one, by their paths, instead of the whole contents: only in a tree of
- * nothing but workbooks, or also where other files may wait for the full check.
+ * When workbooks with new versions may be pulled one by one, by their paths, instead of the whole contents: only in a tree of
+ * nothing but workbooks, or also if the tree's other files may wait for the full check.
  */
 export type ByWorkbook = 'no' | 'in-trees-of-workbooks' | 'yes';
 
-/** The workbooks that make all the difference between a published tree and a listing. */
+/** The workbooks that account for the whole difference between a published tree and a listing. */
 export interface WorkbookChanges {
   /** New versions and new workbooks, with the paths that the tree gives their files. */
   readonly changed: readonly WorkbookRow[];
-  /** Paths of published workbooks that are listed no longer, or as deleted. */
+  /** Paths of published workbooks that are no longer listed, or listed as deleted. */
   readonly gone: readonly string[];
 }
 
 /**
- * The workbooks that a pull downloads one by one, in place of the whole contents: those that make all the difference between the
+ * The workbooks that a pull downloads one by one, instead of the whole contents, if they account for the whole difference between the
  * published tree and the listing. `receiveWorkbooks` proves that they are one state of the service.
- * @param previous the manifest of what is published; null where nothing is
- * @param rows all rows of the target's repository; null where the service has no list of workbooks
- * @returns null where the difference may be about more than workbooks, or the whole contents cost no more
+ * @param previous the manifest of the published tree; null if nothing is published
+ * @param rows all rows of the target's repository; null if the service has no list of workbooks
+ * @returns null if more than workbooks may differ, or if the whole contents cost no more
  */
 export function changesByPath(
   { byWorkbook, target }: { readonly byWorkbook: ByWorkbook; readonly target: TargetId },
@@ -186,7 +186,7 @@ export function changesByPath(
   const isBorrowed = named.some(
     ({ branch, path }) => branch !== target.branch && files.has(path) && !listed.has(path),
   );
-  // A whole pull left these out, or found them missing: they are no files that could be pulled by their paths.
+  // A whole pull left these out, or found them missing: they cannot be pulled by their paths.
   const leftOut = [...previous.skipped.map(({ path }) => path), ...(previous.missing ?? [])];
   if (isListedTwice || isBorrowed || leftOut.some((path) => listed.has(path))) return null;
   const changed = [...listed.values()].filter(
@@ -195,14 +195,14 @@ export function changesByPath(
   const gone = previous.files
     .filter(({ path, workbook }) => !listed.has(path) && (workbook !== undefined || deleted.has(path)))
     .map(({ path }) => path);
-  // The time of a file is that of its version; without one it is the archive's, which only the archive tells.
+  // A file takes the time of its version; without one it takes the archive's, which only the archive has.
   const isTimed = changed.every(({ createdAt }) => !Number.isNaN(Date.parse(createdAt ?? '')));
   const added = changed.map(({ path }) => path).filter((path) => !files.has(path));
   if (changed.length + gone.length === 0 || !isTimed || !arePlainlyNew(added, [...files.keys()])) return null;
   return costsLess({ changed, gone }, previous) ? { changed, gone } : null;
 }
 
-/** Whether new files, and the folders that they need, have names that no other file or folder has on any file system. */
+/** Whether new files, and the folders that they need, have names that collide with no other on any file system. */
 function arePlainlyNew(added: readonly string[], present: readonly string[]): boolean {
   if (added.length === 0) return true;
   const files = [...present, ...added];
@@ -212,7 +212,7 @@ function arePlainlyNew(added: readonly string[], present: readonly string[]): bo
   );
 }
 
-/** About the cost of a request for one workbook beside its bytes: headers, and the time in which other bytes could come. In bytes. */
+/** The approximate cost of a request for one workbook in addition to its bytes: headers, and lost transfer time. In bytes. */
 const REQUEST_BYTES = 8 * 1024;
 
 /** Whether requests for single workbooks cost less than the last archive. A new one of unknown size counts as an average file. */
