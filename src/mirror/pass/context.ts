@@ -17,45 +17,45 @@ export interface NewState {
   readonly target: string;
   /** The new inventory. */
   readonly manifest: Manifest;
-  /** The inventory of the tree before; null where nothing was published. */
+  /** The inventory of the tree before; null if nothing was published. */
   readonly previous: Manifest | null;
 }
 
-/** A new state of a target that waits for being published. */
+/** A new state of a target that waits to be published. */
 export interface StagedState extends NewState {
   /** Where the whole new tree can be read, absolute. */
   readonly folder: string;
 }
 
-/** The service, the disk and the state cache, and what else outlives a pass. */
+/** The service, the disk, the state cache, and the other things that outlive a pass. */
 export interface PassContext {
   readonly service: PassService;
   readonly store: MirrorStore;
   readonly state: State;
   readonly archiveLimits: ArchiveLimits;
-  /** Called with every new state before it is published; refuses it by throwing. Null where no such check is set. */
+  /** Called with every new state before it is published; refuses it by throwing. Null if no such check is set. */
   readonly beforePublish: ((state: StagedState, signal: AbortSignal) => Promise<void>) | null;
   /** Called with every new state once it is durable and visible. */
   readonly onPublished: (state: NewState) => void;
   readonly emit: PassEventSink;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  /** Remembers reported findings, so that each is reported once for as long as it lasts. */
+  /** Remembers reported findings, so that each is reported once while it lasts. */
   readonly reported: ReportedOnce;
-  /** Knows how far the pulls are. */
+  /** Tracks the progress of pulls. */
   readonly monitor: PullMonitor;
-  /** Where pulls wait for their places, and run. */
+  /** The queue that runs the pulls. */
   readonly queue: PullQueue;
 }
 
 /** How a plan is carried out. */
 export interface ExecutePolicy extends QueueLimits {
   readonly guard: GuardPolicy;
-  /** Chooses the targets that are pulled now, by their paths, while the others wait for the next pass; left out for all. */
+  /** Chooses the targets to pull now, by their paths; the others wait for the next pass. Left out for all. */
   readonly choose?: (paths: readonly string[]) => readonly string[];
 }
 
-/** A plan, and what it was computed from beside the listing. */
+/** A plan, and the other facts that it was computed from. */
 export interface PlannedPass {
   readonly plan: readonly Action[];
   readonly records: ReadonlyMap<string, TargetRecord>;
@@ -63,14 +63,14 @@ export interface PlannedPass {
   readonly trees: ReadonlyMap<string, RememberedTree>;
   readonly approvals: Approvals;
   readonly selection: SelectionCheck;
-  /** Whether a person let the pass mirror another service than the directory did before. */
+  /** Whether an operator let the pass mirror another service than the directory did before. */
   readonly isOtherService: boolean;
 }
 
-/** The facts of a listing, and of the plan that was made of it, about the repository of a target. */
+/** The facts about a target's repository, from a listing and its plan. */
 export interface RepositoryFacts {
   readonly repository: Repository;
-  /** Rows of the whole repository; null where the service has no list of workbooks. */
+  /** Rows of the whole repository; null if the service has no list of workbooks. */
   readonly rows: readonly WorkbookRow[] | null;
   /** The branches of the repository that the plan knows of. */
   readonly branches: readonly string[];
@@ -78,7 +78,7 @@ export interface RepositoryFacts {
   readonly listedAtMs: number;
 }
 
-/** The pull of one target, as data. It may outlast its pass by hours, and so holds nothing of it but what it needs. */
+/** The pull of one target, as data. It may outlast its pass by hours, and so holds only what it needs. */
 export interface Pull extends RepositoryFacts {
   readonly action: PullAction;
   readonly approvals: Approvals;
@@ -88,25 +88,25 @@ export interface Pull extends RepositoryFacts {
   readonly tree: RememberedTree | null;
 }
 
-/** The published tree of a target, and how far it may be believed. */
+/** The published tree of a target, and how far it can be trusted. */
 export interface PublishedState {
   /** Null when nothing is published. */
   readonly manifest: Manifest | null;
   /** Whether the tree differs from its manifest. */
   readonly isDamaged: boolean;
-  /** Paths of what someone added to the tree; null where they are unknown. */
+  /** Paths that someone added to the tree; null if they are unknown. */
   readonly foreign: readonly string[] | null;
-  /** Whether the published copy of a file may be taken for what its manifest says. */
+  /** Whether the published copy of a file can be trusted to match its manifest. */
   readonly isTrusted: (path: string) => boolean;
 }
 
-/** Everything that receiving the contents of a target takes: nothing that publishes. */
+/** Everything that receiving the contents of a target needs: nothing that publishes. */
 export interface Reception extends RepositoryFacts {
   readonly context: Pick<PassContext, 'service' | 'archiveLimits'>;
   readonly action: PullAction;
-  /** Takes in how far it is. */
+  /** Receives the progress. */
   readonly meter: PullMeter;
-  /** Called while it goes on without bytes from the service. */
+  /** Called while it makes progress without bytes from the service. */
   readonly onProgress: () => void;
   /** Ends it. */
   readonly signal: AbortSignal;

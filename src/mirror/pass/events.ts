@@ -20,7 +20,7 @@ export const TRIGGERS = [
 ] as const;
 export type Trigger = (typeof TRIGGERS)[number];
 
-/** The parts of an error that events carry, and by which a pass that failed is remembered; hint null where there is no advice. */
+/** The parts of an error in events and in the memory of a failed pass; hint is null if there is no advice. */
 export const failureSchema = z.object({
   code: errorCode,
   message: z.string(),
@@ -28,14 +28,14 @@ export const failureSchema = z.object({
 });
 export type EventFailure = Readonly<z.infer<typeof failureSchema>>;
 
-/** An error as events carry it. */
+/** An error as it appears in events. */
 export function eventFailure(error: unknown): EventFailure {
   const { code, message, hint } = toMirrorError(error);
   return { code, message, hint: hint ?? null };
 }
 
 /**
- * The events of passes: a closed set, the names of which are the names in the log. `target` is `<repository>/<branch>` as below
+ * The events of passes: a closed set, with the names that the log uses. `target` is `<repository>/<branch>` as below
  * `mirror/`. Durations in milliseconds, times in milliseconds since the epoch.
  */
 export interface PassEventFields {
@@ -45,12 +45,12 @@ export interface PassEventFields {
   'pass.failed': EventFailure & { trigger: Trigger; durationMs: number };
   'pass.abandoned': { trigger: Trigger; durationMs: number };
   'listing.read': {
-    /** Whether the list of repositories is complete, so that none can be missing from it. */
+    /** Whether the list of repositories is complete, so that an absent one is really gone. */
     isWhole: boolean;
     repositories: number;
-    /** Null where the service has no list of workbooks. */
+    /** Null if the service has no list of workbooks. */
     workbooks: number | null;
-    /** Those that the service is not done with. */
+    /** Workbooks that the service is still processing. */
     processing: FlaggedWorkbooks;
     failed: FlaggedWorkbooks;
   };
@@ -60,9 +60,9 @@ export interface PassEventFields {
   /** The settings select nothing of what the service lists. */
   'selection.empty': { repositories: number; unmatched: readonly UnmatchedPattern[] };
   'target.started': { target: string; reason: string };
-  /** A pull takes long: others have its place now, and passes end without it where the program goes on after them. */
+  /** A pull takes long: it gave its slot to others, and in a long-running program passes end without it. */
   'target.slow': { target: string; startedAtMs: number };
-  /** Such a pull is over. `result`: its outcome, in a word or by the code of an error. */
+  /** Such a pull has ended. `result`: its outcome, in a word or by the code of an error. */
   'target.slow_ended': { target: string; result: string; durationMs: number };
   'target.pulled': TargetPulled;
   'target.moved': { from: string; target: string };
@@ -74,7 +74,7 @@ export interface PassEventFields {
   'target.absent': { target: string };
   'target.failed': EventFailure & { target: string; attempts: number; nextAttemptAtMs: number };
   'target.drifted': { target: string } & DriftSummary;
-  /** Neither tree nor manifest is there any more of a target that did not leave the mirror. */
+  /** Tree and manifest of a target are both gone, although it did not leave the mirror. */
   'target.lost': { target: string };
   'inventory.damaged': { problem: string };
   'target.skipped_entries': { target: string; count: number; first: string };
@@ -95,25 +95,25 @@ export const summarySchema = z.object({
   targets: count,
   pulled: count,
   changed: count,
-  tried: count.default(0).meta({ description: 'pulls that came to an end, whatever that was' }),
+  tried: count.default(0).meta({ description: 'pulls that ended, in any way' }),
   failed: count,
   held: count,
   missing: count.default(0).meta({ description: 'targets that the service no longer lists, kept for now' }),
   downloadedBytes: count,
   changedFiles: count,
-  pulling: count.default(0).meta({ description: 'pulls that go on beside the passes that follow' }),
-  waiting: count.default(0).meta({ description: 'pulls that wait for a place among those' }),
+  pulling: count.default(0).meta({ description: 'slow pulls that continue after their pass' }),
+  waiting: count.default(0).meta({ description: 'pulls that wait for a slot to begin' }),
   processing: count.meta({ description: 'workbooks that the service is still processing' }),
 });
 
 /** The end of a pass. */
 export type PassFinished = z.infer<typeof summarySchema>;
 
-/** A target whose contents were compared whole. */
+/** A target whose whole contents were compared. */
 export interface TargetPulled {
   target: string;
   reason: string;
-  /** How it was published; `none` when nothing differed. */
+  /** How it was published; `none` if nothing differed. */
   method: string;
   downloadedBytes: number;
   files: number;
@@ -123,13 +123,13 @@ export interface TargetPulled {
   durationMs: number;
 }
 
-/** Some of the workbooks that the service flags, and how many there are. */
+/** Some of the workbooks that the service flags, and their number. */
 export interface FlaggedWorkbooks {
   count: number;
   first: readonly UpstreamWorkbook[];
 }
 
-/** A workbook that the service says something about. */
+/** A workbook that the service flags. */
 export interface UpstreamWorkbook {
   workbookId: string;
   versionId: string;
@@ -141,17 +141,17 @@ export type PassEvent = {
   [Name in keyof PassEventFields]: { readonly name: Name } & Readonly<PassEventFields[Name]>;
 }[keyof PassEventFields];
 
-/** Takes events of passes; never throws. */
+/** Receives events of passes; never throws. */
 export type PassEventSink = (event: PassEvent) => void;
 
-/** The kinds of findings: wrong answers, caches that gave answers, settings that select nothing, lost targets, the last lease. */
+/** The kinds of findings: wrong answers, answers from caches, settings that select nothing, lost targets, the last lease. */
 type Subject = 'problems' | 'cached lists' | 'cached contents' | 'unmatched' | 'lost' | 'lease';
 
-/** Remembers the findings of the pass before, so that nothing is reported again while it lasts. */
+/** Remembers the findings of the previous pass, so that a lasting one is not reported again. */
 export class ReportedOnce {
   readonly #known = new Map<Subject, ReadonlySet<string>>();
 
-  /** Takes the findings of a pass. @returns those that the pass before did not have */
+  /** Takes the findings of a pass. @returns those that the previous pass did not have */
   news(subject: Subject, found: Iterable<string>): string[] {
     const before = this.#known.get(subject);
     const now = new Set(found);
@@ -167,26 +167,26 @@ export class ReportedOnce {
 export const PULL_PHASES = ['comparing', 'downloading', 'unpacking', 'publishing'] as const;
 export type PullPhase = (typeof PULL_PHASES)[number];
 
-/** A pull under way. The amount is that of its phase; publishing has none. */
+/** A pull under way. The amount is about its phase; publishing has none. */
 export interface PullProgress extends Amount {
   /** `<repository>/<branch>`. */
   readonly target: string;
   readonly phase: PullPhase;
   /** Milliseconds since the epoch. */
   readonly startedAtMs: number;
-  /** Bytes that came from the service so far, in all phases. */
+  /** Bytes received from the service so far, in all phases. */
   readonly downloadedBytes: number;
-  /** Time that the phase still takes at this speed, in milliseconds; null where it is not known. */
+  /** Time that the phase will still take at this speed, in milliseconds; null if unknown. */
   readonly leftMs: number | null;
 }
 
-/** How far a look at all published trees is, such as the one that a daemon begins with. */
+/** The progress of a check of all published trees, for example when a daemon starts. */
 export interface ScanProgress {
   readonly doneTargets: number;
   readonly targets: number;
 }
 
-/** Takes in how far one pull is. */
+/** Records the progress of one pull. */
 export class PullMeter {
   readonly #target: string;
   readonly #expectedBytes: number | null;
@@ -195,7 +195,7 @@ export class PullMeter {
   #gauge = new Gauge(null);
   #downloadedBytes = 0;
 
-  /** @param expectedBytes the size of the last archive; null where there was none */
+  /** @param expectedBytes the size of the last archive; null if there was none */
   constructor(target: string, expectedBytes: number | null) {
     this.#target = target;
     this.#expectedBytes = expectedBytes;
@@ -205,7 +205,7 @@ export class PullMeter {
     this.#begin('downloading', new Gauge(this.#expectedBytes, true));
   }
 
-  /** One thing arrives. @param totalBytes as the answer says; null where it does not */
+  /** One thing arrives. @param totalBytes its announced size; null if unknown */
   arrived(doneBytes: number, totalBytes: number | null): void {
     this.#gauge.reach(doneBytes, totalBytes);
     this.#downloadedBytes = doneBytes;
@@ -217,7 +217,7 @@ export class PullMeter {
     this.#downloadedBytes += bytes;
   }
 
-  /** All of an archive is there. Most or all of it was unpacked while it arrived. */
+  /** The whole archive has arrived. Most or all of it was unpacked during that. */
   unpacks(): void {
     this.#begin('unpacking', new Gauge(null));
   }
@@ -244,12 +244,12 @@ export class PullMeter {
   }
 }
 
-/** Knows how far long work is: the pulls under way, and a look at all trees. */
+/** Tracks the progress of long work: the running pulls, and a check of all trees. */
 export class PullMonitor {
   readonly #meters = new Set<PullMeter>();
   #scan: ScanProgress | null = null;
 
-  /** A pull begins. @param expectedBytes the size of its last archive; null where there was none */
+  /** A pull begins. @param expectedBytes the size of its last archive; null if there was none */
   begin(target: string, expectedBytes: number | null): PullMeter {
     const meter = new PullMeter(target, expectedBytes);
     this.#meters.add(meter);
@@ -260,17 +260,17 @@ export class PullMonitor {
     this.#meters.delete(meter);
   }
 
-  /** So many of all trees were compared with their manifests by now. */
+  /** Records how many of all trees have been compared with their manifests. */
   scanned(doneTargets: number, targets: number): void {
     this.#scan = doneTargets < targets ? { doneTargets, targets } : null;
   }
 
-  /** How far the look at all trees is; null while there is none. */
+  /** The progress of the check of all trees; null if none is running. */
   scan(): ScanProgress | null {
     return this.#scan;
   }
 
-  /** The pulls under way, the one that has taken longest first. */
+  /** The running pulls, the longest-running first. */
   pulls(): readonly PullProgress[] {
     return [...this.#meters].map((meter) => meter.progress());
   }

@@ -21,11 +21,11 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Turn } from './queue.ts';
 import { failed, pullTarget } from './pull.ts';
 
-/** Outcomes of pulls after which the published tree stays where it is. */
+/** Outcomes of pulls that leave the published tree in its place. */
 const KEEPS_PLACE: ReadonlySet<ActionResult['outcome']['kind']> = new Set(['failed', 'held', 'unfinished']);
 
 /**
- * Carries a plan out: what needs no contents first, then the pulls, last what leaves the mirror. One target's failure is
+ * Carries a plan out: first what needs no contents, then the pulls, last the retirements. One target's failure is
  * its own; only a refused credential ends the pass, because it would fail every other target too.
  * @throws MirrorError `credentials.refused`, `pass.abandoned`, `internal.defect`
  */
@@ -37,7 +37,7 @@ export async function executePlan(
   signal: AbortSignal,
 ): Promise<ActionResult[]> {
   const { plan } = planned;
-  // The pulls of earlier passes that the plan does not let go on end before it touches what they are about.
+  // Pulls of earlier passes that the plan cancels must end before it touches their targets.
   const goingOn = new Set(plan.filter(isStillPulling).map(keyOf));
   await context.queue.callOff(({ action }) => !goingOn.has(keyOf(action)));
   const done: EndedResult[] = [];
@@ -54,7 +54,7 @@ export async function executePlan(
   }
   await recordAll(context, listing, planned, done);
   pulled.push(...(await pullAll(context, policy, listing, planned, pulls, signal)));
-  // The tree of a gone repository stays in its place until the new one's, which was to take it, is there.
+  // Retirements. If a new repository takes over the path of a gone one, the old tree stays until the new one is there.
   const stay = pulled.filter(({ outcome }) => KEEPS_PLACE.has(outcome.kind));
   const taken = new Set(stay.map(({ action }) => action.path));
   const retired: EndedResult[] = [];
@@ -62,7 +62,7 @@ export async function executePlan(
   for (const action of leaving.filter(({ path }) => !taken.has(path))) {
     const result = await retire(context, listing, planned, action, signal);
     retired.push(result);
-    // A duplicate shares its record and approval with the tree that counts, so nothing is remembered of it, also where a lease holds it.
+    // A duplicate shares its record and approval with the tree that counts, so nothing is recorded for it, even during a lease.
     if (action.reason !== 'duplicate') counting.push(result);
   }
   await recordAll(context, listing, planned, counting);
@@ -84,7 +84,7 @@ function outcomeOfHold({ guarded, reason, fingerprint }: HoldAction): Outcome {
   return { kind: reason === 'repository-missing' ? 'missing' : 'held' };
 }
 
-/** Moves the tree of a renamed repository. Gives the result of the action if the move fails. */
+/** Moves the tree of a renamed repository. Returns the result of the action if the move fails. */
 async function moveTarget(
   context: PassContext,
   action: Action,
@@ -114,7 +114,7 @@ function renamed(manifest: Manifest, { id, name, fullName, url }: Action['reposi
   return { ...manifest, repository: { ...manifest.repository, id, name, fullName, url }, files };
 }
 
-/** Moves a tree out of the mirror, unless the tree of another repository has its place now, or its branch is back. */
+/** Moves a tree out of the mirror, unless another repository's tree has taken its place, or its branch is back. */
 async function retire(
   context: PassContext,
   listing: Listing,
@@ -141,8 +141,8 @@ async function retire(
 }
 
 /**
- * Whether the service has contents of a branch again, which no list may show: this is the last of the answers that must lack it.
- * @throws MirrorError `contents.not_found` where nothing of its repository is found
+ * Whether the service has contents of a branch again, which a list may not show: this is the last of the answers that must lack it.
+ * @throws MirrorError `contents.not_found` if nothing of its repository is found
  */
 async function isBack(
   { service }: PassContext,
@@ -158,7 +158,7 @@ async function isBack(
 }
 
 /**
- * Pulls targets in the order of the queue, and records what becomes of each, for as long as the queue makes the pass wait.
+ * Pulls targets in the order of the queue, and records each outcome. Returns when the queue lets the pass go on.
  * @returns a result for each
  * @throws MirrorError `credentials.refused`, `pass.abandoned`, `internal.defect`
  */
@@ -194,14 +194,14 @@ async function pullAll(
   return [...ended, ...unfinished.map((action) => unfinishedResult(context, action))];
 }
 
-/** The result of a pull that goes on, or waits for a place. */
+/** The result of a pull that is still running, or waits for a slot. */
 function unfinishedResult({ queue }: Pick<PassContext, 'queue'>, action: Action): ActionResult {
-  // A pull that went on when the plan was made may have ended since.
+  // A pull that was running when the plan was made may have ended since.
   const hasBegun = isStillPulling(action) || queue.running().has(keyOf(action));
   return { action, outcome: { kind: 'unfinished', hasBegun }, downloadedBytes: 0, changedFiles: 0 };
 }
 
-/** Makes a function that gives the facts about the repository of an action. */
+/** Makes a function that returns the facts about the repository of an action. */
 export function repositoryFacts(
   { repositories, workbooks, takenAtMs }: Listing,
   plan: readonly Action[],
@@ -227,7 +227,7 @@ export function repositoryFacts(
   };
 }
 
-/** Since when a target waits for its turn: since it was last found to be right, or tried. Milliseconds since the epoch. */
+/** Since when a target waits for its turn: since it was last verified, or tried. Milliseconds since the epoch. */
 function waitingSinceMs({ verifiedAtMs, failure }: TargetRecord): number {
   return Math.max(verifiedAtMs ?? 0, failure?.lastAtMs ?? 0);
 }

@@ -13,12 +13,12 @@ import type { WorkbookRow } from '../upstream/listing.ts';
 import type { Pull } from './context.ts';
 import type { Received } from './receive.ts';
 
-/** The facts of a pull from which the manifest follows. */
+/** The facts of a pull that determine the manifest. */
 type PullFacts = Pick<Pull, 'action' | 'repository' | 'rows' | 'listedAtMs'>;
 
-/** The published state of a target, and what distinguishes received files from it. */
+/** The published state of a target, and how received files differ from it. */
 export interface Changes extends TreeChanges {
-  /** The manifest of what is published; null for nothing. */
+  /** The manifest of the published tree; null for none. */
   readonly previous: Manifest | null;
   /** Whether the same files are published. */
   readonly isSameTree: boolean;
@@ -31,7 +31,7 @@ export function changesSince(previous: Manifest | null, files: readonly Manifest
 }
 
 /**
- * The manifest of what a pull received.
+ * The manifest of the state that a pull received.
  * @param nowMs milliseconds since the epoch
  */
 export function newManifest(pull: PullFacts, received: Received, changes: Changes, nowMs: number): Manifest {
@@ -59,7 +59,7 @@ export function newManifest(pull: PullFacts, received: Received, changes: Change
   };
 }
 
-/** The part of a manifest that comes from the list. @param rows null where there is none that speaks of the contents */
+/** The part of a manifest that comes from the list. @param rows null if no list describes the contents */
 function listedFacts(
   rows: readonly WorkbookRow[] | null,
   branch: string,
@@ -72,19 +72,19 @@ function listedFacts(
   return { fingerprint: digest, borrowed, missing: missingWorkbooks(rows, branch, received), files };
 }
 
-/** The rows of the list that speak of received contents; null where these are older than the list. */
+/** The rows of the list that describe received contents; null if the contents are older than the list. */
 export function rowsAbout(
   { action, rows, listedAtMs }: PullFacts,
   { cached }: Received,
   { previous, isSameTree }: Changes,
 ): readonly WorkbookRow[] | null {
   const isOlder = cached !== null && cached.asOfMs < listedAtMs;
-  // Older contents are the listed versions all the same if they were published as those.
+  // Older contents do match the list if they were published with these versions.
   const isAsListedBefore = isSameTree && previous?.fingerprint === action.fingerprint;
   return isOlder && !isAsListedBefore ? null : rows;
 }
 
-/** Tells whether a tree holds a file at a workbook's path, as another branch lists it. */
+/** Tells whether a tree holds a file at the path of a workbook that another branch lists. */
 function holdsIn(
   rows: readonly WorkbookRow[],
   branch: string,
@@ -99,12 +99,12 @@ function holdsIn(
   return (path) => held.has(path);
 }
 
-/** Whether there is no tag that could vouch for contents, or one under which every byte was compared before. */
+/** Whether there is no tag that could vouch for contents, or every byte was compared before under the present one. */
 function isVouchedFor(etag: string | null, previous: Manifest | null): boolean {
   return etag === null || (previous?.etag === etag && previous.isThorough !== false);
 }
 
-/** The files with the versions of the workbooks among them, as listed now; the same objects where nothing is new to say. */
+/** The files with the versions of their workbooks, as listed now; the same objects if no version changed. */
 function withVersions(
   files: readonly ManifestFile[],
   rows: readonly WorkbookRow[],

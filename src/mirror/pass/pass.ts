@@ -35,7 +35,7 @@ import type { StoreReader } from '../store/directory.ts';
 import { readApprovals } from '../store/approvals.ts';
 import { readFormerAddress, saveTargets } from '../store/target-list.ts';
 
-/** The rules that passes follow, for planning and for carrying out the plan. */
+/** The rules for planning and for carrying out the plan. */
 export type PassPolicy = PlanPolicy & ExecutePolicy;
 
 /** How a pass went. */
@@ -49,7 +49,7 @@ export interface PassReport {
 
 /**
  * One pass: polls the service, plans, pulls and publishes what changed, and records it.
- * @param retries targets that a person wants tried at once, although they wait for a time or for another version
+ * @param retries targets that an operator wants tried now, although they wait for a time or for another version
  * @throws MirrorError when the pass as a whole fails: the service cannot be polled, refuses the credentials, or the pass
  *   is abandoned through `signal`
  */
@@ -70,8 +70,8 @@ export async function runPass(
     context.emit({ name: 'listing.read', ...flaggedIn(listing) });
     const problems = await reportUpstream(context, listing);
     await context.store.lock.check();
-    // Pulls that have not begun are decided about again. Before anything is looked at that pulls change: one that ends from now on is
-    // left alone by this pass.
+    // Queued pulls are planned again. First of all: a pull that ends from now on still counts as running,
+    // and this pass leaves it alone.
     context.queue.clear();
     const goingOn = new Map([...context.queue.running()].map(([key, { action }]) => [key, action]));
     const planned = await planPass(context, policy, listing, goingOn, retries);
@@ -79,7 +79,7 @@ export async function runPass(
     reportSelection(context, selection);
     const results = await executePlan(context, policy, listing, planned, signal);
     await context.store.lock.check();
-    // Before the history loses anything: what left the mirror since the inventory was written counts as lost without it.
+    // Before the history is pruned: a tree retired since the last inventory and pruned now would count as lost.
     await saveTargets(context.store, stillAwaited(lost, listing, results), listing.address);
     await sweepTrees(context, listing, signal);
     const summary = summarise(trigger, listing, results, context.now() - startedAtMs);
@@ -110,9 +110,9 @@ export interface PlanContext extends Pick<PassContext, 'emit' | 'now'> {
 }
 
 /**
- * Computes what a pass would do, from a listing and from what is on disk and remembered.
- * @param goingOn pulls of earlier passes that go on, by target key
- * @throws MirrorError `directory.other_service` where no person let it mirror the service that the listing is of
+ * Computes what a pass would do, from a listing, the disk and the records.
+ * @param goingOn running pulls of earlier passes, by target key
+ * @throws MirrorError `directory.other_service` if the listing is another service's, and no operator allowed that
  */
 export async function planPass(
   context: PlanContext,
@@ -124,7 +124,7 @@ export async function planPass(
   const { published, others, unreadable, trees } = await context.store.inventory.read();
   const approvals = await readApprovals(context.store.layout);
   const isOtherService = await isOfOtherService(context, listing, { published, others, approvals });
-  // Without its records a pass still works from the disk: it only asks more.
+  // Without its records a pass still works from the disk: it only makes more requests.
   const remembered = await unlessStateFails(context.state.records(), new Map());
   const nowMs = context.now();
   const records = recordsUpToNow(remembered, nowMs);
@@ -155,8 +155,8 @@ export async function planPass(
 }
 
 /**
- * Whether a pass is to mirror another service than the directory did before.
- * @throws MirrorError `directory.other_service` where no person let it
+ * Whether a pass mirrors another service than the directory did before.
+ * @throws MirrorError `directory.other_service` if no operator allowed it
  */
 async function isOfOtherService(
   { store }: PlanContext,
@@ -171,22 +171,22 @@ async function isOfOtherService(
   if (!listsNoneOf(mirrored, listing)) return false;
   const formerAddress = await readFormerAddress(store.layout);
   const isSameAddress = formerAddress === listing.address;
-  // A single repository may well have been deleted and made again.
+  // A single repository may simply have been deleted and made again.
   if (isSameAddress && mirrored.size === 1) return false;
-  // Where a list is not whole, only another address says that it is another service's.
+  // If a list is not whole, only another address shows that it is another service's.
   if (!listing.repositoriesComplete && (isSameAddress || formerAddress === null)) return false;
   if (approvals.get(targetKey(WHOLE_DIRECTORY))?.subject === 'service') return true;
   throw otherService(listing, mirrored.size, formerAddress);
 }
 
-/** Replaced trees that cannot be removed now are removed later: no reason to fail a pass whose work is done. */
+/** A replaced tree that cannot be removed now is removed later: no reason to fail a pass that did its work. */
 async function sweepTrees(
   { store, emit, now }: Pick<PassContext, 'store' | 'emit' | 'now'>,
   { serviceTimeMs }: Listing,
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    // One of two clocks that disagree is wrong, and the one that is ahead would prune too much.
+    // If two clocks disagree, the one that is ahead would prune too much.
     const pruned = await sweep(store, Math.min(now(), serviceTimeMs ?? Number.POSITIVE_INFINITY), signal);
     for (const entry of pruned) emit({ name: 'history.pruned', entry });
   } catch (error) {
@@ -210,7 +210,7 @@ async function reportFailure(
   }
   const failure = eventFailure(error);
   context.emit({ name: 'pass.failed', trigger, durationMs, ...failure });
-  // The state cache, too, is the other instance's now.
+  // The state cache, too, now belongs to the other instance.
   if (failure.code === 'directory.taken') return;
   const nothing = { summary: null, selection: null, isWhole: false, problems: [] };
   await rememberPass(context, { trigger, startedAtMs, failure, ...nothing }, null);

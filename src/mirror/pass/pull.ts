@@ -41,10 +41,10 @@ export interface Pulled {
   readonly news: readonly PassEvent[];
 }
 
-/** Pulls that are worth a download while a lease keeps new states from being published: they may find nothing new. */
+/** Pull reasons that justify a download while a lease forbids publishing: the pull may find nothing new. */
 const MAY_FIND_NOTHING: ReadonlySet<PullReason> = new Set(['confirm-gone', 'no-version-list', 'full-check']);
 
-/** Pulls a target, unless a lease holds. @throws MirrorError what ends the whole pass; what is published is as it was */
+/** Pulls a target, unless a lease holds. @throws MirrorError for errors that end the whole pass; the published tree is unchanged */
 export async function pullTarget(
   context: PassContext,
   policy: ExecutePolicy,
@@ -66,7 +66,7 @@ export async function pullTarget(
   }
 }
 
-/** An action that waits for the end of a lease. It says nothing about the target, and costs it nothing. */
+/** An action that waits for the end of a lease. It proves nothing about the target and does not count as a failure. */
 function heldByLease(
   { reported, emit }: Pick<PassContext, 'reported' | 'emit'>,
   action: Action,
@@ -106,7 +106,7 @@ export function failed(
   });
 }
 
-/** Downloads what may have changed of a target's contents, compares it with what is published, and publishes what differs. */
+/** Downloads the contents of a target that may have changed, compares them with the published ones, and publishes the difference. */
 async function pullContents(
   context: PassContext,
   policy: ExecutePolicy,
@@ -153,7 +153,7 @@ async function pullContents(
   }
 }
 
-/** Compares the tree in a target's place with its manifest: the plan may not have known of it. @throws MirrorError `disk.*` */
+/** Compares the tree in a target's place with its manifest: the plan may not know it. @throws MirrorError `disk.*` */
 async function lookAtPublished(
   { store: { layout, onProgress: onBytes } }: PassContext,
   { action: { path, target, depth } }: Pull,
@@ -168,8 +168,8 @@ async function lookAtPublished(
 }
 
 /**
- * The rows of the list that agree with received contents, or that are not believed; null where there is no list of workbooks.
- * @throws ContradictedError where the list speaks against publishing these contents
+ * The rows of the list that agree with received contents, or that are not believed; null if there is no list of workbooks.
+ * @throws ContradictedError if the list speaks against publishing these contents
  */
 async function agreedRows(
   { service, now }: PassContext,
@@ -192,7 +192,7 @@ async function agreedRows(
   return rowsInBoth(rows, branch, later);
 }
 
-/** Refuses other contents of a time before the tree was found to be right: they would bring an old state back. */
+/** Refuses differing contents that are older than the tree's last verification: they would restore an old state. */
 function refuseOlder({ record }: Pull, cached: Cached, { previous, isSameTree }: Changes): void {
   if (previous === null || isSameTree) return;
   const knownAtMs = aboutTree(record, previous.publishedAtMs).verifiedAtMs ?? previous.verifiedAtMs;
@@ -204,10 +204,10 @@ function refuseOlder({ record }: Pull, cached: Cached, { previous, isSameTree }:
   );
 }
 
-/** The most files of a tree that is published without a place. */
+/** The most files of a tree that may be published without keeping its slot. */
 const MOST_FILES_WITHOUT_PLACE = 1000;
 
-/** Publishes what differs from what is there, if anything does and `beforePublish` does not refuse it. @returns how */
+/** Publishes the difference, if there is one and `beforePublish` does not refuse it. @returns how */
 async function publishChanges(
   context: PassContext,
   action: PullAction,
@@ -220,14 +220,14 @@ async function publishChanges(
   if (!isDamaged && !needsPublishing(manifest, previous, context.now())) return 'none';
   const state = { target: action.path, manifest, previous };
   if (!isSameTree) await askBefore(context, stage, state, signal);
-  // A large tree keeps its place: its publish takes longer than the flushes, and its manifests take memory.
+  // A large tree keeps its slot: its publish takes longer than the flushes, and its manifests take memory.
   if (manifest.files.length <= MOST_FILES_WITHOUT_PLACE) await toPublish(signal);
   const method = await publishStage(context.store, stage, next, signal);
   if (!isSameTree) context.onPublished(state);
   return method;
 }
 
-/** Passes a new state to `beforePublish`, which may refuse it. A published tree that it changed is put right by the next pull. */
+/** Passes a new state to `beforePublish`, which may refuse it. If it changed the published tree, the next pull repairs that. */
 async function askBefore(
   { beforePublish, store }: PassContext,
   stage: Stage,
@@ -242,7 +242,7 @@ async function askBefore(
   });
 }
 
-/** The result and the events for contents that were compared and, where they differed, published. */
+/** The result and the events for contents that were compared and, if they differed, published. */
 async function pulled(
   { store, now }: PassContext,
   { action }: Pull,

@@ -6,39 +6,39 @@ import { type TargetId, targetKey } from '../upstream/listing.ts';
 import type { PassService } from '../upstream/client.ts';
 import type { PassEventSink } from './events.ts';
 
-/** A pull that waits, as far as its turn depends on it. */
+/** The facts about a waiting pull that decide its turn. */
 export interface Waiting {
   readonly action: { readonly target: Pick<TargetId, 'repositoryId'> };
   /** Since when its target waits, in milliseconds since the epoch; 0 for always. */
   readonly waitingSinceMs: number;
-  /** About how much will be downloaded, in bytes; null where that is not known. */
+  /** The approximate size of the download, in bytes; null if unknown. */
   readonly sizeBytes: number | null;
 }
 
-/** A pull that waits for its turn. No two that wait, or go on, are of the same target. */
+/** A pull that waits for its turn. A target has at most one waiting or running pull. */
 export interface QueuedPull extends Waiting {
   readonly action: PullAction;
   /** The service that it asks, which must stay open until the pull has ended. */
   readonly service: PassService;
-  /** Pulls, and records the outcome. @throws what would end every other pull, too */
+  /** Pulls, and records the outcome. @throws errors that would end every other pull, too */
   readonly run: (turn: Turn) => Promise<EndedResult>;
 }
 
-/** The turn of a pull that is begun. */
+/** The controls of a pull that has begun. */
 export interface Turn {
-  /** Calls it off. */
+  /** Cancels it. */
   readonly signal: AbortSignal;
   /**
-   * Waits for a place among the pulls that publish, and gives the place among the downloads to the next one: a publish waits for the
-   * disk, and many can share a flush. To be called at most once.
+   * Waits for a publishing slot, and frees the download slot for the next pull: a publish waits for the
+   * disk, and many can share a flush. Call it at most once.
    * @throws the reason of `signal`
    */
   readonly toPublish: (signal: AbortSignal) => Promise<void>;
 }
 
-/** A pull that goes on. */
+/** A running pull. */
 export interface RunningPull extends Pick<QueuedPull, 'action' | 'service'> {
-  /** Whether it has taken long, so that passes do not wait for it. */
+  /** Whether it is slow, so that passes do not wait for it. */
   readonly isSlow: boolean;
 }
 
@@ -50,22 +50,22 @@ export interface QueueLimits {
   readonly slowAfterMs: number;
 }
 
-/** How many times as many downloads go on as there are prompt ones, slow ones included. */
+/** The most downloads in all, slow ones included, as a multiple of the prompt ones. */
 const TIMES_WITH_SLOW = 4;
 
 /** How many pulls publish at once. More of them share a flush, and hold more memory. */
 const PUBLISHES_AT_ONCE = 32;
 
-/** Codes of errors that the next pass meets as well, if they still hold. */
+/** Codes of errors that the next pass will meet as well, if they persist. */
 const FOUND_OUT_ANYWAY: ReadonlySet<string> = new Set(['pass.abandoned', 'credentials.refused']);
 
 interface Running extends RunningPull {
   isSlow: boolean;
-  /** Gives back the place among those that publish; null for a download. */
+  /** Frees its publishing slot; null for a download. */
   leave: (() => void) | null;
   readonly startedAtMs: number;
   readonly control: AbortController;
-  /** Never rejected. */
+  /** Never rejects. */
   ended: Promise<void>;
 }
 
@@ -84,8 +84,8 @@ const startTimeout: StartTimer = (onDue, afterMs) => {
 };
 
 /**
- * The queue of pulls, with one limit for downloads and one for publishes. Where it outlasts the passes, a pass waits only for prompt
- * pulls. Slow ones go on beside the passes that follow, and pulls that still wait begin as places become free, until the next plan
+ * The queue of pulls, with one limit for downloads and one for publishes. If it outlasts the passes, a pass waits only for prompt
+ * pulls. Slow ones continue during later passes, and waiting pulls begin as slots become free, until the next plan
  * decides about them.
  */
 export class PullQueue {
@@ -115,16 +115,16 @@ export class PullQueue {
     return this.#running;
   }
 
-  /** Whether pulls that wait or go on ask this service. */
+  /** Whether waiting or running pulls use this service. */
   isUsing(service: PassService): boolean {
     return [...this.#running.values(), ...this.#waiting].some((pull) => pull.service === service);
   }
 
   /**
-   * Runs pulls in place of those that wait. Returns when all have ended or, where the queue outlasts the passes, when only slow ones
-   * are left and pulls that wait for their places.
-   * @returns the results of those of these pulls that have ended
-   * @throws the error by which a pull was rejected: then nothing more begins, and pulls that are waited for end before
+   * Replaces the waiting pulls by these. Returns when all have ended or, if the queue outlasts the passes, when only slow
+   * and waiting ones are left.
+   * @returns the results of the given pulls that have ended
+   * @throws the error that a pull rejected with: then nothing more begins, and the awaited pulls end first
    */
   async run(pulls: readonly QueuedPull[], limits: QueueLimits): Promise<readonly EndedResult[]> {
     this.#limits = limits;
@@ -141,12 +141,12 @@ export class PullQueue {
     return pass.results.splice(0);
   }
 
-  /** Takes back the pulls that wait. @returns how many there were */
+  /** Drops the waiting pulls. @returns how many there were */
   clear(): number {
     return this.#waiting.splice(0).length;
   }
 
-  /** Takes back pulls that wait, ends running ones, and waits for their ends. The errors by which they are rejected are not reported. */
+  /** Drops waiting pulls, cancels the running ones, and waits for their ends. Their errors are not reported. */
   async callOff(isMeant: (pull: Pick<QueuedPull, 'action' | 'service'>) => boolean): Promise<void> {
     this.#waiting = this.#waiting.filter((pull) => !isMeant(pull));
     const called = [...this.#running.values()].filter(isMeant);
@@ -154,13 +154,13 @@ export class PullQueue {
     await Promise.all(called.map(({ ended }) => ended));
   }
 
-  /** Takes back the pulls that wait, and waits for those that go on. */
+  /** Drops the waiting pulls, and waits for the running ones. */
   async drain(): Promise<void> {
     this.clear();
     await Promise.all([...this.#running.values()].map(({ ended }) => ended));
   }
 
-  /** Begins all that may, and lets the pass go on when nothing is left that it waits for. */
+  /** Begins all pulls that may begin, and lets the pass go on when it has nothing left to wait for. */
   #advance(): void {
     while (this.#isPlaceFree()) {
       const next = this.#waiting.pop();
@@ -210,7 +210,7 @@ export class PullQueue {
       ended = code === 'pass.abandoned' ? 'called off' : code;
       if (!signal.aborted) {
         this.clear();
-        // Between two passes no caller waits for an error that the next pass meets as well.
+        // Between two passes no caller waits for an error; the next pass will meet it as well.
         if (this.#pass !== null || !FOUND_OUT_ANYWAY.has(code)) this.#failures.push(error);
       }
     }
@@ -233,9 +233,9 @@ export class PullQueue {
 }
 
 /**
- * Pulls in the order in which they are to begin: first one of every repository, then a second one, and so on, so that a repository with
- * many branches does not keep the others waiting. In each round the one that waits longest comes first, and of those that wait as
- * long the one that is known to be small.
+ * Orders pulls: first one of every repository, then a second one, and so on, so that a repository with
+ * many branches does not delay the others. In each round the longest-waiting pull comes first; if two have waited
+ * as long, the one that is known to be small.
  */
 export function inFairOrder<Pull extends Waiting>(pulls: readonly Pull[]): Pull[] {
   const rounds: Pull[][] = [];

@@ -15,10 +15,10 @@ import { type Cached, HEAD_BRANCH, type Repository, type WorkbookRow } from '../
 import type { PublishedState, Reception, RepositoryFacts } from './context.ts';
 import { knownFiles, timeOf, timeOfNewBytes, type Unpacked, unpack } from './unpack.ts';
 
-/** The new state of a target, as far as it is staged or published already. */
+/** The new state of a target, as staged or already published. */
 export interface Received extends Unpacked {
   readonly kind: 'received';
-  /** Strong entity tag of the whole contents; null where there is none. */
+  /** Strong entity tag of the whole contents; null if there is none. */
   readonly etag: string | null;
   readonly archiveBytes: number;
   readonly downloadedBytes: number;
@@ -26,15 +26,15 @@ export interface Received extends Unpacked {
   readonly isWhole: boolean;
   /** When the whole contents were last compared. Milliseconds since the epoch. */
   readonly comparedAtMs: number;
-  /** Null where the service itself gave the contents, and no cache. */
+  /** Null if the service itself gave the contents, and no cache. */
   readonly cached: Cached | null;
 }
 
 type NotFound = Extract<ContentsAnswer, { kind: 'not-found' }>;
 
 /**
- * The new state from the whole contents, or, where the service says that nothing changed, from what is published. Files that are the same
- * as published ones are not written. Where one is needed all the same, as it has another time or path, all are downloaded and written.
+ * The new state from the whole contents or, if the service says that nothing changed, from the published tree. Files that equal
+ * published ones are not written. If one of them is needed after all, for its time or path, all are downloaded again and written.
  */
 export async function receiveWhole(
   reception: Reception,
@@ -50,9 +50,9 @@ export async function receiveWhole(
 }
 
 /**
- * Downloads the whole contents, where they may have changed, and unpacks them into the stage while they arrive.
+ * Downloads the whole contents, if they may have changed, and unpacks them into the stage while they arrive.
  * @param known the files that may stay as they are published
- * @returns null where a file is needed that was not written
+ * @returns null if a needed file was not written
  */
 async function receiveContents(
   reception: Reception,
@@ -95,7 +95,7 @@ async function receiveContents(
   }
 }
 
-/** The entity tag under which the service may say that nothing changed; none where more than that is to be found out. */
+/** The entity tag under which the service may say that nothing changed; none if the pull must find out more than that. */
 function knownTag(
   { action: { published, depth } }: Reception,
   { manifest, isDamaged }: PublishedState,
@@ -104,7 +104,7 @@ function knownTag(
   return depth === 'bytes' && manifest.isThorough === false ? null : manifest.etag;
 }
 
-/** The new state where nothing changed. @throws MirrorError `contents.wrong_kind` where nothing is published */
+/** The new state if nothing changed. @throws MirrorError `contents.wrong_kind` if nothing is published */
 function asPublished({
   manifest,
 }: PublishedState): Unpacked & Pick<Received, 'etag' | 'archiveBytes' | 'downloadedBytes'> {
@@ -120,7 +120,7 @@ function asPublished({
 const FILES_AT_ONCE = 4;
 
 /**
- * The new state from what is published and the workbooks that changed, each by its path, if together they are one state that the
+ * The new state from the published tree and the changed workbooks, each by its path, if the result is one state that the
  * service had: a list that is read after the last workbook shows the same versions.
  * @returns null where the whole contents are needed
  */
@@ -139,7 +139,7 @@ export async function receiveWorkbooks(
     const received = await receiveChanges(reception, stage, changes, known);
     if (received !== null) return stateWith(previous, received, changes.gone);
   } catch (error) {
-    // The error of one workbook says nothing about the whole contents.
+    // The error of one workbook proves nothing about the whole contents.
     signal.throwIfAborted();
     if (!(error instanceof MirrorError) || CONCERNS_ALL.test(error.code)) throw error;
   }
@@ -151,7 +151,7 @@ export async function receiveWorkbooks(
 const CONCERNS_ALL =
   /^(?:credentials|pass|disk|directory|system|internal)\.|^service\.(?:unreachable|busy|timeout)$|^contents\.forbidden$/;
 
-/** The new files, where all changes were received and are of one state. */
+/** The new files, if all changes were received and belong to one state. */
 async function receiveChanges(
   reception: Reception,
   stage: Stage,
@@ -165,7 +165,7 @@ async function receiveChanges(
     if (file !== null) received.push(file);
   });
   if (received.length < changed.length) return null;
-  // A file that still has the bytes before may be older than the files that changed with it: only the whole contents are of one time.
+  // A file with the old bytes may be older than the files that changed with it: only the whole contents are from one time.
   const digests = new Map(received.map(({ path, sha256 }) => [path, sha256]));
   const hasOld = changed.some(
     ({ path, sha256 }) => sha256 === undefined && digests.get(path) === known.get(path)?.sha256,
@@ -179,7 +179,7 @@ async function receiveChanges(
   return digest === action.fingerprint ? received : null;
 }
 
-/** The published state with the files that were received, and without those that are gone. */
+/** The published state with the received files, and without the deleted ones. */
 function stateWith(previous: Manifest, received: readonly ManifestFile[], gone: readonly string[]): Received {
   const replaced = new Set([...received.map(({ path }) => path), ...gone]);
   const others = previous.files.filter(({ path }) => !replaced.has(path));
@@ -200,7 +200,7 @@ function stateWith(previous: Manifest, received: readonly ManifestFile[], gone: 
   };
 }
 
-/** The rows of a repository in a list that is read now; null where that list is not whole, and so proves nothing. */
+/** The rows of a repository in a list that is read now; null if that list is not whole, and so proves nothing. */
 export async function rowsNow(
   service: Pick<PassService, 'pollAgain'>,
   { fullName }: Pick<Repository, 'fullName'>,
@@ -213,7 +213,7 @@ export async function rowsNow(
 }
 
 /**
- * Whether the service has no files at some paths. Only where it has one at another path does that say something about these: it may
+ * Whether the service has no files at some paths. That proves something only if it has a file at another path: it may
  * not know the repository in this form.
  * @param left a path that must be there
  */
@@ -230,7 +230,7 @@ async function areGone(
   return true;
 }
 
-/** @returns null where its version has no time, or other bytes came than the list announces */
+/** @returns null if its version has no time, or if its bytes differ from the list */
 async function receiveFile(
   { context: { service }, action, repository, meter, signal }: Reception,
   stage: Stage,
@@ -276,7 +276,7 @@ export async function refuseDoubtful(reception: Reception, isCertain: boolean): 
   if (!isProof) throw notFoundError(action);
 }
 
-/** Whether other contents of a repository are found: only then does a missing branch say something about the branch. */
+/** Whether other contents of a repository are found: only then does a missing branch prove something about the branch. */
 export async function isReachable(
   service: Pick<PassService, 'exists'>,
   { target }: Pick<PullAction, 'target'>,
@@ -290,7 +290,7 @@ export async function isReachable(
   return false;
 }
 
-/** The error of a branch without contents that may be there all the same. */
+/** The error for a branch without contents that may still exist. */
 export function notFoundError({
   target,
   repository,

@@ -21,7 +21,7 @@ import { owns } from '../plan/selection.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
 import type { PassContext, PlannedPass } from './context.ts';
 
-/** Forgets what is remembered of targets that are no more: retired, or neither listed nor mirrored any longer. */
+/** Drops the records of targets that no longer exist: retired, or neither listed nor mirrored any longer. */
 export async function forget(
   state: PassContext['state'],
   { repositories, repositoriesComplete }: Listing,
@@ -37,20 +37,20 @@ export async function forget(
   await state.forgetRecords(gone);
 }
 
-/** Takes back the approvals that had their effect, or that there is nothing to approve for any more. */
+/** Removes approvals that were used, or whose deletion no longer waits. */
 export async function withdraw(
   { layout, lock, shard }: PassContext['store'],
   { approvals, isOtherService }: PlannedPass,
   results: readonly ActionResult[],
 ): Promise<void> {
   const resultOf = new Map(results.map((result) => [targetKey(result.action.target), result]));
-  // Something of another service that was let in has yet to be published.
+  // An approved other service still has something to publish.
   const isToCome = isOtherService && !results.some(({ outcome }) => outcome.kind === 'pulled');
   const used = [...approvals].flatMap(([key, approval]) => {
     if (approval.subject === 'service') return isToCome ? [] : [approval];
     const result = resultOf.get(key);
     if (result !== undefined) return isStillToBeDone(approval, result) ? [] : [approval];
-    // Others are for other instances; a copy that has moved is this one's to let go.
+    // Other approvals belong to other instances; only this instance can retire its copy that has moved.
     return approval.subject === 'moved' || owns(shard, approval.target.repositoryId) ? [approval] : [];
   });
   if (used.length === 0) return;
@@ -58,7 +58,7 @@ export async function withdraw(
   await removeApprovals(layout, used);
 }
 
-/** Outcomes that leave an approval what it was: its target was not seen again, or its new state not published. */
+/** Outcomes that leave an approval valid: its target was not seen again, or its new state not published. */
 const MEANT_LATER: ReadonlySet<string> = new Set(['guarded', 'missing', 'held', 'unfinished']);
 
 /** Whether an approved deletion may still be meant. */
@@ -83,7 +83,7 @@ export function recordAll(
   return recordEnds(context, takenAtMs, ends);
 }
 
-/** Records targets that nothing is known of and that are about to be pulled, so that `status` shows all that the service lists. */
+/** Records unknown targets that will be pulled, so that `status` shows everything that the service lists. */
 export async function recordQueued(
   { state, now }: PassContext,
   records: ReadonlyMap<string, TargetRecord>,
@@ -95,7 +95,7 @@ export async function recordQueued(
   await state.saveRecords(queued);
 }
 
-/** The end of an action, and what was remembered before. */
+/** The end of an action, and the record before it. */
 interface ActionEnd {
   readonly result: EndedResult;
   readonly before: TargetRecord;
@@ -103,7 +103,7 @@ interface ActionEnd {
   readonly tree: RememberedTree | null;
 }
 
-/** Records how actions ended that were decided on by a listing, and then reports it. @param listedAtMs when that was taken */
+/** Records the outcomes of actions, and then reports them. @param listedAtMs when the listing behind the actions was taken */
 export async function recordEnds(
   context: PassContext,
   listedAtMs: number,
@@ -124,7 +124,7 @@ export async function recordEnds(
   }
 }
 
-/** A record with the first files of a tree that would go as a whole: its manifest tells them. */
+/** Adds to a record the first files of a held tree that would go as a whole, from its manifest. */
 async function withFiles(
   store: PassContext['store'],
   action: Action,
@@ -166,12 +166,12 @@ function report(
     context.emit({ name: 'target.held', target, reason: action.reason, untilMs: action.untilMs });
 }
 
-/** Whether a hold is another one than the last decision was, and no other event reports it. */
+/** Whether a hold differs from the last decision, and no other event reports it. */
 function isNewHold({ reason }: HoldAction, { decisions: [last] }: TargetRecord): boolean {
   return holdRule(reason).isReportedElsewhere !== true && (last?.kind !== 'hold' || last.reason !== reason);
 }
 
-/** A deletion that is still the same was reported when it was first held. */
+/** An unchanged deletion was reported when it was first held. */
 function isSameHeld(before: Held | null, after: Held | null): boolean {
   return (
     before !== null &&

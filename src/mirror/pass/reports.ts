@@ -41,7 +41,7 @@ export function summarise(
   };
 }
 
-/** Whether a pass left a target as it is on purpose, although the operator wants it. */
+/** Whether a pass deliberately left a target as it is, although the operator wants it. */
 function isHeld({ action, outcome }: Pick<ActionResult, 'action' | 'outcome'>): boolean {
   if (action.deselection !== undefined) return true;
   return (
@@ -50,7 +50,7 @@ function isHeld({ action, outcome }: Pick<ActionResult, 'action' | 'outcome'>): 
 }
 
 /**
- * The exit code of what a pass did: 0 only if something is selected, where there is something, nothing failed and nothing is held.
+ * The exit code of a pass: 0 only if the settings select something (if there is anything), nothing failed and nothing is held.
  * `whyNotWell` judges the targets as they are after the pass.
  */
 export function exitCodeOfPass(
@@ -62,13 +62,13 @@ export function exitCodeOfPass(
     return EXIT_CODES.defect;
   }
   const isIncomplete = results.some((result) => result.outcome.kind === 'failed' || isHeld(result));
-  // A workbook whose row cannot be read is listed, and not mirrored.
+  // A workbook with an unreadable row is listed, but not mirrored.
   return isIncomplete || !repositoriesComplete || selectsNothing(selection)
     ? EXIT_CODES.incomplete
     : EXIT_CODES.ok;
 }
 
-/** Failures that any target meets while they last: they are of the service or of the disk. */
+/** Failures of the service or of the disk, which every target meets while they last. */
 const SHARED_FAILURES: ReadonlySet<string> = new Set<ErrorCode>([
   'service.unreachable',
   'service.timeout',
@@ -78,8 +78,8 @@ const SHARED_FAILURES: ReadonlySet<string> = new Set<ErrorCode>([
 ]);
 
 /**
- * Whether a pass that came to its end mirrored everything that can be mirrored (manual, "Exit codes"): every selected target is
- * verified, or failed, is held or in quarantine for a reason that is its own.
+ * Whether a finished pass mirrored everything that can be mirrored (manual, "Exit codes"): every selected target is
+ * verified, or failed, is held or in quarantine for a reason of its own.
  */
 export function isAllThatCanBe(
   results: readonly Pick<ActionResult, 'action' | 'outcome'>[],
@@ -93,8 +93,8 @@ export function isAllThatCanBe(
 }
 
 /**
- * The lost targets that a later pass is still to bring back: all but those that a complete listing lacks, that the settings do not
- * select, or of which the service has no contents.
+ * The lost targets that a later pass will still restore. A target does not count if a complete listing lacks it, the settings
+ * do not select it, or the service has no contents of it.
  */
 export function stillAwaited(
   lost: readonly ListedTarget[],
@@ -111,7 +111,7 @@ export function stillAwaited(
   });
 }
 
-/** Reports a cache that gave an answer in place of the service: once, and not again because its answer has another age. */
+/** Reports once that a cache answered in place of the service, and not again because its answer has another age. */
 export function reportCached(
   { reported, emit, now }: Pick<PassContext, 'reported' | 'emit' | 'now'>,
   subject: 'cached lists' | 'cached contents',
@@ -122,13 +122,13 @@ export function reportCached(
   emit({ name: 'listing.problem', problem: cachedSentence(cached, now()) });
 }
 
-/** The faults of the service's lists, a cache that gave them among these; a sentence each. @param nowMs milliseconds since the epoch */
+/** The faults of the service's lists, including a cache that gave them; a sentence each. @param nowMs milliseconds since the epoch */
 export function problemsOf({ problems, cached }: Listing, nowMs: number): readonly string[] {
   return cached === null ? problems : [...problems, cachedSentence(cached, nowMs)];
 }
 
 /**
- * Compares what the service says of failed workbooks with what was reported before, so that every failure is reported
+ * Compares the workbooks that the service reports as failed with those reported before, so that every failure is reported
  * once for a version and count, and once more when it clears.
  * @param isComplete whether absence from the rows means that the workbook is gone
  */
@@ -141,7 +141,7 @@ export function reportFailures(
   const next: Record<string, ReportedFailures[string]> = isComplete ? {} : { ...reported };
   const isAnyReported = Object.keys(reported).length > 0;
   for (const { id, versionId, branch, failure } of rows) {
-    // Hardly any row is worth a key: there may be very many.
+    // There may be very many rows, and hardly any is worth a key.
     if (failure === 0 && !isAnyReported) continue;
     const key = `${branch}\n${id}`;
     const before = reported[key];
@@ -158,7 +158,7 @@ export function reportFailures(
   return { events, reported: next };
 }
 
-/** How many flagged workbooks are named; of the others there is the number. */
+/** How many flagged workbooks are named; the others are only counted. */
 const FLAGGED_NAMED = 100;
 
 /** The fields of `listing.read`: the size of a listing, and the workbooks that the service flags in it. */
@@ -186,7 +186,7 @@ function named(rows: readonly WorkbookRow[]): FlaggedWorkbooks {
 }
 
 /**
- * Reports the targets that are gone with their manifests, each once for as long as it stays so: nothing else on the disk shows
+ * Reports the targets that are gone with their manifests, each once while that lasts: nothing else on the disk shows
  * them, and the plan takes them for new ones.
  */
 export async function reportLost({
@@ -201,7 +201,7 @@ export async function reportLost({
   return lost;
 }
 
-/** Reports what is wrong with the lists, and which workbooks failed. @returns what is wrong with the lists, a sentence each */
+/** Reports faults of the lists, and which workbooks failed. @returns the faults, a sentence each */
 export async function reportUpstream(
   context: Pick<PassContext, 'reported' | 'emit' | 'now' | 'state'>,
   listing: Listing,
@@ -220,7 +220,7 @@ export async function reportUpstream(
   return problems;
 }
 
-/** Reports what the settings select, and what in them selects nothing. */
+/** Reports what the settings select, and which of their patterns match nothing. */
 export function reportSelection(
   { emit, reported }: Pick<PassContext, 'emit' | 'reported'>,
   selection: SelectionCheck,

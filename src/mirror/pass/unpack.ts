@@ -16,19 +16,19 @@ import { keptTime, type Stage } from '../store/publish/stage.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
 import type { PublishedState, Reception } from './context.ts';
 
-/** The new state of a target: staged where it differs from what is published. */
+/** The new state of a target: staged files where it differs from the published tree. */
 export interface Unpacked {
   /** Sorted by path; without their versions. */
   readonly files: readonly ManifestFile[];
   readonly skipped: readonly SkippedEntry[];
-  /** Files whose bytes are what the manifest says and whose published copy is not: someone changed it. */
+  /** Files whose bytes match the manifest although their published copy does not: someone changed it. */
   readonly rewritten: readonly string[];
   /** Whether every byte was compared or written. */
   readonly isThorough: boolean;
 }
 
 /**
- * The published files that may stay where an archive has the same. The same size and CRC-32 prove that, except for workbooks that have a
+ * The published files that may stay if an archive has the same. Equal size and CRC-32 prove that, except for workbooks with a
  * new version, or another digest in the list; a thorough pull compares every byte.
  */
 export function knownFiles(reception: Reception, before: PublishedState): readonly KnownFile[] {
@@ -50,17 +50,17 @@ function listedRows(
   return new Map(rowsAtFiles(listed, files).map((row) => [row.path, row]));
 }
 
-/** Whether the list does not tell of another version of a published file. */
+/** Whether the list does not show another version of a published file. */
 function isUnchanged({ workbook, sha256 }: ManifestFile, row: WorkbookRow | undefined): boolean {
   const isNewVersion = row !== undefined && row.versionId !== workbook?.versionId;
   return !isNewVersion && (row?.sha256 ?? sha256) === sha256;
 }
 
 /**
- * Makes the new state of an archive that was unpacked into a stage: files whose published copy holds the same bytes are left out of it.
- * @param hasFileTimes whether the archive's times are those that the files are to have, also where their bytes did not change
- * @returns null where a file is not there that is needed
- * @throws MirrorError `contents.empty`, `disk.*`; as asking for the leading folder does
+ * Makes the new state of an archive that was unpacked into a stage: leaves out files whose published copy holds the same bytes.
+ * @param hasFileTimes whether files take the archive's times even if their bytes did not change
+ * @returns null if a needed file is not there
+ * @throws MirrorError `contents.empty`, `disk.*`; the errors of asking for the leading folder
  */
 export async function unpack(
   reception: Reception,
@@ -93,7 +93,7 @@ export async function unpack(
   };
 }
 
-/** @throws MirrorError `contents.empty` where workbooks are listed */
+/** @throws MirrorError `contents.empty` if workbooks are listed */
 function refuseEmpty(rows: readonly WorkbookRow[]): void {
   const count = rows.filter((row) => !isDeletion(row)).length;
   if (count === 0) return;
@@ -104,18 +104,18 @@ function refuseEmpty(rows: readonly WorkbookRow[]): void {
   );
 }
 
-/** A file of the new tree. `rewritten`: its bytes are those that the published file should have and has not. */
+/** A file of the new tree. `rewritten`: its bytes are right, and those of the published file are not. */
 interface FileOutcome {
   readonly kind: 'kept' | 'written' | 'rewritten';
   readonly file: ManifestFile;
 }
 
-/** Decides about a file of an archive. @returns null where the file is not there that is needed */
+/** Decides on a file of an archive. @returns null if a needed file is not there */
 function outcomeOf(
   { path, content, sizeBytes, crc32, modifiedAtMs }: UnpackedEntry,
   facts: {
     readonly row: WorkbookRow | undefined;
-    /** The published file of its path. */
+    /** The published file at its path. */
     readonly previous: ManifestFile | undefined;
     readonly isTrusted: boolean;
   },
@@ -165,8 +165,8 @@ async function placeAll(
 }
 
 /**
- * The folder that the service put around everything, with its slash, or the empty text. The listing may be older than the
- * archive, so that its names alone prove nothing: the service is asked which of the two paths of a file it knows.
+ * The folder that the service put around everything, with its slash, or ''. The listing may be older than the
+ * archive, so that its names alone prove nothing: the service is asked which of the two paths of a file exists.
  */
 async function leadingFolder(
   { context, repository, action, rows, signal }: Reception,
@@ -185,15 +185,15 @@ async function leadingFolder(
   return found.kind === 'wrapped' ? prefix : '';
 }
 
-/** The file in which Git keeps the places of submodules (gitmodules(5)), at the top of a repository. */
+/** The file in which Git records the paths of submodules (gitmodules(5)), at the top of a repository. */
 const GITMODULES = '.gitmodules';
-/** One that is greater is not read: it would take the manifest beyond all bounds. */
+/** A larger one is not read: it would make the manifest too large. */
 const MOST_BYTES = 1024 * 1024;
 
 /**
- * The submodules of a tree, which are other repositories: an archive has an empty folder in the place of one, or nothing. So each that
- * `.gitmodules` names counts as left out, unless there is something in its place.
- * @param skipped what else was left out
+ * The submodules of a tree, which are other repositories: an archive has an empty folder or nothing in their place. So each that
+ * `.gitmodules` names counts as left out, unless its folder has files.
+ * @param skipped other entries that were left out
  * @throws MirrorError `disk.*`
  */
 async function submodulesOf(
@@ -211,13 +211,13 @@ async function submodulesOf(
 }
 
 /**
- * A line with a path, after the name of its section or below it (git-config(1), "Syntax"). No part of it can be matched in two ways, so
+ * A line with a path, after the name of its section or below it (git-config(1), "Syntax"). No part matches in two ways, so
  * that no line takes long.
  */
 const SUBMODULE_PATH =
   /^[ \t]*(?:\[.*\][ \t]*)?path[ \t]*=[ \t]*(?:"(?<quoted>(?:[^"\\\n]|\\.)*)"|(?<plain>[^";#\n][^;#\n]*))/gim;
 
-/** The paths in a file of submodules, as far as a tree can have such. */
+/** The paths in a `.gitmodules` file that a tree can have. */
 function submodulePaths(text: string): string[] {
   return [...text.matchAll(SUBMODULE_PATH)]
     .map(({ groups = {} }) => (groups['quoted'] ?? groups['plain']?.trim() ?? '').replaceAll(/\\(.)/g, '$1'))
@@ -225,15 +225,15 @@ function submodulePaths(text: string): string[] {
     .filter((path) => nameFault(path) === null);
 }
 
-/** The time of a version, where the list of workbooks has one. Milliseconds since the epoch, as a file system can keep it. */
+/** The time of a version, if the list of workbooks has one. Milliseconds since the epoch, as file systems can store it. */
 export function timeOf(version: { readonly createdAt: string | null } | undefined): number | null {
   const versionTimeMs = Date.parse(version?.createdAt ?? '');
   return Number.isNaN(versionTimeMs) ? null : storableTimeMs(versionTimeMs);
 }
 
 /**
- * The time of a file whose bytes are not those of the published file of its path: see {@link timeApartMs}.
- * @param timeMs the time that its version or its archive has
+ * The time of a file whose bytes differ from the published file at its path: see {@link timeApartMs}.
+ * @param timeMs the time of its version or its archive
  */
 export function timeOfNewBytes(
   timeMs: number,
