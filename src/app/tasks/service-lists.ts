@@ -6,7 +6,7 @@ import type { RepositoryList } from '../../mirror/upstream/lists.ts';
 import type { WorkbookList } from '../../mirror/upstream/workbooks.ts';
 import type { EventSink } from '../events.ts';
 import { connect, openTransport } from '../installation.ts';
-import { createRepository, type NewRepository } from './create-repository.ts';
+import { createRepository, type NewRepository } from '../create-repository.ts';
 import type { TaskWork } from './task.ts';
 
 /** `GET /repos`. @throws MirrorError `service.*`, `credentials.refused`, `settings.invalid` */

@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net';
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { createRepository } from '../../../../src/app/tasks/create-repository.ts';
-import { Transport } from '../../../../src/mirror/upstream/transport.ts';
+import { createRepository } from '../../../src/app/create-repository.ts';
+import { Transport } from '../../../src/mirror/upstream/transport.ts';
 
 const ROW = { id: 'i', name: 'A', full_name: 'A', url: null, created_at: '2026-01-02T03:04:05.000000+00:00' };
 const MAYBE = /may or may not have been created/;

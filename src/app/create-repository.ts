@@ -1,15 +1,15 @@
 import { z } from 'zod';
 
-import { REPOSITORIES_PATH } from '../../lib/api/requests.ts';
-import { MirrorError } from '../../lib/errors/errors.ts';
-import { beginningOf, oneLine, printable } from '../../lib/text/humanize.ts';
-import { scrub } from '../../lib/text/scrub.ts';
-import type { Repository } from '../../mirror/upstream/listing.ts';
-import { addressHint, mayBeDone, statusError, wrongKind } from '../../mirror/upstream/failures.ts';
-import { credentialRefused } from '../../mirror/upstream/keyring.ts';
-import { type Answer, type AnswerLimits, readJson } from '../../mirror/upstream/answers.ts';
-import { readRepositoryRows } from '../../mirror/upstream/lists.ts';
-import type { Transport } from '../../mirror/upstream/transport.ts';
+import { REPOSITORIES_PATH } from '../lib/api/requests.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { beginningOf, oneLine, printable } from '../lib/text/humanize.ts';
+import { scrub } from '../lib/text/scrub.ts';
+import type { Repository } from '../mirror/upstream/listing.ts';
+import { addressHint, mayBeDone, statusError, wrongKind } from '../mirror/upstream/failures.ts';
+import { credentialRefused } from '../mirror/upstream/keyring.ts';
+import { type Answer, type AnswerLimits, readJson } from '../mirror/upstream/answers.ts';
+import { readRepositoryRows } from '../mirror/upstream/lists.ts';
+import type { Transport } from '../mirror/upstream/transport.ts';
 
 /** A repository to be created (service specification, section 4.1). */
 export type NewRepository =
