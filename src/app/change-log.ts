@@ -2,7 +2,7 @@ import type { HeldDeletion } from '../mirror/plan/guard.ts';
 import { readHistory } from '../mirror/store/history/history.ts';
 import { readManifest } from '../mirror/store/inventory.ts';
 import { type DirectoryLayout, type HistoryKind, manifestPath } from '../mirror/store/layout.ts';
-import type { Manifest } from '../mirror/store/manifest.ts';
+import type { ApprovalMark, Manifest } from '../mirror/store/manifest.ts';
 import type { TargetStatus } from './target-status.ts';
 import { type FileDifference, fileDifferences } from './tasks/file-differences.ts';
 
@@ -26,6 +26,8 @@ export interface LogEntry {
   readonly kind: (typeof LOG_KINDS)[number];
   /** How many files it is about. */
   readonly files: number;
+  /** The approval of what a person let through; null where there is none on record. */
+  readonly approval: ApprovalMark | null;
   /** The held deletion; null for everything else. */
   readonly held: Omit<HeldDeletion, 'first'> | null;
   /** The files that changed, sorted by path. */
@@ -34,7 +36,7 @@ export interface LogEntry {
 
 /** A state of a target, and when and why it left the mirror; null for the published one. */
 export interface LoggedState {
-  readonly manifest: Pick<Manifest, 'files' | 'publishedAtMs' | 'restoredAtMs'>;
+  readonly manifest: Pick<Manifest, 'files' | 'publishedAtMs' | 'restoredAtMs' | 'approval'>;
   readonly left: { readonly kind: HistoryKind; readonly atMs: number } | null;
 }
 
@@ -44,13 +46,14 @@ export async function* logOf(
   states: Iterable<LoggedState> | AsyncIterable<LoggedState>,
 ): AsyncGenerator<LogEntry, void> {
   const entry = (kind: LogEntry['kind'], atMs: number, fields: Partial<LogEntry>): LogEntry => {
-    return { target, atMs, kind, files: 0, held: null, differences: [], ...fields };
+    return { target, atMs, kind, files: 0, approval: null, held: null, differences: [], ...fields };
   };
   const published = ({ manifest: { files, publishedAtMs, restoredAtMs } }: LoggedState): LogEntry =>
     entry(restoredAtMs === null ? 'published' : 'restored', publishedAtMs, { files: files.length });
   let later: LoggedState | null = null;
   for await (const state of states) {
     const { manifest, left } = state;
+    const { approval = null } = manifest;
     const isRetired = left?.kind === 'retired';
     // A state that a person let be replaced is kept as a retired one, and its successor was made before it left.
     const isGone = isRetired && (later === null || later.manifest.publishedAtMs > left.atMs);
@@ -59,10 +62,10 @@ export async function* logOf(
       const { publishedAtMs } = later.manifest;
       const differences = fileDifferences(manifest.files, later.manifest.files);
       const files = differences.length;
-      if (isRetired) yield entry('approved', publishedAtMs, { files });
+      if (isRetired) yield entry('approved', publishedAtMs, { files, approval });
       if (files > 0) yield entry('changed', publishedAtMs, { files, differences });
     }
-    if (isGone) yield entry('retired', left.atMs, { files: manifest.files.length });
+    if (isGone) yield entry('retired', left.atMs, { files: manifest.files.length, approval });
     later = state;
   }
   if (later !== null) yield published(later);
@@ -108,7 +111,15 @@ export function logSources(
   });
   const holds = statuses.flatMap(({ target, files, held }): LogSource[] => {
     if (held === null) return [];
-    const entry = { target, atMs: held.sinceMs, kind: 'held', files, held, differences: [] } as const;
+    const entry = {
+      target,
+      atMs: held.sinceMs,
+      kind: 'held',
+      files,
+      approval: null,
+      held,
+      differences: [],
+    } as const;
     return [{ target, lastAtMs: held.sinceMs, read: () => [entry] }];
   });
   return [...trees, ...holds].sort((a, b) => b.lastAtMs - a.lastAtMs);

@@ -1,5 +1,6 @@
 import type { DriftSummary } from '../mirror/plan/record.ts';
 import type { HeldDeletion } from '../mirror/plan/guard.ts';
+import type { ApprovalMark } from '../mirror/store/manifest.ts';
 import { describeAmount } from '../lib/text/amount.ts';
 import type { PullProgress, PassFinished, TargetPulled } from '../mirror/pass/events.ts';
 import { counted, roughDuration, roughSize, utcTime, withHint } from '../lib/text/humanize.ts';
@@ -23,6 +24,11 @@ export function heldSentence({ subject, deletions, of }: HeldDeletion): string {
     case 'deselected':
       return `the settings no longer select it, and ${deletions} of ${counted(of, 'target')} were deselected at once; it is mirrored as before`;
   }
+}
+
+/** An approval that is on record, as a clause. */
+export function approvalSentence({ approvedBy, approvedAtMs, isByWord }: ApprovalMark): string {
+  return `approved by ${approvedBy}${isByWord ? ', by the word of the command,' : ''} at ${utcTime(approvedAtMs)}`;
 }
 
 /** How many of the files that would go are named in a sentence. */

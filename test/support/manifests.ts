@@ -89,6 +89,10 @@ export function manifests(): fc.Arbitrary<Manifest> {
         ),
       ),
       missing: fc.array(text, { minLength: 1 }),
+      approval: fc.record(
+        { approvedBy: text, approvedAtMs: timeMs, isByWord: fc.boolean() },
+        { noNullPrototype: true },
+      ),
       files,
     },
     {

@@ -31,6 +31,8 @@ export async function approveHere(
 ): Promise<readonly string[]> {
   const held = await runTaskHere('held', settings, {});
   const chosen = held.filter(({ target }) => targets?.includes(target ?? '') !== false);
-  await runTaskHere('approve', settings, { approvals: chosen.map(({ approval }) => approval) });
+  await runTaskHere('approve', settings, {
+    approvals: chosen.map(({ approval }) => ({ ...approval, approvedBy: 'anna' })),
+  });
   return chosen.flatMap(({ target }) => target ?? []);
 }

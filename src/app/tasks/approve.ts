@@ -66,11 +66,13 @@ function heldAsWhole(lastPass: StoredPass | null): HeldTarget[] {
 
 /** Lets held deletions go through, once: the next pass carries them out. @throws MirrorError `directory.unusable`, `disk.*` */
 export async function approve(
-  { settings }: TaskWork,
+  { settings, isDaemon }: TaskWork,
   { approvals }: { readonly approvals: readonly Approval[] },
 ): Promise<{ readonly approved: number }> {
   const { directory, shard } = settings.ofDirectory();
   await refuseMissing(directory);
-  for (const approval of approvals) await writeApproval(layoutOf(directory, shard), approval);
+  const given = { approvedAtMs: Date.now(), isByWord: isDaemon };
+  for (const approval of approvals)
+    await writeApproval(layoutOf(directory, shard), { ...approval, ...given });
   return { approved: approvals.length };
 }

@@ -34,6 +34,8 @@ export interface IdleMirror {
 /** The process that does a task: the daemon, or that of the command where no daemon runs. */
 export interface TaskPlace {
   readonly settings: TaskSettings;
+  /** Whether a daemon does it: then only the command says which user asks. */
+  readonly isDaemon: boolean;
   /**
    * Has a pass made that also tries targets that wait, and repairs those that drifted.
    * @param targets those meant, as below `mirror/`; null for all

@@ -6,6 +6,7 @@ import { heldSentence } from '../../app/messages.ts';
 import { findTargets, unknownName } from '../../app/target-names.ts';
 import type { HeldTarget } from '../../app/tasks/approve.ts';
 import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
+import { userName } from '../../lib/process/owner.ts';
 import { standardError } from '../../lib/process/streams.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
@@ -26,13 +27,23 @@ export async function runApprove(command: Command): Promise<Outcome> {
       hint: `\`${ownCommand('status')}\` lists what is held.`,
     });
   }
+  // Before root goes on as the owner of the directory.
+  const approvedBy = approver();
   const found = await heldBy(await taskRunners(command, false));
   const chosen = all === true ? found : await namedAmong(found, command);
   const held = chosen.map((each) => each.held);
   if (held.length > 0 && !(await confirmed(describeHeld(held), questionAbout(held), yes === true)))
     return { data: [], text: () => say`Nothing was approved.`, exitCode: EXIT_CODES.incomplete };
-  for (const each of chosen) await each.runner.run('approve', { approvals: [each.held.approval] });
+  for (const { runner, held: each } of chosen)
+    await runner.run('approve', { approvals: [{ ...each.approval, approvedBy }] });
   return { data: held, text: () => describeApproved(held) };
+}
+
+/** The user who gives the command, also where that is root for another user. */
+function approver(): string {
+  const user = userName();
+  const other = process.env['SUDO_USER'] ?? '';
+  return user === 'root' && other !== '' ? `${other} (sudo)` : user;
 }
 
 /** A held deletion, and who can let it go. */

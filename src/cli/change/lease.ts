@@ -1,4 +1,4 @@
-import { hostname, userInfo } from 'node:os';
+import { hostname } from 'node:os';
 import { basename } from 'node:path';
 
 import type { Command } from 'commander';
@@ -8,6 +8,7 @@ import { unknownName } from '../../app/target-names.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { bindNativeCalls } from '../../lib/native/file-calls.ts';
+import { userName } from '../../lib/process/owner.ts';
 import { untilStopped } from '../../lib/process/signals.ts';
 import { roughDuration, utcTime } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
@@ -97,15 +98,6 @@ function holderOf({ holder }: AcquireFlags, [program]: readonly string[]): strin
   const user = `${userName()}@${hostname()}`;
   const name = holder ?? (program === undefined ? user : `${basename(program)} of ${user}`);
   return name.slice(0, LONGEST_HOLDER);
-}
-
-function userName(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    // A user without an entry, as in containers.
-    return `uid ${process.getuid?.() ?? 'unknown'}`;
-  }
 }
 
 /**

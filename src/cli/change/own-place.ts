@@ -33,6 +33,7 @@ function readNow<T>(read: () => T): () => T {
 export function ownPlace(settings: TaskSettings): TaskPlace {
   return {
     settings,
+    isDaemon: false,
     makePass: async (targets) => {
       const ofMirror = settings.ofMirror();
       const how = targets === null ? {} : { trigger: 'retry' as const, retries: new Set(targets) };

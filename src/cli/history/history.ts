@@ -7,6 +7,7 @@ import { type HistoryKind, layoutOf } from '../../mirror/store/layout.ts';
 import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { type HistoryEntry, readHistory, storedBytes } from '../../mirror/store/history/history.ts';
 import { readManifest } from '../../mirror/store/inventory.ts';
+import type { ApprovalMark } from '../../mirror/store/manifest.ts';
 import { refuseMissing } from '../../app/open-reader.ts';
 import { type Outcome, table } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
@@ -32,6 +33,8 @@ export interface KeptTree {
   /** How many bytes the history stores for it. */
   readonly storedBytes: number;
   readonly folder: string;
+  /** The approval that let it go; null where there was none, or none is on record. */
+  readonly approval: ApprovalMark | null;
 }
 
 /** Lists the history of a target, or of all of them. @throws MirrorError `target.unknown`, `directory.unusable`, `disk.failed` */
@@ -56,6 +59,7 @@ export async function listHistory(
       sizeBytes: manifest?.files.reduce((sum, each) => sum + each.sizeBytes, 0) ?? null,
       storedBytes: await storedBytes({ tree }),
       folder: tree,
+      approval: manifest?.approval ?? null,
     });
   }
   return kept;

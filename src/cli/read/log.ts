@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 
 import { type LogEntry, lastRetirements, logSources, mergedLog } from '../../app/change-log.ts';
-import { heldSentence } from '../../app/messages.ts';
+import { approvalSentence, heldSentence } from '../../app/messages.ts';
 import { readTargets, withReader } from '../../app/open-reader.ts';
 import { findTargets } from '../../app/target-names.ts';
 import type { SettingsFor } from '../../config/schema.ts';
@@ -84,7 +84,7 @@ export function describeLog(entries: readonly LogEntry[]): TerminalText {
 }
 
 /** The line below an event that is no change of files. */
-function noteOf({ kind, files, held }: LogEntry): string {
+function noteOf({ kind, files, held, approval }: LogEntry): string {
   const amount = counted(files, 'file');
   switch (kind) {
     case 'published':
@@ -92,9 +92,11 @@ function noteOf({ kind, files, held }: LogEntry): string {
     case 'restored':
       return `${amount}, brought back from the history`;
     case 'retired':
-      return `${amount}, kept in the history`;
+      return `${amount}, kept in the history${approval === null ? '' : `; ${approvalSentence(approval)}`}`;
     case 'approved':
-      return 'a person let the deletions of this change through';
+      return approval === null
+        ? 'a person let the deletions of this change through'
+        : approvalSentence(approval);
     case 'held':
       return held === null ? '' : heldSentence(held);
     case 'changed':

@@ -34,6 +34,7 @@ export async function listenToCommands(
   const watchers = new Set<EventSink>();
   const place: ControlPlace = {
     settings: { ofDirectory: current, ofService: current, ofMirror: current },
+    isDaemon: true,
     secrets: secrets.all,
     makePass: async (targets, emit) => {
       // A disk that fails now fails the pass, too, which reports it.

@@ -1,4 +1,5 @@
 import { stat } from 'node:fs/promises';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 
 import { unlessMissing } from '../errors/disk-errors.ts';
@@ -26,4 +27,14 @@ export async function becomeOwnerOf(directory: string): Promise<void> {
       { cause: error, hint: 'Let that user enter the folders above it (chmod o+x), or make root its owner.' },
     );
   });
+}
+
+/** The name of the user of this process. */
+export function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A user without an entry, as in containers.
+    return `uid ${process.getuid?.() ?? 'unknown'}`;
+  }
 }

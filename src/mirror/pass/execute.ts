@@ -9,7 +9,7 @@ import {
   resultOf,
   type RetireAction,
 } from '../plan/actions.ts';
-import { isApproved } from '../plan/guard.ts';
+import { approvalOf } from '../plan/guard.ts';
 import type { Manifest } from '../store/manifest.ts';
 import { type Outcome, emptyRecord, type TargetRecord } from '../plan/record.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
@@ -129,10 +129,11 @@ async function retire(
     if (!isStillThere) return resultOf(action, { kind: 'retired' });
     if (reason === 'branch-gone' && (await isBack(context, listing, plan, action, signal)))
       return resultOf(action, { kind: 'held' });
-    const subject = 'target';
-    if (isApproved(approvals, target, { subject, digest: null }))
+    const subject = reason === 'moved' ? reason : 'target';
+    const approval = approvalOf(approvals, target, { subject, digest: null });
+    if (approval !== null && subject === 'target')
       context.emit({ name: 'deletion.approved', target: path, subject });
-    await retireTree(context.store, path, signal);
+    await retireTree(context.store, path, signal, approval && { manifest, approval });
     context.emit({ name: 'target.retired', target: path, reason });
     return resultOf(action, { kind: 'retired' });
   } catch (error) {

@@ -17,7 +17,7 @@ import {
   nextDoubt,
   rowsInBoth,
 } from '../plan/contradictions.ts';
-import { heldFiles, isApproved } from '../plan/guard.ts';
+import { heldFiles, approvalOf } from '../plan/guard.ts';
 import { aboutTree } from '../plan/record.ts';
 import { publishedManifest } from '../store/inventory.ts';
 import { lastLease, type Lease, LeasedError, leasesInForce } from '../store/leases.ts';
@@ -138,13 +138,14 @@ async function pullContents(
     meter.publishes();
     const manifest = newManifest({ ...pull, rows }, received, changes, context.now());
     const held = heldFiles(before.manifest?.files ?? [], manifest.files, changes, policy.guard.files);
-    if (held !== null && !isApproved(pull.approvals, action.target, held)) {
+    const approval = held && approvalOf(pull.approvals, action.target, held);
+    if (held !== null && approval === null) {
       const outcome = { kind: 'guarded', held, fingerprint: action.fingerprint } as const;
       return { result: { action, outcome, downloadedBytes, changedFiles: 0 }, news: [] };
     }
     if (held !== null) context.emit({ name: 'deletion.approved', target: action.path, subject: 'files' });
     const { isDamaged, foreign } = before;
-    const repair = { rewritten, isDamaged, foreign, isApprovedDeletion: held !== null };
+    const repair = { rewritten, isDamaged, foreign, approval };
     const next = { manifest, before: before.manifest, ...repair };
     const method = await publishChanges(context, action, turn, stage, next, changes);
     return await pulled(context, pull, received, changes, manifest, method, startedAtMs);

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 
-import { type ManifestFile, movedFiles, type TreeChanges } from '../store/manifest.ts';
+import { type ApprovalMark, type ManifestFile, movedFiles, type TreeChanges } from '../store/manifest.ts';
 import { type TargetId, targetKey } from '../upstream/listing.ts';
 
 /** How much may be deleted at once without approval: a share, a number, or anything. */
@@ -52,30 +52,51 @@ export interface HeldDeletion {
 /** The most paths that are remembered and shown for a held deletion. */
 export const PATHS_SHOWN = 100;
 
+/** The longest name of a user who approves something, in characters. */
+const LONGEST_USER = 256;
+
 export const approvalSchema = z.object({
   target: z.object({ repositoryId: z.string(), branch: z.string() }),
   /** The approved deletion; `service` if the whole directory may mirror another service than before. */
   subject: z.enum([...HELD_SUBJECTS, 'service']),
   /** As in {@link HeldDeletion}. */
   digest: z.string().nullable(),
+  /** The user who gave it. */
+  approvedBy: z.string().max(LONGEST_USER).optional(),
+  /** In milliseconds since the epoch, by the clock of the process that wrote it. */
+  approvedAtMs: z.int().optional(),
+  /** Whether `approvedBy` is only what the command said that asked the daemon. */
+  isByWord: z.boolean().optional(),
 });
 
 /** An operator's approval of one deletion, valid once. */
 export type Approval = Readonly<z.infer<typeof approvalSchema>>;
 
+/** The mark that an approval leaves in the history; null for one that says neither when nor by whom it was given. */
+export function markOf({ approvedBy, approvedAtMs, isByWord = false }: Approval): ApprovalMark | null {
+  return approvedBy === undefined || approvedAtMs === undefined
+    ? null
+    : { approvedBy, approvedAtMs, isByWord };
+}
+
 /** Approvals by target. */
 export type Approvals = ReadonlyMap<string, Approval>;
 
-/** Whether an approval is for this held deletion. */
-export function isApproved(
+/** The approval of a held deletion; null if there is none, or one of another deletion. */
+export function approvalOf(
   approvals: Approvals,
   target: TargetId,
   held: Pick<Approval, 'subject' | 'digest'>,
-): boolean {
+): Approval | null {
   const approval = approvals.get(targetKey(target));
-  if (approval === undefined || approval.digest !== held.digest) return false;
-  if (approval.subject === held.subject) return true;
-  return approval.subject === 'restored' && held.subject === 'target';
+  if (approval === undefined || approval.digest !== held.digest) return null;
+  const isSame = approval.subject === held.subject;
+  return isSame || (approval.subject === 'restored' && held.subject === 'target') ? approval : null;
+}
+
+/** Whether an approval is for this held deletion. */
+export function isApproved(...facts: Parameters<typeof approvalOf>): boolean {
+  return approvalOf(...facts) !== null;
 }
 
 /** The facts needed to judge deletions that happen together. */

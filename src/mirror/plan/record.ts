@@ -7,7 +7,7 @@ import type { TargetId } from '../upstream/listing.ts';
 import { HELD_SUBJECTS, type HeldDeletion } from './guard.ts';
 
 /** A published tree, as its manifest and the disk describe it. */
-export interface Published extends Required<Omit<Manifest, 'files' | 'skipped' | 'isThorough'>> {
+export interface Published extends Required<Omit<Manifest, 'files' | 'skipped' | 'isThorough' | 'approval'>> {
   /** `<repository>/<branch>`, below `mirror/`. */
   readonly path: string;
   readonly fileCount: number;

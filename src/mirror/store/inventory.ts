@@ -149,7 +149,7 @@ function stampOf({ ino, size, mtimeMs, ctimeMs }: Stats): string {
 }
 
 function rememberedTree(stamp: string, manifest: Manifest, path: string): RememberedTree {
-  const { files, skipped: _skipped, isThorough: _isThorough, missing = [], ...facts } = manifest;
+  const { files, skipped: _skipped, isThorough: _isThorough, approval: _, missing = [], ...facts } = manifest;
   const sizeBytes = files.reduce((sum, file) => sum + file.sizeBytes, 0);
   const summary: TreeSummary = { ...facts, path, missing, fileCount: files.length, sizeBytes };
   return { stamp, summary, check: checkOf({ stamp, summary }) };

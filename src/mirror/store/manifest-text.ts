@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { nameFault, treeFault } from '../../lib/paths/file-name.ts';
 import { parseSliced, parseWhole, type SlicedJson } from '../../lib/text/sliced-json.ts';
 import { storableTimeMs } from '../../lib/time/file-time.ts';
-import { byCodeUnits, type Manifest, type ManifestFile } from './manifest.ts';
+import { type ApprovalMark, byCodeUnits, type Manifest, type ManifestFile } from './manifest.ts';
 
 /** The number of the manifest's format; a reader refuses a greater one. */
 const FORMAT = 1;
@@ -34,6 +34,7 @@ const manifestSchema = z.object({
   archive_size: z.int().min(0),
   skipped: z.array(z.object({ path: text, reason: z.enum(['symbolic-link', 'special-file', 'submodule']) })),
   missing: z.array(text).optional(),
+  approval: z.object({ by: text, at: instant, by_word: z.boolean() }).optional(),
   // There may be very many: each is read by itself.
   files: z.custom<readonly unknown[]>(Array.isArray),
 });
@@ -94,7 +95,7 @@ const AFTER_FILES = '\n ]\n}';
 
 /** The text before the files, up to the bracket, and the text after them. */
 function aroundFiles(manifest: Manifest): readonly [string, string] {
-  const { repository, restoredAtMs, isThorough, missing = [] } = manifest;
+  const { repository, restoredAtMs, isThorough, missing = [], approval } = manifest;
   const onDisk: z.input<typeof manifestSchema> = {
     format: FORMAT,
     repository: {
@@ -117,12 +118,17 @@ function aroundFiles(manifest: Manifest): readonly [string, string] {
     archive_size: manifest.archiveBytes,
     skipped: manifest.skipped.map((entry) => ({ ...entry })),
     ...(missing.length === 0 ? {} : { missing: [...missing] }),
+    ...(approval === undefined ? {} : { approval: approvalToDisk(approval) }),
     files: [],
   };
   const whole = JSON.stringify(onDisk, sortKeys, 1);
   // No text within JSON has a line break of its own.
   const bracket = whole.indexOf('\n "files": []') + '\n "files": ['.length;
   return [whole.slice(0, bracket), whole.slice(bracket)];
+}
+
+function approvalToDisk({ approvedBy, approvedAtMs, isByWord }: ApprovalMark) {
+  return { by: approvedBy, at: instantText(approvedAtMs), by_word: isByWord };
 }
 
 /** Writes a moment, in milliseconds since the epoch. @throws RangeError for a number that is no moment */
@@ -197,7 +203,7 @@ function partsOf(json: Buffer, parse: (json: Buffer, key: string) => SlicedJson)
 }
 
 function manifestFrom(data: z.infer<typeof manifestSchema>, files: readonly ManifestFile[]): Manifest {
-  const { repository, restored_at: restoredAt, missing } = data;
+  const { repository, restored_at: restoredAt, missing, approval } = data;
   const verifiedAtMs = Date.parse(data.verified_at);
   return {
     repository: {
@@ -220,8 +226,13 @@ function manifestFrom(data: z.infer<typeof manifestSchema>, files: readonly Mani
     archiveBytes: data.archive_size,
     skipped: data.skipped,
     ...(missing === undefined ? {} : { missing }),
+    ...(approval === undefined ? {} : { approval: approvalFromDisk(approval) }),
     files,
   };
+}
+
+function approvalFromDisk({ by, at, by_word: isByWord }: ReturnType<typeof approvalToDisk>): ApprovalMark {
+  return { approvedBy: by, approvedAtMs: Date.parse(at), isByWord };
 }
 
 function fileFromDisk(data: z.infer<typeof fileSchema>): ManifestFile {

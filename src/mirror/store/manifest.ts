@@ -37,6 +37,15 @@ export interface SkippedEntry {
   readonly reason: 'symbolic-link' | 'special-file' | 'submodule';
 }
 
+/** Who let a deletion through that was held, and when. */
+export interface ApprovalMark {
+  readonly approvedBy: string;
+  /** In milliseconds since the epoch. */
+  readonly approvedAtMs: number;
+  /** Whether nothing but the command that asked the daemon says who it was. */
+  readonly isByWord: boolean;
+}
+
 /** The inventory of a published tree, and what it was published from. */
 export interface Manifest {
   readonly repository: {
@@ -77,6 +86,8 @@ export interface Manifest {
    * where there is none.
    */
   readonly missing?: readonly string[];
+  /** The approval by which a state left the mirror; only in the history, and left out where there was none. */
+  readonly approval?: ApprovalMark;
   /** Sorted by path. */
   readonly files: readonly ManifestFile[];
 }

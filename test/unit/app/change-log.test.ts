@@ -100,7 +100,15 @@ it('the logs of many targets are merged by time, and read no further than is tak
     read: function* () {
       for (const atMs of times) {
         read += 1;
-        yield { target, atMs, kind: 'changed', files: 0, held: null, differences: [] } as const;
+        yield {
+          target,
+          atMs,
+          kind: 'changed',
+          files: 0,
+          approval: null,
+          held: null,
+          differences: [],
+        } as const;
       }
     },
   });

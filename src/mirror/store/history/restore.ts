@@ -264,7 +264,8 @@ export async function restoreToMirror(
     const changed = await linkFiles(stage, tree, linked, store.onProgress);
     if (changed !== null) throw changedMeanwhile(place, changed);
     for (const { path } of linked) stage.staged.add(path);
-    const restored = { ...manifest, files, restoredAtMs: nowMs, publishedAtMs: nowMs };
+    const { approval: _, ...state } = manifest;
+    const restored = { ...state, files, restoredAtMs: nowMs, publishedAtMs: nowMs };
     await publishStage(store, stage, { manifest: restored, before: null });
   } finally {
     await discardStage(store, stage);

@@ -159,13 +159,20 @@ function treeRenames(
  * The renames that bring a target to the history.
  * @param place `history/<repository>/<branch>/<time>`
  * @param isLinked whether a link of the program's own leads to the tree; then links to all files are staged
+ * @param isMarked whether another manifest is staged for the history
  */
-export function retireRenames(target: string, place: string, isLinked: boolean): Rename[] {
+export function retireRenames(target: string, place: string, isLinked: boolean, isMarked = false): Rename[] {
   const tree = `mirror/${target}`;
-  const manifest = { from: `manifests/${target}.json`, to: `${place}.json` };
-  if (!isLinked) return [{ from: tree, to: place }, manifest];
+  const manifest = `manifests/${target}.json`;
+  const manifests = isMarked
+    ? [
+        { from: staged('keptManifest'), to: `${place}.json` },
+        { from: manifest, to: `${staged('removed')}/manifest.json` },
+      ]
+    : [{ from: manifest, to: `${place}.json` }];
+  if (!isLinked) return [{ from: tree, to: place }, ...manifests];
   // Before the link leaves: at no instant are the files at neither place.
-  return [{ from: staged('kept'), to: place }, { from: tree, to: staged('displaced') }, manifest];
+  return [{ from: staged('kept'), to: place }, { from: tree, to: staged('displaced') }, ...manifests];
 }
 
 /**

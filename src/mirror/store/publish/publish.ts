@@ -5,6 +5,7 @@ import { setTimeApart } from '../../../lib/disk/durable.ts';
 import { statsNow } from '../../../lib/disk/read.ts';
 import { onDisk } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
+import { type Approval, markOf } from '../../plan/guard.ts';
 import type { Disk } from '../disk.ts';
 import { readHistory } from '../history/history.ts';
 import { type HistoryKind, historyName, manifestPath, treePath } from '../layout.ts';
@@ -42,8 +43,8 @@ export interface NextState {
   readonly isDamaged?: boolean;
   /** Paths of what someone added to the tree. Where it cannot be replaced as a whole, they are removed. Null where they are unknown. */
   readonly foreign?: readonly string[] | null;
-  /** Whether a person approved what it deletes: then the tree before is kept as what is gone from the service is. */
-  readonly isApprovedDeletion?: boolean;
+  /** The approval of what it deletes: then the tree before is kept as what is gone from the service is. Null for none. */
+  readonly approval?: Approval | null;
 }
 
 /**
@@ -157,24 +158,26 @@ async function stageHistory(
   disk: Disk,
   stage: Stage,
   place: TreePlace,
-  { manifest, before, isApprovedDeletion = false }: NextState,
+  { manifest, before, approval = null }: NextState,
   changes: TreeChanges,
 ): Promise<Keeping | null> {
-  const { layout, retention, onProgress } = disk;
+  const { retention, onProgress } = disk;
   const { target } = stage;
   if (!isTreeAt(place)) return null;
   // A repair alone replaces no state: what someone wrote into the tree is none.
   if (before !== null && isUnchanged(changes)) return null;
-  const isReplaced = before !== null && !isApprovedDeletion && manifest.files.length > 0;
+  const isReplaced = before !== null && approval === null && manifest.files.length > 0;
   if (isReplaced && retention.replaced.kind === 'off' && !(await isNeededByHistory(disk, target)))
     return null;
   const isStaged = before !== null || place.kind === 'link';
   const files = before === null ? 'all' : [...changes.changed, ...changes.removed];
   if (isStaged) await keepPublished(stage, stage.published, files, onProgress);
   // The manifest before stays where it is until the new one takes its place: it is never absent.
-  const hasManifest = await copyManifest(
-    manifestPath(layout, target),
-    join(stage.folder, STAGED.keptManifest),
+  const hasManifest = await stageKeptManifest(
+    disk,
+    stage,
+    target,
+    before && markedManifest(before, approval),
   );
   return {
     place: await freeHistoryPath(disk, target, isReplaced ? 'replaced' : 'retired'),
@@ -188,11 +191,29 @@ async function isNeededByHistory({ layout }: Disk, target: string): Promise<bool
   return (await readHistory(layout, target)).some(({ path }) => path === target);
 }
 
-/** Copies a manifest with its time. @returns false where there is none */
-async function copyManifest(from: string, to: string): Promise<boolean> {
+/** The manifest of a state as the history keeps it; null where it is that of the mirror, without a mark. */
+function markedManifest(manifest: Manifest, approval: Approval | null): Manifest | null {
+  const mark = approval && markOf(approval);
+  return mark && { ...manifest, approval: mark };
+}
+
+/**
+ * Puts the manifest for the history into the stage, with the time of the published one.
+ * @param marked the manifest to keep; null for a copy of the published one
+ * @returns false where none is published
+ */
+async function stageKeptManifest(
+  { layout }: Disk,
+  stage: Stage,
+  target: string,
+  marked: Manifest | null,
+): Promise<boolean> {
+  const from = manifestPath(layout, target);
+  const to = join(stage.folder, STAGED.keptManifest);
   const stats = statsNow(from);
   if (stats === null) return false;
-  await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+  if (marked === null) await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+  else await writeFile(to, formatManifest(marked), { flag: 'wx' });
   await utimes(to, stats.atime, stats.mtime);
   return true;
 }
@@ -206,16 +227,31 @@ async function freeHistoryPath(disk: Disk, path: string, kind: HistoryKind): Pro
   }
 }
 
-/** Moves a tree and its manifest, if it has one, from the mirror to the dated history. */
-export function retireTree(disk: Disk, path: string, signal?: AbortSignal): Promise<void> {
-  return inStage(disk, [path], (stage) => retirement(disk, stage, path), signal);
+/**
+ * Moves a tree and its manifest, if it has one, from the mirror to the dated history.
+ * @param approved its manifest, and the approval of a person that lets it go; null where it needed none
+ */
+export function retireTree(
+  disk: Disk,
+  path: string,
+  signal?: AbortSignal,
+  approved: { readonly manifest: Manifest; readonly approval: Approval } | null = null,
+): Promise<void> {
+  const marked = approved && markedManifest(approved.manifest, approved.approval);
+  return inStage(disk, [path], (stage) => retirement(disk, stage, path, marked), signal);
 }
 
-async function retirement(disk: Disk, stage: Stage, path: string): Promise<Rename[]> {
+async function retirement(
+  disk: Disk,
+  stage: Stage,
+  path: string,
+  marked: Manifest | null = null,
+): Promise<Rename[]> {
   const { layout, onProgress } = disk;
   const isLinked = 'name' in treeAt(layout, path);
   if (isLinked) await keepPublished(stage, publishedTree(layout, path), 'all', onProgress);
-  return retireRenames(path, await freeHistoryPath(disk, path, 'retired'), isLinked);
+  const isMarked = marked !== null && (await stageKeptManifest(disk, stage, path, marked));
+  return retireRenames(path, await freeHistoryPath(disk, path, 'retired'), isLinked, isMarked);
 }
 
 /**

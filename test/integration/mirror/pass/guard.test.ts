@@ -4,6 +4,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
+import { listHistory } from '../../../../src/cli/history/history.ts';
 import { restoreHistory } from '../../../../src/cli/history/restore.ts';
 import { readHistory } from '../../../../src/mirror/store/history/history.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
@@ -15,6 +16,12 @@ const GUARDED = { GUARD_TARGETS: '20%', GUARD_FILES: '50%' };
 
 function approveIn(mirror: MirrorHarness, targets: readonly string[] | null): Promise<readonly string[]> {
   return approveHere(mirror.diskSettings, targets);
+}
+
+/** The targets that left the mirror, and who let each of them go. */
+async function approversIn({ diskSettings }: MirrorHarness): Promise<unknown> {
+  const kept = await listHistory(diskSettings, null);
+  return kept.map(({ target, approval }) => [target, approval?.approvedBy]);
 }
 
 function sheets(count: number): Record<string, string> {
@@ -54,6 +61,11 @@ describe('a pass in which too many targets are gone', () => {
     expect(mirror.eventsOf('target.retired').map(({ target }) => target)).toEqual(['A/main', 'B/main']);
     await mirror.expectExact();
     expect(await readApprovals(mirror.context.store.layout)).toEqual(new Map());
+    expect(await approversIn(mirror)).toEqual([
+      ['A/main', 'anna'],
+      ['B/main', 'anna'],
+      ['C/main', undefined],
+    ]);
   });
 
   it('counts branches that are gone together with repositories', async () => {
@@ -122,6 +134,7 @@ describe('a version that lacks too many files', () => {
       expect(others).toEqual([]);
       expect(kept).toMatchObject({ path: 'Accounting/main', kind: 'retired' });
       expect(await readdir(kept?.tree ?? '')).toHaveLength(6);
+      expect(await approversIn(mirror)).toEqual([['Accounting/main', 'anna']]);
       const to = join(await temporaryFolder(), 'restored');
       const settings = mirror.diskSettings;
       await restoreHistory(settings, { target: 'Accounting/main', atMs: null, to });

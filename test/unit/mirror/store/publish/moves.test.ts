@@ -75,12 +75,13 @@ const publishes = fc
   });
 
 const leavings = fc
-  .record({ ...facts, isMoved: fc.boolean(), isTaken: fc.boolean() })
-  .map(({ hasTree, hasManifest, isLink, isMoved, isTaken }) => {
+  .record({ ...facts, isMoved: fc.boolean(), isTaken: fc.boolean(), isMarked: fc.boolean() })
+  .map(({ hasTree, hasManifest, isLink, isMoved, isTaken, isMarked }) => {
     const present = [...(hasTree ? [TREE] : []), ...(hasManifest ? [MANIFEST] : [])];
     if (!isMoved)
-      return changeOf(retireRenames(TARGET, HISTORY, isLink), [
+      return changeOf(retireRenames(TARGET, HISTORY, isLink, isMarked), [
         ...present,
+        ...(isMarked ? ['stage/kept.json'] : []),
         ...(isLink ? ['stage/kept'] : []),
       ]);
     const to = 'Sold/main';
