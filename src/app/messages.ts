@@ -202,7 +202,7 @@ function describePass(pass: PassFinished): string {
     ...(pass.held > 0 ? [`${pass.held} held`] : []),
     ...(pass.missing > 0 ? [`${pass.missing} missing from the list, kept for now`] : []),
     ...(pass.pulling > 0 ? [`${counted(pass.pulling, 'slow pull')} still going on`] : []),
-    ...(pass.waiting > 0 ? [`${counted(pass.waiting, 'pull')} waiting for a place`] : []),
+    ...(pass.waiting > 0 ? [`${counted(pass.waiting, 'pull')} waiting`] : []),
     ...(pass.processing > 0
       ? [`${counted(pass.processing, 'workbook')} still being processed by the service`]
       : []),

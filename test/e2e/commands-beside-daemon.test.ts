@@ -70,6 +70,8 @@ describe('a command beside a daemon, without keys', () => {
     });
     expect(JSON.parse(synced.stdout)).toMatchObject({ summary: { pulled: 1 } });
     expect(await readFile(join(directory, 'mirror/A/main/0.xlsx'), 'utf8')).toBe('another version');
+    const named = JSON.parse((await on('sync', 'B/*', '--json')).stdout) as { targets: { target: string }[] };
+    expect(named.targets.map(({ target }) => target)).toEqual(['B/main']);
     service.fault = () => ({ kind: 'status', status: 401 });
     expect(await on('sync')).toMatchObject({ exitCode: 3, stderr: written('refuse') });
   });

@@ -62,7 +62,7 @@ async function syncBeside(
   daemons: readonly TaskRunner[],
   names: readonly string[],
 ): Promise<readonly PassOutcome[]> {
-  tell(say`A daemon runs here, so it makes the pass: this is \`${ownCommand('poll --wait')}\`.`);
+  tell(say`A daemon runs here, so it makes the pass: this is \`${ownCommand('poll --wait', ...names)}\`.`);
   const passes = await askForPasses(daemons, names, true);
   return passes.flatMap(({ outcome }) => {
     const failure = outcome?.failure ?? null;

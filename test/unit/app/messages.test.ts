@@ -291,7 +291,7 @@ describe('the sentence of an event', () => {
     [
       'a pass that left pulls behind',
       { name: 'pass.finished', ...FINISHED, pulling: 1, waiting: 2 },
-      '3 targets looked at in 1.4 s; nothing to pull; 1 slow pull still going on; 2 pulls waiting for a place',
+      '3 targets looked at in 1.4 s; nothing to pull; 1 slow pull still going on; 2 pulls waiting',
     ],
     [
       'a hold without an end',
