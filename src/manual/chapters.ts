@@ -47,14 +47,16 @@ export interface Topic {
 /** All topics, in the order of the manual: the first steps of the README, and the chapters with their sections. */
 export function readTopics(): Topic[] {
   const steps = topicsOf(read(README), 2).slice(0, FIRST_STEPS);
-  return [
-    ...steps,
-    ...CHAPTERS.flatMap((name) => topicsOf(read(new URL(`${name}.md`, CHAPTERS_FOLDER)), 1, name)),
-  ];
+  return [...steps, ...CHAPTERS.flatMap((name) => topicsOf(readChapter(name), 1, name))];
 }
 
 /** The README's sections that the manual begins with: the one after them tells in short what chapters tell. */
 const FIRST_STEPS = 2;
+
+/** The text of a chapter, in Markdown; empty where its file was taken away. */
+export function readChapter(name: (typeof CHAPTERS)[number]): string {
+  return read(new URL(`${name}.md`, CHAPTERS_FOLDER));
+}
 
 /** A file that was taken away holds no topic. */
 function read(file: URL): string {

@@ -5,9 +5,11 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { packageVersion } from '../../lib/process/program-folder.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { escapedLines, type TerminalText } from '../../lib/text/terminal-text.ts';
-import { readTopics, findTopic } from '../../manual/chapters.ts';
+import { CHAPTERS, readChapter, readTopics, findTopic } from '../../manual/chapters.ts';
 import { addAllPendingFlags, addPendingFlags } from '../frame/declare.ts';
 import type { Outcome } from '../frame/output.ts';
+import { explain, MOST_LINES, passagesOf } from './passages.ts';
+import { meaningsOf } from './words.ts';
 import { configureHelp, EXIT_CODE_HELP, pathOf, programOf } from './help-screen.ts';
 
 /** `help` */
@@ -33,15 +35,33 @@ function findCommand(program: Command, names: readonly string[]): Command | unde
   return command;
 }
 
-/** A section of the manual, in Markdown. @throws MirrorError `usage.invalid` where no topic has that name */
+/**
+ * A section of the manual in Markdown, or the meaning of a word that the program prints or the manual uses.
+ * @throws MirrorError `usage.invalid` where nothing has that name
+ */
 function showTopic(asked: string, program: Command): TerminalText {
   const commands = program.commands.map((each) => each.name());
   const found = findTopic(readTopics(), asked, commands);
+  const name = asked.toLowerCase().replaceAll(' ', '-');
+  if ('text' in found && [found.name, found.file].includes(name)) return escapedLines(`${found.text}\n`);
+  // `disk full` is the code disk.full.
+  const meanings = [asked, asked.replaceAll(' ', '.')].map(meaningsOf).find(({ length }) => length > 0) ?? [];
+  const lines = [...meanings, ...aboutWord(asked.replace(/^workbook_mirror_/, ''))];
+  if (meanings.length > 0 || (lines.length > 0 && !('text' in found)))
+    return escapedLines(`${lines.slice(0, MOST_LINES).join('\n')}\n`);
   if ('text' in found) return escapedLines(`${found.text}\n`);
   const meant = found.map((name) => `\`help ${name}\``).join(' or ');
   throw new MirrorError('usage.invalid', `There is neither a command nor a topic ${JSON.stringify(asked)}.`, {
     hint: `${meant === '' ? '' : `Did you mean ${meant}? `}\`${ownCommand('help')}\` lists all of them.`,
   });
+}
+
+/** The passages of the manual about a word. */
+export function aboutWord(asked: string): string[] {
+  return explain(
+    CHAPTERS.flatMap((chapter) => passagesOf(chapter, readChapter(chapter))),
+    asked,
+  );
 }
 
 /** Columns of the help of a command, which a manual page indents by 7 of 80. */

@@ -1,0 +1,193 @@
+import { EVENT_LEVELS, type EventName } from '../../app/events.ts';
+import { ERROR_RULES, type ErrorAction, type ErrorCode } from '../../lib/errors/errors.ts';
+import {
+  HOLD_REASONS,
+  type KeepAction,
+  type PullReason,
+  type RetireReason,
+} from '../../mirror/plan/actions.ts';
+
+/** What the daemon does about an error. */
+const ACTIONS: Readonly<Record<ErrorAction, string>> = {
+  retry: 'The daemon tries again, later each time.',
+  hold: 'The daemon waits on purpose.',
+  quarantine: 'The daemon tries again when the target changes, or after an hour.',
+  stall: 'The daemon tries again every hour; someone must act.',
+  exit: 'The program ends, or refuses the command.',
+};
+
+/** The meaning of each error code. The message says more; where the remedy is not obvious, it follows. */
+const ERRORS: Readonly<Record<ErrorCode, string>> = {
+  'usage.invalid': 'The command line is wrong. `COMMAND --help` explains it.',
+  'settings.invalid': 'A setting is wrong or missing. `config check` names it.',
+  'directory.unusable': 'The folder in `directory` cannot be used, or holds other data.',
+  'directory.locked': 'Another process works in the directory. `status` names it.',
+  'directory.taken': 'The lock of the directory was lost: another process may work there.',
+  'directory.other_service':
+    'None of the mirrored repositories is in the service: `service.baseUrl` leads elsewhere.',
+  'directory.replaced':
+    'Another directory is in the place of the one that the daemon opened. Check the mount.',
+  'daemon.absent': 'No daemon runs in the directory, or it ended before it answered.',
+  'credentials.refused': 'The service refuses all keys of a setting. Put a new key into its file.',
+  'service.unreachable': 'No connection to the service. Check address, network, proxy and certificate.',
+  'service.timeout': 'The service did not answer in time (`service.timeout`).',
+  'service.busy': 'The service asks for fewer requests (429, 503).',
+  'service.failed': 'The service reports an error of its own (5xx).',
+  'service.wrong_kind':
+    'The answer is not from the API: a login page or proxy answers. Check `service.baseUrl`.',
+  'service.not_found': 'The API has no such address (404). Check `service.baseUrl`: it ends with /api.',
+  'service.redirected':
+    'The service redirects to another address, which gets no keys. Use the address that the message names.',
+  'service.answer_too_large': 'A list is larger than 256 MiB.',
+  'listing.malformed': 'A list has another form than the API says. Nothing is deleted because of it.',
+  'listing.inconsistent': 'A list changed while its pages were read, or contradicts itself.',
+  'contents.not_found': 'The service lists the target but has no contents for it.',
+  'contents.forbidden': 'The key may not read the target. Give its owner access.',
+  'contents.wrong_kind': 'The contents are no archive.',
+  'contents.contradicted': 'Contents and list of the service disagree about a workbook.',
+  'contents.empty': 'The archive is empty, although the list has workbooks.',
+  'contents.too_large': 'The contents are larger than `archive.maxSize`. Raise it.',
+  'contents.interrupted': 'The download broke off.',
+  'archive.damaged': 'The archive is damaged: checksums or sizes differ.',
+  'archive.refused': 'The archive has something that must not be unpacked, or exceeds a limit of `archive`.',
+  'disk.full': 'No space, inodes or quota is left. Nothing is lost. Free space, or keep less history.',
+  'disk.failed': 'The file system refused a call; the message names the cause.',
+  'disk.changed': 'Files of the mirror changed while the program worked on them.',
+  'disk.unstorable': 'The file system cannot store the name or size of a file. Rename it in the service.',
+  'system.exhausted': 'Too many open files or threads. Raise `LimitNOFILE=` or `ulimit -n`.',
+  'publish.leased': 'A lease pauses publishing. `lease list` names it.',
+  'publish.refused': '`hooks.beforePublish` refused the new state.',
+  'hook.failed': 'A hook command failed. Its last line is in the message.',
+  'notification.failed': 'The webhook or heartbeat did not take the request.',
+  'log.failed': 'The log cannot be written: lines are dropped.',
+  'lease.not_granted': 'The lease could not be taken, as a publish did not end in time.',
+  'lease.not_found': 'There is no such lease. `lease list` shows them.',
+  'lease.lost': 'The lease ended before the command. Repeat the backup, with a longer `--for`.',
+  'key.not_found': 'The embedded service has no such key. `keys list` shows them.',
+  'http.unusable': 'Nothing can listen at the address, for example because the port is taken.',
+  'state.unavailable': 'The state cache cannot be used. No data is lost.',
+  'target.unknown': 'No target has this name. `status` lists them.',
+  'target.not_held': 'No deletion of this target is held.',
+  'target.mirrored': 'The settings select the target and the service has it, so it cannot be forgotten.',
+  'history.not_found': 'The history does not keep this file or state. `history list` shows what it keeps.',
+  'history.occupied': 'Something is in the place of the restored tree already. Use `--to`.',
+  'history.damaged': 'The kept file is damaged, and no other copy has its bytes. Restore a backup.',
+  'pass.abandoned': 'A signal ended the work. Nothing is half done.',
+  'program.replaced': 'The files of the program were replaced while it ran. It must be started again.',
+  'internal.defect': 'A defect of workbook-mirror. Please report it with the log lines around it.',
+};
+
+/** The meaning of each event of the log. */
+const EVENTS: Readonly<Record<EventName, string>> = {
+  'daemon.started': 'The daemon runs.',
+  'daemon.scheduled': 'The time of the next pass.',
+  'daemon.stopping': 'A signal stops the daemon.',
+  'daemon.stopped': 'The daemon has ended.',
+  'pass.started': 'A pass begins, with its trigger.',
+  'pass.planned': 'The number of targets that the pass pulls, keeps, holds and retires.',
+  'pass.finished': 'A pass ended, with its numbers. Single targets may have failed.',
+  'pass.failed': 'A pass failed as a whole: the published trees stay.',
+  'pass.abandoned': 'A signal or changed settings ended a pass.',
+  'listing.read': 'The lists of the service were read.',
+  'listing.problem': 'Something in the lists is wrong; what depends on it counts as not verified.',
+  'selection.checked': 'How many targets the settings select.',
+  'selection.unmatched': 'A pattern of the settings matches nothing: probably a typo.',
+  'selection.empty': 'The settings select nothing, so the mirror is not ready.',
+  'target.started': 'A pull begins, with its reason.',
+  'target.slow': 'A pull takes longer than a minute; the others do not wait for it.',
+  'target.slow_ended': 'A slow pull ended.',
+  'target.pulled': 'A pull ended, with the files that it published.',
+  'target.moved': 'The repository was renamed, and the tree moved.',
+  'target.retired': 'A target is gone; its tree is in the history.',
+  'target.held': 'The pass leaves a target as it is on purpose, with the reason.',
+  'deletion.held': 'A large deletion waits. `approve TARGET` shows it, and asks.',
+  'deletion.approved': 'A deletion that someone approved is carried out.',
+  'target.missing': 'The service no longer lists a target. It stays until two complete lists lack it.',
+  'target.absent': 'The service has no contents for a target, so far.',
+  'target.failed': 'A pull failed, with its error code. The published tree stays.',
+  'target.drifted': 'Someone changed a published tree. `poll` repairs it.',
+  'target.whole': 'A changed tree is as its manifest says again.',
+  'target.lost': 'Someone removed a tree and its manifest. It is pulled again.',
+  'inventory.damaged': '`inventory.json` cannot be used. It is written again.',
+  'drift.unwatched':
+    'Some trees cannot be watched; they are checked after each pass. Raise fs.inotify.max_user_watches.',
+  'target.skipped_entries': 'Links, special files or submodules of an archive are not mirrored.',
+  'upstream.workbook_failed': 'The service failed to process a workbook. It is mirrored all the same.',
+  'upstream.workbook_recovered': 'The service has processed the workbook.',
+  'history.pruned': 'The history deleted a state.',
+  'publish.recovered': 'A publish that a crash cut off was finished.',
+  'publish.fallback':
+    'The file system lacks something, so readers may see a tree between two states. Use `publish: link`.',
+  'publish.sweep_failed': 'Replaced trees cannot be deleted. The next pass tries again.',
+  'service.retry': 'A request is repeated.',
+  'credentials.refused': 'The service refuses all keys of a setting. Put a new key into its file.',
+  'credentials.accepted': 'The service accepts a key, with its position in the file.',
+  'settings.reloaded': 'SIGHUP: the changed settings are in force.',
+  'settings.refused': 'SIGHUP: the new settings are wrong, and the old ones stay. `config check` says why.',
+  'settings.restart_needed': 'These settings apply after a restart.',
+  'settings.restart_unneeded': 'No changed setting needs a restart any more.',
+  'log.level_changed': 'The log level changed.',
+  'http.listening': 'The status page is served, with its address.',
+  'http.unprotected': 'Others can reach the status page without a token. Set `http.token`.',
+  'http.unavailable': 'The status page cannot be served; it is tried again.',
+  'http.failed': 'An answer of the status server failed.',
+  'lease.waited': 'Publishing waited for a lease.',
+  'hook.finished': 'A hook command succeeded.',
+  'hook.failed': 'A hook command failed; it runs again.',
+  'notification.failed': 'The webhook or heartbeat did not take a request.',
+  'loop.stuck': 'The pass makes no progress. A supervisor restarts the daemon.',
+  'locks.unshared':
+    'Other machines do not see the locks of the directory: do not run instances on two machines.',
+  'standby.began': 'Another instance works; this one waits for it to end.',
+  'standby.ended': 'This instance took over.',
+  'control.unavailable': 'Commands cannot reach the daemon. `kill -HUP` still asks for a pass.',
+  'state.reset': 'The state cache starts empty. No data is lost.',
+  'state.failed': 'The state cache cannot be used. No data is lost.',
+  'state.recovered': 'The state cache works again.',
+  'log.failed': 'The log cannot be written: lines are dropped.',
+  'log.resumed': 'The log is written again, with the number of dropped lines.',
+};
+
+/** The meaning of the reasons for which a pass pulls, keeps or retires a target. */
+const REASONS: Readonly<Record<PullReason | RetireReason | KeepAction['reason'], string>> = {
+  'never-mirrored': 'The target is new.',
+  'tree-missing': 'Its tree is gone from the disk.',
+  drift: 'Someone changed its tree.',
+  'versions-changed': 'The list has other versions of its workbooks.',
+  'processing-finished': 'The service finished processing it.',
+  'confirm-gone': 'It is asked for, as the list no longer has it.',
+  'no-version-list': 'The service has no list of workbooks.',
+  'full-check': 'Its contents are compared whole (`fullCheck`).',
+  'repository-gone': 'Two complete lists lack its repository.',
+  'branch-gone': 'Its branch has no contents any more.',
+  'branch-known': 'HEAD is mirrored by the name of its branch now.',
+  duplicate: 'Another tree of the same target is in its place.',
+  moved: 'Another instance mirrors it now.',
+  unchanged: 'The versions are those that are published.',
+  absent: 'The service has no contents for it, so far.',
+};
+
+/** The meanings of a word that the program prints: an error code, an event, a reason; none for another word. */
+export function meaningsOf(word: string): readonly string[] {
+  const [code, event, reason, hold] = [
+    lookUp(ERRORS, word),
+    lookUp(EVENTS, word),
+    lookUp(REASONS, word),
+    lookUp(HOLD_REASONS, word),
+  ];
+  const rule = lookUp(ERROR_RULES, word);
+  return [
+    ...(code === null || rule === null
+      ? []
+      : [
+          `Error code ${word}: ${code} ${ACTIONS[rule.action]} A command that it ends exits with ${rule.exitCode}.`,
+        ]),
+    ...(event === null ? [] : [`Event ${word} (level ${lookUp(EVENT_LEVELS, word) ?? ''}): ${event}`]),
+    ...(reason === null ? [] : [`Reason ${word}: ${reason}`]),
+    ...(hold === null ? [] : [`Reason ${word}: the target ${hold.says}.`]),
+  ];
+}
+
+function lookUp<T>(table: Readonly<Record<string, T>>, word: string): T | null {
+  return Object.hasOwn(table, word) ? (table[word] ?? null) : null;
+}

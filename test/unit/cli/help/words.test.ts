@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest';
+
+import { EVENT_LEVELS } from '../../../../src/app/events.ts';
+import { TARGET_STATES } from '../../../../src/app/target-status.ts';
+import { aboutWord } from '../../../../src/cli/help/help.ts';
+import { explain, MOST_LINES, passagesOf } from '../../../../src/cli/help/passages.ts';
+import { meaningsOf } from '../../../../src/cli/help/words.ts';
+import { settingDescriptors } from '../../../../src/config/descriptors.ts';
+import { ERROR_RULES } from '../../../../src/lib/errors/errors.ts';
+import { HOLD_REASONS, RETIRE_REASONS } from '../../../../src/mirror/plan/actions.ts';
+import { fullScrape } from '../../../support/scrapes.ts';
+
+const TABLES = { ERROR_RULES, EVENT_LEVELS, HOLD_REASONS, RETIRE_REASONS };
+
+describe('help WORD', () => {
+  it.each(Object.entries(TABLES))('knows every word of %s', (_name, table) => {
+    for (const word of Object.keys(table)) {
+      const lines = meaningsOf(word);
+      expect(lines.length, word).toBeGreaterThan(0);
+      for (const line of lines) expect(line).toMatch(/: [\w`].*\.$/s);
+    }
+  });
+
+  it('knows every state', () => {
+    for (const state of TARGET_STATES)
+      expect([...meaningsOf(state), ...aboutWord(state)].length, state).toBeGreaterThan(0);
+  });
+
+  it('knows every metric and every setting, in ten lines', async () => {
+    const metrics = [...(await fullScrape()).families.keys()].filter((name) =>
+      name.startsWith('workbook_mirror_'),
+    );
+    const names = metrics.map((name) => name.replace('workbook_mirror_', ''));
+    const settings = settingDescriptors.filter(({ secret }) => !secret).map(({ name }) => name);
+    for (const word of [...names, ...settings]) {
+      const lines = aboutWord(word);
+      expect(lines.length, word).toBeGreaterThan(0);
+      expect(lines.length, word).toBeLessThanOrEqual(MOST_LINES);
+    }
+  });
+
+  it.each(['proxy', 'certificate', 'token', 'quota', 'exit code 4'])('knows the common word %j', (word) => {
+    expect(aboutWord(word).length).toBeGreaterThan(1);
+  });
+});
+
+describe('the passages of a chapter', () => {
+  const chapter =
+    '# A\n\nSome [text](x.md) about `disk`.\n\n```sh\nno disk\n```\n\n- one item\n  goes on\n- two\n\n| word | what it is |\n| --- | --- |\n| `a.b`, `c` | a \\| b |\n';
+
+  it('are its paragraphs, items and rows, without code', () => {
+    expect(passagesOf('a', chapter).map(({ text }) => text)).toEqual([
+      'Some text about disk.',
+      'one item goes on',
+      'two',
+      'a.b, c\n  what it is: a | b',
+    ]);
+  });
+
+  it('are found by the first cell of a row, otherwise by all words, and never by a part of a word', () => {
+    const passages = passagesOf('a', chapter);
+    expect(explain(passages, 'C')).toEqual(['a.b, c', '  what it is: a | b', '  (help a)']);
+    expect(explain(passages, 'item one')).toEqual(['one item goes on', '  (help a)']);
+    expect(explain(passages, 'dis')).toEqual([]);
+  });
+});
