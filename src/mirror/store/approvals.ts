@@ -11,14 +11,14 @@ import type { DirectoryLayout } from './layout.ts';
 import { refuseLinks } from './published-tree.ts';
 
 /**
- * Approvals of held deletions, a small file each. People may give them beside a running daemon, also from another container or machine,
- * and they outlive it. A file that cannot be understood, or that was never finished, approves nothing.
+ * Approvals of held deletions, a small file each. An operator may give one while the daemon runs, also from another container or machine,
+ * and they outlive it. A malformed or unfinished file approves nothing.
  */
 
 /** Room for the names of a repository and a branch. */
 const MAX_BYTES = 64 * 1024;
 
-/** The file of an approval: a target may have characters that no file name has. */
+/** The file of an approval: a target may have characters that file names must not have. */
 function approvalFile({ approvals }: DirectoryLayout, target: TargetId): string {
   return join(approvals, `${createHash('sha256').update(targetKey(target)).digest('hex')}.json`);
 }
@@ -40,7 +40,7 @@ export function readApprovals(layout: DirectoryLayout): Promise<Approvals> {
     for (const name of (await unlessMissing(readdir(layout.approvals))) ?? []) {
       const file = join(layout.approvals, name);
       const approval = parseApproval(await readOwnText(file, MAX_BYTES));
-      // A file with another name was never finished, and would never be removed.
+      // A file with another name is unfinished, and would never be removed.
       if (approval !== null && approvalFile(layout, approval.target) === file)
         found.set(targetKey(approval.target), approval);
     }

@@ -29,7 +29,7 @@ export interface StoreOptions
     Pick<FileSystemWants, 'publish'>,
     Partial<Pick<FileSystemWants, 'nameTwins'>> {
   readonly directory: string;
-  /** The share of this instance, among several; left out where it has all. */
+  /** The share of this instance, among several; left out if it has all. */
   readonly shard?: Shard;
   /** Whether a first mirror may be made in a folder that is not empty. */
   readonly adopt?: boolean;
@@ -38,7 +38,7 @@ export interface StoreOptions
 }
 
 /**
- * Opens the directory for writing: makes its folders, takes its lock, recovers from what a crash left, and finds out which directory it is.
+ * Opens the directory for writing: makes its folders, takes its lock, recovers from a crash, and reads the directory's id.
  * @throws MirrorError `directory.unusable`, `directory.locked`
  */
 export async function openStore(options: StoreOptions): Promise<MirrorStore> {
@@ -52,11 +52,11 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
   } = options;
   const layout = layoutOf(options.directory, options.shard);
   const shard = options.shard ?? null;
-  // Readers have no need of them.
+  // Readers do not need them.
   const { bindNativeCalls } = await import('../../lib/native/file-calls.ts');
   const native = bindNativeCalls();
   await usable(layout.root, () => refuseForeignDirectory(layout, options.adopt === true));
-  // Before anything is made there: what is made below a mount point stays there.
+  // Before anything is made there: files made below a mount point stay there.
   const ofMounts = await usable(layout.root, () => refuseMounts(layout));
   await prepareDirectory(layout, mode === 'link');
   const lock = await usable(layout.root, () => lockForWriting(layout, shard, native));
@@ -96,24 +96,24 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
   }
 }
 
-/** The standard mark of a folder that backups may leave out (https://bford.info/cachedir/). */
+/** The standard mark of a folder that backups may skip (https://bford.info/cachedir/). */
 const CACHEDIR_TAG =
   'Signature: 8a477f597d28d172789f06886806bc55\n# Made by workbook-mirror; nothing here needs a backup.\n';
 
-/** What version 0.1.0 kept in its private folders: the manifests and the records say the same, and commands ask by the control socket. */
+/** Private files of version 0.1.0. Manifests and records hold the same facts, and commands now use the control socket. */
 const OBSOLETE = ['verification.json', 'held', 'drifted.json', 'retries', 'polls'];
 
 /**
  * Makes the folders of a directory.
- * @param isLinking whether links below `mirror/` are to lead to trees elsewhere
+ * @param isLinking whether links below `mirror/` will lead to trees elsewhere
  * @throws MirrorError `directory.unusable`, `disk.changed` where one is a link
  */
 export async function prepareDirectory(layout: DirectoryLayout, isLinking: boolean): Promise<void> {
   try {
     const { mirror, manifests, history, trees, staging, trash, leases, approvals } = layout;
-    // The private folder first: it tells the next start that a mirror was begun here.
+    // The private folder first: it shows the next start that a mirror was begun here.
     const ofTrees = [mirror, manifests, history, ...(isLinking ? [trees] : [])];
-    // Instances that share the directory keep there what earlier ones left.
+    // Instances that share the directory keep the leftovers of earlier ones there.
     const { staging: commonStaging, trash: commonTrash } = layoutOf(layout.root);
     const folders = [...new Set([staging, trash, commonStaging, commonTrash]), leases, ...ofTrees];
     await refuseLinks(
@@ -155,7 +155,7 @@ async function prepareGate({ gate, leases }: DirectoryLayout): Promise<void> {
   }
 }
 
-/** Runs a step of opening; a refusal by the file system is a fault of the setting. */
+/** Runs a step of opening; a refusal by the file system means that the setting is wrong. */
 export async function usable<T>(root: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -164,10 +164,10 @@ export async function usable<T>(root: string, work: () => Promise<T>): Promise<T
   }
 }
 
-/** Errors of flock(2) where the file system takes no locks. */
+/** Errors of flock(2) on a file system without locks. */
 const NO_LOCKS: ReadonlySet<string> = new Set(['ENOLCK', 'ENOSYS', 'EOPNOTSUPP']);
 
-/** Failures of a disk that may be over at the next start: a supervisor starts the program again, as it does not for wrong settings. */
+/** Disk failures that may have passed by the next start: a supervisor restarts the program for these, but not for wrong settings. */
 const PASSING: ReadonlySet<string> = new Set('EIO EROFS ENOSPC EDQUOT ESTALE ENOTCONN EHOSTDOWN'.split(' '));
 
 function unusable(error: unknown, root: string): unknown {
@@ -188,13 +188,13 @@ function unusable(error: unknown, root: string): unknown {
 const ID_FILE = 'directory-id';
 const MAX_ID_BYTES = 1024;
 
-/** The id of a directory, a UUID; null where it was never opened, or came here without its private folder. */
+/** The id of a directory, a UUID; null if it was never opened, or was copied without its private folder. */
 export async function knownDirectoryId(layout: DirectoryLayout): Promise<string | null> {
   const id = (await readOwnText(join(layout.internal, ID_FILE), MAX_ID_BYTES))?.trim() ?? '';
   return z.uuid().safeParse(id).success ? id : null;
 }
 
-/** Writes the new id of a directory, unless it has one, which another instance gave it. @throws MirrorError `directory.*` */
+/** Writes the new id of a directory, unless another instance has given it one. @throws MirrorError `directory.*` */
 export async function keepDirectoryId({ layout, native, lock, id }: MirrorStore): Promise<void> {
   await lock.check();
   const keep = async (): Promise<void> => {
@@ -204,15 +204,15 @@ export async function keepDirectoryId({ layout, native, lock, id }: MirrorStore)
   await usable(layout.root, () => withCommonLock(layout, native, keep));
 }
 
-/** Names in the topmost folder of a volume (mkfs.ext4(8), snapshots of NetApp and ZFS): with nothing else, it is empty. */
+/** Names in the topmost folder of a volume (mkfs.ext4(8), snapshots of NetApp and ZFS): a folder with only these is empty. */
 const OF_FILE_SYSTEMS: ReadonlySet<string> = new Set(['lost+found', '.snapshot', '.zfs']);
 
-/** How many names a refusal shows. */
+/** How many names a refusal lists. */
 const NAMES_SHOWN = 5;
 
 /**
  * Keeps a mirror from being made inside other data: a directory that holds no mirror yet must be empty.
- * @param adopt whether a person says that the mirror belongs beside what is there
+ * @param adopt whether an operator wants the mirror beside the existing files
  * @throws MirrorError `directory.unusable`
  */
 async function refuseForeignDirectory(layout: DirectoryLayout, adopt: boolean): Promise<void> {
@@ -235,7 +235,7 @@ function refused(what: string, hint: string): MirrorError {
   return new MirrorError('directory.unusable', `directory: ${what}: no mirror is made there.`, { hint });
 }
 
-/** Whether a folder is the directory of a mirror: one that was begun, or one that a backup without private folders brought back. */
+/** Whether a folder is the directory of a mirror: one that was begun, or one that was restored without its private folders. */
 async function holdsMirror(
   layout: Pick<DirectoryLayout, 'internal' | 'mirror' | 'manifests' | 'targetList'>,
   names: readonly string[],
@@ -248,7 +248,7 @@ async function holdsMirror(
   return has(layout.targetList) || (await isFolder(layout.mirror));
 }
 
-/** The directory of the mirror that a folder lies in; null for none. */
+/** The mirror directory that contains a folder; null for none. */
 async function mirrorAround(folder: string): Promise<string | null> {
   for (let above = dirname(folder); above !== dirname(above); above = dirname(above)) {
     const found = await lstat(join(above, basename(layoutOf(above).internal))).catch(() => null);
@@ -257,12 +257,12 @@ async function mirrorAround(folder: string): Promise<string | null> {
   return null;
 }
 
-/** The parts of the store that can be read beside the process that writes the mirror directory. */
+/** The parts of the store that can be read while another process writes the mirror directory. */
 export type StoreReader = Pick<MirrorStore, 'layout' | 'shard' | 'id' | 'inventory'>;
 
 /**
  * Reads the published targets without taking the lock and without writing anything: for `plan`, `status` and `why`.
- * @param shard the instance whose targets are read; null where one has all
+ * @param shard the instance whose targets are read; null if it has all
  */
 export async function readStore(directory: string, shard: Shard | null = null): Promise<StoreReader> {
   const layout = layoutOf(directory, shard ?? undefined);

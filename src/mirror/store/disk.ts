@@ -11,23 +11,23 @@ import type { PublishMode } from './publish/moves.ts';
 export type Retention =
   | { readonly kind: 'off' }
   | { readonly kind: 'forever' }
-  /** So many of the latest. */
+  /** This many of the latest. */
   | { readonly kind: 'count'; readonly count: number }
   /** Nothing older; milliseconds. */
   | { readonly kind: 'age'; readonly ageMs: number };
 
 export type RetentionPolicy = Readonly<Record<HistoryKind, Retention>>;
 
-/** The mirror directory as the process that locked it works with it. Functions that change what is published take it. */
+/** The mirror directory, as seen by the process that locked it. Functions that change published trees take it. */
 export interface Disk {
   readonly layout: DirectoryLayout;
   readonly native: NativeCalls;
-  /** Says by its `check` that the directory still is the one that was locked. */
+  /** Its `check` confirms that the directory still is the one that was locked. */
   readonly lock: DirectoryLock;
   readonly mode: PublishMode;
   /** Whether the file system exchanges two names in one step. */
   readonly canExchange: boolean;
-  /** Times of files are kept in multiples of this, in milliseconds. */
+  /** File times are stored in multiples of this, in milliseconds. */
   readonly timeStepMs: number;
   /** The limits of the file system, and their effects: each is the rest of a sentence that begins "the file system of X". */
   readonly limits: readonly string[];
@@ -38,32 +38,32 @@ export interface Disk {
   readonly retention: RetentionPolicy;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  /** Called whenever bytes were read or written, or a link was made. */
+  /** Called after bytes were read or written, or a link was made. */
   readonly onProgress: () => void;
-  /** Every change that readers may notice passes it. */
+  /** Every change that readers may notice goes through it. */
   readonly gate: PublishGate;
   /** Runs work that makes or removes folders shared by several targets, one at a time. */
   readonly serially: <T>(work: () => Promise<T>) => Promise<T>;
-  /** Targets whose last publish could not be completed, with why. */
+  /** Targets whose last publish could not be completed, with the reasons. */
   readonly unfinished: Map<string, unknown>;
-  /** The names of the stages that are in use, which recovery leaves alone. */
+  /** The names of the stages in use, which recovery leaves alone. */
   readonly inUse: Set<string>;
-  /** The targets of the trees that links lead to, by the names of these. */
+  /** The targets of linked trees, by the names of the trees. */
   readonly linked: Map<string, string>;
-  /** When trees that no link leads to were last looked for; null for not yet. Milliseconds since the epoch. */
+  /** When unlinked trees were last searched for; null for not yet. Milliseconds since the epoch. */
   readonly searched: { atMs: number | null };
 }
 
-/** The mirror directory, locked by this process and writable, and the targets in it. */
+/** The mirror directory, locked by this process and writable, with its targets. */
 export interface MirrorStore extends Disk {
-  /** The share of this instance; null where it has all. */
+  /** The share of this instance; null if it has all. */
   readonly shard: Shard | null;
-  /** Tells this directory apart from others, for stores that several share. */
+  /** Identifies this directory in stores that several directories share. */
   readonly id: string;
-  /** Whether the id is new and on no disk yet: the directory is empty, or a copy, or was restored from a backup. */
+  /** Whether the id is new and not on disk yet: the directory is empty, a copy, or restored from a backup. */
   readonly isNew: boolean;
-  /** Knows the published trees. */
+  /** Finds the published trees. */
   readonly inventory: Inventory;
-  /** The targets whose publish a crash had interrupted and that was completed at opening. */
+  /** The targets whose publish was interrupted by a crash and completed at opening. */
   readonly recovered: readonly string[];
 }

@@ -23,23 +23,23 @@ export interface InventoryReading {
   /** The paths of all manifests, sorted. */
   readonly paths: readonly string[];
   readonly published: readonly Published[];
-  /** The trees there that other instances mirror. */
+  /** The trees that other instances mirror. */
   readonly others: readonly OtherTree[];
-  /** Paths whose manifest cannot be read: their contents are unknown, which is not the same as none. */
+  /** Paths whose manifest cannot be read: their contents are unknown, not absent. */
   readonly unreadable: readonly string[];
   /** Summaries of the published trees to remember, by their paths. */
   readonly trees: ReadonlyMap<string, RememberedTree>;
-  /** Tells whether a repository is this instance's to mirror. */
+  /** Tells whether this instance mirrors a repository. */
   readonly isOwn: (repositoryId: string) => boolean;
 }
 
-/** Reads which targets are published, from the manifests: the disk is the truth. */
+/** Finds the published targets by their manifests: the disk is the truth. */
 export type Inventory = ReturnType<typeof createInventory>;
 
 /**
- * Makes an inventory that reads a manifest only when its file is not the one that was summarised before.
- * @param shard the share of this instance, among several; null where it has all
- * @param linked receives the targets of the trees that links lead to, by the names of these
+ * Makes an inventory that reads a manifest only if its file has changed since it was summarised.
+ * @param shard the share of this instance, among several; null if it has all
+ * @param linked receives the targets of linked trees, by the names of the trees
  */
 export function createInventory(
   layout: DirectoryLayout,
@@ -49,15 +49,15 @@ export function createInventory(
   let known = new Map<string, RememberedTree>();
   let ofOthers: ReadonlySet<string> = new Set();
   return {
-    /** Takes remembered summaries of trees, so that their manifests need not be read. */
+    /** Takes remembered summaries of trees, which saves reading their manifests. */
     recall: (trees: Iterable<RememberedTree>): void => {
       for (const tree of trees) if (!known.has(tree.summary.path)) known.set(tree.summary.path, tree);
     },
-    /** Whether another instance mirrored a target when the manifests were read last. */
+    /** Whether another instance mirrored a target when the manifests were last read. */
     isOthers: (path: string): boolean => ofOthers.has(path),
     /**
-     * Takes the manifest of a tree that was just published, so that it need not be read.
-     * @returns the summary to remember; null where its manifest file is gone
+     * Takes the manifest of a tree that was just published, which saves reading it.
+     * @returns the summary to remember; null if its manifest file is gone
      */
     note: (path: string, manifest: Manifest): Promise<RememberedTree | null> =>
       onDisk('looking at a manifest', async () => {
@@ -67,7 +67,7 @@ export function createInventory(
         known.set(path, tree);
         return tree;
       }),
-    /** Everything that has a manifest. A manifest that cannot be understood counts as none. */
+    /** All targets with a manifest. A malformed manifest is ignored. */
     read: (): Promise<InventoryReading> =>
       onDisk('reading the manifests', async () => {
         const isOwn = await ownTreesIn(layout, shard);
@@ -102,7 +102,7 @@ export function createInventory(
   };
 }
 
-/** What is known of a target's manifest while its file is the same, else what is read now; null where there is none to be understood. */
+/** The known facts of a target's manifest while its file is the same, else a new reading; null if there is no valid one. */
 function readUnlessKnown(
   layout: DirectoryLayout,
   path: string,
@@ -118,13 +118,13 @@ function readUnlessKnown(
   return manifest === null ? null : rememberedTree(stamp, manifest, path);
 }
 
-/** The targets that have a manifest, whether it can be understood or not: paths below `mirror/`, sorted. */
+/** The targets that have a manifest, valid or not: paths below `mirror/`, sorted. */
 export async function manifestPaths(layout: DirectoryLayout): Promise<string[]> {
   return onDisk('listing the manifests', async () => {
     const paths: string[] = [];
     const folders = [''];
     await forEachInSlices(folders, (folder) => {
-      // A folder that is empty after a target has moved is removed at any time.
+      // A folder that became empty when a target moved may be removed at any time.
       const entries = unlessMissingNow(() =>
         readdirSync(`${layout.manifests}/${folder}`, { withFileTypes: true }),
       );
@@ -138,7 +138,7 @@ export async function manifestPaths(layout: DirectoryLayout): Promise<string[]> 
   });
 }
 
-/** Tells one manifest of a target from the next; null where there is none. */
+/** Distinguishes successive manifests of a target; null if there is no file. */
 export async function manifestStamp(layout: DirectoryLayout, path: string): Promise<string | null> {
   const stats = await unlessMissing(lstat(manifestPath(layout, path)));
   return stats === null ? null : stampOf(stats);
@@ -159,15 +159,15 @@ function rememberedTree(stamp: string, manifest: Manifest, path: string): Rememb
 export interface ManifestOnDisk {
   /** Changes with every replacement of the file. */
   readonly stamp: string;
-  /** Null where it cannot be understood or read; then `problem` says why. */
+  /** Null if it is malformed or unreadable; then `problem` says why. */
   readonly manifest: Manifest | null;
-  /** A sentence without its end. */
+  /** A sentence without its full stop. */
   readonly problem: string | null;
 }
 
-/** Reads a file that should be a manifest; null where there is none. @throws system errors */
+/** Reads a file that should be a manifest; null if there is no file. @throws system errors */
 export function readManifestFile(file: string): Promise<ManifestOnDisk | null> {
-  // A manifest is replaced, never written into: what is read through one handle is one state.
+  // A manifest is replaced, never overwritten: one handle always reads one state.
   const read = (): Promise<ManifestOnDisk> =>
     withOpen(file, constants.O_RDONLY, async (handle) => {
       const stamp = stampOf(await handle.stat());
@@ -179,7 +179,7 @@ export function readManifestFile(file: string): Promise<ManifestOnDisk | null> {
   return againWhileStale(() => unlessMissing(read()));
 }
 
-/** Reads a target's manifest; null where there is none. A system error is a problem, too. */
+/** Reads a target's manifest; null if there is no file. A system error is a problem, too. */
 export async function readStampedManifest(
   layout: DirectoryLayout,
   path: string,
@@ -191,23 +191,23 @@ export async function readStampedManifest(
   }
 }
 
-/** Reads a manifest from disk; null where there is none, or none that can be understood. @throws system errors */
+/** Reads a manifest from disk; null if there is no valid one. @throws system errors */
 export async function readManifest(file: string): Promise<Manifest | null> {
   return (await readManifestFile(file))?.manifest ?? null;
 }
 
-/** The manifest of a published tree; null where there is none, or none that can be understood. @throws MirrorError `disk.*` */
+/** The manifest of a published tree; null if there is no valid one. @throws MirrorError `disk.*` */
 export function publishedManifest(layout: DirectoryLayout, target: string): Promise<Manifest | null> {
   return onDisk('reading a manifest', () => readManifest(manifestPath(layout, target)));
 }
 
-/** How long the program may be kept from everything else at a time, in milliseconds. */
+/** The longest time that the event loop may be blocked, in milliseconds. */
 const SLICE_MS = 5;
 
 /**
- * Takes a short step for every item, one after the other, and lets others have their turn in between. System calls that the disk
- * answers from memory cost several times as much when each is waited for by itself.
- * @param items may grow while it is gone through
+ * Takes a short step for every item, one after the other, and lets the event loop run in between. Awaiting each system call
+ * that is answered from memory would cost several times as much.
+ * @param items may grow during the run
  */
 async function forEachInSlices<T>(items: Iterable<T>, step: (item: T) => void): Promise<void> {
   let endMs = performance.now() + SLICE_MS;

@@ -21,7 +21,7 @@ import { refuseLinks } from './published-tree.ts';
 
 const leaseSchema = z.object({
   id: z.string(),
-  /** Who took it, for people. */
+  /** The name of its holder, for people. */
   holder: z.string(),
   /** Milliseconds since the epoch. */
   takenAtMs: z.number(),
@@ -32,18 +32,18 @@ const leaseSchema = z.object({
 /** A promise that nothing is published for a while, so that a reader such as a backup sees one state of the whole mirror. */
 export type Lease = Readonly<z.infer<typeof leaseSchema>>;
 
-/** The longest time that a lease may last, in milliseconds: whatever becomes of its holder, publishing goes on after it. */
+/** The longest duration of a lease, in milliseconds: after it publishing goes on, even if the holder died. */
 export const LONGEST_LEASE_MS = 24 * 60 * 60 * 1000;
 
 /**
- * Whether a lease holds at a time. One that ends later than a lease can, or was taken in the future, was written under a clock that
- * was wrong, and holds nothing; a clock that was set back by a little ends none.
+ * Whether a lease holds at a time. If it is longer than a lease can be, or was taken in the future, it was written under a wrong
+ * clock and does not hold; a clock that was set back by a little ends none.
  */
 export function holdsAt({ takenAtMs, untilMs }: Lease, nowMs: number): boolean {
   return untilMs > nowMs && takenAtMs <= nowMs + CLOCK_STEP_MS && untilMs - takenAtMs <= LONGEST_LEASE_MS;
 }
 
-/** The one of some leases that ends last: publishing waits for it. Null when there are none. */
+/** The lease that ends last: publishing waits for it. Null if there are no leases. */
 export function lastLease(leases: readonly Lease[]): Lease | null {
   return leases.toSorted((a, b) => b.untilMs - a.untilMs)[0] ?? null;
 }
@@ -61,14 +61,14 @@ export class LeasedError extends MirrorError {
   }
 }
 
-/** A clause that says for which lease publishing waits. */
+/** A clause that names the lease for which publishing waits. */
 export function leaseSentence({ id, holder, untilMs }: Lease): string {
   return `publishing waits for the lease of ${holder} (${id}), at most until ${utcTime(untilMs)}`;
 }
 
 const MAX_LEASE_BYTES = 64 * 1024;
 
-/** The ending of a lease's file; a file without it is still being written. */
+/** The suffix of a lease's file; a file without it is still being written. */
 const ENDING = '.json';
 
 function leaseFile({ leases }: DirectoryLayout, id: string): string {
@@ -78,7 +78,7 @@ function leaseFile({ leases }: DirectoryLayout, id: string): string {
 /** A plain file in the folder of the leases. */
 interface LeaseFile {
   readonly name: string;
-  /** Its lease. A file that cannot be read or understood may be one, until it is older than a lease can be. */
+  /** Its lease. An unreadable or malformed file may be a lease, until it is older than a lease can be. */
   readonly lease: Lease;
 }
 
@@ -116,8 +116,8 @@ export async function leasesInForce(layout: DirectoryLayout, nowMs: number): Pro
 }
 
 /**
- * Removes leases that are over, and files that nobody can still be writing. Others may write in this folder: whatever else is in it
- * stays, above all folders, as what lies in them may be swapped for something elsewhere.
+ * Removes expired leases, and files that no process can still be writing. Others may write in this folder: everything else in it
+ * stays, above all folders, as their contents may be swapped for something elsewhere.
  * @param nowMs milliseconds since the epoch
  */
 export async function sweepLeases(layout: DirectoryLayout, nowMs: number): Promise<void> {
@@ -125,9 +125,7 @@ export async function sweepLeases(layout: DirectoryLayout, nowMs: number): Promi
     if (lease.untilMs <= nowMs) await unlessMissing(unlink(join(layout.leases, name)));
 }
 
-/**
- * Writes a lease in one step that survives a power cut. Whoever publishes must be able to read it, whatever the umask of its holder.
- */
+/** Writes a lease in one step that survives a power cut. Every publisher must be able to read it, even if its holder has a strict umask. */
 async function writeLease(layout: DirectoryLayout, lease: Lease): Promise<void> {
   const temporary = join(layout.leases, randomUUID());
   await writeNewFile(temporary, `${JSON.stringify(lease)}\n`);
@@ -152,13 +150,13 @@ async function writeLease(layout: DirectoryLayout, lease: Lease): Promise<void> 
 export interface PublishGate {
   /**
    * Runs a step; many at once may.
-   * @param signal ends the wait for the lock; a step that was begun goes on
-   * @throws MirrorError `publish.leased` and `disk.*` before it, and whatever the step throws
+   * @param signal ends the wait for the lock; a step that has begun goes on
+   * @throws MirrorError `publish.leased` and `disk.*` before it, and the errors of the step
    */
   readonly pass: <T>(step: () => Promise<T>, signal?: AbortSignal) => Promise<T>;
 }
 
-/** Somebody has the lock on publishing and does not let go of it. */
+/** Another process keeps the lock on publishing. */
 export class GateBlockedError extends MirrorError {
   constructor({ gate }: DirectoryLayout) {
     super('disk.failed', `Another program holds the lock on ${gate} and does not let go.`, {
@@ -167,16 +165,16 @@ export class GateBlockedError extends MirrorError {
   }
 }
 
-/** How long the lock is tried for again, in milliseconds: it is free within moments, unless its holder hangs. */
+/** How long to try for the lock, in milliseconds: it is free within moments, unless its holder hangs. */
 const GATE_PATIENCE_MS = 60_000;
 
-/** How long it is tried for again after that was in vain, in milliseconds, until it was free once. */
+/** How long to try for it after that failed, in milliseconds, until it has been free once. */
 const BLOCKED_PATIENCE_MS = 500;
 
 /**
  * Opens the gate of a directory.
  * @param now milliseconds since the epoch
- * @param firstPatienceMs how long the lock is waited for, in milliseconds
+ * @param firstPatienceMs how long to wait for the lock, in milliseconds
  */
 export function createGate(
   layout: DirectoryLayout,
@@ -187,7 +185,7 @@ export function createGate(
   let patienceMs = firstPatienceMs;
   return {
     pass: async (step, signal) => {
-      // The lock belongs to the open file: each step has its own, and those of one process do not stand for one another.
+      // The lock belongs to the open file, so each step opens its own, also within one process.
       const fd = await onDisk('opening the lock on publishing', async () => openGate(layout));
       try {
         const isLocked = await lockWithin(() => native.tryLockShared(fd), patienceMs, signal);
@@ -204,7 +202,7 @@ export function createGate(
 }
 
 /**
- * Opens what is locked: for writing where that is allowed, as some network file systems want it (flock(2)). Blocks for no longer than
+ * Opens the file to lock: for writing if allowed, as some network file systems require (flock(2)). Blocks no longer than
  * flock(2) on it does, and costs a fraction of a call in a thread.
  * @throws system errors
  */
@@ -217,16 +215,16 @@ function openGate({ gate }: DirectoryLayout): number {
   }
 }
 
-/** Removes links to published files if that can be done now; otherwise recovery does it before the next pass. */
+/** Removes links to published files if possible now; otherwise recovery does it before the next pass. */
 export async function removeIfFree(gate: PublishGate, remove: () => Promise<void>): Promise<void> {
   await gate.pass(remove, AbortSignal.timeout(BLOCKED_PATIENCE_MS)).catch(() => {});
 }
 
-/** How long a publish that is going on may take before no lease is given, in milliseconds. */
+/** How long a lease waits for a running publish before it is refused, in milliseconds. */
 const ACQUIRE_PATIENCE_MS = 120_000;
 
 export interface LeaseRequest {
-  /** Who takes it, for people. */
+  /** The name of its holder, for people. */
   readonly holder: string;
   /** Milliseconds. */
   readonly durationMs: number;
@@ -234,9 +232,9 @@ export interface LeaseRequest {
 }
 
 /**
- * Takes a lease. When it is there, no publish is going on, and none begins before it ends.
+ * Takes a lease. Once it is taken, no publish is running, and none begins before it ends.
  * @param now milliseconds since the epoch
- * @throws MirrorError `directory.unusable`, `lease.not_granted` when a publish does not come to its end, `disk.*`
+ * @throws MirrorError `directory.unusable`, `lease.not_granted` if a publish does not end, `disk.*`
  */
 export async function acquireLease(
   layout: DirectoryLayout,
@@ -248,13 +246,13 @@ export async function acquireLease(
   const takenAtMs = now();
   const lease = { id: randomUUID(), holder, takenAtMs, untilMs: takenAtMs + durationMs };
   try {
-    // It holds from now on: whatever is being published comes to its end, and nothing follows.
+    // It holds from now on: running publishes end, and none follows.
     await permitted(layout, 'writing the lease', () => writeLease(layout, lease));
     await waitForPublishes(native, fd, signal);
     const inForce = await leasesInForce(layout, now());
     if (inForce.some(({ id }) => id === lease.id)) return lease;
     throw new MirrorError('lease.not_granted', 'The lease was over before it could be given.', {
-      hint: 'It waited for a publish. Someone ended it meanwhile, or its time was too short.',
+      hint: 'It waited for a publish. Someone ended it, or its time was too short.',
     });
   } catch (error) {
     await rm(leaseFile(layout, lease.id), { force: true }).catch(() => {});
@@ -265,8 +263,8 @@ export async function acquireLease(
 }
 
 /**
- * Waits until whoever has passed the gate has come to the end. The lock is given back at once, without anything between: a holder
- * that is stopped or hangs must block nobody.
+ * Waits until every process that has passed the gate is done. The lock is released immediately: a holder
+ * that is stopped or hangs must not block others.
  */
 async function waitForPublishes(native: NativeCalls, fd: number, signal: AbortSignal): Promise<void> {
   const tryOnce = (): boolean => {
@@ -304,7 +302,7 @@ function isDenied(error: unknown): boolean {
   return code === 'EACCES' || code === 'EPERM' || code === 'EROFS';
 }
 
-/** Does something with leases, and says which permissions it takes. @throws MirrorError `directory.unusable`, `disk.*` */
+/** Works on leases, and explains missing permissions. @throws MirrorError `directory.unusable`, `disk.*` */
 async function permitted<T>(layout: DirectoryLayout, doing: string, work: () => Promise<T>): Promise<T> {
   try {
     return await onDisk(doing, work);
@@ -327,7 +325,7 @@ const LOOK_EVERY_MS = 1000;
 
 /**
  * Watches a lease until `signal` fires or it is lost: it ran out, someone ended it, or a clock was set. Time is measured by the
- * system's clock and by one that nobody sets.
+ * system's clock and by a monotonic one.
  * @param now milliseconds since the epoch
  */
 export async function watchLease(
@@ -340,7 +338,7 @@ export async function watchLease(
   const isHeld = async (): Promise<boolean> =>
     performance.now() < endMs && (await leasesInForce(layout, now())).some((lease) => lease.id === id);
   for (;;) {
-    // A lease that cannot be seen may have ended.
+    // A lease that cannot be read may have ended.
     if (!(await isHeld().catch(() => false))) return 'lost';
     if (signal.aborted) return 'held';
     await sleep(LOOK_EVERY_MS, undefined, { signal }).catch(() => {});

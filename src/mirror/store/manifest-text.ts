@@ -35,7 +35,7 @@ const manifestSchema = z.object({
   skipped: z.array(z.object({ path: text, reason: z.enum(['symbolic-link', 'special-file', 'submodule']) })),
   missing: z.array(text).optional(),
   approval: z.object({ by: text, at: instant, by_word: z.boolean() }).optional(),
-  // There may be very many: each is read by itself.
+  // There may be very many files: each is parsed separately.
   files: z.custom<readonly unknown[]>(Array.isArray),
 });
 
@@ -65,13 +65,13 @@ const fileSchema = z.compile(
 
 type FileOnDisk = z.input<typeof fileSchema>;
 
-/** Sorts the keys of every object, so that the same inventory is always the same text. */
+/** Sorts the keys of every object, so that the same inventory always gives the same text. */
 function sortKeys(_key: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => byCodeUnits(a, b)));
 }
 
-/** So many files become text at a time: the text of a great tree is longer than all that it is made from. */
+/** How many files become text at a time: the text of a great tree is longer than the data that it is made from. */
 const SLICE_FILES = 1000;
 
 /** The manifest as it is written, in pieces: JSON with sorted keys and paths (manual, "Manifests"). */
@@ -122,7 +122,7 @@ function aroundFiles(manifest: Manifest): readonly [string, string] {
     files: [],
   };
   const whole = JSON.stringify(onDisk, sortKeys, 1);
-  // No text within JSON has a line break of its own.
+  // No text within JSON contains a line break.
   const bracket = whole.indexOf('\n "files": []') + '\n "files": ['.length;
   return [whole.slice(0, bracket), whole.slice(bracket)];
 }
@@ -131,12 +131,12 @@ function approvalToDisk({ approvedBy, approvedAtMs, isByWord }: ApprovalMark) {
   return { by: approvedBy, at: instantText(approvedAtMs), by_word: isByWord };
 }
 
-/** Writes a moment, in milliseconds since the epoch. @throws RangeError for a number that is no moment */
+/** Formats a time in milliseconds since the epoch. @throws RangeError for an invalid number */
 function instantText(timeMs: number): string {
   return new Date(timeMs).toISOString();
 }
 
-/** A file with sorted keys; JSON leaves those out that are undefined. */
+/** A file with sorted keys; JSON leaves out undefined ones. */
 function fileToDisk({ crc32, mode, mtimeMs, path, sha256, sizeBytes, workbook }: ManifestFile): FileOnDisk {
   return {
     crc32: crc32?.toString(16).padStart(8, '0'),
@@ -157,16 +157,16 @@ function fileToDisk({ crc32, mode, mtimeMs, path, sha256, sizeBytes, workbook }:
   };
 }
 
-/** Reads a manifest's text; null where it is not a manifest of this format, and so proves nothing. */
+/** Parses a manifest's text; null if it is not a manifest of this format, and so proves nothing. */
 export function parseManifest(json: Buffer): Manifest | null {
   const understood = understandManifest(json);
   return typeof understood === 'string' ? null : understood;
 }
 
 /**
- * Reads a manifest's text. Anyone who can write the directory, or a backup of it, may have written it: its paths and modes are held to
- * the rules for archives before anything relies on it.
- * @returns the problem where it is not a manifest of this format, as a sentence without its end
+ * Parses a manifest's text. Anyone who can write the directory, or a backup of it, may have written it: its paths and modes must pass
+ * the rules for archives before anything relies on them.
+ * @returns the problem if it is not a manifest of this format, as a sentence without its full stop
  */
 export function understandManifest(json: Buffer): Manifest | string {
   const notThere = (field: string): string =>
@@ -242,7 +242,7 @@ function fileFromDisk(data: z.infer<typeof fileSchema>): ManifestFile {
     sizeBytes: size,
     sha256,
     mode: Number.parseInt(mode, 8),
-    // A file system could not keep another time: repair would find the file different for ever.
+    // A file system could not store another time: repair would find the file different for ever.
     mtimeMs: storableTimeMs(Date.parse(mtime)),
     ...(crc32 === undefined ? {} : { crc32: Number.parseInt(crc32, 16) }),
     ...(workbook === undefined ? {} : { workbook: workbookFromDisk(workbook) }),

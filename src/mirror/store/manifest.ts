@@ -1,4 +1,4 @@
-/** The bits of a file's mode that a manifest tells: those that give nobody the rights of somebody else (chmod(2)). */
+/** The bits of a file's mode that a manifest records: bits that do not lend the owner's rights to others (chmod(2)). */
 export const PERMISSION_BITS = 0o777;
 
 /** A file of a published tree. */
@@ -12,9 +12,9 @@ export interface ManifestFile {
   readonly mode: number;
   /** Whole milliseconds since the epoch. */
   readonly mtimeMs: number;
-  /** CRC-32 of the bytes, as zip archives have it; left out where it is not known. */
+  /** CRC-32 of the bytes, as zip archives have it; left out if unknown. */
   readonly crc32?: number;
-  /** The version as last listed, where the file is a workbook that the listing shows. */
+  /** The version as last listed, if the file is a workbook in the listing. */
   readonly workbook?: ManifestWorkbook;
 }
 
@@ -25,13 +25,13 @@ export interface ManifestWorkbook {
   readonly author: string | null;
   readonly message: string | null;
   readonly createdAt: string | null;
-  /** The kind of change; null where the service does not say. */
+  /** The kind of change; null if the service does not say. */
   readonly action: string | null;
   /** The version before; as `action`. */
   readonly parentId: string | null;
 }
 
-/** Something that the service sent and that is on purpose not in the tree. */
+/** An entry that the service sent and that is deliberately not in the tree. */
 export interface SkippedEntry {
   readonly path: string;
   readonly reason: 'symbolic-link' | 'special-file' | 'submodule';
@@ -53,37 +53,37 @@ export interface Manifest {
     readonly name: string;
     readonly fullName: string;
     readonly url: string | null;
-    /** ISO 8601, as the service gave it; null where it did not. */
+    /** ISO 8601, as the service gave it; null if it did not. */
     readonly createdAt: string | null;
   };
   readonly branch: string;
-  /** When the listing that the tree was pulled under was taken; the tree is at least as new. Milliseconds since the epoch. */
+  /** The time of the listing behind the pull; the tree is at least as new. Milliseconds since the epoch. */
   readonly verifiedAtMs: number;
-  /** When the whole contents were last compared, of which the tree is no older. Milliseconds since the epoch. */
+  /** When the whole contents were last compared; the tree is at least as new. Milliseconds since the epoch. */
   readonly comparedAtMs: number;
   /** When a file of the tree last changed. Milliseconds since the epoch. */
   readonly publishedAtMs: number;
-  /** When a person brought the tree back from the history; null for what the service gave. Milliseconds since the epoch. */
+  /** When an operator restored the tree from the history; null if the service gave it. Milliseconds since the epoch. */
   readonly restoredAtMs: number | null;
-  /** Digest of the fingerprint; null where the service has no list of workbooks. */
+  /** Digest of the fingerprint; null if the service has no list of workbooks. */
   readonly fingerprint: string | null;
   /** See `Fingerprint.borrowed`. */
   readonly borrowed: readonly string[];
-  /** False when the service was still processing the versions that were pulled. */
+  /** False if the service was still processing the pulled versions. */
   readonly settled: boolean;
-  /** Strong entity tag of the contents, for conditional requests; null where the service gives none. */
+  /** Strong entity tag of the contents, for conditional requests; null if the service gives none. */
   readonly etag: string | null;
   /**
-   * False where files were taken for the same by size and CRC-32 alone, so that the entity tag vouches for contents of which not
-   * every byte was compared. Left out where all were.
+   * False if some files were compared by size and CRC-32 alone: then the entity tag vouches for contents whose bytes were
+   * not all compared. Left out otherwise.
    */
   readonly isThorough?: boolean;
   /** Bytes of the archive that the tree came from. */
   readonly archiveBytes: number;
   readonly skipped: readonly SkippedEntry[];
   /**
-   * Paths of workbooks that the listing shows and that the contents lack, as several answers in a row agreed; sorted, and left out
-   * where there is none.
+   * Paths of listed workbooks that the contents lack, as several answers in a row agreed; sorted, and left out
+   * if empty.
    */
   readonly missing?: readonly string[];
   /** The approval by which a state left the mirror; only in the history, and left out where there was none. */
@@ -92,7 +92,7 @@ export interface Manifest {
   readonly files: readonly ManifestFile[];
 }
 
-/** The difference of one published tree from the one before it. */
+/** The difference between a published tree and the one before it. */
 export interface TreeChanges {
   readonly added: readonly string[];
   readonly changed: readonly string[];
@@ -119,8 +119,8 @@ export function isUnchanged({ added, changed, removed }: TreeChanges): boolean {
 }
 
 /**
- * The files that only moved, each by the path that it had: of several with the same bytes, the first by path that are gone are taken
- * for the first that are new.
+ * The files that only moved, each by its old path: if several have the same bytes, the first gone path is matched with
+ * the first new one.
  * @param gone files that only the earlier state has
  * @param arrived files that only the later state has
  */
@@ -141,7 +141,7 @@ export function movedFiles(
   return moved;
 }
 
-/** Orders texts by their UTF-16 units: the same everywhere, whatever the locale. */
+/** Orders texts by their UTF-16 units: the same in every locale. */
 export function byCodeUnits(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
@@ -151,7 +151,7 @@ export function foldersWith(paths: readonly string[]): ReadonlySet<string> {
   const folders = new Set<string>();
   for (const path of paths) {
     let slash = path.lastIndexOf('/');
-    // A folder that is known has its own folders known.
+    // The parents of a known folder are known, too.
     while (slash > 0 && !folders.has(path.slice(0, slash))) {
       folders.add(path.slice(0, slash));
       slash = path.lastIndexOf('/', slash - 1);

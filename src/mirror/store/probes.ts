@@ -28,34 +28,34 @@ import type { ArchiveLimits } from '../archive/policy.ts';
 import { type DirectoryLayout, layoutOf } from './layout.ts';
 import type { PublishMode } from './publish/moves.ts';
 
-/** The properties of the file system of a directory that publishing depends on, as they were found by trying. */
+/** The properties of a directory's file system that publishing depends on, found by trying. */
 export interface FileSystemFacts {
   /** Whether it swaps two folders in one step. */
   readonly canExchange: boolean;
   readonly hasHardLinks: boolean;
   readonly hasSymbolicLinks: boolean;
-  /** It keeps times of files in whole multiples of this, in milliseconds; null where it does not keep them. */
+  /** It stores file times in whole multiples of this, in milliseconds; null if it does not store them. */
   readonly timeStepMs: number | null;
-  /** Whether names that differ only in case or Unicode form are one name. */
+  /** Whether it treats names that differ only in case or Unicode form as one name. */
   readonly foldsNames: boolean;
   /** Whether it lists names as they were given. */
   readonly keepsNames: boolean;
 }
 
-/** The settings that ask something of the file system. */
+/** The settings that need something of the file system. */
 export interface FileSystemWants {
   readonly publish: PublishMode;
   readonly nameTwins: ArchiveLimits['nameTwins'];
 }
 
-/** A name that a file system may store in another form, and one that it may take for the same. */
+/** A name that a file system may store in another form, and one that it may treat as the same. */
 const NAME = 'Probe \u00e9';
 const FOLDED = 'probe e\u0301';
 
 /**
- * Finds out by trying what the file system of a directory can do: about twenty calls. What is made for that lies in the staging area,
+ * Finds out by trying what the file system of a directory can do: about twenty calls. The trial files lie in the staging area,
  * which is swept.
- * @throws system errors that no file system gives for what it cannot do
+ * @throws system errors that do not mean a missing ability
  */
 async function probeFileSystem({ staging }: DirectoryLayout, native: NativeCalls): Promise<FileSystemFacts> {
   const folder = join(staging, `probe-${randomUUID()}`);
@@ -77,7 +77,7 @@ async function probeFileSystem({ staging }: DirectoryLayout, native: NativeCalls
   }
 }
 
-/** Errors by which a file system says that it has no such call, or that nobody may make it there. */
+/** Errors that mean that a file system lacks a call, or that no process may make it there. */
 const CANNOT: ReadonlySet<string | undefined> = new Set(
   'EINVAL ENOSYS ENOTSUP EOPNOTSUPP EPERM EMLINK EXDEV'.split(' '),
 );
@@ -102,12 +102,12 @@ async function timeStep(file: string): Promise<number | null> {
   return TIME_STEPS_MS.find((stepMs) => PROBE_TIME_MS - (PROBE_TIME_MS % stepMs) === foundMs) ?? null;
 }
 
-/** The coarsest step of times that files are given. */
+/** The coarsest step of file times. */
 const COARSEST_STEP_MS = 1000;
 
 const OTHER_HINT = 'Put the directory on another file system, or mount it with other options.';
 
-/** Why a file system does not do for settings, and a hint; null where it does. Each goes on where "the file system of X " ends. */
+/** Why a file system does not suit the settings, and a hint; null if it does. Each follows "the file system of X ". */
 function refusalOf(
   facts: FileSystemFacts,
   { publish, nameTwins }: FileSystemWants,
@@ -138,7 +138,7 @@ function refusalOf(
   return null;
 }
 
-/** The limits of a file system that does, and their effects: each goes on where "the file system of X " ends. */
+/** The limits of a suitable file system, and their effects: each follows "the file system of X ". */
 function limitsOf(
   { canExchange, hasSymbolicLinks, hasHardLinks, timeStepMs }: FileSystemFacts,
   { publish }: FileSystemWants,
@@ -160,7 +160,7 @@ function limitsOf(
 
 /**
  * Looks for other file systems below a directory, from which nothing can be renamed into it.
- * @returns limits as of {@link Examined}, one for each mount point deeper in the program's folders: what is not below them can be mirrored
+ * @returns limits as in {@link Examined}, one for each mount point deeper in the program's folders; the rest can be mirrored
  * @throws MirrorError `directory.unusable` where one of these folders itself is on another file system
  */
 export async function refuseMounts(layout: DirectoryLayout): Promise<string[]> {
@@ -185,9 +185,9 @@ export async function refuseMounts(layout: DirectoryLayout): Promise<string[]> {
 }
 
 /**
- * Looks for published folders in a lower layer of an overlay, which renames none of them unless it is mounted with `redirect_dir` (Linux,
- * Documentation/filesystems/overlayfs.rst). It refuses before it sees that the place is taken by a folder with something in it: so nothing
- * is ever renamed here.
+ * Looks for published folders in a lower layer of an overlay, which cannot rename them unless it is mounted with `redirect_dir` (Linux,
+ * Documentation/filesystems/overlayfs.rst). It refuses before it checks that the destination is a folder with contents: so this test
+ * never renames anything.
  * @throws MirrorError `directory.unusable`
  */
 async function refuseLowerLayer(layout: DirectoryLayout): Promise<void> {
@@ -200,15 +200,15 @@ async function refuseLowerLayer(layout: DirectoryLayout): Promise<void> {
   }
 }
 
-/** A file system that does for the settings. */
+/** A file system that suits the settings. */
 export interface Examined {
   readonly facts: FileSystemFacts;
-  /** What it cannot do, and the effect; each goes on where "the file system of X " ends. */
+  /** Its limits and their effects; each follows "the file system of X ". */
   readonly limits: readonly string[];
 }
 
 /**
- * Makes sure that the file system of a directory does for the settings.
+ * Makes sure that the file system of a directory suits the settings.
  * @throws MirrorError `directory.unusable`; system errors
  */
 export async function examineFileSystem(
@@ -224,8 +224,8 @@ export async function examineFileSystem(
 }
 
 /**
- * The limits of a directory that another process may have open, or that is not there yet. Null where this user may not try anything
- * there; then only the mounts are looked at.
+ * The limits of a directory that another process may have open, or that does not exist yet. If this user may not try anything
+ * there, null; then only the mounts are checked.
  * @throws MirrorError `directory.unusable`
  */
 export async function limitsOfDirectory(directory: string, wants: FileSystemWants): Promise<string[] | null> {

@@ -8,32 +8,32 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import type { NativeCalls } from '../../lib/native/file-calls.ts';
 import { type DirectoryLayout, treePath } from './layout.ts';
 
-/** What stands where readers look for a target's tree. */
+/** The entry at the place where readers look for a target's tree. */
 export type TreePlace =
   | { readonly kind: 'gone' }
   /** The tree itself. */
   | { readonly kind: 'folder' }
-  /** A link of the form that {@link linkText} gives, to a tree that is there. */
+  /** A link as {@link linkText} makes it, to an existing tree. */
   | { readonly kind: 'link'; readonly name: string }
-  /** Such a link to a tree that is not there. */
+  /** Such a link to a missing tree. */
   | { readonly kind: 'dangling'; readonly name: string }
-  /** A file, or a link that leads anywhere else. */
+  /** A file, or a link to anything else. */
   | { readonly kind: 'other' };
 
 /** A random UUID. */
 const TREE_NAME = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** Whether a text may name a tree that is linked to. */
+/** Whether a text may name a linked tree. */
 export function isTreeName(text: string): boolean {
   return TREE_NAME.test(text);
 }
 
-/** Where a tree is that is linked to, below the directory; in one of 256 folders, as there may be very many. */
+/** The place of a linked tree, below the directory; in one of 256 folders, as there may be very many. */
 export function placeBelowRoot(name: string): string {
   return `trees/${name.slice(0, 2)}/${name}`;
 }
 
-/** The folder of a tree that is linked to. */
+/** The folder of a linked tree. */
 export function linkedTree({ root }: Pick<DirectoryLayout, 'root'>, name: string): string {
   return join(root, placeBelowRoot(name));
 }
@@ -44,8 +44,8 @@ export function linkText(path: string, name: string): string {
 }
 
 /**
- * Looks at the place of a target's tree. Follows no link but one of the program's own.
- * @throws system errors but those of what is not there
+ * Finds what is at the place of a target's tree. Follows only the program's own links.
+ * @throws system errors except those for a missing entry
  */
 export function treeAt(layout: DirectoryLayout, path: string): TreePlace {
   const place = treePath(layout, path);
@@ -59,25 +59,25 @@ export function treeAt(layout: DirectoryLayout, path: string): TreePlace {
   return { kind: isLinkedTreeThere(layout, name) ? 'link' : 'dangling', name };
 }
 
-/** Whether a tree that a link may lead to is there, and is reached through no other link. @throws as {@link treeAt} */
+/** Whether a linked tree exists, and can be reached through no other link. @throws as {@link treeAt} */
 function isLinkedTreeThere(layout: DirectoryLayout, name: string): boolean {
   const tree = linkedTree(layout, name);
   return [layout.trees, dirname(tree), tree].every((folder) => statsNow(folder)?.isDirectory() === true);
 }
 
-/** The folder that holds the files of a target, whether it is there or not. @throws as {@link treeAt} */
+/** The folder that holds the files of a target, even if it does not exist. @throws as {@link treeAt} */
 export function publishedTree(layout: DirectoryLayout, path: string): string {
   return folderAt(layout, path, treeAt(layout, path));
 }
 
-/** As {@link publishedTree}, for a place that was looked at. */
+/** As {@link publishedTree}, for a known place. */
 export function folderAt(layout: DirectoryLayout, path: string, place: TreePlace): string {
   if (place.kind === 'dangling') return join(layout.trees, 'gone');
   return place.kind === 'link' ? linkedTree(layout, place.name) : treePath(layout, path);
 }
 
 /**
- * The way from the directory down to the folder that holds the files of a target, none of which is a link.
+ * The folders from the directory down to the files of a target; none of them is a link.
  * @throws as {@link treeAt}
  */
 export function wayToTree(layout: DirectoryLayout, path: string): readonly string[] {
@@ -87,8 +87,8 @@ export function wayToTree(layout: DirectoryLayout, path: string): readonly strin
 
 /**
  * Refuses to work through symbolic links: someone put them there, and they may lead out of the directory.
- * @param paths folders below the directory; those around them are looked at, too
- * @param target the one at whose place a link of the program's own may stand, as that is replaced and not worked through
+ * @param paths folders below the directory; their parents are checked, too
+ * @param target may itself be a link of the program, which is replaced and not followed
  * @throws MirrorError `disk.changed`
  */
 export async function refuseLinks(
@@ -102,7 +102,7 @@ export async function refuseLinks(
       folders.add(folder);
   }
   for (const folder of folders) {
-    // A call that waits for a thread costs many times what the look itself does, and this is asked often.
+    // Synchronous: awaiting a thread costs many times what the call itself does, and this runs often.
     if (statsNow(join(layout.root, folder))?.isSymbolicLink() !== true) continue;
     if (target !== null && folder === `mirror/${target}` && 'name' in treeAt(layout, target)) continue;
     throw new MirrorError('disk.changed', `${folder} is a symbolic link, where a folder belongs.`, {
@@ -112,8 +112,8 @@ export async function refuseLinks(
 }
 
 /**
- * Removes a tree that no link leads to any more, if it is there.
- * @throws MirrorError `disk.changed` where it can only be reached through a link, and system errors
+ * Removes an unlinked tree, if it exists.
+ * @throws MirrorError `disk.changed` if it can only be reached through a link, and system errors
  */
 export async function removeTree(layout: DirectoryLayout, name: string): Promise<void> {
   await refuseLinks(layout, [dirname(placeBelowRoot(name))]);
@@ -121,7 +121,7 @@ export async function removeTree(layout: DirectoryLayout, name: string): Promise
 }
 
 /**
- * Makes the age of a tree start now, if the tree is there. Its age says how long no link can have led to it, so this comes before
+ * Restarts the age of a tree, if it exists. The age shows how long the tree must have been unlinked, so this comes before
  * each change of its link.
  * @param nowMs milliseconds since the epoch
  * @throws system errors
@@ -131,16 +131,16 @@ export async function restartAge(layout: DirectoryLayout, name: string, nowMs: n
   try {
     await unlessMissing(utimes(linkedTree(layout, name), nowMs / 1000, nowMs / 1000));
   } catch (error) {
-    // Only its owner may set a time (utimensat(2)): a tree that somebody else restored keeps the one that it has.
+    // Only its owner may set a time (utimensat(2)): a tree that another user restored keeps its time.
     if (systemCode(error) !== 'EPERM') throw error;
   }
 }
 
-/** The part of a folder's permissions that what is made in it inherits (acl(5), inode(7)). */
+/** The part of a folder's permissions that new entries in it inherit (acl(5), inode(7)). */
 interface Inheritance {
-  /** The group of everything that is made in it, where it has the set-group-ID bit; null for that of the process. */
+  /** The group of new entries, if the folder has the set-group-ID bit; null for the group of the process. */
   readonly gid: number | null;
-  /** Its default ACL; null for none. Then the umask counts. */
+  /** Its default ACL; null for none: then the umask counts. */
   readonly acl: Buffer | null;
 }
 
@@ -151,9 +151,9 @@ type AclCalls = Pick<NativeCalls, 'acl' | 'setAcl'>;
 const SET_GROUP_ID = 0o2000;
 
 /**
- * Makes a folder in the staging area that has, and hands on, what an entry of a place inherits: from the folder that it replaces, if that
- * hands anything on, or else from the folder around the place, or the nearest one that is there.
- * @param replaced need not be there
+ * Makes a folder in the staging area that has, and hands on, what an entry at its final place inherits: from the folder that it
+ * replaces, if that hands anything on, or else from the nearest existing folder around the place.
+ * @param replaced may be missing
  */
 export async function makeFolderFor(
   native: AclCalls,
@@ -192,7 +192,7 @@ function inheritanceOf(native: AclCalls, folder: string): Inheritance {
   return { gid: (found.mode & SET_GROUP_ID) === 0 ? null : found.gid, acl: native.acl(folder, 'default') };
 }
 
-/** The facts of a folder; null where none is there. */
+/** The facts of a folder; null if it is missing. */
 function factsOf(path: string): Stats | null {
   const found = unlessMissingNow(() => lstatSync(path));
   return found?.isDirectory() === true ? found : null;
@@ -209,12 +209,12 @@ async function isGiven(folder: string, gid: number): Promise<boolean> {
   }
 }
 
-/** Always the same, so that one that a crash left is taken by the next. */
+/** Always the same, so that the next run takes one that a crash left. */
 const NEW = '.workbook-mirror-new';
 
 /**
- * Makes a folder where it gets the group of the folder around it, as the system gives it also to those who are no members, and moves
- * it away. Others may do so at the same time.
+ * Makes a folder where it gets the group of the folder around it (the system gives it to non-members, too), and moves
+ * it away. Other processes may do so at the same time.
  */
 async function makeInPlace(around: string, folder: string): Promise<void> {
   const made = join(around, NEW);

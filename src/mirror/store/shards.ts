@@ -13,20 +13,20 @@ import type { NativeCalls } from '../../lib/native/file-calls.ts';
 import { owns, type Shard } from '../plan/selection.ts';
 import { type DirectoryLayout, layoutOf } from './layout.ts';
 
-/** For so long a lock is tried for, in milliseconds: a program may have it just to look at it. */
+/** How long to try for a lock, in milliseconds: a program may hold it just to look at it. */
 const LOCK_PATIENCE_MS = 500;
 
-/** The same for one of several instances: the first of them has the whole alone until it has gathered the stages. */
+/** The same for one of several instances: the first one holds the whole directory alone until it has gathered the stages. */
 const SHARE_PATIENCE_MS = 5000;
 
 const TRY_EVERY_MS = 100;
 
-/** Instances of another count work in the directory. This one can work there once they have ended. */
+/** Instances with another count work in the directory. This one can start when they have ended. */
 export class OtherCountError extends LockedError {}
 
 /**
- * Locks a directory for writing: for this process alone or, for one of several instances, its share alone and the whole together with the
- * instances of the same count. The first one to lock the whole gathers the stages of all others.
+ * Locks a directory for writing: for this process alone or, for one of several instances, its share alone, and the whole jointly with
+ * the instances of the same count. The first one to lock the whole gathers the stages of all others.
  * @throws LockedError, also as {@link OtherCountError}; MirrorError `directory.unusable`, and system errors
  */
 export async function lockForWriting(
@@ -58,7 +58,7 @@ export async function lockForWriting(
 
 /**
  * Finds out whether a directory could be locked for writing now.
- * @returns why not; null where it could be
+ * @returns why not; null if it could be
  * @throws MirrorError `directory.unusable`, and system errors
  */
 export async function obstacleToWriting(
@@ -75,7 +75,7 @@ export async function obstacleToWriting(
   }
 }
 
-/** Locks the whole directory: alone, or together with the instances whose lock has the same text. */
+/** Locks the whole directory: alone, or jointly with the instances whose lock has the same text. */
 async function lockWhole(
   layout: DirectoryLayout,
   shard: Shard | null,
@@ -89,7 +89,7 @@ async function lockWhole(
   }
 }
 
-/** The error of a lock on the whole, in terms of the setting `shard` where instances with shares have it. */
+/** The error of a lock on the whole, in terms of the setting `shard` if instances with shares hold it. */
 function lockedByShards(error: LockedError, shard: Shard | null): LockedError {
   const count = /^shards of (\d+)\n$/.exec(error.found)?.[1];
   if (count === undefined || Number(count) === shard?.count) return error;
@@ -120,12 +120,12 @@ async function patiently(lock: () => Promise<DirectoryLock>, patienceMs: number)
   }
 }
 
-/** For so long the lock on common work is waited for, in milliseconds; it is held for moments. */
+/** How long to wait for the lock on common work, in milliseconds; it is held for moments. */
 const COMMON_PATIENCE_MS = 60_000;
 
 /**
  * Runs work that only one of several instances may do at a time. The kernel frees the lock when its holder ends (flock(2)).
- * @throws MirrorError `disk.*`, also where another process has the lock for a minute
+ * @throws MirrorError `disk.*`, also if another process holds the lock for a minute
  */
 export async function withCommonLock<T>(
   { shardIndex, commonLock }: DirectoryLayout,
@@ -148,7 +148,7 @@ export async function withCommonLock<T>(
   }
 }
 
-/** What is the instance's own of the disk that it works with. */
+/** The part of the disk that belongs to one instance. */
 interface DiskOfOne {
   readonly layout: DirectoryLayout;
   readonly native: NativeCalls;
@@ -156,8 +156,8 @@ interface DiskOfOne {
 }
 
 /**
- * Does work on what this instance left and, where several share the directory, on what the first one gathered of earlier ones: that one
- * instance at a time.
+ * Does work on the leftovers of this instance and, if several share the directory, on those that the first one gathered of earlier
+ * ones: the latter one instance at a time.
  */
 export async function onDiskOfAll<D extends DiskOfOne, T>(
   disk: D,
@@ -173,7 +173,7 @@ export async function onDiskOfAll<D extends DiskOfOne, T>(
 }
 
 /**
- * The layouts of all other instances that work, or once worked, in a directory: of each share, and of one that had all.
+ * The layouts of all other instances that work, or once worked, in a directory: of each share, and of the unsharded one.
  * @throws MirrorError `disk.*`
  */
 export async function otherInstances(layout: DirectoryLayout): Promise<DirectoryLayout[]> {
@@ -183,19 +183,19 @@ export async function otherInstances(layout: DirectoryLayout): Promise<Directory
   return layout.shardIndex === null ? others : [...others, layoutOf(layout.root)];
 }
 
-/** Whether there is anything in a directory of an instance with a share, other than that of a layout. @throws MirrorError `disk.*` */
+/** Whether an instance with a share, other than that of a layout, has files in a directory. @throws MirrorError `disk.*` */
 export async function hasOtherShards(layout: DirectoryLayout): Promise<boolean> {
   return (await otherInstances(layout)).some(({ shardIndex }) => shardIndex !== null);
 }
 
-/** The names of what lies in another instance's folder; none where it has none. @throws MirrorError `disk.*` */
+/** The names in another instance's folder; none if it does not exist. @throws MirrorError `disk.*` */
 function namesIn(folder: string): Promise<string[]> {
   return onDisk('looking for other instances', async () => (await unlessMissing(readdir(folder))) ?? []);
 }
 
 /**
- * Finds out which of the trees in a directory are this instance's: all, unless other instances share the directory. Where they have
- * disks of their own, trees that have another owner now still are this one's to keep.
+ * Finds out which of the trees in a directory are this instance's: all, unless other instances share the directory. If each has its
+ * own disk, an instance keeps trees that now have another owner.
  * @throws MirrorError `disk.*`
  */
 export async function ownTreesIn(
@@ -207,8 +207,8 @@ export async function ownTreesIn(
 }
 
 /**
- * Moves what all other instances have in staging and trash to where the whole directory has its own, to be finished or removed there.
- * To be called while no instance works in the directory.
+ * Moves all other instances' stages and trash to the folders of the whole directory, to be completed or removed there.
+ * Call it while no instance works in the directory.
  * @throws MirrorError `disk.failed`, and system errors
  */
 export async function gatherStages(layout: DirectoryLayout): Promise<void> {
@@ -221,29 +221,29 @@ export async function gatherStages(layout: DirectoryLayout): Promise<void> {
   }
 }
 
-/** The account that an instance with a share gives of it after each pass. Times in milliseconds since the epoch. */
+/** The report of an instance with a share after each pass. Times in milliseconds since the epoch. */
 export const shareReportSchema = z.object({
   index: z.int().min(1),
   count: z.int().min(1),
-  /** Tells directories apart: the same for all that share one. */
+  /** Identifies the directory: the same for all that share one. */
   directoryId: z.string(),
   host: z.string(),
   writtenAtMs: z.number(),
-  /** Why the last pass failed as a whole, in one sentence; null where it did not. */
+  /** Why the last pass failed as a whole, in one sentence; null if it did not. */
   failure: z.string().nullable(),
   maxStalenessMs: z.number(),
-  /** How many targets it mirrors, or is to mirror. */
+  /** How many targets it mirrors, or will mirror. */
   targets: z.int().min(0),
-  /** How many of them were not as they should be. */
+  /** How many of them were not well. */
   notWell: z.int().min(0),
-  /** The earliest of the times at which its targets were last verified; null where it has none, or one was never verified. */
+  /** The earliest time at which one of its targets was last verified; null if it has none, or one was never verified. */
   oldestVerifiedAtMs: z.number().nullable(),
 });
 export type ShareReport = Readonly<z.infer<typeof shareReportSchema>>;
 
 const MAX_REPORT_BYTES = 64 * 1024;
 
-/** Writes how this instance's share is, for all who ask in the directory. @throws MirrorError `directory.*`, `disk.*` */
+/** Writes the report on this instance's share, for every process that reads the directory. @throws MirrorError `directory.*`, `disk.*` */
 export async function writeShareReport(
   { layout, lock }: { readonly layout: DirectoryLayout; readonly lock: DirectoryLock },
   report: ShareReport,
@@ -254,7 +254,7 @@ export async function writeShareReport(
   );
 }
 
-/** Reads what the instances that share a directory said of their shares. What cannot be understood counts as nothing. */
+/** Reads the reports of the instances that share a directory. A malformed report counts as none. */
 export async function readShareReports(layout: DirectoryLayout): Promise<ShareReport[]> {
   const reports: ShareReport[] = [];
   for (const { shareReport } of [layout, ...(await otherInstances(layout))]) {
@@ -262,7 +262,7 @@ export async function readShareReports(layout: DirectoryLayout): Promise<ShareRe
     try {
       reports.push(shareReportSchema.parse(JSON.parse(text ?? '')));
     } catch {
-      // The instance has yet to say something.
+      // The instance has not reported yet.
     }
   }
   return reports;

@@ -15,15 +15,15 @@ import { byCodeUnits } from './manifest.ts';
 import { withCommonLock } from './shards.ts';
 
 /**
- * The list of a directory's targets, `inventory.json` (manual, "On disk"). It shows that a target is missing when neither its tree nor its
- * manifest is left. Backups bring it along.
+ * The list of a directory's targets, `inventory.json` (manual, "On disk"). It reveals a missing target even if both tree and
+ * manifest are gone. Backups include it.
  */
 export interface TargetList {
-  /** Where it is `missing` or `damaged`, it names nothing. */
+  /** If `missing` or `damaged`, it names nothing. */
   readonly state: 'ok' | 'missing' | 'damaged';
   /** Milliseconds since the epoch. */
   readonly writtenAtMs: number;
-  /** The address of the service that they came from, without anything secret; null where it is not on record. */
+  /** The address of the service that they came from, without anything secret; null if it is not on record. */
   readonly address: string | null;
   /** Sorted by path. */
   readonly targets: readonly ListedTarget[];
@@ -64,17 +64,17 @@ export async function readTargetList(layout: DirectoryLayout): Promise<TargetLis
   }
 }
 
-/** The address of the service that was mirrored last; null where it is not on record. @throws MirrorError `disk.failed` */
+/** The address of the service that was mirrored last; null if it is not on record. @throws MirrorError `disk.failed` */
 export async function readFormerAddress(layout: DirectoryLayout): Promise<string | null> {
   return (await onDisk('reading the inventory', () => readTargetList(layout))).address;
 }
 
 /**
- * The targets that the list is to name: all that are mirrored, those that are lost and may come back, and those whose manifest cannot be
- * read now. Lost targets of other instances stay, too: those instances find out what becomes of them.
- * @param before those that it names; none where there is no list
+ * The targets that the list must name: all mirrored ones, lost ones that may come back, and those whose manifest cannot be
+ * read now. Lost targets of other instances stay, too: those instances decide about them.
+ * @param before the targets that it names now; empty if there is no list
  * @param reading everything that is mirrored
- * @param awaited lost targets that are to stay in the list until they are back
+ * @param awaited lost targets that stay in the list until they are back
  * @returns sorted by path
  */
 function targetsToList(
@@ -98,9 +98,9 @@ function listedTarget({ path, repository, branch }: Published): ListedTarget {
 }
 
 /**
- * Makes the list name what is mirrored, if it does not already.
- * @param awaited lost targets that are to stay in it
- * @param address of the service that they come from; left out, the one on record stays
+ * Updates the list to name what is mirrored, if it does not already.
+ * @param awaited lost targets that stay in it
+ * @param address of the service that they come from; if left out, the one on record stays
  * @throws MirrorError `directory.*`, `disk.failed`
  */
 export async function saveTargets(
@@ -114,7 +114,7 @@ export async function saveTargets(
     const service = address ?? before.address;
     const targets = targetsToList(before.targets, await inventory.read(), awaited);
     const isSame = before.address === service && isDeepStrictEqual(before.targets, targets);
-    // One from the future does not tell since when its targets are there.
+    // A time in the future does not show since when the targets are there.
     if (before.state === 'ok' && isSame && !isAhead(now(), before.writtenAtMs)) return;
     const list: z.input<typeof listSchema> = {
       format: 1,
@@ -127,13 +127,13 @@ export async function saveTargets(
   await onDisk('writing the inventory', () => withCommonLock(layout, native, save));
 }
 
-/** What the list tells of a directory. */
+/** The findings of the list about a directory. */
 export interface ListCheck {
-  /** Where the list is `missing` or `damaged`, nothing tells what is lost. */
+  /** If the list is `missing` or `damaged`, lost targets cannot be detected. */
   readonly inventory: TargetList['state'];
-  /** The problem with a damaged list, as a sentence without its full stop; null where it is not damaged. */
+  /** The problem with a damaged list, as a sentence without its full stop; null if it is not damaged. */
   readonly inventoryProblem: string | null;
-  /** The targets of the list that are gone with their manifests. */
+  /** The listed targets that are gone with their manifests. */
   readonly lost: readonly ListedTarget[];
 }
 
@@ -147,8 +147,8 @@ export async function checkTargetList(
 }
 
 /**
- * The targets of the list that have no manifest and did not leave the mirror either: the same target is mirrored nowhere else, and the
- * history has nothing of it that left since the list was written. Those of other instances are for these to find.
+ * The listed targets that have no manifest and did not leave the mirror either: the same target is not mirrored elsewhere, and the
+ * history has no tree of it from after the list was written. Other instances find their own lost targets.
  */
 async function findLost(
   { layout, inventory, now }: Pick<MirrorStore, 'layout' | 'inventory' | 'now'>,
@@ -157,10 +157,10 @@ async function findLost(
   const present = new Set(await manifestPaths(layout));
   const missing = list.targets.filter(({ path }) => !present.has(path));
   if (missing.length === 0) return [];
-  // After the look at the manifests: a target that is moved now is seen in one of its two places.
+  // Read after the manifests: a target that moves now is seen in one of its two places.
   const { published, others, isOwn } = await inventory.read();
   const mirrored = new Set([...published.map(listedTarget), ...others].map(targetKey));
-  // A clock that was ahead does not tell since when.
+  // A clock that was ahead does not show since when.
   const sinceMs = latestUntil(now(), [list.writtenAtMs]);
   const lost: ListedTarget[] = [];
   for (const target of missing) {

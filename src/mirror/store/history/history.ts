@@ -17,9 +17,9 @@ import { GateBlockedError, LeasedError } from '../leases.ts';
 import type { Manifest } from '../manifest.ts';
 import { publishedTree, refuseLinks } from '../published-tree.ts';
 
-/** A tree in the history, as far as pruning looks at it. */
+/** A tree in the history, with the facts that pruning needs. */
 export interface Kept {
-  /** The target, as below `mirror/`. */
+  /** The target's path below `mirror/`. */
   readonly path: string;
   readonly kind: HistoryKind;
   /** When it left the mirror, in milliseconds since the epoch. */
@@ -27,11 +27,11 @@ export interface Kept {
 }
 
 /**
- * Those of some states that are kept no longer, the oldest of each target first. A state needs the later ones of its target, as its
- * unchanged files are kept there: so it stays for as long as an older one does. One that left in the future, by its name, is kept and
- * counts as none: it is not known before or after which of the others it left.
+ * The states that are no longer kept, the oldest of each target first. A state needs the later ones of its target, which hold
+ * its unchanged files: so each stays while an older one does. A state with a time in the future is kept and
+ * not counted: its place in the order is unknown.
  * @param clockMs this machine's time, by which states are named, in milliseconds since the epoch
- * @param nowMs milliseconds since the epoch; of two clocks that disagree the earlier one, as a wrong one must not prune
+ * @param nowMs milliseconds since the epoch; if two clocks disagree, the earlier time, as a wrong clock must not prune
  */
 export function prunable<T extends Kept>(
   kept: readonly T[],
@@ -62,8 +62,8 @@ export function prunable<T extends Kept>(
 }
 
 /**
- * The tree that stood in the mirror at a time: the first that left it at or after that time. One that left in the future, by its name,
- * is found by just that time.
+ * The tree that was published at a time: the first that left the mirror at or after that time. A tree with a time in the future
+ * is found by exactly that time.
  * @param kept the trees of one target
  * @param nowMs milliseconds since the epoch
  */
@@ -77,13 +77,13 @@ export interface HistoryEntry extends Kept {
   /** The name of its folder. */
   readonly name: string;
   readonly tree: string;
-  /** The file of its manifest. One of the two need not be there: pruning takes the tree before its manifest. */
+  /** Its manifest. One of the two may be missing: pruning removes the tree before its manifest. */
   readonly manifest: string;
 }
 
 /**
  * Finds everything in the history, sorted by target and time.
- * @param path of a target, as below `mirror/`: looks no further than at what is kept of it, and of targets with longer paths
+ * @param path of a target, below `mirror/`: limits the search to its trees, and to targets with longer paths
  */
 export async function readHistory(layout: DirectoryLayout, path = ''): Promise<HistoryEntry[]> {
   return onDisk('reading the history', async () => {
@@ -103,7 +103,7 @@ export async function storedBytes({ tree }: Pick<HistoryEntry, 'tree'>): Promise
   return sizeBytes;
 }
 
-/** A target's path has two segments at least, so that its trees lie at least so deep. */
+/** A target's path has at least two segments, so trees are at least that deep. */
 const LEAST_DEPTH = 2;
 
 async function collect(root: string, folder: string, entries: HistoryEntry[]): Promise<void> {
@@ -124,8 +124,8 @@ async function collect(root: string, folder: string, entries: HistoryEntry[]): P
 }
 
 /**
- * Removes what the history keeps no longer: the tree out of sight in one step, then its manifest, then the rest. A lease that is
- * taken meanwhile leaves what is left of it to the next time.
+ * Removes states that the history no longer keeps: first moves the tree out of sight in one step, then its manifest, then the rest. If a
+ * lease is taken during that, the rest stays until the next time.
  * @param path of the one target that is pruned, as below `mirror/`; null for all
  * @returns what was removed
  */
@@ -171,12 +171,12 @@ async function remove(
   if (isMoved) await rm(trash, { recursive: true, force: true });
 }
 
-/** Where a tree of the history is, as below the directory. */
+/** The path of a tree of the history, below the directory. */
 export function placeOf({ path, name }: HistoryEntry): string {
   return `history/${path}/${name}`;
 }
 
-/** The inventory of a tree of the history, whether that is there or not. @throws MirrorError `history.damaged`, `disk.failed` */
+/** The inventory of a tree of the history, even if the tree is gone. @throws MirrorError `history.damaged`, `disk.failed` */
 export async function manifestOfEntry(entry: HistoryEntry): Promise<Manifest> {
   const found = await onDisk('reading a manifest', () => readManifestFile(entry.manifest));
   const { manifest = null, problem = 'it is not there' } = found ?? {};
@@ -189,11 +189,11 @@ export async function manifestOfEntry(entry: HistoryEntry): Promise<Manifest> {
 }
 
 /**
- * Finds an intact copy of each of some contents of a target: in its published tree and in all that the history keeps of it, and then
- * also under any other path that its repository has or had. Every byte of what is found was read.
- * @param path the target, as below `mirror/`
+ * Finds an intact copy of each of some contents of a target: in its published tree, in its history, and then also
+ * under any other path that its repository has or had. Every byte of each copy was read.
+ * @param path the target's path below `mirror/`
  * @param sha256s of the contents, in hexadecimal digits
- * @returns the absolute place of a file for each SHA-256 that was found
+ * @returns the absolute path of a file for each SHA-256 that was found
  */
 export async function findCopies(
   layout: DirectoryLayout,
@@ -227,7 +227,7 @@ function keyOf({ repository, branch }: Manifest): string {
   return targetKey({ repositoryId: repository.id, branch });
 }
 
-/** Moves the contents that a tree has from those that are missing to the copies. */
+/** Moves those missing contents that a tree has to the copies. */
 async function takeCopies(
   tree: string,
   { files }: Manifest,
@@ -242,7 +242,7 @@ async function takeCopies(
   }
 }
 
-/** SHA-256 of a plain file in hexadecimal digits; null where none can be read. */
+/** SHA-256 of a plain file in hexadecimal digits; null if it cannot be read. */
 export async function digestOf(file: string): Promise<string | null> {
   try {
     return await withOpen(file, READ_FLAGS, async (handle) => {

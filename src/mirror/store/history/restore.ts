@@ -20,40 +20,40 @@ import { linkFiles, type Stage, stageFile, openStage } from '../publish/stage.ts
 import { examineTree, trustOf } from '../verify/examine.ts';
 import { digestOf, findCopies } from './history.ts';
 
-/** One state of a target: one that the history keeps, or the one that is published. */
+/** One state of a target: from the history, or the published one. */
 export interface TargetState {
-  /** The target, as below `mirror/`. */
+  /** The target's path below `mirror/`. */
   readonly path: string;
-  /** Where it is, as below the directory. */
+  /** Its path below the directory. */
   readonly place: string;
-  /** The folder of its files, which need not hold all of them. */
+  /** The folder of its files, which may lack some of them. */
   readonly tree: string;
   readonly manifest: Manifest;
-  /** When it left the mirror, in milliseconds since the epoch; null for the one that is published. */
+  /** When it left the mirror, in milliseconds since the epoch; null for the published state. */
   readonly leftAtMs: number | null;
 }
 
-/** Files of a state of which every byte was found. */
+/** Verified files of a state: every byte was read. */
 export interface FoundFiles {
-  /** Where the state is, as below the directory. */
+  /** The state's path below the directory. */
   readonly place: string;
   readonly files: readonly ManifestFile[];
-  /** Where the bytes of each file are, by its path. */
+  /** The file with the bytes of each file, by path. */
   readonly sources: ReadonlyMap<string, string>;
 }
 
-/** Receives the bytes of each part that was read or copied, and the bytes of all parts. */
+/** Receives the number of bytes just read or copied, and the total. */
 export type OnBytes = (bytes: number, totalBytes: number) => void;
 
-/** The bytes of some files together. */
+/** The total bytes of some files. */
 export function sizeOf(files: readonly ManifestFile[]): number {
   return files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 }
 
 /**
- * Finds the bytes of some files of a state, and reads all of them. A file that is not right in its tree, such as one whose link in the
- * mirror someone edited, or not there, as it changed later, is taken from wherever else its target's bytes are kept.
- * @throws MirrorError `history.damaged` where some are nowhere, and the reason of `signal`
+ * Finds the bytes of some files of a state, and reads all of them. A file that is missing or wrong in its tree (it changed later, or
+ * someone edited its link in the mirror) is taken from another place with the same bytes of the target.
+ * @throws MirrorError `history.damaged` if some bytes are found nowhere, and the reason of `signal`
  */
 export async function findFiles(
   layout: DirectoryLayout,
@@ -95,7 +95,7 @@ function lostBytes(place: string, [first, ...others]: readonly string[]): Mirror
 }
 
 /**
- * Copies files into a folder of their own, which appears whole or not at all. Until every copy was checked nobody else can read it.
+ * Copies files into a new folder, which appears whole or not at all. No other user can read it until every copy was checked.
  * @param folder must not exist, or be empty
  * @throws MirrorError `history.occupied`, `history.damaged`, `disk.*`, and the reason of `signal`
  */
@@ -127,8 +127,8 @@ export async function restoreInto(
 }
 
 /**
- * Copies files, sharing their blocks where the file system can, and flushes them. Each copy is read: who owns the
- * history may have put something else into a file's place since it was looked at, a link to what only this user may read above all.
+ * Copies files, sharing their blocks if the file system can, and flushes them. Each copy is read: the owner of the
+ * history may have replaced a file since it was checked, in particular by a link to a file that only this user may read.
  */
 async function copyFiles(
   to: string,
@@ -156,7 +156,7 @@ async function copyFiles(
   }
 }
 
-/** The error for a file that is not what it was when it was looked at. */
+/** The error for a file that changed since it was checked. */
 function changedMeanwhile(place: string, file: string): MirrorError {
   const where = JSON.stringify(`${place}/${file}`);
   return new MirrorError('history.damaged', `Someone changed ${where} while it was copied.`, {
@@ -165,9 +165,9 @@ function changedMeanwhile(place: string, file: string): MirrorError {
 }
 
 /**
- * Writes the bytes of a file that was found somewhere, and holds them against its SHA-256 once more.
- * @param write takes bytes, and may keep them no longer than it takes
- * @throws MirrorError `history.damaged` where they changed meanwhile: what was written is not the file; `disk.failed`
+ * Writes the bytes of a file that was found, and compares them with its SHA-256 once more.
+ * @param write takes bytes, and must not use them after it returns
+ * @throws MirrorError `history.damaged` if they changed since, so that the result is wrong; `disk.failed`
  */
 export async function writeFound(
   { place, files, sources }: FoundFiles,
@@ -177,7 +177,7 @@ export async function writeFound(
     const hash = createHash('sha256');
     await onDisk(`reading ${JSON.stringify(path)}`, () =>
       withOpen(sources.get(path) ?? '', READ_FLAGS, async (handle) => {
-        // One byte more than it has: a file that grows as fast as it is read has no end.
+        // One byte more than its size: otherwise a file that grows as fast as it is read would never end.
         const chunks: AsyncIterable<unknown> = handle.createReadStream({ autoClose: false, end: sizeBytes });
         for await (const bytes of chunks) {
           if (!(bytes instanceof Uint8Array)) continue;
@@ -192,7 +192,7 @@ export async function writeFound(
 
 /**
  * Copies files of a manifest into a stage.
- * @param copied the absolute places of the bytes of those that are to be copied, by their paths
+ * @param copied the absolute places of the bytes to copy, by the paths of the files
  * @returns all files of the manifest, with the facts of the copies
  */
 export async function stageCopies(
@@ -214,14 +214,14 @@ export async function stageCopies(
   return files;
 }
 
-/** Whether a published tree is at a path, around it or below it, or is the same target elsewhere. */
+/** Whether a published tree is at, around or below a path, or is the same target elsewhere. */
 function isInTheWay(
   tree: { readonly path: string; readonly branch: string; readonly treePresent?: boolean },
   repositoryId: string,
   path: string,
   { repository, branch }: Manifest,
 ): boolean {
-  // A tree that another instance mirrors is taken for present.
+  // A tree that another instance mirrors counts as present.
   const { treePresent = true } = tree;
   const [one, other] = [foldName(tree.path), foldName(path)];
   if (one === other) return treePresent;
@@ -230,8 +230,8 @@ function isInTheWay(
 }
 
 /**
- * Brings a state of the history back into the mirror, where its target is mirrored no longer. Files that its tree still has are hard
- * links: nothing of them is copied.
+ * Restores a state of the history into the mirror, if its target is no longer mirrored. Files that its tree still has become hard
+ * links and are not copied.
  * @param nowMs milliseconds since the epoch
  * @throws MirrorError `history.occupied`, `disk.*`
  */

@@ -23,16 +23,16 @@ const JOURNAL_FILE = 'journal.json';
 /** Room for the names of all the files that are published file by file. */
 const MAX_JOURNAL_BYTES = 512 * 1024 ** 2;
 
-/** The beginning of places in the stage, wherever that is: stages of other instances are moved. */
+/** The prefix of places in the stage: stages of other instances are moved, so they have no fixed path. */
 const STAGE = 'stage/';
 
-/** Places within a stage, and of trees, manifests and history below the directory. */
+/** Places within a stage, or below the directory for trees, manifests and history. */
 const place = z
   .string()
   .refine((path) => leadsBelow(path) && /^(?:stage|mirror|manifests|history)\/./.test(path));
 
 const journalSchema = z.strictObject({
-  /** Those that change, as below `mirror/`. */
+  /** The targets that change, as paths below `mirror/`. */
   targets: z.array(z.string().refine(isTargetPath)).readonly(),
   moves: z
     .array(z.strictObject({ from: place, to: place, inode: z.number(), swaps: z.literal(true).optional() }))
@@ -40,14 +40,14 @@ const journalSchema = z.strictObject({
 });
 
 /**
- * The list of moves that bring targets from one state to the next. It is written into the stage and flushed together with all that it
- * moves, before the first move is made. So one move that was made proves that the list and everything in the stage are whole: the
- * rest is made, too. As long as none was made the stage can be thrown away.
+ * The list of moves that bring targets from one state to the next. It is written into the stage and flushed together with everything
+ * that moves, before the first move. So once one move is made, the list and everything in the stage are whole, and the
+ * rest is made, too. As long as no move is made the stage can be thrown away.
  */
 type Journal = Readonly<z.infer<typeof journalSchema>>;
 
 /**
- * Reads a stage's journal; null where none was written whole, and so no move was made.
+ * Reads a stage's journal; null if none was written whole: then no move was made.
  * @param stage absolute
  */
 export async function readJournal(stage: string): Promise<Journal | null> {
@@ -60,9 +60,9 @@ export async function readJournal(stage: string): Promise<Journal | null> {
 }
 
 /**
- * Makes renames together: the stage with its journal is made durable, the renames are made, these are made durable, and the stage is
- * removed. An error before the first one takes the journal back; after it the stage stays, to be brought to its end before anything else
- * happens to the targets. Many may do this at once: they share the flushes. Only who has passed the gate may call this.
+ * Makes renames together: the stage with its journal is flushed, the renames are made and flushed, and the stage is
+ * removed. An error before the first rename withdraws the journal; after it the stage stays, to be completed before any other change
+ * to the targets. Many calls may run at once and share the flushes. Only call this behind the gate.
  * @throws MirrorError `directory.replaced`, `disk.*`
  */
 export async function commit(
@@ -83,11 +83,11 @@ export async function commit(
   }
 }
 
-/** Makes what was not made yet of a journal, and removes its stage. @param mark taken before anything was written to the stage */
+/** Makes the remaining moves of a journal, and removes its stage. @param mark taken before anything was written to the stage */
 async function carryOut(disk: Disk, stage: string, journal: Journal, mark: FlushMark): Promise<void> {
   const { layout, flush, serially, now } = disk;
   for (const target of journal.targets) {
-    // Its tree may leave it now: its age starts.
+    // The tree may lose its link now: its age starts.
     const present = treeAt(layout, target);
     if ('name' in present) await restartAge(layout, present.name, now());
   }
@@ -101,7 +101,7 @@ async function carryOut(disk: Disk, stage: string, journal: Journal, mark: Flush
   await removeStage(disk, stage, journal);
 }
 
-/** Removes what remains of a stage whose moves are made; a tree that gave way stays whole for a while, for readers that entered it. */
+/** Removes what remains of a completed stage; a replaced tree stays whole for a while, for readers that entered it. */
 async function removeStage(
   { layout, now, readerGraceMs }: Disk,
   stage: string,
@@ -117,7 +117,7 @@ function placeOf({ root }: DirectoryLayout, stage: string, path: string): string
   return path.startsWith(STAGE) ? join(stage, path.slice(STAGE.length)) : join(root, path);
 }
 
-/** The inode of whatever is at a path, be it a link; null for nothing. @throws system errors */
+/** The inode of an entry at a path (of a link itself, not its target); null for none. @throws system errors */
 function inodeAt(path: string): number | null {
   return statsNow(path)?.ino ?? null;
 }
@@ -133,7 +133,7 @@ function refuseLinksOf(layout: DirectoryLayout, stage: string, moves: readonly M
   );
 }
 
-/** Makes all moves that were not made yet, and removes the folders that they left empty. Flushes nothing. */
+/** Makes all remaining moves, and removes the folders that they left empty. Flushes nothing. */
 async function makeMoves(
   { layout, native }: Pick<Disk, 'layout' | 'native'>,
   stage: string,
@@ -147,12 +147,12 @@ async function makeMoves(
     if (move.swaps === true && inodeAt(to) !== null) native.exchange(from, to);
     else await takePlace(from, to, stage);
   }
-  // Not before: a folder that the next move fills again would lose the permissions that someone gave it.
+  // Not earlier: a folder that the next move fills again would lose its permissions.
   for (const folder of new Set(moves.map(({ from }) => dirname(from))))
     await removeLeftFolders(layout, targets, folder);
 }
 
-/** Renames a file also to where someone put a folder, which goes to the stage. */
+/** Renames a file even if someone put a folder in its place; the folder goes to the stage. */
 async function takePlace(from: string, to: string, stage: string): Promise<void> {
   try {
     await renameInto(from, to);
@@ -163,7 +163,7 @@ async function takePlace(from: string, to: string, stage: string): Promise<void>
   }
 }
 
-/** So often it is tried to rename something into a folder that other instances make, and remove while it is empty. */
+/** How often to try to rename into a folder that other instances make, and remove while it is empty. */
 const RENAME_TRIES = 10;
 
 async function renameInto(from: string, to: string): Promise<void> {
@@ -177,7 +177,7 @@ async function renameInto(from: string, to: string): Promise<void> {
   }
 }
 
-/** Removes empty folders from one upwards: those within a tree, but not the tree, or those around trees and manifests. */
+/** Removes empty folders upwards from one: those within a tree, but not the tree, or those around trees and manifests. */
 async function removeLeftFolders(
   { root }: DirectoryLayout,
   targets: readonly string[],
@@ -190,7 +190,7 @@ async function removeLeftFolders(
   await removeEmptyFolders(join(root, folder), join(root, around));
 }
 
-/** Whether any move of a journal was made, or may have been: then all of it must be. */
+/** Whether any move of a journal was made, or may have been: then all of them must be made. */
 function mayBeMade({ layout }: Pick<Disk, 'layout'>, stage: string, { moves }: Journal): boolean {
   try {
     return moves.some(({ to, inode }) => inodeAt(placeOf(layout, stage, to)) === inode);
@@ -199,7 +199,7 @@ function mayBeMade({ layout }: Pick<Disk, 'layout'>, stage: string, { moves }: J
   }
 }
 
-/** A target whose last publish is still to be completed takes no other one. @throws MirrorError `publish.leased`, `disk.failed` */
+/** Refuses another publish of a target whose last one must still be completed. @throws MirrorError `publish.leased`, `disk.failed` */
 export function refuseUnfinished(disk: Disk, path: string): void {
   const cause = disk.unfinished.get(path);
   if (cause === undefined) return;
@@ -211,20 +211,20 @@ export function refuseUnfinished(disk: Disk, path: string): void {
   });
 }
 
-/** What became of a stage that was left behind: the targets of its journal, and why it could not be completed; null where it was. */
+/** The outcome for a leftover stage: the targets of its journal, and why it could not be completed; null if it was. */
 interface Recovered {
   readonly targets: readonly string[];
   readonly obstacle: unknown;
 }
 
 /**
- * Brings to its end, or takes back, whatever a crash or an error interrupted; gives the targets that it completed. While a lease holds,
- * or another process has the lock on publishing, it waits, and so does whatever else is to be published there.
+ * Completes or undoes everything that a crash or an error interrupted; returns the targets that it completed. While a lease holds,
+ * or another process has the lock on publishing, it waits, and so do the next publishes of these targets.
  */
 export function recover(disk: Disk, signal?: AbortSignal): Promise<readonly string[]> {
   return onDisk('recovering interrupted work', async () => {
     await disk.lock.check();
-    // What a publish that goes on beside this leaves behind stays noted.
+    // A parallel publish may note its own failure: keep that.
     const known = [...disk.unfinished.keys()];
     const recovered = (await onDiskOfAll(disk, 'staging', (each) => recoverOn(each, signal))).flat();
     for (const path of known) disk.unfinished.delete(path);
@@ -234,7 +234,7 @@ export function recover(disk: Disk, signal?: AbortSignal): Promise<readonly stri
   });
 }
 
-/** What cannot be finished now stays for the next time, and stops nothing else. */
+/** A stage that cannot be completed now stays for the next time, and stops nothing else. */
 async function recoverOn(disk: Disk, signal?: AbortSignal): Promise<readonly Recovered[]> {
   const mark = disk.flush.mark();
   const left = await stagesLeft(disk);
@@ -253,7 +253,7 @@ async function recoverStage(disk: Disk, { folder, journal }: StageLeft, mark: Fl
       await removeUnpublished(disk.layout, folder);
       return { targets: [], obstacle: null };
     }
-    // After a kill the journal may not be on the disk yet, where the next start must find it if the power fails between two moves.
+    // After a kill the journal may not be on the disk yet. The next start must find it if the power fails between two moves.
     await carryOut(disk, folder, journal, mark);
     return { targets: journal.targets, obstacle: null };
   } catch (obstacle) {
@@ -261,7 +261,7 @@ async function recoverStage(disk: Disk, { folder, journal }: StageLeft, mark: Fl
   }
 }
 
-/** Refuses the unfinished work of version 0.1.0, which wrote it down in another form. @throws MirrorError `directory.unusable` */
+/** Refuses the unfinished work of version 0.1.0, which has another format. @throws MirrorError `directory.unusable` */
 async function refuseIntent(stage: string): Promise<void> {
   if (statsNow(join(stage, 'intent.json')) === null) return;
   throw new MirrorError(
@@ -271,7 +271,7 @@ async function refuseIntent(stage: string): Promise<void> {
   );
 }
 
-/** A stage that was left behind. */
+/** A leftover stage. */
 interface StageLeft {
   readonly folder: string;
   readonly journal: Journal | null;
@@ -288,14 +288,14 @@ async function stagesLeft({ layout, inUse }: Pick<Disk, 'layout' | 'inUse'>): Pr
 }
 
 /**
- * The targets that a publish touches which was begun and not completed: by a program that was killed, or that a disk failed. To be
- * called only where no publish is going on but those of the stages that are in use.
+ * The targets of publishes that were begun and not completed, because the program was killed or a disk failed. Call
+ * this only while no publish is running, except from the stages in use.
  */
 export async function interruptedPublishes(disk: Pick<Disk, 'layout' | 'inUse'>): Promise<string[]> {
   return (await stagesLeft(disk)).flatMap(({ journal }) => journal?.targets ?? []);
 }
 
-/** Removes a stage, unless its publishing was begun: then recovery brings it to its end. Links wait for the end of a lease. */
+/** Removes a stage, unless its publishing has begun: then recovery completes it. Links wait for the end of a lease. */
 export async function discardStage(
   { layout, inUse, gate }: Pick<Disk, 'layout' | 'inUse' | 'gate'>,
   { folder, hasLinks }: { readonly folder: string; readonly hasLinks: boolean },
@@ -312,9 +312,9 @@ export async function discardStage(
   }
 }
 
-/** Removes a stage of which nothing was published, and the tree that was to be linked to. */
+/** Removes a stage that published nothing, and the tree that a link should lead to. */
 async function removeUnpublished(layout: DirectoryLayout, stage: string): Promise<void> {
-  // Once the link has left the stage, a reader may be at its tree, whatever became of the journal.
+  // Once the link has left the stage, a reader may be in its tree, even without a journal.
   const name = basename(stage);
   if (linkNow(join(stage, STAGED.link))?.endsWith(`/${name}`) === true) await removeTree(layout, name);
   await rm(stage, { recursive: true, force: true });

@@ -2,30 +2,30 @@ import { MirrorError } from '../../../lib/errors/errors.ts';
 import { isUnchanged, type ManifestFile, type TreeChanges } from '../manifest.ts';
 import type { TreePlace } from '../published-tree.ts';
 
-/** A rename. Places are below the directory, or, where they begin with `stage/`, in the stage of the journal. */
+/** A rename. Places are below the directory; those that begin with `stage/` are in the stage of the journal. */
 export interface Rename {
   readonly from: string;
   readonly to: string;
-  /** Whether what is at `to`, if anything is, goes to `from` in the same step (renameat2(2)). */
+  /** Whether the entry at `to`, if there is one, goes to `from` in the same step (renameat2(2)). */
   readonly swaps?: true | undefined;
 }
 
 /**
- * A rename of one certain thing. Whatever has another inode at `from` stays there: either the move was made already, or someone put
+ * A rename of one exact entry. An entry with another inode at `from` stays: either the move was already made, or someone put
  * something else there.
  */
 export interface Move extends Rename {
   readonly inode: number;
 }
 
-/** Names of what lies in a stage. */
+/** The names in a stage. */
 export const STAGED = {
   tree: 'tree',
-  /** The link to the new tree, where it is to be linked to. */
+  /** The link to the new tree, if `publish` uses links. */
   link: 'link',
-  /** The tree that gives way, where the file system cannot exchange two. */
+  /** The replaced tree, if the file system cannot exchange two. */
   displaced: 'displaced',
-  /** What is removed, under numbers. */
+  /** Removed entries, under numbers. */
   removed: 'removed',
   manifest: 'manifest.json',
   archive: 'archive.zip',
@@ -37,13 +37,13 @@ export const STAGED = {
 
 const staged = (name: keyof typeof STAGED): string => `stage/${STAGED[name]}`;
 
-/** What goes to the history of a target. */
+/** The state of a target that goes to the history. */
 export interface Keeping {
   /** `history/<repository>/<branch>/<time>`. */
   readonly place: string;
-  /** Whether links to what is kept are staged; else the tree that gives way goes as a whole, as it is another target's. */
+  /** Whether links to the kept files are staged; otherwise the replaced tree goes as a whole, as it is another target's. */
   readonly isStaged: boolean;
-  /** Whether a copy of the manifest before is staged. */
+  /** Whether a copy of the previous manifest is staged. */
   readonly hasManifest: boolean;
 }
 
@@ -51,38 +51,38 @@ export interface Keeping {
 export type PublishMode = 'auto' | 'exchange' | 'rename' | 'link';
 
 /**
- * How a change reaches a published tree: nothing but the manifest changes; the tree is not there yet; one rename or unlink, which is
- * atomic; a new tree changes places with the old one; a link to a new tree takes the place of whatever leads readers to the old one; or
+ * How a change reaches a published tree: only the manifest changes; the tree is new; one rename or unlink, which is
+ * atomic; old and new tree change places; a link to the new tree replaces the old tree or link; or
  * file after file.
  */
 export type PublishMethod = 'manifest' | 'first' | 'in-place' | 'exchange' | 'link' | 'rename';
 
-/** All that decides how a new state of a target is published. */
+/** Everything that decides how a new state of a target is published. */
 export interface PublishSituation {
   /** `<repository>/<branch>`. */
   readonly target: string;
   readonly mode: PublishMode;
   /** Whether the file system swaps directories. */
   readonly canExchange: boolean;
-  /** Whatever is at the place of the tree. */
+  /** The kind of entry at the place of the tree. */
   readonly place: TreePlace['kind'];
-  /** Whether that is the target's own tree, and not one without manifest, or another repository's. */
+  /** Whether the entry is the target's own tree, and not one without manifest, or another repository's. */
   readonly isOwn: boolean;
   readonly changes: TreeChanges;
-  /** Whether someone changed the tree, so that more than the changes must be put right. */
+  /** Whether someone changed the tree, so that more than the changes must be repaired. */
   readonly isDamaged: boolean;
-  /** Paths of what someone added to the tree, which is removed where files are published one by one. */
+  /** Paths that someone added to the tree. They are removed if files are published one by one. */
   readonly foreign: readonly string[];
   /** The new inventory. */
   readonly files: readonly Pick<ManifestFile, 'path'>[];
-  /** Null where the history takes nothing. */
+  /** Null if nothing goes to the history. */
   readonly keeping: Keeping | null;
 }
 
-/** The part of it that decides the method. */
+/** The facts that decide the method. */
 type MethodFacts = Omit<PublishSituation, 'target' | 'foreign' | 'keeping'>;
 
-/** Whether readers see whole trees alone, and not also single files of the next one. */
+/** Whether readers only see whole trees, and never a single file of the next one. */
 export function publishesWhole({
   mode,
   canExchange,
@@ -90,16 +90,16 @@ export function publishesWhole({
   return mode === 'link' || (canExchange && mode !== 'rename');
 }
 
-/** Chooses the least intrusive way to publish that is atomic for readers, as far as the file system lets it. */
+/** Chooses the least intrusive method that is atomic for readers, as far as the file system allows it. */
 export function choosePublishMethod(situation: MethodFacts): PublishMethod {
   const { mode, place, isOwn, changes, isDamaged } = situation;
   const isThere = place !== 'gone' && place !== 'dangling';
   const isLinked = place === 'link';
   const isRight = isThere && isOwn && isUnchanged(changes) && !isDamaged;
-  // No tree that readers may have come to by a link is ever changed.
+  // A tree that readers may have reached by a link is never changed.
   if (mode === 'link') return isRight && isLinked ? 'manifest' : 'link';
   if (!isThere) return 'first';
-  // A link gives way to a folder as a whole, where the file system cannot exchange the two in two steps.
+  // A link is replaced by a folder as a whole. Without exchange, that takes two steps.
   const canSwap = isLinked || publishesWhole(situation);
   if (!isOwn) return canSwap ? 'exchange' : 'first';
   if (isRight) return 'manifest';
@@ -107,7 +107,7 @@ export function choosePublishMethod(situation: MethodFacts): PublishMethod {
   return canSwap ? 'exchange' : 'rename';
 }
 
-/** Whether one system call makes the whole change: of one file, whose folder must be there before, and not be empty after. */
+/** Whether one system call makes the whole change: one file, whose folder exists before, and is not empty after. */
 function isOneCall({ mode, place, changes, files, isDamaged }: MethodFacts): boolean {
   const [file = '', ...others] = [...changes.added, ...changes.changed, ...changes.removed];
   if (others.length > 0 || mode !== 'auto' || place === 'link' || isDamaged) return false;
@@ -141,7 +141,7 @@ function treeRenames(
   if (method === 'in-place' || method === 'rename') {
     const removed = method === 'rename' ? [...changes.removed, ...foreign] : changes.removed;
     return [
-      // Files that leave make room for folders of their names, so they go first.
+      // Removed files go first, as new folders may need their names.
       ...removed.map((path, at) => ({ from: `${tree}/${path}`, to: `${staged('removed')}/${at}` })),
       ...[...changes.added, ...changes.changed].map((path) => ({
         from: `${staged('tree')}/${path}`,
@@ -150,15 +150,15 @@ function treeRenames(
     ];
   }
   const step = { from: staged(method === 'link' ? 'link' : 'tree'), to: tree };
-  // A link replaces another one in one rename; where nothing can be exchanged there is nothing for an instant.
+  // A link replaces another one in one rename. Without exchange, the place of a tree is empty for an instant.
   if (method === 'link' && (place === 'link' || place === 'dangling')) return [step];
   return canExchange ? [{ ...step, swaps: true }] : [{ from: tree, to: staged('displaced') }, step];
 }
 
 /**
- * The renames that bring a target to the history.
+ * The renames that move a target to the history.
  * @param place `history/<repository>/<branch>/<time>`
- * @param isLinked whether a link of the program's own leads to the tree; then links to all files are staged
+ * @param isLinked whether the program's own link leads to the tree; then links to all files are staged
  * @param isMarked whether another manifest is staged for the history
  */
 export function retireRenames(target: string, place: string, isLinked: boolean, isMarked = false): Rename[] {
@@ -171,14 +171,14 @@ export function retireRenames(target: string, place: string, isLinked: boolean, 
       ]
     : [{ from: manifest, to: `${place}.json` }];
   if (!isLinked) return [{ from: tree, to: place }, ...manifests];
-  // Before the link leaves: at no instant are the files at neither place.
+  // Before the link goes: at every instant the files are in one of the places.
   return [{ from: staged('kept'), to: place }, { from: tree, to: staged('displaced') }, ...manifests];
 }
 
 /**
- * The renames that bring a target to the path of its renamed repository.
- * @param to `<repository>/<branch>`, where nothing is, or the path that the target has
- * @param isLinked whether a link of the program's own leads to its tree; then another one is staged
+ * The renames that move a target to the path of its renamed repository.
+ * @param to `<repository>/<branch>`, a free path, or the target's own
+ * @param isLinked whether the program's own link leads to its tree; then another link is staged
  */
 export function moveRenames(target: string, to: string, isLinked: boolean): Rename[] {
   const manifest = { from: staged('manifest'), to: `manifests/${to}.json` };
@@ -197,9 +197,9 @@ export function moveRenames(target: string, to: string, isLinked: boolean): Rena
 }
 
 /**
- * Guards each rename by the inode that it is about, as it will be after those before it; leaves out those of what is not there.
- * @param inodeAt of whatever is at a place before the first rename; null for nothing
- * @throws MirrorError `disk.changed` where something is not in the stage any more
+ * Guards each rename by the inode that it will find after the renames before it; leaves out entries that are not there.
+ * @param inodeAt the inode at a place before the first rename; null for none
+ * @throws MirrorError `disk.changed` if an entry is no longer in the stage
  */
 export function guardedMoves(renames: readonly Rename[], inodeAt: (place: string) => number | null): Move[] {
   const moved = new Map<string, number | null>();
@@ -211,7 +211,7 @@ export function guardedMoves(renames: readonly Rename[], inodeAt: (place: string
   for (const { from, to, swaps } of renames) {
     const inode = find(from);
     if (inode === null && from.startsWith('stage/'))
-      throw new MirrorError('disk.changed', `Someone removed ${from} while a change was made ready.`, {
+      throw new MirrorError('disk.changed', `Someone removed ${from} while a change was being prepared.`, {
         hint: 'Nothing was published.',
       });
     if (inode === null) continue;

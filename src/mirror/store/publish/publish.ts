@@ -32,27 +32,27 @@ import {
   type Stage,
 } from './stage.ts';
 
-/** The step from what is published to a new state. */
+/** The change from the published state to a new one. */
 export interface NextState {
   readonly manifest: Manifest;
-  /** The manifest that the stage was compared with; null where nothing of the target was published. */
+  /** The manifest that the stage was compared with; null if the target was not published. */
   readonly before: Manifest | null;
-  /** Paths whose published copy is to be replaced, because someone changed it. */
+  /** Paths whose published copy must be replaced, because someone changed it. */
   readonly rewritten?: readonly string[];
-  /** Whether the tree holds anything else than its manifest says: then it is replaced as a whole. */
+  /** Whether the tree holds anything that its manifest does not list: then it is replaced as a whole. */
   readonly isDamaged?: boolean;
-  /** Paths of what someone added to the tree. Where it cannot be replaced as a whole, they are removed. Null where they are unknown. */
+  /** Paths that someone added to the tree. They are removed if it cannot be replaced as a whole. Null if they are unknown. */
   readonly foreign?: readonly string[] | null;
-  /** The approval of what it deletes: then the tree before is kept as what is gone from the service is. Null for none. */
+  /** The approval of its deletions: then the old tree is kept under the rules for trees that are gone from the service. Null for none. */
   readonly approval?: Approval | null;
 }
 
 /**
  * Makes a stage the published state of its target: first everything is made durable, then one step makes it visible, then
- * the manifest follows. Readers see the state before or the state after, never anything between (manual, "On disk").
- * @param signal ends the wait for the lock on publishing; a publish that was begun goes on
+ * the manifest follows. Readers see the old or the new state, never anything between (manual, "On disk").
+ * @param signal ends the wait for the lock on publishing; a publish that has begun goes on
  * @returns how it was published
- * @throws MirrorError `publish.leased`; `disk.changed` where what is published is not what the stage was compared with; `disk.*`
+ * @throws MirrorError `publish.leased`; `disk.changed` if the published tree is not the one that the stage was compared with; `disk.*`
  */
 export function publishStage(
   disk: Disk,
@@ -72,7 +72,7 @@ async function publishBehindGate(disk: Disk, stage: Stage, next: NextState): Pro
   const place = treeAt(layout, target);
   const isThere = isTreeAt(place);
   const differences = treeChanges(isThere ? (before?.files ?? []) : [], manifest.files);
-  // Where no tree is, all files are new.
+  // Without a tree, all files are new.
   const rewritten = isThere ? (next.rewritten ?? []) : [];
   const changes = { ...differences, changed: [...new Set([...differences.changed, ...rewritten])] };
   refuseOther(disk, stage, place, changes);
@@ -80,7 +80,7 @@ async function publishBehindGate(disk: Disk, stage: Stage, next: NextState): Pro
     mode,
     canExchange,
     place: place.kind,
-    // Nothing can be put into a file that someone left in the place of the tree.
+    // If someone left a file in the place of the tree, nothing can be put into it.
     isOwn: before !== null && place.kind !== 'other',
     changes,
     isDamaged,
@@ -97,7 +97,7 @@ async function publishBehindGate(disk: Disk, stage: Stage, next: NextState): Pro
   return method;
 }
 
-/** The paths that a publish file by file removes beside its own: it would leave those that it does not know. */
+/** Added paths that a publish file by file also removes: it would leave unknown ones behind. */
 function foreignOf({ foreign = [] }: NextState, target: string): readonly string[] {
   if (foreign !== null) return foreign;
   const message = `Not all of mirror/${target} can be looked into, so nothing was published.`;
@@ -110,7 +110,7 @@ function isTreeAt({ kind }: TreePlace): boolean {
   return kind !== 'gone' && kind !== 'dangling';
 }
 
-/** Changes what is published, in the directory that was locked. @param targets those that change */
+/** Changes published trees in the locked directory. @param targets those that change */
 async function throughGate<T>(
   disk: Disk,
   targets: readonly string[],
@@ -128,8 +128,8 @@ async function throughGate<T>(
 }
 
 /**
- * Makes sure that what is published is what a stage was compared with, and that the stage holds all files that the published tree lacks,
- * and no others: with links to the rest, of which each is made or fails, it is exactly the new tree.
+ * Makes sure that the published tree is the one that a stage was compared with, and that the stage holds exactly the files that it lacks.
+ * Then links to the rest, each of which is made or fails, complete the new tree.
  * @throws MirrorError `disk.changed`
  */
 function refuseOther(
@@ -153,7 +153,7 @@ async function stageManifest({ layout }: Disk, stage: Stage, manifest: Manifest)
   await setTimeApart(staged, manifestPath(layout, stage.target));
 }
 
-/** Puts into the stage what the history takes of the state before; null for nothing. */
+/** Stages what the history will take of the previous state; null for nothing. */
 async function stageHistory(
   disk: Disk,
   stage: Stage,
@@ -164,7 +164,7 @@ async function stageHistory(
   const { retention, onProgress } = disk;
   const { target } = stage;
   if (!isTreeAt(place)) return null;
-  // A repair alone replaces no state: what someone wrote into the tree is none.
+  // A repair alone replaces no state: changes that someone made in the tree are not a state.
   if (before !== null && isUnchanged(changes)) return null;
   const isReplaced = before !== null && approval === null && manifest.files.length > 0;
   if (isReplaced && retention.replaced.kind === 'off' && !(await isNeededByHistory(disk, target)))
@@ -172,7 +172,7 @@ async function stageHistory(
   const isStaged = before !== null || place.kind === 'link';
   const files = before === null ? 'all' : [...changes.changed, ...changes.removed];
   if (isStaged) await keepPublished(stage, stage.published, files, onProgress);
-  // The manifest before stays where it is until the new one takes its place: it is never absent.
+  // The previous manifest stays in its place until the new one replaces it: it is never absent.
   const hasManifest = await stageKeptManifest(
     disk,
     stage,
@@ -186,21 +186,21 @@ async function stageHistory(
   };
 }
 
-/** Whether the history keeps an older state of a target, whose unchanged files are those of the published tree. */
+/** Whether the history keeps an older state of a target, which shares its unchanged files with the published tree. */
 async function isNeededByHistory({ layout }: Disk, target: string): Promise<boolean> {
   return (await readHistory(layout, target)).some(({ path }) => path === target);
 }
 
-/** The manifest of a state as the history keeps it; null where it is that of the mirror, without a mark. */
+/** The manifest of a state for the history; null if the mirror's manifest is kept without a mark. */
 function markedManifest(manifest: Manifest, approval: Approval | null): Manifest | null {
   const mark = approval && markOf(approval);
   return mark && { ...manifest, approval: mark };
 }
 
 /**
- * Puts the manifest for the history into the stage, with the time of the published one.
+ * Stages the manifest for the history, with the time of the published one.
  * @param marked the manifest to keep; null for a copy of the published one
- * @returns false where none is published
+ * @returns false if none is published
  */
 async function stageKeptManifest(
   { layout }: Disk,
@@ -218,7 +218,7 @@ async function stageKeptManifest(
   return true;
 }
 
-/** A place in the history that nothing holds yet, below the root: clocks go back, and are coarse. */
+/** A free place in the history, below the root: clocks go back, and are coarse. */
 async function freeHistoryPath(disk: Disk, path: string, kind: HistoryKind): Promise<string> {
   const { layout } = disk;
   for (let atMs = disk.now(); ; atMs += 1) {
@@ -255,8 +255,8 @@ async function retirement(
 }
 
 /**
- * Moves a tree to the path of its renamed repository, and makes its manifest say so. A tree that is there already is retired.
- * @param to the path that it has, where nothing but its manifest is to change
+ * Moves a tree to the path of its renamed repository, and updates its manifest. An existing tree at that path is retired.
+ * @param to the same path to change only the manifest
  */
 export function moveTree(
   disk: Disk,
@@ -279,7 +279,7 @@ export function moveTree(
   return inStage(disk, [...new Set([from, to])], prepare, signal);
 }
 
-/** Carries out renames of targets that need a stage only for what they replace. @param prepare gives them, once the stage is there */
+/** Makes renames of targets whose stage holds only the replaced entries. @param prepare returns them, once the stage is there */
 function inStage(
   disk: Disk,
   targets: readonly string[],

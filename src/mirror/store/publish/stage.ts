@@ -26,35 +26,35 @@ import { STAGED } from './moves.ts';
 /** A file that was staged. */
 export type StagedFile = Pick<ManifestFile, 'path' | 'sizeBytes' | 'sha256' | 'mode' | 'mtimeMs'>;
 
-/** A private folder on the mirror's file system in which a target's new state is made ready. Places are absolute. */
+/** A private folder on the mirror's file system in which a target's new state is prepared. Places are absolute. */
 export interface Stage {
   readonly folder: string;
   /** The path of its target, below `mirror/`. */
   readonly target: string;
-  /** The folder of its target's published files when the stage was opened, whether it is there or not. */
+  /** The folder of its target's published files when the stage was opened, even if it does not exist. */
   readonly published: string;
-  /** Of the manifest of what was published at the target's path when the stage was opened; null for none. */
+  /** The inode of the target's published manifest when the stage was opened; null for none. */
   readonly manifestInode: number | null;
   /** Taken before anything was written to it. */
   readonly flushMark: FlushMark;
   /** The folder of the new tree. */
   readonly tree: string;
-  /** Times of files are kept in multiples of this, in milliseconds. */
+  /** File times are stored in multiples of this, in milliseconds. */
   readonly timeStepMs: number;
   /** Paths of the files that were made for the new tree. */
   readonly staged: Set<string>;
-  /** Folders of the new tree that are known to be there. */
+  /** Folders of the new tree that are known to exist. */
   readonly folders: Set<string>;
-  /** Whether it holds hard links to published files: these leave through the gate alone. */
+  /** Whether it holds hard links to published files: these may only leave through the gate. */
   hasLinks: boolean;
   /** Whether the new tree holds links to all published files that stay. */
   isWhole: boolean;
 }
 
 /**
- * Opens a stage for a target, in a directory that still is the one that was locked. Everything made there gets the group and the ACL that
- * it would get at its place: the tree those of the tree that it replaces or of the folder around it, the manifest, which is written
- * beside it, those of its own.
+ * Opens a stage for a target, in a directory that still is the one that was locked. Everything made there gets the group and the ACL of
+ * its final place: the tree those of the tree that it replaces or of the folder around it, the manifest those of the folder
+ * around it.
  * @param target where the target's published tree belongs, below `mirror/`
  * @throws MirrorError `directory.*`, `disk.*`
  */
@@ -83,7 +83,7 @@ export async function openStage(disk: Disk, target: string): Promise<Stage> {
   });
 }
 
-/** An empty stage in a folder; makes nothing. */
+/** A stage with nothing in it; makes no folder. */
 export function stageIn(
   folder: string,
   facts: Pick<Stage, 'target' | 'published' | 'manifestInode' | 'flushMark' | 'timeStepMs'>,
@@ -100,7 +100,7 @@ export function stageIn(
   };
 }
 
-/** Writes a file of the new tree. @param onBytes called whenever bytes were written */
+/** Writes a file of the new tree. @param onBytes called after bytes were written */
 export function stageFile(
   stage: Stage,
   path: string,
@@ -147,10 +147,10 @@ export async function dropFile({ tree, staged }: Stage, path: string): Promise<v
   staged.delete(path);
 }
 
-/** Removes all that was made for the new tree. */
+/** Removes everything that was made for the new tree. */
 export async function emptyStage({ tree, staged, folders }: Stage): Promise<void> {
   await onDisk('emptying a stage', async () => {
-    // The folder itself stays, as it has the permissions of its place.
+    // The folder itself stays, as it has the permissions of its final place.
     for (const name of await readdir(tree)) await rm(join(tree, name), { recursive: true, force: true });
   });
   folders.clear();
@@ -158,7 +158,7 @@ export async function emptyStage({ tree, staged, folders }: Stage): Promise<void
   staged.clear();
 }
 
-/** The time that the file system keeps when a file of a stage gets this one; both in milliseconds since the epoch. */
+/** The time that the file system stores if a file of a stage gets this one; both in milliseconds since the epoch. */
 export function keptTime({ timeStepMs }: Pick<Stage, 'timeStepMs'>, timeMs: number): number {
   return timeMs - (timeMs % timeStepMs);
 }
@@ -172,9 +172,9 @@ export function setTime({ tree }: Stage, path: string, mtimeMs: number): Promise
   });
 }
 
-/** Puts the whole new tree where a link is to lead to it, and makes that link. */
+/** Moves the whole new tree to the place that a link will lead to, and makes that link. */
 export async function makeTreeLink(layout: DirectoryLayout, { folder, tree, target }: Stage): Promise<void> {
-  // It is named as its stage, so that recovery knows it by that.
+  // It has the same name as its stage, so that recovery recognises it.
   const name = basename(folder);
   const place = linkedTree(layout, name);
   await refuseLinks(layout, [dirname(placeBelowRoot(name))]);
@@ -185,13 +185,13 @@ export async function makeTreeLink(layout: DirectoryLayout, { folder, tree, targ
   await rename(tree, place);
 }
 
-/** Files that are linked together by one thread. */
+/** How many files one thread links together. */
 const LINKS_TOGETHER = 512;
 
 /**
- * Gives files of one tree names in another one, by hard links, or copies where there are none.
- * @param facts those that the files should have, in the order of the paths; null where only their presence counts
- * @returns the path of one that is not as it should be, by `lstat`; null for none
+ * Gives files of one tree names in another one, by hard links, or by copies if links are impossible.
+ * @param facts the expected facts of the files, in the order of the paths; null if only their presence counts
+ * @returns the path of a file that differs, by `lstat`; null for none
  */
 async function linkAll(
   stage: Stage,
@@ -224,7 +224,7 @@ function factsOf(files: readonly ManifestFile[]): LinkRequest['facts'] {
 /**
  * Hard-links files of a tree into the new tree.
  * @param from the folder of the tree
- * @returns the path of one that is not as its manifest says, by `lstat`; null for none
+ * @returns the path of a file that differs from its manifest, by `lstat`; null for none
  */
 export function linkFiles(
   stage: Stage,
@@ -250,18 +250,18 @@ export async function keepPublished(
   const kept = join(stage.folder, STAGED.kept);
   await mkdir(kept);
   const found = paths === 'all' ? await filesIn(tree) : paths;
-  // A file that someone took away, or put a folder in the place of, has nothing to keep.
+  // If someone removed a file, or replaced it by a folder, there is nothing to keep.
   const present = found.filter((path) => statsNow(join(tree, path))?.isFile() === true);
   await linkAll(stage, { from: tree, to: kept }, present, null, onLinks);
 }
 
-/** The paths of all files in a tree, also of those that somebody else put there. */
+/** The paths of all files in a tree, also of files that others added. */
 async function filesIn(tree: string): Promise<string[]> {
   const entries = (await unlessMissing(readdir(tree, { recursive: true, withFileTypes: true }))) ?? [];
   return entries.map((each) => relative(tree, join(each.parentPath, each.name)));
 }
 
-/** Completes a new tree with links to what did not change. @throws MirrorError `disk.changed` where someone changed what is linked */
+/** Completes a new tree with links to unchanged files. @throws MirrorError `disk.changed` if someone changed one of them */
 export async function linkUnchanged(
   stage: Stage,
   files: readonly ManifestFile[],
@@ -274,19 +274,19 @@ export async function linkUnchanged(
   stage.isWhole = true;
 }
 
-/** The error where something is not what a stage was made from. */
+/** The error if something changed since a stage was made from it. */
 export function changedMeanwhile(what: string): MirrorError {
-  return new MirrorError('disk.changed', `Someone ${what} while the new tree was made ready.`, {
+  return new MirrorError('disk.changed', `Someone ${what} while the new tree was being prepared.`, {
     hint: 'Nothing was published.',
   });
 }
 
 /**
- * Shows someone the whole new tree before it is published; it is to be read only. Links to what stays are made behind the gate, as
+ * Shows a caller the whole new tree before it is published, for reading only. Links to unchanged files are made behind the gate, as
  * readers may notice them.
- * @param look is given the folder
- * @returns whether the tree still is what it was, as far as `lstat` tells; if not, the stage is of no use any more
- * @throws whatever `look` throws; MirrorError `publish.leased`, `disk.*`
+ * @param look receives the folder
+ * @returns whether the tree is unchanged afterwards, as far as `lstat` shows; if not, the stage must be discarded
+ * @throws the errors of `look`; MirrorError `publish.leased`, `disk.*`
  */
 export async function showStage(
   { gate, onProgress }: Pick<Disk, 'gate' | 'onProgress'>,
@@ -299,6 +299,6 @@ export async function showStage(
   const shown = await doInThread('identify', stage.tree);
   await look(stage.tree);
   signal.throwIfAborted();
-  // A tree that cannot be looked at any more is another one, too.
+  // A tree that cannot be read any more counts as changed, too.
   return (await doInThread('identify', stage.tree).catch(() => null)) === shown;
 }

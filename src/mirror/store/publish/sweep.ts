@@ -12,9 +12,9 @@ import { isTreeName, linkedTree, removeTree, treeAt } from '../published-tree.ts
 import { onDiskOfAll, withCommonLock } from '../shards.ts';
 
 /**
- * Removes leases that are over, replaced trees that no reader needs any more, and trees that the history no longer keeps.
- * @param historyNowMs the time by which the history is judged, in milliseconds since the epoch
- * @returns what the history lost, as `<target>/<name>`
+ * Removes expired leases, replaced trees that no reader needs any more, and trees that the history no longer keeps.
+ * @param historyNowMs the time for judging the history, in milliseconds since the epoch
+ * @returns the pruned trees, as `<target>/<name>`
  */
 export async function sweep(
   disk: Disk,
@@ -32,7 +32,7 @@ export async function sweep(
   return pruned.map(({ path, name }) => `${path}/${name}`);
 }
 
-/** Removes trees that are due, and trees that a clock which was ahead would keep for ever; stops once a lease holds. */
+/** Removes trees that are due, and trees that a clock that was ahead would keep for ever; stops once a lease holds. */
 async function sweepTrash({ layout, gate, now, readerGraceMs }: Disk, signal?: AbortSignal): Promise<void> {
   const nowMs = now();
   const due = (await readdir(layout.trash)).filter((name) => {
@@ -44,7 +44,7 @@ async function sweepTrash({ layout, gate, now, readerGraceMs }: Disk, signal?: A
   );
 }
 
-/** Removes one after the other; stops once a lease holds. */
+/** Removes the trees in order; stops once a lease holds. */
 async function removeUnlessLeased(
   gate: PublishGate,
   names: readonly string[],
@@ -58,14 +58,14 @@ async function removeUnlessLeased(
   }
 }
 
-/** How often trees that no link leads to are looked for, in milliseconds: it takes a look at every target. */
+/** How often to search for unlinked trees, in milliseconds: it reads the place of every target. */
 const SEARCH_EVERY_MS = 3_600_000;
 
-/** The least time for which such a tree stays, in milliseconds: the publish that is to link to it, or away from it, may take long. */
+/** The shortest life of such a tree, in milliseconds: the publish that changes its link may take long. */
 const LEAST_AGE_MS = 24 * 3_600_000;
 
 /**
- * Removes trees that no link has led to for so long that no reader can be in them any more, as git-sync does with its worktrees
+ * Removes trees that have been unlinked for so long that no reader can still be in them, as git-sync does with its worktrees
  * (github.com/kubernetes/git-sync, `removeStaleWorktrees`).
  */
 async function removeOldTrees(
@@ -74,7 +74,7 @@ async function removeOldTrees(
 ): Promise<void> {
   const nowMs = now();
   if (searched.atMs !== null && Math.abs(nowMs - searched.atMs) < SEARCH_EVERY_MS) return;
-  // A publish that was cut off may still put its link in place.
+  // An interrupted publish may still put its link in place.
   if (unfinished.size > 0) return;
   const names = await findOldTrees(layout, Math.max(readerGraceMs, LEAST_AGE_MS), nowMs);
   searched.atMs = nowMs;
@@ -82,9 +82,9 @@ async function removeOldTrees(
 }
 
 /**
- * Finds the trees to which no link below `mirror/` leads and that are older than an age. Publishes may go on at the same
+ * Finds the trees that no link below `mirror/` leads to and that are older than an age. Publishes may go on at the same
  * time. While a target has no tree it finds none: one of them may be all that is left of that target.
- * @param ageMs see {@link restartAge}; an age below zero, of a clock that was ahead, counts by its amount. Milliseconds
+ * @param ageMs see {@link restartAge}; a negative age, from a clock that was ahead, counts by its amount. Milliseconds
  * @param nowMs milliseconds since the epoch
  * @returns their names
  * @throws system errors
@@ -99,7 +99,7 @@ export async function findOldTrees(
   const linked = await linkedNames(layout);
   const old: string[] = [];
   for (const name of names.filter((each) => !linked.has(each))) {
-    // Looked at after the links: a tree whose link was moved meanwhile, and seen at neither place, is young.
+    // Read after the links: a tree whose link moved during that, and was seen in neither place, is young.
     const stats = await unlessMissing(lstat(linkedTree(layout, name)));
     if (stats !== null && Math.abs(nowMs - stats.mtimeMs) > ageMs) old.push(name);
   }
@@ -119,7 +119,7 @@ async function treeNames({ trees }: DirectoryLayout): Promise<string[]> {
   return names.filter(isTreeName);
 }
 
-/** The last part of the text of every link below `mirror/`: of the program's own, the name of the tree that it leads to. */
+/** The last segment of every link below `mirror/`; for the program's own links, the name of the tree. */
 async function linkedNames({ mirror }: DirectoryLayout): Promise<ReadonlySet<string>> {
   const names = new Set<string>();
   const folders = [mirror];

@@ -16,14 +16,14 @@ import { publishedTree } from '../published-tree.ts';
 import { readJournal } from '../publish/journal.ts';
 import { otherInstances } from '../shards.ts';
 
-/** The kinds of entries at a path: `special` is anything that is no file, folder or symbolic link (inode(7)). */
+/** The kinds of entries at a path: `special` is anything except a file, folder or symbolic link (inode(7)). */
 export type EntryKind = 'file' | 'folder' | 'link' | 'special';
 
 /** An entry of a tree; links are not followed. Paths are below the tree, with slashes. */
 export type FoundEntry =
   | FoundFile
   | { readonly kind: Exclude<EntryKind, 'file'>; readonly path: string }
-  /** Something that could not be looked at; with everything below it, if it is a folder. */
+  /** An entry that could not be read; a folder stands for everything below it. */
   | { readonly kind: 'unreadable'; readonly path: string; readonly problem: string };
 
 /** A regular file as it was found. */
@@ -35,14 +35,14 @@ export interface FoundFile {
   readonly mode: number;
   /** Whole milliseconds since the epoch. */
   readonly mtimeMs: number;
-  /** SHA-256 in hexadecimal digits; null where the bytes were not read. */
+  /** SHA-256 in hexadecimal digits; null if the bytes were not read. */
   readonly sha256: string | null;
 }
 
 /** The ways in which a file can differ from its manifest. */
 export type Modification = 'size' | 'mode' | 'mtime' | 'bytes' | 'not a file';
 
-/** One way in which a tree is not what its manifest says. */
+/** One way in which a tree differs from its manifest. */
 export type Difference =
   | { readonly path: string; readonly kind: 'added'; readonly entry: EntryKind }
   | { readonly path: string; readonly kind: 'missing' }
@@ -104,7 +104,7 @@ export function foldersOf(path: string): string[] {
   return folders;
 }
 
-/** Counts differences; what cannot be read counts as modified. */
+/** Counts differences; an unreadable entry counts as modified. */
 export function summariseDrift(differences: readonly Difference[]): DriftSummary {
   const count = (...kinds: readonly Difference['kind'][]): number =>
     differences.filter(({ kind }) => kinds.includes(kind)).length;
@@ -116,14 +116,14 @@ export function summariseDrift(differences: readonly Difference[]): DriftSummary
   };
 }
 
-/** Whether a file may be taken for what its manifest says, by the differences of its tree: neither it nor a folder around it is among them. */
+/** Whether a file can be trusted to match its manifest: neither it nor a folder around it is among the tree's differences. */
 export function trustOf(differences: readonly Difference[]): (path: string) => boolean {
   const suspects = new Set(differences.map(({ path }) => path));
   if (suspects.has('.')) return () => false;
   return (path) => ![path, ...foldersOf(path)].some((each) => suspects.has(each));
 }
 
-/** Paths of what someone added to a tree; null where that is unknown, as something beside its files cannot be looked into. */
+/** Paths that someone added to a tree; null if unknown, because an entry beside its files cannot be read. */
 export function foreignIn(
   differences: readonly Difference[],
   files: readonly ManifestFile[],
@@ -133,7 +133,7 @@ export function foreignIn(
   return differences.filter(({ kind }) => kind === 'added').map(({ path }) => path);
 }
 
-/** How closely a tree is looked at: `facts` by `lstat` alone, `bytes` also by the SHA-256 of every file. */
+/** How closely a tree is examined: `facts` by `lstat` alone, `bytes` also by the SHA-256 of every file. */
 export type ExamineDepth = 'facts' | 'bytes';
 
 /** How a tree is examined. */
@@ -145,18 +145,18 @@ export interface ExamineOptions {
   readonly onBytes?: (bytes: number) => void;
 }
 
-/** The differences of a tree that is not there. */
+/** The differences of a missing tree. */
 const GONE: readonly Difference[] = [{ path: '.', kind: 'missing' }];
 
-/** Whether no folder stands where the tree belongs. */
+/** Whether there is no folder in the place of the tree. */
 export function isGone([first]: readonly Difference[]): boolean {
   return first?.path === '.' && first.kind === 'missing';
 }
 
 /**
- * Holds a tree against the files of its manifest. Follows no link, changes nothing, and is stopped by no single file: what
- * cannot be read is a difference. A tree that changes at the same time may look like a mixture.
- * @param tree where the tree stands; what leads there is not looked at
+ * Compares a tree with the files of its manifest. Follows no link, changes nothing, and no single file stops it: an
+ * unreadable entry is a difference. A tree that changes at the same time may look like a mixture.
+ * @param tree the folder of the tree; links on the way there are followed
  * @param files the files of its manifest
  * @throws the reason of `signal`
  */
@@ -176,7 +176,7 @@ export async function examineTree(
 }
 
 /**
- * As {@link examineTree}, for a target; one that can only be reached through a link is gone, as the link may lead anywhere.
+ * As {@link examineTree}, for a target; a tree that can only be reached through a link counts as gone, as the link may lead anywhere.
  * @param path `<repository>/<branch>`, below `mirror/`
  */
 export async function examinePublished(
@@ -192,24 +192,24 @@ export async function examinePublished(
   return examineTree(publishedTree(layout, path), files, options);
 }
 
-/** A published target, as it was examined; `manifest` is null where it cannot be understood, then `problem` says why. */
+/** An examined target; `manifest` is null if it is malformed or unreadable, then `problem` says why. */
 export interface ExaminedTarget {
   readonly manifest: Manifest | null;
   readonly problem: string | null;
   readonly differences: readonly Difference[];
-  /** When the look began that this is from. Milliseconds since the epoch. */
+  /** When the examination began. Milliseconds since the epoch. */
   readonly lookedAtMs: number;
 }
 
-/** A tree that differs while it is published is looked at again, at most so many times, with a pause in between, in milliseconds. */
+/** A tree that differs while it is being published is examined again, this many times, with a pause in between, in milliseconds. */
 const MOST_LOOKS = 100;
 const LOOK_PAUSE_MS = 100;
 
 /**
- * Compares a published tree with its manifest, also while a process publishes it: a publish writes its journal, makes its moves, the
- * manifest among them, removes emptied folders and then the journal. So a difference that it makes is seen while the journal is there, or
- * else with another manifest afterwards. The journal is looked for before the tree, too: it may be gone once the tree was read.
- * @returns null where the target has no manifest
+ * Compares a published tree with its manifest, also while another process publishes it. A publish writes its journal, makes its moves,
+ * including the manifest, removes emptied folders and then the journal. So a difference that it causes shows by the journal,
+ * or afterwards by another manifest. The journal is looked for before the tree, too: it may be gone once the tree was read.
+ * @returns null if the target has no manifest
  * @throws MirrorError `disk.*`, and the reason of `signal`
  */
 export async function examineTarget(
@@ -243,7 +243,7 @@ export async function findDrift(
   return (await examineTarget(layout, path, { depth: 'facts', signal })) ?? nothing;
 }
 
-/** The paths below `mirror/` that a publish has begun to change and not yet brought to its end. */
+/** The paths below `mirror/` that an unfinished publish is changing. */
 export async function pathsInChange(layout: DirectoryLayout): Promise<ReadonlySet<string>> {
   const paths = new Set<string>();
   for (const { staging } of [layout, ...(await otherInstances(layout))]) {
@@ -255,7 +255,7 @@ export async function pathsInChange(layout: DirectoryLayout): Promise<ReadonlySe
   return paths;
 }
 
-/** The target of this instance that a path below the directory belongs to; null for none. */
+/** This instance's target that contains a path below the directory; null for none. */
 export async function targetOf(
   { layout, linked, inventory }: Pick<MirrorStore, 'layout' | 'linked' | 'inventory'>,
   path: string,
@@ -267,7 +267,7 @@ export async function targetOf(
 
 async function targetAround(layout: DirectoryLayout, path: string): Promise<string | undefined> {
   for (let folder = path; folder !== '.' && folder !== ''; folder = dirname(folder)) {
-    // What cannot even be asked about, as its name is too long with the manifest's ending, is no target.
+    // A path that cannot even be looked up, as its name is too long with the manifest's suffix, is not a target.
     if ((await lstat(manifestPath(layout, folder)).catch(() => null)) !== null) return folder;
   }
   return undefined;
@@ -284,13 +284,13 @@ function* foundIn(walked: Walked): Generator<FoundEntry> {
   for (const { path, problem } of walked.problems) yield { kind: 'unreadable', path, problem };
 }
 
-/** Files that are read at a time: while one is hashed, others are on their way from the disk. */
+/** How many files are read at a time: while one is hashed, others are being read from the disk. */
 const READS = 16;
 
-/** Bytes of a file that are in memory at a time. */
+/** How many bytes of a file are in memory at a time. */
 const CHUNK_BYTES = 512 * 1024;
 
-/** Reads the files whose size is as it should be; with another size their bytes differ anyway. */
+/** Reads only files of the right size; at another size their bytes differ anyway. */
 async function addDigests(
   tree: string,
   found: FoundEntry[],
@@ -316,7 +316,7 @@ async function addDigests(
 }
 
 /**
- * The digest of a file; of one that grows while it is read, that of a part beyond its size: it is another one in any case.
+ * The digest of a file. If it grows while it is read, part of the excess is included, so that the digest differs.
  * @throws system errors, and the reason of `signal`
  */
 async function sha256Of(

@@ -24,11 +24,11 @@ import {
   trustOf,
 } from './examine.ts';
 
-/** How a target stands to its manifest. */
+/** The result for a target. */
 export interface VerifiedTarget {
   /** `<repository>/<branch>`. */
   readonly path: string;
-  /** `gone`: no folder stands where the tree belongs. */
+  /** `gone`: there is no folder in the place of the tree. */
   readonly state: 'ok' | 'differs' | 'gone';
   readonly differences: readonly Difference[];
   /** Files and bytes that the manifest lists. */
@@ -36,14 +36,14 @@ export interface VerifiedTarget {
   readonly sizeBytes: number;
 }
 
-/** Something below `mirror/` that belongs to no manifest; where it is a folder, with everything in it. */
+/** An entry below `mirror/` that belongs to no manifest; a folder stands for everything in it. */
 export interface Stray {
   /** Below `mirror/`. */
   readonly path: string;
   readonly entry: EntryKind | 'unreadable';
 }
 
-/** A manifest of which nothing can be verified. */
+/** A manifest that cannot be used for verification. */
 export interface UnreadableManifest {
   readonly path: string;
   readonly problem: string;
@@ -52,15 +52,15 @@ export interface UnreadableManifest {
 /** The findings of a verification. */
 export interface VerifyReport extends ListCheck {
   readonly directory: string;
-  /** False when it was interrupted: then the rest was not looked at. */
+  /** False if it was interrupted: then the rest was not examined. */
   readonly isComplete: boolean;
-  /** How many targets were to be examined; those that were retired meanwhile need none. */
+  /** How many targets had to be examined, without those that were retired during the run. */
   readonly selected: number;
   readonly targets: readonly VerifiedTarget[];
   readonly unreadableManifests: readonly UnreadableManifest[];
   /** Entries below `mirror/` that belong to no manifest; looked for only when no targets are named. */
   readonly strays: readonly Stray[];
-  /** How many targets have a manifest in the whole directory, and how many should have one; null where no number was given. */
+  /** How many targets have a manifest in the whole directory, and how many should have one; null if no number was given. */
   readonly mirrored: number;
   readonly expected: number | null;
   readonly readBytes: number;
@@ -72,7 +72,7 @@ export type VerifyEvent =
   | {
       readonly kind: 'started';
       readonly selected: number;
-      /** The bytes of all files that are to be read; null where that cannot be told. */
+      /** The total bytes of all files to read; null if unknown. */
       readonly totalBytes: number | null;
     }
   | { readonly kind: 'read'; readonly bytes: number }
@@ -82,7 +82,7 @@ export type VerifyEvent =
 export interface VerifyOptions {
   /** The paths of targets; null for everything. */
   readonly chosen: ReadonlySet<string> | null;
-  /** How many targets the directory must have; null for any number but none. */
+  /** How many targets the directory must have; null for any number except 0. */
   readonly expected: number | null;
   /** Interrupts it; the report then says how far it got. */
   readonly signal: AbortSignal;
@@ -140,7 +140,7 @@ export async function verifyTrees(
   };
 }
 
-/** Whether a verification came to its end, everything is as its manifest says, and nothing is missing or belongs to no manifest. */
+/** Whether a verification finished, everything matches its manifest, and nothing is missing or belongs to no manifest. */
 export function isClean(report: VerifyReport): boolean {
   const { isComplete, targets, unreadableManifests, strays, lost, inventory } = report;
   const isAllThere = hasExpected(report) && lost.length === 0 && inventory !== 'damaged';
@@ -153,13 +153,13 @@ export function hasExpected({ mirrored, expected }: Pick<VerifyReport, 'mirrored
   return expected === null ? mirrored > 0 : mirrored === expected;
 }
 
-/** The paths of the targets that a pull would put right. */
+/** The paths of the targets that a pull would repair. */
 export function damagedTargets(report: VerifyReport): string[] {
   const damaged = report.targets.filter((target) => target.state !== 'ok');
   return [...damaged, ...report.unreadableManifests, ...report.lost].map((target) => target.path).sort();
 }
 
-/** The bytes of all files of targets, by the inventory; null where that cannot be told. */
+/** The bytes of all files of targets, by the inventory; null if unknown. */
 async function bytesOf(inventory: Inventory, paths: ReadonlySet<string>): Promise<number | null> {
   const reading = await inventory.read().catch(() => null);
   if (reading === null) return null;
@@ -167,7 +167,7 @@ async function bytesOf(inventory: Inventory, paths: ReadonlySet<string>): Promis
   return chosen.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 }
 
-/** @returns null when the target has no manifest any more */
+/** @returns null if the target no longer has a manifest */
 async function verifyTarget(
   layout: DirectoryLayout,
   path: string,
@@ -190,7 +190,7 @@ async function verifyTarget(
   }
 }
 
-/** Finds the entries below `mirror/` that belong to no manifest, and to no publish that is under way: the topmost ones, sorted. */
+/** Finds the entries below `mirror/` that belong to no manifest and to no running publish: the topmost ones, sorted. */
 async function findStrays(layout: DirectoryLayout): Promise<readonly Stray[]> {
   const strays = await straysBeside(layout, await manifestPaths(layout));
   if (strays.length === 0) return [];
@@ -200,7 +200,7 @@ async function findStrays(layout: DirectoryLayout): Promise<readonly Stray[]> {
   return strays.filter(({ path }) => !expected.has(path));
 }
 
-/** Finds entries below `mirror/` beside the trees of some targets and the folders that lead there. Trees are not looked into. */
+/** Finds entries below `mirror/` other than the trees of some targets and their parent folders. Trees are not searched. */
 async function straysBeside(layout: DirectoryLayout, targets: readonly string[]): Promise<Stray[]> {
   const trees = new Set(targets);
   const leading = foldersWith(targets);
@@ -220,8 +220,8 @@ async function straysBeside(layout: DirectoryLayout, targets: readonly string[])
 }
 
 /**
- * Puts a published tree right without the service: from what of it is intact, and from the history.
- * @returns false when some bytes are to be had nowhere on this disk; then nothing was changed
+ * Repairs a published tree without the service: from its intact files, and from the history.
+ * @returns false if some bytes are found nowhere on this disk; then nothing was changed
  * @throws MirrorError `disk.*`
  */
 export async function repairFromDisk(
