@@ -6,7 +6,7 @@ import type { Cached } from './listing.ts';
 
 /** An answer of the service. */
 export interface Answer extends WireAnswer {
-  /** Null where the service itself gave it, as far as its headers tell. */
+  /** Null if the service itself gave it, according to its headers. */
   readonly cached: Cached | null;
 }
 
@@ -14,34 +14,34 @@ export interface Answer extends WireAnswer {
 export interface AnswerLimits {
   /** Greatest answer in JSON, in bytes after decoding. */
   readonly maxAnswerBytes: number;
-  /** An answer that gives no byte for so long is given up, in milliseconds. */
+  /** An answer is abandoned after this long without a byte, in milliseconds. */
   readonly timeoutMs: number;
-  /** Called whenever bytes of an answer came. */
+  /** Called when bytes of an answer arrived. */
   readonly onProgress?: () => void;
 }
 
 /**
- * How slowly a body may come. `timeoutMs` alone lets one byte at a time keep a pass busy for ever; so JSON has this
+ * The limits on slow bodies. `timeoutMs` alone would let one byte at a time keep a pass busy for ever. So JSON has this
  * many times that in all, and a download must bring some bytes in every such time: an archive of gigabytes over a slow
- * line is all right, however long it takes.
+ * line may take as long as it needs.
  */
 const TIMEOUTS_IN_ALL = 10;
 
-/** The bounds of a body that is read. */
+/** The limits for reading a body. */
 export interface BodyBounds {
   /** Most bytes, after decoding. */
   readonly maxBytes: number;
-  /** So many bytes must come while the service is waited for ten times its timeout, or the whole rest. */
+  /** The bytes that must arrive in every ten timeouts of waiting, unless the rest is shorter. */
   readonly leastBytes: number;
   readonly tooLarge: () => MirrorError;
   readonly tooSlow: (durationMs: number) => MirrorError;
 }
 
 /**
- * Gives the pieces of a body as they come, as {@link piecesOf} does. Only waiting for them counts as slow: the service is not to blame
- * for the time that their reader takes. A silence ends the body in any case: see `timeoutMs`.
- * @param beforeBytes what came in the tries before, which counts for the greatest size
- * @throws MirrorError as the bounds say; errors of the stream
+ * Yields the pieces of a body as they arrive, as {@link piecesOf} does. Only waiting for them counts as slow: the service is not to
+ * blame for a slow reader. A silence ends the body in any case: see `timeoutMs`.
+ * @param beforeBytes the bytes of earlier tries, which count for the greatest size
+ * @throws MirrorError as the limits say; errors of the stream
  */
 export async function* readBody(
   answer: Pick<Answer, 'body'>,
@@ -68,14 +68,14 @@ export async function* readBody(
 
 /**
  * Reads a JSON answer.
- * @throws MirrorError `service.wrong_kind` when it is something else, such as a login page; `service.answer_too_large`;
- *   `service.timeout`; `service.unreachable` when it breaks off
+ * @throws MirrorError `service.wrong_kind` for anything else, for example a login page; `service.answer_too_large`;
+ *   `service.timeout`; `service.unreachable` if it breaks off
  */
 export async function readJson(answer: Answer, limits: AnswerLimits): Promise<unknown> {
   return parseJson(answer, await readPieces(answer, limits));
 }
 
-/** Understands an answer. @param pieces its bytes @throws MirrorError `service.wrong_kind` */
+/** Parses an answer. @param pieces its bytes @throws MirrorError `service.wrong_kind` */
 export function parseJson(answer: Answer, pieces: readonly Buffer[]): unknown {
   const text = new TextDecoder().decode(Buffer.concat(pieces));
   try {
@@ -85,7 +85,7 @@ export function parseJson(answer: Answer, pieces: readonly Buffer[]): unknown {
   }
 }
 
-/** Reads the bytes of an answer in JSON, all of them. @throws MirrorError as {@link readJson} */
+/** Reads all bytes of an answer in JSON. @throws MirrorError as {@link readJson} */
 export async function readPieces(answer: Answer, limits: AnswerLimits): Promise<readonly Buffer[]> {
   const { headers, url } = answer;
   const { maxAnswerBytes: maxBytes } = limits;
@@ -122,7 +122,7 @@ function tooSlow({ origin, pathname }: URL, durationMs: number): MirrorError {
   );
 }
 
-/** Only a strong tag says that the bytes are the same (RFC 9110, section 8.8.1). */
+/** Only a strong tag guarantees equal bytes (RFC 9110, section 8.8.1). */
 export function strongTag(etag: string | undefined): string | null {
   return etag !== undefined && /^"[\u0021\u0023-\u007e]*"$/.test(etag) ? etag : null;
 }

@@ -31,15 +31,15 @@ export class ServiceClient {
   readonly #shard: Shard | null;
   readonly #memory: RepositoryMemory & WorkbookMemory = {};
   #joined: JoinedRows | null = null;
-  /** Polls in a row that found no list of workbooks. */
+  /** How many polls in a row found no list of workbooks. */
   #absences = ABSENCES_OF_V1;
-  // One caller that leaves must not end the reading that others wait for.
+  // One caller that leaves must not end a reading that others wait for.
   readonly #closing = new AbortController();
   readonly #nextPoll = shareWork(() => this.poll(this.#closing.signal));
 
   /**
-   * @param contents over the same transport
-   * @param shard the share of this instance: its listings leave out the workbooks of other repositories; null where it mirrors all
+   * @param contents uses the same transport
+   * @param shard the share of this instance: its listings leave out the workbooks of other repositories; null if it mirrors all
    */
   constructor(transport: Transport, contents: Contents, shard: Shard | null = null) {
     this.#transport = transport;
@@ -51,14 +51,14 @@ export class ServiceClient {
     return readRepositories(this.#transport, signal);
   }
 
-  /** Null where the service has no v1. */
+  /** Null if the service has no v1. */
   workbooks(signal: AbortSignal, status?: WorkbookStatusFilter): Promise<WorkbookList | null> {
     return readWorkbooks(this.#transport, signal, status);
   }
 
   /**
    * The complete answer of a poll.
-   * @param isUrgent a person waits: keys that the service refused, and that therefore wait, are tried once more
+   * @param isUrgent a user waits: refused keys, which otherwise wait, are tried once more
    */
   async poll(signal: AbortSignal, isUrgent = false): Promise<Listing> {
     const transport = this.#transport;
@@ -75,7 +75,7 @@ export class ServiceClient {
   }
 
   /**
-   * A listing that was begun after the call, to learn what changed at the service since a poll. Calls that come while one is read
+   * A listing that begins after the call, to learn what changed since a poll. Calls that arrive during a reading
    * share the next one.
    */
   pollAgain(signal: AbortSignal): Promise<Listing> {
@@ -100,10 +100,10 @@ export class ServiceClient {
   }
 }
 
-/** The service, as far as passes ask it. */
+/** The calls of the service that passes need. */
 export type PassService = Pick<ServiceClient, 'poll' | 'pollAgain' | 'download' | 'downloadFile' | 'exists'>;
 
-/** An installation that had v1 a moment ago must be without it so many polls in a row before that is believed. */
+/** If an installation had v1, this many polls in a row must miss it before its absence is believed. */
 const ABSENCES_OF_V1 = 2;
 
 function v1Vanished(): MirrorError {
@@ -136,16 +136,16 @@ function listingOf(
   };
 }
 
-/** The repositories that malformed rows are about, which name them as others do: by full name or by id. */
+/** The repositories in malformed rows, which may give full names or ids, as good rows may. */
 function unreadRows(repositories: readonly Repository[], workbooks: WorkbookList | null): UnreadRows {
   const named = new Set(workbooks?.malformed.map(({ repository }) => repository));
   const hidden = repositories.filter(({ id, fullName }) => named.has(id) || named.has(fullName));
   return { repositories: new Set(hidden.map(({ fullName }) => fullName)), isAnywhere: named.has(null) };
 }
 
-/** Rows of the share, each with the full name of its repository, and with its branch as that is known here. */
+/** Rows of the share, each with the full name of its repository, and with its branch under the name used here. */
 interface JoinedRows {
-  /** What they were made from. */
+  /** The lists that they were made from. */
   readonly from: { readonly repositories: readonly Repository[]; readonly rows: readonly WorkbookRow[] };
   readonly rows: readonly WorkbookRow[];
   /** A sentence for each repository that is not listed. */
@@ -153,9 +153,9 @@ interface JoinedRows {
 }
 
 /**
- * Joins rows to repositories by full name or, where an installation sends that instead, by id. Rows that name no listed repository
+ * Joins rows to repositories by full name or, if an installation sends that instead, by id. Rows that name no listed repository
  * stay: they are reported.
- * @param last the rows that were joined the last time: the same lists give the same value
+ * @param last the result of the last call: the same lists return the same value
  */
 function joinRows(
   shard: Shard | null,

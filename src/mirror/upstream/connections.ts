@@ -11,7 +11,7 @@ import { createWays } from '../../lib/net/ways.ts';
 /** Headers of an answer, with names in lower case. */
 export type AnswerHeaders = Readonly<Record<string, string | undefined>>;
 
-/** An answer whose body is still to be read, once, decoded, by {@link piecesOf}. */
+/** An answer whose body must be read once, decoded, by {@link piecesOf}. */
 export interface WireAnswer {
   readonly status: number;
   readonly headers: AnswerHeaders;
@@ -33,7 +33,7 @@ const READ_BYTES = 128 * 1024;
 /** Reads that may wait in memory for the reader of an answer. */
 const WAITING_READS = 2;
 
-/** How long a connection may take, unless everything may take less. */
+/** The longest time that a connection may take, unless the general timeout is shorter. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /** Pooled connections to one origin. */
@@ -41,7 +41,7 @@ export type Connections = ReturnType<typeof createConnections>;
 
 /**
  * Makes a pool. Proxies are taken from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY.
- * @param timeoutMs how long an answer may take to begin, and to go on
+ * @param timeoutMs the longest wait for an answer to begin, and for its next bytes
  * @param connections most at once
  */
 export function createConnections(origin: string, timeoutMs: number, connections: number) {
@@ -73,8 +73,8 @@ export function createConnections(origin: string, timeoutMs: number, connections
 }
 
 /**
- * The body of an answer on its way from undici to its reader. While a slow reader lets it wait, undici takes the end of the connection
- * for a failure, although the whole body may have come: then nothing failed, and no piece of it is lost.
+ * The body of an answer on its way from undici to its reader. If a slow reader lets it wait, undici reports the end of the connection
+ * as a failure, although the whole body may have arrived: then it is no failure, and no piece is lost.
  */
 class ReceivedBody extends PassThrough {
   readonly #announcedBytes: number | null;
@@ -85,13 +85,13 @@ class ReceivedBody extends PassThrough {
       readableObjectMode: true,
       readableHighWaterMark: WAITING_READS,
       writableObjectMode: true,
-      // Where it goes on after a wait, undici writes an empty piece first, which must not make it wait again.
+      // After a wait undici writes an empty piece first, which must not cause another wait.
       writableHighWaterMark: 2,
     });
     this.#announcedBytes = announcedLengthBytes;
   }
 
-  /** @param piece as undici gives it */
+  /** @param piece from undici */
   override write(piece: Uint8Array): boolean {
     this.#sizeBytes += piece.length;
     return super.write(piece);
@@ -104,9 +104,9 @@ class ReceivedBody extends PassThrough {
 }
 
 /**
- * Sends a request once, and resolves when the headers of the answer have come. Its pieces come one by one: undici's own `request` joins
- * those that wait, which copies them into new memory.
- * @throws MirrorError `service.wrong_kind`; errors of undici; what the signal was aborted with
+ * Sends a request once, and resolves when the headers of the answer have arrived. Pieces come one by one: undici's own `request` joins
+ * waiting pieces, which copies them into new memory.
+ * @throws MirrorError `service.wrong_kind`; errors of undici; the reason of the signal
  */
 function exchange(
   dispatcher: Dispatcher,
@@ -119,7 +119,7 @@ function exchange(
     const receive = (answer: Dispatcher.StreamFactoryData): PassThrough => {
       const answerHeaders = singleHeaders(answer.headers);
       const received = new ReceivedBody(announcedBytes(answerHeaders));
-      // It can fail before its reader has come, or when nothing reads it: that must not end the program.
+      // It can fail before its reader starts, or when nothing reads it: that must not end the program.
       received.on('error', () => {});
       try {
         const decodedBody = decoded(received, answerHeaders['content-encoding'], url);
@@ -150,8 +150,8 @@ const DECODERS: ReadonlyMap<string, () => Transform> = new Map<string, () => Tra
 ]);
 
 /**
- * Undoes a content coding that some proxy applied without being asked (RFC 9110, section 8.4).
- * @throws MirrorError `service.wrong_kind` for a coding that is not known, or several: the bytes would be garbage
+ * Undoes a content coding that some proxy applied although it was not asked to (RFC 9110, section 8.4).
+ * @throws MirrorError `service.wrong_kind` for an unknown coding, or several: the bytes would be garbage
  */
 function decoded(body: Readable, encoding: string | undefined, url: URL): Readable {
   const coding = (encoding ?? '').trim().toLowerCase();
@@ -163,7 +163,7 @@ function decoded(body: Readable, encoding: string | undefined, url: URL): Readab
   }
   body.on('error', (error) => decoder.destroy(error));
   decoder.on('close', () => body.destroy());
-  // A decoder can fail before its reader has come, as a body can.
+  // A decoder can fail before its reader starts, as a body can.
   return body.pipe(decoder).on('error', () => {});
 }
 
@@ -175,23 +175,23 @@ function unknownCoding(coding: string, url: URL): MirrorError {
   );
 }
 
-/** Most buffers that are kept for their next use. */
+/** The most buffers that are kept for reuse. */
 const MOST_FREE = 32;
 
 /**
- * The share of a buffer that a read must fill, or its bytes are copied: pieces that wait for a slow reader would hold many times the
- * memory that they need. With TLS a read brings 16 kB at most.
+ * The share of a buffer that a read must fill, or its bytes are copied: otherwise pieces that wait for a slow reader would hold many
+ * times the memory that they need. With TLS a read brings 16 kB at most.
  */
 const LEAST_SHARE = 1 / 8;
 
 /**
- * Memory that sockets read into, again and again: new memory for each read keeps the garbage collector busy. A buffer is used again
- * only where the end of the read reached its reader and came back; otherwise it is garbage like any other.
+ * Reused memory for socket reads: new memory for each read would keep the garbage collector busy. A buffer is reused
+ * only if the end of the read reached its reader and came back; otherwise it is garbage like any other.
  */
 export class ReceiveBuffers {
   private readonly sizeBytes: number;
   private readonly free: Buffer[] = [];
-  /** How many bytes each buffer holds that was lent. */
+  /** How many bytes each lent buffer holds. */
   private readonly lent = new WeakMap<ArrayBufferLike, number>();
 
   /** @param sizeBytes most bytes of one read */
@@ -204,7 +204,7 @@ export class ReceiveBuffers {
     return this.free.pop() ?? Buffer.allocUnsafeSlow(this.sizeBytes);
   }
 
-  /** The bytes of a read into such a buffer, which nothing is read over until they come back. */
+  /** The bytes of a read into such a buffer, which is not reused until they come back. */
   lend(buffer: Uint8Array, readBytes: number): Uint8Array {
     const bytes = buffer.subarray(0, readBytes);
     if (readBytes >= this.sizeBytes * LEAST_SHARE) {
@@ -217,8 +217,8 @@ export class ReceiveBuffers {
   }
 
   /**
-   * Takes back a piece, once. The pieces of one read belong to one body, and come back in their order, so that the buffer is free with
-   * the one that ends where the read ended; what comes before them in it are the headers of the answer.
+   * Takes back a piece, once. The pieces of one read belong to one body and come back in order, so the buffer is free with
+   * the piece that ends where the read ended; bytes before the pieces are the headers of the answer.
    */
   giveBack(piece: Uint8Array): void {
     if (this.lent.get(piece.buffer) !== piece.byteOffset + piece.byteLength) return;
@@ -233,7 +233,7 @@ export class ReceiveBuffers {
 
 const buffers = new ReceiveBuffers(READ_BYTES);
 
-/** Makes connections that read into the buffers. @param timeoutMs how long a connection may take */
+/** Makes connections that read into the buffers. @param timeoutMs the longest time that a connection may take */
 function receivingConnector(timeoutMs: number): buildConnector.connector {
   return (options, callback) => {
     let socket: Socket | null = null;
@@ -249,7 +249,7 @@ function receivingConnector(timeoutMs: number): buildConnector.connector {
   };
 }
 
-/** The pieces of a body as they come. Each is good until the next one is asked for: its memory is then used again. */
+/** The pieces of a body as they arrive. Each is valid until the next one is requested: its memory is then reused. */
 export async function* piecesOf({ body }: Pick<WireAnswer, 'body'>): AsyncGenerator<Uint8Array, void, void> {
   const pieces: AsyncIterable<unknown> = body;
   for await (const piece of pieces) {
@@ -259,7 +259,7 @@ export async function* piecesOf({ body }: Pick<WireAnswer, 'body'>): AsyncGenera
   }
 }
 
-/** The length that an answer says its body has, before decoding; null where it says none. */
+/** The announced length of a body, before decoding; null if the answer does not give it. */
 export function announcedBytes(headers: AnswerHeaders): number | null {
   const text = headers['content-length'];
   return text !== undefined && /^\d+$/.test(text) ? Number(text) : null;

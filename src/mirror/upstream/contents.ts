@@ -14,14 +14,14 @@ import {
 } from './download.ts';
 import type { Transport } from './transport.ts';
 
-/** The contents of a branch, and where they go. */
+/** The contents of a branch, and their destination. */
 export interface ContentsRequest {
   readonly repository: Repository;
   readonly branch: string;
-  /** Entity tag of what is there already: the service may say that it has not changed (RFC 9110, section 13.1.2). */
+  /** Entity tag of the present contents: the service may say that it has not changed (RFC 9110, section 13.1.2). */
   readonly etag: string | null;
   readonly destination: Destination;
-  /** Receives the bytes that are there, and the bytes in all, null where the answer does not say. */
+  /** Receives the bytes so far, and the total; null if the answer does not give it. */
   readonly onArrived?: (doneBytes: number, totalBytes: number | null) => void;
   readonly signal: AbortSignal;
 }
@@ -31,16 +31,16 @@ export type ContentsAnswer =
       readonly kind: 'archive';
       readonly sizeBytes: number;
       readonly etag: string | null;
-      /** Whether the archive has the times that the files have in a mirror, as that of a replica has. */
+      /** Whether the archive has the file times of a mirror, as a replica's archive has. */
       readonly hasFileTimes: boolean;
-      /** Null where no cache gave it. */
+      /** Null if no cache gave it. */
       readonly cached: Cached | null;
     }
   | { readonly kind: 'unchanged'; readonly cached: Cached | null }
   /** No form of reference finds contents. `isCertain`: the service itself said so plainly, by status 404 or 410. */
   | { readonly kind: 'not-found'; readonly isCertain: boolean };
 
-/** A single file, and where it goes. */
+/** A single file, and its destination. */
 export interface FileRequest extends Omit<ContentsRequest, 'etag'> {
   readonly path: string;
   readonly destination: FileDestination;
@@ -51,7 +51,7 @@ export type FileAnswer =
   /** `sha256` in hexadecimal digits. */
   | { readonly kind: 'file'; readonly sizeBytes: number; readonly sha256: string; readonly crc32: number }
   | { readonly kind: 'not-found' }
-  /** Not the file that was expected, or nothing that can be told to be all of it. */
+  /** A wrong file, or one that cannot be proved complete. */
   | { readonly kind: 'different' };
 
 /** A path of a branch. */
@@ -59,12 +59,12 @@ export type PathRequest = Pick<ContentsRequest, 'repository' | 'branch' | 'signa
   readonly path: string;
 };
 
-/** Nothing at a reference. `status` is 0 where a cache says so: it proves nothing. */
+/** Nothing at a reference. `status` is 0 if a cache says so: that proves nothing. */
 type Absent = { readonly kind: 'absent'; readonly status: number };
 
 const CONTENTS = { generation: 'current', isContents: true } as const;
 
-/** Errors with which an installation may answer a form of reference that it does not take. */
+/** Errors that an installation may give for a form of reference that it does not accept. */
 const ERRORS_OF_FORMS: ReadonlySet<string> = new Set([
   'contents.wrong_kind',
   'contents.forbidden',
@@ -79,7 +79,7 @@ export class Contents {
   readonly #memory: ReferenceMemory;
   readonly #maxArchiveBytes: number;
   readonly #bandwidth: Bandwidth | null;
-  /** The form that last gave a repository's contents, by id: installations may take several, for other repositories. */
+  /** The form that last gave a repository's contents, by id: installations may accept several, depending on the repository. */
   readonly #proven = new Map<string, ReferenceForm>();
 
   /**
@@ -100,8 +100,8 @@ export class Contents {
   }
 
   /**
-   * Downloads the contents of a branch as an archive: tries the forms of reference until one finds something. Where none does, a
-   * plain absence by the form that worked before counts more than what the others met: a router may take their addresses for pages.
+   * Downloads the contents of a branch as an archive: tries the forms of reference until one finds something. If none does, a
+   * plain absence by the form that worked before outweighs the other results: a router may answer their addresses with pages.
    * @throws MirrorError `contents.*`, `service.*`
    */
   async download(request: ContentsRequest): Promise<ContentsAnswer> {
@@ -133,7 +133,7 @@ export class Contents {
   }
 
   /**
-   * Downloads a single file by its path. As with {@link exists}, only the form of reference is asked that worked last. Where it
+   * Downloads a single file by its path. As with {@link exists}, only the form of reference that worked last is tried. If it
    * gives anything but a file, no file is left at the destination.
    * @throws MirrorError `contents.*`, `service.*`, `disk.*`
    */
@@ -146,7 +146,7 @@ export class Contents {
   }
 
   /**
-   * Whether a path of a branch exists: asks for it and does not read the answer. Only the form is asked that last gave the
+   * Whether a path of a branch exists: asks for it without reading the answer. Only tries the form that last gave the
    * repository's contents, because a router may have a page for every other address.
    */
   async exists(request: PathRequest): Promise<boolean> {
@@ -161,7 +161,7 @@ export class Contents {
     return this.#proven.get(id) ?? this.#memory.form;
   }
 
-  /** Where a path is asked for; null where no reference names its repository alone. */
+  /** The reference for asking for a path; null if no reference names its repository alone. */
   #targetOf({ repository, branch }: Omit<PathRequest, 'signal'>, path: string): string | null {
     const [reference] = referencesFor(repository, this.nameCounts, this.#formOf(repository));
     return reference === undefined ? null : contentsPath(reference.text, path, branchParameter(branch));
@@ -173,7 +173,7 @@ export class Contents {
     return this.#receive(target, wanted, readArchive);
   }
 
-  /** Downloads what a path gives. Its destination stays only where `read` finds there what was asked for. */
+  /** Downloads the answer for a path. Its destination is kept only if `read` finds the right file there. */
   async #receive<Found extends { readonly kind: string }>(
     target: string,
     wanted: Omit<DownloadOptions, 'limits' | 'bandwidth' | 'maxBytes'>,
@@ -197,7 +197,7 @@ export class Contents {
   }
 }
 
-/** Whether another form may not meet a failure. Where no key is let in, it would only be tried again. */
+/** Whether another form may avoid a failure. If no key is accepted, it would only be refused again. */
 function isOfForm(error: unknown): error is MirrorError {
   const isRefused = error instanceof ContentsRefusedError;
   return error instanceof MirrorError && ERRORS_OF_FORMS.has(error.code) && !isRefused;
@@ -221,7 +221,7 @@ async function readFileAnswer(
 ): Promise<FileAnswer> {
   if (isAbsent(answer.status)) return { kind: 'not-found' };
   if (!download.isAbout(answer.status)) return unexpected(answer);
-  // A cache may give the version before; only a digest tells.
+  // A cache may give the previous version; only a digest shows that.
   if (answer.cached !== null && expected.sha256 === undefined) return { kind: 'different' };
   const { sizeBytes, isCounted, start } = await download.receive(answer);
   const { sha256, crc32 } = destination;
@@ -236,7 +236,7 @@ async function readFileAnswer(
   return isWhole ? { kind: 'file', sizeBytes, sha256, crc32 } : { kind: 'different' };
 }
 
-/** @throws MirrorError `contents.wrong_kind` for a web page in the place of a file: it says nothing about the file */
+/** @throws MirrorError `contents.wrong_kind` for a web page in place of a file: it says nothing about the file */
 function isThere(answer: Answer, path: string): boolean {
   if (isAbsent(answer.status)) return false;
   if (answer.status !== 200) return unexpected(answer);
@@ -268,7 +268,7 @@ function unexpected(answer: Answer): never {
   throw statusError(answer.status, answer.url, undefined);
 }
 
-/** The error for an answer that is no archive, such as an error in JSON or a login page with status 200. */
+/** The error for an answer that is no archive, for example an error in JSON or a login page with status 200. */
 function noArchive({ url, status, headers }: Answer, bytes: Uint8Array): MirrorError {
   const start = Buffer.from(bytes).toString('latin1');
   const kind = start.startsWith('PK') ? 'a damaged archive' : kindOf(start, headers['content-type']);
@@ -279,7 +279,7 @@ function noArchive({ url, status, headers }: Answer, bytes: Uint8Array): MirrorE
   );
 }
 
-/** Facts about a file before it is downloaded. */
+/** Facts that are known about a file before it is downloaded. */
 export interface ExpectedFile {
   readonly sizeBytes?: number;
   /** In hexadecimal digits. */
@@ -287,9 +287,9 @@ export interface ExpectedFile {
 }
 
 /**
- * Decides whether what came for the path of a workbook is that workbook. Where its digest is known, that alone counts. Otherwise it
+ * Decides whether a download is the requested workbook. If its digest is known, that alone counts. Otherwise it
  * must begin as workbooks do: a web page, an error in JSON and the archive of a folder, which a service may answer with, do not.
- * @param file as it came, with its first bytes
+ * @param file the download, with its first bytes
  */
 export function isExpectedFile(
   file: Required<ExpectedFile> & { readonly start: Uint8Array },
@@ -312,8 +312,8 @@ function isPackage(start: Uint8Array): boolean {
 }
 
 /**
- * The forms in which `{repo}` may have to be sent; the specification does not show which one an installation takes
- * (section 4.1). In the order in which they are tried.
+ * The forms in which `{repo}` may have to be sent, in the order of the tries; the specification does not show which one an
+ * installation accepts (section 4.1).
  */
 export const REFERENCE_FORMS = ['id', 'full_name_encoded', 'full_name', 'name'] as const;
 
@@ -323,7 +323,7 @@ export type ReferenceForm = (typeof REFERENCE_FORMS)[number];
 /** A way to name a repository in a request. */
 export interface Reference {
   readonly form: ReferenceForm;
-  /** As it is sent, encoded. */
+  /** As sent, encoded. */
   readonly text: string;
 }
 
@@ -332,7 +332,7 @@ function isSendable(text: string): boolean {
   return text.isWellFormed() && !text.split('/').some((segment) => segment === '.' || segment === '..');
 }
 
-/** How many repositories answer to each text, seen without case. */
+/** How many repositories each text matches, without regard to case. */
 export function countNames(repositories: readonly Repository[]): Map<string, number> {
   const counts = new Map<string, number>();
   for (const { id, name, fullName } of repositories) {
@@ -346,7 +346,7 @@ export function countNames(repositories: readonly Repository[]): Map<string, num
 /**
  * The references to try for a repository: never one that could name another repository too, the remembered form first,
  * and each text once.
- * @param nameCounts what {@link countNames} gives for all repositories of the service
+ * @param nameCounts the result of {@link countNames} for all repositories of the service
  * @param remembered the form that worked last in this installation
  */
 export function referencesFor(
@@ -371,12 +371,12 @@ export function referencesFor(
   return [...references].map(([text, form]) => ({ form, text }));
 }
 
-/** Which form of reference an installation takes: found by trying, remembered, found again when it stops working. */
+/** The form of reference that an installation accepts: found by trying, remembered, and found again when it stops working. */
 export interface ReferenceMemory {
   form: ReferenceForm | null;
 }
 
-/** The error where the only form left is a short name that others share. */
+/** The error if the only form left is a short name that others share. */
 function onlyAmbiguous(repository: Repository): MirrorError {
   return new MirrorError(
     'contents.not_found',

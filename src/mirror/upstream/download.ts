@@ -11,22 +11,22 @@ import type { Cached } from './listing.ts';
 import { type Continuation, LEAST_PROGRESS_BYTES, waitFor } from './transport.ts';
 import { START_BYTES } from '../../lib/zip/whole-file.ts';
 
-/** Where a download goes, piece by piece. Nothing is made there before it begins. */
+/** The destination of a download, written piece by piece. It creates nothing before the download begins. */
 export interface Destination {
   /** How many bytes it holds. */
   readonly sizeBytes: number;
-  /** Makes it, or empties it. @throws MirrorError `disk.*` */
+  /** Creates it, or empties it. @throws MirrorError `disk.*` */
   readonly begin: () => Promise<void>;
-  /** Adds a piece, whole. The next one comes when it has ended. @throws MirrorError `disk.*` */
+  /** Appends a whole piece. The next call comes after this one has ended. @throws MirrorError `disk.*` */
   readonly write: (piece: Uint8Array) => Promise<void>;
   /** Ends the writing. @param isKept whether it stays */
   readonly close: (isKept: boolean) => Promise<void>;
 }
 
-/** A file that a download goes to, and that is digested while it comes; one that is there before is removed. */
+/** A file that a download is written to, and digested on the way; an existing one is removed. */
 export class FileDestination implements Destination {
   sizeBytes = 0;
-  /** Of the bytes that came. */
+  /** The digest of the bytes so far. */
   crc32 = 0;
   readonly #path: string;
   #hash = createHash('sha256');
@@ -54,7 +54,7 @@ export class FileDestination implements Destination {
     this.sizeBytes += piece.length;
   }
 
-  /** Reads a part of what came, before it is closed. @throws RangeError where there is not as much; Error of the disk */
+  /** Reads a part of the download before it is closed. @throws RangeError if the download is shorter; Error of the disk */
   async read(position: number, lengthBytes: number): Promise<Buffer> {
     const bytes = Buffer.alloc(lengthBytes);
     const { bytesRead } = await this.#opened.read(bytes, 0, lengthBytes, position);
@@ -62,7 +62,7 @@ export class FileDestination implements Destination {
     return bytes;
   }
 
-  /** SHA-256 of the bytes that came, in hexadecimal digits. */
+  /** SHA-256 of the download, in hexadecimal digits. */
   get sha256(): string {
     return this.#hash.copy().digest('hex');
   }
@@ -86,48 +86,48 @@ export class FileDestination implements Destination {
 
 export interface DownloadOptions {
   readonly destination: Destination;
-  /** Entity tag of what is there already: the service may say that it has not changed. */
+  /** Entity tag of the present contents: the service may say that it has not changed. */
   readonly knownTag: string | null;
   readonly what: 'archive' | 'file';
   /** Greatest size, after decoding. */
   readonly maxBytes: number;
-  /** Receives the bytes that are there, and the bytes in all, null where the answer does not say. */
+  /** Receives the bytes so far, and the total; null if the answer does not give it. */
   readonly onArrived?: (doneBytes: number, totalBytes: number | null) => void;
   readonly limits: AnswerLimits;
-  /** Null where it is not limited. */
+  /** Null if it is not limited. */
   readonly bandwidth: Bandwidth | null;
   readonly signal: AbortSignal;
 }
 
 export interface Downloaded {
   readonly sizeBytes: number;
-  /** Whether the service said before how many bytes there are: otherwise the answer may have ended early. */
+  /** Whether the service announced the length: otherwise the answer may have ended early. */
   readonly isCounted: boolean;
-  /** Of the answer that began it. */
+  /** The headers of the first answer. */
   readonly headers: AnswerHeaders;
-  /** Null where no cache gave that answer. */
+  /** Null if no cache gave that answer. */
   readonly cached: Cached | null;
-  /** Its first bytes, which tell its kind (`START_BYTES`), or all of it where it has fewer. */
+  /** Its first bytes, which show its kind (`START_BYTES`), or all of it if it is shorter. */
   readonly start: Uint8Array;
 }
 
-/** The part of a download that is on disk, and to which the rest can be asked for (RFC 9110, sections 13.1.5 and 14). */
+/** The part of a download that is on disk, to which the rest can be requested (RFC 9110, sections 13.1.5 and 14). */
 export interface Part {
   /** The strong entity tag of all the bytes. */
   readonly tag: string;
   readonly sizeBytes: number;
-  /** How many bytes there are in all; null where the service did not say. */
+  /** The total bytes; null if the service did not say. */
   readonly totalBytes: number | null;
 }
 
 /**
- * A download of one thing in as many tries as it takes: what is there when one breaks off is kept for the next. Nothing is made
- * before the first bytes come.
+ * A download in as many tries as it takes: if one breaks off, its bytes are kept for the next. Nothing is made
+ * before the first bytes arrive.
  */
 export class Download implements Continuation {
   readonly #options: DownloadOptions;
   #part: Part | null = null;
-  /** Of the answer that began it. */
+  /** The headers of the first answer. */
   #first: Pick<Answer, 'headers' | 'cached'> = { headers: {}, cached: null };
   /** Its first bytes, see `START_BYTES`. */
   #start = Buffer.alloc(0);
@@ -136,7 +136,7 @@ export class Download implements Continuation {
     this.#options = options;
   }
 
-  /** Whether nothing is asked for unless it has changed. */
+  /** Whether the request is conditional. */
   get isConditional(): boolean {
     return this.#options.knownTag !== null && this.#part === null;
   }
@@ -151,14 +151,14 @@ export class Download implements Continuation {
     return this.#part?.sizeBytes ?? 0;
   }
 
-  /** Whether an answer with this status is about what was asked for: the whole, a part, or word that there is no such part. */
+  /** Whether an answer with this status is about the requested thing: the whole, a part, or word that there is no such part. */
   isAbout(status: number): boolean {
     return status === 200 || (this.#part !== null && (status === 206 || status === 416));
   }
 
   /**
    * Takes the body of such an answer.
-   * @throws MirrorError `contents.interrupted` when another try may do better, `contents.too_large`, `disk.*`
+   * @throws MirrorError `contents.interrupted` if another try may succeed, `contents.too_large`, `disk.*`
    */
   async receive(answer: Answer): Promise<Downloaded> {
     const { destination } = this.#options;
@@ -231,17 +231,17 @@ function tooLarge({ what, maxBytes }: DownloadOptions, { url }: Answer): MirrorE
   );
 }
 
-/** The tag by which the rest of the bytes can be asked for that an answer begins; null where it cannot. */
+/** The tag for requesting the rest of the bytes that an answer begins; null if that is impossible. */
 function wholeTag(headers: AnswerHeaders): string | null {
   return isCoded(headers) ? null : strongTag(headers['etag']);
 }
 
-/** How many bytes there are in all, as the answer that begins them says; null where it does not. */
+/** The total bytes, from the answer that begins them; null if it does not say. */
 export function wholeBytes(headers: AnswerHeaders): number | null {
   return isCoded(headers) ? null : announcedBytes(headers);
 }
 
-/** How many bytes there are in all, as Content-Range says (RFC 9110, section 14.4); null where it does not. */
+/** The total bytes, from Content-Range (RFC 9110, section 14.4); null if it does not say. */
 function totalOf(headers: AnswerHeaders): number | null {
   const total = /^bytes \d+-\d+\/(\d{1,15})$/i.exec(headers['content-range']?.trim() ?? '')?.[1];
   return total === undefined ? null : Number(total);
@@ -267,18 +267,18 @@ function isMultipart(headers: AnswerHeaders): boolean {
   return headers['content-type']?.trim().toLowerCase().startsWith('multipart/') === true;
 }
 
-/** In a content coding, neither lengths nor places are those of the bytes on disk. */
+/** In a content coding, lengths and offsets differ from the bytes on disk. */
 function isCoded(headers: AnswerHeaders): boolean {
   const coding = (headers['content-encoding'] ?? '').trim().toLowerCase();
   return coding !== '' && coding !== 'identity';
 }
 
-/** How much may be saved up while no bytes come, as time. */
+/** How much unused bandwidth may accumulate while no bytes arrive, as time. */
 const BURST_MS = 250;
 
 /**
- * When bytes that came are within a limit. Times in milliseconds, on one clock.
- * @param freeAtMs when all bytes before them are within it
+ * When received bytes are within a limit. Times in milliseconds, on one clock.
+ * @param freeAtMs when all bytes before them are within the limit
  */
 export function withinLimitAtMs(
   freeAtMs: number,
@@ -290,7 +290,7 @@ export function withinLimitAtMs(
 }
 
 /**
- * How many bytes downloads may take, all together. Each asks for one piece of the same greatest size after the other, so that they get
+ * The bandwidth limit of all downloads together. They ask in turn, each for a piece of the same greatest size, so that they get
  * equal shares.
  */
 export class Bandwidth {
@@ -302,8 +302,8 @@ export class Bandwidth {
   }
 
   /**
-   * Waits until bytes that came are within the limit.
-   * @throws MirrorError `pass.abandoned` when `signal` says so
+   * Waits until received bytes are within the limit.
+   * @throws MirrorError `pass.abandoned` if `signal` fires
    */
   async take(sizeBytes: number, signal: AbortSignal): Promise<void> {
     const nowMs = performance.now();

@@ -14,7 +14,7 @@ const TIMEOUTS: ReadonlySet<string> = new Set([
 
 const ABORTS: ReadonlySet<string> = new Set(['UND_ERR_ABORTED', 'ABORT_ERR']);
 
-/** Failures before a connection is there: nothing can have been sent. */
+/** Failures before the connection is made: nothing can have been sent. */
 const BEFORE_SENDING: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'EHOSTUNREACH',
@@ -24,16 +24,16 @@ const BEFORE_SENDING: ReadonlySet<string> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-/** Failures of connections to the wrong place, or of the wrong kind: the next second changes nothing about them. */
+/** Failures of connections to the wrong place, or of the wrong kind, which do not pass within moments. */
 const LASTING: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EPROTO', 'HPE_INVALID']);
 
-/** Failures of plain HTTP where TLS may be spoken: the other side hangs up, or answers with an alert. */
+/** Failures of plain HTTP that suggest TLS: the other side hangs up, or answers with an alert. */
 const MAYBE_TLS: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'HPE_INVALID']);
 
 const UNKNOWN_AUTHORITY =
   'Name a file with the certificate of the authority (PEM) in the variable NODE_EXTRA_CA_CERTS, or add it to those that this machine trusts (update-ca-certificates).';
 
-/** The remedies for certificates that are refused, by the code of the error (OpenSSL, X509_STORE_CTX_get_error(3)). */
+/** The remedies for refused certificates, by the code of the error (OpenSSL, X509_STORE_CTX_get_error(3)). */
 const CERTIFICATES: ReadonlyMap<string, string> = new Map([
   ['DEPTH_ZERO_SELF_SIGNED_CERT', UNKNOWN_AUTHORITY],
   ['SELF_SIGNED_CERT_IN_CHAIN', UNKNOWN_AUTHORITY],
@@ -46,7 +46,7 @@ const CERTIFICATES: ReadonlyMap<string, string> = new Map([
   ['ERR_TLS_CERT_ALTNAME_INVALID', 'Give the setting service.baseUrl a name that the certificate has.'],
 ]);
 
-/** The innermost error that has a code; a failed connection to several addresses wraps one error an address. */
+/** The innermost error with a code; a failed connection to several addresses wraps one error per address. */
 function innermost(error: unknown): { readonly error: Error; readonly code: string } | undefined {
   if (!(error instanceof Error)) return undefined;
   const inner =
@@ -54,7 +54,7 @@ function innermost(error: unknown): { readonly error: Error; readonly code: stri
   if (inner !== undefined) return inner;
   const { code } = error as NodeJS.ErrnoException;
   if (typeof code === 'string') return { error, code };
-  // The HTTP library gives an answer that is no HTTP (RFC 9112) a name, and only sometimes a code.
+  // The HTTP library marks an answer that is not HTTP (RFC 9112) by this name, and only sometimes by a code.
   return error.name === 'HTTPParserError' ? { error, code: 'HPE_INVALID' } : undefined;
 }
 
@@ -63,12 +63,12 @@ export function codeOf(error: unknown): string | undefined {
   return innermost(error)?.code;
 }
 
-/** Whether an error says that a certificate is refused. */
+/** Whether a code means that a certificate is refused. */
 export function isCertificateCode(code: string): boolean {
   return CERTIFICATES.has(code);
 }
 
-/** Whether an error says that a host, a port, a certificate or a protocol is wrong, and not that a service is slow or busy. */
+/** Whether an error means that a host, a port, a certificate or a protocol is wrong, and not that a service is slow or busy. */
 export function isLasting(error: unknown): boolean {
   const code = codeOf(error) ?? '';
   return LASTING.has(code) || isCertificateCode(code) || code.startsWith('ERR_SSL_');
@@ -77,7 +77,7 @@ export function isLasting(error: unknown): boolean {
 /**
  * Turns an error of the HTTP library into one of ours.
  * @param url holds no secrets
- * @param proxy that the request went through
+ * @param proxy the proxy of the request
  */
 export function transportError(error: unknown, url: URL, proxy: NamedProxy | null = null): unknown {
   if (error instanceof MirrorError) return error;
@@ -115,7 +115,7 @@ export function transportError(error: unknown, url: URL, proxy: NamedProxy | nul
 
 type Explained = readonly [message: string, hint: string];
 
-/** Explains why there is no TLS connection. @returns null where it is about something else */
+/** Explains why a TLS connection failed. @returns null for any other failure */
 function explainTls(
   { error, code }: { readonly error: Error; readonly code: string },
   { protocol, origin, host }: URL,
@@ -124,7 +124,7 @@ function explainTls(
   if (remedy !== undefined)
     return [`The certificate of ${origin} is refused: ${error.message} (${code}).`, remedy];
   if (protocol === 'http:' || (code !== 'EPROTO' && !code.startsWith('ERR_SSL_'))) return null;
-  // Its message is that of OpenSSL, with file and line of its source.
+  // It has OpenSSL's message, with file and line of its source.
   const reason = 'reason' in error && typeof error.reason === 'string' ? error.reason : 'it breaks off';
   return /wrong.version.number|packet.length.too.long/i.test(`${code} ${reason}`)
     ? [
@@ -137,10 +137,10 @@ function explainTls(
       ];
 }
 
-/** The message of a proxy's refusal (undici, lib/dispatcher/proxy-agent.js): to CONNECT by any status, to others by 407. */
+/** The message for a proxy's refusal (undici, lib/dispatcher/proxy-agent.js): to CONNECT by any status, to others by 407. */
 const REFUSAL = /^Proxy response \((\d+)\)|^Proxy Authentication Required \((407)\)/;
 
-/** The status with which a proxy refused to pass a request on; null where it is another failure. */
+/** The status by which a proxy refused to pass a request on; null for any other failure. */
 function proxyRefusal(error: unknown): number | null {
   if (!(error instanceof Error)) return null;
   const [, ofTunnel, ofRequest] = REFUSAL.exec(error.message) ?? [];
@@ -148,7 +148,7 @@ function proxyRefusal(error: unknown): number | null {
   return status === undefined ? proxyRefusal(error.cause) : Number(status);
 }
 
-/** Explains a failure that is the proxy's; null where it is not. */
+/** Explains a failure of the proxy; null for any other failure. */
 function explainProxy(
   error: Error,
   found: { readonly error: Error; readonly code: string },
@@ -173,16 +173,16 @@ function explainProxy(
   ];
 }
 
-/** The error for contents that this person may not have, where the key is let in elsewhere. */
+/** The error for contents that are forbidden to a key that is accepted elsewhere. */
 export function contentsForbidden(url: URL): MirrorError {
   return new MirrorError('contents.forbidden', `${url.pathname} is forbidden to this API key (status 403).`, {
     hint: ACCESS_HINT,
   });
 }
 
-/** Contents that no key is let in to, although one was let in to the lists. */
+/** Contents for which every key is refused, although one was accepted for the lists. */
 export class ContentsRefusedError extends MirrorError {
-  /** The next lists tell whether the keys are refused everywhere, so the target need not wait for a person. */
+  /** The next lists show whether the keys are refused everywhere, so the target need not wait for an operator. */
   override get action(): ErrorAction {
     return 'retry';
   }
@@ -222,7 +222,7 @@ export function addressHint(url: URL): string {
   return `Check the setting service.baseUrl: it is the address of the application followed by /api${missing}.`;
 }
 
-/** The error for an answer that is not of the kind that the API gives there. */
+/** The error for an answer of another kind than the API gives there. */
 export function wrongKind(
   { url, status }: { readonly url: URL; readonly status: number },
   kind: string,
@@ -255,7 +255,7 @@ export function kindOf(start: string, contentType: string | undefined): string {
   return 'something else';
 }
 
-/** Errors that say that a request was not done: the service did not want it, or it was led elsewhere. */
+/** Errors that mean that a request was not carried out: the service refused it, or redirected it. */
 const NOT_DONE: ReadonlySet<ErrorCode> = new Set([
   'credentials.refused',
   'service.busy',
@@ -264,16 +264,16 @@ const NOT_DONE: ReadonlySet<ErrorCode> = new Set([
   'usage.invalid',
 ]);
 
-/** Whether a request that failed may have been done all the same: otherwise it may be sent again, even if it is a POST. */
+/** Whether a failed request may have been carried out all the same: otherwise it may be sent again, even if it is a POST. */
 export function mayBeDone(error: unknown): boolean {
   if (error instanceof MirrorError && NOT_DONE.has(error.code)) return false;
   return proxyRefusal(error) === null && !BEFORE_SENDING.has(codeOf(error) ?? '');
 }
 
-/** An error that names no key: an address that the service redirects to may hold one. The cause goes with it. */
+/** Removes keys from an error: an address that the service redirects to may hold one. The cause is dropped with it. */
 export function withoutKeys(error: unknown, keys: readonly string[]): unknown {
   if (!(error instanceof MirrorError)) return error;
-  // Host names of addresses lose their capitals.
+  // Host names in addresses are in lower case.
   const secrets = keys.flatMap((key) => [key, key.toLowerCase()]);
   const { code, message, hint, retryAfterMs } = error;
   const clean = { message: scrub(message, secrets), hint: hint === undefined ? hint : scrub(hint, secrets) };

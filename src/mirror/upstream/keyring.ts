@@ -40,23 +40,23 @@ function refusal(generation: Generation, what: string, count: number, advice: st
   return new MirrorError('credentials.refused', `${what}: ${which} ${setting}.`, { hint: renewal + advice });
 }
 
-/** The keys of a generation of the API that the service refused, all of them. */
+/** A refusal of all keys of a generation of the API. */
 export const refusedKeysSchema = z.object({
   generation: z.enum(['current', 'v1']),
   /** See {@link digestOf}. */
   digest: z.string(),
   /** How often they were refused in a row. */
   attempts: z.int().min(1),
-  /** They are not sent before, in milliseconds since the epoch. */
+  /** They are not sent before this time, in milliseconds since the epoch. */
   untilMs: z.number(),
 });
 export type RefusedKeys = Readonly<z.infer<typeof refusedKeysSchema>>;
 
-/** The service's word on the keys. Outlives the process where it is remembered. */
+/** The service's verdicts on the keys. It outlives the process if it is stored. */
 export interface KeyMemory {
   /** Absent or null while nothing was refused. */
   refused?: RefusedKeys | null;
-  /** The key that was accepted last, as its number and digest. Never outlives the process. */
+  /** The last accepted key, by its number and digest. Never outlives the process. */
   accepted?: Map<Generation, string>;
 }
 
@@ -64,7 +64,7 @@ export interface KeyMemory {
 export type KeyChange = { readonly generation: Generation } & (
   | {
       readonly kind: 'accepted';
-      /** Which of the keys it is, counted from 1; those before it are refused. */
+      /** The number of the key, from 1; those before it are refused. */
       readonly key: number;
     }
   | {
@@ -75,26 +75,26 @@ export type KeyChange = { readonly generation: Generation } & (
 );
 
 export interface KeyringOptions {
-  /** Gives the keys of a generation in their order, as they are now; none where none is configured. */
+  /** Returns the present keys of a generation in order; none if none is configured. */
   readonly keys: (generation: Generation) => readonly string[];
-  /** Read before each poll, written to as the service refuses and accepts. */
+  /** Read before each poll, written when the service refuses or accepts keys. */
   readonly keyMemory: KeyMemory;
   /** Called when another key works than before, and when all are refused; not for every request. */
   readonly onKeyChange?: (change: KeyChange) => void;
-  /** Whether that is also called when the first key works, while nothing was known before. */
+  /** Whether that is also called when the first key works, with nothing known before. */
   readonly reportFirstAccept?: boolean;
 }
 
-/** Keys that were refused may lock an account if they are tried again and again, so they are tried ever more rarely. */
+/** Refused keys may lock an account if they are tried too often, so the tries become ever rarer. */
 const REFUSAL_BACK_OFF: BackOffPolicy = { firstDelayMs: 60_000, maxDelayMs: 3_600_000 };
 
-/** Whether keys that were refused still wait. A wait that ends more than a day ahead was computed with a wrong clock. */
+/** Whether refused keys still wait. A wait that ends more than a day ahead was computed with a wrong clock. */
 export function isWaiting({ untilMs }: RefusedKeys, nowMs: number): boolean {
   return untilMs > nowMs && untilMs - nowMs <= MAX_RETRY_AFTER_MS;
 }
 
 /**
- * The refusal to remember after one more. Requests that were under way together count once.
+ * The refusal to remember after one more. Parallel requests count once.
  * @param random from 0 up to 1
  */
 export function nextRefusal(
@@ -109,20 +109,20 @@ export function nextRefusal(
   return { ...keys, attempts, untilMs: nowMs + backOffDelayMs(REFUSAL_BACK_OFF, attempts, random) };
 }
 
-/** Tells keys of a generation from others, whatever their order, and does not give them away. */
+/** Identifies the keys of a generation, in any order, without revealing them. */
 function digestOf(generation: Generation, keys: readonly string[]): string {
   const text = JSON.stringify([generation, ...keys.toSorted()]);
   return createHash('sha256').update(text).digest('hex');
 }
 
-/** The keys of both generations, and what the service said of them. */
+/** The keys of both generations, and the service's verdicts on them. */
 export class Keyring {
   readonly #options: KeyringOptions;
-  /** The refusal that was reported last. */
+  /** The last reported refusal. */
   #reported: RefusedKeys | null = null;
-  /** Keys that were refused where another one was accepted. */
+  /** Keys that were refused when another one was accepted. */
   readonly #refused = { current: new Set<string>(), v1: new Set<string>() };
-  /** Every key that was seen. */
+  /** Every key seen so far. */
   readonly #seen = new Set<string>();
 
   constructor(options: KeyringOptions) {
@@ -135,8 +135,8 @@ export class Keyring {
   }
 
   /**
-   * To be called before a poll, so that no request is sent while all keys of a generation wait because they were refused.
-   * @param isUrgent a person waits: keys that wait are tried once more
+   * Call this before a poll: it prevents requests while all keys of a generation wait after a refusal.
+   * @param isUrgent a user waits: waiting keys are tried once more
    * @throws MirrorError `credentials.refused` while they wait
    */
   admit(isUrgent: boolean): void {
@@ -151,7 +151,7 @@ export class Keyring {
     throw refusal(generation, what, keys.length, this.#doubt() + next);
   }
 
-  /** The keys to try one after the other: in their order, those last that were refused. */
+  /** The keys to try, in their order, refused ones last. */
   inOrder(generation: Generation): readonly string[] {
     const keys = this.#keysOf(generation);
     if (keys.length === 0) {
@@ -161,10 +161,10 @@ export class Keyring {
     return [...keys.filter((key) => !refused.has(key)), ...keys.filter((key) => refused.has(key))];
   }
 
-  /** Notes that the service accepted a key. @param refused those that it refused just before */
+  /** Notes that the service accepted a key. @param refused the keys that it refused just before */
   accept(generation: Generation, key: string, refused: readonly string[]): void {
     const number = this.#keysOf(generation).indexOf(key) + 1;
-    // It was taken out of its file while the request was under way.
+    // It was removed from its file while the request was running.
     if (number === 0) return;
     for (const each of refused) this.#refused[generation].add(each);
     this.#refused[generation].delete(key);
@@ -181,7 +181,7 @@ export class Keyring {
       onKeyChange?.({ kind: 'accepted', generation, key: number });
   }
 
-  /** Notes that the service refused all keys of a generation: they wait from now on. Gives the error. */
+  /** Notes that the service refused all keys of a generation: they wait from now on. Returns the error. */
   refuse(generation: Generation, keys: readonly string[], url: URL): MirrorError {
     const { keyMemory } = this.#options;
     const refused = { generation, digest: digestOf(generation, keys) };
@@ -190,13 +190,13 @@ export class Keyring {
     return credentialRefused(generation, 401, url, keys.length, this.#doubt());
   }
 
-  /** Every key, also those that were replaced since they were seen, to keep them out of every text. */
+  /** Every key, also replaced ones, to keep them out of every text. */
   values(): readonly string[] {
     for (const generation of ['current', 'v1'] as const) this.#keysOf(generation);
     return [...this.#seen];
   }
 
-  /** Where there are keys of both generations, each may be in the other's place. */
+  /** If both generations have keys, they may be swapped. */
   #doubt(): string {
     return this.hasKey('current') && this.hasKey('v1')
       ? ' Perhaps service.apiKey and service.apiToken are swapped, or have the same value: they are two secrets.'

@@ -1,14 +1,14 @@
 import { encodeSegment } from '../../lib/paths/safe-path.ts';
 import { roughDuration } from '../../lib/text/humanize.ts';
 
-/** A repository of the service, as far as mirroring needs it (service specification, section 2.1). */
+/** A repository of the service, with the fields that mirroring needs (service specification, section 2.1). */
 export interface Repository {
   readonly id: string;
   readonly name: string;
   readonly fullName: string;
   /** The Git address of an external repository; null for a drag-and-drop repository. */
   readonly url: string | null;
-  /** ISO 8601; null where the service does not say. */
+  /** ISO 8601; null if the service does not say. */
   readonly createdAt: string | null;
 }
 
@@ -24,63 +24,63 @@ export interface WorkbookRow {
   readonly versionId: string;
   readonly author: string | null;
   readonly message: string | null;
-  /** ISO 8601; null where the service does not say. */
+  /** ISO 8601; null if the service does not say. */
   readonly createdAt: string | null;
-  /** The kind of change, e.g. `modify`; null where the service does not say. */
+  /** The kind of change, e.g. `modify`; null if the service does not say. */
   readonly action?: string | null;
-  /** The version before this one; null where the service does not say. */
+  /** The version before this one; null if the service does not say. */
   readonly parentId?: string | null;
   /** The version's processing status; `success` is the one value that the specification names (section 2.3). */
   readonly versionStatus: string | null;
   readonly processing: number;
   readonly failure: number;
-  /** Size of the version's file; left out where the service does not say. */
+  /** Size of the version's file; left out if the service does not say. */
   readonly sizeBytes?: number;
-  /** SHA-256 of the version's file, in hexadecimal digits; left out where the service does not say. */
+  /** SHA-256 of the version's file, in hexadecimal digits; left out if the service does not say. */
   readonly sha256?: string;
 }
 
-/** The repositories that rows which could not be understood are about. */
+/** The repositories in malformed rows. */
 export interface UnreadRows {
   /** By their full names. */
   readonly repositories: ReadonlySet<string>;
-  /** Whether a row does not tell its repository, so that it may be about any. */
+  /** Whether a row does not name its repository, so that it may belong to any. */
   readonly isAnywhere: boolean;
 }
 
-/** The answer of a poll: what the service says there is. */
+/** The answer of a poll: everything that the service lists. */
 export interface Listing {
-  /** The address of the service that gave it, without anything secret. */
+  /** The address of the service, without anything secret. */
   readonly address: string;
   /**
-   * When the poll began, or when the oldest of its answers was made that a cache gave, in milliseconds since the epoch: everything in
+   * When the poll began or, if caches answered, when the oldest of their answers was made, in milliseconds since the epoch: everything in
    * the listing is at least as new as this.
    */
   readonly takenAtMs: number;
-  /** The oldest of its answers that a cache gave: absence from it proves nothing new. Null where none did. */
+  /** The oldest of its answers from a cache: absence from it proves nothing new. Null for none. */
   readonly cached: Cached | null;
-  /** The service's clock meanwhile, in milliseconds since the epoch; null where its answer gave no time. */
+  /** The service's clock during the poll, in milliseconds since the epoch; null if its answer gave no time. */
   readonly serviceTimeMs: number | null;
   readonly repositories: readonly Repository[];
-  /** False when rows of the list of repositories could not be understood: absence from it then proves nothing. */
+  /** False if the list of repositories had malformed rows: absence from it then proves nothing. */
   readonly repositoriesComplete: boolean;
-  /** Null where the list of workbooks (v1) is not available. */
+  /** Null if the list of workbooks (v1) is not available. */
   readonly workbooks: readonly WorkbookRow[] | null;
-  /** The repositories of which rows of that list could not be understood, which therefore verifies nothing of them. */
+  /** The repositories with malformed rows in that list, which therefore verifies nothing about them. */
   readonly unread: UnreadRows;
-  /** False when pages shifted, counts disagreed or rows could not be understood: absence then proves nothing. */
+  /** False if pages shifted, counts disagreed or rows were malformed: absence then proves nothing. */
   readonly workbooksComplete: boolean;
   /** Faults of the answers, a sentence each. */
   readonly problems: readonly string[];
 }
 
-/** The branch name under which the contents that the service gives without `branch` are mirrored (manual, "On disk"). */
+/** The branch name for contents that the service gives without `branch` (manual, "On disk"). */
 export const HEAD_BRANCH = 'HEAD';
 
-/** A branch of the service that is really called `HEAD`, as it is known here: it must not be taken for the one above. */
+/** The name here for a branch that the service really calls `HEAD`: it must not be confused with the one above. */
 const NAMED_HEAD = '%48EAD';
 
-/** The name by which a branch of the service is known here: its own, but for `HEAD`, and for names that this one would meet. */
+/** The name here for a branch of the service: its own, except for `HEAD`, and for names that would collide with its substitute. */
 export function knownBranch(serviceName: string): string {
   if (serviceName === HEAD_BRANCH) return NAMED_HEAD;
   return /^%(?:25)*48EAD$/.test(serviceName) ? `%25${serviceName.slice(1)}` : serviceName;
@@ -108,20 +108,20 @@ export function targetKey(target: TargetId): string {
   return `${target.repositoryId}\n${target.branch}`;
 }
 
-/** An answer that a cache between here and the service gave in place of the service (RFC 9111, section 5.1). */
+/** An answer from a cache between here and the service (RFC 9111, section 5.1). */
 export interface Cached {
   /** When the service gave it, in milliseconds since the epoch. */
   readonly asOfMs: number;
-  /** The cache, as it names itself; null where it does not. */
+  /** The cache's own name; null if it gives none. */
   readonly via: string | null;
 }
 
-/** Older than anything that counts as fresh. An age that is far beyond that would make times that no clock shows. */
+/** Older than anything that counts as fresh. A far greater age would give impossible times. */
 const MAX_AGE_MS = 365 * 24 * 3_600_000;
 
 const MAX_NAME_LENGTH = 100;
 
-/** Tells an answer that came from a cache, by `Age`. @param nowMs when it came, in milliseconds since the epoch */
+/** Recognises an answer from a cache by `Age`. @param nowMs when it came, in milliseconds since the epoch */
 export function cachedAnswer(
   headers: Readonly<Record<string, string | undefined>>,
   nowMs: number,
@@ -133,7 +133,7 @@ export function cachedAnswer(
   return { asOfMs: nowMs - ageMs, via: headers['via']?.slice(0, MAX_NAME_LENGTH) ?? null };
 }
 
-/** The older of two answers; null where neither came from a cache. */
+/** The older of two answers; null if neither came from a cache. */
 export function olderOf(one: Cached | null, other: Cached | null): Cached | null {
   if (one === null || other === null) return one ?? other;
   return one.asOfMs <= other.asOfMs ? one : other;
@@ -144,7 +144,7 @@ export function cacheName({ via }: Cached): string {
   return via === null ? 'A cache on the way' : `The cache ${JSON.stringify(via)} on the way (Via)`;
 }
 
-/** Names the cache and the age of its answer, as a sentence without its end. @param nowMs milliseconds since the epoch */
+/** Names the cache and the age of its answer, as a sentence without its full stop. @param nowMs milliseconds since the epoch */
 export function cachedSentence(cached: Cached, nowMs: number): string {
   const age = roughDuration(nowMs - cached.asOfMs);
   return `${cacheName(cached)} answered in place of the service, although it was asked not to: its answer was ${age} old, and so is all that follows from it. Let that cache keep nothing of the service`;

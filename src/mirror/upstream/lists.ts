@@ -12,33 +12,33 @@ import { credentialRefused } from './keyring.ts';
 import type { Cached, Repository } from './listing.ts';
 import type { Transport, TransportRequest } from './transport.ts';
 
-/** The way to the service, as far as lists need it. */
+/** The parts of the transport that lists need. */
 export type ListTransport = Pick<Transport, 'address' | 'hasCredential' | 'send' | 'limits'>;
 
 /** The request for a list, or a page of one. */
 export type PageRequest = Pick<TransportRequest, 'generation' | 'target' | 'signal'>;
 
-/** A list, or a page of one, as it was read last. */
+/** The last reading of a list, or of a page of one. */
 export interface Page<Contents> {
-  /** The address that was asked for. */
+  /** The requested address. */
   readonly asked: string;
   /** The address that it came from. */
   readonly url: URL;
   /** SHA-256 of its bytes. */
   readonly digest: string;
-  /** Strong entity tag, for conditional requests (RFC 9110, section 13.1.2); null where the service gives none. */
+  /** Strong entity tag, for conditional requests (RFC 9110, section 13.1.2); null if the service gives none. */
   readonly etag: string | null;
-  /** Null where no cache gave it. */
+  /** Null if no cache gave it. */
   readonly cached: Cached | null;
-  /** The service's clock, in milliseconds since the epoch (RFC 9110, section 6.6.1); null where it gives no time. */
+  /** The service's clock, in milliseconds since the epoch (RFC 9110, section 6.6.1); null if it gives no time. */
   readonly serviceTimeMs: number | null;
   readonly contents: Contents;
 }
 
 /**
- * Reads a page. One with the same bytes as the last time has the very contents of that time: it is neither decoded nor parsed.
- * @param known the page that this address gave the last time; undefined where that is not known
- * @returns null where the service has no page there
+ * Reads a page. A page with the same bytes as last time returns the same contents: it is neither decoded nor parsed.
+ * @param known the last page from this address; undefined if unknown
+ * @returns null if the service has no page there
  */
 export async function readPage<Contents>(
   transport: ListTransport,
@@ -50,7 +50,7 @@ export async function readPage<Contents>(
   const page = await transport.send({ ...request, headers }, async (answer) => {
     const { status, url, cached } = answer;
     const facts = { url, cached, serviceTimeMs: serviceTimeMs(answer.headers['date']) };
-    // A redirect may lead elsewhere than it did the last time, and what is known says nothing of that place.
+    // A redirect may lead to another place than last time, about which `known` says nothing.
     const isKnownPlace = url.href === known?.url.href;
     if (status === 404) return null;
     if (status === 304 && known !== undefined) return isKnownPlace ? { ...known, ...facts } : 'elsewhere';
@@ -71,7 +71,7 @@ export async function readPage<Contents>(
 /** The repositories that the rows of the list name. */
 interface RepositoryRows {
   readonly repositories: readonly Repository[];
-  /** False when rows could not be understood or contradict each other, so that absence proves nothing. */
+  /** False if rows were malformed or contradict each other, so that absence proves nothing. */
   readonly isComplete: boolean;
   /** A sentence each. */
   readonly problems: readonly string[];
@@ -79,21 +79,21 @@ interface RepositoryRows {
 
 /** The list of repositories. */
 export interface RepositoryList extends RepositoryRows {
-  /** The service's clock, in milliseconds since the epoch; null where it gives no time. */
+  /** The service's clock, in milliseconds since the epoch; null if it gives no time. */
   readonly serviceTimeMs: number | null;
-  /** Null where no cache gave it. */
+  /** Null if no cache gave it. */
   readonly cached: Cached | null;
 }
 
-/** The list as it was read last. A list with the same bytes is the same value again. */
+/** The last reading of the list. A list with the same bytes returns the same value. */
 export interface RepositoryMemory {
   repositories?: Page<RepositoryRows>;
 }
 
 /**
- * Reads `GET /repos` (service specification, section 4.1). Where that does not exist it tries `/repositories`, and if that gives the
- * list, the transport asks for all repositories and contents by that name.
- * @param memory what is known of the list; written to
+ * Reads `GET /repos` (service specification, section 4.1). If that does not exist it tries `/repositories`; if that gives the
+ * list, the transport uses that name for all repositories and contents.
+ * @param memory the last reading; written to
  * @throws MirrorError `credentials.refused`, `service.*`, `pass.abandoned`
  */
 export async function readRepositories(
@@ -127,7 +127,7 @@ export async function readRepositories(
 }
 
 /**
- * Reads the rows one by one, so that one bad row hides no other. Where rows give one id different names, none of them counts: to
+ * Reads the rows one by one, so that a bad row hides no other. If rows give one id different names, none of them counts: to
  * believe the wrong one would move a tree. Nothing is lost by that, as such a list does not prove that a repository is gone.
  */
 export function readRepositoryRows(rows: readonly unknown[]): RepositoryRows {
@@ -152,25 +152,25 @@ export function readRepositoryRows(rows: readonly unknown[]): RepositoryRows {
       ...malformedSentences(
         'repositories',
         malformed,
-        () => 'what it names is not mirrored, and none counts as gone',
+        () => 'its repository is not mirrored, and no repository counts as gone',
       ),
       ...[...contradicted].map(
-        (id) => `the list of repositories gives ${JSON.stringify(id)} several names, of which none counts`,
+        (id) => `the list of repositories gives ${JSON.stringify(id)} several names, and all are ignored`,
       ),
     ],
   };
 }
 
-/** The time that a Date header gives (RFC 9110, sections 5.6.7 and 6.6.1), in milliseconds since the epoch; null if it is none. */
+/** The time in a Date header (RFC 9110, sections 5.6.7 and 6.6.1), in milliseconds since the epoch; null if it is malformed. */
 export function serviceTimeMs(header: string | undefined): number | null {
   const timeMs = header?.trim().endsWith('GMT') === true ? Date.parse(header) : Number.NaN;
   return Number.isNaN(timeMs) ? null : timeMs;
 }
 
-/** A greater difference of clocks is said. */
+/** A greater difference of clocks is reported. */
 const WORTH_SAYING_MS = 10 * 60_000;
 
-/** Says that the service's clock and this machine's differ much; rounded, so that it reads the same at every pass. */
+/** Reports a great difference between the service's clock and this machine's; rounded, so that each pass gives the same sentence. */
 export function clockProblem(theirsMs: number | null, oursMs: number): string | null {
   const differenceMs = theirsMs === null ? 0 : theirsMs - oursMs;
   const awayMs = Math.abs(differenceMs);
@@ -179,18 +179,18 @@ export function clockProblem(theirsMs: number | null, oursMs: number): string | 
   return `the service's clock is about ${about} ${differenceMs > 0 ? 'ahead of' : 'behind'} this machine's`;
 }
 
-/** A row of a list that could not be understood. */
+/** A malformed row of a list. */
 export interface MalformedRow {
-  /** The repository that it names; null where it names none that can be read. */
+  /** The repository that it names; null if it names none legibly. */
   readonly repository: string | null;
   /** The row and its fault, for a person. */
   readonly fault: string;
 }
 
-/** More of a name is of no use. */
+/** The longest part of a name that is shown. */
 const MAX_SHOWN_LENGTH = 200;
 
-/** Reads of a row what can be read. @param at its place in its answer, from 0 */
+/** Reads the usable parts of a row. @param at its place in its answer, from 0 */
 export function malformedRow(row: unknown, { issues }: z.ZodError, at: number): MalformedRow {
   const fields: Partial<Record<string, unknown>> = typeof row === 'object' && row !== null ? { ...row } : {};
   const [id = '', name = '', integration = ''] = ['id', 'name', 'integration'].map((field) =>
@@ -200,7 +200,7 @@ export function malformedRow(row: unknown, { issues }: z.ZodError, at: number): 
   const place = `row ${at + 1} of its answer`;
   const field = issues[0]?.path.map(String).join('.') ?? '';
   const fault = field === '' ? 'is no object' : `has nothing usable in its field ${JSON.stringify(field)}`;
-  // A workbook's id is the name of its repository, and its own name after that (service specification, section 2.2).
+  // A workbook's id is the name of its repository, followed by its own name (service specification, section 2.2).
   const isOwn = name.startsWith('/') && id.endsWith(name) && id.length > name.length;
   return {
     repository: integration || (isOwn ? id.slice(0, -name.length) : null),
@@ -208,10 +208,10 @@ export function malformedRow(row: unknown, { issues }: z.ZodError, at: number): 
   };
 }
 
-/** So many rows are named one by one. */
+/** How many rows are named one by one. */
 const ROWS_NAMED = 5;
 
-/** Names rows that could not be understood, a sentence each; those that name no repository come first. */
+/** Describes malformed rows, a sentence each; those that name no repository come first. */
 export function malformedSentences(
   list: 'repositories' | 'workbooks',
   rows: readonly MalformedRow[],

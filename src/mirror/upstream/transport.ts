@@ -17,9 +17,9 @@ import {
 } from './failures.ts';
 import { Keyring, type KeyringOptions } from './keyring.ts';
 
-/** How a request that failed is tried again: so often, and after waits that double. Durations in milliseconds. */
+/** How often a failed request is tried again, after waits that double. Durations in milliseconds. */
 export const RETRIES = {
-  /** Further tries after a failed one; of a download, after its last try that got further. */
+  /** Further tries after a failed one; for a download, after its last try that got further. */
   most: 4,
   firstDelayMs: 500,
   /** Also the longest pause that a request waits for, if the service asks for one. */
@@ -33,52 +33,52 @@ const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
 export interface TransportOptions extends KeyringOptions, Pick<AnswerLimits, 'timeoutMs' | 'onProgress'> {
   /** The application's address followed by `/api`, without a slash at the end. */
   readonly baseUrl: string;
-  /** Most connections for contents; those for everything else are apart, so that a poll never waits for a download. */
+  /** Most connections for contents; everything else has separate ones, so that a poll never waits for a download. */
   readonly connections: number;
-  /** Until when the service asked to be left alone: read before each attempt, written to as the service asks. */
+  /** The end of the pause that the service asked for: read before each attempt, written when the service asks. */
   readonly pause: PauseMemory;
   /** Called when a pause has begun or grown longer. */
   readonly onPause?: () => void;
-  /** `fromBytes`: where a download goes on; 0 where it begins again, and for other requests. */
+  /** `fromBytes`: where a download continues; 0 if it restarts, and for other requests. */
   readonly onRetry?: (error: MirrorError, delayMs: number, fromBytes: number) => void;
 }
 
-/** Until when the service asked to be left alone; outlives the process where it is remembered. */
+/** The end of the pause that the service asked for; it outlives the process if it is stored. */
 export interface PauseMemory {
   /** Milliseconds since the epoch; absent or null while nothing was asked. */
   pausedUntilMs?: number | null;
 }
 
-/** A request each of whose tries goes on where the one before broke off. */
+/** A request whose every try continues where the last one broke off. */
 export interface Continuation {
-  /** Headers of the next try, besides those of every request. */
+  /** Additional headers of the next try. */
   readonly headers: () => Readonly<Record<string, string>>;
-  /** Where the next try goes on, in bytes; 0 where it begins again. */
+  /** Where the next try continues, in bytes; 0 if it restarts. */
   readonly resumesAtBytes: () => number;
 }
 
-/** A request: GET, or POST where it has a body. */
+/** A request: GET, or POST if it has a body. */
 export interface TransportRequest {
   readonly generation: Generation;
-  /** Below the base address, or a whole address of the same origin. */
+  /** A path below the base address, or a whole address of the same origin. */
   readonly target: string | URL;
   readonly headers?: Readonly<Record<string, string>>;
   /**
-   * Whether contents are asked for. They take long and so have connections of their own, and their answers say nothing of the
+   * Whether contents are requested. They take long and so have separate connections, and their answers say nothing about the
    * keys: a person may not have access to one repository, and a download may have begun before its key was revoked.
    */
   readonly isContents?: boolean;
-  /** Where each further try goes on; left out, it begins again. */
+  /** Where each further try continues; if left out, it restarts. */
   readonly continuation?: Continuation;
-  /** The body of a POST, in JSON. It is sent again only after a failure that says that nothing was done with it. */
+  /** The body of a POST, in JSON. It is sent again only after a failure that proves that it was not carried out. */
   readonly body?: string;
   readonly signal: AbortSignal;
 }
 
-/** A poll reads one page after the other; there may be two for a moment, as when the settings change. */
+/** A poll reads pages in sequence; two polls may overlap for a moment, for example when the settings change. */
 const LIST_CONNECTIONS = 2;
 
-/** The way to the service: one origin, pooled connections, retries. */
+/** The connection to the service: one origin, pooled connections, retries. */
 export class Transport {
   /** The base address, without anything secret. */
   readonly address: string;
@@ -102,7 +102,7 @@ export class Transport {
     this.#lists = createConnections(this.#base.origin, timeoutMs, LIST_CONNECTIONS);
   }
 
-  /** Whether repositories are asked for as `/repositories`: see {@link underOtherName}. */
+  /** Whether requests use `/repositories`: see {@link underOtherName}. */
   usesOtherName = false;
 
   hasCredential(generation: Generation): boolean {
@@ -115,13 +115,13 @@ export class Transport {
   }
 
   /**
-   * Sends a request and reads the answer; what fails in either and may be retried is retried, from the beginning or as the
-   * request's `continuation` says; an address at which nothing ever answered is not tried again. While the service has asked for
-   * no requests (Retry-After, RFC 9110, section 10.2.3) none is sent: a short pause is waited for, a longer one fails at once. With
-   * status 401 the next key is tried. A POST is sent again only where it certainly was not done.
-   * @param read is never given status 401, 408, 425, 429 and 5xx
-   * @throws MirrorError `service.*`, `credentials.refused`, `contents.forbidden`, `pass.abandoned`, and what `read` throws: none
-   *   of them names a key, even if the service did
+   * Sends a request and reads the answer. Temporary failures of either are retried, from the beginning or as the
+   * request's `continuation` says, except at an address that never answered. While the service has asked for
+   * no requests (Retry-After, RFC 9110, section 10.2.3) none is sent: a short pause is waited for, a longer one fails immediately. At
+   * status 401 the next key is tried. A POST is sent again only if it certainly was not carried out.
+   * @param read never receives status 401, 408, 425, 429 and 5xx
+   * @throws MirrorError `service.*`, `credentials.refused`, `contents.forbidden`, `pass.abandoned`, and the errors of `read`: none
+   *   of them contains a key, even if the service sent one
    */
   async send<T>(request: TransportRequest, read: (answer: Answer) => Promise<T>): Promise<T> {
     const { signal, body } = request;
@@ -150,7 +150,7 @@ export class Transport {
     await Promise.all([this.#contents.close(), this.#lists.close()]);
   }
 
-  /** Asks with the keys one after the other, until one is not refused; reads the answer. */
+  /** Tries the keys in turn until one is accepted; reads the answer. */
   async #tryOnce<T>(sent: TransportRequest, read: (answer: Answer) => Promise<T>): Promise<T> {
     const { generation, target, isContents = false } = sent;
     const named = this.usesOtherName && !(target instanceof URL) ? underOtherName(target) : target;
@@ -174,15 +174,15 @@ export class Transport {
     throw isContents ? contentsRefused(url) : this.#keyring.refuse(generation, keys, url);
   }
 
-  /** Sends a request with a key. @throws MirrorError also for statuses that say nothing of what was asked for */
+  /** Sends a request with a key. @throws MirrorError also for statuses that say nothing about the requested thing */
   async #ask(sent: TransportRequest, url: URL, key: string): Promise<Answer> {
     const { pause, onPause } = this.#options;
     await waitOut(pause, url, sent.signal);
     const answer = await this.#sendFollowing(sent, url, key);
     const { status } = answer;
-    // For how long the service wants to be left alone.
+    // How long the service asks for no requests.
     const waitMs = retryAfterMs(answer.headers['retry-after'], Date.now());
-    // With these it is about the service, and not about one request (RFC 9110, 15.6.4; RFC 6585, section 4).
+    // For these statuses the pause is for the whole service, and not for one request (RFC 9110, 15.6.4; RFC 6585, section 4).
     const isForAll = status === 429 || status === 503;
     if (isForAll && waitMs !== undefined && extendPause(pause, waitMs, Date.now())) onPause?.();
     if (!isPassing(status)) return answer;
@@ -217,17 +217,17 @@ export class Transport {
   }
 }
 
-/** Whether an answer that could be read is one for those who are let in: other statuses do not say. */
+/** Whether an answer proves that its key was accepted: other statuses do not. */
 function isWelcome(status: number): boolean {
   return status === 200 || status === 201 || status === 304;
 }
 
-/** Statuses that say nothing of what was asked for: another try may do better. */
+/** Temporary statuses: another try may succeed. */
 function isPassing(status: number): boolean {
   return status === 408 || status === 425 || status === 429 || status >= 500;
 }
 
-/** The bytes that a try must bring to count as one that got further, and that a download must bring while it is waited for. */
+/** The bytes that count as progress of a try, and that a download must bring per period of waiting. */
 export const LEAST_PROGRESS_BYTES = 64 * 1024;
 
 const RETRYABLE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -239,10 +239,10 @@ const RETRYABLE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 ]);
 
 /**
- * Decides when a request that failed is tried again: not before the service wishes.
+ * Decides when a failed request is tried again: not before the service allows it.
  * @param failures in a row
  * @param random a number from 0 up to 1
- * @returns milliseconds; null where it is not tried again
+ * @returns milliseconds; null for no further try
  */
 export function retryDelayMs(error: unknown, failures: number, random: number): number | null {
   if (!(error instanceof MirrorError) || !RETRYABLE.has(error.code)) return null;
@@ -261,7 +261,7 @@ export function pauseLeftMs({ pausedUntilMs }: PauseMemory, nowMs: number): numb
   return leftMs > 0 && leftMs <= MAX_RETRY_AFTER_MS ? leftMs : 0;
 }
 
-/** Makes a pause last at least so long from now; gives whether it lasts longer than before. */
+/** Extends a pause to at least this long from now; returns whether it became longer. */
 export function extendPause(memory: PauseMemory, waitMs: number, nowMs: number): boolean {
   if (waitMs <= pauseLeftMs(memory, nowMs)) return false;
   memory.pausedUntilMs = nowMs + waitMs;
@@ -269,8 +269,8 @@ export function extendPause(memory: PauseMemory, waitMs: number, nowMs: number):
 }
 
 /**
- * Waits until the pause is over, which may become longer while it waits.
- * @throws MirrorError `service.busy` when the pause lasts longer than a request waits, `pass.abandoned`
+ * Waits until the pause is over; it may become longer during the wait.
+ * @throws MirrorError `service.busy` if the pause is longer than requests wait, `pass.abandoned`
  */
 export async function waitOut(memory: PauseMemory, url: URL, signal: AbortSignal): Promise<void> {
   for (let leftMs = pauseLeftMs(memory, Date.now()); leftMs > 0; leftMs = pauseLeftMs(memory, Date.now())) {
@@ -304,7 +304,7 @@ function paused(url: URL, untilMs: number, leftMs: number): MirrorError {
 const MAX_REDIRECTS = 5;
 
 /**
- * Whether a redirect is followed: inside the service's origin, only to the generation whose credential is on the way, and with the
+ * Whether a redirect is followed: inside the service's origin, only to the generation that its credential is for, and with the
  * method of the request.
  */
 function mayFollow(next: URL, status: number, base: URL, { generation, body }: TransportRequest): boolean {
@@ -312,7 +312,7 @@ function mayFollow(next: URL, status: number, base: URL, { generation, body }: T
   const keepsMethod = body === undefined || status === 307 || status === 308;
   if (next.origin !== base.origin || !keepsMethod) return false;
   try {
-    // A service decodes the path, so that %76 is a v there.
+    // A service decodes the path, so %76 means v there.
     const path = decodeURIComponent(next.pathname);
     const isV1 = `${path}/`.startsWith(`${base.pathname.replace(/\/$/, '')}/v1/`);
     return isV1 === (generation === 'v1');
@@ -321,7 +321,7 @@ function mayFollow(next: URL, status: number, base: URL, { generation, body }: T
   }
 }
 
-/** The error for a redirect. Of an address elsewhere only the origin is named: the rest of it may hold a secret. */
+/** The error for a redirect. It names only the origin of another address: the rest may hold a secret. */
 function redirected(url: URL, status: number, next: URL | null, base: URL): MirrorError {
   const path = next?.origin === base.origin ? next.pathname : '';
   const where = next === null ? 'to nowhere' : `to ${next.origin}${path}`;

@@ -14,26 +14,26 @@ import {
 } from './lists.ts';
 import { type Cached, olderOf, type WorkbookRow } from './listing.ts';
 
-/** The rows of the list of workbooks, those of all pages. */
+/** The rows of all pages of the list of workbooks. */
 interface WorkbookRows {
-  /** The same value as long as nothing has changed, where the same memory is used. */
+  /** The same value while nothing has changed, if the same memory is used. */
   readonly rows: readonly WorkbookRow[];
-  /** Rows that could not be understood. */
+  /** Malformed rows. */
   readonly malformed: readonly MalformedRow[];
-  /** False when absence from it proves nothing. */
+  /** False if absence from it proves nothing. */
   readonly isComplete: boolean;
-  /** Why pages may have shifted while they were read; null where they agree with each other. */
+  /** Why pages may have shifted while they were read; null if they agree with each other. */
   readonly doubt: string | null;
   readonly problems: readonly string[];
 }
 
 /** The list of workbooks. */
 export interface WorkbookList extends WorkbookRows {
-  /** The oldest of its pages that a cache gave; null where none did. */
+  /** The oldest of its pages from a cache; null for none. */
   readonly cached: Cached | null;
 }
 
-/** The list as it was read last. A list with the same bytes is the same value again. */
+/** The last reading of the list. A list with the same bytes returns the same value. */
 export interface WorkbookMemory {
   workbooks?: { readonly pages: readonly Page<WorkbookPage>[]; readonly list: WorkbookRows };
 }
@@ -42,7 +42,7 @@ export interface WorkbookMemory {
 interface WorkbookPage {
   readonly count: number;
   readonly rows: readonly WorkbookRow[];
-  /** Rows that could not be understood. */
+  /** Malformed rows. */
   readonly malformed: readonly MalformedRow[];
   /** Null at the last page. */
   readonly next: URL | null;
@@ -51,10 +51,10 @@ interface WorkbookPage {
 const MAX_READINGS = 4;
 
 /**
- * Reads all pages of the list of workbooks. A list whose pages disagree is read again until they agree, or until two
+ * Reads all pages of the list of workbooks. If pages disagree, it reads the list again until they agree, or until two
  * readings in a row give the same bytes: then nothing shifted, but absence from it still proves nothing.
- * @param memory what is known of this list from the last time; written to
- * @returns null where the service has no v1: no token is configured, or it answers 404
+ * @param memory the last reading of this list; written to
+ * @returns null if the service has no v1: no token is configured, or it answers 404
  * @throws MirrorError `listing.inconsistent`, `listing.malformed`, `service.*`, `credentials.refused`
  */
 export async function readWorkbooks(
@@ -99,7 +99,7 @@ function joinPages(pages: readonly WorkbookPage[]): WorkbookRows {
   return { rows, malformed, isComplete: doubt === null && malformed.length === 0, doubt, problems };
 }
 
-/** Why pages may have shifted while they were read; null where their counts agree with each other and with the rows. */
+/** Why pages may have shifted while they were read; null if their counts agree with each other and with the rows. */
 function doubtAbout(
   pages: readonly WorkbookPage[],
   rows: readonly WorkbookRow[],
@@ -117,15 +117,15 @@ function inconsistent(doubt: string): MirrorError {
   return new MirrorError('listing.inconsistent', message, { hint: 'Nothing was deleted.' });
 }
 
-/** Pages beyond those that the rows need, or the count announces: some services give a few empty ones. */
+/** Additional pages beyond those needed for the rows or the announced count: some services give a few empty ones. */
 const SPARE_PAGES = 1000;
 
-/** More workbooks than fit into memory; stops pages that are made up as they are asked for. */
+/** More workbooks than fit into memory; stops an endless generated list. */
 const MAX_ROWS = 2_000_000;
 
 /**
- * Reads all pages once, one after the other.
- * @returns none where there is no such list; null where a page was gone, as the list became shorter
+ * Reads all pages once, in sequence.
+ * @returns none if there is no such list; null if a page was gone, as the list became shorter
  */
 async function readAllPages(
   transport: ListTransport,
@@ -149,7 +149,7 @@ async function readAllPages(
     if (visited.has(page.url.href)) throw malformedPages('lead in a circle');
     visited.add(page.url.href);
     pages.push(page);
-    // Rows that cannot be understood need no further page: pages of nothing else come to an end.
+    // Only well-formed rows allow further pages: a list of malformed ones would otherwise never end.
     rowCount += page.contents.rows.length;
     if (rowCount > MAX_ROWS || pages.length > Math.min(page.contents.count, rowCount) + SPARE_PAGES)
       throw malformedPages('do not end');
@@ -167,8 +167,8 @@ function malformedPages(fault: string): MirrorError {
 }
 
 /**
- * Reads a page of the list of workbooks, row by row, so that one bad row hides no other. Rows are kept for long: texts that several
- * of them have, such as a repository's name or a commit's message, are kept once.
+ * Reads a page of the list of workbooks, row by row, so that a bad row hides no other. Rows are kept for long, so equal texts in
+ * them, for example a repository's name or a commit's message, are kept once.
  */
 function readWorkbookPage(answer: Answer, json: unknown): WorkbookPage {
   const page = pageSchema.safeParse(json);
@@ -186,14 +186,14 @@ function readWorkbookPage(answer: Answer, json: unknown): WorkbookPage {
   return { count, rows, malformed, next: isLast ? null : nextPageUrl(reference, answer.url) };
 }
 
-/** @param texts those of the rows before it */
+/** @param texts the texts of the rows before it */
 function workbookRow({ version, status, ...workbook }: ApiWorkbook, texts: Map<string, string>): WorkbookRow {
   const { id } = workbook;
   const path = workbook.name.replace(/^\/+/, '');
   const shared = (text: string | null | undefined): string | null => sharedText(text ?? null, texts);
   return {
     id,
-    // A part of another text takes no memory of its own.
+    // A slice of the id shares its memory.
     path: id.endsWith(`/${path}`) ? id.slice(-path.length) : path,
     repository: sharedText(workbook.integration, texts),
     branch: sharedText(version.branch, texts),
@@ -224,16 +224,16 @@ function fileFacts(file: ApiWorkbook['file']): Pick<WorkbookRow, 'sizeBytes' | '
   };
 }
 
-/** Servers need take no longer addresses (RFC 9110, section 4.1). */
+/** The longest address that every server must accept (RFC 9110, section 4.1). */
 const MAX_REFERENCE_LENGTH = 8000;
 
 /**
  * Finds the next page. `next` may be absolute, a path or a query, and behind a proxy it may name the service's inner
- * host or lack the prefix of the base address: the token goes to this list only, so that of a `next` that leads elsewhere
- * only the query counts (service specification, section 2.5: "Reference to the next page").
- * @param next the reference as the page gives it
+ * host or lack the prefix of the base address. The token goes to this list only, so if `next` leads elsewhere,
+ * only its query counts (service specification, section 2.5: "Reference to the next page").
+ * @param next the reference in the page
  * @param current the address that the page came from
- * @throws MirrorError `listing.malformed` when it is no reference to another page of this list
+ * @throws MirrorError `listing.malformed` if it is no reference to another page of this list
  */
 export function nextPageUrl(next: string, current: URL): URL {
   const resolved = next.length > MAX_REFERENCE_LENGTH ? null : URL.parse(next, current.href);
