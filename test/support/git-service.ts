@@ -61,7 +61,7 @@ const OUTCOMES: ReadonlyMap<string, RegExp> = new Map([
   ['fetched', /: fetched what changed$/],
   ['recovered', /: can be fetched again$/],
   ['failing', /: cannot be (?:cloned|fetched)[,;]/],
-  ['damaged', /: what is here of it is damaged;/],
+  ['damaged', /: the local copy is damaged;/],
 ]);
 
 /** The outcomes of fetches among the lines that a registry tells. */

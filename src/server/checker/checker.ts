@@ -15,37 +15,37 @@ export function workbookKindOf(path: string): WorkbookKind {
 }
 
 /**
- * The result of a check. `foreign`: the file is no workbook of its kind, whatever its name; `damaged`: the end of its zip is not
- * there or contradicts itself; `unread`: Git could not give its bytes.
+ * The result of a check. `foreign`: the file is not a workbook of the kind its name says; `damaged`: the end of its zip is missing
+ * or contradicts itself; `unread`: Git could not read its bytes.
  */
 export type Finding = 'workbook' | 'foreign' | 'damaged' | 'unread';
 
 /** The bytes of a file, or, of a large one, its two ends. */
 export interface FileBytes {
-  /** Of the whole file. */
+  /** Size of the whole file. */
   readonly sizeBytes: number;
-  /** From its beginning; the whole file when it is as long as that. */
+  /** The beginning of the file; all of it if it is no longer. */
   readonly first: Buffer;
-  /** Up to its end; empty when `first` is the whole file. */
+  /** The end of the file; empty if `first` is the whole file. */
   readonly last: Buffer;
 }
 
 const ZIP = Buffer.from('PK\u0003\u0004', 'latin1');
-/** Of a compound file ([MS-CFB], section 2.2): an .xls of Excel 5 and later, or an encrypted workbook. */
+/** Signature of a compound file ([MS-CFB], section 2.2): an .xls of Excel 5 and later, or an encrypted workbook. */
 const COMPOUND = Buffer.from('d0cf11e0a1b11ae1', 'hex');
 /** The record that an .xls of Excel 2, 3 and 4 begins with ([XLS], BOF): its identifier. */
 const FIRST_RECORDS: ReadonlySet<number> = new Set([0x0009, 0x0209, 0x0409]);
 /** Streams of a compound file that make it a workbook. */
 const BINARY_STREAMS = ['Workbook', 'Book', 'WORKBOOK', 'BOOK'];
 const ENCRYPTED_STREAMS = ['EncryptedPackage'];
-/** So much of markup is looked into. */
+/** Bytes of markup that are searched. */
 const MARKUP_BYTES = 1024 * 1024;
 /** The beginning of XML or HTML behind a byte order mark, as {@link textOf} gives it. */
 const MARKUP = /^[\sï»¿ÿþ]*</;
 /** A table in HTML, or an XML spreadsheet of Excel 2003. */
 const TABLE = /<table[\s>]|urn:schemas-microsoft-com:office:spreadsheet/i;
 
-/** The part of a package that tells its kind, in lower case, and how a workbook is named there. */
+/** The part of a package that states its kind, in lower case, and the pattern of a workbook in it. */
 const KIND_PARTS = {
   /** ECMA-376 part 1, section 12.2; [MS-XLSB], section 2.1.7.62. */
   ooxml: [
@@ -59,8 +59,8 @@ const KIND_PART_LIMIT_BYTES = 1024 * 1024;
 
 /**
  * Finds out whether a file is a workbook by its first bytes, the directory of its zip, and the part that names the package's kind.
- * What is in other parts is not read. Takes bounded time and memory.
- * @param kind as its name says
+ * Other parts are not read. Time and memory are bounded.
+ * @param kind the kind that the file's name says
  */
 export async function checkWorkbook(kind: WorkbookKind, file: FileBytes): Promise<Finding> {
   const { first } = file;
@@ -94,7 +94,7 @@ function textOf(bytes: Buffer): string {
   return bytes.toString('latin1', 0, MARKUP_BYTES).replaceAll('\0', '');
 }
 
-/** Parts that are looked at before requests have their turn: a million parts of a file that is in memory take seconds. */
+/** Parts to check before yielding to requests: a million parts, even in memory, take seconds. */
 const PARTS_TOGETHER = 1000;
 
 async function checkPackage(kind: 'ooxml' | 'ods', { sizeBytes, first, last }: FileBytes): Promise<Finding> {
@@ -116,14 +116,14 @@ async function checkPackage(kind: 'ooxml' | 'ods', { sizeBytes, first, last }: F
       if ((count += 1) % PARTS_TOGETHER === 0) await setImmediate();
     }
     if (part === undefined) return 'foreign';
-    // Of a large file this part may not be at hand.
+    // In a large file this part may be outside of the ends that were read.
     return part.headerOffset < startBytes || pattern.test(readPart(read, part)) ? 'workbook' : 'foreign';
   } catch {
     return 'damaged';
   }
 }
 
-/** Reads the text of a small part. @throws Error where it is damaged, or larger than such a part is */
+/** Reads the text of a small part. @throws Error if it is damaged or too large */
 function readPart(read: ReadBytes, { headerOffset, compressedBytes, compressionMethod }: ZipEntry): string {
   const headerBytes = localHeaderBytes(read(headerOffset, LOCAL_HEADER_BYTES));
   if (headerBytes === null) throw new Error('there is no local header');

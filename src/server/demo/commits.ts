@@ -21,8 +21,8 @@ export type FileChange =
 export interface CommitPlan {
   readonly branch: string;
   /**
-   * The commit it follows: an id, or a full reference name. Left out, it follows the commit on the same branch before it
-   * in the same import, or is the branch's first one.
+   * The parent commit: an id, or a full reference name. If omitted, the previous commit of this branch in the same import,
+   * or none for the branch's first commit.
    */
   readonly from?: string;
   readonly author: Person;
@@ -31,7 +31,7 @@ export interface CommitPlan {
   readonly changes: readonly FileChange[];
 }
 
-/** Quotes a path so that no character in it means anything (git-fast-import, "path"). */
+/** Quotes a path so that no character in it is special (git-fast-import, "path"). */
 function quotePath(path: string): string {
   const escaped = path
     .replaceAll('\\', '\\\\')
@@ -72,10 +72,10 @@ export function writeImport(plans: readonly CommitPlan[]): Buffer {
 }
 
 /**
- * Makes commits in a bare repository in one run of git. A branch moves only if what it held until then is contained in
- * what it is to hold.
+ * Makes commits in a bare repository in one run of git. A branch moves only if its new head
+ * contains the old one.
  * @returns the ids of the commits, in order
- * @throws MirrorError `service.failed` when git refuses them, as when somebody else moved the branch
+ * @throws MirrorError `service.failed` when git refuses them, for example because the branch has moved
  */
 export async function makeCommits(
   git: Git,

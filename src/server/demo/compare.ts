@@ -7,11 +7,11 @@ import { listTree } from '../git/objects.ts';
 import { readHeads } from '../git/refs.ts';
 import type { Registry } from '../git/repositories.ts';
 
-/** How a mirror compares with Git. */
+/** Result of comparing a mirror with Git. */
 export interface Comparison {
-  /** Branches that were compared. */
+  /** Number of compared branches. */
   readonly targets: number;
-  /** Files that are the same, and their bytes. */
+  /** Number of identical files, and their bytes. */
   readonly files: number;
   readonly bytes: number;
   /** One line each; empty when the mirror is exact. */
@@ -19,8 +19,8 @@ export interface Comparison {
 }
 
 /**
- * Compares a mirror with the repositories that it is a mirror of, byte for byte.
- * @param directoryOf where a branch of a repository is, by its full name
+ * Compares a mirror with the mirrored repositories, byte for byte.
+ * @param directoryOf gives the folder of a branch, by the repository's full name
  * @throws MirrorError when git fails
  */
 export async function compareWithGit(
@@ -54,7 +54,7 @@ export async function compareWithGit(
   return { targets, files, bytes, differences };
 }
 
-/** Gives the files below a folder, by their paths in it, with the ids that Git has for their bytes; none where it is missing. */
+/** Gives the files below a folder, by their paths in it, with Git's ids of their bytes; empty if the folder is missing. */
 async function hashFiles(folder: string): Promise<Map<string, { blobId: string; sizeBytes: number }>> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
   const files = entries.filter((entry) => !entry.isDirectory());

@@ -10,7 +10,7 @@ export const PEOPLE = {
   claire: { name: 'Claire Lefèvre', email: 'claire.lefevre@example.com' },
 } as const satisfies Record<string, Person>;
 
-/** Everything that a service could be tempted to act on instead of giving the committed bytes. */
+/** Attributes that could make a service send something else than the committed bytes. */
 const ATTRIBUTES = `*.csv text eol=crlf
 *.txt text ident export-subst
 Scripts export-ignore
@@ -46,7 +46,7 @@ function commit(
   return { branch, author, at: daysAgo(days), message: `${message}\n`, changes, ...start };
 }
 
-/** The commits of the sample repository `Accounting`: two branches, and files that have traps in them. */
+/** The commits of the sample repository `Accounting`: two branches, and files that are easy to corrupt. */
 export async function accountingCommits(): Promise<CommitPlan[]> {
   const { anna, jonas } = PEOPLE;
   return [

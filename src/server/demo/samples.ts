@@ -11,9 +11,9 @@ import { accountingCommits, forecastCommits, salesCommits } from './sample-conte
 
 /** The sample data of the demo. */
 export interface Samples {
-  /** The registry to make a service on; the caller's to close. */
+  /** The registry for the service; the caller closes it. */
   readonly registry: Registry;
-  /** Whether they were made now, or were interrupted, or whether what was there was left as it was. */
+  /** Whether the samples were made now, were interrupted, or existed already. */
   readonly outcome: 'made' | 'interrupted' | 'left';
 }
 
@@ -22,15 +22,15 @@ const EXTERNAL_URL = 'https://git.example.com/planning/forecast.git';
 const EXTERNAL_NAME = 'git.example.com/planning/forecast.git';
 const YEAR_MS = 365 * 86_400_000;
 
-/** Stands in the directory for as long as not all samples are there. */
+/** Marks a directory in which samples are still missing. */
 const NOTE_NAME = 'samples-unfinished';
 
 /**
  * Makes sample repositories in a directory: `Accounting` and `Sales Europe`, which are drag-and-drop repositories, and an
- * external one. A directory that holds repositories already is taken as it is, so that a demo can go on with its data; only
- * samples that were interrupted are completed.
+ * external one. Existing repositories are kept, so that a demo can continue with its data; only
+ * interrupted samples are completed.
  * @param directory made when it does not exist
- * @param options what the registry is opened with
+ * @param options for opening the registry
  * @param signal interrupts it between two repositories
  * @throws MirrorError when the directory cannot be used or git fails
  */
@@ -60,7 +60,7 @@ export async function createSamples(
   return { registry, outcome: 'made' };
 }
 
-/** Makes a drag-and-drop repository with its commits, as far as that was not done. Git makes all of them, or none. */
+/** Makes a drag-and-drop repository and its commits if they are missing. Git makes all commits or none. */
 async function fill(
   git: Git,
   registry: Registry,
@@ -74,7 +74,7 @@ async function fill(
   if ((await readHeads(git, path)).size === 0) await makeCommits(git, path, commits);
 }
 
-/** Makes the external repository and connects it, unless that was done. */
+/** Makes the external repository and connects it, unless both are done. */
 async function connect(git: Git, registry: Registry, source: string, createdAt: Date): Promise<void> {
   if (registry.list().some(({ full_name }) => full_name === EXTERNAL_NAME)) return;
   await rm(source, { recursive: true, force: true });

@@ -1,10 +1,10 @@
 import writeExcelFile, { type CellObject, type Row } from 'write-excel-file/node';
 
-/** Which edition of a workbook is wanted. */
+/** Selects an edition of a workbook. */
 export interface Edition {
-  /** The numbers in it follow from this; another one gives another content. */
+  /** Determines the numbers in it; another seed gives other content. */
   readonly seed: number;
-  /** The day it is of. */
+  /** Its date. */
   readonly asOf: Date;
 }
 
@@ -40,7 +40,7 @@ export async function makeWorkbook({ seed, asOf }: Edition): Promise<Buffer> {
   return writeExcelFile([sheet('Summary', summary), sheet('Monthly', monthly)]).toBuffer();
 }
 
-/** Makes a source of numbers from 0 up to and without 1, the same for the same seed (the generator "mulberry32"). */
+/** Makes a generator of numbers from 0 to below 1, the same for the same seed (the generator "mulberry32"). */
 function numbersFrom(seed: number): () => number {
   let state = Math.trunc(seed) | 0;
   return () => {

@@ -7,7 +7,7 @@ import { type FileChange, makeCommits } from './commits.ts';
 import { PEOPLE } from './sample-content.ts';
 import { makeWorkbook } from './workbook-files.ts';
 
-/** One edit as it was made. */
+/** One finished edit. */
 export interface Edit {
   /** Full name of the repository. */
   readonly repository: string;
@@ -16,7 +16,7 @@ export interface Edit {
   readonly summary: string;
   readonly path: string;
   readonly commitId: string;
-  /** When the branch had moved; the service shows the edit of an external repository a moment later. */
+  /** Time when the branch moved; the service shows an edit of an external repository a moment later. */
   readonly committedAt: Date;
 }
 
@@ -29,15 +29,15 @@ interface EditPlan {
   readonly path: string;
 }
 
-/** New workbooks go here, and only from here are workbooks deleted. */
+/** Folder of new workbooks; workbooks are deleted only here. */
 const DRAFTS = 'Drafts/';
-/** With so many drafts, one is deleted instead of added. */
+/** At this number of drafts, one is deleted instead of added. */
 const MOST_DRAFTS = 3;
 
 /**
- * Plans an edit that fits what is on the branch; an edit that would have nothing to work on becomes another one, so that the data
+ * Plans an edit that is possible on the branch. An edit without a workbook to work on becomes another one, so that the data
  * neither runs out nor grows.
- * @param turn how many edits there were; it decides which workbook is taken
+ * @param turn number of edits so far; it selects the workbook
  * @param workbooks paths of the workbooks on the branch
  */
 export function planEdit(kind: EditPlan['kind'], turn: number, workbooks: readonly string[]): EditPlan {
@@ -63,7 +63,7 @@ export interface Writer {
   readonly edit: () => Promise<Edit>;
 }
 
-/** Makes a writer that goes round all branches of all repositories, and on each one round all kinds of edit. */
+/** Makes a writer that visits all branches of all repositories in turn, each time with the next kind of edit. */
 export function createWriter(registry: Registry): Writer {
   const git = new Git();
   let edits = 0;
@@ -76,7 +76,7 @@ export function createWriter(registry: Registry): Writer {
       if (place === undefined)
         throw new MirrorError('usage.invalid', 'there is no repository with a branch to edit');
       const { repositoryId, repository, branch, head, gitDirectory } = place;
-      // Neighbouring branches are at different kinds, so that a short look shows all of them.
+      // Neighbouring branches start with different kinds, so that a short demo shows all of them.
       const round = Math.floor(turn / places.length) + (turn % places.length);
       const tree = await listTree(git, gitDirectory, head);
       const workbooks = tree.map(({ path }) => path).filter((path) => path.endsWith('.xlsx'));
@@ -98,7 +98,7 @@ export function createWriter(registry: Registry): Writer {
   };
 }
 
-/** The branches of all repositories; those of an external repository where it is, and not where the service reads. */
+/** The branches of all repositories; branches of an external repository are read at its source, not in the service's copy. */
 async function branchesOf(git: Git, registry: Registry) {
   const places = registry.list().map(async ({ id, full_name, source }) => {
     const gitDirectory = source ?? registry.gitDirectory(id);

@@ -20,7 +20,7 @@ export class CredentialStore {
     this.folder = folder;
   }
 
-  /** Writes them so that a power cut leaves them. */
+  /** Writes them so that they survive a power cut. */
   async write(id: string, credentials: Credentials): Promise<void> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
     await chmod(this.folder, 0o700);
@@ -51,15 +51,15 @@ export function formatCredentials({ username, password }: Credentials): string {
   return `username=${username}\npassword=${password}\n`;
 }
 
-/** A user name of so many characters may be a token, which many hosts take in the place of a password. */
+/** A user name of this length may be a token, which many hosts accept instead of a password. */
 const SHORTEST_TOKEN = 20;
 
-/** Names in what Git reads whose values tell nothing (git-credential(1), "INPUT/OUTPUT FORMAT"). */
+/** Fields of Git's input whose values are not secret (git-credential(1), "INPUT/OUTPUT FORMAT"). */
 const PUBLIC_NAME = /^(?:protocol|host|path|url|quit|password_expiry_utc)$/;
 
 /**
- * Finds what must not be shown of a file of credentials, which may have been edited: every value in it but a short user name, every
- * line that Git does not understand, and what a request carries (RFC 7617).
+ * Finds the secrets in a file of credentials, which may have been edited: every value except a short user name, every
+ * line that Git does not understand, and the text that a request carries (RFC 7617).
  */
 export function secretsOf(text: string): string[] {
   const secrets = new Set<string>();
@@ -77,7 +77,7 @@ export function secretsOf(text: string): string[] {
   return [...secrets];
 }
 
-/** Reads what must not be shown of a file of credentials; `path` is null for a repository without one. */
+/** Reads the secrets in a file of credentials; `path` is null for a repository without one. */
 export async function readSecrets(path: string | null): Promise<string[]> {
   return path === null ? [] : secretsOf(await readFile(path, 'utf8').catch(() => ''));
 }

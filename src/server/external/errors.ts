@@ -24,19 +24,19 @@ export class RemoteError extends MirrorError {
 const REFUSAL =
   /Authentication failed|could not read (?:Username|Password)|requested URL returned error: 40[13]\b|HTTP 40[13]\b/;
 
-/** Git's words where it has no user name or password to send. */
+/** Git's words when it has no user name or password to send. */
 const UNASKED = /could not read (?:Username|Password)/;
 
 /** Git ends every failure to reach a repository with these words, whatever the reason. */
 const GENERIC =
   /^(?:Could not read from remote repository|Please make sure you have|and the repository exists)/;
 
-/** Begins the lines in which git says why it ends (LC_ALL=C). */
+/** Prefix of the lines in which git says why it failed (LC_ALL=C). */
 const ENDING = /^(?:fatal|error): /;
 
 /**
- * Says why git could not read a repository elsewhere. A server may send back what it was sent, so secrets are masked; one that is
- * too short to be masked keeps git's words back.
+ * Says why git could not read a repository elsewhere. A server may echo what it received, so secrets are masked. If a secret is
+ * too short to mask, git's words are not shown.
  * @param said the message of the failed git program
  * @param secrets the texts to mask
  */
@@ -55,8 +55,8 @@ export function describeComplaint(said: string, secrets: readonly string[]): Rem
 }
 
 /**
- * The reason in what a git program said that failed, in one line: the first line that says why it ends, else the first one.
- * @param said lines, also joined by semicolons, behind the program's name and how it ended
+ * The reason in the output of a failed git program, in one line: the first line that says why it failed, else the first one.
+ * @param said lines, or parts joined by semicolons, after the program's name and how it ended
  */
 export function reasonIn(said: string): string {
   const lines = said
@@ -77,7 +77,7 @@ export class DamagedError extends MirrorError {}
 const DAMAGE =
   /not a git repository|No such ref: HEAD|(?:missing|bad|invalid|corrupt(?:ed)?|broken) (?:object|loose object|blob|tree|commit)|unable to read|is corrupt|reference broken/i;
 
-/** Passes an error on, as a DamagedError where the repository is to blame, and not the machine. */
+/** Returns the error, as a DamagedError if the repository and not the machine caused it. */
 export function blameRepository(error: unknown): never {
   if (error instanceof MirrorError && DAMAGE.test(error.message))
     throw new DamagedError('service.failed', error.message, { cause: error });

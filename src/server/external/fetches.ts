@@ -12,33 +12,33 @@ export interface FetchProblem {
   readonly nextAttempt: Date;
 }
 
-/** How external repositories are brought here. */
+/** Copies external repositories to the service. */
 export interface FetchWays {
   /**
-   * Brings a repository to what its source holds, and says whether anything was different.
+   * Updates a repository from its source, and returns whether anything was different.
    * @param onChange called when there is something to fetch
-   * @throws DamagedError when what is here cannot be read
+   * @throws DamagedError when the local copy cannot be read
    */
   readonly pull: (repository: RegisteredRepository, onChange: () => void) => Promise<boolean>;
-  /** Makes the repository again, whatever is there. */
+  /** Replaces the repository by a new clone. */
   readonly clone: (repository: RegisteredRepository) => Promise<unknown>;
-  /** Called with the id of a repository to which something was brought; must not throw. */
+  /** Called with the id of a repository that a fetch changed; must not throw. */
   readonly onFetched: (id: string) => void;
 }
 
 /** How many clones, comparisons and fetches run at once. */
 const AT_ONCE = 4;
 const DAY_MS = 86_400_000;
-/** Waits after failures; what is too large is downloaded again once a day at most. */
+/** Waits after failures; a repository that is too large is downloaded at most once a day. */
 const BACK_OFF = { firstDelayMs: 10_000, maxDelayMs: 3_600_000 };
 
 /** The fetches of a repository so far. */
 class FetchState {
   /** Settles when all fetches so far have ended; never rejects. They take turns, as git locks the branches. */
   last: Promise<unknown> = Promise.resolve();
-  /** How many fetches were asked for that have not ended. */
+  /** Number of requested fetches that have not ended. */
   asked = 0;
-  /** Whether one of them has not begun. */
+  /** Whether one of them is still waiting. */
   isWaiting = false;
   isFetching = false;
   failures = 0;
@@ -46,7 +46,7 @@ class FetchState {
   problem: FetchProblem | null = null;
 }
 
-/** Fetches the external repositories of an index, and at once those that never were. */
+/** Fetches the external repositories of an index, and immediately those that were never fetched. */
 export class Fetches {
   private readonly index: RepositoryIndex;
   private readonly tell: Tell;
@@ -55,7 +55,7 @@ export class Fetches {
   private readonly places = new Places(AT_ONCE);
   private isClosed = false;
 
-  /** @param tell receives the outcomes: of failures in a row, the first */
+  /** @param tell receives the outcomes, but only the first of several failures in a row */
   constructor(index: RepositoryIndex, tell: Tell, ways: FetchWays) {
     this.index = index;
     this.tell = tell;
@@ -64,15 +64,15 @@ export class Fetches {
   }
 
   /**
-   * Says what is done to a repository at the moment: `cloning` until it was fetched for the first time, also while that waits to be
-   * tried again, and while it is cloned again; `fetching` while changes come; else null.
+   * The current work on a repository: `cloning` until its first fetch has succeeded, also while that waits for its
+   * next attempt, and while it is cloned again; `fetching` while changes come; else null.
    */
   activityOf(id: string): 'cloning' | 'fetching' | null {
     if (this.index.find(id)?.cloned === false) return 'cloning';
     return this.states.get(id)?.isFetching === true ? 'fetching' : null;
   }
 
-  /** Why the last fetch failed; null when it did not. */
+  /** Why the last fetch failed; null if it succeeded. */
   problemOf(id: string): FetchProblem | null {
     return this.states.get(id)?.problem ?? null;
   }
@@ -88,7 +88,7 @@ export class Fetches {
     return done;
   }
 
-  /** Fetches soon, once for all who ask before it begins. Gives false for a repository that is not external. */
+  /** Fetches soon; requests before it begins share one fetch. Returns false for a repository that is not external. */
   soon(id: string): boolean {
     if ((this.index.find(id)?.source ?? null) === null) return false;
     const state = this.stateOf(id);
@@ -106,7 +106,7 @@ export class Fetches {
     if (asked === 0 && retry === undefined) this.soon(id);
   }
 
-  /** Starts nothing more, and waits for what runs. */
+  /** Starts nothing more, and waits for running fetches. */
   async close(): Promise<void> {
     this.isClosed = true;
     for (const { retry } of this.states.values()) clearTimeout(retry);
@@ -119,7 +119,7 @@ export class Fetches {
     return state;
   }
 
-  /** Fetches when there is a place, and again later where that fails; never rejects. */
+  /** Fetches when a slot is free, and retries later on failure; never rejects. */
   private async fetchLater(id: string, state: FetchState): Promise<void> {
     state.asked += 1;
     try {
@@ -143,8 +143,8 @@ export class Fetches {
     if (state.failures > 1) return;
     const what =
       this.index.find(id)?.cloned === true
-        ? 'cannot be fetched; what was fetched before stays'
-        : 'cannot be cloned, and has no contents until it is';
+        ? 'cannot be fetched; the data from the last fetch stays'
+        : 'cannot be cloned, and has no contents until then';
     const next = `It is tried again in ${roughDuration(nextAttemptMs)}, then later each time`;
     this.tell(`${this.nameOf(id)}: ${what}. ${next}: ${adviceOf(error)}`, 'warn');
   }
@@ -181,7 +181,7 @@ export class Fetches {
     } catch (error) {
       if (!(error instanceof DamagedError)) throw error;
       await this.index.markDamaged(repository.id);
-      const what = 'what is here of it is damaged; it is cloned again';
+      const what = 'the local copy is damaged; it is cloned again';
       this.tell(`${repository.full_name}: ${what}: ${adviceOf(error)}`, 'warn');
       await this.clone({ ...repository, cloned: false });
     }
@@ -195,7 +195,7 @@ export class Fetches {
 }
 
 /**
- * Starts to compare all external repositories with where they come from, at once and then regularly.
+ * Starts to compare all external repositories with their sources, immediately and then regularly.
  * @param intervalMs how often each is compared, in milliseconds
  */
 export function createFetching(

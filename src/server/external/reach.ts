@@ -25,25 +25,25 @@ export interface Remote {
   readonly credentialFile: string | null;
 }
 
-/** A transfer that moves fewer bytes a second than this for so long is given up: to prepare a large pack may take minutes. */
+/** A transfer slower than this, in bytes per second, for this long is aborted: preparing a large pack may take minutes. */
 const STALL_BYTES_PER_SECOND = 1000;
 const STALL_SECONDS = 600;
 
-/** How long the addresses of a name, and the address of a redirect, are waited for, in milliseconds. */
+/** Timeout for looking up a name, and for asking about a redirect, in milliseconds. */
 const LOOKUP_LIMIT_MS = 10_000;
 
 /** Names the file of credentials to the helper: no shell has to quote a path. */
 const PATH_VARIABLE = 'WORKBOOK_MIRROR_GIT_CREDENTIALS';
 
-/** A helper (gitcredentials(7)) that gives what the file holds and never changes it: a server's refusal may be a mistake. */
+/** A helper (gitcredentials(7)) that prints the file and never changes it: a server's refusal may be a mistake. */
 const HELPER = `!f() { if test "$1" = get; then cat "$${PATH_VARIABLE}"; fi; }; f`;
 
-/** Certificates of an authority of the operator's own (git(1), git-config(1)); they steer nothing else. */
+/** Certificates of the operator's own authority (git(1), git-config(1)); they have no other effect. */
 const CERTIFICATE_VARIABLES = ['GIT_SSL_CAINFO', 'GIT_SSL_CAPATH'];
 
 /**
- * The addresses of the same network segment, where clouds give a machine its credentials (RFC 3927, RFC 4291), and the IPv6
- * addresses that carry one of IPv4 (RFC 4291, section 2.5.5.1; RFC 2765; RFC 6052; RFC 3056). Mapped addresses count as those of IPv4.
+ * The addresses of the same network segment, where clouds serve a machine's credentials (RFC 3927, RFC 4291), and the IPv6
+ * addresses that embed an IPv4 address (RFC 4291, section 2.5.5.1; RFC 2765; RFC 6052; RFC 3056). Mapped addresses count as IPv4.
  */
 const LINK_LOCAL = new BlockList();
 LINK_LOCAL.addSubnet('169.254.0.0', 16, 'ipv4');
@@ -72,7 +72,7 @@ async function addressesOf(host: string): Promise<string[]> {
 /** Settings of git, by their names. */
 type GitSettings = Readonly<Record<string, string>>;
 
-/** How a server is reached. */
+/** The route to a server. */
 interface WayThere {
   readonly settings: GitSettings;
   /** The addresses of its name that were checked; null where a proxy looks it up. */
@@ -82,7 +82,7 @@ interface WayThere {
 /**
  * Decides how git gets to a server. The name is looked up once, and git connects to the very addresses that were checked. Where the
  * operator's environment names a proxy, the proxy looks the name up, and decides.
- * @throws RemoteError for a name without an address, and for one that has link-local addresses only
+ * @throws RemoteError for a name without an address, or with a link-local one only
  */
 async function wayTo({ source, protocol }: Remote): Promise<WayThere> {
   if (protocol === 'file') return { settings: {}, addresses: [] };
@@ -102,16 +102,16 @@ async function wayTo({ source, protocol }: Remote): Promise<WayThere> {
     throw new RemoteError('unreachable', message);
   }
   const pinned = open.map((address) => (address.includes(':') ? `[${address}]` : address)).join(',');
-  // An address has nothing to look up.
+  // An IP address needs no lookup.
   const settings: GitSettings =
     isIP(host) === 0 ? { 'http.curloptResolve': `${host}:${port}:${pinned}` } : {};
   return { settings, addresses: open };
 }
 
 /**
- * The variables of a git program that reaches out, besides the clean environment. It does not ask for a password, and looks for one only in
- * the file, whose path it knows and whose content no environment and no argument holds. The helper answers for
- * the origin of the address alone.
+ * The variables, besides the clean environment, of a git program that connects to a server. Git prompts for no password and reads one only
+ * from the file: environment and arguments hold the path, never the content. The helper answers only for
+ * the origin of the address.
  */
 export function networkEnvironment(
   { protocol, origin, credentialFile }: Omit<Remote, 'source'>,
@@ -120,7 +120,7 @@ export function networkEnvironment(
   const variables: Record<string, string> = {
     GIT_ALLOW_PROTOCOL: protocol,
     GIT_ASKPASS: '',
-    // The .netrc of the user who runs the service is not for addresses that clients name.
+    // The .netrc of the service's user must not be sent to addresses that clients choose.
     HOME: devNull,
   };
   const settings: Record<string, string> = {
@@ -128,7 +128,7 @@ export function networkEnvironment(
     'http.lowSpeedLimit': String(STALL_BYTES_PER_SECOND),
     'http.lowSpeedTime': String(STALL_SECONDS),
     ...way,
-    // Forgets every helper that a machine may have.
+    // An empty value removes every helper that the machine configures.
     'credential.helper': '',
   };
   if (origin !== null && credentialFile !== null) {
@@ -149,7 +149,7 @@ export function networkEnvironment(
 /** Git's words for a redirect that it does not follow (LC_ALL=C; git 2.39 to 2.51). */
 const REDIRECT = /requested URL returned error: 30[12378]\b/;
 
-/** Says that a server redirects, and to which address if it says so. @param addresses those at which git has asked it */
+/** Says that a server redirects, and to which address if it says so. @param addresses the server's addresses that git has used */
 async function redirected(source: string, addresses: readonly string[]): Promise<RemoteError> {
   const refused = 'the Git server redirects this address, and redirects are not followed';
   try {
@@ -162,7 +162,7 @@ async function redirected(source: string, addresses: readonly string[]): Promise
   }
 }
 
-/** Asks a server for the headers of an address. Its name is not looked up again: it may have got other addresses. */
+/** Asks a server for the headers of an address. Its name is not looked up again: the addresses may have changed. */
 function headersOf(address: string, addresses: readonly string[]): Promise<IncomingHttpHeaders> {
   const found = addresses.map((each) => ({ address: each, family: isIP(each) }));
   const options: RequestOptions = {
@@ -187,7 +187,7 @@ export async function reach(
   args: readonly string[],
   bounds: { readonly limitMs?: number; readonly maxOutputBytes?: number } = {},
 ): Promise<string> {
-  // The file may be replaced at any time, also after git has read it.
+  // The file may be replaced at any time, even after git has read it.
   const before = await readSecrets(remote.credentialFile);
   const { settings, addresses } = await wayTo(remote);
   const environment = networkEnvironment(remote, settings);

@@ -11,8 +11,8 @@ import { blameRepository, RemoteError } from './errors.ts';
 import { reach, type Remote } from './reach.ts';
 
 /**
- * Says how a repository is reached. What a client named is held to the setting, also when that was another one at the time; a
- * source beside the address was chosen by the service itself.
+ * Decides how a repository is reached. An address from a client must fit the current setting, even if an earlier setting allowed it.
+ * A separate source was chosen by the service.
  * @throws RemoteError when its address is not allowed
  */
 export function remoteOf(
@@ -27,8 +27,8 @@ export function remoteOf(
   try {
     address = readAddress(from, source === url ? sources : 'any');
   } catch {
-    const message = 'the address is not one of those that the setting serve.sources allows';
-    throw new RemoteError('unsupported', message, 'Set serve.sources to any, if such addresses are meant.');
+    const message = 'the setting serve.sources does not allow this address';
+    throw new RemoteError('unsupported', message, 'To allow such addresses, set serve.sources to any.');
   }
   return { source: from, protocol: address.protocol, origin: address.origin, credentialFile };
 }
@@ -46,9 +46,9 @@ const BRANCH_PREFIX = 'refs/heads/';
 const PATTERNS = [`${BRANCH_PREFIX}*`, 'refs/tags/*'];
 const REFSPECS = PATTERNS.map((pattern) => `+${pattern}:${pattern}`);
 
-/** How long a server may think about which references it has, in milliseconds. */
+/** Timeout for a server's list of references, in milliseconds. */
 const COMPARISON_LIMIT_MS = 60_000;
-/** So much may be said of references, which are held in memory: of half a million, at the length that they usually have. */
+/** Limit for the list of references, which is held in memory: about half a million of usual length. */
 const MAX_REFERENCES_BYTES = 64 * 1024 ** 2;
 
 /** Reads the output of `git ls-remote --symref`: lines of id, tab, name, and one of `ref: `, name, tab, `HEAD`. */
@@ -58,7 +58,7 @@ export function parseReferences(output: string): References {
   for (const line of output.split('\n')) {
     const [value = '', name = ''] = line.split('\t');
     if (name === 'HEAD' && value.startsWith(`ref: ${BRANCH_PREFIX}`)) head = value.slice('ref: '.length);
-    // The lines of what tags point to end with `^{}`.
+    // Lines that end with `^{}` name the object that a tag points to.
     else if (/^refs\/(?:heads|tags)\//.test(name) && !name.endsWith('^{}')) ids.set(name, value);
   }
   return { ids, head };
@@ -84,22 +84,22 @@ export async function askRemote(
   return references;
 }
 
-/** Has for-each-ref look at each object, and fail where one is missing, but say no more of it. */
+/** Makes for-each-ref read each object, so that it fails if one is missing; it prints nothing else. */
 const OWN_FORMAT = '--format=%(objectname)%09%(refname)%(if)%(objecttype)%(then)%(end)';
 
 /** @throws DamagedError when references or what they name cannot be read */
 async function ownReferences(git: Git, gitDirectory: string): Promise<References> {
   const [output, head] = await Promise.all([
     git.text(gitDirectory, ['for-each-ref', OWN_FORMAT, 'refs/heads/', 'refs/tags/']),
-    // It ends with 1 where HEAD names a commit instead of a branch.
+    // It exits with 1 if HEAD names a commit instead of a branch.
     git.text(gitDirectory, ['symbolic-ref', '--quiet', 'HEAD'], { alsoFine: 1 }),
   ]).catch(blameRepository);
   return { ids: parseReferences(output).ids, head: head === '' ? null : head };
 }
 
 /**
- * Decides which branch is to be the default: that of the other repository, if it exists there or nothing does; null where that says
- * nothing.
+ * Chooses the default branch: the other repository's, if it exists there or that repository is empty; null if its HEAD names
+ * no such branch.
  */
 export function headToTake({ ids, head }: References): string | null {
   const hasBranches = [...ids.keys()].some((name) => name.startsWith(BRANCH_PREFIX));
@@ -115,7 +115,7 @@ function isInStep(own: References, theirs: References): boolean {
   );
 }
 
-/** Git's words where one of two names is a folder of the other (LC_ALL=C; git 2.39 to 2.51). */
+/** Git's words when one of two names is a folder of the other (LC_ALL=C; git 2.39 to 2.51). */
 const NAME_IN_THE_WAY = /cannot lock ref/;
 
 /** Fetches branches and tags, and removes those that are gone; a failure changes none of them. */
@@ -126,31 +126,31 @@ async function fetchReferences(git: Git, remote: Remote, gitDirectory: string): 
     await reach(git, remote, gitDirectory, [...fetching, '--atomic', ...from]);
   } catch (error) {
     if (!(error instanceof MirrorError && NAME_IN_THE_WAY.test(error.message))) throw error;
-    // A branch `a` cannot become `a/b` in one step: what is gone has to go first.
+    // A branch `a` cannot become `a/b` in one step: prune first.
     await reach(git, remote, gitDirectory, [...fetching, ...from]);
   }
 }
 
-/** @throws RemoteError where the objects of a repository take more on disk than they may */
+/** @throws RemoteError if the objects of a repository exceed the limit on disk */
 async function checkSize(git: Git, gitDirectory: string, maxBytes: number | null): Promise<void> {
   if (maxBytes === null) return;
   const counted = await git.text(gitDirectory, ['count-objects', '-v']);
   const sizesKib = [...counted.matchAll(/^size(?:-pack|-garbage)?: (\d+)$/gm)].map(([, kib]) => Number(kib));
   if (sizesKib.reduce((sum, kib) => sum + kib, 0) * 1024 <= maxBytes) return;
-  const message = `the repository takes more than ${formatSize(maxBytes)} on disk, which is the most that one may`;
+  const message = `the repository takes more than ${formatSize(maxBytes)} on disk, which is the limit`;
   throw new RemoteError('too-large', message);
 }
 
 export interface PullOptions {
-  /** Called when it turns out that there is something to fetch. */
+  /** Called when there is something to fetch. */
   readonly onChange?: () => void;
-  /** Most that all objects of the repository may take on disk, in bytes; null for no bound. */
+  /** Limit for all objects of the repository on disk, in bytes; null for none. */
   readonly maxBytes?: number | null;
 }
 
 /**
- * Brings a bare repository to what another one holds now: its branches, its tags and its choice of a default branch. One that
- * cannot be read changes nothing.
+ * Updates a bare repository from another one: branches, tags and default branch. If that
+ * cannot be read, nothing changes.
  * @returns whether anything was different
  * @throws RemoteError when the other one cannot be read or is too large, DamagedError when this one cannot be read, MirrorError
  *   `service.failed` when git fails here

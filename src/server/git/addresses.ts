@@ -1,15 +1,15 @@
 import { invalid, RequestError } from '../../lib/http/request-error.ts';
 
-/** Addresses by which repositories may be connected: `https` alone, or also `http:`, `file:` and paths of this machine. */
+/** Allowed addresses of external repositories: only `https`, or also `http:`, `file:` and paths of this machine. */
 export type Sources = 'https' | 'any';
 
-/** Git's name of a way to fetch (git(1), GIT_ALLOW_PROTOCOL). */
+/** Git's name of the protocol (git(1), GIT_ALLOW_PROTOCOL). */
 export type Protocol = 'https' | 'http' | 'file';
 
-/** An address, read. */
+/** A parsed address. */
 export interface Address {
   readonly protocol: Protocol;
-  /** Scheme, host and port, by which Git finds credentials (gitcredentials(7)); null for a path of this machine. */
+  /** Scheme, host and port, under which Git finds credentials (gitcredentials(7)); null for a path of this machine. */
   readonly origin: string | null;
   /** The last segment without `.git` (service specification, section 2.1). */
   readonly name: string;
@@ -20,7 +20,7 @@ export interface Address {
 /** Longer than any address that servers take (RFC 9110, section 4.1, asks for 8000 octets at least; Git hosts take far less). */
 const LIMIT_CHARACTERS = 2048;
 
-/** The host under which repositories of this machine are named, in the place of the one that their addresses lack. */
+/** Host in the names of repositories of this machine, whose addresses have none. */
 const LOCAL_HOST = 'localhost';
 
 const FORM = 'https://<host>/<path>.git';
@@ -35,7 +35,7 @@ function protocolOf(text: string): Protocol | null {
   return scheme === 'https' || scheme === 'http' || scheme === 'file' ? scheme : null;
 }
 
-/** The names of a repository; null where a segment is empty or would lead elsewhere, also as a server decodes it. */
+/** The names of a repository; null if a segment is empty or leads elsewhere, even once a server has decoded it. */
 function namesOf(host: string, path: string): Pick<Address, 'name' | 'fullName'> | null {
   const segments = path.slice(1).split('/');
   const name = /^(.+)\.git$/.exec(segments.at(-1) ?? '')?.[1];
@@ -44,8 +44,8 @@ function namesOf(host: string, path: string): Pick<Address, 'name' | 'fullName'>
 }
 
 /**
- * Reads the address of an external repository. Only an address that has one meaning for Git and for the names of the repository is
- * taken: no credentials, query, fragment or `..`, and `.git` at the end.
+ * Reads the address of an external repository. Only an address with one meaning for Git and for the repository's names is
+ * accepted: no credentials, query, fragment or `..`, and `.git` at the end.
  * @throws RequestError 400 `invalid` or `forbidden_scheme`; its message never holds the address, as a password may be in it
  */
 export function readAddress(text: string, sources: Sources): Address {
@@ -81,13 +81,13 @@ function readNetwork(text: string, protocol: 'https' | 'http'): Address {
 
 const NAME_LIMIT_BYTES = 255;
 
-/** Characters that steer how others are shown, or show as nothing: two names that look alike would be two repositories. */
+/** Characters that are invisible or change how others are shown: with them, two repositories could have names that look alike. */
 const INVISIBLE = /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}\u200b\u2060\ufeff]/u;
 
-/** The form of ids (section 2.1), by which repositories are found before they are by name. */
+/** The form of ids (section 2.1): a repository is looked up by id before name. */
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** Says why a drag-and-drop repository cannot have a name; null where it can. */
+/** Says why a drag-and-drop repository cannot have a name; null if it can. */
 function faultOf(name: string): string | null {
   if (!name.isWellFormed()) return 'holds half of a character';
   if (name.trim() === '' || name !== name.trim()) return 'is empty or begins or ends with a space';
@@ -95,7 +95,7 @@ function faultOf(name: string): string | null {
   if (INVISIBLE.test(name)) return 'holds a control character, or one that cannot be seen';
   if (!/[\p{L}\p{N}]/u.test(name)) return 'holds neither a letter nor a digit';
   if (ID.test(name)) return 'has the form of an id';
-  // Addresses of Git end so, with or without it: it would be the address of another repository.
+  // Git addresses work with and without this ending, so the name would collide with another repository's address.
   if (/\.git$/i.test(name)) return 'ends with .git';
   if (Buffer.byteLength(name) > NAME_LIMIT_BYTES) return `is longer than ${NAME_LIMIT_BYTES} bytes`;
   return null;

@@ -7,14 +7,14 @@ import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { type Git, settingArguments } from './git.ts';
 
 /**
- * Attributes that win over every .gitattributes in a tree, so that archives hold the committed bytes: nothing left out
+ * Attributes that override every .gitattributes in a tree, so that archives hold the committed bytes: nothing left out
  * (export-ignore), nothing filled in (export-subst, ident), nothing converted (text, eol, crlf, filter, encoding).
- * `working-tree-encoding` must be unspecified: git refuses it as merely switched off.
+ * `working-tree-encoding` must be unspecified: git refuses it when it is only switched off.
  */
 const EXACT_ATTRIBUTES =
   '* -text -crlf -eol -ident -filter !working-tree-encoding -export-ignore -export-subst\n';
 
-/** The branch of a new repository that nothing was committed to yet. */
+/** The branch of a new, empty repository. */
 const INITIAL_BRANCH = 'main';
 
 /** Makes an empty bare repository at a path that does not exist yet. */
@@ -33,7 +33,7 @@ export async function initialise(git: Git, gitDirectory: string): Promise<void> 
 
 /**
  * Writes the attributes that make archives exact, unless they are there already.
- * @throws Error `ENOENT` for a repository that is not there: a folder with nothing else in it would be no repository
+ * @throws Error `ENOENT` for a missing repository: a folder with only this file would not be one
  */
 export async function keepExact(gitDirectory: string): Promise<void> {
   const folder = join(gitDirectory, 'info');
@@ -47,12 +47,12 @@ export async function keepExact(gitDirectory: string): Promise<void> {
   await syncDirectory(folder);
 }
 
-/** Names of what is unfinished in an object store. */
+/** Names of unfinished files in an object store. */
 const UNFINISHED = /^(?:tmp_|\.tmp-)|\.lock$/;
 
 /**
- * Removes what git programs leave behind that were ended without warning: locks of references, which would stop every change of
- * them, locks of lists of objects, and parts of downloads, pushes and packs. To be called while nothing works on the repository.
+ * Removes the leftovers of killed git programs: locks of references, which would block every change of
+ * them, locks of object lists, and parts of downloads, pushes and packs. Call it only while nothing else uses the repository.
  */
 export async function clearAway(gitDirectory: string): Promise<void> {
   const below = async (folder: string): Promise<string[]> =>
@@ -60,7 +60,7 @@ export async function clearAway(gitDirectory: string): Promise<void> {
       join(folder, name),
     );
   const names = [...(await readdir(gitDirectory).catch(() => [])), ...(await below('refs'))];
-  // No reference ends so (git-check-ref-format(1)).
+  // No reference has this ending (git-check-ref-format(1)).
   const locks = names.filter((name) => name.endsWith('.lock'));
   const parts = (await below('objects')).filter((name) => UNFINISHED.test(basename(name)));
   for (const name of [...locks, ...parts])
@@ -68,15 +68,15 @@ export async function clearAway(gitDirectory: string): Promise<void> {
 }
 
 /**
- * Settings with which git writes everything through to the disk before it goes on (git-config(1), `core.fsync`): what was
- * answered is there after a power cut.
+ * Settings with which git writes everything through to the disk before it goes on (git-config(1), `core.fsync`): an
+ * acknowledged change survives a power cut.
  */
 export const LASTING_SETTINGS: readonly string[] = settingArguments(
   'core.fsync=all',
   'core.fsyncMethod=fsync',
 );
 
-/** Git's own limits of when a repository is packed (git-gc(1)). Objects of no branch stay: an upload may still become a commit. */
+/** Git's default limits for packing a repository (git-gc(1)). Unreachable objects stay: an upload may still become a commit. */
 const PACKING_SETTINGS = settingArguments(
   'gc.auto=6700',
   'gc.autoPackLimit=50',
@@ -85,10 +85,10 @@ const PACKING_SETTINGS = settingArguments(
 );
 
 /**
- * Keeps repositories compact, one at a time: every fetch and push leaves a pack, and every upload single objects. Git takes care of those
- * who read and write at the same time.
+ * Keeps repositories compact, one at a time: every fetch and push leaves a pack, and every upload single objects. Git allows
+ * reading and writing at the same time.
  * @param gitDirectory gives the bare repository of an id
- * @returns a function to be called with an id after a change; it never throws
+ * @returns a function to call with an id after a change; it never throws
  */
 export function createHousekeeping(
   git: Git,
@@ -103,7 +103,7 @@ export function createHousekeeping(
   return (repositoryId) => {
     if (waiting.has(repositoryId)) return;
     waiting.add(repositoryId);
-    // What fails, or is stopped, loses nothing, and is tried again after the next change.
+    // A failed or stopped run loses nothing, and is repeated after the next change.
     turns.run(() => pack(repositoryId)).catch(() => undefined);
   };
 }

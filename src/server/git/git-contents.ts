@@ -13,17 +13,17 @@ const EMPTY_ZIP = Buffer.concat([Buffer.from('PK\u0005\u0006', 'latin1'), Buffer
 /** Workbooks are compressed already; more effort would not make the archive smaller. */
 const ZIP_EFFORT = '-1';
 
-/** Each program takes some megabytes, and keeps them for as long as its reader takes. */
+/** Each program holds some megabytes until its reader is done. */
 const READERS_AT_ONCE = 64;
 
-/** The entity tag of what an object of Git is sent as: strong, since an object never changes. */
+/** The entity tag of a Git object: strong, since an object never changes. */
 function tagOf(objectId: string, way = ''): string {
   return `"${objectId}${way}"`;
 }
 
 /**
- * Finds out how archives are made: by which git program, with its words on the libraries that it was built with, and how it is asked.
- * As long as that is the same, the same archive is made of a commit each time.
+ * Describes how archives are made: the git program, the libraries it was built with, and its arguments.
+ * While these are the same, a commit always gives the same archive.
  * @returns a short text that goes into entity tags
  */
 async function archiveWay(git: Git): Promise<string> {
@@ -72,7 +72,7 @@ export function createContents(git: Git) {
   }
 
   /**
-   * Finds what is at a path of a branch.
+   * Finds the file or folder at a path of a branch.
    * @throws RequestError 404 for a branch or path that does not exist, MirrorError `service.failed`
    */
   return async function contentAt(

@@ -9,7 +9,7 @@ import {
   startProgram,
 } from '../../lib/process/run.ts';
 
-/** How git is started; without input where that is left out. */
+/** How git is started; without `input`, its standard input is empty. */
 interface StartOptions
   extends Partial<Pick<ProgramStart, 'input'>>, Pick<ProgramStart, 'signal' | 'graceMs'> {
   /** Variables added to the clean environment. */
@@ -20,13 +20,13 @@ interface RunOptions extends StartOptions {
   /** How long it may take, in milliseconds. */
   readonly limitMs?: number;
   readonly maxOutputBytes?: number;
-  /** An exit code besides 0 that is an answer and no failure. */
+  /** An exit code besides 0 that is an answer, not a failure. */
   readonly alsoFine?: number;
-  /** It takes no place among those whose answer is short: another program decides how long it takes. */
+  /** Takes no slot of the short commands: another program decides how long it runs. */
   readonly isLong?: boolean;
 }
 
-/** Commands whose answer is short take turns, so that many requests at once do not become as many processes. */
+/** Short commands take turns, so that many simultaneous requests do not become as many processes. */
 const SHORT_COMMANDS_AT_ONCE = 8;
 
 /** Settings as arguments of git. */
@@ -34,7 +34,7 @@ export function settingArguments(...settings: readonly string[]): string[] {
   return settings.flatMap((setting) => ['-c', setting]);
 }
 
-/** Settings that a repository, a user or a machine could otherwise bring in. */
+/** Fixed values for settings that a repository, a user or a machine could otherwise change. */
 const FIXED_SETTINGS = settingArguments(
   'core.quotePath=false',
   // Larger files pass through git piece by piece; above Git's own limit of 512 MiB they would do so as well.
@@ -45,10 +45,10 @@ const FIXED_SETTINGS = settingArguments(
   'maintenance.auto=false',
 );
 
-/** Variables that steer git, its language, or the way that it takes to a server (curl(1), "ENVIRONMENT"). */
+/** Variables that affect git, its language, or its route to a server (curl(1), "ENVIRONMENT"). */
 const STEERING = /^(?:GIT_|LC_|LANG|(?:[a-z]+_proxy|[A-Z]+_PROXY)$)/;
 
-/** The environment of every git program: the process's own without anything that steers git. */
+/** The environment of every git program: the process's own without anything that affects git. */
 function cleanEnvironment(added: StartOptions['environment']): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(([name]) => !STEERING.test(name));
   return {
@@ -59,9 +59,9 @@ function cleanEnvironment(added: StartOptions['environment']): NodeJS.ProcessEnv
     GIT_TERMINAL_PROMPT: '0',
     // A path is a name, never a pattern.
     GIT_LITERAL_PATHSPECS: '1',
-    // refs/replace of a mirrored repository would give other bytes than the committed ones.
+    // refs/replace of a mirrored repository would replace the committed bytes.
     GIT_NO_REPLACE_OBJECTS: '1',
-    // An empty list allows no protocol at all: only a program that is to fetch gets another one.
+    // An empty list allows no protocol at all; programs that fetch override it.
     GIT_ALLOW_PROTOCOL: '',
     LC_ALL: 'C',
     // A zip holds local times.
@@ -70,14 +70,14 @@ function cleanEnvironment(added: StartOptions['environment']): NodeJS.ProcessEnv
   };
 }
 
-/** A git program under way. */
+/** A running git program. */
 export type GitProcess = ReturnType<Git['start']>;
 
 /** How a git program ended. */
 interface GitExit {
-  /** Null when it was ended by a signal or could not be started. */
+  /** Null if a signal ended it or it could not be started. */
   readonly code: number | null;
-  /** The end of what it said on its standard error, without the user part of any address. */
+  /** The end of its standard error, without the user part of any address. */
   readonly complaint: string;
 }
 
@@ -86,7 +86,7 @@ function exitOf({ exitCode, said, startError }: ProgramEnd): GitExit {
   return { code: exitCode, complaint: complaint.replaceAll(/\/\/[^/\s@]*@/g, '//') };
 }
 
-/** Finds the subcommand, which settings (`-c`) may precede. */
+/** Finds the subcommand after any settings (`-c`). */
 function subcommandOf(args: readonly string[]): string {
   return args.find((arg, index) => arg !== '-c' && args[index - 1] !== '-c') ?? '';
 }
@@ -98,14 +98,14 @@ function failure(args: readonly string[], ending: string, complaint: string): Mi
   });
 }
 
-/** Runs git programs, and knows those that it started. */
+/** Runs git programs, and keeps track of those it started. */
 export class Git {
   private readonly running = new Set<RunningProgram>();
   private readonly short = new Places(SHORT_COMMANDS_AT_ONCE);
   private isStopped = false;
 
   /**
-   * Starts git and gives its output as it comes; the caller must look at `exit`.
+   * Starts git and gives its output as it comes; the caller must check `exit`.
    * @param gitDirectory the bare repository, or null for a command that needs none
    */
   start(gitDirectory: string | null, args: readonly string[], options: StartOptions = {}) {
@@ -130,7 +130,7 @@ export class Git {
    * Runs git to its end.
    * @param gitDirectory the bare repository, or null for a command that needs none
    * @returns its standard output
-   * @throws MirrorError `service.failed` when it does not end with 0, or takes or says more than it may
+   * @throws MirrorError `service.failed` when it does not exit with 0, or exceeds its time or output limit
    */
   run(gitDirectory: string | null, args: readonly string[], options: RunOptions = {}): Promise<Buffer> {
     const collect = async (): Promise<Buffer> => {
@@ -147,7 +147,7 @@ export class Git {
   }
 
   /**
-   * As `run`, for output of any length made of NUL-terminated tokens, which are handed over one at a time as UTF-8.
+   * As `run`, for output of any length made of NUL-terminated tokens, which are passed on one at a time as UTF-8.
    * @param onToken receives each token, cut at `limitBytes`
    */
   tokens(
@@ -160,7 +160,7 @@ export class Git {
     return this.short.run(() => this.consume(gitDirectory, args, rest, splitTokens(onToken, limitBytes)));
   }
 
-  /** Ends every program under way and waits until none is left; nothing can be started afterwards. */
+  /** Ends every running program and waits until none is left; nothing can be started afterwards. */
   async stop(): Promise<void> {
     this.isStopped = true;
     for (const program of this.running) {
@@ -190,7 +190,7 @@ export class Git {
         else onChunk(chunk);
       }
     } catch (error) {
-      // Being stopped shows as the end of the program.
+      // A stop ends the program, which the code below handles.
       if (!this.isStopped) throw error;
     } finally {
       if (timer !== null) clearTimeout(timer);
@@ -202,22 +202,22 @@ export class Git {
   }
 }
 
-/** Reads UTF-8 up to a limit, and leaves out a character that the limit would tear. */
+/** Decodes UTF-8 up to a limit, and drops a character that the limit would split. */
 export function textUpTo(bytes: Buffer, limitBytes: number): string {
   const text = bytes.toString('utf8', 0, limitBytes);
   return bytes.length > limitBytes ? text.replace(/\uFFFD$/, '') : text;
 }
 
 /**
- * Cuts chunks of output into NUL-terminated tokens; the cut is on bytes, so that no character is torn.
+ * Cuts chunks of output into NUL-terminated tokens; it cuts bytes, so that no character is split.
  * @param onToken receives each token, cut at the limit
- * @param limitBytes no more of a token is held
+ * @param limitBytes longest part of a token that is kept
  */
 export function splitTokens(
   onToken: (token: string) => void,
   limitBytes = Infinity,
 ): (chunk: Buffer) => void {
-  // A byte more than the limit shows whether it tears a character.
+  // One byte more than the limit shows whether the limit splits a character.
   const heldBytes = limitBytes + 1;
   let rest: Buffer = Buffer.alloc(0);
   const give = (bytes: Buffer): void => onToken(textUpTo(bytes, limitBytes));

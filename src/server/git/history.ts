@@ -10,7 +10,7 @@ import {
 
 /** The histories of the branches of a repository. */
 export interface Histories {
-  /** The workbooks that the head of a branch holds. */
+  /** The workbooks at the head of a branch. */
   readonly tableOf: (head: string) => VersionTable;
   /** The commit of each version. */
   readonly commits: ReadonlyMap<string, Commit>;
@@ -20,16 +20,16 @@ export interface Histories {
 export type HistoryReader = ReturnType<typeof createHistoryReader>;
 
 /**
- * Makes a reader of a bare repository's histories that knows nothing yet. Each commit is read once, whatever the number of branches
- * that share it.
+ * Makes a reader, still empty, of a bare repository's histories. Each commit is read once, even if several
+ * branches share it.
  */
 export function createHistoryReader(git: Git, gitDirectory: string) {
-  /** Those of each known commit; with a commit, all of its ancestors are known. */
+  /** The versions at each known commit; if a commit is known, so are all its ancestors. */
   const tables = new Map<string, VersionTable>();
   let knownHeads: ReadonlySet<string> = new Set();
   let commits: ReadonlyMap<string, Commit> = new Map();
 
-  /** Reads what led from the known commits to some heads. */
+  /** Reads the commits between the known ones and some heads. */
   async function walk(heads: ReadonlySet<string>): Promise<void> {
     const range = [...heads, ...[...knownHeads].map((id) => `^${id}`)];
     const found = await readCommits(git, gitDirectory, range);
@@ -45,7 +45,7 @@ export function createHistoryReader(git: Git, gitDirectory: string) {
       await walk(heads);
     } catch (error) {
       if (tables.size === 0) throw error;
-      // A head of before may be gone from the repository altogether.
+      // An earlier head may be gone from the repository.
       tables.clear();
       knownHeads = new Set();
       await walk(heads);
@@ -91,12 +91,12 @@ async function readCommits(
     });
 }
 
-/** What the list tells of a commit. */
+/** The facts of a commit that the list shows. */
 export interface Commit {
   readonly id: string;
-  /** At most a kilobyte of it. */
+  /** The first kilobyte at most. */
   readonly author: string;
-  /** Whole seconds since 1970 at which it was committed. */
+  /** Commit time in whole seconds since 1970. */
   readonly committedAtSeconds: number;
   /** With its line feed, if it has one; at most {@link DETAIL_LIMIT_BYTES} of it. */
   readonly message: string;
@@ -125,11 +125,11 @@ const DETAIL_ARGUMENTS = [
 ] as const;
 const DETAIL_TOKENS = 4;
 
-/** The most that is read of a message: its length is the author's choice, and the list repeats it for each workbook of a commit. */
+/** Longest part of a message that is read: a message can have any length, and the list repeats it for each workbook of the commit. */
 const DETAIL_LIMIT_BYTES = 64 * 1024;
 const AUTHOR_LIMIT_BYTES = 1024;
 
-/** Reads what the list tells of commits, by their ids, as far as that is not known. */
+/** Reads the facts of those commits that are not known yet, by their ids. */
 async function readDetails(
   git: Git,
   gitDirectory: string,

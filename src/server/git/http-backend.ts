@@ -9,8 +9,8 @@ import { settleDefaultBranch } from './refs.ts';
 import type { Registry } from './repositories.ts';
 
 /**
- * Rules for git clients. They may leave out what they do not need yet (git-clone(1), `--filter`), and push branches and tags only, whole
- * objects without known harm, not more than the limit. Three faults that old tools left in many histories, and that harm nothing, are
+ * Rules for git clients. They may fetch partially (git-clone(1), `--filter`). They may push only branches and tags, only valid
+ * objects, and no more than the limit. Three harmless faults that old tools left in many histories are
  * only reported (git-config(1), `receive.fsck.<msg-id>`).
  */
 function settingsFor(maxUploadBytes: number): string[] {
@@ -21,7 +21,7 @@ function settingsFor(maxUploadBytes: number): string[] {
     'receive.hideRefs=refs',
     'receive.hideRefs=!refs/heads',
     'receive.hideRefs=!refs/tags',
-    // This is the default; as a setting it keeps git from advising the client about settings of the service.
+    // This is the default; if it is set, git does not advise the client about settings of the service.
     'receive.denyDeleteCurrent=refuse',
     'receive.fsckObjects=true',
     'receive.fsck.badTimezone=warn',
@@ -33,13 +33,13 @@ function settingsFor(maxUploadBytes: number): string[] {
   return [...LASTING_SETTINGS, ...settings];
 }
 
-/** Git clients that are answered at once: each takes a git program and some megabytes for as long as it takes. */
+/** Git clients served at the same time: each holds a git program and some megabytes while it is served. */
 const CLIENTS_AT_ONCE = 64;
 
-/** Time for a push that broke off to clear away: what git has received of it may be much. */
+/** Time for a broken push to clean up: git may have received much data. */
 const PUSH_GRACE_MS = 10_000;
 
-/** Enough for the ids of all commits that a client may have (git-http-backend(1)). */
+/** Enough for the ids of all commits that a client has (git-http-backend(1)). */
 const MAX_WANTS_BYTES = 64 * 1024 ** 2;
 
 /** A request as git-http-backend(1) reads it (RFC 3875). */
@@ -72,7 +72,7 @@ export function parseHead(head: string): Pick<Reply, 'status' | 'headers'> {
   return { status: Number.parseInt(status, 10), headers: others };
 }
 
-/** @throws MirrorError `service.failed` where the program ends before its head does, and the reason of `signal` */
+/** @throws MirrorError `service.failed` if the program ends before its head is complete, and the reason of `signal` */
 async function readHead(
   chunks: AsyncIterator<Buffer>,
   { exit }: GitProcess,
@@ -93,14 +93,14 @@ async function readHead(
 
 function unanswered(complaint: string): MirrorError {
   const message = complaint.includes("'http-backend' is not a git command")
-    ? 'this Git has no http-backend, by which git clients are answered: install it (on Alpine the package git-daemon)'
+    ? 'this Git has no http-backend, which answers git clients: install it (on Alpine the package git-daemon)'
     : `git does not answer a client: ${complaint}`;
   return new MirrorError('service.failed', message);
 }
 
 /**
  * Answers git clients by git-http-backend(1).
- * @param maxUploadBytes the greatest push
+ * @param maxUploadBytes largest push
  * @param onPushed called with the id of a repository when a push has ended; must not throw
  */
 export function createGitServer(
@@ -111,7 +111,7 @@ export function createGitServer(
   const places = new Places(CLIENTS_AT_ONCE);
   const settings = settingsFor(maxUploadBytes);
 
-  /** The work that follows a push, which does not depend on whether its client is still there. */
+  /** The work after a push, done even if the client has disconnected. */
   async function afterPush(repositoryId: string, gitDirectory: string, { exit }: GitProcess): Promise<void> {
     await exit;
     await settleDefaultBranch(git, gitDirectory);
@@ -126,7 +126,7 @@ export function createGitServer(
   ): Bytes {
     if (begun.length > 0) yield begun;
     for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) yield next.value;
-    // A client takes the end of an answer only when it has sent everything.
+    // A client reads the end of an answer only after it has sent everything.
     const problem = await fed;
     if (problem !== null) throw problem;
     const { code, complaint } = await exit;
@@ -134,7 +134,7 @@ export function createGitServer(
     await followed;
   }
 
-  /** Reads what nobody wants to its end: the pipe stays open until then, and a push ends in its own way when its client has gone. */
+  /** Reads the unwanted rest to its end: the pipe must stay open so that a push can finish after its client has disconnected. */
   async function empty(chunks: AsyncIterator<Buffer>, { stdout }: GitProcess): Promise<void> {
     await chunks.return?.().catch(() => undefined);
     stdout.resume();
@@ -142,8 +142,8 @@ export function createGitServer(
 
   return {
     /**
-     * Has Git's own program answer a request.
-     * @throws RequestError 503 for a repository that is not there yet, MirrorError `service.failed` when git cannot answer, the reason of
+     * Answers a request by Git's own program.
+     * @throws RequestError 503 for a repository that is not cloned yet, MirrorError `service.failed` when git cannot answer, the reason of
      *   `signal`
      */
     async gitReply(repositoryId: string, request: GitRequest, signal: AbortSignal): Promise<Reply> {
@@ -158,13 +158,13 @@ export function createGitServer(
       });
       void running.exit.finally(leave);
       const followed = isPush ? afterPush(repositoryId, gitDirectory, running) : Promise.resolve();
-      // It is awaited, and so thrown, where the answer ends.
+      // It is awaited, and so thrown, at the end of the answer.
       followed.catch(() => undefined);
       const chunks = running.stdout.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer>;
       signal.addEventListener('abort', () => void empty(chunks, running), { once: true });
       const [head, begun] = await readHead(chunks, running, signal);
       const { status, headers } = parseHead(head);
-      // The repository is on the list: one that is not found is damaged, and the reason is for the log alone.
+      // A listed repository that git does not find is damaged; the reason goes to the log only.
       if (status === 404 || status >= 500) throw unanswered((await running.exit).complaint);
       return { status, headers, body: { open: () => bytesOf(begun, chunks, running, followed) } };
     },

@@ -23,34 +23,34 @@ export interface GitLibrary extends Library {
    * @throws MirrorError `service.failed` when a repository cannot be read
    */
   readonly checkAll: () => Promise<void>;
-  /** Ends every git program and every check under way. */
+  /** Ends every running git program and check. */
   readonly close: () => Promise<void>;
 }
 
 const DEFAULT_MAX_UPLOAD_BYTES = 2 * 1024 ** 3;
 
 export interface GitLibraryOptions {
-  /** Gives the state of a workbook; left out, everything is well, unless there are checks. */
+  /** Gives the state of a workbook; if omitted, the checks decide, and without checks every workbook is processed. */
   readonly standingOf?: (row: WorkbookRow) => ProcessingStatus;
-  /** Whether the files of the workbooks that are listed are checked; not if left out. */
+  /** Whether the files of listed workbooks are checked; false if omitted. */
   readonly hasChecks?: boolean;
-  /** Receives which repositories cannot be read and can be again, and which workbooks failed. */
+  /** Receives repositories that became unreadable or readable again, and failed workbooks. */
   readonly tell?: Tell;
-  /** The greatest file that is uploaded, and the greatest push; 2 GiB if left out. */
+  /** Largest uploaded file and largest push; 2 GiB if omitted. */
   readonly maxUploadBytes?: number;
 }
 
-/** Makes the library of a registry, which stays the caller's to close. */
+/** Makes the library of a registry; the caller closes the registry. */
 export function createGitLibrary(registry: Registry, options: GitLibraryOptions = {}): GitLibrary {
   const { hasChecks = false, maxUploadBytes = DEFAULT_MAX_UPLOAD_BYTES } = options;
   const git = new Git();
-  // Packing and reading histories may take long: they take no place from what somebody waits for.
+  // Packing and reading histories may take long, so they must not use the slots of requests.
   const packer = new Git();
   const historian = new Git();
   const contentAt = createContents(git);
   let isClosing = false;
   const tell: Tell = (...notice) => {
-    // Programs that are ended at the end say nothing of what they read.
+    // Failures of programs ended at shutdown say nothing about the repositories.
     if (!isClosing) options.tell?.(...notice);
   };
   const listing = createWorkbookListing(historian, registry, tell);
@@ -86,7 +86,7 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
   };
 }
 
-/** Shows a repository that is being fetched, or cannot be read now, as processing, whatever is known of its workbooks so far. */
+/** Shows all workbooks of a repository that is being fetched, or is unreadable now, as processing. */
 function unlessBusy(
   registry: Registry,
   unreadable: ReadonlySet<string>,
@@ -103,7 +103,7 @@ function unlessBusy(
 /** Everything that changes repositories, which are named by their ids. */
 export type Changes = ReturnType<typeof createChanges>;
 
-/** @param onChange is given the id of a repository to which something was uploaded or pushed; neither throws nor keeps the client waiting */
+/** @param onChange receives the id of a repository after an upload or push; must neither throw nor delay the client */
 function createChanges(
   git: Git,
   registry: Registry,
@@ -113,7 +113,7 @@ function createChanges(
   return {
     create: (name: string) => registry.create(name),
     connect: (external: ExternalRepository) => registry.connect(external),
-    /** Fetches an external repository soon, once for all who ask before that. Gives false for one that is not external. */
+    /** Fetches an external repository soon; requests before that share one fetch. Returns false if it is not external. */
     fetchSoon: (id: string) => registry.fetches.soon(id),
     ...createUploads(git, registry, { maxUploadBytes, onCommitted: onChange }),
     ...createGitServer(git, registry, { maxUploadBytes, onPushed: onChange }),

@@ -13,15 +13,15 @@ import { reasonOf, type Tell } from './tell.ts';
 /** Sorted by {@link compareRows}. */
 type Rows = readonly WorkbookRow[];
 
-/** What is remembered of a repository. */
+/** The last known state of a repository. */
 interface Known {
   readonly histories: HistoryReader;
-  /** Its branches and rows as they were read the last time; null where they never were. */
+  /** Its branches and rows at the last reading; null if never read. */
   piece: { readonly heads: Heads; readonly rows: Rows } | null;
   isUnreadable: boolean;
 }
 
-/** So many repositories are read at once: reading a long history keeps a processor busy for seconds. */
+/** Number of repositories read at once: reading a long history keeps a processor busy for seconds. */
 const REPOSITORIES_AT_ONCE = 2;
 
 function areEqual(left: Heads, right: Heads): boolean {
@@ -30,8 +30,8 @@ function areEqual(left: Heads, right: Heads): boolean {
 
 /**
  * Lists the workbooks of all repositories, and remembers what it has read.
- * @param git for the listing alone: requests for contents must not wait until histories are read
- * @param tell receives, once, that a repository cannot be read, and that it can be again
+ * @param git only for listing: requests for contents must not wait for histories
+ * @param tell receives a message when a repository becomes unreadable, and when it is readable again
  */
 export function createWorkbookListing(
   git: Git,
@@ -48,7 +48,7 @@ export function createWorkbookListing(
     entry.piece = { heads, rows: await makeRows(await entry.histories.read(heads), full_name, heads) };
   }
 
-  /** Reads a repository. Gives what was read the last time where it cannot be read; null where it never was there. */
+  /** Reads a repository. If it is unreadable, returns the last reading; null if it was never cloned. */
   async function rowsOf(repository: RegisteredRepository): Promise<Rows | null> {
     const { id, full_name, cloned, damaged } = repository;
     const histories = known.get(id)?.histories ?? createHistoryReader(git, registry.gitDirectory(id));
@@ -62,11 +62,11 @@ export function createWorkbookListing(
       if (!entry.isUnreadable)
         tell(
           `${full_name}: its workbooks cannot be read: ${reasonOf(error)}. They are listed as they were, as being processed; ` +
-            'where that is not known any more, no list is given.',
+            'if that is no longer known, no list is given.',
           'error',
         );
       entry.isUnreadable = true;
-      // A list without them would say that they are gone. A repository that was never cloned had no workbooks on a list.
+      // Leaving its rows out would look like deletion. A repository that was never cloned had no rows.
       if (entry.piece === null && (cloned || damaged === true)) throw unlisted(full_name);
     }
     return entry.piece?.rows ?? null;
@@ -88,12 +88,12 @@ export function createWorkbookListing(
 
   return {
     /**
-     * All rows as they are at the moment of the call, sorted by id and branch; the same array as long as no branch has moved. Rows of a
-     * repository that cannot be read are those of when it could be.
-     * @throws RequestError 503 when there are none of such a repository: without them the list would pass for a whole one
+     * All rows as they are at the moment of the call, sorted by id and branch; the same array as long as no branch has moved. Rows of an
+     * unreadable repository are those of its last reading.
+     * @throws RequestError 503 if an unreadable repository has no known rows: an incomplete list would look like deletions
      */
     rows: shareWork(readAll),
-    /** Ids of the repositories that could not be read the last time. */
+    /** Ids of the repositories that were unreadable at the last reading. */
     unreadable: (): ReadonlySet<string> =>
       new Set([...known].filter(([, { isUnreadable }]) => isUnreadable).map(([id]) => id)),
   };

@@ -3,7 +3,7 @@ import type { FileBytes } from '../checker/checker.ts';
 import type { Bytes } from '../http/library.ts';
 import type { Git } from './git.ts';
 
-/** An object that a path names in a commit. */
+/** The object at a path in a commit. */
 export interface NamedObject {
   /** `commit` is a submodule: it has no content in this repository. */
   readonly type: 'blob' | 'tree' | 'commit';
@@ -12,13 +12,13 @@ export interface NamedObject {
   readonly sizeBytes: number;
 }
 
-/** Author of the commits that stand for a folder; they belong to no branch. */
+/** Author of the commits that represent a folder; they belong to no branch. */
 const FOLDER_AUTHOR = { name: 'workbook-mirror', email: 'workbook-mirror@localhost' } as const;
 
 /**
  * Reads one record of `ls-tree -l -z`: mode, type, id, padded size or a dash, a tab and the path.
  * @returns null for no record at all
- * @throws MirrorError `service.failed` for anything else, as the size `BAD` of a file that git cannot read
+ * @throws MirrorError `service.failed` for anything else, for example the size `BAD` of a file that git cannot read
  */
 export function parseTreeRecord(record: string): NamedObject | null {
   if (record === '') return null;
@@ -31,10 +31,10 @@ export function parseTreeRecord(record: string): NamedObject | null {
 }
 
 /**
- * Finds what a path names in a commit.
+ * Finds the object at a path in a commit.
  * @param commitId in full
  * @param path without a slash at either end
- * @returns null when it names nothing
+ * @returns null if there is none
  */
 export async function findObject(
   git: Git,
@@ -42,7 +42,7 @@ export async function findObject(
   commitId: string,
   path: string,
 ): Promise<NamedObject | null> {
-  // Git would clean such a path up first and then find something else, or nothing and fail.
+  // Git would normalize such a path and then find something else, or fail.
   const strange = path.split('/').some((segment) => segment === '' || segment === '.' || segment === '..');
   if (strange || path.includes('\0')) return null;
   const output = await git.run(gitDirectory, ['ls-tree', '-l', '-z', '--full-tree', commitId, '--', path]);
@@ -51,9 +51,9 @@ export async function findObject(
 
 /**
  * Gives a commit that holds just a folder, with the time of the commit it comes from. Archives of a bare tree get the
- * time of day, so that no two of them are alike; those of a commit are the same each time.
+ * current time, so no two are alike; archives of a commit are the same each time.
  * @param treeId the folder
- * @returns the commit's id, which depends on nothing but the parameters
+ * @returns the commit's id, which depends only on the parameters
  */
 export async function commitOfFolder(
   git: Git,
@@ -75,12 +75,12 @@ export async function commitOfFolder(
   });
 }
 
-/** An entry of a commit's tree that is no folder. */
+/** An entry of a commit's tree, but not a folder. */
 export interface TreeEntry {
   readonly path: string;
   /** `file`, or what a mirror leaves out: symbolic links and submodules. */
   readonly kind: 'file' | 'link' | 'submodule';
-  /** The id of the content, which follows from its bytes. */
+  /** The id of the content, computed from its bytes. */
   readonly id: string;
 }
 
@@ -119,14 +119,14 @@ export async function* outputOf(
     const { code, complaint } = await exit;
     if (code !== 0) throw new MirrorError('service.failed', `git gave no whole content: ${complaint}`);
   } finally {
-    // A pipe that is not emptied would keep the program, or what is left of it, from ever being done.
+    // The program, or a child of it, could never end if its pipe were not emptied.
     stdout.destroy();
   }
 }
 
-/** A file of at most so many bytes is kept whole. */
+/** A file of at most this size is read whole. */
 const WHOLE_BYTES = 64 * 1024 ** 2;
-/** So much of the end of a larger file is kept: enough for the directory of a zip of some ten thousand parts. */
+/** Bytes that are read from the end of a larger file: enough for the directory of a zip of some ten thousand parts. */
 const END_BYTES = 4 * 1024 ** 2;
 
 /**

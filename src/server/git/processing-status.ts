@@ -13,7 +13,7 @@ export interface ProcessingStatusesOptions {
 }
 
 export const SUCCESS: ProcessingStatus = { status: 'success', processing: 0, failure: 0 };
-/** Of a repository that is being cloned or fetched, too: what there is of it may be old. */
+/** Applies to a repository that is being cloned or fetched, too: its rows may be old. */
 export const PROCESSING: ProcessingStatus = { status: 'processing', processing: 1, failure: 0 };
 const FAILURE: ProcessingStatus = { status: 'failure', processing: 0, failure: 1 };
 
@@ -43,12 +43,12 @@ export function createProcessingStatuses({ git, registry, tell }: ProcessingStat
       const file = await readBlob(git, registry.gitDirectory(id), blobId, signal);
       return await checkWorkbook(workbookKindOf(path), file);
     } catch {
-      // The error is not lost: a request for the file meets it again.
+      // The error is not lost: a request for the file reports it again.
       return 'unread';
     }
   }
 
-  /** Checks what is pending, also what comes to it while this runs. */
+  /** Checks pending versions, including those added while it runs. */
   async function run(): Promise<void> {
     isRunning = true;
     for (let row = pending.pop(); row !== undefined; row = pending.pop()) {
@@ -66,7 +66,7 @@ export function createProcessingStatuses({ git, registry, tell }: ProcessingStat
   }
 
   return {
-    /** Has the files of these rows checked, and of no others; does not wait for it. Files that Git could not give are tried again. */
+    /** Starts checking the files of these rows, and no others. Files that Git could not read are tried again. */
     look(rows: readonly WorkbookRow[]): void {
       if (rows === looked || signal.aborted) return;
       looked = rows;
@@ -86,7 +86,7 @@ export function createProcessingStatuses({ git, registry, tell }: ProcessingStat
     },
     /** Waits until nothing is left to be checked. */
     idle: (): Promise<void> => running,
-    /** Ends the check under way, without waiting for it. */
+    /** Ends the running check, without waiting for it. */
     close: (): void => stop.abort(),
   };
 }

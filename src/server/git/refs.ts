@@ -8,7 +8,7 @@ export type Heads = ReadonlyMap<string, string>;
 
 /** The branches of a repository at one moment. */
 export interface Branches {
-  /** The branch that is given when a request names none: what HEAD names, whether it exists or not. */
+  /** The branch for requests that name none: HEAD's branch, whether it exists or not. */
   readonly defaultBranch: string | null;
   readonly heads: Heads;
 }
@@ -30,7 +30,7 @@ export async function readHeads(git: Git, gitDirectory: string): Promise<Heads> 
 
 /**
  * Reads the branches of a bare repository. A branch that a request names is looked up in the result and never handed to
- * git, so that no name can be taken for an option or for an expression such as `main~1`.
+ * git, so that no name can be mistaken for an option or for an expression such as `main~1`.
  */
 export async function readBranches(git: Git, gitDirectory: string): Promise<Branches> {
   const [heads, defaultBranch] = await Promise.all([
@@ -42,17 +42,17 @@ export async function readBranches(git: Git, gitDirectory: string): Promise<Bran
 
 /** Reads which branch HEAD names (gitrepository-layout(5)), whether it exists or not; null where it names a commit. */
 async function readDefaultBranch(gitDirectory: string): Promise<string | null> {
-  // Git meets a file that cannot be read as well, and says it better.
+  // Git also fails on an unreadable file, with a better message.
   const head = await readFile(join(gitDirectory, 'HEAD'), 'utf8').catch(() => '');
   return /^ref: refs\/heads\/(.+)\n$/.exec(head)?.[1] ?? null;
 }
 
-/** Names that are preferred where several branches could be the default, best first. */
+/** Preferred names of the default branch, best first. */
 const USUAL_NAMES: readonly string[] = ['main', 'master'];
 
 /**
- * Chooses the branch that a repository gives when a request names none, where the present one does not exist.
- * @returns null when nothing is to be changed
+ * Chooses a new default branch if the present one does not exist.
+ * @returns null if nothing needs to change
  */
 export function chooseDefaultBranch({ defaultBranch, heads }: Branches): string | null {
   if (heads.size === 0 || (defaultBranch !== null && heads.has(defaultBranch))) return null;
@@ -60,8 +60,8 @@ export function chooseDefaultBranch({ defaultBranch, heads }: Branches): string 
 }
 
 /**
- * Lets a bare repository's HEAD name a branch that exists, if there is any: the first branch that comes into an empty
- * repository may have another name than the repository was made with.
+ * Points a bare repository's HEAD at an existing branch, if there is any: the first branch pushed to an empty
+ * repository may have another name than its HEAD.
  * @throws MirrorError `service.failed` when git cannot
  */
 export async function settleDefaultBranch(git: Git, gitDirectory: string): Promise<void> {

@@ -18,25 +18,25 @@ import { formatCreatedAt, type RegisteredRepository, RepositoryIndex } from './r
 import { reasonOf, type Tell } from './tell.ts';
 
 export interface RegistryOptions {
-  /** Which addresses may be connected and fetched; `https` if left out. */
+  /** Allowed addresses of external repositories; `https` if omitted. */
   readonly sources?: Sources;
-  /** Most that the objects of an external repository may take on disk, in bytes; null or left out for no bound. */
+  /** Limit for the objects of an external repository on disk, in bytes; none if null or omitted. */
   readonly maxRepositoryBytes?: number | null;
-  /** Receives each fault that is found in the directory while it is opened, and the outcomes of fetches. */
+  /** Receives each fault found while the directory is opened, and the outcomes of fetches. */
   readonly tell?: Tell;
 }
 
 /** An external repository of the demo. */
 interface SampleOrigin {
-  /** The path that it is fetched from, in the place of its address. */
+  /** The path to fetch it from, instead of its address. */
   readonly source: string;
   readonly createdAt?: Date;
 }
 
-/** How long a repository may take to say that it is there, in milliseconds: somebody waits for it. */
+/** Timeout for a repository to answer while a client waits, in milliseconds. */
 const ANNOUNCEMENT_LIMIT_MS = 20_000;
 
-/** Begins the name of a bare repository that is not in the index yet; a crash may leave one behind. */
+/** Prefix of a bare repository that is not in the index yet; a crash may leave one behind. */
 const INCOMING_PREFIX = 'incoming-';
 const REPOSITORY_NAME = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.git$/;
 
@@ -46,7 +46,7 @@ function gitDirectoryIn(shelf: string, id: string): string {
 
 /**
  * Opens the repositories in a directory, which is made when it does not exist. One process at a time may have them open.
- * Repositories whose first clone was broken off are cloned again, and so are external ones that are gone.
+ * External repositories whose first clone was interrupted, or whose folder is gone, are cloned again.
  * @throws MirrorError `directory.unusable` when the index cannot be read, or is gone
  */
 export async function openRegistry(directory: string, options: RegistryOptions = {}): Promise<Registry> {
@@ -64,7 +64,7 @@ export async function openRegistry(directory: string, options: RegistryOptions =
   return new Registry(shelf, index, credentials, options);
 }
 
-/** Removes what a crash left among the repositories, and names those that are not in the index. */
+/** Removes the leftovers of a crash, and reports repositories that are not in the index. */
 async function clearShelf(shelf: string, index: RepositoryIndex, tell: Tell): Promise<void> {
   for (const name of await readdir(shelf)) {
     const path = join(shelf, name);
@@ -75,7 +75,7 @@ async function clearShelf(shelf: string, index: RepositoryIndex, tell: Tell): Pr
   }
 }
 
-/** Makes one repository ready. One that cannot be used is no reason not to serve the others. */
+/** Makes one repository ready. If it cannot be used, the others are still served. */
 async function prepare(
   git: Git,
   shelf: string,
@@ -88,14 +88,14 @@ async function prepare(
   try {
     await keepExact(gitDirectory);
     await clearAway(gitDirectory);
-    // A crash may have come between a push and that.
+    // A crash may have happened between a push and this step.
     if (source === null) await settleDefaultBranch(git, gitDirectory);
   } catch (error) {
-    // An external repository that is gone can be had again.
+    // A missing external repository can be cloned again.
     const isGone = source !== null && isMissing(error);
     const remedy =
       source === null
-        ? `Put repositories/${id}.git right, or restore it from the backup, and start this again.`
+        ? `Repair repositories/${id}.git, or restore it from the backup, and start this again.`
         : 'It is cloned again if it is gone.';
     if (!isGone || cloned) tell(`${name} cannot be used: ${reasonOf(error)}. ${remedy}`, 'error');
     if (isGone && cloned) await index.markDamaged(id);
@@ -136,7 +136,7 @@ export class Registry {
     });
   }
 
-  /** Absolute path of a repository's bare Git repository, which is there for each in the list. */
+  /** Absolute path of a repository's bare Git repository, which exists for each listed one. */
   readonly gitDirectory = (id: string): string => gitDirectoryIn(this.shelf, id);
 
   /**
@@ -152,7 +152,7 @@ export class Registry {
   }
 
   /**
-   * Connects an external Git repository that can be read, and fetches it afterwards.
+   * Connects a readable external Git repository, and fetches it afterwards.
    * @throws RequestError 400 for an address or credentials that cannot be used, 409 for an address that is connected already, 422 where
    *   the repository cannot be read
    */
@@ -190,7 +190,7 @@ export class Registry {
   }
 
   /**
-   * Gives the bare repository of a repository that is there already.
+   * Gives the bare repository of a repository that has been cloned.
    * @returns its absolute path
    * @throws RequestError 503 while it is cloned, for the first time or again
    */
@@ -198,28 +198,27 @@ export class Registry {
     if (this.fetches.activityOf(id) !== 'cloning') return this.gitDirectory(id);
     const when =
       this.index.find(id)?.damaged === true
-        ? 'again, as the service could not read it any more'
+        ? 'again, because the service could no longer read it'
         : 'for the first time';
     const problem = this.fetches.problemOf(id);
-    let message = `this repository is being cloned ${when}: its contents come when that is done`;
+    let message = `this repository is being cloned ${when}: its contents come after that`;
     if (problem !== null) {
       const { error, nextAttempt } = problem;
-      // Troubles of this machine are not for clients.
-      const why =
-        error instanceof RemoteError ? error.message : 'the service has an error, which its log names';
+      // Clients must not see errors of this machine.
+      const why = error instanceof RemoteError ? error.message : 'the service has an error; its log says why';
       const next = nextAttempt.toISOString();
-      message = `this repository is to be cloned ${when}, and that fails: ${why}; the next attempt is at ${next}`;
+      message = `this repository must be cloned ${when}, which fails: ${why}; the next attempt is at ${next}`;
     }
     // Without Retry-After: clients take that for the service as a whole (RFC 9110, section 15.6.4).
     throw new RequestError(503, 'processing', message);
   }
 
-  /** Adds a listener, which receives the id of every repository to which a fetch brought something; it must not throw. */
+  /** Adds a listener, which receives the id of every repository that a fetch changed; it must not throw. */
   onFetched(listener: (repositoryId: string) => void): void {
     this.listeners.push(listener);
   }
 
-  /** Ends clones and fetches under way; nothing can be changed afterwards. */
+  /** Ends running clones and fetches; nothing can be changed afterwards. */
   async close(): Promise<void> {
     const ended = this.fetches.close();
     await this.git.stop();
@@ -237,26 +236,26 @@ export class Registry {
     return pull(this.git, remote, path, { ...options, maxBytes: this.maxBytes });
   }
 
-  /** Adds a repository, one of a name at a time. @throws RequestError 409 */
+  /** Adds a repository unless its name is taken. @throws RequestError 409 */
   private async add(
     repository: RegisteredRepository,
     make: (gitDirectory: string) => Promise<void>,
   ): Promise<void> {
     const { id, full_name: fullName } = repository;
-    // The name is taken for as long as its repository is being made.
+    // The name is reserved while its repository is made.
     if (this.incomingNames.has(fullName) || this.list().some(({ full_name }) => full_name === fullName))
       throw new RequestError(409, 'exists', `a repository ${fullName} exists already`);
     this.incomingNames.add(fullName);
     try {
       await this.makeAside(id, make);
-      // Only now it becomes known.
+      // The repository becomes visible only now.
       await this.index.add(repository);
     } finally {
       this.incomingNames.delete(fullName);
     }
   }
 
-  /** Makes a bare repository under another name and moves it to its place when it is whole; what is there goes. */
+  /** Makes a bare repository under a temporary name and, when complete, replaces the existing one. */
   private async makeAside(id: string, make: (gitDirectory: string) => Promise<void>): Promise<void> {
     const incoming = join(this.shelf, `${INCOMING_PREFIX}${id}`);
     const outgoing = join(this.shelf, `${INCOMING_PREFIX}${id}-before`);
@@ -272,17 +271,17 @@ export class Registry {
 }
 
 /**
- * Takes user name and password together: Git asks for both. Fields that are both empty, as a form sends them, are none.
+ * Requires user name and password together: Git asks for both. Two empty fields, as a form sends them, mean no credentials.
  * @throws RequestError 400
  */
 function credentialsOf({ username, password }: ExternalRepository): Credentials | null {
   if ((username ?? '') === '' && (password ?? '') === '') return null;
-  if (username === null || username === '') throw invalid('username: is missing beside the password');
-  if (password === null) throw invalid('password: is missing beside the user name');
+  if (username === null || username === '') throw invalid('username: is missing, but there is a password');
+  if (password === null) throw invalid('password: is missing, but there is a user name');
   for (const [field, value] of Object.entries({ username, password })) {
     // A line feed would end the value in what Git reads (git-credential(1)).
     if (/\p{Cc}/u.test(value) || !value.isWellFormed())
-      throw invalid(`${field}: holds a line feed, or another character that it cannot hold`);
+      throw invalid(`${field}: holds a line feed, or another character that is not allowed`);
   }
   return { username, password };
 }

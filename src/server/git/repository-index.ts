@@ -9,14 +9,14 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import type { Repository } from '../http/library.ts';
 
-/** A repository as the service keeps it. */
+/** A repository in the index. */
 export interface RegisteredRepository extends Repository {
   readonly created_at: string;
   /** The address or path from which an external repository is fetched; null for a drag-and-drop repository. */
   readonly source: string | null;
   /** False until an external repository has been fetched for the first time. */
   readonly cloned: boolean;
-  /** Whether it had been fetched, and is to be cloned again because the service cannot read what it has; not `cloned` then. */
+  /** Whether it must be cloned again because the service cannot read its copy; `cloned` is false then. */
   readonly damaged?: true;
 }
 
@@ -60,7 +60,7 @@ async function readIndex(path: string): Promise<RegisteredRepository[] | null> {
 }
 
 /**
- * Refuses to start an empty index beside repositories: a mirror would take all of them for gone.
+ * Refuses to start an empty index if repositories exist: a mirror would consider all of them deleted.
  * @throws MirrorError `directory.unusable`
  */
 async function refuseLost(directory: string): Promise<void> {
@@ -89,7 +89,7 @@ export class RepositoryIndex {
   }
 
   /**
-   * Opens the index in a directory. A directory without repositories gets an empty one, so that one that is missing later was lost.
+   * Opens the index in a directory. A directory without repositories gets an empty one, so that a missing index later means that it was lost.
    * @throws MirrorError `directory.unusable` when it cannot be read, or is missing where there are repositories
    */
   static async open(directory: string): Promise<RepositoryIndex> {
@@ -110,17 +110,17 @@ export class RepositoryIndex {
     return this.rows.find((row) => row.id === id);
   }
 
-  /** Everybody sees it once this has settled, also after a power cut. */
+  /** Resolves once the change is durable and visible. */
   add(repository: RegisteredRepository): Promise<void> {
     return this.change((rows) => [...rows, repository]);
   }
 
-  /** Remembers that an external repository has been fetched. */
+  /** Records that an external repository has been fetched. */
   markCloned(id: string): Promise<void> {
     return this.replace(id, ({ damaged: _, ...row }) => ({ ...row, cloned: true }));
   }
 
-  /** Remembers that an external repository has to be cloned again. */
+  /** Records that an external repository must be cloned again. */
   markDamaged(id: string): Promise<void> {
     return this.replace(id, (row) => ({ ...row, cloned: false, damaged: true }));
   }

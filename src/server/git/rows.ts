@@ -8,7 +8,7 @@ import type { Commit, Histories } from './history.ts';
 import type { Heads } from './refs.ts';
 import { versionAt, type WorkbookVersion } from './workbook-versions.ts';
 
-/** Orders rows by id, and those of one workbook by branch. */
+/** Orders rows by id, then by branch. */
 export function compareRows(left: WorkbookRow, right: WorkbookRow): number {
   return byCodeUnits(left.id, right.id) || byCodeUnits(left.branch, right.branch);
 }
@@ -43,7 +43,7 @@ function createVersions(commits: Histories['commits']) {
   };
 }
 
-/** So many rows are made before others get their turn: some milliseconds. */
+/** Rows to make before yielding to other work: some milliseconds. */
 const ROWS_AT_ONCE = 10_000;
 
 /**
@@ -88,8 +88,8 @@ export async function makeRows(
 const LAST_SECOND = Date.UTC(9999, 11, 31, 23, 59, 59) / 1000;
 
 /**
- * Writes an instant as v1 does: no fraction (section 2.3). A commit may claim any time, or none: what cannot be written becomes
- * the nearest instant that can be, and no number 1970, as git shows it.
+ * Writes an instant as v1 does: no fraction (section 2.3). A commit may claim any time, or none: a time that cannot be written becomes
+ * the nearest one that can; no number becomes 1970, as git shows it.
  * @param seconds whole seconds since 1970
  */
 export function formatVersionTime(seconds: number): string {

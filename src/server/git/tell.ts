@@ -2,7 +2,7 @@ import { toMirrorError } from '../../lib/errors/errors.ts';
 import type { LogLevel } from '../../lib/process/streams.ts';
 import { oneLine, withHint } from '../../lib/text/humanize.ts';
 
-/** Tells the operator of the service something, in one line. The line may hold what others wrote. */
+/** Reports something to the operator of the service, in one line. It may contain text that others wrote. */
 export type Tell = (line: string, level?: LogLevel) => void;
 
 /** The message of an error, in one line. */

@@ -7,10 +7,10 @@ export interface CommitParents {
   readonly parents: readonly string[];
 }
 
-/** The commit that made a workbook what it is, as `git log -1 -- PATH` names it. */
+/** The commit that last changed a workbook, as `git log -1 -- PATH` names it. */
 export interface WorkbookVersion {
   readonly id: string;
-  /** The workbook's version before it; null for the first one. A workbook that was deleted and comes back begins again. */
+  /** The workbook's version before it; null for the first one. A workbook that is added again after deletion starts over. */
   readonly parentId: string | null;
   /** Git's id of the file's content. */
   readonly blobId: string;
@@ -19,8 +19,8 @@ export interface WorkbookVersion {
 type Bucket = ReadonlyMap<string, WorkbookVersion>;
 
 /**
- * The workbooks that a commit holds, by path. A table never changes, and shares most of its buckets with those of the commits around
- * it: a table for each of many commits takes little more memory than the changes between them.
+ * The workbooks in a commit, by path. A table never changes, and shares most of its buckets with the tables of neighbouring
+ * commits: tables for many commits take little more memory than the changes between them.
  */
 export type VersionTable = readonly Bucket[];
 
@@ -35,7 +35,7 @@ function bucketOf(path: string): number {
   return hash % BUCKETS;
 }
 
-/** Finds the version of a workbook; undefined where the commit does not hold it. */
+/** Finds the version of a workbook; undefined if the commit lacks it. */
 export function versionAt(table: VersionTable, path: string): WorkbookVersion | undefined {
   return table[bucketOf(path)]?.get(path);
 }
@@ -69,12 +69,12 @@ export interface FileChange {
 /** The workbooks that differ between a parent and its child, by path. */
 export type FileChanges = ReadonlyMap<string, FileChange>;
 
-/** Git's modes of a regular file; a link or a submodule is no workbook, whatever its name. */
+/** Git's modes of a regular file; a link or a submodule is never a workbook. */
 const FILE_MODE = /^100/;
 
 /**
  * Finds the versions of the workbooks at a commit. A workbook is as in the first parent that holds the same file, and has that
- * parent's version. Where no parent does, the commit is the version, and the one before is that of the first parent that holds another file of
+ * parent's version. Where no parent does, the commit is the version, and its previous version comes from the first parent that has another file of
  * this name.
  * @param changes one map for each parent, and one for a commit without parents
  * @param parents the tables of the parents
@@ -99,7 +99,7 @@ function versionsAfter(
   return withChanges(first, updates);
 }
 
-/** Asks for the differences between each commit and each of its parents, a line each (git-diff-tree(1), `--stdin`). */
+/** Input lines that ask for the differences between each commit and each of its parents (git-diff-tree(1), `--stdin`). */
 export function diffRequests(commits: readonly CommitParents[]): string {
   const lines = commits.flatMap(({ id, parents }) =>
     parents.length < 2 ? [id] : parents.map((parent) => `${id} ${parent}`),
@@ -108,18 +108,18 @@ export function diffRequests(commits: readonly CommitParents[]): string {
 }
 
 /**
- * Makes a reader of the NUL-terminated tokens of `git diff-tree --stdin --always --root --raw -z`, whose input was
+ * Makes a reader of the NUL-terminated tokens of `git diff-tree --stdin --always --root --raw -z` with the input
  * {@link diffRequests}. For each line of the input there is a token with the id of the commit, and two tokens a changed path:
  * `:<mode> <mode> <id> <id> <letter>` and the path.
  * @param commits each after its parents
- * @param tables those of all parents that are not among the commits; receives that of each commit
+ * @param tables has the tables of all parents that are not among the commits; receives the table of each commit
  */
 export function createDiffReader(commits: readonly CommitParents[], tables: Map<string, VersionTable>) {
   let index = 0;
   let changes: Array<Map<string, FileChange>> = [];
   let change: FileChange | null = null;
 
-  /** Ends the commit of which everything was read, so that the next one begins. */
+  /** Finishes a commit that was read completely, and begins the next. */
   function endCommit(): void {
     const commit = commits[index];
     if (commit === undefined || changes.length < Math.max(1, commit.parents.length)) return;
@@ -146,7 +146,7 @@ export function createDiffReader(commits: readonly CommitParents[], tables: Map<
         changes.push(new Map());
       }
     },
-    /** Takes the last commit. @throws MirrorError `service.failed` where some commit is missing */
+    /** Finishes the last commit. @throws MirrorError `service.failed` if a commit is missing */
     close: (): void => {
       endCommit();
       const missing = commits[index];

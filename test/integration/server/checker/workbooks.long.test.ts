@@ -113,7 +113,7 @@ describe('the rows', () => {
     const [a] = registry.list();
     expect([...listing.unreadable()]).toEqual([a?.id]);
     const unreadable = expect.stringMatching(
-      /^A: its workbooks cannot be read: git .*\. They are listed as they were, as being processed; where that is not known any more, no list is given\.$/,
+      /^A: its workbooks cannot be read: git .*\. They are listed as they were, as being processed; if that is no longer known, no list is given\.$/,
     ) as string;
     expect(told).toEqual([unreadable]);
     // Nobody knows what was there: a short list would say that it is gone.

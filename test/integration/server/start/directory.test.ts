@@ -64,7 +64,7 @@ describe('the directory of a registry', () => {
     const faults = [
       `${lost} belongs to no repository in the list: it is kept, and not served.`,
       expect.stringMatching(
-        `^B cannot be used: .*\\. Put repositories/${odd.id}\\.git right, or restore it from the backup, and start this again\\.$`,
+        `^B cannot be used: .*\\. Repair repositories/${odd.id}\\.git, or restore it from the backup, and start this again\\.$`,
       ),
       expect.stringMatching(`^${gone.full_name} cannot be used: .*\\. It is cloned again if it is gone\\.$`),
     ];
