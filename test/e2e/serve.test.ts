@@ -97,8 +97,8 @@ describe('serve', () => {
     await writeFile(join(folder, 'file'), '');
     const cases: ReadonlyArray<readonly [string[], RegExp]> = [
       [['serve', '--serve-directory', mirror], /is the directory of a mirror: it holds manifests/],
-      [['serve', '--serve-directory', join(folder, 'file')], /a file is where a folder/],
-      [['serve', '--serve-directory', join(folder, 'file/x')], /a file is where a folder/],
+      [['serve', '--serve-directory', join(folder, 'file')], /a file is in the place of a folder/],
+      [['serve', '--serve-directory', join(folder, 'file/x')], /a file is in the place of a folder/],
       [
         ['keys', 'create', '--kind', 'token', '--name', 'T', '--serve-directory', mirror],
         /is the directory of a mirror/,

@@ -4,20 +4,20 @@ import { CREDENTIAL_HEADERS, CREDENTIAL_PLACES, type Generation } from '../../li
 import { RequestError } from '../../lib/http/request-error.ts';
 import { findKey, findKeyOfKind, KEY_KINDS, type KeyKind, type KnownKey } from '../keys/keys.ts';
 
-/** The credential of each generation (service specification, sections 5.1 and 5.2): its kind of key, and what it is called. */
+/** The credential of each generation (service specification, sections 5.1 and 5.2): its kind of key, and its name. */
 const CREDENTIALS: Readonly<Record<Generation, { readonly kind: KeyKind; readonly name: string }>> = {
   current: { kind: 'personal', name: 'the API key of the current API' },
   v1: { kind: 'token', name: 'the API token of v1' },
 };
 
-/** The name of each kind of key, and the beginning of its keys, also of those that nobody has any more. */
+/** The name of each kind of key, and the prefix of its keys; revoked keys keep it. */
 const KINDS: Readonly<Record<KeyKind, { readonly name: string; readonly beginning: string }>> = {
   personal: { name: 'a personal API key', beginning: 'wbp_' },
   group: { name: 'a group key', beginning: 'wbg_' },
   token: { name: 'an API token', beginning: 'wbt_' },
 };
 
-/** How a key for a generation is made, here and in the service that this one stands in for. */
+/** How to make a key for a generation, here and in the real service. */
 function howToMake(generation: Generation): string {
   return (
     `here \`workbook-mirror keys create --kind ${CREDENTIALS[generation].kind}\` makes one; ` +
@@ -25,15 +25,15 @@ function howToMake(generation: Generation): string {
   );
 }
 
-/** The specification shows the bare token (section 5.2); clients also write the usual words before it. */
+/** The specification shows the bare token (section 5.2); clients also put the usual words in front of it. */
 export function withoutScheme(header: string): string {
   return header.replace(/^(?:token|bearer) +/i, '');
 }
 
 /**
  * Checks that a request carries the credential of its generation (service specification, section 5).
- * @returns the key that it carries
- * @throws RequestError 401 when it is missing or another one, 403 for a group key, 404 for v1 where there is no token at all
+ * @returns that key
+ * @throws RequestError 401 when it is missing or wrong, 403 for a group key, 404 for v1 if no token exists
  */
 export function authorise(
   generation: Generation,
@@ -45,7 +45,7 @@ export function authorise(
     throw new RequestError(
       404,
       'not_found',
-      `v1 is switched off here, as there is no token: ${howToMake(generation)}`,
+      `v1 is switched off, because there is no token: ${howToMake(generation)}`,
     );
   const name = CREDENTIAL_HEADERS[generation];
   const value = headers[name];
@@ -63,11 +63,11 @@ export function authorise(
   });
 }
 
-/** The problem with a credential, without a word of what was sent. */
+/** The problem with a credential; never repeats the sent text. */
 function problemOf(generation: Generation, keys: readonly KnownKey[], sent: string): string {
   const { kind: wanted, name } = CREDENTIALS[generation];
   if (sent === '') return `${name} is missing`;
   const kind = findKey(keys, sent)?.kind ?? KEY_KINDS.find((each) => sent.startsWith(KINDS[each].beginning));
   if (kind === undefined || kind === wanted) return `${name} is not valid`;
-  return `what was sent is ${KINDS[kind].name}, and not ${name}`;
+  return `the request carries ${KINDS[kind].name}, not ${name}`;
 }

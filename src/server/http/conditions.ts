@@ -1,9 +1,9 @@
 import type { ByteRange, Bytes } from './library.ts';
 
-/** Requests for what a client does not have yet (RFC 9110, sections 13 and 14). */
+/** Conditional and range requests (RFC 9110, sections 13 and 14). */
 
 /**
- * Whether a client wants content that it knows, and not what is there now: If-Match compares strongly (section 13.1.1).
+ * Whether If-Match asks for other content than the current one; it compares strongly (section 13.1.1).
  * @param header the value of If-Match, if it was sent
  */
 export function missesTag(header: string | undefined, tag: string): boolean {
@@ -14,10 +14,10 @@ export function missesTag(header: string | undefined, tag: string): boolean {
 }
 
 /**
- * Decides which part of a file a request wants; `unsatisfiable` if the file has no byte of it. A request for several ranges, and one for a range
+ * Decides which part of a file a request wants; `unsatisfiable` if it lies outside the file. A request for several ranges, and one for a range
  * of a file that has changed since, get the whole file: RFC 9110, sections 14.2 and 13.1.5, allow and ask for that.
  * @param range value of Range, if it was sent
- * @param ifRange value of If-Range, if it was sent; a date never holds, as no time of the content is given out
+ * @param ifRange value of If-Range, if it was sent; a date never matches, as the content is sent without a time
  */
 export function chooseRange(
   range: string | undefined,
@@ -39,7 +39,7 @@ export function chooseRange(
   return { first: Number(first), last: end };
 }
 
-/** Gives a part of bytes that can only be read from their beginning. @throws Error when they end before it does */
+/** Gives a part of bytes that can only be read from the start. @throws Error if they end before the part does */
 export async function* partOf(bytes: Bytes, { first, last }: ByteRange): Bytes {
   let at = 0;
   for await (const chunk of bytes) {

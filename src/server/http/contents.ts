@@ -9,12 +9,12 @@ import type { ServiceRequest } from './request.ts';
 import { readContents } from './routes.ts';
 
 /**
- * Answers a request for a repository, a folder or a single file (service specification, section 4.1). What a client has, or wants,
- * decides in the order of RFC 9110, section 13.2.2.
- * @param tail of the route
+ * Answers a request for a repository, a folder or a single file (service specification, section 4.1). The conditions in its headers
+ * are checked in the order of RFC 9110, section 13.2.2.
+ * @param tail rest of the route
  * @param signal aborted when the client is gone
- * @throws RequestError 404 for a repository, branch or path that does not exist, 409 for an ambiguous repository, 412 for a client
- *   that wants something else than there is now
+ * @throws RequestError 404 for a repository, branch or path that does not exist, 409 for an ambiguous repository, 412 if the
+ *   content is not the one that If-Match names
  */
 export async function answerContents(
   library: Library,
@@ -27,7 +27,7 @@ export async function answerContents(
   const { etag } = content;
   const headers = { etag, ...verifiedHeader(content.verifiedAtMs) };
   if (missesTag(asked['if-match'], etag))
-    throw new RequestError(412, 'changed', 'what is there now is not what If-Match names', headers);
+    throw new RequestError(412, 'changed', 'the content is not the one that If-Match names', headers);
   if (matchesTag(asked['if-none-match'], etag)) return { status: 304, headers, body: null };
   const whole = {
     ...headers,
@@ -39,7 +39,7 @@ export async function answerContents(
   return rangeReply(whole, content, range, asked['if-range']?.toString());
 }
 
-/** The whole or the part that is asked for (RFC 9110, sections 14.2, 15.3.7 and 15.5.17). */
+/** The whole content or the requested part (RFC 9110, sections 14.2, 15.3.7 and 15.5.17). */
 function rangeReply(
   headers: ReplyHeaders,
   { sizeBytes, etag, open }: Content,
@@ -65,7 +65,7 @@ function rangeReply(
   };
 }
 
-/** Reads the list of repositories again only if the one that is meant is not among those that are known. */
+/** Reads the list of repositories again only if the requested one is not among the known ones. */
 async function locate(
   library: Library,
   tail: string,
@@ -80,8 +80,8 @@ async function locate(
 }
 
 /**
- * The repositories, for a request for contents. Where they cannot be listed now, the error does not say when they can: clients would take
- * that for the whole service (RFC 9110, section 15.6.4), which may well give other contents.
+ * The repositories, for a request for contents. If they cannot be listed now, the error has no Retry-After: clients would apply
+ * it to the whole service (RFC 9110, section 15.6.4), which may well give other contents.
  */
 async function repositoriesFor(library: Library): ReturnType<Library['repositories']> {
   try {

@@ -25,7 +25,7 @@ function textOf(body: object, field: string): string | null {
 }
 
 /**
- * Reads the body of a request that creates a repository. Fields that it does not know are left alone.
+ * Reads the body of a request that creates a repository. Unknown fields are ignored.
  * @throws RequestError 400 for anything but one of the two shapes, naming the field; no value is repeated
  */
 export function readCreation(body: unknown): Creation {
@@ -52,9 +52,9 @@ export function readCreation(body: unknown): Creation {
 }
 
 /**
- * Answers a request that creates a repository: with the repository, which is listed by then. `Location` is the address of its
- * contents, as the API shows no other address of a single repository.
- * @throws RequestError 400 for a body that is not valid, 413 for a long one; as the registry
+ * Answers a request that creates a repository: with the repository, which is listed by that time. `Location` is the address of its
+ * contents, as the API has no other address of a single repository.
+ * @throws RequestError 400 for a body that is not valid, 413 for a long one, and as the registry
  */
 export async function answerCreate(
   changes: Pick<Changes, 'create' | 'connect'>,

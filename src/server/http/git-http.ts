@@ -21,7 +21,7 @@ export function basicPassword(header: string | undefined): string | null {
 /**
  * Checks that a git client sends a personal key, as the password of HTTP Basic.
  * @returns the key
- * @throws RequestError 401 without a personal key, 403 with one for other things
+ * @throws RequestError 401 without a personal key, 403 with a key of another kind
  */
 export function authoriseGit(authorization: string | undefined, keys: readonly KnownKey[]): KnownKey {
   const password = basicPassword(authorization);
@@ -36,7 +36,7 @@ export function authoriseGit(authorization: string | undefined, keys: readonly K
   });
 }
 
-/** A refusal as git clients take it: they show their user plain text, and nothing else. */
+/** A refusal for git clients: they show only plain text to their user. */
 export function gitRefusal({ status, message, headers }: RequestError): Reply {
   return {
     status,
@@ -47,8 +47,8 @@ export function gitRefusal({ status, message, headers }: RequestError): Reply {
 
 /**
  * Answers a git client (gitprotocol-http(5)) with a personal key. It may fetch, and push into drag-and-drop repositories: an external one
- * is changed where it is.
- * @throws RequestError for what is refused
+ * is changed at its source.
+ * @throws RequestError if it is refused
  */
 export async function answerGit(
   library: Library,
@@ -62,7 +62,7 @@ export async function answerGit(
   const repositories = await library.repositories();
   const { id, url, full_name } = findGitRepository(repositories, decodeSegments(reference).join('/'));
   if (program === 'git-receive-pack' && url !== null) {
-    const message = `${full_name} is connected to an external Git repository: push to ${url}, and it will be here`;
+    const message = `${full_name} is connected to an external Git repository: push to ${url}, and the service fetches it`;
     throw new RequestError(403, 'external', message);
   }
   return changes.gitReply(id, { program, isAdvertisement, method, headers, body }, signal);

@@ -21,12 +21,12 @@ import { answerWorkbooks } from './workbooks.ts';
 /** The data and settings of a service. */
 export interface Sources {
   readonly library: Library;
-  /** Null or left out for a service that takes no changes. */
+  /** Null or omitted for a read-only service. */
   readonly changes?: Changes | null;
   readonly keys: Keys;
-  /** The page on which people upload; none if left out. */
+  /** The page for uploads; none if omitted. */
   readonly page?: PageFiles;
-  /** Rows on a page of v1 when the client does not say; 100 if left out. */
+  /** Rows on a page of v1 unless the client says; 100 if omitted. */
   readonly pageSize?: number;
 }
 
@@ -35,7 +35,7 @@ const DEFAULT_PAGE_SIZE = 100;
 /** The methods and the credential of a route. */
 interface Rule {
   readonly methods: readonly string[];
-  /** Finds the key of a request; null where a route is public, or where the body is signed. */
+  /** Finds the key of a request; null if the route is public or its body is signed. */
   readonly authorise: ((headers: ServiceRequest['headers'], keys: readonly KnownKey[]) => KnownKey) | null;
 }
 
@@ -56,7 +56,7 @@ const RULES: Readonly<Record<Route['kind'], Rule>> = {
   },
 };
 
-/** Answers one request; never rejects. Gives the service's own error, if there was one. */
+/** Answers one request; never rejects. Returns the service's own error, if there was one. */
 export async function handle(
   context: Sources,
   message: IncomingMessage,
@@ -69,7 +69,7 @@ export async function handle(
     await sendReply(message, response, reply);
     return undefined;
   } catch (error) {
-    // Nobody is there to be answered, and nothing has gone wrong.
+    // The client has disconnected, and nothing has gone wrong.
     if (gone.signal.aborted && error === gone.signal.reason) return undefined;
     const isRefusal = error instanceof RequestError;
     if (response.headersSent) response.destroy();
@@ -78,17 +78,17 @@ export async function handle(
   }
 }
 
-/** The reason names paths of this machine: it goes to the log, not to the client. */
+/** The reason contains paths of this machine: it goes to the log, not to the client. */
 const OWN_FAILURE = new RequestError(
   500,
   'internal',
-  'the service could not read what was asked for; its log says why',
+  'the service could not read the requested content; its log says why',
 );
 
 /**
- * Decides what a request is answered.
+ * Gives the answer to a request.
  * @param signal aborted when the client is gone
- * @throws RequestError for what is refused
+ * @throws RequestError if it is refused
  */
 async function replyTo(context: Sources, request: ServiceRequest, signal: AbortSignal): Promise<Reply> {
   const route = findRoute(request.path);
@@ -97,11 +97,11 @@ async function replyTo(context: Sources, request: ServiceRequest, signal: AbortS
     const allow = methods.join(', ');
     throw new RequestError(405, 'method_not_allowed', `this path takes ${allow} only`, { allow });
   }
-  // A replica has no such paths, with a key or without.
+  // A replica lacks these paths, with or without a key.
   if (route.kind === 'git') madeHere(context);
   try {
     const keys = await context.keys();
-    // Before anything of the request is read that takes time.
+    // Check the key before slower work on the request.
     authorise?.(request.headers, keys);
     return await replyAt(context, route, request, keys, signal);
   } catch (error) {
@@ -140,17 +140,13 @@ async function replyAt(
   }
 }
 
-/** @throws RequestError 403 where nothing can be changed */
+/** @throws RequestError 403 if the service is read-only */
 function changesOf({ changes = null }: Sources): Changes {
   if (changes !== null) return changes;
-  throw new RequestError(
-    403,
-    'read_only',
-    'this service is a replica: it is read from, and takes no changes',
-  );
+  throw new RequestError(403, 'read_only', 'this service is a read-only replica');
 }
 
-/** @throws RequestError 404 where what is asked for is only there to change something */
+/** @throws RequestError 404 for paths that exist only to make changes */
 function madeHere({ changes = null }: Sources): Changes {
   if (changes !== null) return changes;
   throw new RequestError(404, 'not_found', 'a replica has neither Git nor the form for uploads');
@@ -162,7 +158,7 @@ async function answerRepositories(library: Library): Promise<Reply> {
   return jsonReply(200, repositories.map(presentRepository), headers);
 }
 
-/** @throws RequestError 404 for a file that is none of the page's */
+/** @throws RequestError 404 for a file that is not part of the page */
 function pageFile(page: PageFiles | undefined, name: string): BufferedBody {
   const file = page?.get(name);
   if (file !== undefined) return file;
@@ -170,7 +166,7 @@ function pageFile(page: PageFiles | undefined, name: string): BufferedBody {
 }
 
 function pageReply(page: PageFiles | undefined, name: string): Reply {
-  // Asked for each time, so that a newer version is shown at once.
+  // The browser asks each time, so that it shows a newer version immediately.
   return {
     status: 200,
     headers: { ...PAGE_HEADERS, 'cache-control': 'no-cache' },

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 
-/** The data that the service gives out, which are real Git repositories or a mirror, and the requests to change it. */
+/** The data that the service serves, from Git repositories or a mirror, and the requests that change it. */
 
 /** A repository as the current API gives it (service specification, section 2.1). */
 export interface Repository {
@@ -8,7 +8,7 @@ export interface Repository {
   readonly name: string;
   readonly full_name: string;
   readonly url: string | null;
-  /** Null where nobody remembers it. */
+  /** Null if unknown. */
   readonly created_at: string | null;
 }
 
@@ -18,19 +18,19 @@ export interface ByteRange {
   readonly last: number;
 }
 
-/** Bytes as they come; they fail rather than end early. Opened when they are wanted, and given up when the signal says so. */
+/** A stream of bytes that fails rather than ending early. Opened when needed, and aborted by the signal. */
 export type Bytes = AsyncIterable<Uint8Array>;
 
 /** A file, or a folder as a zip archive, at a path of a branch. */
 export interface Content {
   readonly kind: 'file' | 'archive';
-  /** Strong entity tag (RFC 9110, section 8.8.3): the same bytes have it, and no others. */
+  /** Strong entity tag (RFC 9110, section 8.8.3): only the same bytes have it. */
   readonly etag: string;
-  /** Null where it is unknown until the last byte is made: then no part can be asked for. */
+  /** Null if unknown until the last byte is made: then no part can be requested. */
   readonly sizeBytes: number | null;
-  /** When this was last known to be what the service has, in milliseconds since the epoch; left out by the service itself. */
+  /** When this was last verified against the service, in milliseconds since the epoch; the service itself omits it. */
   readonly verifiedAtMs?: number;
-  /** @param range only where the size is known */
+  /** @param range only if the size is known */
   readonly open: (signal: AbortSignal, range?: ByteRange) => Bytes;
 }
 
@@ -56,16 +56,16 @@ export interface WorkbookRow {
   /** Path inside the repository, without a leading slash. */
   readonly path: string;
   readonly version: Version;
-  /** Names the bytes and the kind of the file, where the library knows: rows that share it stand alike. */
+  /** Key of the file's bytes and kind, if the library knows it: rows with the same key have the same status. */
   readonly contentKey?: string;
-  /** Size in bytes and SHA-256 of the file, where the library knows them. */
+  /** Size in bytes and SHA-256 of the file, if the library knows them. */
   readonly file?: { readonly size: number; readonly digest: string };
 }
 
-/** How far the service is with a workbook (sections 2.3 and 2.4). */
+/** Processing state of a workbook (sections 2.3 and 2.4). */
 export interface ProcessingStatus {
   readonly status: 'processing' | 'failure' | 'success';
-  /** How many versions are being processed, and have failed. */
+  /** Number of versions that are being processed, and that failed. */
   readonly processing: number;
   readonly failure: number;
 }
@@ -77,15 +77,15 @@ export interface Workbooks {
   readonly standingOf: (row: WorkbookRow) => ProcessingStatus;
 }
 
-/** Where everything that can be read comes from. */
+/** The source of everything that can be read. */
 export interface Library {
   readonly repositories: () => Promise<readonly Repository[]>;
   /**
-   * Finds what stands at a path.
+   * Finds the content at a path.
    * @param branch null for the default branch
    * @param path without a slash at either end; empty for the whole repository
    * @param signal ends the search when the client is gone
-   * @throws RequestError 404 for a branch or path that does not exist, 503 for what is not there yet, the reason of `signal`
+   * @throws RequestError 404 for a branch or path that does not exist, 503 for content that is not there yet, the reason of `signal`
    */
   readonly content: (
     repository: Repository,
@@ -95,13 +95,13 @@ export interface Library {
   ) => Promise<Content>;
   readonly workbooks: () => Promise<Workbooks>;
   /**
-   * The repositories as they were known a moment ago. A caller that misses one among them asks for `repositories`. Left out where that
-   * costs nothing.
+   * The repositories as known a moment ago. A caller that misses one in it calls `repositories`. Omitted if that is
+   * cheap.
    */
   readonly knownRepositories?: () => Promise<readonly Repository[]>;
   /**
-   * When that of it which was verified longest ago was last known to be what the service has, in milliseconds since the epoch; null
-   * for nothing at all, left out by the service itself.
+   * Verification time of the data verified longest ago, in milliseconds since the epoch; null
+   * if there is no data; the service itself omits it.
    */
   readonly verifiedAtMs?: () => Promise<number | null>;
 }
@@ -113,7 +113,7 @@ export interface ExternalRepository {
   readonly password: string | null;
 }
 
-/** Files that were received, to become one commit. */
+/** Received files that become one commit. */
 export interface Upload {
   readonly author: string;
   /** Empty for the default branch. */
@@ -128,7 +128,7 @@ export type GitProgram = (typeof GIT_PROGRAMS)[number];
 
 /** A request of a git client. */
 export interface GitRequest {
-  /** Null for one that names no program, or another one. */
+  /** Null if it names no program or an unknown one. */
   readonly program: GitProgram | null;
   /** Whether it asks for the list of branches, as a client does first. */
   readonly isAdvertisement: boolean;

@@ -13,22 +13,22 @@ import { comparableAddress, findMeant } from './repository-reference.ts';
 import type { ServiceRequest } from './request.ts';
 
 /**
- * The largest body that is read, in bytes: a push of some thousand commits has less. A signed body is read before it is known whether
- * its sender may ask, on as many connections as the server takes.
+ * The largest body that is read, in bytes: a push of some thousand commits is smaller. A signed body must be read before its sender
+ * is known, and on every open connection at once.
  */
 const BODY_LIMIT_BYTES = 1024 * 1024;
 
-/** Where a group key may be: the API's own header, that of GitLab, and the one that every sender has. Never in the address, which logs show. */
+/** Headers that may carry a group key: the API's own, GitLab's, and the common one. Never the address, which logs show. */
 const KEY_HEADERS = ['x-api-key', 'x-gitlab-token', 'authorization'] as const;
 
 /** GitHub's header for the HMAC of the body. Gitea and Forgejo send it, too. */
 const SIGNATURE_HEADER = 'x-hub-signature-256';
 
 /**
- * Answers an incoming webhook (service specification, section 6, which shows neither address nor payload): has the repositories fetched
- * that it names.
+ * Answers an incoming webhook (service specification, section 6, which shows neither address nor payload): starts a fetch of the
+ * repositories that it names.
  * @throws RequestError 400 for a body that cannot be understood, 401 without a group key, 403 for another key and for a replica,
- *   404 for a repository that is not here, 409 for one that is not fetched from anywhere, 413 for a large body
+ *   404 for an unknown repository, 409 for one without an external source, 413 for a large body
  */
 export async function answerPushEvent(
   library: Library,
@@ -41,7 +41,7 @@ export async function answerPushEvent(
   if (!isKeySent && headers[SIGNATURE_HEADER] === undefined)
     throw unauthorized('the group key is missing or not valid');
   if (changes === null) {
-    const message = 'this service is a replica: it follows a mirror, and fetches nothing from elsewhere';
+    const message = 'this service is a replica of a mirror, and fetches nothing';
     throw new RequestError(403, 'read_only', message);
   }
   const bytes = await readBody(bodyOf(body), BODY_LIMIT_BYTES);
@@ -69,19 +69,18 @@ function textOf(header: string | string[] | undefined): string {
 }
 
 /**
- * Whether a group key was sent. Other texts in these headers may be credentials for a proxy on the way.
+ * Whether a group key was sent. Other values of these headers may be credentials for a proxy.
  * @throws RequestError 403 for a key of another kind
  */
 function carriesGroupKey(headers: IncomingHttpHeaders, keys: readonly KnownKey[]): boolean {
   const sent = KEY_HEADERS.map((name) => withoutScheme(textOf(headers[name])));
   if (sent.some((key) => findKeyOfKind(keys, 'group', key) !== null)) return true;
   if (sent.every((key) => findKey(keys, key) === null)) return false;
-  const message =
-    'incoming webhooks take a group key only: whoever sets a webhook up needs no more than that';
+  const message = 'incoming webhooks take a group key only: a webhook needs no other rights';
   throw new RequestError(403, 'not_a_group_key', message);
 }
 
-/** Whether the signature is that of a group key's secret over the body. */
+/** Whether a group key's secret signed the body. */
 function isSigned(headers: IncomingHttpHeaders, keys: readonly KnownKey[], body: Uint8Array): boolean {
   const [, digits] = /^sha256=([0-9a-f]{64})$/i.exec(textOf(headers[SIGNATURE_HEADER])) ?? [];
   if (digits === undefined) return false;
@@ -122,9 +121,9 @@ const ADDRESS_FIELDS = [
 ] as const;
 
 /**
- * Gives what may name the repository: `repository` or `url` of `{"repository": "<id or name>"}` and `{"url": "<address>"}`, or the
+ * Gives the possible names of the repository: `repository` or `url` of `{"repository": "<id or name>"}` and `{"url": "<address>"}`, or the
  * addresses in the objects `repository` and `project` of a push event.
- * @throws RequestError 400 where there is none
+ * @throws RequestError 400 if there is none
  */
 function referencesIn(payload: unknown): readonly string[] {
   const field = (value: unknown, name: string): unknown =>

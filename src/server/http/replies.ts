@@ -9,7 +9,7 @@ export function jsonReply(status: number, value: unknown, headers: ReplyHeaders 
   return { status, headers, body: plainBody('application/json', JSON.stringify(value)) };
 }
 
-/** An error as this service tells it; the specification shows no shape (section 7). */
+/** An error in this service's own shape; the specification shows none (section 7). */
 export function errorReply({ status, code, message, headers }: RequestError): Reply {
   return jsonReply(status, { error: { code, message } }, headers);
 }
@@ -20,8 +20,8 @@ export function presentRepository({ id, name, full_name, url, created_at }: Repo
 }
 
 /**
- * The header that says how old a reply of a replica may be: when it was last known to be what the original has.
- * @param verifiedAtMs milliseconds since the epoch; null or undefined where nobody says
+ * The header with the time when a replica's data was last verified against the original.
+ * @param verifiedAtMs milliseconds since the epoch; null or undefined if unknown
  */
 export function verifiedHeader(verifiedAtMs: number | null | undefined): ReplyHeaders {
   if (verifiedAtMs === null || verifiedAtMs === undefined) return {};

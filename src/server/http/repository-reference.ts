@@ -3,9 +3,9 @@ import type { Repository } from './library.ts';
 import type { ContentsReference } from './routes.ts';
 
 /**
- * Finds the repository that a `{repo}` means: its id, its full name, or its short name where that is unique (service
- * specification, section 4.1, leaves it open). The unambiguous ones come first.
- * @returns undefined when none is meant
+ * Finds the repository that a `{repo}` means: its id, its full name, or its short name if that is unique (service
+ * specification, section 4.1, leaves it open). Unambiguous forms come first.
+ * @returns undefined if there is none
  * @throws RequestError 409 for a short name that several repositories share
  */
 export function findRepository(
@@ -31,7 +31,7 @@ export function findRepository(
 /**
  * Finds the first reference of a contents path that names a repository.
  * @param references in the order of preference
- * @throws RequestError 404 when none does, 409 as {@link findRepository}
+ * @throws RequestError 404 if none does, 409 as {@link findRepository}
  */
 export function chooseReference(
   repositories: readonly Repository[],
@@ -67,11 +67,11 @@ function withScheme(address: string): string {
 }
 
 /**
- * Gives an address of a Git repository in the form in which two of them are compared: host, port and path, without scheme,
- * credentials and the `.git` at its end. Letters are taken in lower case, also in the path, as GitHub, GitLab and Gitea do: one
- * fetch too many does no harm.
- * @param address of any kind that Git takes, or a full name
- * @returns null for what is no address
+ * Normalizes an address of a Git repository for comparison: host, port and path, without scheme,
+ * credentials and the `.git` at its end. Letters become lower case, also in the path, as GitHub, GitLab and Gitea do: an
+ * unneeded fetch does no harm.
+ * @param address any address that Git accepts, or a full name
+ * @returns null if it is not an address
  */
 export function comparableAddress(address: string): string | null {
   const url = URL.parse(withScheme(address.trim()));
@@ -80,7 +80,7 @@ export function comparableAddress(address: string): string | null {
 }
 
 /**
- * Finds the repositories that a sender of webhooks means: by id, by full name, by short name where that is unique, or by an
+ * Finds the repositories that a sender of webhooks means: by id, by full name, by short name if that is unique, or by an
  * address.
  * @throws RequestError 409 for a short name that several repositories share
  */

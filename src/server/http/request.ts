@@ -2,19 +2,19 @@ import type { IncomingMessage } from 'node:http';
 
 import { splitTarget } from '../../lib/http/target.ts';
 
-/** A request as those who answer it see it. */
+/** A request, as the code that answers it sees it. */
 export interface ServiceRequest {
   readonly method: string;
   /** Path as it was sent, still encoded. */
   readonly path: string;
-  /** Read when it is asked for, which is not before the key is known. */
+  /** Read on demand, which is only after the key was checked. */
   readonly query: URLSearchParams;
   readonly headers: IncomingMessage['headers'];
-  /** Its body is not limited yet. */
+  /** The size of its body is not limited yet. */
   readonly body: IncomingMessage;
 }
 
-/** Looks at a request. */
+/** Parses a request. */
 export function serviceRequest(message: IncomingMessage): ServiceRequest {
   const { path, query } = splitTarget(message.url ?? '/');
   return {

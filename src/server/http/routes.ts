@@ -27,7 +27,7 @@ export type Route =
       /** Name of the repository, still encoded, without the `.git` that addresses of Git end with. */
       readonly reference: string;
       readonly program: GitProgram | null;
-      /** Whether a client asks what there is, before it asks for it. */
+      /** Whether a client asks for the list of branches first. */
       readonly isAdvertisement: boolean;
     };
 
@@ -50,14 +50,14 @@ export function decodeSegments(path: string): string[] {
 }
 
 /**
- * Reads what is asked for of contents. A full name with raw slashes can be read in several ways when it, or the path, has a segment
+ * Parses the path of a contents request. A full name with raw slashes is ambiguous if it, or the path, has a segment
  * `contents`: the shortest reference comes first.
  * @param tail of the route, still encoded: an encoded slash in `{repo}` is part of the name
  * @throws RequestError 400 for a path that cannot be decoded
  */
 export function* readContents(tail: string): Generator<ContentsReference> {
   const segments = decodeSegments(tail);
-  // One slash at the end is a way to write a folder.
+  // A folder may be written with one slash at the end.
   const end = segments.at(-1) === '' ? -1 : undefined;
   // An encoded segment `contents` is part of a name.
   for (const [index, segment] of tail.split('/').entries()) {
@@ -66,7 +66,7 @@ export function* readContents(tail: string): Generator<ContentsReference> {
   }
 }
 
-/** What git clients add to the address of a repository. */
+/** The suffixes that git clients add to the address of a repository. */
 const GIT_TAIL = /^(?<address>.+?)(?:\.git)?\/(?<name>info\/refs|git-upload-pack|git-receive-pack)$/;
 
 function findGitRoute(path: string): Route | null {
@@ -76,7 +76,7 @@ function findGitRoute(path: string): Route | null {
   return { kind: 'git', reference: address, program, isAdvertisement: program === null };
 }
 
-/** Finds what lies beside the API: the form, its page, and Git. */
+/** Finds the routes outside the API: the form, its page, and Git. */
 function findRouteBeside(path: string): Route | null {
   if (path === '/') return { kind: 'form' };
   if (path.startsWith('/page/')) return { kind: 'page', name: path.slice('/page/'.length) };
@@ -84,10 +84,10 @@ function findRouteBeside(path: string): Route | null {
 }
 
 /**
- * Finds what a path asks for (section 4, and `/repositories` as newer installations answer it). Nothing is decoded before the key is
+ * Finds the route of a path (section 4, and `/repositories` as newer installations answer it). Nothing is decoded before the key is
  * checked.
  * @param path path of the request as it was sent, still encoded
- * @throws RequestError 404 for a path that is none of ours
+ * @throws RequestError 404 for an unknown path
  */
 export function findRoute(path: string): Route {
   const beside = findRouteBeside(path);

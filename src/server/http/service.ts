@@ -10,27 +10,27 @@ export interface RequestInfo {
   readonly method: string;
   /** As it was sent, without the query. */
   readonly path: string;
-  /** HTTP status code of the answer, also when the client did not wait for all of it. */
+  /** HTTP status code of the answer, also if the client disconnected early. */
   readonly status: number;
   readonly durationMs: number;
-  /** Of the connection: that of a proxy, where there is one. */
+  /** Address of the connection: the proxy's, if there is one. */
   readonly address: string | null;
   /** Why the service itself failed, when it did. */
   readonly error?: unknown;
 }
 
 export interface ServiceOptions extends Sources {
-  /** Called once a request, after its answer. */
+  /** Called once per request, after its answer. */
   readonly onRequest?: (info: RequestInfo) => void;
-  /** Called when a connection cannot be accepted, as for want of file descriptors. */
+  /** Called when a connection cannot be accepted, for example for lack of file descriptors. */
   readonly onTrouble?: (error: Error) => void;
 }
 
-/** The embedded service: the API of the workbook service, on whatever it is given. */
+/** The embedded service: the API of the workbook service, on any library. */
 export interface Service {
   /**
    * Starts to answer.
-   * @returns the base address, which ends in `/api`; it names the machine where that listens on all of its addresses
+   * @returns the base address, which ends in `/api`; it names the machine if it listens on all addresses
    * @throws MirrorError `http.unusable` when the address is taken or not ours
    */
   readonly listen: (place: ListenPlace) => Promise<{ baseUrl: string; port: number }>;
@@ -38,7 +38,7 @@ export interface Service {
   readonly close: () => Promise<void>;
 }
 
-/** A push or a file of some gigabytes takes its time; a git program that is silent for some minutes is ended with its connection. */
+/** A push or file of some gigabytes takes long; a git program that is silent for some minutes is ended with its connection. */
 const PATIENCE: ServerPatience = { requestMs: 3_600_000, idleMs: 300_000 };
 
 const SETTING = { name: 'serve.listen', example: '127.0.0.1:9400', canBeOff: false };
@@ -46,13 +46,13 @@ const SETTING = { name: 'serve.listen', example: '127.0.0.1:9400', canBeOff: fal
 /** Addresses that stand for all of a machine's (RFC 1122, section 3.2.1.3; RFC 4291, section 2.5.2). */
 const ALL_ADDRESSES: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
 
-/** The host by which others reach what listens on one. */
+/** The host under which others reach a server that listens on a given one. */
 export function reachableHost(host: string, machine: string = hostname()): string {
   const named = ALL_ADDRESSES.has(host) && /^[\w.-]+$/.test(machine) ? machine : host;
   return named.includes(':') ? `[${named}]` : named;
 }
 
-/** Makes the embedded service on a library, which stays the caller's to close. */
+/** Makes the embedded service on a library; the caller closes the library. */
 export function createService(options: ServiceOptions): Service {
   const server = createHttpServer(PATIENCE, SETTING, (error) => options.onTrouble?.(error));
   server.node.on('request', (request, response) => {

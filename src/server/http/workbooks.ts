@@ -13,7 +13,7 @@ function readFilter(query: URLSearchParams): WorkbookStatusFilter | null {
   throw invalid(`status is ${allowed}, not ${JSON.stringify(text)}`);
 }
 
-/** Which page of a list is asked for. */
+/** The requested page of a list. */
 interface PageRequest {
   /** 1 for the first one. */
   readonly page: number;
@@ -36,7 +36,7 @@ function readNumber(query: URLSearchParams, name: string, otherwise: number, lar
 
 /**
  * Reads `page` and `page_size` from a query. The specification shows neither (section 4.2); these are ours.
- * @param defaultPageSize rows on a page when the query does not say
+ * @param defaultPageSize rows on a page if the query does not say
  * @throws RequestError 400 for anything but whole numbers in range
  */
 export function readPageRequest(query: URLSearchParams, defaultPageSize: number): PageRequest {
@@ -47,9 +47,9 @@ export function readPageRequest(query: URLSearchParams, defaultPageSize: number)
 }
 
 /**
- * Cuts one page out of all rows (service specification, section 2.5). A page after the last one is empty: rows may have become fewer since the client was
- * told of it, and "not found" would read as if v1 were switched off.
- * @param address address of the list with the query that was asked; neighbours differ in `page` only
+ * Cuts one page out of all rows (service specification, section 2.5). A page after the last one is empty: the list may have shrunk since the client
+ * learned of it, and "not found" would read as if v1 were switched off.
+ * @param address address of the list with the query; neighbouring pages differ only in `page`
  */
 export function cutPage<T>(rows: readonly T[], { page, pageSize }: PageRequest, address: URL) {
   const pages = Math.max(1, Math.ceil(rows.length / pageSize));
@@ -66,14 +66,14 @@ export function cutPage<T>(rows: readonly T[], { page, pageSize }: PageRequest, 
   };
 }
 
-/** Text as it is searched: the same for both cases and for every Unicode form of a letter. */
+/** Text normalized for search: upper and lower case, and all Unicode forms of a letter, are equal. */
 function folded(text: string): string {
   return text.normalize('NFC').toLowerCase();
 }
 
 /**
- * Makes the choice of rows that a query asks for, null for all: `status` (service specification, section 4.2), and `q`, a part of
- * the name, which older services know.
+ * Makes the filter that a query asks for, null for none: `status` (service specification, section 4.2), and `q`, a part of
+ * the name, as in older services.
  */
 function chooserFor(
   filter: WorkbookStatusFilter | null,
@@ -115,7 +115,7 @@ function present(
 
 /**
  * Answers a request for the list of workbooks (section 4.2).
- * @param address of the list with the query that was asked, as the client reaches it
+ * @param address address of the list with the query, as the client reaches it
  * @throws RequestError 400 for a query that is not valid
  */
 export async function answerWorkbooks(

@@ -15,19 +15,19 @@ import { type StoredKey, storedKeySchema } from './stored-key.ts';
 /** The file of the keys in the directory of a service. */
 const FILE = 'keys.json';
 
-/** Version 0.1.0 kept each key in a file of its own, `<id>.json`, in this folder. It counts until {@link FILE} is first written. */
+/** Version 0.1.0 kept each key in a file of its own, `<id>.json`, in this folder. It is used until {@link FILE} is first written. */
 const FOLDER_BEFORE = 'keys';
 
-/** Locked by a process that changes the keys, which would undo the change of another one otherwise. */
+/** Locked while a process changes the keys; otherwise two processes could undo each other's change. */
 const LOCK_FILE = 'keys.lock';
 
 const fileSchema = z.object({ keys: z.array(storedKeySchema) });
 
 /**
  * Reads the keys of a service.
- * @param directory of the service; one without keys has none
+ * @param directory of the service; may hold no keys
  * @returns in the order in which they were made
- * @throws MirrorError `directory.unusable` for a file that holds no keys; system errors
+ * @throws MirrorError `directory.unusable` for a damaged file; system errors
  */
 export async function readKeys(directory: string): Promise<readonly StoredKey[]> {
   const path = join(directory, FILE);
@@ -60,14 +60,14 @@ function parse<T>(path: string, text: string, schema: z.ZodType<T>): T {
   }
 }
 
-/** How long a change waits for another one to end, in milliseconds. */
+/** Longest wait of a change for another one, in milliseconds. */
 const LOCK_PATIENCE_MS = 10_000;
 
 /**
  * Changes the keys of a service, in one step that survives a power cut. Only the owner can read the file.
  * @param change gives the new keys, or null to leave them as they are
  * @returns whether they were changed
- * @throws MirrorError `directory.locked` where another process does not end its change, and as {@link readKeys}
+ * @throws MirrorError `directory.locked` if another process does not finish its change, and as {@link readKeys}
  */
 export async function changeKeys(
   directory: string,
@@ -93,7 +93,7 @@ export async function changeKeys(
 }
 
 /**
- * Gives the keys of a service as they are at each call: a new key works at once, and a revoked one never again. Calls at the same time
+ * Reads the keys of a service at each call, so that new and revoked keys take effect immediately. Simultaneous calls
  * share a reading.
  */
 export function createKeyReader(directory: string): Keys {

@@ -20,8 +20,8 @@ export interface MirroredRepository {
 }
 
 /**
- * The repositories of a mirror, by id, in the order of their names. Where the manifests of one disagree, as they do while a renamed one
- * moves, the manifest that was written last names it. Of two trees of one branch, as a copy makes, the one verified last counts.
+ * The repositories of a mirror, by id, sorted by name. If the manifests of one disagree, for example while a renamed one
+ * moves, the newest manifest names it. If a branch has two trees, for example after a copy, the one verified last counts.
  */
 export function repositoriesOf(targets: readonly MirroredTarget[]): ReadonlyMap<string, MirroredRepository> {
   const groups = Map.groupBy(targets, ({ manifest }) => manifest.repository.id);
@@ -52,13 +52,13 @@ function repositoryOf(id: string, group: readonly MirroredTarget[]): MirroredRep
   };
 }
 
-/** Branches that are given when a request names none and there are several, in this order. */
+/** Branches to choose from, in this order, if a request names none and there are several. */
 const USUAL_BRANCHES = ['main', 'master'];
 
 /**
- * The branch that is given when a request names none (service specification, section 4.1, leaves it open): what the service gave
- * without one, else the only one, else a usual one.
- * @returns null where nothing says which one
+ * The branch for requests that name none (service specification, section 4.1, leaves it open): the one that the service
+ * used, else the only one, else a usual one.
+ * @returns null if there is no such branch
  */
 export function defaultBranch(branches: readonly string[]): string | null {
   if (branches.includes(HEAD_BRANCH)) return HEAD_BRANCH;
@@ -67,7 +67,7 @@ export function defaultBranch(branches: readonly string[]): string | null {
   return USUAL_BRANCHES.find((branch) => branches.includes(branch)) ?? null;
 }
 
-/** The id of a workbook begins with the name of its repository (section 2.2), also while its tree has yet to follow a new name. */
+/** The id of a workbook begins with the name of its repository (section 2.2), even if its tree has not been renamed yet. */
 function presentId(id: string, nameThen: string, nameNow: string): string {
   return id.startsWith(`${nameThen}/`) ? nameNow + id.slice(nameThen.length) : id;
 }
@@ -86,7 +86,7 @@ export function rowsOf(repositories: ReadonlyMap<string, MirroredRepository>): W
           branch: serviceBranch(branch),
           path,
           version: { id: versionId, author, action, createdAt, message, parentId },
-          // It proves the bytes, also where a new version has those of the version before.
+          // The digest identifies the bytes, even if a new version did not change them.
           file: { size, digest },
         });
       }

@@ -9,12 +9,12 @@ import { zipBytes, zipOf, type ZipSource } from './zip.ts';
 /** A file or folder of a published tree. */
 export type Place =
   | { readonly kind: 'file'; readonly file: ManifestFile }
-  /** The paths of the files begin with `prefix`, and their names in an archive do not. */
+  /** The paths of the files begin with `prefix`, which their names in an archive omit. */
   | { readonly kind: 'archive'; readonly prefix: string; readonly files: readonly ManifestFile[] };
 
 /**
- * Finds a path in a manifest; a folder is a path with which paths of files begin. An archive of a folder has names from there, as the
- * archive of the embedded service has.
+ * Finds a path in a manifest; a folder is a prefix of file paths. Names in the archive of a folder are relative to it, as in the
+ * embedded service.
  * @param path without a slash at either end; empty for everything
  * @throws RequestError 404
  */
@@ -28,10 +28,10 @@ export function findPlace(files: readonly ManifestFile[], path: string): Place {
   throw new RequestError(404, 'path_not_found', `there is no folder or file ${path} on this branch`);
 }
 
-/** Changes whenever archives of the same files get other bytes. */
+/** Must change whenever archives of the same files get other bytes. */
 const ARCHIVE_FORM = '2 stored';
 
-/** The entity tag of a place: the same bytes have it, and no others (RFC 9110, section 8.8.3). */
+/** The entity tag of a place: only the same bytes have it (RFC 9110, section 8.8.3). */
 export function tagOf(place: Place): string {
   if (place.kind === 'file') return `"${place.file.sha256}"`;
   const hash = createHash('sha256').update(ARCHIVE_FORM);

@@ -36,24 +36,24 @@ export interface ReplicaTotals {
   readonly repositories: number;
   readonly targets: number;
   readonly unreadable: readonly string[];
-  /** The verification time of the target that was verified longest ago, in milliseconds since the epoch; null without targets. */
+  /** Verification time of the target verified longest ago, in milliseconds since the epoch; null without targets. */
   readonly oldestVerifiedAtMs: number | null;
 }
 
-/** A publish may be between its tree and its manifest: the first and the last pause before another look, in milliseconds. */
+/** Shortest and longest pause before reading again, in milliseconds: a publish may have replaced the tree and not yet the manifest. */
 const FIRST_PAUSE_MS = 20;
 const LAST_PAUSE_MS = 640;
 
-/** Age up to which the daemon's records are used, in milliseconds; they make no reported age too young. */
+/** Longest time that the daemon's records are cached, in milliseconds; a stale record never makes data look too young. */
 const RECORDS_MS = 5000;
 
 const DONE: ProcessingStatus = { status: 'success', processing: 0, failure: 0 };
-/** For a tree that was pulled while the service was processing it: it is pulled again, of the same version, when that is done. */
+/** Status of a tree pulled while the service was processing it: the same version is pulled again after that. */
 const UNSETTLED: ProcessingStatus = { status: 'processing', processing: 1, failure: 0 };
 
 /**
- * Makes the library of a published mirror. Works beside a process that publishes there, and locks and writes nothing.
- * @param onTrouble receives trees and files that differ from their manifest; clients get none of these
+ * Makes the library of a published mirror. Works while another process publishes there; locks and writes nothing.
+ * @param onTrouble receives trees and files that differ from their manifest; these are not served
  */
 export function createReplicaLibrary(
   port: MirrorPort,
@@ -92,7 +92,7 @@ interface Wanted {
 }
 
 /**
- * A list that lacks something would make a mirror of this replica delete it.
+ * An incomplete list would make a mirror of this replica delete the missing targets.
  * @param refusal makes the error
  * @throws RequestError 503
  */
@@ -101,19 +101,19 @@ function complete(scan: Scan, refusal: (message: string) => RequestError = busy)
   if (first === undefined) return scan;
   const others = scan.unreadable.length === 1 ? '' : ` and ${scan.unreadable.length - 1} others`;
   throw refusal(
-    `the list would not be complete, as the manifest of ${first}${others} is not there or cannot be read or understood`,
+    `the list would not be complete, as the manifest of ${first}${others} is missing or cannot be read or understood`,
   );
 }
 
 /**
- * The answer to a request for contents that cannot be given at the moment. It does not say when: clients take that for the whole
+ * The answer to a request for contents that are unavailable at the moment. It has no Retry-After: clients would apply it to the whole
  * service (RFC 9110, section 15.6.4), which gives all other contents.
  */
 function withheld(message: string): RequestError {
   return new RequestError(503, 'unavailable', `${message}: ask again`);
 }
 
-/** Refuses a request when the disk fails, as that is no defect of this program. @throws RequestError 503 */
+/** Refuses a request if the disk fails, which is not a defect of this program. @throws RequestError 503 */
 async function unlessGone<T>(
   work: () => Promise<T>,
   onTrouble: (trouble: ReplicaTrouble) => void,
@@ -146,7 +146,7 @@ function workbooksOf(scan: Scan): Awaited<ReturnType<Library['workbooks']>> {
   return { rows: scan.rows(), standingOf };
 }
 
-/** When a target was last known to be what the service has; 0 where only a clock that was ahead says so. */
+/** When a target was last verified against the service; 0 if the only time is in the future, from a wrong clock. */
 function verifiedAtMs(
   { repository, branch, publishedAtMs, verifiedAtMs }: Manifest,
   records: ReadonlyMap<string, TargetRecord>,
@@ -167,9 +167,9 @@ function oldestOf(
 }
 
 /**
- * Finds the content of a path. A publish changes the tree first and then the manifest: where the two disagree, they are looked at
+ * Finds the content of a path. A publish changes the tree first and then the manifest: while the two disagree, they are read
  * again for a while.
- * @throws RequestError 404 for a branch or path that does not exist, 503 for a tree that is not what its manifest says
+ * @throws RequestError 404 for a branch or path that does not exist, 503 for a tree that differs from its manifest
  */
 async function findContent(readers: Readers, wanted: Wanted, signal?: AbortSignal): Promise<Content> {
   let scan = await readers.scanner.recent();
@@ -182,7 +182,7 @@ async function findContent(readers: Readers, wanted: Wanted, signal?: AbortSigna
       if (pauseMs > LAST_PAUSE_MS) {
         const { path, message: what } = error;
         readers.onTrouble({ target: target?.path ?? wanted.repository.full_name, path, what });
-        throw withheld('the mirrored contents are not what their manifest says at the moment');
+        throw withheld('the mirrored contents differ from their manifest at the moment');
       }
     }
     await sleep(pauseMs, undefined, { signal });
@@ -201,12 +201,12 @@ function targetIn(
   return name === null ? null : (targets?.get(name) ?? null);
 }
 
-/** @throws RequestError 404 for a repository or branch that is not mirrored, 503 where that is not sure */
+/** @throws RequestError 404 for a repository or branch that is not mirrored, 503 if that is uncertain */
 function requireTarget(scan: Scan, { repository, branch }: Wanted): void {
   const { id, full_name } = repository;
   const mirrored = scan.byId.get(id);
   if (mirrored !== undefined && mirrored.shown.full_name !== full_name)
-    throw withheld('the repository was renamed at this moment');
+    throw withheld('the repository was just renamed');
   if (targetIn(scan, { repository, branch }) !== null) return;
   complete(scan, withheld);
   if (mirrored === undefined)
@@ -218,7 +218,7 @@ function requireTarget(scan: Scan, { repository, branch }: Wanted): void {
   throw new RequestError(404, 'branch_not_found', message);
 }
 
-/** Looks once. @throws TreeChangedError where tree and manifest disagree or are not where they were; RequestError 404 for the path */
+/** Reads once. @throws TreeChangedError if tree and manifest disagree or have moved; RequestError 404 for the path */
 async function contentIn(
   { port, records, scanner, onTrouble }: Readers,
   seen: MirroredTarget | null,
@@ -227,11 +227,11 @@ async function contentIn(
 ): Promise<Content> {
   const target = seen === null ? null : await scanner.read(seen.path);
   if (seen === null || !isReadable(target) || !isSame(target.manifest, seen.manifest))
-    throw new TreeChangedError('', 'its manifest is not where it was');
+    throw new TreeChangedError('', 'its manifest has moved or is missing');
   const { manifest } = target;
   const place = findPlace(manifest.files, path);
   const root = await unlessAbsent(realpath(port.directory));
-  if (root === null) throw new TreeChangedError('', 'its folder is not there');
+  if (root === null) throw new TreeChangedError('', 'its folder is missing');
   const tree = join(root, ...port.wayToTree(target.path));
   await checkFiles(tree, place.kind === 'file' ? [place.file] : place.files, signal);
   const { open, ...facts } = contentOf(tree, place);
@@ -254,7 +254,7 @@ function isSame(one: Manifest, other: Manifest): boolean {
   );
 }
 
-/** @throws RequestError 503 for a tree that differs from its manifest, which cuts an answer that has begun */
+/** @throws RequestError 503 for a tree that differs from its manifest; this cuts off an answer that has begun */
 async function* unlessChanged(bytes: Bytes, onChanged: (error: TreeChangedError) => void): Bytes {
   try {
     yield* bytes;

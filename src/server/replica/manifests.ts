@@ -15,17 +15,17 @@ export interface MirrorPort {
   /** The names of the folders that lead from the directory down to the tree of a target. */
   readonly wayToTree: (target: string) => readonly string[];
   /**
-   * The daemon's records of the targets, by `targetKey`: it verifies unchanged targets without touching the manifest. Empty where
+   * The daemon's records of the targets, by `targetKey`: it verifies unchanged targets without touching the manifest. Empty if
    * there are no records, as in a backup.
    */
   readonly records: () => Promise<ReadonlyMap<string, TargetRecord>>;
 }
 
-/** A target as its manifest was on disk. */
+/** A target, as read from its manifest. */
 export interface StampedTarget extends Omit<MirroredTarget, 'manifest'> {
-  /** Tells one state of the file from the next. */
+  /** Identifies one state of the file. */
   readonly stamp: string;
-  /** Null where it cannot be understood. */
+  /** Null if it cannot be understood. */
   readonly manifest: MirroredTarget['manifest'] | null;
 }
 
@@ -33,7 +33,7 @@ export interface StampedTarget extends Omit<MirroredTarget, 'manifest'> {
 export interface ListedTargets {
   /** The targets that have a manifest. */
   readonly targets: readonly string[];
-  /** Entries that are neither a manifest nor a folder, such as a link: what they hide is unknown. */
+  /** Entries that are neither a manifest nor a folder, such as a link; they may hide targets. */
   readonly hidden: readonly string[];
 }
 
@@ -66,7 +66,7 @@ export function listTargets({ directory }: MirrorPort): Promise<ListedTargets> {
 }
 
 /**
- * Reads one state of the manifest of a target; null where it has none.
+ * Reads one state of the manifest of a target; null if it has none.
  * @param known the state that was read before, which is returned again if the file is the same
  * @throws MirrorError `disk.failed`
  */
@@ -82,7 +82,7 @@ export async function readTarget(
       const { dev, ino, size, mtimeNs, ctimeNs } = await handle.stat({ bigint: true });
       const stamp = `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
       if (stamp === known?.stamp) return known;
-      // A manifest is replaced, never written into: one handle reads one state.
+      // A manifest is replaced, never changed in place: one handle reads one state.
       const manifest = parseManifest(await handle.readFile());
       return { path, stamp, writtenAtMs: Number(mtimeNs) / 1e6, manifest };
     } finally {
@@ -93,10 +93,10 @@ export async function readTarget(
   }
 }
 
-/** A file of a tree is at least this deep below `mirror/`: repository, branch, file. Files higher up belong to somebody else. */
+/** A file of a tree is at least this deep below `mirror/`: repository, branch, file. Files higher up are not part of a tree. */
 const LEAST_FILE_DEPTH = 3;
 
-/** Whether a folder holds a file that may be one of a published tree; true also where that cannot be found out. */
+/** Whether a folder holds a file that may be one of a published tree; true also if that cannot be determined. */
 async function holdsTree(mirror: string, path: string): Promise<boolean> {
   try {
     const entries = await readdir(join(mirror, path), { recursive: true, withFileTypes: true });
@@ -111,8 +111,8 @@ async function holdsTree(mirror: string, path: string): Promise<boolean> {
 }
 
 /**
- * Finds folders below `mirror/` that look like published trees and have no manifest. For a moment, each tree that is published for the
- * first time is one.
+ * Finds folders below `mirror/` that look like published trees and have no manifest. Each tree that is published for the
+ * first time is briefly one.
  * @param targets paths of the targets that have a manifest, also those whose manifest cannot be read
  * @returns the topmost of them, sorted
  * @throws MirrorError `disk.failed`

@@ -14,7 +14,7 @@ export interface Scan {
   readonly repositories: readonly Repository[];
   /**
    * Targets, or folders of them, whose manifest cannot be read or understood, or is missing although the tree is there. A list without
-   * them would look as if they were deleted.
+   * them would look like deletions.
    */
   readonly unreadable: readonly string[];
   /** Sorted by id and branch; the same array as long as nothing changed. */
@@ -24,20 +24,20 @@ export interface Scan {
 /** Age up to which a scan counts as recent, in milliseconds. */
 const RECENT_MS = 5000;
 
-/** A publish may be between its tree and its manifest, and renames between two places: looks at a mirror, and the pause between two. */
+/** Most attempts to scan a mirror, and the pause between two: a publish or a rename may be half done. */
 const MOST_LOOKS = 30;
 const PAUSE_MS = 50;
 
 const READS = 16;
 
-/** Reads the manifests of a mirror, again and again; a manifest is read again only when its file is another one. */
+/** Reads the manifests of a mirror repeatedly; a manifest is read again only if its file has changed. */
 export class Scanner {
   readonly #port: MirrorPort;
   readonly #known = new Map<string, StampedTarget>();
   #last: Scan | null = null;
   /** The contents now, or later than now. @throws RequestError 503, MirrorError `disk.failed` */
   readonly fresh = shareWork(() => this.#scan());
-  /** The contents a moment ago. @throws as `fresh` */
+  /** The contents, possibly a moment old. @throws as `fresh` */
   readonly recent = shareWork(() => this.fresh(), RECENT_MS);
 
   constructor(port: MirrorPort) {
@@ -58,15 +58,15 @@ export class Scanner {
   }
 
   /**
-   * Looks once. A manifest that moves while the folders are listed may be seen at neither place, which would look as if its target were
-   * gone: the look is steady only if the names are the same before and after.
+   * Scans once. A manifest that moves while the folders are listed may be seen at neither place, so that its target would look
+   * deleted: the scan is steady only if the names are the same before and after.
    */
   async #look() {
     const { targets: names, hidden } = await listTargets(this.#port);
     const unreadable = [...hidden];
     await forEachConcurrently(names, READS, async (path) => {
       const target = await this.read(path).catch(() => UNREADABLE);
-      // The second list shows that a manifest vanished.
+      // The second list shows whether a manifest has vanished.
       if (target !== null && !isReadable(target)) unreadable.push(path);
     });
     const listed = new Set(names);
@@ -77,7 +77,7 @@ export class Scanner {
     return { names, unreadable, unclaimed, isSteady };
   }
 
-  /** The present state of a target; null where it has no manifest. @throws MirrorError `disk.failed` */
+  /** The present state of a target; null if it has no manifest. @throws MirrorError `disk.failed` */
   async read(path: string): Promise<StampedTarget | null> {
     const read = await readTarget(this.#port, path, this.#known.get(path) ?? null);
     if (read === null) this.#known.delete(path);

@@ -8,7 +8,7 @@ import { systemCode } from '../../lib/errors/disk-errors.ts';
 import type { ManifestFile } from '../../mirror/store/manifest.ts';
 import type { ByteRange, Bytes } from '../http/library.ts';
 
-/** A tree that is not what its manifest says. */
+/** A tree differs from its manifest. */
 export class TreeChangedError extends Error {
   override readonly name = 'TreeChangedError';
   /** Below the tree; empty for the tree itself. */
@@ -26,7 +26,7 @@ const PIECE_BYTES = 256 * 1024;
 /** Neither follows a link nor waits for the other end of a pipe (open(2)). */
 export const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-/** Codes of system calls for a path at which there is nothing, or something else than expected. */
+/** Error codes for a path that is missing, or is something else than expected. */
 const NOT_THERE: ReadonlySet<string | undefined> = new Set([
   'ENOENT',
   'ENOTDIR',
@@ -35,7 +35,7 @@ const NOT_THERE: ReadonlySet<string | undefined> = new Set([
   'ENAMETOOLONG',
 ]);
 
-/** Gives null where the thing is not there, or something else is. */
+/** Returns null if the path is missing or something else. */
 export async function unlessAbsent<T>(operation: Promise<T>): Promise<T | null> {
   try {
     return await operation;
@@ -46,7 +46,7 @@ export async function unlessAbsent<T>(operation: Promise<T>): Promise<T | null> 
 }
 
 /**
- * Makes sure that the files of a tree are there, with the sizes of the manifest, and that no link leads to them.
+ * Checks that the files of a tree exist with the sizes of the manifest, and that no link leads to them.
  * @param tree real path of the folder
  * @throws TreeChangedError, and the reason of `signal`
  */
@@ -60,15 +60,15 @@ export async function checkFiles(
   await forEachConcurrently(files, LOOKUPS, async ({ path, sizeBytes }) => {
     signal?.throwIfAborted();
     const stats = await unlessAbsent(lstat(join(tree, path)));
-    if (stats?.isFile() !== true) throw new TreeChangedError(path, 'a file is not there');
+    if (stats?.isFile() !== true) throw new TreeChangedError(path, 'a file is missing');
     if (stats.size !== sizeBytes) throw new TreeChangedError(path, 'a file has another size');
   });
 }
 
 /**
- * Reads a file of a tree that was checked, or a part of it, and compares all of its bytes with the manifest. The last piece is given
- * only after that, so that a reader never gets the whole of something else.
- * @throws TreeChangedError, and what an aborted read throws
+ * Reads a file of a checked tree, or a part of it, and compares all of its bytes with the manifest. The last piece is sent
+ * only after that, so that a reader never gets a complete wrong file.
+ * @throws TreeChangedError, and the error of an aborted read
  */
 export async function* readFile(
   tree: string,
@@ -92,22 +92,22 @@ export async function* readFile(
   if (kept !== null) yield kept;
 }
 
-/** @throws TreeChangedError where a link leads to a folder of the tree, or the folder is not there */
+/** @throws TreeChangedError if a folder of the tree is a link or missing */
 async function refuseLink(tree: string, folder: string): Promise<void> {
   if ((await unlessAbsent(realpath(folder))) === folder) return;
-  throw new TreeChangedError(folder.slice(tree.length + 1), 'a folder is not there');
+  throw new TreeChangedError(folder.slice(tree.length + 1), 'a folder is missing');
 }
 
 async function openFile(tree: string, { path, sizeBytes }: ManifestFile): Promise<FileHandle> {
   const handle = await unlessAbsent(open(join(tree, path), READ_FLAGS));
-  if (handle === null) throw new TreeChangedError(path, 'a file is not there');
+  if (handle === null) throw new TreeChangedError(path, 'a file is missing');
   const stats = await handle.stat();
   if (stats.isFile() && stats.size === sizeBytes) return handle;
   await handle.close();
   throw new TreeChangedError(path, 'a file has another size');
 }
 
-/** The first bytes of a file, in pieces that are always the same; it ends where the file does. Closes the file. */
+/** The first bytes of a file, always in the same pieces, until its end. Closes the file. */
 async function* piecesOf(handle: FileHandle, sizeBytes: number, signal: AbortSignal): Bytes {
   try {
     for (let at = 0; at < sizeBytes;) {

@@ -3,8 +3,8 @@ import { crc32 } from 'node:zlib';
 import type { ByteRange, Bytes } from '../http/library.ts';
 
 /**
- * A writer of zip archives whose entries are stored as they are (APPNOTE 6.3.10): the length of such an archive is known before its
- * first byte, and a part of it can be made without what is before. All numbers in the records are little-endian.
+ * A writer of zip archives with uncompressed entries (APPNOTE 6.3.10): the length of such an archive is known before its
+ * first byte, and a part can be made without the bytes before it. All numbers in the records are little-endian.
  */
 
 /** A file of an archive. */
@@ -18,9 +18,9 @@ interface ZipFile {
   readonly sizeBytes: number;
 }
 
-/** A file that goes into an archive. */
+/** A file for an archive. */
 export interface ZipSource extends ZipFile {
-  /** Left out where it must be computed: then the content is read twice. */
+  /** If omitted, it is computed, and the content is read twice. */
   readonly crc32?: number;
   /** Reads the content, or a part of it. */
   readonly read: (range?: ByteRange) => Bytes;
@@ -33,14 +33,14 @@ interface Entry extends ZipFile {
   readonly offset: number;
 }
 
-/** A part of an archive that can be made without the others. */
+/** A part of an archive that can be made separately. */
 interface Segment {
   readonly lengthBytes: number;
-  /** @param range within the segment; left out for all of it */
+  /** @param range within the segment; all of it if omitted */
   readonly open: (range?: ByteRange) => Bytes;
 }
 
-/** Small segments are given together: each piece that is given is a write to a connection. */
+/** Small segments are joined: each piece is a write to a connection. */
 const GATHERED_BYTES = 64 * 1024;
 
 /** The length of an archive in bytes. */
@@ -56,8 +56,8 @@ export function zipBytes(files: readonly ZipFile[]): number {
 }
 
 /**
- * Gives the bytes of an archive, or of a part of it, with no more than a piece of a file in memory. The same files give the same bytes.
- * A file that fails ends it: then the end of the archive is never given.
+ * Gives the bytes of an archive, or of a part of it, with only a piece of a file in memory. The same files give the same bytes.
+ * If a file fails, the archive ends there, without its directory.
  */
 export async function* zipOf(
   sources: readonly ZipSource[],
@@ -124,7 +124,7 @@ async function crcOf(content: Bytes): Promise<number> {
 const IN_ZIP64 = 0xffffffff;
 const COUNT_IN_ZIP64 = 0xffff;
 
-/** Version of the format that is needed, and made by: 2.0, with zip64 4.5; of Unix (section 4.4.2). */
+/** Version needed and version made by: 2.0, with zip64 4.5; Unix (section 4.4.2). */
 const VERSION = 20;
 const VERSION_ZIP64 = 45;
 const MADE_BY_UNIX = (3 << 8) | VERSION_ZIP64;
@@ -134,7 +134,7 @@ const STORED = 0;
 const S_IFREG = 0o100000;
 
 const EXTRA = { zip64: 0x0001, ntfs: 0x000a, unixTime: 0x5455 };
-/** From 1601, where NTFS begins to count, to the epoch, in milliseconds. */
+/** Milliseconds from 1601, where NTFS begins to count, to the epoch. */
 const NTFS_EPOCH_MS = 11_644_473_600_000n;
 /** Units of 100 nanoseconds: half of a tenth of a millisecond, so that a reader with floating point rounds to the right one. */
 const NTFS_MIDDLE = 500n;
@@ -158,7 +158,7 @@ function u64(...values: readonly (number | bigint)[]): Buffer {
   return bytes;
 }
 
-/** Time and date of MS-DOS in UTC, which has even seconds from 1980 to 2107 (section 4.4.6). */
+/** Time and date of MS-DOS in UTC: even seconds, 1980 to 2107 (section 4.4.6). */
 function dosTime(mtimeMs: number): Buffer {
   const at = new Date(Math.min(Math.max(mtimeMs, Date.UTC(1980, 0, 1)), Date.UTC(2107, 11, 31)));
   const time = (at.getUTCHours() << 11) | (at.getUTCMinutes() << 5) | (at.getUTCSeconds() >> 1);
@@ -166,8 +166,8 @@ function dosTime(mtimeMs: number): Buffer {
 }
 
 /**
- * The time of change to the second (Info-ZIP's extra field "UT"); where there is a fraction, before it, for readers that take the
- * first, to the millisecond (section 4.5.5).
+ * Modification time to the second (Info-ZIP's extra field "UT"). A time with a fraction also gets, in front of it, for readers that use
+ * the first, a field to the millisecond (section 4.5.5).
  */
 function timeExtra(mtimeMs: number): Buffer {
   const fields: Buffer[] = [];
@@ -180,14 +180,14 @@ function timeExtra(mtimeMs: number): Buffer {
   return Buffer.concat(fields);
 }
 
-/** Numbers of 64 bits (section 4.5.3); nothing for none. */
+/** The field of 64-bit numbers (section 4.5.3); empty if there are none. */
 function zip64Extra(numbers: readonly number[]): Buffer {
   return numbers.length === 0
     ? Buffer.alloc(0)
     : Buffer.concat([u16(EXTRA.zip64, numbers.length * 8), u64(...numbers)]);
 }
 
-/** The fields that both records of an entry have, from the version that is needed to the length of the extra fields. */
+/** The fields that both records of an entry share, from the version needed to the length of the extra fields. */
 function commonFields(
   { name, mtimeMs, sizeBytes, crc32 }: Entry,
   extra: Buffer,

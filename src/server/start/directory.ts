@@ -5,7 +5,7 @@ import type { Settings } from '../../config/schema.ts';
 import { systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 
-/** Where the embedded service keeps what it serves. @throws MirrorError `settings.invalid` when no setting says so */
+/** The directory of the embedded service. @throws MirrorError `settings.invalid` when it is not set */
 export function requiredServeDirectory({ directory }: Settings['serve']): string {
   if (directory !== undefined) return directory;
   throw new MirrorError(
@@ -25,14 +25,14 @@ const REASONS: ReadonlyMap<string | undefined, string> = new Map([
   ['EACCES', 'this user may not write there'],
   ['EPERM', 'this user may not write there'],
   ['EROFS', 'the file system is read-only'],
-  ['ENOTDIR', 'a file is where a folder would have to be'],
-  ['EEXIST', 'a file is where a folder would have to be'],
+  ['ENOTDIR', 'a file is in the place of a folder'],
+  ['EEXIST', 'a file is in the place of a folder'],
 ]);
 
 /**
  * Makes the directory of a service, for its own user only, unless it exists.
  * @returns whether it was made
- * @throws MirrorError `directory.unusable` for a file, the directory of a mirror, and where this user may not write
+ * @throws MirrorError `directory.unusable` for a file, the directory of a mirror, and a folder that this user may not write to
  */
 export async function prepareServeDirectory(directory: string): Promise<boolean> {
   try {
@@ -67,16 +67,16 @@ function refusedMirror(directory: string, sign: string): MirrorError {
   );
 }
 
-/** Refuses a directory of keys that does not exist: temporary keys would be made after a typing error. @throws MirrorError `directory.unusable` */
+/** Refuses a missing directory of keys: after a typing error, the service would make temporary keys. @throws MirrorError `directory.unusable` */
 export async function refuseMissingServeDirectory(directory: string): Promise<void> {
   if ((await unlessMissing(stat(directory)))?.isDirectory() === true) return;
   throw unusable(
     `serve.directory: ${directory} is not a directory.`,
-    'Name the directory of a service, whose keys then hold here, too, or leave it out: serve.apiKey and serve.apiToken need none.',
+    'Name the directory of a service, to use its keys here, too, or omit it: serve.apiKey and serve.apiToken need none.',
   );
 }
 
-/** Refuses a directory that is not the one of a mirror. @throws MirrorError `directory.unusable` */
+/** Refuses a directory that is not a mirror. @throws MirrorError `directory.unusable` */
 export async function refuseNoMirror(directory: string): Promise<void> {
   const has = async (folder: string): Promise<boolean> =>
     (await unlessMissing(stat(join(folder, 'manifests')))) !== null;
@@ -85,6 +85,6 @@ export async function refuseNoMirror(directory: string): Promise<void> {
   const isBelow = ['mirror', 'manifests'].includes(basename(directory)) && (await has(above));
   throw unusable(
     `directory: ${directory} is not a mirror: it holds no manifests/.`,
-    isBelow ? `Give the folder above it: ${above}` : 'Name the folder that a mirror was made in.',
+    isBelow ? `Give the folder above it: ${above}` : 'Name the folder that holds a mirror.',
   );
 }

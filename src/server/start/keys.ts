@@ -4,25 +4,25 @@ import type { Settings } from '../../config/schema.ts';
 import { fixedKey, type KeyKind, type Keys } from '../keys/keys.ts';
 import { createKeyReader } from '../keys/key-file.ts';
 
-/** Keys that hold until the service stops. */
+/** Keys that are valid until the service stops. */
 export interface TemporaryKeys {
   readonly apiKey: string;
-  /** Null where there is a token already. */
+  /** Null if there is a token already. */
   readonly apiToken: string | null;
 }
 
-/** The keys that a service lets in. */
+/** The keys that a service accepts. */
 export interface ServedKeys {
   readonly keys: Keys;
-  /** Null where there is a personal key already. */
+  /** Null if there is a personal key already. */
   readonly temporary: TemporaryKeys | null;
-  /** The keys that are known as they are, which must not be shown. */
+  /** The keys known in plain text, which must not be shown. */
   readonly secrets: readonly string[];
 }
 
 /**
- * The keys of a service: those of the settings, those of its directory as they are at each request, and, without a personal key, some
- * that hold until it stops.
+ * The keys of a service: keys from the settings, keys from its directory, read at each request, and, without a personal key,
+ * temporary ones that are valid until it stops.
  * @param directory null for a service that has none of its own
  * @throws MirrorError `directory.unusable` for a damaged file of keys
  */

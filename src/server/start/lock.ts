@@ -5,7 +5,7 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { bindNativeCalls } from '../../lib/native/file-calls.ts';
 
 /**
- * Makes this process the only one that serves a directory: the list of repositories is read once, and two processes that write it would
+ * Makes this process the only one that serves a directory: each process reads the list of repositories once, so two of them would
  * lose each other's repositories.
  * @throws MirrorError `directory.locked` when another process serves it
  */

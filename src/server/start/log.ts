@@ -6,27 +6,27 @@ import { scrub } from '../../lib/text/scrub.ts';
 import { escapedJson, joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import type { RequestInfo } from '../http/service.ts';
 
-/** The levels from the one of least weight to the loudest. */
+/** The levels, from the least to the most important. */
 const WEIGHTS: readonly LogLevel[] = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'];
 
-/** Mark lines for a person. */
+/** Marks of lines for people. */
 const MARKS: Readonly<Partial<Record<LogLevel, string>>> = { warn: '! ', error: '! ', fatal: '! ' };
 
-/** How the log of a service is written. */
+/** Settings of the log of a service. */
 type ServeLogSettings = Settings['log'];
 
 let settings: ServeLogSettings = { level: 'info', format: 'auto' };
 
-/** Has the log of this process's service be written as the settings want it. */
+/** Applies the settings to the log of this process's service. */
 export function openServeLog(log: ServeLogSettings): void {
   settings = log;
 }
 
 /**
- * A line of the log, with its line feed: the time in UTC, a mark for what is wrong, and the text. As JSON it has the fields of
+ * A line of the log, with its line feed: the time in UTC, a mark of the level, and the text. As JSON it has the fields of
  * the daemon's log.
- * @param text on one line; it may hold what others wrote
- * @param block lines that stand below it
+ * @param text on one line; it may contain text that others wrote
+ * @param block lines below it
  */
 export function formatLine(
   format: ServeLogSettings['format'],
@@ -43,21 +43,21 @@ export function formatLine(
   return say`${time} ${MARKS[level] ?? ''}${lines}\n`;
 }
 
-/** Writes a line to the log of the service, on standard error, if it is loud enough. @param text may hold what others wrote */
+/** Writes a line to the log of the service, on standard error, if its level is logged. @param text may contain text that others wrote */
 export function log(text: string, level: LogLevel = 'info'): void {
   if (WEIGHTS.indexOf(level) >= WEIGHTS.indexOf(settings.level))
     standardError.write(formatLine(settings.format, level, text, new Date()), level);
 }
 
-/** Writes a message that is needed at every log level. @param block lines that stand below it */
+/** Writes a message at every log level. @param block lines below it */
 export function logAlways(text: string, block: TerminalText): void {
   standardError.write(formatLine(settings.format, 'info', text, new Date(), block), 'info');
 }
 
-/** A key of ours, also one that was revoked; and a user with a password in an address. */
+/** A key of this service, even a revoked one, and user and password in an address. */
 const SECRETS = /(wb[pgts]_)[\w-]{8,}|[^/:@]+:[^/@]*(?=@)/g;
 
-/** Masks secrets in a text, also where it is encoded once: clients put an address into a path so. */
+/** Masks secrets in a text, even if it is encoded once, as an address in a path is. */
 function masked(text: string, secrets: readonly string[]): string {
   const mask = (plain: string): string => scrub(plain, secrets).replaceAll(SECRETS, '$1[hidden]');
   const decoded = text.replaceAll(/(?:%[0-9a-f]{2})+/gi, (bytes) =>
@@ -68,7 +68,7 @@ function masked(text: string, secrets: readonly string[]): string {
 
 /**
  * Logs a request in one line, without its query, and why the service failed to answer it.
- * @param secrets must not be shown
+ * @param secrets texts that must not be shown
  */
 export function logRequest(
   { method, path, status, durationMs, address, error }: RequestInfo,
@@ -76,7 +76,7 @@ export function logRequest(
 ): void {
   const client = address === null ? '' : `, from ${address}`;
   const line = `${method} ${masked(path, secrets)} ${status} ${Math.round(durationMs)} ms${client}`;
-  // A connection that the client cut is no fault.
+  // A connection cut by the client is not a fault.
   const isFault = error !== undefined && systemCode(error) !== 'ECONNRESET';
   if (isFault) log(`${line}: ${masked(toMirrorError(error).message, secrets)}`, 'error');
   else log(line);

@@ -10,7 +10,7 @@ import { createService } from '../http/service.ts';
 import { openServedKeys, type TemporaryKeys } from './keys.ts';
 import { log, logAlways, logRequest } from './log.ts';
 
-/** The settings of a mirror of a service, as its settings file takes them. */
+/** Settings for a mirror of this service, as lines of a settings file. */
 export function mirrorSettings(
   baseUrl: string,
   { apiKey, apiToken }: TemporaryKeys,
@@ -25,7 +25,7 @@ export function mirrorSettings(
   ]);
 }
 
-/** The command that makes a key of a kind for a service. */
+/** The command that makes a key for a service. */
 export function keyCommand(kind: 'personal' | 'token', directory = 'DIR'): string {
   const word = /^[\w./@:+-]+$/.test(directory)
     ? directory
@@ -38,15 +38,15 @@ export interface ServeStart extends Omit<Sources, 'keys'> {
   readonly settings: Settings['serve'];
   /** Fires on the signal that ends the service. */
   readonly stop: AbortSignal;
-  /** The directory that a mirror of this service would have, as a setting. */
+  /** The setting `directory` to suggest for a mirror of this service. */
   readonly mirrorDirectory: string;
-  /** Called once it listens, before it is said to be ready. */
+  /** Called once it listens, before it reports that it is ready. */
   readonly onListening: (baseUrl: string) => Promise<void>;
 }
 
 /**
- * Serves until the signal fires. Once it is ready, standard output gets one line, the base address.
- * @throws MirrorError `http.unusable`, and what `onListening` throws
+ * Serves until the signal fires. Once it is ready, it prints one line on standard output, the base address.
+ * @throws MirrorError `http.unusable`, and the errors of `onListening`
  */
 export async function serveUntilStopped({
   settings,
@@ -73,7 +73,7 @@ export async function serveUntilStopped({
     if (isStopped) return;
     if (temporary !== null) {
       logAlways(
-        'No key is set: these hold until the service stops. Settings of a mirror of it:',
+        'No key is set: these are valid until the service stops. Settings for a mirror of it:',
         mirrorSettings(baseUrl, temporary, mirrorDirectory),
       );
       log(`Keys that last: ${keyCommand('personal', directory)}, and the same with --kind token`);
@@ -102,12 +102,12 @@ function untilAborted(signal: AbortSignal): Promise<void> {
 }
 
 /**
- * Runs a service with a signal that fires on SIGINT and SIGTERM; a second one ends the process at once. SIGHUP, which asks daemons to
- * read their settings, changes nothing.
+ * Runs a service with a signal that fires on SIGINT and SIGTERM; a second one ends the process at once. SIGHUP, on which daemons
+ * reload their settings, changes nothing.
  */
 export async function withStopSignal(serve: (stop: AbortSignal) => Promise<void>): Promise<void> {
   const onHangUp = (): void =>
-    log('SIGHUP changes nothing here: new keys hold at once, settings from the next start on.');
+    log('SIGHUP changes nothing here: new keys are valid immediately, new settings after a restart.');
   process.on('SIGHUP', onHangUp);
   try {
     await untilStopped(serve);

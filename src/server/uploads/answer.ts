@@ -15,19 +15,19 @@ const FIELDS = ['key', 'repository', 'branch', 'folder', 'message'] as const;
 type Fields = Partial<Record<(typeof FIELDS)[number], string>>;
 
 const FIELD_LIMIT_BYTES = 64 * 1024;
-/** No folder of people is deeper than this many characters. */
+/** Longest path of a folder, in characters; nobody needs a longer one. */
 const FOLDER_LIMIT = 1024;
-/** As many files as people put into one commit; git is given their names as arguments. */
+/** Most files in one commit; git gets their names as arguments. */
 const FILES_LIMIT = 500;
 
-/** How an upload ended, as the page shows it. */
+/** The result of an upload, as the page shows it. */
 interface Outcome {
   /** HTTP status code. */
   readonly status: number;
   readonly text: string;
 }
 
-/** The form, filled in but for the key and the files. */
+/** The form, filled in except for the key and the files. */
 export function formReply(template: string, fields: Fields = {}, outcome?: Outcome): Reply {
   const { key: _, ...shown } = fields;
   const values: Readonly<Record<string, string | undefined>> = {
@@ -49,17 +49,17 @@ export function formReply(template: string, fields: Fields = {}, outcome?: Outco
   };
 }
 
-/** Text as HTML, within an element or a quoted attribute. */
+/** Escapes text for HTML, within an element or a quoted attribute. */
 function escaped(text: string): string {
   return text.replaceAll(/[&<>"']/g, (character) => `&#${character.codePointAt(0)};`);
 }
 
 /**
- * Takes an upload from the form, and answers with the form and how it ended.
+ * Receives an upload from the form, and answers with the form and the result.
  *
- * The key is a field of the form, which a browser sends with no request of another page; it comes before the files, so that nothing
- * of a stranger is kept.
- * @param template the text of the page, with `{{names}}` for what is filled in
+ * The key is a field of the form, which a browser never sends from another page; it comes before the files, so that no file of a
+ * stranger is stored.
+ * @param template the text of the page, with placeholders `{{name}}`
  */
 export async function answerUpload(
   template: string,
@@ -81,7 +81,7 @@ export async function answerUpload(
   }
 }
 
-/** @param fields receives the fields as they come. @throws RequestError for what is refused; nothing is committed then */
+/** @param fields receives the fields as they come. @throws RequestError if it is refused; nothing is committed then */
 async function takeUpload(
   library: Library,
   uploads: Pick<Changes, 'receive' | 'commit'>,
@@ -120,12 +120,12 @@ async function takeUpload(
 }
 
 function warningFor(path: string): string {
-  return `Warning: ${path} is named as a workbook, and is none, or is damaged. It was committed as it is.`;
+  return `Warning: ${path} is named as a workbook, but is not one, or is damaged. It was committed unchanged.`;
 }
 
 /** @throws RequestError 401 for anything but a personal key, 403 for a key of another kind */
 function authorise(keys: readonly KnownKey[], field = ''): KnownKey {
-  // A key that is read from a file ends with a line feed.
+  // A key copied from a file may end with a line feed.
   const sent = field.trim();
   const key = findKeyOfKind(keys, 'personal', sent);
   if (key !== null) return key;
@@ -140,7 +140,7 @@ function authorise(keys: readonly KnownKey[], field = ''): KnownKey {
 }
 
 /**
- * Finds the repository of an upload. Only drag-and-drop repositories take files (service specification, section 1); they have no
+ * Finds the repository of an upload. Only drag-and-drop repositories accept files (service specification, section 1); they have no
  * address.
  * @throws RequestError 404, 409
  */
@@ -148,11 +148,12 @@ function chooseRepository(repositories: readonly Repository[], reference: string
   const repository = findRepository(repositories, reference);
   if (repository === undefined) {
     const names = repositories.filter(({ url }) => url === null).map(({ name }) => name);
-    const known = names.length === 0 ? 'none takes files yet' : `these take files: ${names.join(', ')}`;
+    const known =
+      names.length === 0 ? 'no repository accepts files yet' : `these accept files: ${names.join(', ')}`;
     throw new RequestError(404, 'repository_not_found', `there is no repository ${reference}; ${known}`);
   }
   if (repository.url === null) return repository;
-  const advice = 'commit to that one, and it will be here';
+  const advice = 'commit to that one, and the service fetches it';
   const message = `${repository.full_name} is connected to an external Git repository: ${advice}`;
   throw new RequestError(409, 'external', message);
 }

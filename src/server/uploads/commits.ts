@@ -16,7 +16,7 @@ import type { Registry } from '../git/repositories.ts';
 const NO_COMMIT = '0'.repeat(40);
 /** The first branch of an empty repository whose HEAD names none. */
 const FIRST_BRANCH = 'main';
-/** Large files take long to compress: more at once would not be done sooner. */
+/** Compressing large files takes long: more at the same time would not finish sooner. */
 const FILES_WRITTEN_AT_ONCE = 4;
 const BLOB_SETTINGS: readonly string[] = [
   ...LASTING_SETTINGS,
@@ -29,8 +29,8 @@ const BLOB_SETTINGS: readonly string[] = [
 ];
 
 /**
- * Makes commits of what people upload to the repositories of a registry.
- * @param maxUploadBytes the greatest file that is received
+ * Makes commits of uploads to the repositories of a registry.
+ * @param maxUploadBytes the largest file that is received
  * @param onCommitted called with the id of a repository when an upload has ended; must not throw
  */
 export function createUploads(
@@ -42,13 +42,13 @@ export function createUploads(
   return {
     /**
      * Receives the bytes of a file.
-     * @returns the id by which `commit` takes it; `isAsNamed` is false for a file that has the name of a workbook but is not one
+     * @returns the id to pass to `commit`; `isAsNamed` is false for a file that has the name of a workbook but is not one
      * @throws RequestError 413 for more than `maxUploadBytes`
      */
     async receive(repositoryId: string, name: string, bytes: Bytes) {
       const gitDirectory = registry.presentDirectory(repositoryId);
       const blobId = await withFolderBeside(gitDirectory, async (folder) => {
-        // Git sees the file only when it is whole, and need not hold it in memory as it would from a pipe.
+        // Git reads the complete file from disk; from a pipe it would hold it in memory.
         const path = join(folder, 'file');
         await writeFile(path, limited(bytes, maxUploadBytes));
         const args = [...BLOB_SETTINGS, 'hash-object', '-w', '--no-filters', '--', path];
@@ -59,7 +59,7 @@ export function createUploads(
         isAsNamed: !isWorkbookName(name) || (await isWorkbook(git, gitDirectory, blobId, name)),
       };
     },
-    /** @throws RequestError 400 for what cannot be committed, 409 when the branch has moved or nothing would change */
+    /** @throws RequestError 400 if Git refuses it, 409 if the branch has moved or nothing would change */
     async commit(repositoryId: string, upload: Upload) {
       const committed = await commit(git, registry.presentDirectory(repositoryId), upload);
       onCommitted(repositoryId);
@@ -68,7 +68,7 @@ export function createUploads(
   };
 }
 
-/** Does something with a folder beside a bare repository; the registry removes by its name what a crash leaves behind. */
+/** Runs work with a folder next to a bare repository; by its name, the registry removes it after a crash. */
 async function withFolderBeside<Result>(
   gitDirectory: string,
   work: (folder: string) => Promise<Result>,
@@ -96,7 +96,7 @@ async function isWorkbook(git: Git, gitDirectory: string, blobId: string, name: 
   return (await checkWorkbook(workbookKindOf(name), file)) === 'workbook';
 }
 
-/** Adds files to the head of a branch; a branch that does not exist yet begins with the default branch. */
+/** Adds files to the head of a branch; a new branch starts from the default branch. */
 async function commit(
   git: Git,
   gitDirectory: string,
@@ -118,18 +118,18 @@ async function commit(
   return { branch, commitId };
 }
 
-/** @throws RequestError 400 for a name that Git takes for no branch */
+/** @throws RequestError 400 for a name that Git does not accept for a branch */
 async function checkBranchName(git: Git, branch: string): Promise<void> {
   try {
     await git.run(null, ['check-ref-format', `refs/heads/${branch}`]);
   } catch {
-    throw invalid(`${JSON.stringify(branch)} is not a name that Git takes for a branch`);
+    throw invalid(`Git does not accept ${JSON.stringify(branch)} as the name of a branch`);
   }
 }
 
 /**
- * Makes the tree of a commit with some files put in, in an index of its own.
- * @throws RequestError 400 where Git refuses a name, or a file would take the place of a folder or lie below a file
+ * Makes the tree of a commit with some files added, in a separate index.
+ * @throws RequestError 400 if Git refuses a name, or a file would replace a folder or lie below a file
  */
 function writeTree(
   git: Git,
@@ -159,7 +159,7 @@ function writeCommit(
   { author, message }: Upload,
 ): Promise<string> {
   const parents = parent === null ? [] : ['-p', parent];
-  // A key names a person, and no address.
+  // A key has a person's name, but no address.
   const environment = {
     GIT_AUTHOR_NAME: author,
     GIT_AUTHOR_EMAIL: '',
@@ -173,8 +173,8 @@ function writeCommit(
 }
 
 /**
- * Lets a branch name a new commit, if it is still where it was.
- * @throws RequestError 409 when it is not, or where another branch is in the way
+ * Moves a branch to a new commit, if it has not moved since.
+ * @throws RequestError 409 if it has, or if the name of another branch conflicts
  */
 async function moveBranch(
   git: Git,
@@ -187,14 +187,18 @@ async function moveBranch(
   try {
     await git.run(gitDirectory, [...LASTING_SETTINGS, ...args]);
   } catch (error) {
-    // Git's words name folders of this machine; the branches show whether it refused for a reason of theirs.
+    // Git's words contain paths of this machine, so find the reason by looking at the branches.
     const { heads } = await readBranches(git, gitDirectory);
     const isInTheWay = (other: string): boolean =>
       other.startsWith(`${branch}/`) || branch.startsWith(`${other}/`);
     if ((heads.get(branch) ?? null) !== head)
-      throw new RequestError(409, 'moved', `somebody changed the branch ${branch} just now: upload again`);
+      throw new RequestError(409, 'moved', `the branch ${branch} was just changed: upload again`);
     const other = [...heads.keys()].find(isInTheWay);
     if (other === undefined) throw error;
-    throw new RequestError(409, 'conflict', `no branch ${branch} can be beside the branch ${other}`);
+    throw new RequestError(
+      409,
+      'conflict',
+      `the branch ${branch} cannot exist together with the branch ${other}`,
+    );
   }
 }

@@ -4,16 +4,16 @@ import type { Bytes } from '../http/library.ts';
 /** A field of a form, or a file. */
 export interface FormPart {
   readonly name: string;
-  /** Null for a field; empty where a browser sends no file. */
+  /** Null for a field; empty if no file was chosen. */
   readonly fileName: string | null;
-  /** To be read before the next part is asked for; what is not read is passed over. */
+  /** Read it before the next part; an unread rest is skipped. */
   readonly bytes: Bytes;
 }
 
 /** The head of a part is two short lines. */
 const HEAD_LIMIT_BYTES = 16 * 1024;
 
-/** Reads bytes that come in chunks up to marks in them. */
+/** Reads chunks of bytes up to marks in them. */
 class MarkedBytes {
   readonly #chunks: AsyncIterator<Uint8Array>;
   #rest: Buffer;
@@ -23,7 +23,7 @@ class MarkedBytes {
     this.#rest = first;
   }
 
-  /** Gives what is before the next mark, piece by piece, and passes over the mark. @throws RequestError 400 where there is none */
+  /** Gives the bytes before the next mark, piece by piece, and skips the mark. @throws RequestError 400 if there is none */
   async *until(mark: Buffer): Bytes {
     for (;;) {
       const at = this.#rest.indexOf(mark);
@@ -37,7 +37,7 @@ class MarkedBytes {
     }
   }
 
-  /** Whether it goes on with some bytes, which are not passed over. @throws RequestError 400 where it ends before that is clear */
+  /** Whether the given bytes come next; does not skip them. @throws RequestError 400 if it ends before that is clear */
   async goesOnWith(bytes: Buffer): Promise<boolean> {
     while (this.#rest.length < bytes.length) await this.#readOn();
     return this.#rest.subarray(0, bytes.length).equals(bytes);
@@ -45,11 +45,11 @@ class MarkedBytes {
 
   async #readOn(): Promise<void> {
     const next = await this.#chunks.next();
-    if (next.done === true) throw invalid('the form ends before its end');
+    if (next.done === true) throw invalid('the form is incomplete');
     this.#rest = Buffer.concat([this.#rest, next.value]);
   }
 
-  /** Gives up what was not read. */
+  /** Drops the unread rest. */
   async close(): Promise<void> {
     await this.#chunks.return?.();
   }
@@ -75,9 +75,9 @@ function parameterOf(head: string, name: string): string | null {
 }
 
 /**
- * Reads the parts of a form (RFC 7578) while they come, in bounded memory.
+ * Reads the parts of a form (RFC 7578) as they arrive, in bounded memory.
  * @param contentType the header of that name
- * @throws RequestError 400 for what is no whole form, 415 for another type
+ * @throws RequestError 400 for an incomplete form, 415 for another type
  */
 export async function* readForm(contentType: string, body: Bytes): AsyncGenerator<FormPart> {
   const [, quoted, bare] =

@@ -1,7 +1,7 @@
-// Shows how far an upload is. The form works without this script: the browser then sends it, and shows the answer as a page.
+// Shows the progress of an upload. Without this script the form works, too: the browser sends it and shows the answer as a page.
 
 /**
- * Finds an element that the page has.
+ * Finds an element of the page.
  * @template {Element} Kind
  * @param {string} selector
  * @param {new () => Kind} kind
@@ -20,7 +20,7 @@ const bar = find('progress', HTMLProgressElement);
 const result = find('#result', HTMLElement);
 
 /**
- * Shows how an upload ended, and reads it out.
+ * Shows the result of an upload, and announces it to screen readers.
  * @param {string} outcome `done` or `failed`
  * @param {string} text
  */

@@ -107,7 +107,7 @@ describe('an upload', () => {
       [{ key: '' }, 401, 'not a valid personal API key'],
       [{ key: 'token-of-anna' }, 401, 'not a valid personal API key'],
       [{ key: GROUP_KEY }, 403, 'a group key is for incoming webhooks only'],
-      [{ repository: '<i>' }, 404, 'there is no repository <i>; these take files: Plans'],
+      [{ repository: '<i>' }, 404, 'there is no repository <i>; these accept files: Plans'],
       [{ repository: 'b' }, 409, 'connected to an external Git repository'],
     ];
     for (const [fields, status, text] of tries)
@@ -131,7 +131,7 @@ describe('an upload', () => {
       [{ config: '1' }, { folder: '.git' }, 400, 'cannot be committed under these names'],
       [{ c: '1' }, { folder: '..' }, 400, 'cannot be committed under these names'],
       [{ c: '1' }, { folder: 'a\\b' }, 400, 'cannot be the path of a file'],
-      [{ c: '1' }, { branch: 'a..b' }, 400, 'not a name that Git takes for a branch'],
+      [{ c: '1' }, { branch: 'a..b' }, 400, 'Git does not accept "a..b" as the name of a branch'],
       [{ c: '1' }, { branch: 'main/x' }, 409, 'beside the branch main'],
       [{ c: '1' }, { message: 'x'.repeat(70_000) }, 413, 'a field of the form may have 65536 bytes'],
       [{}, {}, 400, 'no file was chosen'],

@@ -69,10 +69,10 @@ describe('each generation of the API', () => {
       return refusal(() => authorise(generation, headers, keys))?.message ?? '';
     };
     expect(message('current', '')).toMatch(/is missing: .*keys create --kind personal.*Access > API Key/);
-    expect(message('current', 'wbt_gone')).toMatch(/^what was sent is an API token, and not the API key/);
+    expect(message('current', 'wbt_gone')).toMatch(/^the request carries an API token, not the API key/);
     expect(message('current', 'wbp_gone')).toMatch(/is not valid/);
     expect(message('current', 'wbp_gone')).not.toContain('wbp_gone');
-    expect(message('v1', 'Bearer p')).toMatch(/^what was sent is a personal API key, and not the API token/);
+    expect(message('v1', 'Bearer p')).toMatch(/^the request carries a personal API key, not the API token/);
     expect(message('v1', 'x')).toMatch(/keys create --kind token.*Organization > Personal API Token/);
   });
 
@@ -80,7 +80,7 @@ describe('each generation of the API', () => {
     expect(refusal(() => authorise('current', { 'x-api-key': '' }, []))).toMatchObject({ status: 401 });
     const off = refusal(() => authorise('v1', { authorization: '' }, [PERSONAL, GROUP]));
     expect(off).toMatchObject({ status: 404 });
-    expect(off?.message).toMatch(/switched off here.*keys create --kind token/);
+    expect(off?.message).toMatch(/switched off.*keys create --kind token/);
   });
 });
 
