@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,9 +5,9 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { FakeService } from '../support/fake-service.ts';
-import { run, variablesOf } from '../support/program.ts';
+import { hasProgram, run, variablesOf } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
-import { MAIN } from '../support/built.ts';
+import { onTerminal } from '../support/terminal.ts';
 
 const FILES = Object.fromEntries(
   Array.from({ length: 130 }, (_, index) => [`sheet-${1000 + index}.xlsx`, `${index}`]),
@@ -28,24 +27,6 @@ async function held(): Promise<{
   for (const path of Object.keys(FILES).slice(0, 120)) service.remove(repository, 'main', path);
   expect((await run(['sync'], settings)).exitCode).toBe(1);
   return { settings, directory, close: () => service.close() };
-}
-
-/** Runs the program on a terminal, and types an answer. */
-function onTerminal(
-  args: string,
-  answer: string,
-  settings: Record<string, string>,
-): Promise<{ code: number | null; text: string }> {
-  const child = spawn('script', ['-qec', `${process.execPath} ${MAIN} ${args}`, '/dev/null'], {
-    env: { ...process.env, NO_COLOR: '1', TERM: 'xterm', ...settings },
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
-  let text = '';
-  child.stdout.setEncoding('utf8').on('data', (part: string) => {
-    if (!text.includes('[y/N]') && (text + part).includes('[y/N]')) child.stdin.write(answer);
-    text += part;
-  });
-  return new Promise((resolve) => child.once('close', (code) => resolve({ code, text })));
 }
 
 describe('approve', () => {
@@ -76,19 +57,16 @@ describe('approve', () => {
     await close();
   });
 
-  it.runIf(existsSync('/usr/bin/script'))(
-    'asks on a terminal, and takes nothing but a yes for one',
-    async () => {
-      const { settings, directory, close } = await held();
-      for (const answer of ['\r', 'n\r', 'yess\r', '\u0004']) {
-        const { code, text } = await onTerminal('approve Accounting/main', answer, settings);
-        expect(text).toContain('Let 1 target go? [y/N]');
-        expect({ answer, code }).toEqual({ answer, code: 1 });
-      }
-      expect(existsSync(join(directory, '.workbook-mirror/approvals'))).toBe(false);
-      expect((await onTerminal('approve Accounting/main', 'y\r', settings)).code).toBe(0);
-      expect(await readdir(join(directory, '.workbook-mirror/approvals'))).toHaveLength(1);
-      await close();
-    },
-  );
+  it.runIf(hasProgram('script'))('asks on a terminal, and takes nothing but a yes for one', async () => {
+    const { settings, directory, close } = await held();
+    for (const answer of ['\r', 'n\r', 'yess\r', '\u0004']) {
+      const { code, text } = await onTerminal('approve Accounting/main', [['[y/N] ', answer]], settings);
+      expect(text).toContain('Let 1 target go? [y/N]');
+      expect({ answer, code }).toEqual({ answer, code: 1 });
+    }
+    expect(existsSync(join(directory, '.workbook-mirror/approvals'))).toBe(false);
+    expect((await onTerminal('approve Accounting/main', [['[y/N] ', 'y\r']], settings)).code).toBe(0);
+    expect(await readdir(join(directory, '.workbook-mirror/approvals'))).toHaveLength(1);
+    await close();
+  });
 });

@@ -1,5 +1,3 @@
-import { createInterface } from 'node:readline/promises';
-
 import type { Command } from 'commander';
 
 import { heldSentence } from '../../app/messages.ts';
@@ -7,7 +5,6 @@ import { findTargets, unknownName } from '../../app/target-names.ts';
 import type { HeldTarget } from '../../app/tasks/approve.ts';
 import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
 import { userName } from '../../lib/process/owner.ts';
-import { standardError } from '../../lib/process/streams.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
@@ -16,6 +13,7 @@ import { layoutOf } from '../../mirror/store/layout.ts';
 import { loudness } from '../frame/loudness.ts';
 import { type Outcome, tell } from '../frame/output.ts';
 import { type TaskRunner, taskRunners } from '../frame/task-runners.ts';
+import { openTerminal } from '../frame/terminal.ts';
 import { describeDifferences } from '../read/differences.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 
@@ -84,26 +82,13 @@ export async function confirmed(
 ): Promise<boolean> {
   if (!isConfirmed || loudness() !== 'quiet') tell(what);
   if (isConfirmed) return true;
-  if (!process.stdin.isTTY || !standardError.isTerminal()) {
-    throw new MirrorError('usage.invalid', 'There is no terminal to ask on, so nothing was done.', {
-      hint: 'Look at the list, and give --yes.',
-    });
-  }
-  standardError.write(say`${question} [y/N] `);
-  const input = createInterface({ input: process.stdin });
+  const terminal = openTerminal('Look at the list, and give --yes.');
   try {
     // An input that ends is no yes.
-    const [answer = ''] = await Promise.race([input.question('').then((line) => [line]), ended(input)]);
-    return /^y(?:es)?$/i.test(answer.trim());
+    return /^y(?:es)?$/i.test((await terminal.ask(say`${question} [y/N] `)) ?? '');
   } finally {
-    input.close();
+    terminal.close();
   }
-}
-
-function ended(input: {
-  readonly once: (event: 'close', listener: () => void) => unknown;
-}): Promise<string[]> {
-  return new Promise((resolve) => input.once('close', () => resolve([])));
 }
 
 function notHeld(name: string, held: readonly string[]): never {
