@@ -56,7 +56,7 @@ function printFailure({ code, message, hint }: MirrorError, argv: readonly strin
 }
 
 /** Tells a person what went wrong and what to do about it. */
-function tellError(error: MirrorError): void {
+export function tellError(error: MirrorError): void {
   const { code, cause, hint } = error;
   const isDefect = code === 'internal.defect';
   const [first = '', ...more] = isDefect ? error.lines.map(oneLine) : error.lines;

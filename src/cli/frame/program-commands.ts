@@ -1,8 +1,23 @@
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
 
 import { SHELLS } from '../completion/scripts.ts';
-import { ALL_FLAGS } from '../settings/flag-sets.ts';
+import { ALL_FLAGS, INIT_FLAGS } from '../settings/flag-sets.ts';
 import { declare, declareGroup } from './declare.ts';
+
+/** Declares the command that writes the first settings: `init`. */
+export function addInitCommand(program: Command): void {
+  declare(program, {
+    name: 'init',
+    flags: INIT_FLAGS,
+    summary: 'ask for address, keys and directory, check them, and write the settings',
+    help:
+      'Finds the API from the address in the browser, tries keys and directory, and shows the files before it writes them: settings, and ' +
+      'keys that only their owner can read. As root, where the unit is installed, keys become credentials of systemd.\n\n' +
+      'Example: workbook-mirror init\n' +
+      '         workbook-mirror init --yes --service-base-url https://workbooks.example.com --service-api-key-file api-key',
+    load: async () => (await import('../init/init.ts')).runInit,
+  }).option('--yes', 'ask nothing: take the flags, and replace no file');
+}
 
 /** Declares the commands on settings: `config check`, `config show`, `config schema`. */
 export function addConfigCommands(program: Command): void {

@@ -10,7 +10,7 @@ import { addWholeFlag, configureHelp, takeWholeFlag } from '../help/help-screen.
 import { takeLoudness } from './loudness.ts';
 import { addDecisionCommands, addPassCommands, addReportCommands } from './mirror-commands.ts';
 import { printOutcome } from './output.ts';
-import { addConfigCommands, addHelpCommands } from './program-commands.ts';
+import { addConfigCommands, addHelpCommands, addInitCommand } from './program-commands.ts';
 import { addListCommands, addServiceCommands } from './service-commands.ts';
 import { standardError, standardOutput } from '../../lib/process/streams.ts';
 
@@ -80,7 +80,8 @@ export function createProgram(isWholeHelp = false): Command {
     });
   configureHelp(program, isWholeHelp);
   addServiceCommands(program.commandsGroup('Try:'));
-  addPassCommands(program.commandsGroup('Mirror:'));
+  addInitCommand(program.commandsGroup('Mirror:'));
+  addPassCommands(program);
   addConfigCommands(program);
   addReportCommands(program.commandsGroup('Look:'));
   addDecisionCommands(program.commandsGroup('Decide:'));

@@ -22,6 +22,8 @@ export const RUN_FLAGS: FlagSet = { ...MIRROR, onLine: RUN_ON_LINE };
 export const PASS_FLAGS: FlagSet = { ...MIRROR, onLine: PASS_ON_LINE };
 /** The flags of a command that reads the disk and, where it is asked to, the service. */
 export const LOOK_FLAGS: FlagSet = { ...MIRROR, onLine: [...SERVICE_ON_LINE, 'directory'] };
+/** The flags of what the first settings are made of. */
+export const INIT_FLAGS = { ...LOOK_FLAGS, reads: LOOK_FLAGS.onLine } satisfies FlagSet;
 /** The flags of a command that reads or changes the disk alone. */
 export const DISK_FLAGS: FlagSet = { ...MIRROR, onLine: ['directory', 'state'] };
 /** The flags of a command on the settings themselves. */

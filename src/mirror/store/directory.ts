@@ -215,7 +215,7 @@ const NAMES_SHOWN = 5;
  * @param adopt whether an operator wants the mirror beside the existing files
  * @throws MirrorError `directory.unusable`
  */
-async function refuseForeignDirectory(layout: DirectoryLayout, adopt: boolean): Promise<void> {
+export async function refuseForeignDirectory(layout: DirectoryLayout, adopt: boolean): Promise<void> {
   const names = (await unlessMissing(readdir(layout.root))) ?? [];
   if (await holdsMirror(layout, names)) return;
   const outer = await mirrorAround(await resolvedPath(layout.root));

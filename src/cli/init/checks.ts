@@ -1,0 +1,103 @@
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+
+import { connect } from '../../app/installation.ts';
+import type { Need } from '../../config/kinds.ts';
+import { type Layer, resolveSettings } from '../../config/layers.ts';
+import { DEFAULT_SOURCE, SettingsError } from '../../config/problems.ts';
+import type { NeedsOf, SettingsFor } from '../../config/schema.ts';
+import { makeFolders } from '../../lib/disk/durable.ts';
+import { roomAt } from '../../lib/disk/place-facts.ts';
+import { onDisk } from '../../lib/errors/disk-errors.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { counted, roughSize } from '../../lib/text/humanize.ts';
+import { refuseForeignDirectory } from '../../mirror/store/directory.ts';
+import { layoutOf } from '../../mirror/store/layout.ts';
+import { limitsOfDirectory } from '../../mirror/store/probes.ts';
+import { createAsker } from '../../probe/connection.ts';
+import { addressCandidates, isOfApi } from './address.ts';
+
+/** Gives a setting a value, in place of that of a flag. */
+export function give(layer: Layer, name: string, value: string): void {
+  layer.values.set(name, { value, source: DEFAULT_SOURCE, base: process.cwd() });
+}
+
+/** The settings, validated. @throws SettingsError `settings.invalid` */
+export function settingsIn<const T extends readonly Need[]>(layer: Layer, needs: T): SettingsFor<NeedsOf<T>> {
+  const resolution = resolveSettings([layer], needs);
+  if ('problems' in resolution) throw new SettingsError(resolution.problems);
+  return resolution.settings;
+}
+
+/**
+ * Finds the API that a pasted address means, by requests without a key, and puts its address in the place of that.
+ * @throws MirrorError `settings.invalid` for what is no address, `service.not_found` where none answers as the API does
+ */
+export async function findApi(layer: Layer): Promise<string> {
+  const pasted = layer.values.get('service.baseUrl')?.value ?? settingsIn(layer, ['service']).service.baseUrl;
+  const found: string[] = [];
+  let hint = 'Paste the address that the browser shows while the application is open.';
+  for (const baseUrl of addressCandidates(String(pasted))) {
+    const asker = createAsker({
+      baseUrl,
+      credential: () => null,
+      timeoutMs: 15_000,
+      signal: new AbortController().signal,
+      maxRequests: 1,
+      maxPauseMs: 0,
+      pause: () => Promise.resolve(),
+      onProgress: () => {},
+    });
+    // It throws where the service asks for a pause: the status says so.
+    await asker.ask({ target: '/repos', isAnonymous: true }).catch(() => {});
+    await asker.close();
+    const { status = 0, headers = {}, failure = null } = asker.answers[0] ?? {};
+    if (isOfApi(status, headers['content-type'])) {
+      give(layer, 'service.baseUrl', baseUrl);
+      return `The API is at ${baseUrl}`;
+    }
+    found.push(`  ${baseUrl}: ${failure?.message ?? `status ${status}`}`);
+    hint = failure?.hint ?? hint;
+  }
+  throw new MirrorError('service.not_found', ['The API of the service does not answer:', ...found], { hint });
+}
+
+/** Tries the keys, and says what they show. @throws MirrorError `service.*`, `credentials.refused`, `listing.malformed` */
+export async function tryKeys(layer: Layer): Promise<string> {
+  const settings = settingsIn(layer, ['service']);
+  const client = connect(settings, { form: null }, () => {});
+  const { signal } = new AbortController();
+  try {
+    const { repositories } = await client.repositories(signal);
+    const current = `The current API lists ${counted(repositories.length, 'repository', 'repositories')}`;
+    if (settings.service.apiToken === undefined) return `${current}.`;
+    const list = await client.workbooks(signal);
+    if (list === null) return `${current}. There is no v1, so that the token is of no use.`;
+    const workbooks = new Set(list.rows.map(({ repository, path }) => `${repository}/${path}`));
+    return `${current}, v1 ${counted(workbooks.size, 'workbook')}.`;
+  } finally {
+    await client.close();
+  }
+}
+
+/** Tries out whether a mirror can be in the directory; leaves nothing behind. @throws MirrorError `directory.unusable`, `disk.*` */
+export async function tryDirectory(layer: Layer): Promise<string> {
+  const { directory, publish, archive } = settingsIn(layer, ['directory']);
+  const layout = layoutOf(directory);
+  await refuseForeignDirectory(layout, false);
+  let place = layout.staging;
+  while (!existsSync(place)) place = dirname(place);
+  const tryOut = async (): Promise<readonly string[]> => {
+    const trial = await mkdtemp(join(place, '.workbook-mirror-init-'));
+    try {
+      await makeFolders(layoutOf(trial).staging);
+      return (await limitsOfDirectory(trial, { publish, nameTwins: archive.nameTwins })) ?? [];
+    } finally {
+      await rm(trial, { recursive: true, force: true });
+    }
+  };
+  const limits = await onDisk(`trying out ${place}`, tryOut, place);
+  const effects = limits.map((limit) => ` Its file system ${limit}.`).join('');
+  return `A mirror can be made there; ${roughSize(roomAt(place)?.freeBytes ?? 0)} are free.${effects}`;
+}

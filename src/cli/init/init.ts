@@ -1,0 +1,146 @@
+import { existsSync, lstatSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+
+import type { Command } from 'commander';
+
+import { CONFIG_VARIABLE, fileSettingOf, settingsByName } from '../../config/descriptors.ts';
+import { flagLayer, type Layer } from '../../config/layers.ts';
+import { DEFAULT_CONFIG_FILE } from '../../config/load.ts';
+import { SettingsError } from '../../config/problems.ts';
+import { ensureFolder, replaceFile } from '../../lib/disk/durable.ts';
+import { onDisk } from '../../lib/errors/disk-errors.ts';
+import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
+import { becomeOwnerOf } from '../../lib/process/owner.ts';
+import { ownCommand, programOf, rememberInvocation } from '../../lib/text/own-command.ts';
+import { escapedLines, joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { confirmed } from '../change/approve.ts';
+import { tellError } from '../frame/failure.ts';
+import { type Outcome, tell } from '../frame/output.ts';
+import { openTerminal, type Terminal } from '../frame/terminal.ts';
+import { flagsOf } from '../settings/settings-flags.ts';
+import { findApi, give, settingsIn, tryDirectory, tryKeys } from './checks.ts';
+import { filesOf, type NewFile } from './files.ts';
+
+/** A setting that is asked for, the question, and a check that says what was found, or throws. */
+type Question = readonly [name: string, text: string, check: (layer: Layer) => Promise<string>];
+
+const QUESTIONS: readonly Question[] = [
+  ['service.baseUrl', 'Address of the service, as the browser shows it', findApi],
+  ['service.apiKey', 'Personal API key (Access > API Key), not shown', tryKeys],
+  [
+    'service.apiToken',
+    'With a personal API token (Organization > Personal API Token), v1 says which workbooks changed; without,\n' +
+      'contents are compared. The token, not shown, or Enter for none',
+    tryKeys,
+  ],
+  ['directory', 'Directory of the mirror', tryDirectory],
+];
+
+const WITHOUT =
+  'Give --yes with --service-base-url, --service-api-key-file and, as wanted, --service-api-token-file, --directory, --config.';
+
+/** `init` */
+export async function runInit(command: Command): Promise<Outcome> {
+  const { yes = false, config = process.env[CONFIG_VARIABLE] }: { yes?: boolean; config?: string } =
+    command.opts();
+  const layer = flagLayer(flagsOf(command), process.cwd());
+  if (layer.problems.length > 0) throw new SettingsError(layer.problems);
+  const configFile = await answers(layer, config, yes ? null : openTerminal(WITHOUT));
+  const isForUnit =
+    configFile === DEFAULT_CONFIG_FILE &&
+    ['/etc', '/usr/lib'].some((folder) => existsSync(`${folder}/systemd/system/workbook-mirror.service`));
+  const settings = settingsIn(layer, ['service', 'directory']);
+  const files = filesOf(settings, configFile, isForUnit);
+  const taken = files.find(({ path }) => isTaken(path));
+  if (yes && taken !== undefined)
+    throw new MirrorError('usage.invalid', `${taken.path} is there already, and --yes replaces no file.`);
+  const question = taken === undefined ? say`Write this?` : say`Write this, and replace what is there?`;
+  if (!(await confirmed(describeFiles(files), question, yes)))
+    return { text: () => say`Nothing was written.`, exitCode: EXIT_CODES.incomplete };
+  if (!isForUnit) await becomeOwnerOf(settings.directory);
+  for (const { path, text, isSecret } of files) {
+    // The user of the unit must be able to read the settings.
+    process.umask(isSecret ? 0o077 : 0o022);
+    await onDisk(`writing ${path}`, async () => {
+      await ensureFolder(dirname(path));
+      await replaceFile(path, text, dirname(path));
+    });
+  }
+  return { text: () => describeNext(configFile, isForUnit) };
+}
+
+function isTaken(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+}
+
+/** Completes the settings, and gives the path of the settings file. @throws MirrorError where one is wrong and cannot be asked for */
+async function answers(layer: Layer, config: string | undefined, terminal: Terminal | null): Promise<string> {
+  const isRoot = process.geteuid?.() === 0;
+  const file = isRoot ? DEFAULT_CONFIG_FILE : join(homedir(), '.config/workbook-mirror/config.yaml');
+  const directory = isRoot ? '/var/lib/workbook-mirror' : join(homedir(), 'workbook-mirror');
+  try {
+    for (const question of QUESTIONS)
+      await settle(question, layer, question[0] === 'directory' ? directory : '', terminal);
+    return resolve(config ?? (await ask(terminal, 'Settings file', file)));
+  } finally {
+    terminal?.close();
+  }
+}
+
+/** @returns the usual value where nothing is typed, or nothing can be asked @throws MirrorError `pass.abandoned` where the input ends */
+async function ask(
+  terminal: Terminal | null,
+  text: string,
+  usual: string,
+  isHidden = false,
+): Promise<string> {
+  if (terminal === null) return usual;
+  const answer = await terminal.ask(say`${escapedLines(text)}${usual && ` [${usual}]`}: `, isHidden);
+  if (answer !== null) return answer === '' ? usual : answer;
+  throw new MirrorError('pass.abandoned', 'The input ended before all was answered: nothing was written.');
+}
+
+async function settle(
+  [name, text, check]: Question,
+  layer: Layer,
+  usual: string,
+  terminal: Terminal | null,
+): Promise<void> {
+  const names = [name, fileSettingOf(name)?.name ?? name];
+  const isGiven = (): boolean => names.some((each) => layer.values.has(each));
+  const { secret, need } = settingsByName.get(name) ?? {};
+  for (let isOpen = !isGiven(); ; isOpen = true) {
+    if (isOpen) {
+      for (const each of names) layer.values.delete(each);
+      const answer = await ask(terminal, text, usual, secret);
+      if (answer !== '') give(layer, name, answer);
+    }
+    try {
+      if (isGiven() || need !== undefined) tell(say`  ${await check(layer)}`);
+      return;
+    } catch (error) {
+      if (terminal === null || !(error instanceof MirrorError)) throw error;
+      tellError(error);
+    }
+  }
+}
+
+function describeFiles(files: readonly NewFile[]): TerminalText {
+  const lines = files.map(({ path, text, isSecret }) => {
+    const settings = say`\n${escapedLines(text.trimEnd()).prefixed('      ')}`;
+    const fate = isTaken(path) ? ', in place of the one that is there' : '';
+    return say`  ${path}${fate}: ${isSecret ? 'a key, for its owner alone' : settings}`;
+  });
+  return joinLines(['', 'The files:', ...lines, '']);
+}
+
+/** The commands that come next. */
+function describeNext(configFile: string, isForUnit: boolean): TerminalText {
+  const flags = configFile === DEFAULT_CONFIG_FILE ? [] : ['--config', configFile];
+  rememberInvocation({ program: programOf(process.env), diskFlags: flags, passFlags: flags });
+  const next = isForUnit
+    ? ['systemctl enable --now workbook-mirror', ownCommand('status')]
+    : [ownCommand('plan'), ownCommand('run')];
+  return joinLines(['Written. Next:', ...next.map((line) => `  ${line}`)]);
+}

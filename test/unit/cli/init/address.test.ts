@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest';
+
+import { addressCandidates, isOfApi } from '../../../../src/cli/init/address.ts';
+
+describe('the address of the API', () => {
+  it.each([
+    ['https://w.example.com', 'https://w.example.com/api'],
+    [' w.example.com/ ', 'https://w.example.com/api'],
+    ['HTTPS://W.example.com:8443/api/', 'https://w.example.com:8443/api'],
+    ['https://w.example.com/api/v1/workbooks?page=2', 'https://w.example.com/api'],
+    ['https://w.example.com/app/api/repos', 'https://w.example.com/app/api'],
+    ['https://w.example.com/Accounting/main?tab=history#top', 'https://w.example.com/api'],
+  ])('that %j means is first %s', (pasted, first) => {
+    expect(addressCandidates(pasted)[0]).toBe(first);
+  });
+
+  it('may be below a folder that was pasted, and each is tried once', () => {
+    expect(addressCandidates('https://h/app/Accounting/main/a/b/api/c')).toEqual(
+      ['app/Accounting/main/a/b/api', 'api', 'app/api', 'app/Accounting/api', 'app/Accounting/main/api'].map(
+        (path) => `https://h/${path}`,
+      ),
+    );
+  });
+
+  it('is one without encryption only where that was typed, and then at last', () => {
+    expect(addressCandidates('localhost:9400')).toEqual(['https://localhost:9400/api']);
+    expect(addressCandidates('http://h')).toEqual(['https://h/api', 'http://h/api']);
+  });
+
+  it.each(['', 'two words', 'ftp://h', 'https://anna:pass-8f1c@h/', 'anna:pass-8f1c@h'])(
+    'is none of %j, and the reason does not repeat it',
+    (pasted) => {
+      expect(() => addressCandidates(pasted)).toThrow(/^expected (?!.*pass-8f1c)/);
+    },
+  );
+
+  it('answers without a key by asking for one, or with JSON', () => {
+    expect([isOfApi(401), isOfApi(403), isOfApi(200, 'application/json; charset=utf-8')]).not.toContain(
+      false,
+    );
+    expect([isOfApi(0), isOfApi(404), isOfApi(302), isOfApi(200, 'text/html')]).not.toContain(true);
+  });
+});
