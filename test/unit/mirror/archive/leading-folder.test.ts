@@ -23,7 +23,7 @@ describe('the folder around an archive', () => {
     expect(findLeadingFolder(paths, workbooks)).toEqual(found);
   });
 
-  it('is found whenever something was put around contents that the listing shows', () => {
+  it('is found whenever it was put around the listed contents', () => {
     const name = fc.constantFrom('a', 'b', 'c', 'd', 'e');
     const path = fc.array(name, { minLength: 1, maxLength: 3 }).map((parts) => parts.join('/'));
     fc.assert(

@@ -115,7 +115,7 @@ describe('an entry of an archive', () => {
     else expect(found).toContain(fault);
   });
 
-  it.each(['..', '/etc/passwd', 'a\\b'])('named %j is refused even if it would be left out', (name) => {
+  it.each(['..', '/etc/passwd', 'a\\b'])('named %j is refused even if it would be omitted', (name) => {
     expect(faultOf({ name, unixMode: 0o120777 })).not.toBeNull();
     expect(faultOf({ name: `${name}/` })).not.toBeNull();
   });
@@ -148,7 +148,7 @@ describe('an entry of an archive', () => {
     ['bit 0', 1],
     ['bit 6', 0x40],
     ['bit 13', 0x2000],
-  ])('is refused when it is encrypted by %s, whatever it is', (_bit, flags) => {
+  ])('is refused when it is encrypted by %s, for any other flags', (_bit, flags) => {
     expect(faultOf({ flags })).toContain('encrypted');
     expect(faultOf({ flags, name: 'a/' })).toContain('encrypted');
     expect(faultOf({ flags, unixMode: 0o120777 })).toContain('encrypted');
@@ -158,7 +158,7 @@ describe('an entry of an archive', () => {
     expect(faultOf({ flags: 0x20 })).toContain('patch');
   });
 
-  it('is a file whatever its other flags say, and read by two methods only', () => {
+  it('is a file for all other flags, and is read by two methods only', () => {
     for (const flags of [0, 0x2, 0x4, 0x8, 0x800, 0x80e]) expect(faultOf({ flags })).toBeNull();
     for (let compressionMethod = 0; compressionMethod < 100; compressionMethod += 1) {
       const isKnown = compressionMethod === 0 || compressionMethod === 8;
@@ -166,14 +166,14 @@ describe('an entry of an archive', () => {
     }
   });
 
-  it('that is left out or a folder may be packed in any way, but a folder has no content', () => {
+  it('may be packed in any way if omitted or a folder, but a folder has no content', () => {
     expect(judgeEntry(entry({ compressionMethod: 99, name: 'a/' })).kind).toBe('folder');
     expect(judgeEntry(entry({ compressionMethod: 99, unixMode: 0o120777 })).kind).toBe('skip');
     expect(faultOf({ name: 'a/', sizeBytes: 1 })).toContain('has content');
     expect(faultOf({ unixMode: 0o040755, sizeBytes: 1 })).toContain('has content');
   });
 
-  it('never leaves the tree: whatever is accepted lies where its name says', () => {
+  it('never leaves the tree: an accepted entry lies where its name says', () => {
     const piece = fc.constantFrom('a', '..', '.', '', '/', '\\', 'C:', '\u0000', ' ', '%2e');
     const name = fc.oneof(
       fc.array(piece, { maxLength: 6 }).map((pieces) => pieces.join('/')),
@@ -241,27 +241,27 @@ describe('the entries of an archive together', () => {
     [['a', 'A/x'], 'A', 'a'],
     [['@a', 'A/x'], 'A', 'a'],
   ];
-  it.each(twins)('may not be %j, unless twins are accepted', (texts, second, first) => {
+  it.each(twins)('may not be %j, unless duplicates are accepted', (texts, second, first) => {
     expect(judge(texts)).toStrictEqual([
       `The archive's entry ${quoted(second)} differs from ${quoted(first)} only in case or Unicode form.`,
     ]);
     expect(judge(texts, { nameTwins: 'accept' })).toStrictEqual([]);
   });
 
-  it('are as many files and folders as there may be, with folders that are no entries', () => {
+  it('stay within the limit of files and folders, including folders without an entry', () => {
     expect(judge(['a/b/c/d'], { maxEntries: 4 })).toStrictEqual([]);
     expect(judge(['a/b/c/d'], { maxEntries: 3 })).toHaveLength(1);
     expect(judge(['a/b', 'a/c', 'a/'], { maxEntries: 3 })).toStrictEqual([]);
   });
 
-  it('do not take memory by the square of the depth of their names', () => {
+  it('do not use memory by the square of the depth of their names', () => {
     const texts = Array.from({ length: 1000 }, (_, index) => `${index}/${'a/'.repeat(1400)}x`);
     const before = process.memoryUsage().heapUsed;
     expect(judge(texts, { maxEntries: 200_000 })).toHaveLength(1);
     expect(process.memoryUsage().heapUsed - before).toBeLessThan(200e6);
   });
 
-  it('are refused exactly where a slow reading of the rules refuses them', () => {
+  it('are refused exactly if a slow version of the rules refuses them', () => {
     const segment = fc.constantFrom('a', 'A', 'b', 'é', 'e\u0301');
     const path = fc.array(segment, { minLength: 1, maxLength: 3 }).map((segments) => segments.join('/'));
     const text = fc.oneof(
@@ -309,14 +309,14 @@ describe('refusals', () => {
     throw new Error('nothing was thrown');
   }
 
-  it('are named, the first five, and counted', () => {
+  it('are counted, and the first five are named', () => {
     expect(thrown(1)).toMatchObject({ code: 'archive.refused', action: 'quarantine', message: 'Bad 0.' });
     expect(thrown(6).message).toBe('Bad 0. Bad 1. Bad 2. Bad 3. Bad 4. So is 1 other.');
     expect(thrown(1000).message).toContain('So are 995 others.');
     expect(() => new Refusals().throwIfAny()).not.toThrow();
   });
 
-  it('show names so that nothing hides in them', () => {
+  it('show every character of a name', () => {
     expect(quoted('a\u202Eb\u200B\u0085\n\u2028"')).toBe('"a\\u{202E}b\\u{200B}\\u{85}\\n\\u{2028}\\""');
     expect(quoted('x'.repeat(70_000)).length).toBeLessThan(250);
   });

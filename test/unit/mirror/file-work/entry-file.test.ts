@@ -10,7 +10,7 @@ import { temporaryFolder } from '../../../support/temporary.ts';
 
 type Calls = Pick<typeof fs, 'openSync' | 'writeSync'>;
 
-/** The calls of the disk under test; null for those of the system. */
+/** The disk calls under test; null for the calls of the system. */
 const calls = vi.hoisted(() => ({ open: null as unknown, write: null as unknown }));
 
 vi.mock('node:fs', async (original) => {
@@ -66,7 +66,7 @@ it.each(SIZES)('a file of %i bytes has its bytes and its mode', async (sizeBytes
   expect(await made(sizeBytes)).toEqual({ isRight: true, mode: 0o644 & ~process.umask() });
 });
 
-it.each([10, 2_000_000])('a file of %i bytes takes the place of nothing', async (sizeBytes) => {
+it.each([10, 2_000_000])('a file of %i bytes replaces nothing', async (sizeBytes) => {
   const place = join(await temporaryFolder(), 'file');
   await writeFile(place, 'theirs');
   const file = entryAt(place);
@@ -83,7 +83,7 @@ describe('a large file', () => {
     await expect(made(2_000_000)).rejects.toMatchObject({ code });
   });
 
-  it('is whole where the system writes less than it is given', async () => {
+  it('is complete even if the system writes in smaller parts', async () => {
     calls.write = (
       fd: number,
       bytes: Uint8Array,
@@ -95,8 +95,8 @@ describe('a large file', () => {
   });
 });
 
-describe('a file system that writes nothing past the page cache', () => {
-  it.each(['EINVAL', 'EOPNOTSUPP'])('says so by %s when the file is opened', async (code) => {
+describe('a file system without direct writes', () => {
+  it.each(['EINVAL', 'EOPNOTSUPP'])('reports it by %s when the file is opened', async (code) => {
     for (const isMade of [false, true]) {
       calls.open = (path: string, flags: number | string, mode?: number): number => {
         const isDirect = typeof flags === 'number' && (flags & fs.constants.O_DIRECT) !== 0;
@@ -108,7 +108,7 @@ describe('a file system that writes nothing past the page cache', () => {
     }
   });
 
-  it.each([0, 1, 2])('or as it writes, after %i pieces', async (pieces) => {
+  it.each([0, 1, 2])('or during the write, after %i pieces', async (pieces) => {
     let written = 0;
     const direct = new Set<number>();
     calls.open = (path: string, flags: number | string, mode?: number): number => {
@@ -126,7 +126,7 @@ describe('a file system that writes nothing past the page cache', () => {
     expect(written).toBeGreaterThan(pieces);
   });
 
-  it('and is full, fails by that', async () => {
+  it('fails because it is full', async () => {
     let isFirst = true;
     calls.write = () => {
       const code = isFirst ? 'EINVAL' : 'ENOSPC';
@@ -137,7 +137,7 @@ describe('a file system that writes nothing past the page cache', () => {
   });
 });
 
-it('an entry that is closed after its end takes no memory from the entry that has it now', async () => {
+it('an entry closed after its end does not release memory that another entry uses', async () => {
   const folder = await temporaryFolder();
   const entry = (name: string): EntryFile => entryAt(join(folder, name));
   const take = async (file: EntryFile, text: string): Promise<void> => {

@@ -33,7 +33,7 @@ async function makeFile(path: string): Promise<void> {
 
 describe('linking the files of a tree', () => {
   it.each(['EPERM', 'ENOTSUP', 'EMLINK', 'EXDEV'])(
-    'copies them, with their times, on a file system that answers %s to link(2)',
+    'copies them, with their times, if the file system answers %s to link(2)',
     async (code) => {
       fault.code = code;
       const copy = await linked(makeFile);
@@ -42,7 +42,7 @@ describe('linking the files of a tree', () => {
     },
   );
 
-  it('fails for any other reason, and where there is no file to copy', async () => {
+  it('fails for any other reason, and without a file to copy', async () => {
     fault.code = 'EIO';
     await expect(linked(makeFile)).rejects.toThrow('EIO');
     fault.code = 'EPERM';
@@ -51,7 +51,7 @@ describe('linking the files of a tree', () => {
 });
 
 describe('the digest of a tree', () => {
-  it('is the same for a tree that nothing happened to, and another after a change at any depth', async () => {
+  it('is the same for an unchanged tree, and differs after a change at any depth', async () => {
     const tree = await temporaryFolder();
     await mkdir(join(tree, 'sub/deep'), { recursive: true });
     const file = join(tree, 'sub/deep/a.xlsx');

@@ -42,8 +42,8 @@ describe('the exit code of a pass', () => {
   it.each<[string, Result[], number]>([
     ['that had nothing to do', [], 0],
     ['in which all went well', GOOD, 0],
-    ['that left alone what the settings leave out', [...GOOD, held('not-selected')], 0],
-    ['that left HEAD alone, as its branch is known', [...GOOD, held('superseded')], 0],
+    ['that skipped unselected targets', [...GOOD, held('not-selected')], 0],
+    ['that skipped HEAD, as its branch is known', [...GOOD, held('superseded')], 0],
     ['that left a pull behind', [...GOOD, result({ kind: 'unfinished', hasBegun: true })], 0],
     ['in which a target failed', [...GOOD, failed('service.failed')], 1],
     ['in which the service refused a repository', [...GOOD, failed('contents.forbidden')], 1],
@@ -87,7 +87,7 @@ describe('the exit code of a pass', () => {
     ).toBe(exitCode);
   });
 
-  it('that selected nothing, although there is something', () => {
+  it('that selected nothing, although there are targets', () => {
     expect(
       exitCodeOfPass([], { repositories: 1, selected: 0, unmatched: [] }, { repositoriesComplete: true }),
     ).toBe(1);

@@ -26,16 +26,16 @@ function actionOf(name: string): PullAction {
   return { ...pull, target: { repositoryId, branch }, path: name };
 }
 
-/** Pulls that end when they are told to. */
+/** Pulls that a test ends. */
 class Bench {
   readonly queue: PullQueue;
   readonly begun: string[] = [];
   readonly slow: string[] = [];
   readonly slowEnded: string[] = [];
   private readonly hands = new Map<string, PromiseWithResolvers<void>>();
-  /** Have pulls publish, by their names. */
+  /** Lets pulls publish, by their names. */
   readonly toPublish = new Map<string, () => void>();
-  /** What passes were given, one after the other. */
+  /** The results that passes got, one after the other. */
   readonly results: (readonly string[])[] = [];
 
   constructor(outlastsPasses: boolean) {
@@ -97,7 +97,7 @@ class Bench {
   }
 }
 
-/** Lets everything happen that waits for nothing but its turn. */
+/** Lets everything run that waits only for its turn. */
 async function settled(): Promise<void> {
   await vi.advanceTimersByTimeAsync(0);
 }
@@ -118,7 +118,7 @@ afterEach(() => {
 });
 
 describe('the queue of pulls', () => {
-  it('gives a pass what became of its own pulls while it waited, and of no other', async () => {
+  it('gives a pass the results of its own pulls only', async () => {
     const bench = new Bench(true);
     const first = bench.run(['a/1', 'b/1']);
     await bench.end('b/1');
@@ -132,13 +132,13 @@ describe('the queue of pulls', () => {
     expect(bench.results).toEqual([['b/1'], ['c/1']]);
   });
 
-  it('goes on at once when there is nothing to do', async () => {
+  it('returns immediately when there is nothing to do', async () => {
     const { state } = new Bench(false).run([]);
     await settled();
     expect(state()).toBe('goes on');
   });
 
-  it('begins as many as may go on, and the next ones as those end', async () => {
+  it('starts pulls up to the limit, and the next ones as they end', async () => {
     const bench = new Bench(false);
     const { state } = bench.run(['a/1', 'b/1', 'c/1']);
     expect(bench.begun).toEqual(['a/1', 'b/1']);
@@ -151,7 +151,7 @@ describe('the queue of pulls', () => {
     expect(bench.slow).toEqual([]);
   });
 
-  it('gives the place of a pull that takes long to the next one, and waits for all where it ends with the pass', async () => {
+  it('gives the place of a slow pull to the next one, and waits for all if it ends with the pass', async () => {
     const bench = new Bench(false);
     const { state } = bench.run(['a/1', 'b/1', 'c/1'], 1);
     await timePasses(SLOW_AFTER_MS - 1);
@@ -179,7 +179,7 @@ describe('the queue of pulls', () => {
     expect(bench.results[0]?.toSorted()).toEqual(['a/1', 'b/1', 'c/1', 'd/1']);
   });
 
-  it('lets so many publish at once, and has the next one keep its place until one of them has ended', async () => {
+  it('limits concurrent publishes, and the next one keeps its place until one has ended', async () => {
     const bench = new Bench(false);
     const names = Array.from({ length: 40 }, (_, index) => `r${index}/1`);
     bench.run(names, 1);
@@ -194,7 +194,7 @@ describe('the queue of pulls', () => {
     expect(bench.begun).toEqual(names);
   });
 
-  it('takes no place from a pull that publishes slowly, and none for it', async () => {
+  it('neither takes a place from a slow publish nor adds one for it', async () => {
     const bench = new Bench(true);
     const { state } = bench.run(['a/1', 'b/1'], 1);
     bench.toPublish.get('a/1')?.();
@@ -205,7 +205,7 @@ describe('the queue of pulls', () => {
     for (const name of ['a/1', 'b/1']) await bench.end(name);
   });
 
-  it('stops what has not begun at the first failure, and throws that when the rest has ended', async () => {
+  it('starts no more pulls after the first failure, and throws it when the rest has ended', async () => {
     const bench = new Bench(false);
     const { state } = bench.run(['a/1', 'b/1', 'c/1']);
     await bench.end('a/1', REFUSED);
@@ -216,7 +216,7 @@ describe('the queue of pulls', () => {
     await settled();
   });
 
-  it('does each pull once, with never too many at a time, whatever is slow', async () => {
+  it('does each pull once, never too many at a time, for any slow parts', async () => {
     const name = fc
       .tuple(fc.constantFrom('a', 'b', 'c'), fc.nat(30))
       .map(([id, branch]) => `${id}/${branch}`);
@@ -263,8 +263,8 @@ describe('the queue of pulls', () => {
   });
 });
 
-describe('the queue that outlasts the passes', () => {
-  it('makes a pass wait only for what is prompt', async () => {
+describe('the queue across passes', () => {
+  it('makes a pass wait only for prompt pulls', async () => {
     const bench = new Bench(true);
     const { state } = bench.run(['a/1', 'b/1']);
     await bench.end('a/1');
@@ -278,7 +278,7 @@ describe('the queue that outlasts the passes', () => {
     expect(bench.running).toEqual([]);
   });
 
-  it('begins what found no place between the passes, and until then makes none of them wait', async () => {
+  it('starts pulls without a place between passes, and no pass waits for them before', async () => {
     const bench = new Bench(true);
     const { state } = bench.run(['a/1', 'b/1', 'c/1', 'd/1', 'e/1'], 1);
     for (let times = 0; times < 4; times += 1) await timePasses();
@@ -293,7 +293,7 @@ describe('the queue that outlasts the passes', () => {
     await Promise.all(['a/1', 'c/1', 'd/1', 'e/1'].map((name) => bench.end(name)));
   });
 
-  it('calls off what asks a service, and begins nothing more that would', async () => {
+  it('cancels pulls that send requests, and starts no more of these', async () => {
     const bench = new Bench(true);
     const former = aService();
     bench.run(['a/1', 'b/1', 'c/1', 'd/1', 'e/1'], 1, former);
@@ -318,7 +318,7 @@ describe('the queue that outlasts the passes', () => {
     expect(after.state()).toBe('goes on');
   });
 
-  it('calls pulls off, waits for their ends, and tells nobody of them', async () => {
+  it('cancels pulls, waits for their ends, and reports none of them', async () => {
     const bench = new Bench(true);
     const { state } = bench.run(['a/1', 'b/1']);
     await timePasses();
@@ -333,7 +333,7 @@ describe('the queue that outlasts the passes', () => {
     expect(next.state()).toBe('goes on');
   });
 
-  it('is drained when all has ended, and begins nothing more', async () => {
+  it('is drained when all pulls have ended, and starts no more', async () => {
     const bench = new Bench(true);
     bench.run(['a/1', 'b/1'], 1);
     let isDrained = false;
@@ -383,17 +383,17 @@ describe('the order of pulls', () => {
     ]);
   });
 
-  it('lets who waits longest come first, in its repository and among repositories', () => {
+  it('puts the longest waiting first, in its repository and among repositories', () => {
     const pulls = [pull(0, 'a', 30), pull(1, 'a', 10), pull(2, 'b', 20), pull(3, 'b', 5)];
     expect(names(inFairOrder(pulls))).toEqual([3, 1, 2, 0]);
   });
 
-  it('puts what is known to be small first of what waits as long, and keeps the order otherwise', () => {
+  it('puts known small pulls first among equal waits, and keeps the order otherwise', () => {
     const pulls = [pull(0, 'a'), pull(1, 'b', 0, 9), pull(2, 'c', 0, 3), pull(3, 'd'), pull(4, 'e', 1, 1)];
     expect(names(inFairOrder(pulls))).toEqual([2, 1, 0, 3, 4]);
   });
 
-  it('loses none', () => {
+  it('loses no pull', () => {
     fc.assert(
       fc.property(somePulls, (pulls) => {
         expect(ascending(names(inFairOrder(pulls)))).toEqual(names(pulls));
@@ -401,7 +401,7 @@ describe('the order of pulls', () => {
     );
   });
 
-  it('gives no repository its next turn before all others that have one left had theirs', () => {
+  it('gives a repository its next turn only after all others with pulls left', () => {
     fc.assert(
       fc.property(somePulls, (pulls) => {
         const had = new Map<string, number>();

@@ -60,7 +60,7 @@ describe("the service's failures", () => {
       [{ rows: [FAILED] }, { rows: [row()] }, { rows: [FAILED] }],
       [['failed v1 2'], ['recovered v1'], ['failed v1 2']],
     ],
-    ['not where nothing failed', [{ rows: [row()] }], [[]]],
+    ['never if nothing failed', [{ rows: [row()] }], [[]]],
     [
       'for every branch',
       [{ rows: [FAILED, row({ branch: 'dev', failure: 1 })] }],
@@ -84,11 +84,11 @@ describe("the service's failures", () => {
       [{ rows: [FAILED] }, { rows: [] }, { rows: [FAILED] }],
       [['failed v1 2'], [], ['failed v1 2']],
     ],
-  ])('are told %s', (_what, polls, events) => {
+  ])('are reported %s', (_what, polls, events) => {
     expect(told(...polls)).toEqual(events);
   });
 
-  it('are told once whatever the polls: nothing new, nothing said', () => {
+  it('are reported once, until something changes', () => {
     const someRow = fc
       .record({
         path: fc.constantFrom('a', '__proto__', 'b'),
@@ -109,7 +109,7 @@ describe("the service's failures", () => {
     );
   });
 
-  it('leave what was reported before as it was', () => {
+  it('do not change earlier reports', () => {
     const { reported } = reportFailures({}, [FAILED], true);
     const before = structuredClone(reported);
     reportFailures(reported, [row(), row({ path: 'b', failure: 1 })], false);

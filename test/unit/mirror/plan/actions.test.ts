@@ -41,19 +41,19 @@ function held(reason: HoldReason, fields: Partial<HoldAction> = {}): Action {
   };
 }
 
-/** What becomes of the pull that goes on when the plan would do this about its target otherwise. */
+/** The fate of a running pull if the plan would otherwise choose this action for its target. */
 function reasons(plan: readonly Action[], fields: Partial<typeof LISTING> = {}): string[] {
   return keepRunningPulls(plan, CARRIED, { ...LISTING, ...fields }).map(({ reason }) => reason);
 }
 
-describe('a pull that goes on', () => {
-  it('is nothing to a plan when there is none', () => {
+describe('a running pull', () => {
+  it('does not affect a plan if there is none', () => {
     const plan = [PULL, OTHER];
     expect(keepRunningPulls(plan, new Map(), LISTING)).toEqual(plan);
   });
 
   it.each<[string, Action]>([
-    ['would pull it, for whatever reason', { ...PULL, reason: 'full-check' }],
+    ['would pull it, for any reason', { ...PULL, reason: 'full-check' }],
     ['would keep it', { ...PULL, kind: 'keep', reason: 'unchanged' }],
     ...(
       [
@@ -68,7 +68,7 @@ describe('a pull that goes on', () => {
     ).map((reason): [string, Action] => [`would hold it: ${reason}`, held(reason)]),
     ['would count it as missing', held('repository-missing')],
     ['holds an earlier deletion of files', held('deletion-guard')],
-  ])('has its target left alone where the plan %s', (_what, action) => {
+  ])('leaves its target alone if the plan %s', (_what, action) => {
     const [left, other, ...none] = keepRunningPulls([action, OTHER], CARRIED, LISTING);
     expect([other, none]).toEqual([OTHER, []]);
     expect(left).toMatchObject({
@@ -84,33 +84,33 @@ describe('a pull that goes on', () => {
   it.each<[string, Action]>([
     ['retires it', { ...PULL, kind: 'retire', reason: 'repository-gone' }],
     ['moves it', { ...PULL, moveFrom: 'Old/main' }],
-    ['has another place for it', { ...PULL, path: 'Accounting~1/main' }],
+    ['has another path for it', { ...PULL, path: 'Accounting~1/main' }],
     ['no longer selects it', held('not-selected')],
     ['has a named branch for it', held('superseded')],
-    ['has another tree in its place', held('path-occupied')],
+    ['has another tree at its path', held('path-occupied')],
     [
       'holds its retirement',
       held('deletion-guard', {
         guarded: { subject: 'target', deletions: 1, of: 1, digest: null },
       }),
     ],
-  ])('gives way where the plan %s', (_what, action) => {
+  ])('is cancelled if the plan %s', (_what, action) => {
     expect(keepRunningPulls([action, OTHER], CARRIED, LISTING)).toEqual([action, OTHER]);
   });
 
-  it('gives way when a complete list knows its target no more, and only then', () => {
+  it('is cancelled only when a complete list no longer has its target', () => {
     expect(reasons([OTHER])).toEqual(['unchanged']);
     expect(reasons([OTHER], { repositoriesComplete: false })).toEqual(['unchanged', 'still-pulling']);
     expect(reasons([OTHER], { repositories: [] })).toEqual(['unchanged', 'still-pulling']);
   });
 
-  it('leaves the decision about a second tree of its target as it is', () => {
+  it('does not change the decision about a second tree of its target', () => {
     const duplicate: Action = { ...PULL, kind: 'retire', reason: 'duplicate', path: 'Copy/main' };
     expect(reasons([duplicate, PULL, OTHER])).toEqual(['duplicate', 'still-pulling', 'unchanged']);
     expect(reasons([duplicate, OTHER])).toEqual(['duplicate', 'unchanged']);
   });
 
-  it('counts as mirrored, if its target is', () => {
+  it('counts as mirrored if its target is mirrored', () => {
     const tree = published(repository(), { fingerprint: 'old' });
     const plan = makePlan(planInput({ listing: LISTING, published: [tree] }));
     const pull = pullOf(plan);

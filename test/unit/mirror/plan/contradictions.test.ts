@@ -6,7 +6,7 @@ import { workbookOf } from '../../../../src/mirror/plan/workbooks.ts';
 import type { ManifestFile } from '../../../../src/mirror/store/manifest.ts';
 import { manifestWith, row } from '../../../support/builders.ts';
 
-/** A workbook: what is published of it, what is listed, and what the contents have. Null for nothing. */
+/** A workbook as published, as listed and as in the contents. Null if absent. */
 interface Workbook {
   readonly path: string;
   readonly published: { readonly versionId: string; readonly sha256: string } | null;
@@ -48,7 +48,7 @@ function find(all: readonly Workbook[]): ReturnType<typeof findContradictions> {
 }
 
 describe('the contradictions between list and contents', () => {
-  it('are about each workbook by itself, in whatever order they come', () => {
+  it('are found for each workbook separately, in any order', () => {
     fc.assert(
       fc.property(workbooks, (all) => {
         const single = all.flatMap((each) => find([each])).sort((a, b) => (a.path < b.path ? -1 : 1));
@@ -58,7 +58,7 @@ describe('the contradictions between list and contents', () => {
     );
   });
 
-  it('are none where contents are what the digests of the list say, nor about workbooks that only other branches list', () => {
+  it('do not exist if contents match the listed digests, nor for workbooks listed only on other branches', () => {
     fc.assert(
       fc.property(workbooks, (all) => {
         const isProven = ({ listed, contents }: Workbook): boolean =>
@@ -70,7 +70,7 @@ describe('the contradictions between list and contents', () => {
     );
   });
 
-  it('are told for every listed workbook that is lost, replaced under its version, or has the old bytes under a new one', () => {
+  it('are found for every listed workbook that is lost, replaced within its version, or has old bytes under a new one', () => {
     fc.assert(
       fc.property(workbooks, (all) => {
         for (const each of all) {
@@ -85,7 +85,7 @@ describe('the contradictions between list and contents', () => {
     );
   });
 
-  it('are never believed where bytes have a wrong digest, and otherwise once enough answers agree', () => {
+  it('are never accepted with a wrong digest, and otherwise after enough equal answers', () => {
     fc.assert(
       fc.property(workbooks, (all) => {
         const found = find(all);
@@ -100,7 +100,7 @@ describe('the contradictions between list and contents', () => {
     );
   });
 
-  it('are the same under another version of the workbook, and others with other bytes', () => {
+  it('are the same for another version of the workbook, and differ for other bytes', () => {
     const at = (versionId: string, digest: string): ReturnType<typeof find> => [
       { kind: 'unannounced', path: 'a.xlsx', versionId, sha256: digest },
     ];

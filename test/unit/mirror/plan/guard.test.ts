@@ -47,7 +47,7 @@ function heldBetween(
 }
 
 describe('a limit of deletions', () => {
-  it('lets more through the higher it is, and never holds nothing', () => {
+  it('allows more if it is higher, and never holds an empty set', () => {
     fc.assert(
       fc.property(limits, fc.nat(1000), fc.nat(1000), fc.nat(100), (limit, deletions, rest, percent) => {
         const total = deletions + rest;
@@ -67,7 +67,7 @@ describe('a limit of deletions', () => {
     ['3', 3, 4, false],
     ['3', 4, 1000, true],
     ['0', 1, 1000, true],
-  ])('of %s takes %i of %i for too much: %s', (text, deletions, total, isTooMuch) => {
+  ])('of %s treats %i of %i as too many: %s', (text, deletions, total, isTooMuch) => {
     expect(exceedsLimit(parseDeletionLimit(text), deletions, total)).toBe(isTooMuch);
   });
 });
@@ -89,7 +89,7 @@ describe('the files of a target', () => {
     expect(heldBetween(files(names(10)), [], OFF)).toBeNull();
   });
 
-  it('are not guarded while they are few', () => {
+  it('have no guard while they are few', () => {
     expect(heldBetween(files(names(5)), [], HALF)).toBeNull();
     expect(heldBetween(files(names(6)), [], HALF)).toMatchObject({ deletions: 6, of: 6 });
   });
@@ -100,13 +100,13 @@ describe('the files of a target', () => {
     expect(heldBetween(before, moved, parseDeletionLimit('0'))).toBeNull();
   });
 
-  it('count one by one, also where they are equal', () => {
+  it('count one by one, even if they are equal', () => {
     const same = names(10).map((path) => manifestFile(path, { sha256: 'the same' }));
     const one = [manifestFile('elsewhere', { sha256: 'the same' })];
     expect(heldBetween(same, one, HALF)).toMatchObject({ deletions: 9, of: 10 });
   });
 
-  it('are approved for just the deletion that was shown', () => {
+  it('are approved only for the deletion that was shown', () => {
     const before = files(names(10));
     const [one, other, same] = [names(4), names(3), names(4)].map((left) =>
       heldBetween(before, files(left), HALF),
@@ -132,26 +132,26 @@ describe('the targets of a pass', () => {
     return [...holdTogether('target', due, 10, facts).keys()];
   };
 
-  it('are held all together when they are too many', () => {
+  it('are all held when they are too many', () => {
     expect(held('1')).toEqual(due);
     expect(held('3')).toEqual([]);
     expect(held('off')).toEqual([]);
   });
 
-  it('go through when they are approved, and let no other one through', () => {
+  it('pass when they are approved, and no others do', () => {
     expect(held('1', { approvals: approved('a') })).toEqual(due.slice(1));
     expect(held('1', { approvals: approved('a', 'b') })).toEqual(due.slice(2));
     expect(held('1', { approvals: approved('a', 'b', 'c') })).toEqual([]);
   });
 
-  it('stay held when the others are gone by now, until the limit is raised', () => {
+  it('stay on hold after the others are gone, until the limit is raised', () => {
     const before: HeldDeletion = { subject: 'target', deletions: 4, of: 10, digest: null };
     const records = new Map(due.map((each) => [targetKey(each.target), { held: before }]));
     expect(held('3', { records })).toEqual(due);
     expect(held('4', { records })).toEqual([]);
   });
 
-  it('hold whoever waits for their places, too', () => {
+  it('also hold the targets that wait for their paths', () => {
     const gone = repository();
     const heir = repository({ id: 'heir' });
     const rows = [row()];
@@ -202,7 +202,7 @@ describe('a version that would delete too many files', () => {
     expect(planned({ retries: 'all' as const })).toEqual(['hold deletion-guard']);
   });
 
-  it('is pulled when it was approved, when it changed, when the limit was raised, and after a while', () => {
+  it('is pulled after an approval, a change, a higher limit or some time', () => {
     const word = { target: target(), subject: 'files', digest: 'd' } as const;
     const pulled = ['pull versions-changed'];
     expect(planned({ approvals: new Map([[targetKey(target()), word]]) })).toEqual(pulled);
@@ -215,7 +215,7 @@ describe('a version that would delete too many files', () => {
     expect(planned({ nowMs: NOW_MS - 2000 })).toEqual(pulled);
   });
 
-  it('backs off as any other when its pull fails', () => {
+  it('backs off like any other when its pull fails', () => {
     expect(planned({ nowMs: NOW_MS + 2000 }, { held, failure: failure() })).toEqual(['hold backing-off']);
   });
 });

@@ -58,7 +58,7 @@ function after(before: TargetRecord, outcome: Outcome, fields: StepFields = {}):
   return nextRecord(before, step);
 }
 
-/** A record in which everything is remembered. */
+/** A record with every field. */
 const FULL = record({
   verifiedAtMs: 1,
   checkedAtMs: 2,
@@ -75,7 +75,7 @@ const { decisions: _decisions, ...REMEMBERED } = FULL;
 describe('the record after an action', () => {
   it.each<[string, Outcome, StepFields, Partial<TargetRecord>]>([
     [
-      'that kept the target: verified, and nothing is wrong any more',
+      'that kept the target: verified, without problems',
       { kind: 'kept' },
       { kind: 'keep', reason: 'unchanged' },
       {
@@ -109,19 +109,19 @@ describe('the record after an action', () => {
       },
     ],
     [
-      'that pulled without reading the tree: nothing new about its bytes',
+      'that pulled without reading the tree: no new facts about its bytes',
       { ...pulledOutcome(0, 5), isExamined: false },
       {},
       { verifiedAtMs: LISTED_AT_MS, checkedAtMs: LISTED_AT_MS, examinedAtMs: 1, publishedAtMs: 5 },
     ],
     [
-      'on another tree than it knew: what was known of that one counts no more',
+      'on another tree than it knew: the facts about the old one are dropped',
       { kind: 'held' },
       { kind: 'hold', reason: 'backing-off', publishedAtMs: 6 },
       { verifiedAtMs: null, checkedAtMs: null, examinedAtMs: null, publishedAtMs: 6 },
     ],
     [
-      'that held on an answer that proves nothing: all as it was',
+      'that held because an answer proves nothing: no change',
       { kind: 'held' },
       { kind: 'hold', reason: 'listing-incomplete' },
       REMEMBERED,
@@ -139,7 +139,7 @@ describe('the record after an action', () => {
       { ...REMEMBERED, missingPasses: 0 },
     ],
     [
-      'that missed the target: one more time, and no failure',
+      'that missed the target: counted, without a failure',
       { kind: 'missing' },
       { kind: 'hold', reason: 'repository-missing' },
       { verifiedAtMs: 1, checkedAtMs: 2, missingPasses: 3, failure: null },
@@ -158,13 +158,13 @@ describe('the record after an action', () => {
       },
     ],
     [
-      'that retired the tree: nothing is wrong any more',
+      'that retired the tree: without problems',
       { kind: 'retired' },
       { kind: 'retire', reason: 'repository-gone' },
       { verifiedAtMs: 1, missingPasses: 0, processingSinceMs: null, absentSinceMs: null, failure: null },
     ],
     [
-      'that failed: neither verified nor checked, and counted on',
+      'that failed: neither verified nor checked, and counted',
       FAILED,
       {},
       {
@@ -196,25 +196,25 @@ describe('the record after an action', () => {
     expect(after(FULL, outcome, step)).toMatchObject(expected);
   });
 
-  it('begins to wait for the service, or to be absent, now', () => {
+  it('starts the wait for the service, or the absence, now', () => {
     const held = after(record(), { kind: 'held' }, { kind: 'hold', reason: 'service-processing' });
     expect(held.processingSinceMs).toBe(NOW_MS);
     expect(after(record(), { kind: 'held' }, { reason: 'quarantined' }).processingSinceMs).toBeNull();
     expect(after(record(), { kind: 'absent' }).absentSinceMs).toBe(NOW_MS);
   });
 
-  it('names the repository as it is called now, and leaves the one before as it was', () => {
+  it('has the present name of the repository, and does not change the earlier record', () => {
     const before = record();
     const copy = structuredClone(before);
     expect(after(before, { kind: 'kept' }, { path: 'Finance/main' }).repository).toBe('Finance');
     expect(before).toEqual(copy);
   });
 
-  it('counts missing answers from the start once the repository was listed again', () => {
+  it('counts missing answers from zero once the repository was listed again', () => {
     const gone = listing({ repositories: [repository({ fullName: 'Other' })] });
     const tree = published();
     let now = record({ missingPasses: 2 });
-    // The repository is listed again, so the tree is asked for whole, and just that request fails.
+    // The repository is listed again, so the whole tree is requested, and just this request fails.
     now = after(now, FAILED, { reason: 'confirm-gone' });
     const plan = makePlan(planInput({ listing: gone, published: [tree], records: recordMap(now) }));
     expect(plan.map(({ kind }) => kind)).not.toContain('retire');
@@ -223,7 +223,7 @@ describe('the record after an action', () => {
   it.each([
     ['repository-gone', listing({ repositories: [repository({ fullName: 'Other' })] })],
     ['branch-gone', listing({ workbooks: [] })],
-  ])('counts missing answers on while a retirement that failed waits for its time: %s', (reason, gone) => {
+  ])('keeps counting missing answers while a failed retirement waits: %s', (reason, gone) => {
     const tree = published();
     const planned = (before: TargetRecord, nowMs: number) =>
       makePlan(planInput({ listing: gone, published: [tree], records: recordMap(before), nowMs })).find(
@@ -248,17 +248,17 @@ describe('failures in a row', () => {
     return now;
   };
 
-  it('are counted, and since when', () => {
+  it('are counted, with the time of the first', () => {
     expect(failing(1).failure).toMatchObject({ attempts: 1, sinceMs: NOW_MS, lastAtMs: NOW_MS });
     expect(failing(5).failure).toMatchObject({ attempts: 5, sinceMs: NOW_MS, lastAtMs: NOW_MS + 4 });
   });
 
-  it('are counted from the start after a success', () => {
+  it('are counted from zero after a success', () => {
     const recovered = after(failing(5), pulledOutcome(0));
     expect(after(recovered, FAILED).failure?.attempts).toBe(1);
   });
 
-  it('make the wait longer, up to a limit', () => {
+  it('lengthen the wait, up to a limit', () => {
     const waits = [1, 2, 3, 6, 7, 8, 50, 2000].map((count) => {
       const { failure: last } = failing(count, FAILED, 0);
       return ((last?.nextAttemptAtMs ?? 0) - (last?.lastAtMs ?? 0)) / MINUTE_MS;
@@ -266,25 +266,31 @@ describe('failures in a row', () => {
     expect(waits).toEqual([0.5, 1, 2, 16, 30, 30, 30, 30]);
   });
 
-  it.each(['quarantine', 'stall', 'exit', 'hold'] as const)('wait at a slow, steady pace: %s', (action) => {
-    for (const count of [1, 7]) {
-      const { failure: last } = failing(count, { ...FAILED, action });
-      expect((last?.nextAttemptAtMs ?? 0) - (last?.lastAtMs ?? 0)).toBe(HOUR_MS);
-    }
-  });
+  it.each(['quarantine', 'stall', 'exit', 'hold'] as const)(
+    'are retried at a slow, steady pace: %s',
+    (action) => {
+      for (const count of [1, 7]) {
+        const { failure: last } = failing(count, { ...FAILED, action });
+        expect((last?.nextAttemptAtMs ?? 0) - (last?.lastAtMs ?? 0)).toBe(HOUR_MS);
+      }
+    },
+  );
 
-  it.each(['retry', 'quarantine', 'stall'] as const)('respect what the service wishes: %s', (action) => {
-    const { failure: last } = failing(1, { ...FAILED, action, retryAfterMs: 48 * HOUR_MS });
-    expect(last?.nextAttemptAtMs).toBe(NOW_MS + 48 * HOUR_MS);
-  });
+  it.each(['retry', 'quarantine', 'stall'] as const)(
+    'respect the wait that the service requests: %s',
+    (action) => {
+      const { failure: last } = failing(1, { ...FAILED, action, retryAfterMs: 48 * HOUR_MS });
+      expect(last?.nextAttemptAtMs).toBe(NOW_MS + 48 * HOUR_MS);
+    },
+  );
 
-  it('wait no longer than dates reach, whatever the service wishes', () => {
+  it('never wait beyond the range of dates, whichever wait the service requests', () => {
     const wish = retryAfterMs('9999999999999', NOW_MS);
     const { failure: last } = failing(1, { ...FAILED, retryAfterMs: wish ?? 0 });
     expect(() => new Date(last?.nextAttemptAtMs ?? 0).toISOString()).not.toThrow();
   });
 
-  it('remember the latest reason alone', () => {
+  it('keep only the latest reason', () => {
     const now = after(failing(2), {
       ...FAILED,
       code: 'archive.refused',
@@ -297,7 +303,7 @@ describe('failures in a row', () => {
 });
 
 describe('the decisions about a target', () => {
-  it('are one while they are the same, of the time of the first', () => {
+  it('are kept as one while they are the same, with the time of the first', () => {
     let now = record();
     for (const nowMs of [1, 2, 3])
       now = after(now, { kind: 'kept' }, { kind: 'keep', reason: 'unchanged', nowMs });
@@ -308,7 +314,7 @@ describe('the decisions about a target', () => {
     ['kind', { kind: 'hold' }],
     ['reason', { reason: 'never-mirrored' }],
     ['result', { outcome: pulledOutcome(2) }],
-  ])('are told apart by their %s, the latest first', (_what, fields) => {
+  ])('are distinguished by their %s, the latest first', (_what, fields) => {
     const first = after(record(), pulledOutcome(0));
     const second = after(first, pulledOutcome(0), fields);
     expect(second.decisions).toHaveLength(2);
@@ -321,11 +327,11 @@ describe('the decisions about a target', () => {
     [pulledOutcome(7), '7 files changed'],
     [{ kind: 'missing' }, 'missing'],
     [{ kind: 'retired' }, 'retired'],
-  ])('name what came of them: %j', (outcome, result) => {
+  ])('name their result: %j', (outcome, result) => {
     expect(after(record(), outcome).decisions[0]?.result).toBe(result);
   });
 
-  it('are the last twenty', () => {
+  it('are limited to the last twenty', () => {
     let now = record();
     for (let times = 0; times < 30; times += 1)
       now = after(now, { kind: 'held' }, { reason: `reason ${times}` });
@@ -334,7 +340,7 @@ describe('the decisions about a target', () => {
     );
   });
 
-  it('grow without bound in nothing, whatever happens', () => {
+  it('never grow without bound', () => {
     const someOutcome = fc.constantFrom<Outcome>(
       { kind: 'kept' },
       pulledOutcome(1),
@@ -364,7 +370,7 @@ describe('the decisions about a target', () => {
 describe('the wait after failures', () => {
   const policy = { firstDelayMs: 1000, maxDelayMs: 60_000 };
 
-  it('lies between half and the whole of what was doubled, and is never beyond the limit', () => {
+  it('is between half and all of the doubled wait, and within the limit', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 10_000 }),
@@ -380,7 +386,7 @@ describe('the wait after failures', () => {
     );
   });
 
-  it('never undercuts the wish of the service', () => {
+  it('is never shorter than the service requests', () => {
     expect(backOffDelayMs(policy, 1, 0, 5000)).toBe(5000);
     expect(backOffDelayMs(policy, 5, 1, 5000)).toBe(16_000);
     expect(backOffDelayMs(policy, 1, 1, 0)).toBe(1000);
@@ -400,7 +406,7 @@ describe('the wait after failures', () => {
 });
 
 describe('a record', () => {
-  it('lets a target that was pulled be kept at the next pass', () => {
+  it('of a pulled target lets the next pass keep it', () => {
     const rows = [row()];
     const pulled = after(record({ missingPasses: 1 }), pulledOutcome(0, published().publishedAtMs));
     const plan = makePlan(

@@ -32,7 +32,7 @@ import {
 
 /**
  * A service that changes and lies, and a mirror that follows it: the plan is computed by the program, and its execution
- * is simulated as src/sync does it. The laws hold whatever the service says.
+ * is simulated as src/sync does it. The laws hold for any answers of the service.
  */
 
 const NAMES = ['a', 'b', 'host/org/plan.git'];
@@ -42,11 +42,11 @@ const PATHS = ['x.xlsx', 'folder/y.xlsx'];
 const RETIRE_AFTER = 3;
 const POLICY = planPolicy({ retireAfterPasses: RETIRE_AFTER });
 
-/** What the service really has: by repository id, its name and, by branch and path, versions. */
+/** The true contents of the service: by repository id, its name and, by branch and path, versions. */
 type Truth = ReadonlyMap<string, { readonly name: string; readonly branches: Branches }>;
 type Branches = ReadonlyMap<string, ReadonlyMap<string, string>>;
 
-/** A change of what the service has. */
+/** A change on the service. */
 type Change =
   | { readonly kind: 'repository'; readonly id: string; readonly name: string }
   | { readonly kind: 'remove-repository'; readonly id: string }
@@ -59,7 +59,7 @@ type Change =
     }
   | { readonly kind: 'remove-branch'; readonly id: string; readonly branch: string };
 
-/** What is wrong with an answer. */
+/** The fault of an answer. */
 type Lie =
   | 'none'
   | 'no-repositories'
@@ -78,7 +78,7 @@ interface Step {
   readonly changes: readonly Change[];
   readonly lie: Lie;
   readonly clockMs: number;
-  /** Whose contents answer as if they were not there, plainly or not, or fail. */
+  /** Repositories whose contents seem absent, clearly or not, or fail. */
   readonly contents: 'honest' | 'absent' | 'vague' | 'failing';
   readonly urgent: boolean;
 }
@@ -156,7 +156,7 @@ function rowsOf(truth: Truth): WorkbookRow[] {
   );
 }
 
-/** What the client makes of the service's answer. */
+/** The service's answer as the client understands it. */
 function answered(truth: Truth, lie: Lie, takenAtMs: number): Listing {
   const repositories = repositoriesOf(truth);
   const workbooks = rowsOf(truth);
@@ -193,7 +193,7 @@ function answered(truth: Truth, lie: Lie, takenAtMs: number): Listing {
   }
 }
 
-/** What there is on disk, what is remembered, and what time it is. */
+/** The disk, the records and the time. */
 interface World {
   readonly truth: Truth;
   readonly trees: ReadonlyMap<string, Tree>;
@@ -201,7 +201,7 @@ interface World {
   readonly nowMs: number;
 }
 
-/** A published tree with the contents that it really has. */
+/** A published tree with its true contents. */
 interface Tree {
   readonly facts: Published;
   readonly contents: ReadonlyMap<string, string>;
@@ -209,13 +209,13 @@ interface Tree {
 
 const NOWHERE: World = { truth: new Map(), trees: new Map(), records: new Map(), nowMs: NOW_MS };
 
-/** The contents of a branch; those without a branch name are those of `main`. Null where there is none. */
+/** The contents of a branch; without a branch name, of `main`. Null if there are none. */
 function contentsOf(truth: Truth, repositoryId: string, branch: string): ReadonlyMap<string, string> | null {
   const branches = truth.get(repositoryId)?.branches;
   return branches?.get(branch === HEAD_BRANCH ? 'main' : branch) ?? null;
 }
 
-/** What a pass did, for the laws to look at. */
+/** The effects of a pass, for the laws to check. */
 interface Pass {
   readonly input: PlanInput;
   readonly plan: readonly Action[];
@@ -285,7 +285,7 @@ class Execution {
     return (this.world.truth.get(repositoryId)?.branches.size ?? 0) > 0;
   }
 
-  /** What the service says when it is asked once more for a branch that is to be retired; null where it still has nothing. */
+  /** The service's second answer for a branch before it is retired; null if it still has nothing. */
   private askedAgain({ target }: Action): Outcome | null {
     if (this.step.contents === 'failing') return failedWith('service.failed');
     if (!this.isReachable(target.repositoryId)) return failedWith('contents.not_found');
@@ -400,7 +400,7 @@ function holdsAlways(law: (passes: readonly Pass[]) => void): void {
   );
 }
 
-/** The trees that a pass took away, by their keys; a move keeps a tree. */
+/** The trees that a pass removed, by key; a move keeps a tree. */
 function lostIn({ before, after }: Pass): Published[] {
   const left = new Set([...after.trees.values()].map(({ facts }) => keyOf(facts)));
   return [...before.trees.values()].flatMap(({ facts }) => (left.has(keyOf(facts)) ? [] : [facts]));
@@ -417,8 +417,8 @@ function keyOf({ repository: of, branch }: Published): string {
 
 const HEALTHY: Step = { changes: [], lie: 'none', clockMs: 5 * MINUTE_MS, contents: 'honest', urgent: true };
 
-describe('through any life of a service', () => {
-  it('each branch that is listed and each tree has exactly one action, and nothing else has one', () => {
+describe('in any history of a service', () => {
+  it('each listed branch and each tree has exactly one action, and nothing else has any', () => {
     holdsAlways((passes) => {
       for (const { plan, input } of passes) {
         const keys = plan.map(({ target }) => targetKey(target));
@@ -438,7 +438,7 @@ describe('through any life of a service', () => {
     });
   });
 
-  it('no two targets have one place', () => {
+  it('no two targets have the same path', () => {
     holdsAlways((passes) => {
       for (const { plan } of passes) {
         const paths = plan.flatMap(({ kind, path }) => (kind === 'pull' || kind === 'keep' ? [path] : []));
@@ -447,7 +447,7 @@ describe('through any life of a service', () => {
     });
   });
 
-  it('a plan is the same for the same facts, in whatever order the service lists them', () => {
+  it('a plan is the same for the same facts, in any order of the lists', () => {
     const sorted = (plan: readonly Action[]): Action[] =>
       plan.toSorted((a, b) => (targetKey(a.target) < targetKey(b.target) ? -1 : 1));
     holdsAlways((passes) => {
@@ -463,7 +463,7 @@ describe('through any life of a service', () => {
     });
   });
 
-  it('a repository’s tree goes only after complete lists in a row that lack it, with nothing against it between', () => {
+  it('a repository’s tree is retired only after consecutive complete lists without it and without contrary evidence', () => {
     holdsAlways((passes) => {
       passes.forEach((pass, at) => {
         for (const lost of lostIn(pass)) {
@@ -482,7 +482,7 @@ describe('through any life of a service', () => {
     });
   });
 
-  it('no tree goes by an empty or incomplete list of repositories', () => {
+  it('no tree is retired because of an empty or incomplete list of repositories', () => {
     holdsAlways((passes) => {
       for (const pass of passes) {
         const { repositories, repositoriesComplete } = pass.input.listing;
@@ -495,7 +495,7 @@ describe('through any life of a service', () => {
     });
   });
 
-  it('a branch’s tree goes only when its contents are plainly not there, so many times', () => {
+  it('a branch’s tree is retired only after its contents were clearly absent often enough', () => {
     holdsAlways((passes) => {
       passes.forEach((pass, at) => {
         for (const lost of lostIn(pass)) {
@@ -513,7 +513,7 @@ describe('through any life of a service', () => {
     });
   });
 
-  it('the tree without a branch goes only when one with a branch is there', () => {
+  it('the tree without a branch is retired only when a tree with a branch exists', () => {
     holdsAlways((passes) => {
       for (const pass of passes) {
         for (const { reason, target } of pass.plan) {
@@ -528,7 +528,7 @@ describe('through any life of a service', () => {
     });
   });
 
-  it('a tree is kept as verified only if the list says of it what it said when it was published', () => {
+  it('a tree is kept as verified only if its listing is the same as when it was published', () => {
     holdsAlways((passes) => {
       for (const { plan, input, before } of passes) {
         for (const action of plan) {
@@ -543,7 +543,7 @@ describe('through any life of a service', () => {
     });
   });
 
-  it('one bad row changes nothing for the targets of other repositories', () => {
+  it('one bad row does not affect the targets of other repositories', () => {
     const badRow = fc.constantFrom<Partial<Listing>>(
       { workbooksComplete: false },
       { repositoriesComplete: false },
@@ -563,7 +563,7 @@ describe('through any life of a service', () => {
           workbooks: polled.workbooks.filter((_each, at) => at !== lostAt),
         };
         const withBad = makePlan({ ...input, listing: bad });
-        // A list that is not whole retires nothing: what the whole list retires may wait, or be asked for, and must not be anything else.
+        // An incomplete list retires nothing: a target that the complete list retires may only wait or be requested.
         const retiring = new Set(
           pass.plan.flatMap(({ kind, target }) => (kind === 'retire' ? [targetKey(target)] : [])),
         );
@@ -594,14 +594,14 @@ describe('through any life of a service', () => {
     );
   });
 
-  it('once the service is well, the mirror has all that it has, and nothing else, and comes to rest', () => {
+  it('once the service is well, the mirror equals it, and then nothing changes', () => {
     fc.assert(
       fc.property(someLife, (steps) => {
         const sick = life(steps).at(-1);
         if (sick === undefined) return;
         fc.pre(sick.after.truth.size > 0);
-        // One pass more than retiring takes, for what was retired to make room; a name that went around takes two.
-        // The first one is a full check: a list that lied while a tree was published may have left it nothing to be told by.
+        // One pass more than retiring takes, so that retired trees make room; a cycle of names takes two.
+        // The first pass is a full check: a list may have lied while a tree was published, so that later lists show no change.
         const well = life(
           [
             { ...HEALTHY, clockMs: 3 * POLICY.fullCheckMs },
@@ -612,7 +612,7 @@ describe('through any life of a service', () => {
         const last = well.at(-1);
         if (last === undefined) return;
         const { trees, truth } = last.after;
-        // Where a repository gives no contents at all any more, nothing says that its branches are gone: they stay.
+        // If a repository no longer gives any contents, nothing proves that its branches are gone: they stay.
         const isEmptied = (id: string): boolean => truth.get(id)?.branches.size === 0;
         const found = [...trees.values()].flatMap(({ facts, contents }) =>
           facts.branch === HEAD_BRANCH || isEmptied(facts.repository.id) ? [] : [[keyOf(facts), contents]],

@@ -45,7 +45,7 @@ function only(fields: Partial<PlanInput>): Action {
   return action;
 }
 
-/** Mirrored and unchanged, with the policy's full check out of reach. */
+/** Mirrored and unchanged, with the policy's full check far away. */
 function mirrored(fields: Partial<PlanInput> = {}): Partial<PlanInput> {
   return { listing: LISTED, published: [TREE], ...fields };
 }
@@ -72,7 +72,7 @@ describe('a plan for one target', () => {
       ['pull versions-changed Accounting/main'],
     ],
     [
-      'it was published while the list of workbooks was out of reach',
+      'it was published without a list of workbooks',
       mirrored({ published: [published()] }),
       ['pull versions-changed Accounting/main'],
     ],
@@ -82,12 +82,12 @@ describe('a plan for one target', () => {
       ['pull confirm-gone Accounting/main'],
     ],
     [
-      'the service has finished with what was pulled unfinished',
+      'the service has finished a branch that was pulled unfinished',
       mirrored({ published: [{ ...TREE, settled: false }] }),
       ['pull processing-finished Accounting/main'],
     ],
     [
-      'the service has still not finished with what was pulled unfinished',
+      'the service has still not finished a branch that was pulled unfinished',
       {
         listing: listing({ workbooks: [row({ processing: 1 })] }),
         published: [{ ...TREE, settled: false }],
@@ -95,7 +95,7 @@ describe('a plan for one target', () => {
       ['keep unchanged Accounting/main'],
     ],
     [
-      'the service works again on what was pulled finished',
+      'the service works again on a branch that was pulled finished',
       { listing: listing({ workbooks: [row({ versionStatus: 'running' })] }), published: [TREE] },
       ['keep unchanged Accounting/main'],
     ],
@@ -169,17 +169,17 @@ describe('a plan for one target', () => {
       ['pull never-mirrored Accounting/main'],
     ],
     [
-      'the filters leave out what is mirrored',
+      'the filters exclude a mirrored target',
       mirrored({ policy: planPolicy({ selection: selection({ selects: allBut('main') }) }) }),
       ['hold not-selected Accounting/main'],
     ],
     [
-      'the filters leave out what is not mirrored',
+      'the filters exclude a target that is not mirrored',
       { listing: LISTED, policy: planPolicy({ selection: selection({ selects: allBut('main') }) }) },
       [],
     ],
     [
-      'the filters leave out what is mirrored of a gone repository',
+      'the filters exclude a mirrored target of a deleted repository',
       {
         listing: GONE,
         published: [TREE, published(OTHER, { branch: 'dev' })],
@@ -197,14 +197,14 @@ describe('a plan for one target', () => {
     expect(planOf(fields)).toEqual(plan);
   });
 
-  it('holds a new branch until the service has had its time, counted from when it was first seen', () => {
+  it('delays a new branch until the service has had its time, counted from the first sight', () => {
     const unrecovered = listing({ workbooks: [row({ processing: 1 })] });
     expect(only({ listing: unrecovered })).toMatchObject({ untilMs: NOW_MS + HOUR_MS });
     const records = recordMap(record({ processingSinceMs: NOW_MS - 10 * MINUTE_MS }));
     expect(only({ listing: unrecovered, records })).toMatchObject({ untilMs: NOW_MS + 50 * MINUTE_MS });
   });
 
-  it('checks a tree that seems to have been verified in the future, which writes its manifest again', () => {
+  it('checks a tree that was verified in the future, and rewrites its manifest', () => {
     const action = only(
       mirrored({
         published: [{ ...TREE, verifiedAtMs: NOW_MS + HOUR_MS }],
@@ -214,7 +214,7 @@ describe('a plan for one target', () => {
     expect(action).toMatchObject({ kind: 'pull', reason: 'full-check' });
   });
 
-  it('says of a pull whether the service had finished', () => {
+  it('records for a pull whether the service had finished', () => {
     expect(only({ listing: LISTED })).toMatchObject({ settled: true });
     const records = recordMap(record({ processingSinceMs: 0 }));
     expect(only({ listing: listing({ workbooks: [row({ processing: 1 })] }), records })).toMatchObject({
@@ -222,7 +222,7 @@ describe('a plan for one target', () => {
     });
   });
 
-  it('sees a new version on another branch of a workbook that its tree holds and that is listed once', () => {
+  it('notices a new version on another branch of a workbook that its tree has and that is listed once', () => {
     const onDev = [row({ branch: 'dev' })];
     const tree = publishedUnder(REPOSITORY, onDev, { holds: ['plan.xlsx'] });
     expect(tree.borrowed).toEqual(['plan.xlsx']);
@@ -239,40 +239,40 @@ describe('a plan for one target', () => {
   });
 });
 
-describe('what an answer without contents means', () => {
+describe('the meaning of an answer without contents', () => {
   const due = NOW_MS + 25 * HOUR_MS;
   const empty = publishedUnder(REPOSITORY, []);
   const configured = (required: boolean): PlanInput['policy'] =>
     planPolicy({ selection: selection({ configured: [{ branch: 'main', required }] }) });
   it.each<[string, Partial<PlanInput>, string]>([
-    ['a failure where a version names the branch', { listing: LISTED }, 'fail'],
-    ['a failure where a version names the mirrored branch', mirrored({ nowMs: due }), 'fail'],
-    ['a failure where the settings name this very target', { policy: configured(true) }, 'fail'],
+    ['a failure if a version names the branch', { listing: LISTED }, 'fail'],
+    ['a failure if a version names the mirrored branch', mirrored({ nowMs: due }), 'fail'],
+    ['a failure if the settings name exactly this target', { policy: configured(true) }, 'fail'],
     [
-      'a failure where the settings name this very target and it is mirrored',
+      'a failure if the settings name exactly this target and it is mirrored',
       { published: [empty], nowMs: due, policy: configured(true) },
       'fail',
     ],
-    ['nothing where only a glob names the branch', { policy: configured(false) }, 'accept'],
+    ['nothing if only a glob names the branch', { policy: configured(false) }, 'accept'],
     ['nothing for HEAD of a repository that has no branch yet', {}, 'accept'],
     [
       'a failure for HEAD that is mirrored',
       { published: [publishedUnder(REPOSITORY, [], { branch: HEAD_BRANCH })], nowMs: due },
       'fail',
     ],
-    ['a miss where a complete list lacks the branch', { published: [empty], nowMs: due }, 'count-as-missing'],
+    ['a miss if a complete list lacks the branch', { published: [empty], nowMs: due }, 'count-as-missing'],
     [
-      'a miss where there is no list',
+      'a miss if there is no list',
       { published: [empty], listing: listing({ workbooks: null }) },
       'count-as-missing',
     ],
     [
-      'a failure where the list is incomplete',
+      'a failure if the list is incomplete',
       { published: [empty], nowMs: due, listing: listing({ workbooksComplete: false }) },
       'fail',
     ],
     [
-      'a miss where a glob names a mirrored branch',
+      'a miss if a glob names a mirrored branch',
       { published: [empty], nowMs: due, policy: configured(false) },
       'count-as-missing',
     ],
@@ -321,11 +321,7 @@ describe('a target that failed', () => {
       { ...failed({ action: 'quarantine', fingerprint }), nowMs: later },
       'pull versions-changed',
     ],
-    [
-      'is well again when nothing is to be done any more',
-      { ...failed({}), listing: LISTED },
-      'keep unchanged',
-    ],
+    ['recovers when nothing is left to do', { ...failed({}), listing: LISTED }, 'keep unchanged'],
     ['waits before it was ever mirrored', { ...failed({}), published: [] }, 'hold backing-off'],
   ])('%s', (_what, fields, start) => {
     const action = only(fields);
@@ -340,14 +336,14 @@ describe('a target that failed', () => {
     });
   });
 
-  it('is not held for years when the clock was ahead for a moment', () => {
+  it('does not wait for years after the clock was ahead for a moment', () => {
     const year = 365 * 24 * HOUR_MS;
     const ahead = failure({ lastAtMs: NOW_MS + year, nextAttemptAtMs: NOW_MS + year + HOUR_MS });
     expect(only({ ...failed({}), records: recordMap(record({ failure: ahead })) }).kind).toBe('pull');
   });
 });
 
-describe('a repository that the service does not list', () => {
+describe('a repository missing from the list', () => {
   const missed = (missingPasses: number): Partial<PlanInput> => ({
     listing: GONE,
     published: [TREE, published(OTHER)],
@@ -383,12 +379,12 @@ describe('a repository that the service does not list', () => {
     expect(ofTree({ ...missed(2), listing: { ...GONE, workbooks: null } })?.kind).toBe('retire');
   });
 
-  it('is retired at once where one answer is enough', () => {
+  it('is retired immediately if one answer is enough', () => {
     const fields = { ...missed(0), policy: planPolicy({ retireAfterPasses: 1 }) };
     expect(ofTree(fields)?.kind).toBe('retire');
   });
 
-  it('is asked for whole when it is back', () => {
+  it('is pulled as a whole when it is back', () => {
     expect(planOf({ ...missed(2), listing: LISTED, published: [TREE] })).toEqual([
       'pull confirm-gone Accounting/main',
     ]);
@@ -399,7 +395,7 @@ describe('a repository with another name', () => {
   const renamed = repository({ id: REPOSITORY.id, fullName: 'Finance' });
   const rows = [row({ repository: 'Finance' })];
 
-  it('moves its tree and pulls nothing for that alone', () => {
+  it('only moves its tree, without a pull', () => {
     const action = only({
       listing: listing({ repositories: [renamed], workbooks: rows }),
       published: [TREE],
@@ -412,7 +408,7 @@ describe('a repository with another name', () => {
     });
   });
 
-  it('moves its tree and pulls what changed meanwhile', () => {
+  it('moves its tree and pulls what has changed', () => {
     const changed = [row({ repository: 'Finance', versionId: 'v2' })];
     const action = only({
       listing: listing({ repositories: [renamed], workbooks: changed }),
@@ -441,7 +437,7 @@ describe('a repository with another name', () => {
     ]);
   });
 
-  it('does not move what the filters leave out', () => {
+  it('does not move trees that the filters exclude', () => {
     const action = only({
       listing: listing({ repositories: [renamed], workbooks: rows }),
       published: [TREE],
@@ -450,7 +446,7 @@ describe('a repository with another name', () => {
     expect(action).toMatchObject({ kind: 'hold', reason: 'not-selected', moveFrom: null });
   });
 
-  it('has its manifest corrected where only that differs', () => {
+  it('gets a corrected manifest if only that differs', () => {
     const tree = { ...TREE, path: 'Finance/main' };
     const action = only({
       listing: listing({ repositories: [renamed], workbooks: rows }),
@@ -459,12 +455,12 @@ describe('a repository with another name', () => {
     expect(action).toMatchObject({ kind: 'keep', path: 'Finance/main', moveFrom: 'Finance/main' });
   });
 
-  it('does not move where nothing differs', () => {
+  it('does not move if nothing differs', () => {
     expect(only(mirrored()).moveFrom).toBeNull();
   });
 });
 
-describe('a repository that was created anew under the same name', () => {
+describe('a repository that was recreated with the same name', () => {
   const anew = repository({ id: 'anew' });
   const recreated = (missingPasses: number, fields: Partial<Listing> = {}): Partial<PlanInput> => ({
     listing: listing({ repositories: [anew], workbooks: ROWS, ...fields }),
@@ -480,7 +476,7 @@ describe('a repository that was created anew under the same name', () => {
     expect(planOf(recreated(passes))).toEqual(plan);
   });
 
-  it('is pulled at once to where the old one has no tree', () => {
+  it('is pulled immediately to a path where the old one has no tree', () => {
     const onDev = recreated(0, { workbooks: [row({ branch: 'dev' })] });
     expect(planOf(onDev)).toEqual([
       'pull never-mirrored Accounting/dev',
@@ -488,7 +484,7 @@ describe('a repository that was created anew under the same name', () => {
     ]);
   });
 
-  it('does not displace the old one on the word of an incomplete list', () => {
+  it('does not displace the old one because of an incomplete list', () => {
     expect(planOf(recreated(2, { repositoriesComplete: false }))).toEqual([
       'hold path-occupied Accounting/main',
       'hold listing-incomplete Accounting/main',
@@ -503,13 +499,13 @@ describe('HEAD', () => {
     expect(planOf({ published: [head] })).toEqual(['keep unchanged Accounting/HEAD']);
   });
 
-  it('is pulled again and again where there is no list of workbooks', () => {
+  it('is pulled in every pass without a list of workbooks', () => {
     expect(planOf({ published: [head], listing: listing({ workbooks: null }) })).toEqual([
       'pull no-version-list Accounting/HEAD',
     ]);
   });
 
-  it('waits once a branch is known, and makes way once that is published', () => {
+  it('waits once a branch is known, and is retired once that is published', () => {
     expect(planOf({ listing: LISTED, published: [head] })).toEqual([
       'pull never-mirrored Accounting/main',
       'hold superseded Accounting/HEAD',
@@ -520,14 +516,14 @@ describe('HEAD', () => {
     ]);
   });
 
-  it('does not make way for a tree that is gone from the disk', () => {
+  it('is not retired for a tree that is missing from the disk', () => {
     expect(planOf({ listing: LISTED, published: [head, { ...TREE, treePresent: false }] })).toEqual([
       'pull tree-missing Accounting/main',
       'hold superseded Accounting/HEAD',
     ]);
   });
 
-  it('makes way from its present place in a repository that was renamed meanwhile', () => {
+  it('is retired from its present path in a renamed repository', () => {
     const renamed = repository({ id: REPOSITORY.id, fullName: 'Finance' });
     const rows = [row({ repository: 'Finance' })];
     const plan = makePlan(
@@ -542,7 +538,7 @@ describe('HEAD', () => {
     });
   });
 
-  it('is not asked for where a configured or mirrored branch is known', () => {
+  it('is not requested if a configured or mirrored branch is known', () => {
     const configured = selection({ configured: [{ branch: 'main', required: false }] });
     expect(planOf({ policy: planPolicy({ selection: configured }) })).toEqual([
       'pull never-mirrored Accounting/main',
@@ -616,7 +612,7 @@ describe('the next full check', () => {
     fullCheckDueMs(target(`branch ${index}`), NOW_MS, PERIOD_MS),
   );
 
-  it('comes between half and the whole of the period', () => {
+  it('happens after half to all of the period', () => {
     expect(Math.min(...dues)).toBeGreaterThanOrEqual(NOW_MS + PERIOD_MS / 2);
     expect(Math.max(...dues)).toBeLessThanOrEqual(NOW_MS + PERIOD_MS);
   });
@@ -628,25 +624,25 @@ describe('the next full check', () => {
     }
   });
 
-  it('is the same whenever it is asked for, and another after the next check', () => {
+  it('has a constant time until it happens', () => {
     const due = fullCheckDueMs(target(), NOW_MS, PERIOD_MS);
     expect(fullCheckDueMs(target(), NOW_MS, PERIOD_MS)).toBe(due);
     expect(fullCheckDueMs(target(), NOW_MS + 1, PERIOD_MS) - 1).not.toBe(due);
   });
 
-  it('is at once where the period is nothing', () => {
+  it('is immediate if the period is zero', () => {
     expect(fullCheckDueMs(target(), NOW_MS, 0)).toBe(NOW_MS);
   });
 });
 
-describe('what the disk does not tell', () => {
-  it('is not taken for nothing: a path whose manifest cannot be read is left alone', () => {
+describe('incomplete knowledge of the disk', () => {
+  it('does not count as absence: a path with an unreadable manifest is left alone', () => {
     expect(planOf({ listing: LISTED, unreadable: new Set(['Accounting/main']) })).toEqual([
       'hold manifest-unreadable Accounting/main',
     ]);
   });
 
-  it('may leave two trees of one target: the one in its place counts, the other goes', () => {
+  it('can include two trees of one target: the one at its path counts, the other is retired', () => {
     const renamed = repository({ id: REPOSITORY.id, fullName: 'Ledger' });
     const rows = [row({ repository: 'Ledger' })];
     const old = { ...TREE, path: 'Accounting/main' };

@@ -37,7 +37,7 @@ const older = (id: string, fullName: string): Repository => repository({ id, ful
 const newer = (id: string, fullName: string): Repository => repository({ id, fullName });
 
 describe("repositories' paths", () => {
-  it('are the full names where nothing meets', () => {
+  it('are the full names if nothing collides', () => {
     const repositories = [older('1', 'Accounting'), newer('2', 'github.com/org/plan.git')];
     expect(pathsOf(repositories)).toEqual(['Accounting', 'github.com/org/plan.git']);
   });
@@ -49,21 +49,21 @@ describe("repositories' paths", () => {
     { what: 'inside the other', first: 'a/b', second: 'a/b/main', marked: 'a/b~bbbbbbbb/main' },
     { what: 'around the other', first: 'a/b/main', second: 'a/b', marked: 'a/b~bbbbbbbb' },
     { what: 'inside, but for the case', first: 'A', second: 'a/b', marked: 'a~bbbbbbbb/b' },
-  ])('that are $what: the later repository gives way', ({ first, second, marked }) => {
+  ])('that are $what: the later repository is marked', ({ first, second, marked }) => {
     const one = older('aaaaaaaa-1111', first);
     const two = newer('bbbbbbbb-2222', second);
     expect(pathsOf([one, two])).toEqual([first, marked]);
     expect(pathsOf([two, one])).toEqual([marked, first]);
   });
 
-  it('are decided by fractions of a second, too', () => {
+  it('depend on fractions of a second, too', () => {
     const second = repository({ id: 'bbbbbbbb-2', fullName: 'Plan', createdAt: '2026-01-02T03:04:05+00:00' });
     const moment = '2026-01-02T03:04:05.000006+00:00';
     const later = repository({ id: 'aaaaaaaa-1', fullName: 'Plan', createdAt: moment });
     expect(pathsOf([later, second])).toEqual(['Plan~aaaaaaaa', 'Plan']);
   });
 
-  it('beside each other in one folder do not meet', () => {
+  it('side by side in one folder do not collide', () => {
     expect(pathsOf([older('1', 'a/b'), newer('2', 'a/bc'), newer('3', 'a/b.json')])).toEqual([
       'a/b',
       'a/bc',
@@ -71,55 +71,55 @@ describe("repositories' paths", () => {
     ]);
   });
 
-  it('differ even where two ids begin alike', () => {
+  it('differ even if two ids begin alike', () => {
     const paths = pathsOf([older('12345678-a', 'x'), newer('12345678-b', 'X'), newer('12345678-c', 'x')]);
     expect(paths).toEqual(['x', 'X~12345678', 'x~12345678~12345678']);
   });
 
-  it('go by the id where the ages are equal or unknown', () => {
+  it('depend on the id if the ages are equal or unknown', () => {
     const ageless = (id: string): Repository => repository({ id, fullName: 'x', createdAt: null });
     expect(pathsOf([ageless('b'), ageless('a')])).toEqual(['x~b', 'x']);
   });
 
-  it('encode an id that is no UUID', () => {
+  it('encode an id that is not a UUID', () => {
     expect(pathsOf([older('1', 'x'), newer('../a:b', 'x')])[1]).toBe('x~..%2Fa%3Ab');
   });
 
-  it('stay where a mirrored repository is, even if an older one comes', () => {
+  it('stay with a mirrored repository, even if an older one appears', () => {
     const here = newer('new', 'plan');
     const comes = older('old', 'Plan');
     expect(pathsOf([here, comes], [place(here, 'plan')])).toEqual(['plan', 'Plan~old']);
   });
 
-  it('stay marked once they were', () => {
+  it('stay marked once they were marked', () => {
     const here = newer('new', 'plan');
     expect(pathsOf([here], [place(here, 'plan~new')])).toEqual(['plan~new']);
   });
 
-  it('follow a renamed repository, whose own old place is no obstacle', () => {
+  it('follow a renamed repository, and its old path is no obstacle', () => {
     const renamed = newer('1', 'Plan');
     expect(pathsOf([renamed], [place(renamed, 'plan', 'plan')])).toEqual(['Plan']);
   });
 
-  it('keep the place of a repository that leaves it from the one that wants it', () => {
+  it('block a path for its next repository until the old one has left', () => {
     const one = older('aaaaaaaa', 'two');
     const two = older('bbbbbbbb', 'one');
     const occupied = [place(one, 'one', 'one'), place(two, 'two', 'two')];
     expect(pathsOf([one, two], occupied)).toEqual(['two~aaaaaaaa', 'one~bbbbbbbb']);
   });
 
-  it('are handed on to a repository that was created anew under the name of a gone one', () => {
+  it('go to a repository that was recreated with the name of a deleted one', () => {
     const gone = older('gone', 'Plan');
     const anew = newer('anew', 'Plan');
     expect(pathsOf([anew], [place(gone, 'Plan')])).toEqual(['Plan']);
   });
 
-  it('of a gone repository are kept from one that merely looks alike', () => {
+  it('of a deleted repository do not go to one with a similar name', () => {
     const gone = older('gone', 'Plan');
     expect(pathsOf([newer('anew', 'plan')], [place(gone, 'Plan')])).toEqual(['plan~anew']);
   });
 
-  it('of a gone repository are handed on to nobody but its namesake', () => {
+  it('of a deleted repository go only to its namesake', () => {
     const gone = older('gone', 'x');
     const inside = older('inside', 'x/main');
     const anew = newer('anew', 'x');
@@ -127,7 +127,7 @@ describe("repositories' paths", () => {
     expect(paths[0] === 'x/main').toBe(false);
   });
 
-  it('differ when a repository is back whose name and place went to another', () => {
+  it('differ when a repository returns after its name and path went to another', () => {
     const back = older('back', 'Plan');
     const anew = newer('anew', 'Plan');
     // The new one was pulled to another branch's place below the same path while the old one's tree was still there.
@@ -141,7 +141,7 @@ describe("repositories' paths", () => {
     expect(`${path}/`.startsWith('x/main/')).toBe(false);
   });
 
-  it('are made of segments that a file system takes, marked ones too', () => {
+  it('have segments that a file system accepts, even if marked', () => {
     const fullName = 'x'.repeat(250);
     const [, marked = ''] = pathsOf([older('aaaaaaaa', fullName), newer('bbbbbbbb', fullName)]);
     expect(Buffer.byteLength(marked)).toBeLessThanOrEqual(255);
@@ -162,7 +162,7 @@ describe("repositories' paths", () => {
     { selector: ({ id }) => id, maxLength: 8 },
   );
 
-  it('never meet, whatever the names, ids and ages', () => {
+  it('never collide, for any names, ids and ages', () => {
     fc.assert(
       fc.property(someRepositories, (fields) => {
         const repositories = fields.map(repository);
@@ -188,7 +188,7 @@ describe("repositories' paths", () => {
     );
   });
 
-  it('never meet when repositories are renamed, come and go', () => {
+  it('never collide while repositories are renamed, added and removed', () => {
     fc.assert(
       fc.property(someRepositories, someRepositories, (before, after) => {
         const first = assignRepositoryPaths(before.map(repository), []);
@@ -211,30 +211,30 @@ describe("branches' segments", () => {
     expect(assignBranchSegment(branch, new Map())).toBe(segment);
   });
 
-  it('stays what it is', () => {
+  it('stays as it is', () => {
     expect(assignBranchSegment('main', new Map([['main', 'main~12345678']]))).toBe('main~12345678');
   });
 
   it.each([
     ['main', 'Main'],
     ['é', 'e\u0301'],
-  ])('of %j gives way to %j', (branch, other) => {
+  ])('of %j is marked because of %j', (branch, other) => {
     const segment = assignBranchSegment(branch, new Map([[other, encodeSegment(other)]]));
     expect(segment).toMatch(/~[0-9a-f]{8}$/);
     expect(segment.startsWith(encodeSegment(branch))).toBe(true);
   });
 
-  it('are not taken from each other by branches that are alike in nothing', () => {
+  it('are independent for branches without similarity', () => {
     expect(assignBranchSegment('dev', new Map([['main', 'main']]))).toBe('dev');
   });
 
-  it('stays short enough for its manifest when it gives way', () => {
+  it('stays short enough for its manifest when it is marked', () => {
     const branch = '文'.repeat(82) + 'a';
     const segment = assignBranchSegment(branch, new Map([['other', '文'.repeat(82) + 'A']]));
     expect(Buffer.byteLength(`${segment}.json`)).toBeLessThanOrEqual(255);
   });
 
-  it('is not one that a branch of that very name has already', () => {
+  it('is not the segment of a branch with exactly that name', () => {
     const marked = assignBranchSegment('main', new Map([['Main', 'Main']]));
     const taken = new Map([
       ['Main', 'Main'],
@@ -243,7 +243,7 @@ describe("branches' segments", () => {
     expect([...taken.values()]).not.toContain(assignBranchSegment('main', taken));
   });
 
-  it('never meet, whatever the names', () => {
+  it('never collide, for any names', () => {
     const someBranch = fc.oneof(
       fc.constantFrom(
         'a',

@@ -82,19 +82,19 @@ describe('the digest of a branch', () => {
     expect(fingerprintDigest([row(change)], 'main')).toBe(fingerprintDigest([row()], 'main'));
   });
 
-  it('tells apart what would be the same written one after the other', () => {
+  it('distinguishes fields with the same concatenation', () => {
     const one = fingerprintDigest([row({ path: 'a', versionId: 'bc' })], 'main');
     expect(fingerprintDigest([row({ path: 'ab', versionId: 'c' })], 'main')).not.toBe(one);
     const two = fingerprintDigest([row({ path: 'x' }), row({ path: 'y' })], 'main');
     expect(fingerprintDigest([row({ path: 'x","v1"]\n["y' })], 'main')).not.toBe(two);
   });
 
-  it('is the digest of nothing where the branch has no rows', () => {
+  it('is the digest of an empty list if the branch has no rows', () => {
     expect(fingerprintDigest([row({ branch: 'dev' })], 'main')).toBe(fingerprintDigest([], 'main'));
     expect(fingerprintDigest([], 'main')).toMatch(/^[0-9a-f]{64}$/);
   });
 
-  it('differs exactly where the sets of versions differ', () => {
+  it('differs exactly if the sets of versions differ', () => {
     const pairs = (rows: readonly WorkbookRow[], branch: string): string[] =>
       [
         ...new Set(
@@ -113,7 +113,7 @@ describe('the digest of a branch', () => {
 });
 
 describe('the fingerprint of a published tree', () => {
-  it('is the digest that the plan computes from what was borrowed, on the same listing', () => {
+  it('is the digest that the plan computes with the borrowed rows on the same listing', () => {
     fc.assert(
       fc.property(someRows, someBranch, somePaths, (rows, branch, files) => {
         const { digest, borrowed } = fingerprintOfTree(rows, branch, (path) => files.includes(path));
@@ -122,7 +122,7 @@ describe('the fingerprint of a published tree', () => {
     );
   });
 
-  it('borrows what the tree holds and only other branches list', () => {
+  it('borrows rows that only other branches list, for workbooks in the tree', () => {
     const rows = [
       row({ path: 'own' }),
       row({ path: 'own', branch: 'dev' }),
@@ -135,7 +135,7 @@ describe('the fingerprint of a published tree', () => {
     expect(borrowed).toEqual(['another', 'held']);
   });
 
-  it('borrows nothing where every branch has its own rows', () => {
+  it('borrows nothing if every branch has its own rows', () => {
     fc.assert(
       fc.property(rowPerBranch, someBranch, (rows, branch) => {
         const own = new Set(rows.filter((each) => each.branch === branch).map(({ path }) => path));
@@ -144,7 +144,7 @@ describe('the fingerprint of a published tree', () => {
     );
   });
 
-  it('is left alone by changes on other branches where every branch has its own rows', () => {
+  it('ignores changes on other branches if every branch has its own rows', () => {
     fc.assert(
       fc.property(rowPerBranch, someBranch, fc.nat(), (rows, branch, at) => {
         const others = rows.filter((each) => each.branch !== branch);
@@ -158,7 +158,7 @@ describe('the fingerprint of a published tree', () => {
     );
   });
 
-  it('changes with a new version on any branch where each workbook is listed once', () => {
+  it('changes with a new version on any branch if each workbook is listed once', () => {
     fc.assert(
       fc.property(
         rowPerWorkbook,
@@ -183,7 +183,7 @@ describe('the fingerprint of a published tree', () => {
   });
 });
 
-describe('the rows at the files of the contents', () => {
+describe('the rows for the files of the contents', () => {
   const composed = '\u00e9.xlsx';
   const decomposed = 'e\u0301.xlsx';
 
@@ -193,7 +193,7 @@ describe('the rows at the files of the contents', () => {
     ['another form beside other names', [composed, 'a'], [decomposed, 'b'], [decomposed, 'a']],
     ['both forms, of one file', [composed, decomposed], [decomposed], [composed, decomposed]],
     ['a form of its own, of two files', ['\u212b'], ['A\u030a', '\u00c5'], ['\u212b']],
-  ])('have its path where they are listed in %s', (_which, listed, files, paths) => {
+  ])('have its path if they are listed in %s', (_which, listed, files, paths) => {
     const named = rowsAtFiles(
       listed.map((path) => row({ path })),
       files.map((path) => ({ path })),
@@ -202,7 +202,7 @@ describe('the rows at the files of the contents', () => {
   });
 });
 
-describe('whether the service has finished with a branch', () => {
+describe('the check that the service has finished with a branch', () => {
   it.each([
     ['success', true],
     ['Success', true],
@@ -223,16 +223,16 @@ describe('whether the service has finished with a branch', () => {
     expect(isSettled(groupRows([row(), row({ versionStatus })]), 'main')).toBe(settled);
   });
 
-  it.each(['incomplete', 'unfinished', 'not done'])('not by the status %j', (versionStatus) => {
+  it.each(['incomplete', 'unfinished', 'not done'])('does not use the status %j', (versionStatus) => {
     expect(isSettled(groupRows([row({ versionStatus })]), 'main')).toBe(false);
   });
 
-  it('by the counter too', () => {
+  it('uses the counter too', () => {
     expect(isSettled(groupRows([row({ processing: 1 })]), 'main')).toBe(false);
     expect(isSettled(groupRows([row({ failure: 1 })]), 'main')).toBe(true);
   });
 
-  it('by its own rows alone', () => {
+  it('uses only its own rows', () => {
     const rows = [row({ branch: 'dev', processing: 1 }), row({ branch: 'old', versionStatus: 'pending' })];
     expect(isSettled(groupRows(rows), 'main')).toBe(true);
     expect(isSettled(groupRows([]), 'main')).toBe(true);
@@ -255,14 +255,14 @@ const TREE = manifestWith({
 });
 const ROWS = ['a.xlsx', 'b.xlsx', 'x/c.xlsx'].map((path) => row({ path }));
 
-/** The paths of the workbooks that are pulled one by one, those of gone ones with a minus. */
+/** The paths of the workbooks pulled one by one; a minus marks removed ones. */
 function pathsOf(previous: Manifest, rows: readonly WorkbookRow[]): readonly string[] | null {
   const changes = changesByPath({ byWorkbook: 'yes', target: target() }, previous, rows);
   if (changes === null) return null;
   return [...changes.changed.map(({ path }) => path), ...changes.gone.map((path) => `-${path}`)];
 }
 
-/** The rows of the tree, but for some that are as given. */
+/** The rows of the tree, with some replaced. */
 function rowsWith(...others: readonly WorkbookRow[]): WorkbookRow[] {
   const paths = new Set(others.map(({ path }) => path));
   return [...ROWS.filter(({ path }) => !paths.has(path)), ...others];
@@ -276,14 +276,14 @@ describe('the workbooks that are pulled one by one', () => {
       rowsWith(row({ path: 'a.xlsx', versionId: 'v2' }), row({ path: 'b.xlsx', versionId: 'v2' })),
       ['a.xlsx', 'b.xlsx'],
     ],
-    ['a new one in a folder that is there', rowsWith(row({ path: 'x/d.xlsx' })), ['x/d.xlsx']],
-    ['a new one beside the folders', rowsWith(row({ path: 'd.xlsx' })), ['d.xlsx']],
+    ['a new one in an existing folder', rowsWith(row({ path: 'x/d.xlsx' })), ['x/d.xlsx']],
+    ['a new one at the top', rowsWith(row({ path: 'd.xlsx' })), ['d.xlsx']],
     [
       'new ones in new folders',
       rowsWith(row({ path: 'y/z/d.xlsx' }), row({ path: 'y/e.xlsx' })),
       ['y/z/d.xlsx', 'y/e.xlsx'],
     ],
-    ['one that is listed no longer', ROWS.slice(1), ['-a.xlsx']],
+    ['one that is no longer listed', ROWS.slice(1), ['-a.xlsx']],
     ['one that is listed as deleted', rowsWith(row({ path: 'a.xlsx', action: 'delete' })), ['-a.xlsx']],
     ['one that has another name now', [...ROWS.slice(1), row({ path: 'd.xlsx' })], ['d.xlsx', '-a.xlsx']],
     [
@@ -312,11 +312,11 @@ describe('the workbooks that are pulled one by one', () => {
     ['a new one leads out of the tree', rowsWith(row({ path: 'x/../../d.xlsx' }))],
     ['a new one has an absolute path', rowsWith(row({ path: '/etc/d.xlsx' }))],
     ['a file that is no workbook became one', rowsWith(row({ path: 'NOTES.txt' }))],
-  ])('are none where %s', (_why, rows) => {
+  ])('do not exist if %s', (_why, rows) => {
     expect(pathsOf(TREE, rows)).toBeNull();
   });
 
-  it('are none where the last archive is smaller than their last known sizes', () => {
+  it('do not exist if the last archive is smaller than their last known sizes', () => {
     const changed = ['a.xlsx', 'b.xlsx'].map((path) => row({ path, versionId: 'v2' }));
     const listed = changed.map(({ path }) => row({ path, versionId: 'v2', sizeBytes: KIB }));
     const withArchive = (archiveBytes: number): Manifest => ({ ...TREE, archiveBytes });
@@ -325,7 +325,7 @@ describe('the workbooks that are pulled one by one', () => {
     expect(pathsOf(withArchive(20 * KIB), rowsWith(...listed))).toHaveLength(2);
   });
 
-  it('are none where so many are small that requests cost more than bytes', () => {
+  it('do not exist if many small ones cost more requests than bytes', () => {
     const paths = Array.from({ length: 1000 }, (_, index) => `${index}.xlsx`);
     const files = paths.map((path) => workbook(path, 'v1', { sizeBytes: KIB }));
     const changed = (count: number): WorkbookRow[] =>
@@ -334,7 +334,7 @@ describe('the workbooks that are pulled one by one', () => {
     expect(pathsOf(manifestWith({ files }), changed(500))).toBeNull();
   });
 
-  it('make all the difference between the tree and the listing', () => {
+  it('are the whole difference between the tree and the listing', () => {
     const paths = fc.constantFrom('a.xlsx', 'b.xlsx', 'x/c.xlsx', 'x/d.xlsx', 'y/e.xlsx', 'X/c.xlsx');
     const versions = fc.dictionary(paths, fc.constantFrom('v1', 'v2'));
     fc.assert(

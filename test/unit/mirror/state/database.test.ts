@@ -33,7 +33,7 @@ async function everything(store: NamespaceStore): Promise<(readonly string[])[]>
 }
 
 describe('the SQLite store', () => {
-  it('sets all or none of what goes into one call', async () => {
+  it('sets all entries of a call or none', async () => {
     const bad = ['c', { no: 'SQL value' } as unknown as string] as const;
     await expect(backend.write('ns', [['a', '1'], ['b', '2'], bad])).rejects.toThrow();
     const store = storeOf('ns');
@@ -42,7 +42,7 @@ describe('the SQLite store', () => {
     expect(await store.get('a')).toBe('still works');
   });
 
-  it('goes through more entries than it reads at once, in order, each once', async () => {
+  it('lists more entries than it reads at once, in order, each once', async () => {
     const store = storeOf('ns');
     const keys = Array.from({ length: 1000 }, (_, index) => `key ${String(index).padStart(4, '0')}`);
     await store.setMany(keys.map((key) => ({ key, value: 'x' })));

@@ -10,7 +10,7 @@ import { HOUR_MS, MINUTE_MS, NOW_MS, published, target } from '../../../support/
 
 const SILENT = { onFailed: () => {}, onRecovered: () => {} };
 
-/** A store, as it lies on the disk. After some writes it fails. */
+/** A store on disk that fails after some writes. */
 class Disk {
   readonly #namespaces = { targets: new Map<string, string>(), service: new Map<string, string>() };
   #writesLeft = Number.POSITIVE_INFINITY;
@@ -26,7 +26,7 @@ class Disk {
     }.bind(this),
   };
 
-  /** Opens it, as a process does that begins. */
+  /** Opens it as a starting process does. */
   open(): State {
     return new State(this.#database, SILENT, 'directory', null);
   }
@@ -72,7 +72,7 @@ const PULLED = {
   tree: null,
 } as const;
 
-/** `unfinished`: a pull goes on beside the pass, which records nothing about its target. */
+/** `unfinished`: a pull continues after the pass, which records nothing about its target. */
 type Happening = 'kept' | 'held' | 'pulled' | 'failed' | 'absent' | 'unfinished';
 
 const STEPS: Readonly<Record<Exclude<Happening, 'unfinished'>, readonly [string, string, Outcome]>> = {
@@ -95,7 +95,7 @@ function recordAfter(
     outcome,
     tree: null,
     listedAtMs,
-    // A cache may give a listing of long ago.
+    // A cache may give an old listing.
     nowMs: NOW_MS + HOUR_MS,
     random: 0.5,
   };
@@ -105,7 +105,7 @@ function recordAfter(
 const TARGETS = Array.from({ length: 5 }, (_, index) => target(`branch-${index}`));
 const KEYS = TARGETS.map(targetKey);
 
-/** Records a pass as the program does: each call may fail, and the pass goes on. */
+/** Records a pass as the program does: each call may fail, and the pass continues. */
 async function pass(
   store: State,
   happenings: readonly Happening[],
@@ -150,7 +150,7 @@ function allAt(timeMs: number | null): (number | null)[] {
 }
 
 describe('a target that passes keep', () => {
-  it('has the last of several records that are saved at once', async () => {
+  it('has the last of several records saved at once', async () => {
     const disk = new Disk();
     const store = disk.open();
     await pass(store, [], { listedAtMs: NOW_MS });
@@ -168,7 +168,7 @@ describe('a target that passes keep', () => {
     }
   });
 
-  it('is verified at no later time than that of the listing which a cache gave', async () => {
+  it('is never verified later than the time of a cached listing', async () => {
     const disk = new Disk();
     const store = disk.open();
     await pass(store, ['held'], { listedAtMs: NOW_MS });
@@ -182,7 +182,7 @@ const somePass = fc.record({
     fc.constantFrom<Happening>('kept', 'kept', 'kept', 'held', 'pulled', 'failed', 'absent', 'unfinished'),
     { minLength: TARGETS.length, maxLength: TARGETS.length },
   ),
-  /** Minutes since the pass before: the listing of a cache may be older. */
+  /** Minutes since the last pass: a cached listing may be older. */
   minutes: fc.constantFrom(1, 1, 1, 2, -3),
   end: fc.oneof(
     { weight: 6, arbitrary: fc.constant('well' as const) },
@@ -202,11 +202,11 @@ class Comparison {
   readonly #truth = KEYS.map(() => Number.NEGATIVE_INFINITY);
   #isPassLost = false;
 
-  /** A pass that fails before it has a listing. */
+  /** A pass that failed before it had a listing. */
   async failAtOnce(): Promise<void> {
     await this.#store.savePass(passNote(), null);
     const shown = await verifiedTimes(this.#disk);
-    // A process that knows the last pass saves it again.
+    // A process that read the last pass saves it again.
     if (!this.#isPassLost) expect(shown).toEqual(this.#model);
     this.#model = shown;
   }
@@ -224,7 +224,7 @@ class Comparison {
     if (end === 'well' || end === 'restart') expect(shown).toEqual(written);
     for (const [index, timeMs] of shown.entries())
       expect(timeMs ?? Number.NEGATIVE_INFINITY).toBeLessThanOrEqual(this.#truth[index] ?? 0);
-    // A pass that failed, and a loss, may leave any earlier time.
+    // A failed pass and a loss may leave any earlier time.
     this.#model = shown;
   }
 
@@ -241,7 +241,7 @@ describe('a note that a tree differs from its manifest', () => {
   const noteIn = async (store: State): Promise<unknown> =>
     (await store.records()).get(targetKey(target()))?.drift;
 
-  it('is kept for a target of which nothing else is remembered', async () => {
+  it('is kept for a target without any other record', async () => {
     const disk = new Disk();
     await disk.open().saveDrift(target(), 'Accounting/main', note);
     expect(await noteIn(disk.open())).toEqual(note);
@@ -250,7 +250,7 @@ describe('a note that a tree differs from its manifest', () => {
     expect(await noteIn(disk.open())).toBeNull();
   });
 
-  it('is not undone by a pass that began before', async () => {
+  it('is not removed by a pass that began before it', async () => {
     const store = new Disk().open();
     const before = emptyRecord(target(), 'Accounting');
     await store.records();
@@ -259,7 +259,7 @@ describe('a note that a tree differs from its manifest', () => {
     expect(await noteIn(store)).toEqual(note);
   });
 
-  it('goes with the repair of what it says, and stays where a later look found it', async () => {
+  it('is removed by the repair of its drift, but not if a later check found it', async () => {
     const store = new Disk().open();
     const later = { ...note, sinceMs: NOW_MS + 1 };
     await store.saveDrift(target(), 'Accounting/main', later);
@@ -269,7 +269,7 @@ describe('a note that a tree differs from its manifest', () => {
     expect(await noteIn(store)).toBeNull();
   });
 
-  it('is dropped where its look began before the tree was found right', async () => {
+  it('is dropped if its check began before the tree was found intact', async () => {
     const store = new Disk().open();
     await store.saveRecords([{ ...emptyRecord(target(), 'Accounting'), examinedAtMs: NOW_MS }]);
     await store.saveDrift(target(), 'Accounting/main', note);
@@ -281,7 +281,7 @@ describe('a note that a tree differs from its manifest', () => {
 });
 
 describe('over all sequences of passes', () => {
-  it('the shown times are those of a model that writes every record, and never later than true', async () => {
+  it('the shown times equal those of a model that writes every record, and are never too late', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(somePass, { maxLength: 12 }), async (passes) => {
         const comparison = new Comparison();

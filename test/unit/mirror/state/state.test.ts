@@ -54,7 +54,7 @@ async function closed(state: State): Promise<void> {
   await state.close();
 }
 
-/** Does something to the file behind the program's back. */
+/** Changes the file behind the program's back. */
 function behind(work: (database: DatabaseSync) => void): void {
   const database = new DatabaseSync(file);
   try {
@@ -88,7 +88,7 @@ const PASS: StoredPass = {
 };
 
 describe('the state cache', () => {
-  it('knows nothing at first', async () => {
+  it('is empty at first', async () => {
     const state = await opened();
     expect(await state.records()).toEqual(new Map());
     expect(await state.reportedFailures()).toEqual({});
@@ -97,7 +97,7 @@ describe('the state cache', () => {
     expect(resets).toEqual([]);
   });
 
-  it('remembers across being closed', async () => {
+  it('keeps records when closed and reopened', async () => {
     const before = await opened();
     await before.saveRecords(RECORDS);
     await before.savePass(PASS, null);
@@ -111,14 +111,14 @@ describe('the state cache', () => {
     expect(await state.installation()).toEqual({ baseUrl: 'https://s/api', referenceForm: 'name' });
   });
 
-  it('remembers the latest record of a target', async () => {
+  it('keeps the latest record of a target', async () => {
     const state = await opened();
     await state.saveRecords([record({ missingPasses: 1 })]);
     await state.saveRecords([record({ missingPasses: 2 })]);
     expect(await state.records()).toEqual(recordMap(record({ missingPasses: 2 })));
   });
 
-  it('forgets what it is told to, and nothing else', async () => {
+  it('forgets only what the caller names', async () => {
     const state = await opened();
     await state.saveRecords(RECORDS);
     await state.savePass(PASS, null);
@@ -129,7 +129,7 @@ describe('the state cache', () => {
     expect(await state.lastPass()).toEqual(PASS);
   });
 
-  it('goes through more records than one reading takes', async () => {
+  it('lists more records than one read returns', async () => {
     const state = await opened();
     const many = Array.from({ length: 1200 }, (_, index) => record({ target: target(`branch ${index}`) }));
     await state.saveRecords(many);
@@ -154,7 +154,7 @@ describe('the state cache', () => {
     ['a number', 7],
     ['NULL', null],
     ['bytes', new Uint8Array([1, 2, 3])],
-  ])('misses a record that is %s, and no other', async (_what, value) => {
+  ])('ignores a record that is %s, and no other', async (_what, value) => {
     const before = await opened();
     await before.saveRecords(RECORDS);
     await closed(before);
@@ -169,7 +169,7 @@ describe('the state cache', () => {
     expect(resets).toEqual([]);
   });
 
-  it('misses documents that have another shape', async () => {
+  it('ignores documents of another shape', async () => {
     const before = await opened();
     await before.savePass(PASS, null);
     await before.saveInstallation({ baseUrl: 'x', referenceForm: null });
@@ -186,7 +186,7 @@ describe('the state cache', () => {
   it.each([
     ['is no database', 'this is no database, but long enough to be looked at as one'.repeat(20)],
     ['has only the beginning of one', 'SQLite format 3\u0000'.repeat(100)],
-  ])('begins anew when its file %s, and says so', async (_what, content) => {
+  ])('starts empty if its file %s, with a report', async (_what, content) => {
     await writeFile(file, content);
     const state = await opened();
     expect(resets).toHaveLength(1);
@@ -196,7 +196,7 @@ describe('the state cache', () => {
     expect(await readdir(folder)).toContain('state.db.damaged');
   });
 
-  it('begins anew a second time', async () => {
+  it('starts empty a second time', async () => {
     for (const times of [1, 2]) {
       await writeFile(file, 'this is no database'.repeat(50));
       await rm(`${file}-wal`, { force: true });
@@ -205,27 +205,27 @@ describe('the state cache', () => {
     }
   });
 
-  it('begins anew when the table of that name is of another program', async () => {
+  it('starts empty if the table of that name belongs to another program', async () => {
     behind((database) => database.exec('CREATE TABLE kv(id INTEGER PRIMARY KEY, data BLOB)'));
     const state = await opened();
     await state.saveRecords(RECORDS);
     expect(resets).toHaveLength(1);
   });
 
-  it('begins with an empty file', async () => {
+  it('starts with an empty file', async () => {
     await writeFile(file, '');
     await (await opened()).saveRecords(RECORDS);
     expect(resets).toEqual([]);
   });
 
-  it('goes on in memory, and says so, when its file cannot be made', async () => {
+  it('continues in memory, with a report, if its file cannot be made', async () => {
     const state = await opened({ file: join(folder, 'missing', 'state.db') });
     expect(resets).toEqual([expect.stringContaining('lost when the program ends')]);
     await state.saveRecords(RECORDS);
     expect((await state.records()).size).toBe(RECORDS.length);
   });
 
-  it('says what is wrong when it was closed', async () => {
+  it('says what is wrong after it was closed', async () => {
     const state = await opened();
     await closed(state);
     await expect(state.records()).rejects.toMatchObject({ code: 'state.unavailable' });
@@ -297,7 +297,7 @@ describe('a pass that keeps its targets', () => {
     expect(changed.map(([key]) => key)).toEqual(['directory-service last-pass']);
   });
 
-  it('is there for the next process, and beside it', async () => {
+  it('is visible to the next process, and to one running in parallel', async () => {
     const state = await opened();
     for (const at of [0, 1]) await savePassAt(state, NOW_MS + at);
     const reader = await opened({ readOnly: true });
@@ -308,7 +308,7 @@ describe('a pass that keeps its targets', () => {
     expect(await verifiedTimes(reader)).toEqual(new Set([NOW_MS + 2]));
   });
 
-  it('is read from a cache of an earlier version, as far as that is understood', async () => {
+  it('is read from a cache of an earlier version, as far as possible', async () => {
     const state = await opened();
     await savePassAt(state, NOW_MS);
     await closed(state);
@@ -328,8 +328,8 @@ describe('a pass that keeps its targets', () => {
   });
 });
 
-describe('the state cache beside its writer', () => {
-  it('sees what is written, and cannot write', async () => {
+describe('the state cache next to its writer', () => {
+  it('sees new records, and cannot write', async () => {
     const writer = await opened();
     await writer.saveRecords([record()]);
     const reader = await opened({ readOnly: true });
@@ -341,7 +341,7 @@ describe('the state cache beside its writer', () => {
     expect(await reader.saveRecords([record()])).toBe(false);
   });
 
-  it('sees what a writer left that is gone', async () => {
+  it('sees the records of an ended writer', async () => {
     const writer = await opened();
     await writer.saveRecords([record()]);
     await closed(writer);
@@ -349,14 +349,14 @@ describe('the state cache beside its writer', () => {
     expect((await reader.records()).size).toBe(1);
   });
 
-  it('is empty where there is none, and makes none', async () => {
+  it('is empty if there is none, and makes none', async () => {
     const reader = await opened({ readOnly: true });
     expect(await reader.records()).toEqual(new Map());
     expect(await reader.lastPass()).toBeNull();
     expect(await readdir(folder)).toEqual([]);
   });
 
-  it('leaves a damaged file alone, and takes it for none', async () => {
+  it('ignores a damaged file, and does not change it', async () => {
     await writeFile(file, 'this is no database'.repeat(50));
     const reader = await opened({ readOnly: true });
     expect((await reader.records()).size).toBe(0);

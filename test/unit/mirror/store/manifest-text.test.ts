@@ -25,7 +25,7 @@ const MANIFEST = manifestWith({
   ],
 });
 
-/** The same with what a service may say, or not. */
+/** The same with the optional facts of a service. */
 function complete(createdAt: string | null, action: string | null, parentId: string | null): Manifest {
   return {
     ...MANIFEST,
@@ -46,17 +46,17 @@ describe('a manifest', () => {
   it.each([
     ['with all that the service says', complete('2020-01-01T00:00:00+00:00', 'modify', 'v1')],
     ['of a service that says little', complete(null, null, null)],
-  ])('%s is read as it was written', (_what, manifest) => {
+  ])('%s reads back as it was written', (_what, manifest) => {
     expect(parse(textOf(manifest))).toStrictEqual(manifest);
   });
 
-  it('says nothing of what it does not name', () => {
+  it('has no unknown fields', () => {
     const text = textOf(complete('2020-01-01T00:00:00+00:00', 'modify', 'v1'));
     const less = text.replaceAll(/\n *"(?:compared_at|created_at|action|parent)": "[^"]*",/g, '');
     expect(parse(less)).toStrictEqual({ ...complete(null, null, null), comparedAtMs: 1000 });
   });
 
-  it('is read as it was written, whatever it says', () => {
+  it('reads back as it was written, for any content', () => {
     fc.assert(
       fc.property(manifests(), (manifest) => {
         expect(parse(textOf(manifest))).toStrictEqual(manifest);
@@ -74,7 +74,7 @@ describe('a manifest', () => {
     );
   });
 
-  it('is written in pieces where it is long', () => {
+  it('is written in pieces if it is long', () => {
     const files = Array.from({ length: 5000 }, (_, index): ManifestFile => {
       const path = `${String(index).padStart(5, '0')}.xlsx`;
       return { path, sizeBytes: index, sha256: 'b'.repeat(64), mode: 0o600, mtimeMs: index };
@@ -85,7 +85,7 @@ describe('a manifest', () => {
   });
 
   it.each(['', '{', '[]', '{"format": 2}', textOf(MANIFEST).replace('"main"', '""')])(
-    'is none that cannot be understood: %j',
+    'is not accepted if it is malformed: %j',
     (text) => {
       expect(parse(text)).toBeNull();
     },
@@ -102,7 +102,7 @@ describe('a manifest', () => {
     ['x\u009b31m', 'has a control character in its name'],
     ['\ud800', 'has a name that is not Unicode'],
     ['x'.repeat(256), 'has a name of more than 255 bytes'],
-  ])('is none with a path that no archive may have: %j', (path, fault) => {
+  ])('is not accepted with a path that no archive may have: %j', (path, fault) => {
     const [file] = MANIFEST.files;
     const text = textOf({ ...MANIFEST, files: file === undefined ? [] : [{ ...file, path }] });
     expect(parse(text)).toBeNull();
@@ -115,14 +115,14 @@ describe('a manifest', () => {
     [['a', 'a'], 'occurs twice'],
     [['a', 'a!', 'a/b'], 'is a file and a folder at once'],
     [['a/b/c/d', 'a/b', 'a/b/c/e'], 'is a file and a folder at once'],
-  ])('is none with paths that no tree can hold together: %j', (paths, fault) => {
+  ])('is not accepted with paths that no tree can have together: %j', (paths, fault) => {
     const [file] = MANIFEST.files;
     const files = paths.flatMap((path) => (file === undefined ? [] : [{ ...file, path }]));
     expect(parse(textOf({ ...MANIFEST, files }))).toBeNull();
     expect(treeFault(paths)?.fault).toBe(fault);
   });
 
-  it('is none that gives a file the rights of its owner or group', () => {
+  it('is not accepted if it gives a file the rights of its owner or group', () => {
     for (const mode of ['4755', '2755', '1777', '7777'])
       expect(parse(textOf(MANIFEST).replace('"0644"', `"${mode}"`))).toBeNull();
   });
@@ -135,13 +135,13 @@ describe('a manifest', () => {
     ['"version": "v2"', '"version": 2'],
     ['"size": 1', '"size": 1.5'],
     ['"size": 1', '"size": 9007199254740993'],
-  ])('is none where a file has instead of %s: %s', (from, to) => {
+  ])('is not accepted if a file has instead of %s: %s', (from, to) => {
     const text = textOf(MANIFEST);
     expect(text.replace(from, to)).not.toBe(text);
     expect(parse(text.replace(from, to))).toBeNull();
   });
 
-  it('is none where a single file cannot be understood', () => {
+  it('is not accepted if a single file is malformed', () => {
     expect(parse(textOf(MANIFEST).replace('"size": 1', '"size": -1'))).toBeNull();
     expect(parse(textOf(MANIFEST).replace(/"files": \[[^]*?\n \]/, '"files": {}'))).toBeNull();
   });

@@ -18,14 +18,14 @@ describe('a body', () => {
     [101, 0, true],
     [70, 30, false],
     [70, 31, true],
-  ])('of %i bytes after %i where 100 are allowed is too large: %s', async (sizeBytes, before, isTooLarge) => {
+  ])('of %i bytes after %i with a limit of 100 is too large: %s', async (sizeBytes, before, isTooLarge) => {
     const body = Readable.from([Buffer.alloc(60), Buffer.alloc(sizeBytes - 60)]);
     const read = takeAll(body, { ...BOUNDS, maxBytes: 100 }, 0, before);
     if (isTooLarge) await expect(read).rejects.toMatchObject({ code: 'contents.too_large' });
     else expect(await read).toBe(sizeBytes);
   });
 
-  describe('that comes slowly', () => {
+  describe('that arrives slowly', () => {
     beforeEach(() => void vi.useFakeTimers());
     afterEach(() => {
       expect(vi.getTimerCount()).toBe(0);
@@ -33,10 +33,10 @@ describe('a body', () => {
     });
 
     it.each([
-      ['not after its time, if all of it must come', 64 * 1024, 0, Number.POSITIVE_INFINITY, true],
-      ['as long as it likes, if it moves', 8 * 1024, 0, 64 * 1024, false],
-      ['not as long as it likes, if it hardly moves', 1, 0, 64 * 1024, true],
-      ['slowly, if it is we who hardly take it', 1, 999, 64 * 1024, false],
+      ['only within its time, if all of it must arrive', 64 * 1024, 0, Number.POSITIVE_INFINITY, true],
+      ['for any time, if it makes progress', 8 * 1024, 0, 64 * 1024, false],
+      ['for a limited time, if it hardly makes progress', 1, 0, 64 * 1024, true],
+      ['slowly, if its reader is slow', 1, 999, 64 * 1024, false],
     ])('may be read %s', async (_what, bytesASecond, ownMs, leastBytes, isBrokenOff) => {
       const body = new Readable({ read: () => {} });
       const read = takeAll(body, { ...BOUNDS, leastBytes }, ownMs).catch((error: unknown) => error);

@@ -5,7 +5,7 @@ import { ReceiveBuffers } from '../../../../src/mirror/upstream/connections.ts';
 
 const SIZE_BYTES = 64;
 
-/** Reads bytes, all of one value, as a socket does, and gives them in so many pieces. */
+/** Reads equal bytes, as a socket does, and gives them in a number of pieces. */
 function read(buffers: ReceiveBuffers, value: number, sizeBytes = SIZE_BYTES, pieces = 1): Uint8Array[] {
   const buffer = buffers.take();
   buffer.fill(value, 0, sizeBytes);
@@ -14,7 +14,7 @@ function read(buffers: ReceiveBuffers, value: number, sizeBytes = SIZE_BYTES, pi
   return Array.from({ length: pieces }, (_, at) => lent.subarray(at * length, (at + 1) * length));
 }
 
-/** One read, and what its reader does with its pieces: each is given back after so many further reads, or never, in their order. */
+/** One read. Its pieces are released, in order, after a number of further reads or never. */
 const step = fc.record({
   readBytes: fc.integer({ min: 1, max: SIZE_BYTES }),
   returnsAfter: fc
@@ -27,7 +27,7 @@ const step = fc.record({
 });
 
 describe('a buffer', () => {
-  it('is used again once its bytes were given back', () => {
+  it('is used again once its bytes were released', () => {
     const buffers = new ReceiveBuffers(SIZE_BYTES);
     const [first = Buffer.alloc(0)] = read(buffers, 1);
     expect(read(buffers, 2)[0]?.buffer).not.toBe(first.buffer);
@@ -37,14 +37,14 @@ describe('a buffer', () => {
     expect(read(buffers, 4)[0]?.buffer).not.toBe(first.buffer);
   });
 
-  it('is used again although the headers of the answer were read into it, too', () => {
+  it('is used again even if it also had the headers of the response', () => {
     const buffers = new ReceiveBuffers(SIZE_BYTES);
     const [headers = Buffer.alloc(0), body = Buffer.alloc(0)] = read(buffers, 1, SIZE_BYTES, 2);
     buffers.giveBack(body);
     expect(read(buffers, 2)[0]?.buffer).toBe(headers.buffer);
   });
 
-  it('that is hardly filled is used again at once: its bytes are copied', () => {
+  it('with little data is used again immediately: its bytes are copied', () => {
     const buffers = new ReceiveBuffers(SIZE_BYTES);
     const [small = Buffer.alloc(0)] = read(buffers, 1, 7);
     const next = buffers.take();
@@ -54,7 +54,7 @@ describe('a buffer', () => {
     expect(buffers.lend(next, 8).buffer).toBe(next.buffer);
   });
 
-  it('never changes while its readers have it, whatever is given back', () => {
+  it('never changes while its readers have it, for any order of releases', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const buffers = new ReceiveBuffers(SIZE_BYTES);

@@ -25,14 +25,14 @@ function isExpected(start: Buffer, expected: Parameters<typeof isExpectedFile>[1
   return isExpectedFile({ sizeBytes: start.length, sha256: 'ab', start }, expected);
 }
 
-describe('a workbook of which the digest is known', () => {
-  it('is the file that has it, whatever it looks like', () => {
+describe('a workbook with a known digest', () => {
+  it('is the file with that digest, whatever its content looks like', () => {
     const page = Buffer.from('<!doctype html>');
     expect(isExpected(page, { sha256: 'AB' })).toBe(true);
     expect(isExpected(page, { sha256: 'ab', sizeBytes: 15 })).toBe(true);
   });
 
-  it('is no file that has another, or another size', () => {
+  it('is not a file with another digest or size', () => {
     const workbook = zipOf('[Content_Types].xml');
     expect(isExpected(workbook, { sha256: 'cd' })).toBe(false);
     expect(isExpected(workbook, { sha256: 'ab', sizeBytes: 1 })).toBe(false);
@@ -40,7 +40,7 @@ describe('a workbook of which the digest is known', () => {
   });
 });
 
-describe('a workbook of which no digest is known', () => {
+describe('a workbook without a known digest', () => {
   it.each<[string, Buffer, boolean]>([
     ['a new workbook', zipOf('[Content_Types].xml'), true],
     ['one by another program', zipOf('docProps/app.xml'), true],
@@ -52,7 +52,7 @@ describe('a workbook of which no digest is known', () => {
     ['nothing', Buffer.alloc(0), false],
     ['the archive of a folder', zipOf('plan.xlsx'), false],
     ['an archive of nothing', Buffer.from('PK\u0005\u0006'.padEnd(30, '\0'), 'latin1'), false],
-  ])('begins as a workbook does: %s', (_what, start, isTaken) => {
+  ])('begins like a workbook: %s', (_what, start, isTaken) => {
     expect(isExpected(start, {})).toBe(isTaken);
   });
 });
@@ -69,7 +69,7 @@ function texts(
 }
 
 describe('the references to a repository', () => {
-  it('come in their order, the short name last', () => {
+  it('come in order, the short name last', () => {
     expect(texts(GIT, [GIT, DROPPED])).toEqual([
       'id: aaaa-1',
       'full_name_encoded: github.com%2Forg%2Fplan.git',
@@ -78,7 +78,7 @@ describe('the references to a repository', () => {
     ]);
   });
 
-  it('come once each where forms agree', () => {
+  it('come only once if forms agree', () => {
     expect(texts(DROPPED, [GIT, DROPPED])).toEqual(['id: bbbb-2', 'full_name_encoded: Accounting']);
   });
 
@@ -90,7 +90,7 @@ describe('the references to a repository', () => {
     expect(referencesFor(GIT, countNames([GIT]), remembered).map(({ form }) => form)).toEqual(forms);
   });
 
-  it('leave out the remembered form where it is ambiguous', () => {
+  it('omit the remembered form if it is ambiguous', () => {
     const twin = repository({ id: 'cccc-3', fullName: 'gitlab.com/other/plan.git' });
     expect(texts(GIT, [GIT, twin], 'name')[0]).toBe('id: aaaa-1');
     expect(texts(GIT, [GIT, twin], 'name').join(' ')).not.toContain('name: plan');
@@ -101,7 +101,7 @@ describe('the references to a repository', () => {
     ['short name in other letters', repository({ id: '3', fullName: 'gitlab.com/other/PLAN.git' })],
     ['full name', repository({ id: '3', fullName: 'plan' })],
     ['id', repository({ id: 'plan', fullName: 'Else' })],
-  ])("leave out a name that is another one's %s", (_what, other) => {
+  ])('omit a name that is the %s of another repository', (_what, other) => {
     expect(texts(GIT, [GIT, other]).some((text) => text.endsWith(': plan'))).toBe(false);
   });
 
@@ -127,12 +127,12 @@ describe('the references to a repository', () => {
     },
   );
 
-  it('are none where a name is no Unicode text, instead of an exception', () => {
+  it('are an empty list, not an exception, if a name is not valid Unicode', () => {
     const odd = repository({ id: '3', fullName: 'a\ud800' });
     expect(() => referencesFor(odd, countNames([odd]), null)).not.toThrow();
   });
 
-  it('never name two repositories, whatever they are called', () => {
+  it('never name two repositories, for any names', () => {
     const word = fc.constantFrom('a', 'A', 'b', 'a/b', 'a/a', 'b.git');
     const some = fc.uniqueArray(
       fc.record({ id: fc.constantFrom('a', '1', '2', '3'), name: word, fullName: word }),

@@ -22,7 +22,7 @@ describe('bytes', () => {
     ['"a" ', null],
     ['"a", "b"', null],
     [undefined, null],
-  ])('are known again by the tag %j', (etag, tag) => {
+  ])('are recognised by the tag %j', (etag, tag) => {
     expect(strongTag(etag)).toBe(tag);
   });
 
@@ -31,13 +31,13 @@ describe('bytes', () => {
     [{}, null],
     [{ 'content-length': '5', 'content-encoding': 'gzip' }, null],
     [{ 'content-length': '5', 'content-encoding': 'identity' }, 5],
-  ])('are as many as the answer says: %j', (headers, sizeBytes) => {
+  ])('are as many as the response announces: %j', (headers, sizeBytes) => {
     expect(wholeBytes(headers)).toBe(sizeBytes);
   });
 });
 
-describe('an answer to a question for the rest', () => {
-  it('is the rest, with a length or in chunks, also where the total was unknown', () => {
+describe('a response to a request for the rest', () => {
+  it('is the rest, with a length or in chunks, even if the total was unknown', () => {
     const { 'content-length': _length, ...chunked } = REST;
     expect(isRest(206, REST, PART)).toBe(true);
     expect(isRest(206, chunked, PART)).toBe(true);
@@ -64,11 +64,11 @@ describe('an answer to a question for the rest', () => {
     expect(isRest(206, { ...REST, ...headers }, PART)).toBe(false);
   });
 
-  it('that there is no rest does not fit', () => {
+  it('that claims no rest is refused', () => {
     expect(isRest(416, { ...REST, 'content-range': 'bytes */400' }, PART)).toBe(false);
   });
 
-  it('never continues with anything but the bytes that follow, whatever it says', () => {
+  it('continues only with the bytes that follow, whatever its headers claim', () => {
     const number = fc.integer({ min: 0, max: 20 });
     const tag = fc.constantFrom('"a"', '"b"');
     fc.assert(
@@ -83,7 +83,7 @@ describe('an answer to a question for the rest', () => {
 });
 
 describe('a limit of the bandwidth', () => {
-  it('is kept to, but for what was saved up', () => {
+  it('is kept, except for a saved allowance', () => {
     let [freeAtMs, nowMs, takenBytes] = [0, 1_000_000, 0];
     for (const pieceBytes of [65_536, 8192, 20_000, 1]) {
       const endMs = nowMs + 10_000;
@@ -99,7 +99,7 @@ describe('a limit of the bandwidth', () => {
     }
   });
 
-  it('is left by those who are gone', async () => {
+  it('drops requests that ended', async () => {
     const gone = new AbortController();
     const bandwidth = new Bandwidth(1);
     const left = bandwidth.take(1e6, gone.signal);

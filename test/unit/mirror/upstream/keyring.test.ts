@@ -13,14 +13,14 @@ const NOW_MS = Date.UTC(2026, 0, 1);
 const MINUTE_MS = 60_000;
 const KEYS = { generation: 'current', digest: 'a' } as const;
 
-/** The refusal after the keys were refused so often in a row, each time when they were tried again, without jitter. */
+/** The state after a number of consecutive refusals, each at its retry, without jitter. */
 function refusedTimes(times: number): RefusedKeys {
   let refused = nextRefusal(null, KEYS, NOW_MS, 1);
   for (let more = 1; more < times; more += 1) refused = nextRefusal(refused, KEYS, refused.untilMs, 1);
   return refused;
 }
 
-describe('the wait of keys that are refused', () => {
+describe('the wait of refused keys', () => {
   it('doubles from a minute to an hour', () => {
     const minutes = [1, 2, 3, 4, 5, 6, 7, 20].map((times) => {
       const before = times === 1 ? NOW_MS : refusedTimes(times - 1).untilMs;
@@ -34,11 +34,11 @@ describe('the wait of keys that are refused', () => {
     expect(isWaiting(refusedTimes(1), NOW_MS + MINUTE_MS)).toBe(false);
   });
 
-  it('does not count when it was computed with a clock that was ahead', () => {
+  it('is ignored if its clock was ahead', () => {
     expect(isWaiting(refusedTimes(1), NOW_MS - 25 * 60 * MINUTE_MS)).toBe(false);
   });
 
-  it('starts again for other keys', () => {
+  it('restarts for other keys', () => {
     expect(nextRefusal(refusedTimes(3), { ...KEYS, digest: 'b' }, NOW_MS, 1)).toMatchObject({
       digest: 'b',
       attempts: 1,
@@ -46,7 +46,7 @@ describe('the wait of keys that are refused', () => {
     });
   });
 
-  it('grows once for requests that were under way together', () => {
+  it('grows once for parallel requests', () => {
     const refused = refusedTimes(1);
     expect(nextRefusal(refused, KEYS, NOW_MS, 1)).toBe(refused);
   });
@@ -68,7 +68,7 @@ describe('a keyring', () => {
     return { ring, changes };
   }
 
-  it('gives the keys in their order, those last that were refused', () => {
+  it('gives the keys in order, refused ones last', () => {
     const { ring } = keyring(['a', 'b', 'c']);
     expect(ring.inOrder('current')).toEqual(['a', 'b', 'c']);
     ring.accept('current', 'b', ['a']);
@@ -77,14 +77,14 @@ describe('a keyring', () => {
     expect(ring.inOrder('current')).toEqual(['a', 'b', 'c']);
   });
 
-  it('reports a key that takes over once, and the first one not at all', () => {
+  it('reports a replacement key once, and the first one never', () => {
     const { ring, changes } = keyring(['a', 'b']);
     ring.accept('current', 'a', []);
     for (let times = 0; times < 3; times += 1) ring.accept('current', 'b', ['a']);
     expect(changes).toEqual([{ kind: 'accepted', generation: 'current', key: 2 }]);
   });
 
-  it('reports the same key when another one in front of it is refused', () => {
+  it('reports the same key again after a refusal of one before it', () => {
     const keys = ['old'];
     const { ring, changes } = keyring(keys);
     ring.accept('current', 'old', []);
@@ -93,7 +93,7 @@ describe('a keyring', () => {
     expect(changes).toEqual([{ kind: 'accepted', generation: 'current', key: 2 }]);
   });
 
-  it('lets keys that were refused wait, whatever their order, until one changes or a person asks', () => {
+  it('lets refused keys in any order wait until one changes or a person asks', () => {
     const keyMemory: KeyMemory = {};
     const { ring } = keyring(['a', 'b'], keyMemory);
     expect(ring.refuse('current', ['b', 'a'], url)).toMatchObject({ code: 'credentials.refused' });
@@ -106,7 +106,7 @@ describe('a keyring', () => {
     expect(other.changes).toMatchObject([{ kind: 'refused', generation: 'current' }]);
   });
 
-  it('gives away no key in what it remembers, and names every key that it saw for the texts', () => {
+  it('stores no key itself, and lists every seen key for redaction', () => {
     const keyMemory: KeyMemory = {};
     const keys = ['s3cret-1', 's3cret-2'];
     const { ring } = keyring(keys, keyMemory);

@@ -80,7 +80,7 @@ describe('rows of the list of repositories', () => {
     });
   });
 
-  it('that give one id two names count not at all, and prove nothing', () => {
+  it('that give two names for one id do not count, and prove nothing', () => {
     const rows = [good, other, { ...good, full_name: 'elsewhere' }];
     const read = readRepositoryRows(rows);
     expect(read.repositories.map(({ id }) => id)).toStrictEqual(['2']);

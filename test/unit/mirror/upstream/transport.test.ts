@@ -16,28 +16,25 @@ const URL_OF_LIST = new URL('https://service.example/api/repos');
 describe('a request that failed', () => {
   const broken = new MirrorError('contents.interrupted', 'It broke off.');
 
-  it('is tried four times more, after waits that double', () => {
+  it('is retried four times, after waits that double', () => {
     const delays = [1, 2, 3, 4, 5].map((failures) => retryDelayMs(broken, failures, 1));
     const { firstDelayMs } = RETRIES;
     expect(delays).toEqual([...[1, 2, 4, 8].map((times) => times * firstDelayMs), null]);
   });
 
-  it('is tried again at once where it got further', () => {
+  it('is retried immediately if it got further', () => {
     expect(retryDelayMs(broken, 0, 1)).toBe(RETRIES.firstDelayMs);
   });
 
   it.each([
-    [
-      'the service wants to be left alone for long',
-      new MirrorError('service.busy', '', { retryAfterMs: 30_001 }),
-    ],
+    ['the service requests a long wait', new MirrorError('service.busy', '', { retryAfterMs: 30_001 })],
     ['the error stays', new MirrorError('contents.too_large', '')],
     ['the error is a defect', new Error('defect')],
-  ])('is not tried again where %s', (_when, error) => {
+  ])('is not retried if %s', (_when, error) => {
     expect(retryDelayMs(error, 1, 0)).toBeNull();
   });
 
-  it('waits as long as the service wants', () => {
+  it('waits as long as the service requests', () => {
     const busy = new MirrorError('service.busy', '', { retryAfterMs: 3000 });
     expect(retryDelayMs(busy, 1, 0)).toBe(3000);
   });
@@ -46,11 +43,11 @@ describe('a request that failed', () => {
 describe('a pause', () => {
   it.each([
     ['that is over', NOW_MS - 1, 0],
-    ['that is on', NOW_MS + 5000, 5000],
-    ['of the whole day that is the most', NOW_MS + 24 * HOUR_MS, 24 * HOUR_MS],
-    ['reckoned by a clock that was ahead', NOW_MS + 24 * HOUR_MS + 1, 0],
-    ['that was never asked for', null, 0],
-    ['of which nothing is known', undefined, 0],
+    ['that is running', NOW_MS + 5000, 5000],
+    ['of a whole day, the maximum', NOW_MS + 24 * HOUR_MS, 24 * HOUR_MS],
+    ['computed by a clock that was ahead', NOW_MS + 24 * HOUR_MS + 1, 0],
+    ['that was never requested', null, 0],
+    ['without a known end', undefined, 0],
   ])('%s', (_what, pausedUntilMs, leftMs) => {
     const memory: PauseMemory = pausedUntilMs === undefined ? {} : { pausedUntilMs };
     expect(pauseLeftMs(memory, NOW_MS)).toBe(leftMs);
@@ -64,13 +61,13 @@ describe('a pause', () => {
     expect(memory.pausedUntilMs).toBe(NOW_MS + 5000);
   });
 
-  it('reckoned by a clock that was ahead gives way to a real one', () => {
+  it('computed by a clock that was ahead is replaced by a real one', () => {
     const memory: PauseMemory = { pausedUntilMs: NOW_MS + 1000 * HOUR_MS };
     expect(extendPause(memory, 5000, NOW_MS)).toBe(true);
     expect(memory.pausedUntilMs).toBe(NOW_MS + 5000);
   });
 
-  it('that grows while it is waited for is waited for to its new end', async () => {
+  it('that grows during the wait lasts to its new end', async () => {
     const memory: PauseMemory = { pausedUntilMs: Date.now() + 20 };
     const startMs = Date.now();
     setTimeout(() => extendPause(memory, 60, Date.now()), 10);
@@ -78,7 +75,7 @@ describe('a pause', () => {
     expect(Date.now() - startMs).toBeGreaterThanOrEqual(65);
   });
 
-  it('that is too long is not waited for, and is said to last until when', async () => {
+  it('that is too long fails the request, which reports its end', async () => {
     const untilMs = Date.now() + 60_000;
     const waited = waitOut({ pausedUntilMs: untilMs }, URL_OF_LIST, new AbortController().signal);
     const error: unknown = await waited.catch((reason: unknown) => reason);
@@ -87,7 +84,7 @@ describe('a pause', () => {
     expect((error as MirrorError).retryAfterMs).toBeGreaterThan(59_000);
   });
 
-  it('is left when the pass is abandoned', async () => {
+  it('ends when the pass is abandoned', async () => {
     const abort = new AbortController();
     const waited = waitOut({ pausedUntilMs: Date.now() + 20_000 }, URL_OF_LIST, abort.signal);
     abort.abort();

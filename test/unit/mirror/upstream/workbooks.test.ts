@@ -17,7 +17,7 @@ import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 
 const LIST = 'https://service.example/api/v1/workbooks';
 
-/** What the service has at an address. */
+/** The response of the service at an address. */
 interface Place {
   readonly body: string;
   readonly etag?: string;
@@ -30,7 +30,7 @@ interface Asked {
   readonly status: number;
 }
 
-/** A way to a service that is nothing but texts at addresses. */
+/** A transport to a service of texts at addresses. */
 function transportTo(placesNow: () => Places): {
   readonly transport: ListTransport;
   readonly asked: Asked[];
@@ -116,7 +116,7 @@ function read(transport: ListTransport, memory?: WorkbookMemory): Promise<Workbo
 }
 
 describe('a list of workbooks that is read again', () => {
-  it('is the same value as long as it is the same', async () => {
+  it('is the same object as long as it has not changed', async () => {
     const { transport } = transportTo(() => wholeList(9));
     const memory: WorkbookMemory = {};
     const one = await read(transport, memory);
@@ -138,7 +138,7 @@ describe('a list of workbooks that is read again', () => {
     expect(kept).toEqual([0, 1, 2, 3, 6, 7, 8]);
   });
 
-  it('is not sent again where the service has strong entity tags', async () => {
+  it('is not sent again if the service has strong entity tags', async () => {
     const { transport, asked } = transportTo(() => wholeList(9, 1, true));
     const memory: WorkbookMemory = {};
     const one = await read(transport, memory);
@@ -147,7 +147,7 @@ describe('a list of workbooks that is read again', () => {
     expect(asked.map(({ status }) => status)).toEqual([304, 304, 304, 304, 304]);
   });
 
-  it('is read anew where only weak entity tags say that it is the same', async () => {
+  it('is read again if only weak entity tags say that it is unchanged', async () => {
     let places = new Map([...wholeList(3)].map(([href, place]) => [href, { ...place, etag: 'W/"same"' }]));
     const { transport } = transportTo(() => places);
     const memory: WorkbookMemory = {};
@@ -173,7 +173,7 @@ describe('a list whose pages do not agree', () => {
     ['the only version of a workbook twice', [[a, a]], [2], 'a row occurs twice'],
     ['the first of two versions twice', [[a, workbook(0, 2), a]], [3], 'a row occurs twice'],
     ['two versions of a workbook', [[a, workbook(0, 2)]], [2], null],
-  ])('is complete only if no row can have been lost: %s', async (_what, pages, counts, doubt) => {
+  ])('is complete only if no row can be missing: %s', async (_what, pages, counts, doubt) => {
     const places = placesOf(
       pages.map((rows, at) => {
         const next = at + 1 < pages.length ? `?page=${at + 2}` : null;
@@ -186,7 +186,7 @@ describe('a list whose pages do not agree', () => {
     });
   });
 
-  it('counts rows that could not be understood, and is not complete with them', async () => {
+  it('counts malformed rows, and is then incomplete', async () => {
     const places = placesOf([{ rows: [a, null], count: 2, next: null }]);
     const list = await read(transportTo(() => places).transport);
     expect(list).toMatchObject({ isComplete: false, malformed: [{ repository: null }] });
@@ -195,7 +195,7 @@ describe('a list whose pages do not agree', () => {
     ]);
   });
 
-  it('is not taken where a page is gone each time', async () => {
+  it('is refused if a page is missing each time', async () => {
     const places = placesOf([{ rows: [a], count: 2, next: '?page=2' }]);
     await expect(read(transportTo(() => places).transport)).rejects.toMatchObject({
       code: 'listing.inconsistent',
@@ -209,7 +209,7 @@ describe('the pages of a list', () => {
     body: JSON.stringify({ count: 3, next, results: [workbook(at)] }),
   });
 
-  it('are asked for in the order in which each names the next one', async () => {
+  it('are requested in the order of their links', async () => {
     const places = new Map([
       [LIST, page(0, '?page=7')],
       [`${LIST}?page=7`, page(1, '?page=2')],
@@ -220,7 +220,7 @@ describe('the pages of a list', () => {
     expect(asked.map(({ href }) => href)).toEqual([LIST, `${LIST}?page=7`, `${LIST}?page=2`]);
   });
 
-  it('may lead in a circle, which fails', async () => {
+  it('may form a cycle, which fails', async () => {
     const places = new Map([
       [LIST, page(0, '?page=2')],
       [`${LIST}?page=2`, page(1, '?page=3')],
@@ -232,7 +232,7 @@ describe('the pages of a list', () => {
     });
   });
 
-  it('do not count as known at another address than the last time', async () => {
+  it('do not count as known at a new address', async () => {
     const shared = page(1, null);
     let places = new Map([
       [LIST, page(0, '?page=2')],
@@ -251,7 +251,7 @@ describe('the pages of a list', () => {
   });
 });
 
-/** A row, most often a good one; some are malformed, and some the same as others. */
+/** A row, mostly valid; some are malformed, some are duplicates. */
 const someRow = fc.oneof(
   {
     weight: 12,
@@ -262,7 +262,7 @@ const someRow = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom<unknown>(null, 7, {}, { id: 'x' }) },
 );
 
-/** A list of a service that may be out of its mind: counts that are wrong, ends that are missing, circles. */
+/** A list of a service with any faults: wrong counts, missing ends, cycles. */
 const someList = fc
   .record({
     pages: fc.array(fc.array(someRow, { maxLength: 4 }), { minLength: 1, maxLength: 9 }),
@@ -288,7 +288,7 @@ const someList = fc
     );
   });
 
-/** A list, and what it becomes: most pages stay as they are. */
+/** A list and its next state: most pages stay the same. */
 const someLife = fc
   .tuple(someList, fc.array(fc.tuple(someList, fc.array(fc.nat(9), { maxLength: 3 })), { maxLength: 3 }))
   .map(([first, changes]) => {
@@ -301,7 +301,7 @@ const someLife = fc
     return lives;
   });
 
-/** What came of a reading, without what differs from value to value. */
+/** The result of a reading, without the identity of values. */
 async function outcome(list: Promise<WorkbookList | null>): Promise<unknown> {
   try {
     const found = await list;
@@ -313,8 +313,8 @@ async function outcome(list: Promise<WorkbookList | null>): Promise<unknown> {
   }
 }
 
-describe('whatever the service does', () => {
-  it('a list that is read with a memory comes to what it comes to without one', async () => {
+describe('for any behaviour of the service', () => {
+  it('a list read with a memory has the same result as without', async () => {
     await fc.assert(
       fc.asyncProperty(someLife, async (lives) => {
         const memory: WorkbookMemory = {};
@@ -328,11 +328,11 @@ describe('whatever the service does', () => {
     );
   });
 
-  it('a list that shifts while it is read is complete only if it is as it was at some time', async () => {
+  it('a list that shifts during the read is complete only if it equals a past state', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.nat(12), { minLength: 1, maxLength: 12 }), async (sizes) => {
         let asked = 0;
-        // At every answer the list has another number of workbooks.
+        // Every response gives another number of workbooks.
         const placesNow = (): Places => {
           asked += 1;
           return wholeList(sizes[Math.min(asked, sizes.length) - 1] ?? 0);
@@ -356,7 +356,7 @@ function next(reference: string, current = CURRENT): string {
 }
 
 describe('the address of the next page', () => {
-  it('keeps the slash that a service puts behind the path of its list', () => {
+  it('keeps the slash at the end of the path of a list', () => {
     const current = new URL('https://service.example/app/api/v1/workbooks');
     const next = nextPageUrl('/app/api/v1/workbooks/?page=2', current);
     expect(next.href).toBe('https://service.example/app/api/v1/workbooks/?page=2');
@@ -388,7 +388,7 @@ describe('the address of the next page', () => {
     expect(next('/app/api/v1/workbooks/page/2')).toBe(`${CURRENT.href}/page/2`);
   });
 
-  it('keeps the status filter, unless it has one itself', () => {
+  it('keeps the status filter, unless it has its own', () => {
     const filtered = new URL(`${CURRENT.href}?status=failure&page=1`);
     expect(next('?page=2', filtered)).toBe(`${CURRENT.href}?page=2&status=failure`);
     expect(next('?page=2&status=failure', filtered)).toBe(`${CURRENT.href}?page=2&status=failure`);
@@ -396,7 +396,7 @@ describe('the address of the next page', () => {
     expect(new URL(next('?page=2')).searchParams.has('status')).toBe(false);
   });
 
-  it('does not change the address that it comes from', () => {
+  it('does not change the current address', () => {
     const current = new URL(`${CURRENT.href}?status=failure`);
     nextPageUrl('?page=2', current);
     expect(current.href).toBe(`${CURRENT.href}?status=failure`);
@@ -412,7 +412,7 @@ describe('the address of the next page', () => {
     'http://[',
     'https://',
     'https://evil.example/collect',
-  ])('is none that can be followed: %j', (reference) => {
+  ])('is not a usable address: %j', (reference) => {
     let refused: unknown = null;
     try {
       nextPageUrl(reference, CURRENT);
@@ -457,11 +457,11 @@ describe('the address of the next page', () => {
     );
   });
 
-  it('never leads to the other generation of the API, whose credential is another', () => {
+  it('never leads to the other generation of the API, which has another credential', () => {
     expect(next('/app/api/repos?page=2')).toContain('/v1/');
   });
 
-  it('carries no user name of the reference', () => {
+  it('has no user name from the reference', () => {
     expect(next('https://user:pass@service.example/app/api/v1/workbooks/page/2')).not.toContain('user');
   });
 });

@@ -5,7 +5,7 @@ import type { Retention } from '../../../../../src/mirror/store/disk.ts';
 import { keptAt, prunable } from '../../../../../src/mirror/store/history/history.ts';
 import type { HistoryKind } from '../../../../../src/mirror/store/layout.ts';
 
-describe('what of the history is pruned', () => {
+describe('the pruned part of the history', () => {
   const kinds = fc.constantFrom<HistoryKind>('retired', 'replaced');
   const kept = fc.array(
     fc.record({ path: fc.constantFrom('A/main', 'B/main'), kind: kinds, atMs: fc.nat(1000) }),
@@ -19,7 +19,7 @@ describe('what of the history is pruned', () => {
   const policies = fc.record({ retired: retentions, replaced: retentions });
   const OFF: Retention = { kind: 'off' };
 
-  it('is a part of it, and what is left is not pruned again', () => {
+  it('is a subset, and the rest is not pruned again', () => {
     fc.assert(
       fc.property(kept, policies, fc.nat(2000), (all, policy, nowMs) => {
         const pruned = prunable(all, policy, nowMs);
@@ -30,7 +30,7 @@ describe('what of the history is pruned', () => {
     );
   });
 
-  it('is never newer than what stays of the same target and kind', () => {
+  it('is never newer than the kept trees of the same target and kind', () => {
     fc.assert(
       fc.property(kept, policies, fc.nat(2000), (all, policy, nowMs) => {
         const pruned = prunable(all, policy, nowMs);
@@ -44,7 +44,7 @@ describe('what of the history is pruned', () => {
     );
   });
 
-  it('is nothing that an older state of its target needs', () => {
+  it('has no tree that an older state of its target needs', () => {
     fc.assert(
       fc.property(kept, policies, fc.nat(2000), (all, policy, nowMs) => {
         const pruned = prunable(all, policy, nowMs);
@@ -54,7 +54,7 @@ describe('what of the history is pruned', () => {
     );
   });
 
-  it('is what is older, what is beyond a number, all, or nothing', () => {
+  it('is limited by age or number, or is all or nothing', () => {
     const at = (...times: number[]): { path: string; kind: HistoryKind; atMs: number }[] =>
       times.map((atMs) => ({ path: 'A/main', kind: 'retired', atMs }));
     const times = (retired: Retention): number[] =>
@@ -65,13 +65,13 @@ describe('what of the history is pruned', () => {
     expect(times(OFF)).toEqual([10, 20, 30]);
   });
 
-  it('is nothing that seems to come from the future', () => {
+  it('has no tree from the future', () => {
     const future = [{ path: 'A/main', kind: 'retired' as const, atMs: 5000 }];
     expect(prunable(future, { retired: { kind: 'age', ageMs: 0 }, replaced: OFF }, 100)).toEqual([]);
   });
 });
 
-describe('the tree that stood in the mirror at a time', () => {
+describe('the published tree at a given time', () => {
   const kept = [10, 20, 30].map((atMs) => ({ path: 'A/main', kind: 'replaced' as const, atMs }));
 
   it.each([
@@ -80,7 +80,7 @@ describe('the tree that stood in the mirror at a time', () => {
     [11, 20],
     [30, 30],
     [31, undefined],
-  ])('%i is the one that left it at %s', (timeMs, atMs) => {
+  ])('%i is the tree that left it at %s', (timeMs, atMs) => {
     expect(keptAt(kept, timeMs, 1000)?.atMs).toBe(atMs);
   });
 });

@@ -18,10 +18,10 @@ import { changes, manifestFile } from '../../../../support/builders.ts';
 const TARGET = 'Sales/main';
 const HISTORY = `history/${TARGET}/TIME`;
 
-/** What is where, by inode. */
+/** The inode at each path. */
 type Disk = ReadonlyMap<string, number>;
 
-/** Makes moves as the program does: one whose source is not there any more was made already. */
+/** Makes moves as the program does: a move without its source was made already. */
 function make(disk: Disk, moves: readonly Move[]): Disk {
   const next = new Map(disk);
   for (const { from, to, inode, swaps } of moves) {
@@ -37,7 +37,7 @@ function make(disk: Disk, moves: readonly Move[]): Disk {
 const isAnyMade = (disk: Disk, moves: readonly Move[]): boolean =>
   moves.some(({ to, inode }) => disk.get(to) === inode);
 
-/** A change with all that is there before it. */
+/** A change with the state before it. */
 function changeOf(renames: readonly Rename[], present: readonly string[]): { disk: Disk; moves: Move[] } {
   const disk = new Map([...new Set(present)].map((path, at) => [path, at + 1]));
   return { disk, moves: guardedMoves(renames, (path) => disk.get(path) ?? null) };
@@ -101,7 +101,7 @@ const leavings = fc
 const movements = fc.oneof(publishes, leavings);
 
 describe('the moves of a change', () => {
-  it('are proven by each of them that was made, and lead to one end wherever they were cut off', () => {
+  it('are recognised from each one made, and reach the same end after any interruption', () => {
     fc.assert(
       fc.property(movements, fc.nat(12), ({ moves, disk }, made) => {
         const cut = make(disk, moves.slice(0, made));
@@ -112,19 +112,19 @@ describe('the moves of a change', () => {
     );
   });
 
-  it('lose nothing: everything that was there is somewhere still, or gave way to a file of its name', () => {
+  it('lose nothing: every old file still exists or was replaced by one of the same name', () => {
     fc.assert(
       fc.property(movements, ({ moves, disk }) => {
         const after = make(disk, moves);
         const left = [...disk.values()].filter((inode) => ![...after.values()].includes(inode));
-        // The manifest before, of which a copy is kept, and a link in place of which another one is put.
+        // The old manifest, with a kept copy, and a link that another one replaces.
         const replaceable = [MANIFEST, TREE].map((path) => disk.get(path));
         for (const inode of left) expect(replaceable).toContain(inode);
       }),
     );
   });
 
-  it('leave no instant without a manifest while a target is published', () => {
+  it('leave no moment without a manifest while a target is published', () => {
     fc.assert(
       fc.property(publishes, fc.nat(12), ({ moves, disk }, made) => {
         const cut = make(disk, moves.slice(0, made));
@@ -152,7 +152,7 @@ const files = (...paths: readonly string[]): ManifestFile[] => paths.map((path) 
 const two = changes({ changed: ['a', 'b'] });
 const one = changes({ changed: ['a'] });
 
-describe('how a change is published', () => {
+describe('the publishing of a change', () => {
   it.each<[string, Partial<PublishSituation>, string]>([
     ['the first time', { place: 'gone', changes: two }, 'first'],
     ['over a tree that someone changed', { isDamaged: true }, 'exchange'],
@@ -160,7 +160,7 @@ describe('how a change is published', () => {
     ['an empty tree the first time', { place: 'gone' }, 'first'],
     ['over something else', { isOwn: false, changes: two }, 'exchange'],
     [
-      'over something else where directories cannot be swapped',
+      'over something else if directories cannot be swapped',
       { isOwn: false, canExchange: false, changes: two },
       'first',
     ],
@@ -177,19 +177,19 @@ describe('how a change is published', () => {
     ['one changed file with publish: link', { changes: one, mode: 'link', place: 'link' }, 'link'],
     ['nothing but facts with publish: link', { mode: 'link', place: 'link' }, 'manifest'],
     ['nothing but facts of a folder with publish: link', { mode: 'link' }, 'link'],
-    ['one changed file where a link is', { changes: one, place: 'link' }, 'exchange'],
+    ['one changed file in place of a link', { changes: one, place: 'link' }, 'exchange'],
     [
-      'two changed files where a link is, no swapping',
+      'two changed files in place of a link, no swapping',
       { changes: two, place: 'link', canExchange: false },
       'exchange',
     ],
-    ['nothing but facts where a link is', { place: 'link' }, 'manifest'],
+    ['nothing but facts in place of a link', { place: 'link' }, 'manifest'],
     ['two changed files, no swapping', { changes: two, canExchange: false }, 'rename'],
     ['two changed files with publish: rename', { changes: two, mode: 'rename' }, 'rename'],
     ['a file that was renamed', { changes: changes({ added: ['b'], removed: ['a'] }) }, 'exchange'],
     ['one file more at the top', { changes: changes({ added: ['a'] }), files: files('a') }, 'in-place'],
     [
-      'one file more in a folder that is there',
+      'one file more in an existing folder',
       { changes: changes({ added: ['f/a'] }), files: files('f/a', 'f/b') },
       'in-place',
     ],
@@ -209,7 +209,7 @@ describe('how a change is published', () => {
       'rename',
     ],
     [
-      'one file more in a new folder that another begins like',
+      'one file more in a new folder whose name begins that of another',
       { changes: changes({ added: ['f/a'] }), files: files('f/a', 'ff/b') },
       'exchange',
     ],
@@ -220,12 +220,12 @@ describe('how a change is published', () => {
       { changes: changes({ removed: ['f/a'] }), files: files('f/b') },
       'in-place',
     ],
-    ['one file less in a folder that goes', { changes: changes({ removed: ['f/a'] }) }, 'exchange'],
+    ['one file less in a folder that is removed', { changes: changes({ removed: ['f/a'] }) }, 'exchange'],
   ])('%s', (_what, fields, method) => {
     expect(chosen(fields)).toBe(method);
   });
 
-  it('touches a tree in place only where one system call makes the whole change, and only with publish: auto', () => {
+  it('changes a tree in place only if one system call makes the whole change, and only with publish: auto', () => {
     const path = fc.constantFrom('a', 'b', 'f/a', 'f/b', 'f/g/a', 'h/a');
     const tree = fc
       .uniqueArray(fc.tuple(path, fc.constantFrom('1', '2')), { selector: ([each]) => each })
@@ -276,7 +276,7 @@ describe('how a change is published', () => {
 describe('the renames of a change', () => {
   const own = { target: TARGET, mode: 'link', isOwn: true, isDamaged: false, canExchange: false } as const;
 
-  it.each(['link', 'dangling'] as const)('replace a link by a link in one: %s', (place) => {
+  it.each(['link', 'dangling'] as const)('replace a link by a link in one step: %s', (place) => {
     const renames = publishRenames('link', {
       ...own,
       place,
@@ -289,13 +289,13 @@ describe('the renames of a change', () => {
     expect(renames.some(({ from }) => from === TREE)).toBe(false);
   });
 
-  it('are that of the manifest alone where the target has the path already', () => {
+  it('have only the manifest if the target already has the path', () => {
     expect(moveRenames(TARGET, TARGET, false)).toEqual([{ from: 'stage/manifest.json', to: MANIFEST }]);
   });
 });
 
 describe('files that only moved', () => {
-  it('are paired by path where several have the same bytes', () => {
+  it('are paired by path if several have the same bytes', () => {
     const same = (...paths: readonly string[]): ManifestFile[] =>
       paths.map((path) => manifestFile(path, { sha256: '1' }));
     const moved = movedFiles(same('c', 'a', 'b'), [...same('y', 'x'), manifestFile('z', { sha256: '2' })]);
@@ -306,7 +306,7 @@ describe('files that only moved', () => {
   });
 });
 
-describe('what distinguishes two trees', () => {
+describe('the difference between two trees', () => {
   const someTree = fc
     .uniqueArray(
       fc.record({
@@ -320,7 +320,7 @@ describe('what distinguishes two trees', () => {
   const sorted = (of: ReturnType<typeof treeChanges>): string[][] =>
     [of.added, of.changed, of.removed].map((paths) => [...paths].sort());
 
-  it('is nothing for a tree and itself', () => {
+  it('is empty for a tree and itself', () => {
     fc.assert(
       fc.property(someTree, (tree) => {
         expect(treeChanges(tree, [...tree].reverse())).toEqual(changes());
@@ -328,7 +328,7 @@ describe('what distinguishes two trees', () => {
     );
   });
 
-  it('is turned round when the trees are', () => {
+  it('is reversed when the trees are swapped', () => {
     fc.assert(
       fc.property(someTree, someTree, (one, other) => {
         const [added, changed, removed] = sorted(treeChanges(one, other));
@@ -337,7 +337,7 @@ describe('what distinguishes two trees', () => {
     );
   });
 
-  it('makes the one tree from the other', () => {
+  it('makes one tree from the other', () => {
     fc.assert(
       fc.property(someTree, someTree, (before, after) => {
         const { added, changed, removed } = treeChanges(before, after);
@@ -356,7 +356,7 @@ describe('what distinguishes two trees', () => {
     );
   });
 
-  it('is neither mode nor time nor version', () => {
+  it('ignores modes, times and versions', () => {
     const workbook = {
       id: 'x',
       versionId: 'v',

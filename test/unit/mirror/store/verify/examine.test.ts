@@ -22,7 +22,7 @@ function folder(path: string): FoundEntry {
   return { kind: 'folder', path };
 }
 
-/** What a walk finds of a tree that holds just these files. */
+/** The result of a walk through a tree with just these files. */
 function exactly(files: readonly ManifestFile[]): FoundEntry[] {
   const folders = new Set(files.flatMap((file) => foldersOf(file.path)));
   return [...[...folders].map(folder), ...files.map((file) => foundFile(file))];
@@ -110,7 +110,7 @@ const paths = fc
 const fate = fc.constantFrom('kept', 'missing', 'size', 'mode', 'mtime', 'bytes', 'link', 'added');
 
 describe('differencesOf, for any tree', () => {
-  it('finds just what was done to each file, in order, whatever the order of the walk', () => {
+  it('finds just the change of each file, in order, for any order of the walk', () => {
     fc.assert(
       fc.property(
         paths,
@@ -164,7 +164,7 @@ describe('differencesOf, for any tree', () => {
     );
   });
 
-  it('knows the folders of paths as they are one by one', () => {
+  it('finds the folders of paths as a check one by one does', () => {
     fc.assert(
       fc.property(paths, (all) => {
         expect([...foldersWith(all)].sort()).toStrictEqual([...new Set(all.flatMap(foldersOf))].sort());
@@ -178,11 +178,11 @@ describe('foreignIn', () => {
   const added = { kind: 'added', path: 'b.xlsx', entry: 'file' } as const;
   const unreadable = (path: string): Difference => ({ kind: 'unreadable', path, problem: 'EACCES' });
 
-  it('has what someone added, also beside a file that cannot be read', () => {
+  it('has added files, even next to a file that cannot be read', () => {
     expect(foreignIn([added, unreadable('Q1/a.xlsx')], files)).toEqual(['b.xlsx']);
   });
 
-  it('knows nothing where a folder cannot be listed, as it may hold more', () => {
+  it('is unknown if a folder cannot be listed, as it may have more', () => {
     expect(foreignIn([added, unreadable('Q1')], files)).toBeNull();
   });
 });
