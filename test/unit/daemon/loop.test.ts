@@ -9,11 +9,11 @@ interface Bench {
   readonly begun: Trigger[];
   readonly defects: unknown[];
   readonly signals: AbortSignal[];
-  /** Ends the pass in hand, and lets everything follow that follows from it. */
+  /** Ends the current pass, and waits for everything that follows from it. */
   readonly end: (error?: Error) => Promise<void>;
 }
 
-/** Lets everything happen that waits for nothing but its turn. */
+/** Lets everything run that waits only for its turn. */
 async function settle(): Promise<void> {
   await new Promise((resolve) => {
     setImmediate(resolve);
@@ -51,7 +51,7 @@ describe('the loop', () => {
     expect(begun).toEqual(['start']);
   });
 
-  it('does one pass at a time, and one after it for ten triggers meanwhile', async () => {
+  it('does one pass at a time, and one more for ten triggers during it', async () => {
     const { loop, begun, end } = bench();
     loop.trigger('start');
     for (let times = 0; times < 10; times += 1) loop.trigger('schedule');
@@ -71,7 +71,7 @@ describe('the loop', () => {
     expect(begun).toEqual(['start', 'schedule']);
   });
 
-  it('works again after it was idle', async () => {
+  it('starts a pass after it was idle', async () => {
     const { loop, begun, end } = bench();
     loop.trigger('start');
     await end();
@@ -81,7 +81,7 @@ describe('the loop', () => {
     expect(begun).toEqual(['start', 'schedule', 'signal']);
   });
 
-  it('abandons the pass in hand when stopped, and waits for it', async () => {
+  it('abandons the current pass when stopped, and waits for its end', async () => {
     const { loop, begun, signals, end } = bench();
     loop.trigger('start');
     loop.trigger('schedule');
@@ -97,7 +97,7 @@ describe('the loop', () => {
     expect(begun).toEqual(['start']);
   });
 
-  it('takes no triggers after it was stopped', async () => {
+  it('ignores triggers after it was stopped', async () => {
     const { loop, begun } = bench();
     await loop.stop();
     loop.trigger('signal');
@@ -106,7 +106,7 @@ describe('the loop', () => {
     expect(begun).toEqual([]);
   });
 
-  it('tells of a pass that throws, and stops without throwing', async () => {
+  it('reports a pass that throws, and stops without throwing', async () => {
     const { loop, defects, end } = bench();
     loop.trigger('start');
     await end(new Error('broken'));

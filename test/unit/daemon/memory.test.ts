@@ -19,7 +19,7 @@ describe('createMemoryRelease', () => {
     return process.memoryUsage().heapTotal;
   }
 
-  it('gives garbage back once nothing is at work', () => {
+  it('frees garbage once no work is going on', () => {
     const memory = createMemoryRelease(() => false);
     const before = litter();
     memory.atRest();
@@ -28,7 +28,7 @@ describe('createMemoryRelease', () => {
     expect(process.memoryUsage().heapTotal).toBeLessThan(before - 32 * MB);
   });
 
-  it('gives it back where work ends again and again', () => {
+  it('frees it when work ends again and again', () => {
     const isWorking = vi.fn(() => false);
     const memory = createMemoryRelease(isWorking);
     for (let seconds = 0; seconds < 50; seconds += 5) {
@@ -39,7 +39,7 @@ describe('createMemoryRelease', () => {
     memory.close();
   });
 
-  it('leaves it while something is, and after the end', () => {
+  it('leaves it during work, and after the end', () => {
     let isWorking = true;
     const memory = createMemoryRelease(() => isWorking);
     const used = vi.spyOn(process, 'memoryUsage');

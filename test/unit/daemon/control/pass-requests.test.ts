@@ -30,7 +30,7 @@ describe('the outcome', () => {
     },
   );
 
-  it('to a pass that failed is why, with the exit code of that', () => {
+  it('of a failed pass is the reason, with its exit code', () => {
     const failure = new MirrorError('credentials.refused', 'refused', { hint: 'Renew it.' });
     expect(failedPass(failure)).toMatchObject({
       exitCode: 3,
@@ -44,7 +44,7 @@ describe('requests for a pass', () => {
   const answer = passOutcome(reportOf(0, 0, 0), true);
   const failed = failedPass(new MirrorError('service.timeout', 'late'));
 
-  it('are taken together by one pass, which answers all of them', async () => {
+  it('are all answered by one pass', async () => {
     const requests = new PassRequests();
     const asked = [requests.add(['a/main']), requests.add(['b/main'])];
     const taken = requests.take();
@@ -54,7 +54,7 @@ describe('requests for a pass', () => {
     expect(await Promise.all(asked)).toEqual([answer, answer]);
   });
 
-  it('that come while a pass goes on wait for the next one', async () => {
+  it('that arrive during a pass wait for the next one', async () => {
     const requests = new PassRequests();
     const [first] = [requests.add(null), requests.take().answer(answer)];
     const second = requests.add(null);
@@ -63,7 +63,7 @@ describe('requests for a pass', () => {
     expect(await second).toEqual(failed);
   });
 
-  it('for some targets are part of one for all', () => {
+  it('for some targets are included in a request for all', () => {
     const requests = new PassRequests();
     void requests.add(['a/main']);
     void requests.add(null);
@@ -71,7 +71,7 @@ describe('requests for a pass', () => {
     expect(requests.take().retries).toBe('all');
   });
 
-  it('have refused keys tried once, and not by every pass that follows', () => {
+  it('retry refused keys once, but not in every later pass', () => {
     const requests = new PassRequests();
     void requests.add(null);
     const failure = new MirrorError('credentials.refused', 'refused');
@@ -79,7 +79,7 @@ describe('requests for a pass', () => {
     expect(requests.take()).toMatchObject({ isAsked: false, retries: new Set() });
   });
 
-  it('have their targets tried by the pass after one that failed', () => {
+  it('retry their targets in the pass after a failed one', () => {
     const requests = new PassRequests();
     void requests.add(['a/main']);
     requests.take().answer(failed);

@@ -5,7 +5,7 @@ import type { ToldTree } from '../../../../src/mirror/state/state.ts';
 import type { Published } from '../../../../src/mirror/plan/record.ts';
 import { published, repository } from '../../../support/builders.ts';
 
-/** A published tree at a path, and what the command is told of it. */
+/** A published tree at a path, and what the command receives about it. */
 function tree(path: string, id = path, fields: Partial<Published> = {}): Published {
   return published(repository({ id, fullName: path.replace(/\/[^/]*$/, '') }), {
     path,
@@ -18,13 +18,13 @@ function told(...trees: readonly Published[]): Map<string, ToldTree> {
   return new Map(trees.map((each) => [each.path, toldTree(each)]));
 }
 
-/** What is due where this instance mirrors all, and all can be read. */
+/** The runs due if this instance mirrors everything, and all is readable. */
 function dueAmong(trees: readonly Published[], known: ReadonlyMap<string, ToldTree>): DueHook[] {
   return dueHooks({ published: trees, others: [], unreadable: [] }, known);
 }
 
-describe('what is due', () => {
-  it('is every tree that the command was not told of in its present state', () => {
+describe('the list of due runs', () => {
+  it('has every tree that the command has not received in its present state', () => {
     const same = tree('A/main');
     const newer = tree('B/main', 'B/main', { publishedAtMs: 2 });
     const fresh = tree('C/main');
@@ -35,14 +35,14 @@ describe('what is due', () => {
     ]);
   });
 
-  it('is nothing for a tree that someone took away, that another instance mirrors, or whose manifest cannot be read', () => {
+  it('omits a tree that was removed by hand, that another instance mirrors, or whose manifest is unreadable', () => {
     expect(dueAmong([tree('A/main', 'a', { treePresent: false })], new Map())).toEqual([]);
     const before = told(tree('A/main'));
     expect(dueHooks({ published: [], others: [], unreadable: ['A/main'] }, before)).toEqual([]);
     expect(dueHooks({ published: [], others: [{ path: 'A/main' }], unreadable: [] }, before)).toEqual([]);
   });
 
-  it('is what left the mirror, after everything else, and what moved before it', () => {
+  it('has moved trees, and last the trees that left the mirror', () => {
     const known = told(tree('Gone/main'), tree('Old/main', 'id'));
     expect(dueAmong([tree('New/main', 'id'), tree('X/main')], known)).toMatchObject([
       { event: 'moved', target: 'New/main', movedFrom: 'Old/main' },
@@ -51,14 +51,14 @@ describe('what is due', () => {
     ]);
   });
 
-  it('knows a second tree of a target from one that moved', () => {
+  it('distinguishes a second tree of a target from a moved one', () => {
     const known = told(tree('Old/main', 'id'));
     expect(dueAmong([tree('Old/main', 'id'), tree('New/main', 'id')], known)).toMatchObject([
       { event: 'published', target: 'New/main' },
     ]);
   });
 
-  it('takes another repository in the same place for a new tree', () => {
+  it('treats another repository at the same path as a new tree', () => {
     const known = told(tree('A/main', 'first'));
     const due = dueForTree('A/main', toldTree(tree('A/main', 'second')), known);
     expect(due).toMatchObject({ event: 'published', before: null });
@@ -70,7 +70,7 @@ describe('the list of changed files', () => {
   const now = { ...before, publishedAtMs: 3 };
   const span = { since: 1, until: 3, changes: [{ change: 'added', path: 'a' }] } as const;
 
-  it('is known only if it leads from what the command was told to what stands', () => {
+  it('is known only if it leads from the last reported state to the published one', () => {
     const due = { event: 'published', before, tree: now } as const;
     expect(knownChanges(due, before, span)).toEqual(span.changes);
     expect(knownChanges(due, before, undefined)).toBeNull();
@@ -84,7 +84,7 @@ describe('the list of changed files', () => {
     expect(knownChanges({ event: 'retired', before, tree: before }, before, undefined)).toBeNull();
   });
 
-  it("is unknown where the command was told of another repository's tree", () => {
+  it('is unknown after a run for the tree of another repository', () => {
     const due = { event: 'published', before: null, tree: now } as const;
     expect(knownChanges(due, { ...before, repositoryId: 'other' }, { ...span, since: null })).toBeNull();
   });

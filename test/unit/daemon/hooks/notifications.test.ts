@@ -18,7 +18,7 @@ function types(notifications: readonly Notification[]): string[] {
 }
 
 describe('notifications of targets', () => {
-  it('come once for a trouble, however often it is seen, and once for its end', () => {
+  it('come once when a problem begins, however often it is seen, and once when it ends', () => {
     const troubles = new Map<string, string>();
     const see = (state: TargetState): string[] => types(tellOfTargets(troubles, [status(state)], READY));
     expect(see('fresh')).toEqual([]);
@@ -33,7 +33,7 @@ describe('notifications of targets', () => {
     expect(troubles).toEqual(new Map());
   });
 
-  it('forget a target that is gone', () => {
+  it('forget a deleted target', () => {
     const troubles = new Map([
       ['target:A/main', 'failing'],
       ['pass', 'failed'],
@@ -42,7 +42,7 @@ describe('notifications of targets', () => {
     expect([...troubles.keys()]).toEqual(['pass']);
   });
 
-  it('say when the mirror is no longer fresh, with the first of the targets, and when it is again', () => {
+  it('say when the mirror stops being fresh, with the first targets, and when it is fresh again', () => {
     const troubles = new Map<string, string>();
     const notReady = Array.from({ length: 30 }, (_, index) => ({
       target: `T${index}/main`,
@@ -65,13 +65,13 @@ describe('notifications of events', () => {
   const finished = { name: 'pass.finished' } as MirrorEvent;
   const pulled = { name: 'target.pulled', target: 'A/main', files: 1, added: 0, changed: 0, removed: 0 };
 
-  it('come once for a pass that fails again and again, and once when one succeeds', () => {
+  it('come once for repeated failures of passes, and once when a pass succeeds', () => {
     const troubles = new Map<string, string>();
     const seen = [failed, failed, finished, finished].flatMap((event) => types(tellOfEvent(troubles, event)));
     expect(seen).toEqual(['pass.failed', 'pass.recovered']);
   });
 
-  it('come for a publish only if a file changed', () => {
+  it('include a publish only if a file changed', () => {
     const troubles = new Map<string, string>();
     expect(tellOfEvent(troubles, pulled as MirrorEvent)).toEqual([]);
     const changed = { ...pulled, added: 2 } as MirrorEvent;
@@ -80,7 +80,7 @@ describe('notifications of events', () => {
     ]);
   });
 
-  it('tell of the keys of each setting, each hook and the settings by themselves', () => {
+  it('are separate for the keys of each setting, for each hook and for the settings', () => {
     const troubles = new Map<string, string>();
     const events: MirrorEvent[] = [
       { name: 'credentials.refused', credential: 'apiKey', nextAttemptAtMs: 1 },
@@ -108,7 +108,7 @@ describe('notifications of events', () => {
     expect(JSON.stringify(tellOfEvent(troubles, finished))).toBe('[]');
   });
 
-  it('tell each time that it could not be found out for what a hook is due, and of the end of that', () => {
+  it('come each time that the due runs of a hook are unknown, and when they are known again', () => {
     const troubles = new Map<string, string>();
     const unknown: MirrorEvent = {
       name: 'hook.failed',
@@ -164,7 +164,7 @@ describe('the signature', () => {
       '{"a":"é"}',
       'v1,YdLHL/GS664w5EYGF40kobuqbffZsMeMkDlna4YuBjA=',
     ],
-  ])('with the key %s is what openssl computes', (key, id, timestamp, body, signature) => {
+  ])('with the key %s is the same as from openssl', (key, id, timestamp, body, signature) => {
     expect(signatureOf(key, id, timestamp, body)).toBe(signature);
   });
 });

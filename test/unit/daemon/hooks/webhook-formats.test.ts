@@ -43,11 +43,11 @@ describe('a message for people', () => {
       'mirror stale (mirror1): count: 1\nfirst: [{"target":"A/main","reason":"stale","verifiedAt":null}]',
     ],
     ['pass.recovered', {}, 'pass recovered (mirror1): pass recovered (mirror1)'],
-  ] as const)('says what is known of %s', (type, fields, expected) => {
+  ] as const)('has the known facts of %s', (type, fields, expected) => {
     expect(shown(message(type, fields))).toBe(expected);
   });
 
-  it('weighs more where nothing is tried again', () => {
+  it('is more severe if nothing is retried', () => {
     const ntfy = (triedAgain: boolean): unknown =>
       RECEIVERS.ntfy(
         webhookContent('ntfy', message('pass.failed', { ...FAILURE, triedAgain }), (text) => text),
@@ -56,7 +56,7 @@ describe('a message for people', () => {
     expect(ntfy(true)).toMatchObject({ weight: 3, tags: ['warning'] });
   });
 
-  it('is taken by every receiver, whatever the names are', () => {
+  it('is accepted by every receiver, with any names', () => {
     const text = fc.string({ unit: 'binary', maxLength: 3000 });
     const fields = fc.record(
       { target: text, message: text, hint: text, state: text, from: text, reason: text },
@@ -84,7 +84,7 @@ describe('a message for people', () => {
     }
   });
 
-  it('holds no secret, also where a receiver has it spelled in another way', () => {
+  it('holds no secret, not even in the spelling of a receiver', () => {
     const scrub = (text: string): string => text.replaceAll('s<3&cret', '[secret]');
     const sent = message('pass.failed', { message: 'the key s<3&cret is refused', hint: null }, 's<3&cret');
     for (const format of [...PEOPLES_FORMATS, 'json'] as const) {

@@ -25,7 +25,7 @@ function startLog() {
   return { seen, events, knobs, line: (text: string) => write(say`${text}\n`, 'info') };
 }
 
-it('a log that cannot be written is reported once, and counts the lines that it lost when it is written again', () => {
+it('a failing log is reported once, and counts the lost lines when it works again', () => {
   const { seen, events, knobs, line } = startLog();
   line('first');
   knobs.error = new Error('ENOSPC');
@@ -37,7 +37,7 @@ it('a log that cannot be written is reported once, and counts the lines that it 
   expect(seen).toEqual(['first\n', '\nsecond\n']);
 });
 
-it('lines that wait for a slow reader are bounded, and written again once it has caught up', () => {
+it('lines waiting for a slow reader are bounded, and resume once it has caught up', () => {
   const { seen, events, knobs, line } = startLog();
   knobs.waitingBytes = 2 * 1024 * 1024;
   for (let lines = 0; lines < 3; lines += 1) line('lost');

@@ -43,7 +43,7 @@ describe('the log', () => {
     ]);
   });
 
-  it('has its time in UTC also in lines for people', () => {
+  it('shows times in UTC in lines for people too', () => {
     vi.useFakeTimers({ now: new Date('2026-03-29T01:30:00.250Z') });
     const { log, written } = logged({ format: 'pretty' });
     log.sink(STOPPING);
@@ -51,7 +51,7 @@ describe('the log', () => {
     expect(written).toEqual(['[2026-03-29T01:30:00Z] INFO: stopping on SIGTERM\n']);
   });
 
-  it('can be made more or less talkative while it runs', () => {
+  it('can change its level while it runs', () => {
     const { log, written } = logged({ level: 'warn' });
     log.sink(STOPPING);
     log.setLevel('debug');
@@ -62,14 +62,14 @@ describe('the log', () => {
     expect(written).toHaveLength(2);
   });
 
-  it('begins every line with its priority where the journal reads it, and is JSON behind that', () => {
+  it('puts its priority before each JSON line for the journal', () => {
     const { log, written } = logged({ level: 'debug' }, true);
     for (const event of [RESET, PROBLEM, STOPPING, PLANNED]) log.sink(event);
     expect(written.map((line) => line.slice(0, 4))).toEqual(['<3>{', '<4>{', '<6>{', '<7>{']);
     for (const line of written) expect(() => JSON.parse(line.slice(3)) as unknown).not.toThrow();
   });
 
-  it('holds no secrets, whatever its format', () => {
+  it('holds no secrets in any format', () => {
     for (const format of ['json', 'pretty'] as const) {
       const { log, written } = logged({ format, secrets: () => ['s3cr3t'] });
       log.sink({ name: 'listing.problem', problem: 'the key s3cr3t' });
@@ -80,7 +80,7 @@ describe('the log', () => {
 });
 
 describe('a priority of the journal', () => {
-  it('is in front of every line of a text, and of no empty one', () => {
+  it('precedes every line of a text that is not empty', () => {
     expect(String(withPriority(say`a\nb\n\n`, 'fatal'))).toBe('<2>a\n<2>b\n\n');
     expect(String(withPriority(say`a\n`, 'trace'))).toBe('<7>a\n');
   });
@@ -100,7 +100,7 @@ describe('the stream of the journal', () => {
     expect(isJournal({ JOURNAL_STREAM: value }, descriptor)).toBe(is);
   });
 
-  it('is no descriptor that is closed', () => {
+  it('is not a closed descriptor', () => {
     expect(isJournal({ JOURNAL_STREAM: '1:1' }, 9999)).toBe(false);
   });
 });

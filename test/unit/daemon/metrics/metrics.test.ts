@@ -86,7 +86,7 @@ describe('the metrics', () => {
     }
   });
 
-  it('say how the daemon and the mirror stand', async () => {
+  it('show the state of the daemon and of the mirror', async () => {
     const samples = await scrape(eventfulReport());
     expect({
       version: named(samples, 'build_info')[0]?.labels,
@@ -147,14 +147,14 @@ describe('the metrics', () => {
     });
   });
 
-  it('say which share of how many is theirs, where there are several', async () => {
+  it('show the own share and the count, if there are several', async () => {
     const samples = await scrape(daemonReport({ shard: { index: 2, count: 5 } }));
     expect(named(samples, 'shard_info')).toMatchObject([{ labels: { index: '2', count: '5' }, value: 1 }]);
     expect(valueOf(samples, 'shards')).toBe(5);
     expect(valueOf(await scrape(daemonReport()), 'shards')).toBeUndefined();
   });
 
-  it('say nothing of what is not known', async () => {
+  it('omit unknown values', async () => {
     const samples = await scrape(daemonReport({ disk: null, targets: [] }));
     for (const name of [
       'upstream_repositories',
@@ -165,7 +165,7 @@ describe('the metrics', () => {
       expect(valueOf(samples, name), name).toBeUndefined();
   });
 
-  it('say of each target how it stands', async () => {
+  it('show the state of each target', async () => {
     const samples = await scrape(eventfulReport());
     const failing = { repository: 'Failing', branch: 'main' };
     expect(valueOf(samples, 'target_stale', failing)).toBe(1);
@@ -178,7 +178,7 @@ describe('the metrics', () => {
     expect(valueOf(samples, 'target_last_verified_timestamp_seconds', { repository: 'New' })).toBeUndefined();
   });
 
-  it('survive names of any kind', async () => {
+  it('accept names of any kind', async () => {
     const names = [
       'quo"te/main',
       'back\\slash/main',
@@ -202,7 +202,7 @@ describe('the metrics', () => {
     expect(seen).toEqual(names.map((name) => (name.includes('/') ? name : `/${name}`).toWellFormed()));
   });
 
-  it('count what happens, and show 0 before it does', async () => {
+  it('count each thing that happens, from 0 on', async () => {
     const metrics = createMetrics();
     const before = await scrape(daemonReport(), metrics);
     expect(valueOf(before, 'pulls_total', { result: 'published' })).toBe(0);
@@ -281,7 +281,7 @@ describe('the metrics', () => {
     });
   });
 
-  it('name at most 1,000 targets, first those that are not well, and say how many are left out', async () => {
+  it('name at most 1,000 targets, problems first, and count the omitted ones', async () => {
     const target = (index: number, fields: Partial<TargetStatus>): TargetStatus =>
       targetStatus({ target: `R${String(index).padStart(5, '0')}/main`, ...fields });
     const targets = Array.from({ length: 10_000 }, (_, index) =>
@@ -300,14 +300,14 @@ describe('the metrics', () => {
     expect(samples.length).toBeLessThan(8000);
   });
 
-  it('forget targets that are gone', async () => {
+  it('forget deleted targets', async () => {
     const metrics = createMetrics();
     await scrape(eventfulReport(), metrics);
     const samples = await scrape(daemonReport(), metrics);
     expect(named(samples, 'target_stale')).toHaveLength(1);
   });
 
-  it('do not mix when two scrapes meet', async () => {
+  it('do not mix during simultaneous scrapes', async () => {
     const metrics = createMetrics();
     const [many, one] = await Promise.all([
       scrape(eventfulReport(), metrics),
@@ -317,7 +317,7 @@ describe('the metrics', () => {
     expect(named(one, 'target_stale')).toHaveLength(1);
   });
 
-  it('are all in the table of the manual, which names no others', async () => {
+  it('are the same as in the table of the manual', async () => {
     const readme = await readFile(join(import.meta.dirname, '../../../../src/manual/monitoring.md'), 'utf8');
     const metrics = createMetrics();
     const { text } = await metrics.render({ ...eventfulReport(), shard: { index: 2, count: 5 } });

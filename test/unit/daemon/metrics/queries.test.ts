@@ -13,7 +13,7 @@ const { samples, families } = await fullScrape();
 const known = new Set([...families.keys(), ...samples.map(({ name }) => name)]);
 
 describe('the queries of rules, cases and dashboard', () => {
-  it.each([RULES_FILE, CASES_FILE, DASHBOARD_FILE])('ask for metrics that there are: %s', async (file) => {
+  it.each([RULES_FILE, CASES_FILE, DASHBOARD_FILE])('use only metrics that exist: %s', async (file) => {
     const text = await readFile(file, 'utf8');
     const names = new Set(text.match(/workbook_mirror_\w+/g));
     expect([...names].filter((name) => !known.has(name))).toEqual([]);
@@ -22,14 +22,14 @@ describe('the queries of rules, cases and dashboard', () => {
 });
 
 describe('the rules for alerts', () => {
-  it.each(rules)('$alert says what happened, how bad that is, and where to read on', (rule) => {
+  it.each(rules)('$alert says what happened, how severe that is, and where to read on', (rule) => {
     expect(['critical', 'warning', 'info']).toContain(rule.labels['severity']);
     expect(Object.keys(rule.annotations)).toEqual(['summary', 'description', 'runbook_url']);
     const [, chapter] = /\/src\/manual\/([a-z-]+)\.md$/.exec(rule.annotations['runbook_url'] ?? '') ?? [];
     expect(CHAPTERS).toContain(chapter);
   });
 
-  it('have one case each at least in which they fire', async () => {
+  it('each have at least one case in which they fire', async () => {
     const cases = await readFile(CASES_FILE, 'utf8');
     for (const { alert } of rules) expect(cases).toContain(`alertname="${alert}",`);
     expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);

@@ -29,7 +29,7 @@ describe('the words of the page', () => {
     expect(page.countdownText(NOW_MS + leftMs, NOW_MS)).toBe(text);
   });
 
-  it('count what goes on in whole seconds', () => {
+  it('count running durations in whole seconds', () => {
     expect([0, 999, 1000, 9999, 10_500, 200_000].map(page.wholeText)).toEqual([
       '0 s',
       '0 s',
@@ -40,12 +40,12 @@ describe('the words of the page', () => {
     ]);
   });
 
-  it('say so of a time that is none', () => {
+  it('say that a time is invalid', () => {
     expect(page.utcText(Number.NaN)).toBe('an unknown time');
     expect(page.utcText(NOW_MS)).toBe('2025-06-02T10:00:00Z');
   });
 
-  it('set thousands apart', () => {
+  it('separate thousands', () => {
     expect(page.counted(1, 'target')).toBe('1 target');
     expect(page.counted(5000, 'target')).toBe('5,000 targets');
     expect(page.counted(2, 'pass', 'passes')).toBe('2 passes');

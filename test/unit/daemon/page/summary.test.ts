@@ -24,7 +24,7 @@ describe('a pull on the status page', () => {
     { bytesPerSecond: null, leftMs: null },
     { phase: 'unpacking' },
     { phase: 'publishing', doneBytes: 0, totalBytes: null, leftMs: null },
-  ])('is said as the commands say it: %j', (fields) => {
+  ])('is described as in the commands: %j', (fields) => {
     expect(pullText({ ...PULL, ...fields })).toBe(describePhase({ ...PULL, ...fields }));
   });
 });

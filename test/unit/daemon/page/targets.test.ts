@@ -44,7 +44,7 @@ describe('the order of targets', () => {
     ['verified', ['b9', 'a', 'b10', 'Zoo']],
     ['files', ['a', 'b10', 'Zoo', 'b9']],
     ['size', ['Zoo', 'b9', 'b10', 'a']],
-  ] as const)('goes by %s, up and down', (column, up) => {
+  ] as const)('can be by %s, in both directions', (column, up) => {
     expect(names(arrange(TARGETS, { ...FIRST_CHOICE, column, isDescending: false }))).toEqual(up);
     expect(names(arrange(TARGETS, { ...FIRST_CHOICE, column, isDescending: true }))).toEqual(
       [...up].reverse(),
@@ -52,7 +52,7 @@ describe('the order of targets', () => {
   });
 
   it.each([['changed', ['b9']]] as const)(
-    'has what has no %s last, by name, up and down',
+    'puts targets without %s last, by name, in both directions',
     (column, lacking) => {
       for (const isDescending of [false, true])
         expect(
@@ -61,7 +61,7 @@ describe('the order of targets', () => {
     },
   );
 
-  it('is total for every column: the same whatever the order was before', () => {
+  it('is total for every column: it does not depend on the earlier order', () => {
     const many = manyTargets(400);
     const shuffled = many
       .map((target, index) => ({ target, key: (index * 7919) % 401 }))
@@ -76,7 +76,7 @@ describe('the order of targets', () => {
         ).toEqual(arrange(many, { ...FIRST_CHOICE, column, isDescending }));
   });
 
-  it('goes into an address, and comes back from it', () => {
+  it('can be written into an address and read back', () => {
     expect(toQuery(FIRST_CHOICE)).toBe('');
     const choice = { search: 'a b', state: 'held', column: 'size', isDescending: true, page: 3 } as const;
     expect(fromQuery(toQuery(choice))).toEqual(choice);
@@ -99,12 +99,12 @@ describe('the choice of targets', () => {
     expect(arrange(TARGETS, { ...FIRST_CHOICE, search })).toHaveLength(count);
   });
 
-  it('goes by state as well', () => {
+  it('can be by state as well', () => {
     expect(names(arrange(TARGETS, { ...FIRST_CHOICE, search: '', state: 'held' }))).toEqual(['Zoo']);
     expect(arrange(TARGETS, { ...FIRST_CHOICE, search: 'a', state: 'absent' })).toEqual([]);
   });
 
-  it('takes the forms of a letter for one', () => {
+  it('treats all forms of a letter alike', () => {
     const targets = [targetStatus({ repository: 'Cafe\u0301' })];
     expect(arrange(targets, { ...FIRST_CHOICE, search: 'CAFÉ', state: null })).toHaveLength(1);
   });
@@ -119,7 +119,7 @@ describe('the choice of targets', () => {
   });
 });
 
-describe('the trouble of a target', () => {
+describe('the problem of a target', () => {
   it.each([
     ['none', targetStatus(), null],
     [
@@ -134,7 +134,7 @@ describe('the trouble of a target', () => {
     ['a restored tree', targetStatus({ restoredAtMs: NOW_MS }), 'restored from the history'],
   ])('names %s', (_, target, text) => expect(troubleOf(target)).toBe(text));
 
-  it('tells of holds and drift as the command line does', () => {
+  it('describes holds and drift as the command line does', () => {
     for (const subject of ['target', 'restored', 'files'] as const) {
       const held = {
         subject,
@@ -153,6 +153,6 @@ describe('the trouble of a target', () => {
   });
 });
 
-it.each(TARGET_STATES)('the page says of a target that is %s what the commands say', (state) => {
+it.each(TARGET_STATES)('the page describes a target that is %s as the commands do', (state) => {
   expect(wordOf(state)).toBe(stateText(state));
 });

@@ -35,7 +35,7 @@ const PULLED = {
   durationMs: 1,
 } as const;
 
-/** What holds after events, one a second. */
+/** The state after events, one per second. */
 function after(...events: readonly MirrorEvent[]): Live {
   return events.reduce(
     (live, event, index) => nextLive(live, event, START_MS + index * 1000),
@@ -44,11 +44,11 @@ function after(...events: readonly MirrorEvent[]): Live {
 }
 
 describe('what the daemon is doing', () => {
-  it('is nothing at first', () => {
+  it('is empty at first', () => {
     expect(initialLive(START_MS)).toMatchObject({ pass: null, passes: [], hasFinishedPass: false });
   });
 
-  it('is a pass with what it pulls and what is done', () => {
+  it('has a pass with its running and finished pulls', () => {
     const { pass } = after(
       { name: 'pass.started', trigger: 'signal' },
       { name: 'pass.planned', pull: 2, keep: 1, hold: 0, retire: 0 },
@@ -149,7 +149,7 @@ describe('what the daemon is doing', () => {
     ]);
   });
 
-  it('knows the targets only once a pass has come to its end', () => {
+  it('knows the targets only after the first finished pass', () => {
     const failed: MirrorEvent = { name: 'pass.failed', trigger: 'start', durationMs: 1, ...WRONG };
     expect(after(failed).hasFinishedPass).toBe(false);
     const finished: MirrorEvent = { name: 'pass.finished', trigger: 'start', durationMs: 1, ...SUMMARY };
@@ -163,7 +163,7 @@ describe('what the daemon is doing', () => {
     expect(passes[0]?.startedAtMs).toBe(START_MS + 5000 - 1);
   });
 
-  it('keeps since when a key is refused, while it is tried again', () => {
+  it('keeps the time of the first refusal while a key is retried', () => {
     const refused = (nextAttemptAtMs: number): MirrorEvent => ({
       name: 'credentials.refused',
       credential: 'apiKey',
@@ -183,7 +183,7 @@ describe('what the daemon is doing', () => {
     });
   });
 
-  it('says that new settings are refused until they are taken', () => {
+  it('shows new settings as refused until they are accepted', () => {
     const refused: MirrorEvent = { name: 'settings.refused', ...WRONG };
     expect(after(refused).settings.problem).toStrictEqual(WRONG);
     const { settings } = after(
@@ -203,7 +203,7 @@ describe('what the daemon is doing', () => {
     expect(over.settings.restartNeeded).toEqual([]);
   });
 
-  it('never tells of pulls that were not begun, whatever the order of events', () => {
+  it('never shows pulls that have not begun, in any order of events', () => {
     const events = fc.constantFrom<MirrorEvent>(
       { name: 'pass.started', trigger: 'schedule' },
       { name: 'pass.planned', pull: 1, keep: 0, hold: 0, retire: 0 },

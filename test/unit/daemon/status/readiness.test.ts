@@ -21,8 +21,8 @@ describe('a mirror is ready', () => {
     ['when its target is fresh', {}],
     ['when its target is only missing from the list', { state: 'missing', isStale: true }],
     ['when a new target is queued', { state: 'pending', verifiedAtMs: null }],
-    ['when what is left out by the settings is old', { state: 'unselected', isStale: true }],
-    ['when the service has nothing there', { state: 'absent', changedAtMs: null }],
+    ['when an unselected target is old', { state: 'unselected', isStale: true }],
+    ['when a target is absent from the service', { state: 'absent', changedAtMs: null }],
   ])('%s', (_when, facts) => {
     expect(readinessOf([targetStatus(facts)], LISTED)).toStrictEqual({
       isReady: true,
@@ -38,11 +38,11 @@ describe('a mirror is ready', () => {
 });
 
 describe('a mirror is not ready', () => {
-  it('when the settings select nothing of what there is', () => {
+  it('when the settings select no existing target', () => {
     expect(readinessOf([], { isListed: true, selectsNothing: true }).isReady).toBe(false);
   });
 
-  it('before a pass came to its end, however fresh it looks', () => {
+  it('before the first finished pass, however fresh it looks', () => {
     expect(readinessOf([targetStatus()], { ...LISTED, isListed: false })).toStrictEqual({
       isReady: false,
       isListed: false,
@@ -90,13 +90,13 @@ describe('the loop', () => {
     expect(livenessOf(facts, silentMs, 120_000)).toMatchObject({ state, isAlive });
   });
 
-  it('is not stuck while the service may be silent by the settings', () => {
+  it('is not stuck while the settings allow the service to be silent', () => {
     const passing = { ...idle, isPassing: true };
     expect(livenessOf(passing, 61 * 60_000, 3_600_000).isAlive).toBe(true);
     expect(livenessOf(passing, 121 * 60_000, 3_600_000).isAlive).toBe(false);
   });
 
-  it('is never stuck while nothing is in hand', () => {
+  it('is never stuck while idle', () => {
     for (const hasStarted of [true, false])
       for (const isStopping of [true, false])
         expect(livenessOf({ hasStarted, isStopping, isPassing: false }, 0, 120_000).isAlive).toBe(true);
@@ -132,27 +132,27 @@ function after(...events: readonly MirrorEvent[]): boolean {
 
 const PASS = [STARTED, listing(true), FINISHED];
 
-describe('which targets there are', () => {
+describe('the set of targets', () => {
   it.each<[string, boolean, readonly MirrorEvent[]]>([
     ['is not known at first', false, []],
-    ['is not known while the first pass goes on', false, [STARTED, listing(true)]],
-    ['is known when a pass with a whole list has ended', true, PASS],
+    ['is not known during the first pass', false, [STARTED, listing(true)]],
+    ['is known after a pass with a complete list', true, PASS],
     ['stays known when a later pass fails', true, [...PASS, STARTED, FAILED]],
-    ['is not known by a list that lacks rows', false, [STARTED, listing(false), FINISHED]],
-    ['is not known any more by such a list', false, [...PASS, STARTED, listing(false), FINISHED]],
-    ['is not known any more under settings that select others', false, [...PASS, reloaded('targets')]],
-    ['is not known any more at another service', false, [...PASS, reloaded('service.baseUrl')]],
+    ['is not known from an incomplete list', false, [STARTED, listing(false), FINISHED]],
+    ['is no longer known after such a list', false, [...PASS, STARTED, listing(false), FINISHED]],
+    ['is no longer known under settings that select others', false, [...PASS, reloaded('targets')]],
+    ['is no longer known at another service', false, [...PASS, reloaded('service.baseUrl')]],
     [
       'stays known under other settings',
       true,
       [...PASS, reloaded('schedule', 'log.level', 'service.timeout')],
     ],
     [
-      'is not known by the end of a pass that began before the settings changed',
+      'is not known after a pass that began before the settings changed',
       false,
       [...PASS, STARTED, listing(true), reloaded('repositories.include'), FINISHED],
     ],
-    ['is known by the pass after that', true, [STARTED, reloaded('branches.exclude'), FINISHED, ...PASS]],
+    ['is known after the next pass', true, [STARTED, reloaded('branches.exclude'), FINISHED, ...PASS]],
   ])('%s', (_what, isListed, events) => {
     expect(after(...events)).toBe(isListed);
   });

@@ -36,7 +36,7 @@ const PASS: readonly MirrorEvent[] = [
   },
 ];
 
-/** A status on a mirror with one fresh tree, parts of which can be made to fail. */
+/** A status on a mirror with one fresh tree; its parts can be made to fail. */
 function boardOn(parts: { disk: boolean; state: boolean }) {
   const fails = (isThere: boolean): void => {
     if (!isThere) throw new Error('EIO');
@@ -73,11 +73,11 @@ function boardOn(parts: { disk: boolean; state: boolean }) {
 }
 
 describe('the status', () => {
-  it('calls a mirror ready that was read after a pass had ended', async () => {
+  it('calls a mirror ready if it was read after the end of a pass', async () => {
     expect((await boardOn({ disk: true, state: true }).report()).readiness.isReady).toBe(true);
   });
 
-  it('does not answer from what it read before when the disk cannot be read, and does again when it can', async () => {
+  it('fails rather than use old data when the disk is unreadable, and recovers', async () => {
     const parts = { disk: true, state: true };
     const status = boardOn(parts);
     await status.report();
@@ -90,7 +90,7 @@ describe('the status', () => {
     expect((await status.report()).readiness.isReady).toBe(true);
   });
 
-  it('shares a report with those who ask soon after, until something happens that it must show', async () => {
+  it('shares a report between close requests, until something changes', async () => {
     const status = boardOn({ disk: true, state: true });
     const [first, second] = [await status.report(), await status.report()];
     expect(second).toBe(first);
@@ -108,7 +108,7 @@ describe('the status', () => {
   });
 });
 
-it('the room on a disk is that of df: what is kept for root is neither free nor used', () => {
+it('shows disk space like df: the space reserved for root is neither free nor used', () => {
   const room = roomOn({ bsize: 4096, blocks: 1000, bfree: 550, bavail: 500 });
   expect(room).toEqual({ sizeBytes: 4096 * 950, freeBytes: 4096 * 500 });
 });

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createNotifier } from '../../../../src/daemon/supervision/notify.ts';
 import { say } from '../../../../src/lib/text/terminal-text.ts';
 
-/** A notifier in an environment, what it sent, and to which sockets. */
+/** A notifier in an environment, its messages, and their sockets. */
 function notifierIn(env: NodeJS.ProcessEnv): {
   notifier: ReturnType<typeof createNotifier>;
   sent: string[];
@@ -29,7 +29,7 @@ describe('the notifier', () => {
     expect(opened).toEqual(['/run/systemd/notify']);
   });
 
-  it('says of a reload when it began, by the clock that systemd compares with', () => {
+  it('sends the start of a reload, by the clock that systemd uses', () => {
     const { notifier, sent } = notifierIn({ NOTIFY_SOCKET: '@abstract' });
     const beforeUsec = process.hrtime.bigint() / 1000n;
     notifier.reloading();
@@ -39,14 +39,14 @@ describe('the notifier', () => {
     expect(BigInt(usec)).toBeLessThanOrEqual(afterUsec);
   });
 
-  it('does nothing where nobody listens', () => {
+  it('does nothing without a listener', () => {
     const { notifier, sent, opened } = notifierIn({ WATCHDOG_USEC: '1000000' });
     notifier.ready();
     notifier.reloading();
     expect([sent, opened, notifier.watchdogIntervalMs]).toEqual([[], [], null]);
   });
 
-  it('hides what systemd said from the programs that the daemon starts', () => {
+  it('hides its variables from the programs that the daemon starts', () => {
     const env = {
       NOTIFY_SOCKET: '/run/systemd/notify',
       WATCHDOG_USEC: '1000000',
@@ -65,19 +65,19 @@ describe('the notifier', () => {
     { usec: '-5', pid: undefined, expected: null },
     { usec: 'soon', pid: undefined, expected: null },
     { usec: undefined, pid: undefined, expected: null },
-  ])('is watched as WATCHDOG_USEC=$usec and WATCHDOG_PID=$pid say', ({ usec, pid, expected }) => {
+  ])('is watched according to WATCHDOG_USEC=$usec and WATCHDOG_PID=$pid', ({ usec, pid, expected }) => {
     const { notifier } = notifierIn({ NOTIFY_SOCKET: '/n', WATCHDOG_USEC: usec, WATCHDOG_PID: pid });
     expect(notifier.watchdogIntervalMs).toBe(expected);
   });
 
-  it('sends no second field and no message that is too long, whatever the status says', () => {
+  it('sends no second field and no overlong message, for any status', () => {
     const { notifier, sent } = notifierIn({ NOTIFY_SOCKET: '/n' });
     notifier.status(say`one\nMAINPID=1\r\u0000${'€'.repeat(5000)}`);
     expect(sent[0]).toMatch(/^STATUS=one MAINPID=1 €+$/);
     expect(Buffer.byteLength(sent[0] ?? '')).toBeLessThan(4096);
   });
 
-  it('survives a socket that cannot be opened, and one that takes nothing', () => {
+  it('survives a socket that cannot be opened, and one that accepts nothing', () => {
     const unopened = createNotifier({ NOTIFY_SOCKET: '/n' }, () => {
       throw new Error('no such library');
     });

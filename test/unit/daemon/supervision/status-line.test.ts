@@ -12,7 +12,7 @@ it('a status line names why new settings were refused, in one line', () => {
   expect(String(describeLive(live))).toBe('no pass yet; new settings refused: Two: one two');
 });
 
-it('a status line says why there is no status page, until there is one', () => {
+it('a status line says why there is no status page, as long as it is missing', () => {
   const failure = { code: 'http.unusable', message: 'Cannot listen.', hint: null } as const;
   const without = nextLive(initialLive(0), { name: 'http.unavailable', ...failure }, 0);
   expect(String(describeLive(without))).toBe('no pass yet; no status page: Cannot listen.');
@@ -22,7 +22,7 @@ it('a status line says why there is no status page, until there is one', () => {
   expect(String(describeLive(served))).toBe('no pass yet');
 });
 
-it('a status line counts what takes long, in a pass and between passes', () => {
+it('a status line counts slow pulls, during a pass and between passes', () => {
   const slow = ['A', 'B', 'C', 'D'].map((name) => ({ target: `${name}/main`, startedAtMs: 0 }));
   const live = { ...initialLive(0), slow };
   expect(String(describeLive(live))).toBe('no pass yet; 4 pulls of more than a minute');

@@ -36,7 +36,7 @@ describe('a watchdog', () => {
     vi.useRealTimers();
   });
 
-  it('is fed at once and on, and not while the work is stuck', async () => {
+  it('is fed from the start, but not while the work is stuck', async () => {
     let silentMs = 0;
     const feed = vi.fn<() => void>();
     const onStuck = vi.fn<(silentMs: number) => void>();

@@ -17,7 +17,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it('what was held back is published when no lease is left, once', async () => {
+it('a delayed publish happens once, when no lease is left', async () => {
   let held: Lease[] = [{ id: 'x', holder: 'x', takenAtMs: 0, untilMs: 1 }];
   vi.mocked(leasesInForce).mockImplementation(() => Promise.resolve(held));
   const onOver = vi.fn();
@@ -31,7 +31,7 @@ it('what was held back is published when no lease is left, once', async () => {
   watch.close();
 });
 
-it('nothing is started by a look that is going on when the watch ends, nor by what is told after', async () => {
+it('no pass is started by a check running when the watch ends, nor by later news', async () => {
   const onOver = vi.fn();
   const look = Promise.withResolvers<readonly Lease[]>();
   vi.mocked(leasesInForce).mockReturnValue(look.promise);

@@ -25,13 +25,13 @@ describe('requests for a pass', () => {
     vi.useRealTimers();
   });
 
-  it('make one pass at once, however many they are', () => {
+  it('start one pass immediately, however many they are', () => {
     for (let request = 0; request < 50; request += 1) pacer.ask();
     vi.advanceTimersByTime(1);
     expect(made).toBe(1);
   });
 
-  it('wait after a pass for as long as that took', () => {
+  it('wait after a pass for as long as it took', () => {
     pacer.sink({ name: 'pass.failed', trigger: 'poll', durationMs: 7000, ...FAILURE });
     pacer.ask();
     vi.advanceTimersByTime(6999);
@@ -40,7 +40,7 @@ describe('requests for a pass', () => {
     expect(made).toBe(1);
   });
 
-  it('that come during a pass wait for as long as it took, after its end', () => {
+  it('that arrive during a pass wait after its end for as long as it took', () => {
     pacer.ask();
     vi.advanceTimersByTime(1);
     for (let round = 1; round <= 3; round += 1) {
@@ -56,7 +56,7 @@ describe('requests for a pass', () => {
     }
   });
 
-  it('that come before the pass they caused begins make one more after it', () => {
+  it('that arrive before the pass they caused begins start one more after it', () => {
     pacer.ask();
     vi.advanceTimersByTime(1);
     pacer.ask();
@@ -68,7 +68,7 @@ describe('requests for a pass', () => {
     expect(made).toBe(2);
   });
 
-  it('make no pass once the daemon closes', () => {
+  it('start no pass once the daemon closes', () => {
     pacer.ask();
     pacer.close();
     pacer.ask();
@@ -76,7 +76,7 @@ describe('requests for a pass', () => {
     expect(made).toBe(0);
   });
 
-  it('leave the service a pause, and nobody waiting for hours', () => {
+  it('leave the service a pause, and never wait for hours', () => {
     fc.assert(
       fc.property(fc.integer({ min: 500, max: 60_000 }), (durationMs) => {
         expect(pauseAfterPassMs(durationMs)).toBe(durationMs);

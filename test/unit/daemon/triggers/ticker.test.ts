@@ -49,7 +49,7 @@ describe('a ticker', () => {
     expect(nextRuns.at(-1)).toBe('08:05:00');
   });
 
-  it('ticks at new times once they are taken, and at the old ones no more', () => {
+  it('ticks at new times once they are set, and no longer at the old ones', () => {
     const ticker = started();
     ticker.take({ schedule: '*/10 * * * *', timezone: 'UTC' });
     vi.advanceTimersByTime(15 * 60_000);
@@ -57,7 +57,7 @@ describe('a ticker', () => {
     expect(ticks).toEqual(['08:10:00']);
   });
 
-  it('stays stopped when settings are taken afterwards, and keeps no process from its end', () => {
+  it('stays stopped when settings change later, and does not keep the process running', () => {
     const ticker = started();
     ticker.stop();
     ticker.take({ schedule: '* * * * *', timezone: 'UTC' });
@@ -83,20 +83,20 @@ function ticksWithin(schedule: string, timezone: string, from: string, hours: nu
 }
 
 /** In Berlin the clocks go from 2 to 3 at 01:00 UTC, and back from 3 to 2 at 01:00 UTC; in New York at 07:00 and 06:00 UTC. */
-describe('where the clocks change', () => {
+describe('when the clocks change', () => {
   it.each([
     ['Europe/Berlin', '30 2 * * *', '2026-03-28T22:00:00Z', '2026-03-30T00:30:00'],
     ['Europe/Berlin', '0 30 2 * * *', '2026-03-28T22:00:00Z', '2026-03-30T00:30:00'],
     ['America/New_York', '30 2 * * *', '2026-03-08T04:00:00Z', '2026-03-09T06:30:00'],
     ['America/New_York', '0 30 2 * * *', '2026-03-08T04:00:00Z', '2026-03-09T06:30:00'],
-  ])('in %s, %j does not come on the day that leaves its hour out', (zone, expression, from, next) => {
+  ])('in %s, %j does not occur on the day that skips its hour', (zone, expression, from, next) => {
     expect(ticksWithin(expression, zone, from, 36)).toEqual([next]);
   });
 
   it.each([
     ['Europe/Berlin', '2026-03-29T00:00:00Z', ['00:00', '00:30', '01:00', '01:30', '02:00']],
     ['America/New_York', '2026-03-08T06:00:00Z', ['06:00', '06:30', '07:00', '07:30', '08:00']],
-  ])('in %s, every half hour goes on evenly in spring', (zone, from, times) => {
+  ])('in %s, every half hour continues evenly in spring', (zone, from, times) => {
     const before = new Date(Date.parse(from) - 1000).toISOString();
     const ticks = ticksWithin('*/30 * * * *', zone, before, 2.1);
     expect(ticks.map((tick) => tick.slice(11, 16))).toEqual(times);
@@ -107,14 +107,14 @@ describe('where the clocks change', () => {
     ['Europe/Berlin', '0 30 2 * * *', '2026-10-24T22:00:00Z', '2026-10-25T01:30:00'],
     ['America/New_York', '30 1 * * *', '2026-11-01T04:00:00Z', '2026-11-01T05:30:00'],
     ['America/New_York', '0 30 1 * * *', '2026-11-01T04:00:00Z', '2026-11-01T05:30:00'],
-  ])('in %s, %j comes once on the day that has its hour twice', (zone, expression, from, once) => {
+  ])('in %s, %j occurs once on the day that has its hour twice', (zone, expression, from, once) => {
     expect(ticksWithin(expression, zone, from, 20)).toEqual([once]);
   });
 
   it.each([
     ['Europe/Berlin', '2026-10-24T23:29:59Z', ['23:30', '00:00', '00:30', '01:00', '01:30', '02:00']],
     ['America/New_York', '2026-11-01T04:59:59Z', ['05:00', '05:30', '06:00', '06:30', '07:00']],
-  ])('in %s, what names no hour goes on evenly in autumn', (zone, from, times) => {
+  ])('in %s, a schedule without an hour continues evenly in autumn', (zone, from, times) => {
     const ticks = ticksWithin('*/30 * * * *', zone, from, zone === 'Europe/Berlin' ? 2.6 : 2.1);
     expect(ticks.map((tick) => tick.slice(11, 16))).toEqual(times);
   });
@@ -122,7 +122,7 @@ describe('where the clocks change', () => {
   it.each([
     ['Europe/Berlin', '2026-10-24T23:29:59Z', ['23:30', '01:00', '01:30', '02:00']],
     ['America/New_York', '2026-11-01T04:59:59Z', ['05:00', '05:30', '07:00']],
-  ])('in %s, what names hours or days leaves out one of the two of autumn', (zone, from, times) => {
+  ])('in %s, a schedule with hours or days skips one of the two in autumn', (zone, from, times) => {
     const ticks = ticksWithin('*/30 0-8 * * *', zone, from, zone === 'Europe/Berlin' ? 2.6 : 2.1);
     expect(ticks.map((tick) => tick.slice(11, 16))).toEqual(times);
   });
@@ -132,12 +132,12 @@ describe('where the clocks change', () => {
     ['Australia/Adelaide', '30'],
     ['Asia/Kathmandu', '15'],
     ['Europe/Berlin', '00'],
-  ])('in %s, the full hour is that of the zone', (zone, minute) => {
+  ])('in %s, the full hour is local', (zone, minute) => {
     const ticks = ticksWithin('0 * * * *', zone, '2026-06-01T00:01:00Z', 1);
     expect(ticks.map((tick) => tick.slice(14, 16))).toEqual([minute]);
   });
 
-  it('in UTC nothing of this happens', () => {
+  it('in UTC there is no change', () => {
     expect(ticksWithin('30 * * * *', 'UTC', '2026-10-25T00:00:00Z', 3)).toEqual([
       '2026-10-25T00:30:00',
       '2026-10-25T01:30:00',

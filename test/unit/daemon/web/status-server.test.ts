@@ -20,7 +20,7 @@ async function takePort(): Promise<{ taken: Server; port: number }> {
   return { taken, port: (taken.address() as AddressInfo).port };
 }
 
-/** Serves at an address, and gathers what is said of it. */
+/** Serves at an address, and collects the events. */
 async function serveAt(listen: string, tryAgainMs: number) {
   const { settings } = loadSettings({
     flags: {},
@@ -46,7 +46,7 @@ async function serveAt(listen: string, tryAgainMs: number) {
 }
 
 describe('the status page', () => {
-  it('is missing while its port is taken, which is said once, and comes by itself', async () => {
+  it('is missing while its port is taken, reports that once, and appears when the port is free', async () => {
     const { taken, port } = await takePort();
     const { events, names } = await serveAt(`127.0.0.1:${port}`, SOON_MS);
     expect(events).toMatchObject([
@@ -61,7 +61,7 @@ describe('the status page', () => {
     expect((await fetch(`http://127.0.0.1:${port}/api/schema`)).ok).toBe(true);
   });
 
-  it('is not tried again once it is closed', async () => {
+  it('is not retried once it is closed', async () => {
     const { taken, port } = await takePort();
     const { http, names } = await serveAt(`127.0.0.1:${port}`, SOON_MS);
     await http.close();

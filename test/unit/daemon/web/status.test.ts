@@ -28,15 +28,15 @@ describe('the status', () => {
   it.each([
     ['a quiet report', daemonReport()],
     ['one in which everything is there', eventfulReport()],
-  ])('of %s is what the schema says, and nothing more', (_, report) => {
+  ])('of %s matches the schema, and has nothing more', (_, report) => {
     const status: unknown = JSON.parse(Buffer.from(statusBody(report).bytes).toString());
-    // Reading drops what the schema does not know.
+    // Parsing drops fields that the schema does not know.
     const read = statusSchema.parse(status);
     expect(read).toStrictEqual(status);
     expect(read).toMatchObject(report);
   });
 
-  it('has the command that lets a held deletion go, and only there', () => {
+  it('has the command that approves a held deletion, and no other', () => {
     const commands = eventfulReport().targets.map((target) => withCommand(target).approveCommand);
     expect(commands.filter((command) => command !== undefined)).toEqual([
       String.raw`workbook-mirror approve 'Ada'\''s $(plan)/main'`,
@@ -60,7 +60,7 @@ describe('the status', () => {
     expect(end === '--').toBe(target.startsWith('-'));
   });
 
-  it('keeps its tag while nothing but the clock moves', () => {
+  it('keeps its tag while only the clock changes', () => {
     const report = daemonReport();
     const { etag } = statusBody(report);
     expect(etag).toMatch(/^W\/"[\w-]{22}"$/);
@@ -69,7 +69,7 @@ describe('the status', () => {
     expect(statusBody({ ...report, targets: [] }).etag).not.toBe(etag);
   });
 
-  it('has a JSON Schema that lets fields be added, and only one be missing', () => {
+  it('has a JSON Schema that allows more fields, and only one missing', () => {
     const schema = statusJsonSchema();
     const optional: string[] = [];
     JSON.stringify(schema, (_, value: unknown) => {

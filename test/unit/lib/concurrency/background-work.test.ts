@@ -8,7 +8,7 @@ import {
   type Ending,
 } from '../../../../src/lib/concurrency/background-work.ts';
 
-/** Work whose rounds end when they are told to. */
+/** Work whose rounds a test ends. */
 function workshop() {
   const rounds: PromiseWithResolvers<void>[] = [];
   const errors: unknown[] = [];
@@ -25,7 +25,7 @@ function workshop() {
   return { work, rounds, errors, endings };
 }
 
-it('work that is asked for while it goes on is done once more, however often', async () => {
+it('work requested during a run is done once more, however often it was requested', async () => {
   const { work, rounds } = workshop();
   work.wake();
   work.wake();
@@ -39,7 +39,7 @@ it('work that is asked for while it goes on is done once more, however often', a
   expect([rounds.length, work.isBusy()]).toEqual([2, false]);
 });
 
-it('work that asks for itself as it begins is never done twice at once', async () => {
+it('work that requests itself as it begins never runs twice at once', async () => {
   let running = 0;
   let most = 0;
   let rounds = 0;
@@ -59,7 +59,7 @@ it('work that asks for itself as it begins is never done twice at once', async (
   expect([rounds, most]).toEqual([2, 1]);
 });
 
-it('work that fails is told of, and is done again when it is asked for', async () => {
+it('work that fails is reported, and runs again on request', async () => {
   const { work, rounds, errors } = workshop();
   work.wake();
   rounds[0]?.reject(new Error('broken'));
@@ -69,7 +69,7 @@ it('work that fails is told of, and is done again when it is asked for', async (
   expect(rounds).toHaveLength(2);
 });
 
-it('work that is closed has its time to end, and is then stopped; none begins after it', async () => {
+it('closed work has its time to end, is then stopped, and never starts again', async () => {
   const { work, rounds, endings } = workshop();
   work.wake();
   work.wake();
@@ -81,7 +81,7 @@ it('work that is closed has its time to end, and is then stopped; none begins af
   expect(rounds).toHaveLength(1);
 });
 
-it('work that is closed at once is stopped at once', async () => {
+it('work closed without delay is stopped without delay', async () => {
   const { work, rounds, endings } = workshop();
   work.wake();
   const closed = work.close(0);

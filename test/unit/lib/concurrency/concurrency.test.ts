@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { forEachConcurrently, joinSignals } from '../../../../src/lib/concurrency/concurrency.ts';
 
 describe('work on many items', () => {
-  it('is done once for each, no more at a time than allowed', async () => {
+  it('is done once for each, within the limit', async () => {
     const property = fc.asyncProperty(
       fc.array(fc.nat()),
       fc.integer({ min: 1, max: 8 }),
@@ -36,7 +36,7 @@ describe('work on many items', () => {
     expect(begun).toEqual([1, 2, 3, 4, 5]);
   });
 
-  it('stops what has not begun at the first failure, lets the rest end, and throws it', async () => {
+  it('stops at the first failure, lets running work end, and throws the failure', async () => {
     const ended: number[] = [];
     const second = Promise.withResolvers<void>();
     const work = forEachConcurrently([1, 2, 3, 4], 2, async (item) => {
@@ -50,7 +50,7 @@ describe('work on many items', () => {
     expect(ended).toEqual([2]);
   });
 
-  it('takes its items one by one from whatever gives them', async () => {
+  it('takes its items one by one from any iterable', async () => {
     let given = 0;
     const items = function* (): Generator<number> {
       for (;;) yield (given += 1);
@@ -63,7 +63,7 @@ describe('work on many items', () => {
     expect(given).toBeLessThan(20);
   });
 
-  it('is nothing for nothing', async () => {
+  it('does nothing without items', async () => {
     await expect(
       forEachConcurrently([], 4, () => Promise.reject(new Error('never'))),
     ).resolves.toBeUndefined();
@@ -71,7 +71,7 @@ describe('work on many items', () => {
 });
 
 describe('joined signals', () => {
-  it.each([0, 1])('fire with either of the two, and for its reason', (which) => {
+  it.each([0, 1])('fire with either of the two, with its reason', (which) => {
     const controls = [new AbortController(), new AbortController()] as const;
     const { signal } = joinSignals(controls[0].signal, controls[1].signal);
     expect(signal.aborted).toBe(false);
@@ -80,13 +80,13 @@ describe('joined signals', () => {
     expect([signal.aborted, signal.reason]).toEqual([true, 'stopped']);
   });
 
-  it('have fired if one of them has', () => {
+  it('have fired if either of the two has', () => {
     expect(joinSignals(new AbortController().signal, AbortSignal.abort('before')).signal.reason).toBe(
       'before',
     );
   });
 
-  it('fire no more when they are left', () => {
+  it('no longer fire after their disposal', () => {
     const control = new AbortController();
     const { signal, leave } = joinSignals(control.signal, new AbortController().signal);
     leave();

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { Places } from '../../../../src/lib/concurrency/places.ts';
 
 describe('places', () => {
-  it('let so many in at once, and the others in their order, also after a failure', async () => {
+  it('admit a fixed number at once, and the others in order, even after a failure', async () => {
     const places = new Places(2);
     const order: number[] = [];
     let inside = 0;
@@ -28,14 +28,14 @@ describe('places', () => {
     expect(most).toBe(2);
   });
 
-  it('let work begin after the caller has gone on', async () => {
+  it('let work begin after the caller has returned', async () => {
     let hasGoneOn = false;
     const work = new Places(1).run(() => Promise.resolve(hasGoneOn));
     hasGoneOn = true;
     expect(await work).toBe(true);
   });
 
-  it('are not kept for who no longer waits', async () => {
+  it('are not kept for a caller that no longer waits', async () => {
     const places = new Places(1);
     const leave = await places.take();
     const gone = new AbortController();

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { shareWork, type SharedWork, waitAtMost } from '../../../../src/lib/concurrency/shared-work.ts';
 
-/** Work that ends when it is told to, and a clock that moves when it is told to. */
+/** Work that a test ends, and a clock that a test moves. */
 function workshop(): {
   clock: { nowMs: number };
   rounds: PromiseWithResolvers<number>[];
@@ -23,7 +23,7 @@ function workshop(): {
 }
 
 describe('work that is shared', () => {
-  it('is done once for all who ask together, and for all who ask soon after', async () => {
+  it('is done once for all callers together, and for all callers soon after', async () => {
     const { rounds, ask, clock } = workshop();
     const together = [ask(), ask()];
     rounds[0]?.resolve(1);
@@ -33,7 +33,7 @@ describe('work that is shared', () => {
     expect(rounds).toHaveLength(1);
   });
 
-  it('is done again when it has become old, or the clock was set back', async () => {
+  it('is done again if it is too old, or if the clock was set back', async () => {
     const { rounds, ask, clock } = workshop();
     const first = ask();
     rounds[0]?.resolve(1);
@@ -48,7 +48,7 @@ describe('work that is shared', () => {
     expect(await third).toBe(3);
   });
 
-  it('is never done twice at once: who asks late during a long one gets the next', async () => {
+  it('never runs twice at once: a late caller during a long run gets the next one', async () => {
     const { rounds, ask, clock } = workshop();
     const first = ask();
     clock.nowMs += 5000;
@@ -62,7 +62,7 @@ describe('work that is shared', () => {
     expect(rounds).toHaveLength(2);
   });
 
-  it('that fails fails for all who share it, and is done again later', async () => {
+  it('that fails rejects for all its callers, and is done again later', async () => {
     const { rounds, ask, clock } = workshop();
     const both = [ask(), ask()];
     clock.nowMs += 2000;
@@ -73,7 +73,7 @@ describe('work that is shared', () => {
     expect(await late).toBe(2);
   });
 
-  it('without an age began no earlier than whoever gets its outcome asked, and runs one at a time', async () => {
+  it('without an age never begins before the request that gets its outcome, and runs one at a time', async () => {
     const ends: Array<(fails: boolean) => void> = [];
     let begun = 0;
     const shared = shareWork(() => {
@@ -102,7 +102,7 @@ describe('work that is shared', () => {
 });
 
 describe('waiting', () => {
-  it('gives what comes in time, and null for what does not', async () => {
+  it('gives a value that comes in time, otherwise null', async () => {
     expect(await waitAtMost(Promise.resolve('there'), 60_000)).toBe('there');
     expect(await waitAtMost(new Promise(() => {}), 1)).toBeNull();
     await expect(waitAtMost(Promise.reject(new Error('no')), 60_000)).rejects.toThrow('no');

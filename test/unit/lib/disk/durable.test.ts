@@ -24,7 +24,7 @@ describe('a file that replaces another one', () => {
 });
 
 describe('folders', () => {
-  it('are made with those above them, and named from the top', async () => {
+  it('are made with their parents, and listed from the top', async () => {
     const root = await temporaryFolder();
     await mkdir(join(root, 'a'));
     expect(await makeFolders(join(root, 'a/b/c'))).toEqual([join(root, 'a/b'), join(root, 'a/b/c')]);
@@ -37,7 +37,7 @@ describe('folders', () => {
     await expect(makeFolders(join(root, 'file/below'))).rejects.toMatchObject({ code: 'ENOTDIR' });
   });
 
-  it('are not made where something else is, be it a link that leads nowhere', async () => {
+  it('are not made if something else exists there, even a dangling link', async () => {
     const root = await temporaryFolder();
     const [file, link] = [join(root, 'file'), join(root, 'link')];
     await writeFile(file, '');

@@ -7,7 +7,7 @@ function reachOf(fileSystem: string, options = ''): ReturnType<typeof lockReachO
   return lockReachOf({ fileSystem, options: new Set(options.split(',')) });
 }
 
-describe('who sees the locks of a mount', () => {
+describe('the reach of locks on a mount', () => {
   it.each<[string, string, LockReach, string | null]>([
     ['ext4', 'rw,errors=remount-ro', 'local', null],
     ['xfs', 'rw', 'local', null],
@@ -52,7 +52,7 @@ describe('who sees the locks of a mount', () => {
     expect(reachOf(fileSystem, options)).toEqual({ fileSystem, reach, option });
   });
 
-  it('is told with the option that decides it', () => {
+  it('is reported with the option that decides it', () => {
     expect(mountText(reachOf('nfs', 'nolock'))).toBe('nfs with nolock');
     expect(mountText(reachOf('ext4'))).toBe('ext4');
   });
@@ -67,11 +67,11 @@ describe('config check', () => {
     ['nfs4', '', 'directory: /srv/m is on nfs4; other machines see its locks.'],
     ['nfs', 'nolock', 'directory: /srv/m is on nfs with nolock; other machines do not see its locks.'],
     ['fuse', '', 'directory: /srv/m is on fuse; it cannot be told whether other machines see its locks.'],
-  ])('says what %s means', (fileSystem, options, expected) => {
+  ])('explains %s', (fileSystem, options, expected) => {
     expect(shown(fileSystem, options, null)).toEqual([expected]);
   });
 
-  it('warns where two instances would not know of each other, and nowhere else', () => {
+  it('warns only if two instances would not see each other', () => {
     expect(shown('fuse.sshfs', '', 'standby')[1]).toMatch(/^Warning: standby: /);
     expect(shown('fuse.sshfs', '', 'shard')[1]).toMatch(/^Warning: shard: /);
     expect(shown('fuse.sshfs', '', null)).toHaveLength(1);

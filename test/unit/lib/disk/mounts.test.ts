@@ -48,7 +48,7 @@ describe('a table of mounts', () => {
 });
 
 describe('a folder', () => {
-  it('is found behind links, and before it is made', async () => {
+  it('is found behind links, and before it exists', async () => {
     const root = realpathSync(await temporaryFolder());
     mkdirSync(join(root, 'real'));
     symlinkSync('real', join(root, 'link'));
@@ -56,7 +56,7 @@ describe('a folder', () => {
     expect(await resolvedPath(root)).toBe(root);
   });
 
-  it.runIf(process.platform === 'linux')('lies on a mount', async () => {
+  it.runIf(process.platform === 'linux')('belongs to a mount', async () => {
     expect((await findMount('/proc/self'))?.fileSystem).toBe('proc');
     const found = await findMount(join(await temporaryFolder(), 'not/yet'));
     expect(found?.mountPoint).toMatch(/^\//);

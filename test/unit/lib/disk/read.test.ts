@@ -7,12 +7,12 @@ import { expect, it } from 'vitest';
 import { readNow, withOpen } from '../../../../src/lib/disk/read.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
-it('has what was read, also where closing fails', async () => {
+it('gives the data even if closing fails', async () => {
   const file = join(await temporaryFolder(), 'a');
   await writeFile(file, 'text');
   const read = withOpen(file, constants.O_RDONLY, async (handle) => {
     const text = await handle.readFile('utf8');
-    // Now the handle has nothing to close any more: EBADF.
+    // Now closing the handle fails with EBADF.
     closeSync(handle.fd);
     return text;
   });

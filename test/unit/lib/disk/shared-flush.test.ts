@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { SharedFlush } from '../../../../src/lib/disk/shared-flush.ts';
 
-/** A file system whose flushes end when they are told to. */
+/** A file system whose flushes a test ends. */
 function fileSystem(): { flush: SharedFlush; rounds: PromiseWithResolvers<void>[] } {
   const rounds: PromiseWithResolvers<void>[] = [];
   const flush = new SharedFlush(() => {
@@ -20,7 +20,7 @@ async function settled(): Promise<void> {
 const LOST = Object.assign(new Error('EIO: syncfs failed'), { code: 'EIO' });
 
 describe('a shared flush', () => {
-  it('is shared by all who come while the one before goes on, and never by who comes during it', async () => {
+  it('is shared by all callers during the one before, and by no caller during it', async () => {
     const { flush, rounds } = fileSystem();
     const ended: string[] = [];
     const ask = (name: string): void => void flush.since(flush.mark()).then(() => ended.push(name));
@@ -43,7 +43,7 @@ describe('a shared flush', () => {
     expect(ended).toEqual(['first', 'second', 'third', 'fourth']);
   });
 
-  it('fails for all who share it', async () => {
+  it('fails for all its callers', async () => {
     const { flush, rounds } = fileSystem();
     const mark = flush.mark();
     const first = flush.since(mark);
@@ -58,7 +58,7 @@ describe('a shared flush', () => {
     ]);
   });
 
-  it('fails also for who had begun to write before a failure that somebody else was told of', async () => {
+  it('fails even for a caller that began to write before a failure reported to another', async () => {
     const { flush, rounds } = fileSystem();
     const writesAlready = flush.mark();
     const other = flush.since(flush.mark());
@@ -70,7 +70,7 @@ describe('a shared flush', () => {
     await expect(late).rejects.toBe(LOST);
   });
 
-  it('fails for who waits for the next one while one fails, and not for who begins to write after it', async () => {
+  it('fails for a caller waiting during a failure, but not for one that begins to write after it', async () => {
     const { flush, rounds } = fileSystem();
     const mark = flush.mark();
     const first = flush.since(mark);

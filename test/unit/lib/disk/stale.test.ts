@@ -9,8 +9,8 @@ function staleError(): Error {
   return Object.assign(new Error(`${code}: ${code}, open '/mirror/a'`), { errno: -116, code });
 }
 
-describe('what another machine replaces', () => {
-  it('is known by its number', () => {
+describe('a file that another machine replaces', () => {
+  it('is recognised by the error number', () => {
     expect(systemCode(staleError())).toBe('ESTALE');
     expect(isStale(staleError())).toBe(true);
     expect(isStale(Object.assign(new Error('gone'), { errno: -2, code: 'ENOENT' }))).toBe(false);
@@ -26,7 +26,7 @@ describe('what another machine replaces', () => {
     expect(await againWhileStale(read)).toBe('the new one');
   });
 
-  it('is not read again for ever, and not where something else is wrong', async () => {
+  it('is not read again forever, and not after other errors', async () => {
     await expect(againWhileStale(() => Promise.reject(staleError()))).rejects.toThrow('-116');
     let tries = 0;
     const read = (): Promise<string> => {

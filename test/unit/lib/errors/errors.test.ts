@@ -11,7 +11,7 @@ import {
 const CODES = Object.keys(ERROR_RULES) as (keyof typeof ERROR_RULES)[];
 
 describe('errors', () => {
-  it.each(CODES)('%s has a rule that says what happens and how a command ends', (code) => {
+  it.each(CODES)('%s has a rule for its consequence and its exit code', (code) => {
     const error = new MirrorError(code, 'what happened');
     expect(['retry', 'hold', 'quarantine', 'stall', 'exit']).toContain(error.action);
     expect(Object.values(EXIT_CODES)).toContain(exitCodeOf(error));
@@ -32,7 +32,7 @@ describe('errors', () => {
     expect(exitCodeOf(new MirrorError(code, ''))).toBe(exitCode);
   });
 
-  it('carry message, hint, cause and wish', () => {
+  it('carry message, hint, cause and requested wait', () => {
     const cause = new Error('inner');
     const error = new MirrorError('service.busy', 'what happened', {
       hint: 'do this',
@@ -49,13 +49,13 @@ describe('errors', () => {
     expect('cause' in new MirrorError('service.busy', 'what happened')).toBe(false);
   });
 
-  it('that are ours stay what they are', () => {
+  it('of the program stay as they are', () => {
     const error = new MirrorError('disk.full', 'full');
     expect(toMirrorError(error)).toBe(error);
   });
 
   it.each([new TypeError('x is not a function'), 'text', 7, null, undefined, { message: 'no error' }])(
-    'that are not ours are defects: %s',
+    'of other origin are defects: %s',
     (thrown) => {
       const error = toMirrorError(thrown);
       expect(error).toMatchObject({ code: 'internal.defect', action: 'exit' });
@@ -64,7 +64,7 @@ describe('errors', () => {
     },
   );
 
-  it('that are not ours keep their message and are the cause', () => {
+  it('of other origin keep their message and become the cause', () => {
     const thrown = new RangeError('out of range');
     expect(toMirrorError(thrown)).toMatchObject({ message: 'out of range', cause: thrown });
   });

@@ -10,14 +10,14 @@ import { sourceLines } from '../../../../src/lib/errors/source-lines.ts';
 const folder = mkdtempSync(join(tmpdir(), 'workbook-mirror-maps-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** The name of a call in a file of the folder. @param map what lies beside the file */
+/** The name of a call in a file of the folder. @param map the source map next to the file */
 function callIn(file: string, map?: string): string {
   if (map !== undefined) writeFileSync(join(folder, `${file}.map`), map);
   return `    at work (${pathToFileURL(join(folder, file)).href}:2:3)`;
 }
 
 describe('lines of the sources', () => {
-  it('take the place of those of a bundle', () => {
+  it('replace the lines of a bundle', () => {
     // Line 2 of the bundle, from column 1 on, is line 5 of the source, from column 3 on.
     const map = { version: 3, names: [], sources: ['../src/deep/work.ts'], mappings: ';AAIE' };
     const call = callIn('work.js', JSON.stringify(map));
@@ -26,7 +26,7 @@ describe('lines of the sources', () => {
     expect(told).toEqual([told[0], '    at node:internal/main:1:1', told[0]]);
   });
 
-  it('are not told where no map tells them', () => {
+  it('are omitted without a map', () => {
     const calls = [callIn('none.js'), callIn('torn.js', '{"version":3,'), callIn('other.js', '[]')].join(
       '\n',
     );

@@ -36,7 +36,7 @@ describe('the token', () => {
     expect(hasToken(authorization, 's3cret')).toBe(false);
   });
 
-  it('that is empty lets nobody in', () => {
+  it('that is empty admits no request', () => {
     expect(hasToken(basic('anyone:'), '')).toBe(false);
     expect(hasToken('Bearer ', '')).toBe(false);
     expect(hasToken(undefined, '')).toBe(false);
@@ -100,11 +100,11 @@ describe('a host of our own', () => {
 });
 
 describe('a page of another site that asks in the background', () => {
-  it.each(['cross-site', 'same-site'])('is told by %s', (site) => {
+  it.each(['cross-site', 'same-site'])('is recognised by %s', (site) => {
     expect(isForeignFetch({ 'sec-fetch-site': site, 'sec-fetch-mode': 'no-cors' })).toBe(true);
   });
 
-  it('is no link that someone follows, no page of ours, and no program', () => {
+  it('is not a followed link, an own page, or a program', () => {
     expect(isForeignFetch({ 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' })).toBe(false);
     expect(isForeignFetch({ 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'cors' })).toBe(false);
     expect(isForeignFetch({ 'sec-fetch-site': 'none' })).toBe(false);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { acceptsGzip, matchesTag } from '../../../../src/lib/http/reply.ts';
 
 describe('packing', () => {
-  it.each(['gzip', 'GZIP', 'br, gzip;q=0.5', 'gzip ; q=1, br'])('is wanted by %s', (header) => {
+  it.each(['gzip', 'GZIP', 'br, gzip;q=0.5', 'gzip ; q=1, br'])('is accepted by %s', (header) => {
     expect(acceptsGzip(header)).toBe(true);
   });
 
@@ -17,7 +17,7 @@ describe('packing', () => {
     '*, gzip;q=0',
     'gzipped',
     'gzip;q=x',
-  ])('is not wanted by %s', (header) => {
+  ])('is not accepted by %s', (header) => {
     expect(acceptsGzip(header)).toBe(false);
   });
 });

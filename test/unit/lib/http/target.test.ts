@@ -6,9 +6,9 @@ it.each([
   ['/a/b?c=d', '/a/b', 'c=d'],
   ['/a?b?c', '/a', 'b?c'],
   ['/a?', '/a', ''],
-  // As they were sent.
+  // In the form sent to a server.
   ['//a/../%2e%2e/%zz', '//a/../%2e%2e/%zz', ''],
-  // As a proxy is sent them.
+  // In the form sent to a proxy.
   ['http://host:80/api/repos?a=1', '/api/repos', 'a=1'],
   ['HTTPS://host//a', '//a', ''],
   ['http://host', '/', ''],

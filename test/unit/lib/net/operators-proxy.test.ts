@@ -16,7 +16,7 @@ describe('the proxy of the operator', () => {
     [{ all_proxy: 'socks5://p' }, 'http:', 'socks5://p'],
     [{ ALL_PROXY: 'q', https_proxy: 'p' }, 'https:', 'http://p'],
     [{ https_proxy: '', ALL_PROXY: 'q' }, 'https:', 'http://q'],
-  ])('is, by %j, for %s: %s', (variables, protocol, proxy) => {
+  ])('comes from %j, for %s: %s', (variables, protocol, proxy) => {
     expect(operatorsProxy(variables, to('git.example.com', protocol))?.address ?? null).toBe(proxy);
   });
 
@@ -57,7 +57,7 @@ describe('the proxy of the operator', () => {
     ['[::1]', '::1', true],
     ['2001:db8::/32', '2001:db8::1', true],
     ['10.0.0.0/8', '10.example.com', false],
-  ])('is by NO_PROXY %j not for %s: %s', (list, host, isExcepted) => {
+  ])('with NO_PROXY %j is not used for %s: %s', (list, host, isExcepted) => {
     const found = operatorsProxy({ https_proxy: 'p', NO_PROXY: list }, to(host));
     expect(found?.address ?? null).toBe(isExcepted ? null : 'http://p');
   });

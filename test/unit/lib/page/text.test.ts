@@ -5,7 +5,7 @@ import { roughSize } from '../../../../src/lib/text/humanize.ts';
 
 describe('the text of the pages', () => {
   it.each([0, 1, 999, 1000, 12_345, 99_949, 100_000, 999_999, 1e6, 5.5e8, 1e9, 9.9e11])(
-    'tells a size of %d bytes as the command line does',
+    'writes a size of %d bytes as the command line does',
     (sizeBytes) => expect(sizeText(sizeBytes)).toBe(roughSize(sizeBytes)),
   );
 
@@ -23,7 +23,7 @@ describe('the text of the pages', () => {
     expect(['is it', 'it is!', 'it'].map(sentence)).toEqual(['Is it.', 'It is!', 'It.']);
   });
 
-  it('makes visible what hides, turns around or breaks text', () => {
+  it('makes characters visible that hide, reverse or break text', () => {
     expect(printable('\u202Ea\u0000\n\u2028\uD800\u200B\u{E0041}')).toBe(
       String.raw`\u202ea\u0000\u000a\u2028\ud800\u200b\u{e0041}`,
     );

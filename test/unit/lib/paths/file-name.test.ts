@@ -23,10 +23,10 @@ const piece = fc.oneof(
 );
 const asciiPath = fc.array(piece, { maxLength: 12 }).map((pieces) => pieces.join(''));
 
-it('the fault of a path of plain ASCII is that which it has below a folder with other letters', () => {
+it('a plain ASCII path has the same fault below a folder with other letters', () => {
   fc.assert(
     fc.property(asciiPath, (path) => {
-      // Below a folder there is neither an absolute path nor a drive, and what has no name is a folder without one.
+      // Below a folder there are no absolute paths and no drives, and an empty name is a folder without one.
       fc.pre(path !== '' && !path.startsWith('/') && !/^[A-Za-z]:(?:\/|$)/.test(path) && path.length < 2900);
       expect(nameFault(path)).toBe(nameFault(`é/${path}`));
     }),

@@ -78,18 +78,18 @@ describe('a segment below mirror/', () => {
     expect(encodeSegment(text)).toBe(segment);
   });
 
-  it('keeps what fits whole and shortens what does not, with a mark that nothing else has', () => {
+  it('keeps a text that fits, and shortens a longer one with a unique mark', () => {
     expect(encodeSegment('x'.repeat(250))).toBe('x'.repeat(250));
     expect(encodeSegment('x'.repeat(251))).toMatch(/^x{232}%~[0-9a-f]{16}$/);
     expect(encodeSegment('文'.repeat(84))).toMatch(/^文{77}%~[0-9a-f]{16}$/);
     expect(encodeSegment(`${'x'.repeat(230)}/${'x'.repeat(40)}`)).toMatch(/^x{230}%~[0-9a-f]{16}$/);
   });
 
-  it('tells long texts apart that begin alike', () => {
+  it('distinguishes long texts with the same beginning', () => {
     expect(encodeSegment(`${'x'.repeat(300)}a`)).not.toBe(encodeSegment(`${'x'.repeat(300)}b`));
   });
 
-  it('is safe whatever the text', () => {
+  it('is safe for any text', () => {
     fc.assert(fc.property(anyText, (text) => isSafe(encodeSegment(text))));
   });
 
@@ -103,7 +103,7 @@ describe('a segment below mirror/', () => {
     );
   });
 
-  it('never becomes what the encoding of another text is: encoding twice changes whatever was encoded', () => {
+  it('never equals the encoding of another text: encoding twice changes every encoded text', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         const segment = encodeSegment(text);
@@ -112,7 +112,7 @@ describe('a segment below mirror/', () => {
     );
   });
 
-  it('can be read back where it was not shortened', () => {
+  it('can be decoded unless it was shortened', () => {
     const wellFormed = fc.oneof(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'binary' }));
     fc.assert(
       fc.property(wellFormed, (text) => {
@@ -136,7 +136,7 @@ describe("a repository's path", () => {
     expect(repositoryPath(fullName)).toBe(path);
   });
 
-  it('is relative, made of safe segments, and another one for every full name', () => {
+  it('is relative, made of safe segments, and different for every full name', () => {
     const fullName = fc.array(anyText, { minLength: 1, maxLength: 4 }).map((parts) => parts.join('/'));
     fc.assert(
       fc.property(fullName, fullName, (one, other) => {
@@ -147,7 +147,7 @@ describe("a repository's path", () => {
   });
 });
 
-describe('what two names have in common', () => {
+describe('the key of colliding names', () => {
   it.each([
     ['Plan', 'plan'],
     ['PLAN', 'plan'],
@@ -176,7 +176,7 @@ describe('what two names have in common', () => {
     );
   });
 
-  it('is the same for plain ASCII by itself and beside other letters', () => {
+  it('is the same for plain ASCII alone and with other letters', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary-ascii' }), (name) => {
         expect(foldName(`${name}é`)).toBe(`${foldName(name)}é`);

@@ -21,7 +21,7 @@ describe('colours', () => {
   });
 });
 
-describe('a line that is written over', () => {
+describe('a line that is overwritten', () => {
   it.each([
     [{ TERM: 'xterm', NO_COLOR: '1' }, true, true],
     [{ TERM: 'dumb' }, true, false],

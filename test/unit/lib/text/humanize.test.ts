@@ -13,7 +13,7 @@ import {
 describe('text of several lines in one', () => {
   const text = fc.string({ unit: fc.constantFrom(' ', '\n', '\t', 'a', '\u00a0', '.') });
 
-  it('has one space for each line break with the space around it', () => {
+  it('has one space in place of each line break and the space around it', () => {
     fc.assert(
       fc.property(text, (each) => {
         expect(oneLine(each)).toBe(each.replaceAll(/\s*\n\s*/g, ' '));
@@ -21,14 +21,14 @@ describe('text of several lines in one', () => {
     );
   });
 
-  it('comes to an end for much space without a line break', () => {
+  it('finishes soon for much space without a line break', () => {
     const space = ' '.repeat(3_000_000);
     expect(oneLine(`a${space}b`)).toBe(`a${space}b`);
     expect(oneLine(`a\n${space}b`)).toBe('a b');
   });
 });
 
-it('of a long message the beginning is looked at', () => {
+it('of a long message uses only the beginning', () => {
   expect(beginningOf('short')).toBe('short');
   expect(beginningOf('x'.repeat(1_000_000))).toBe(`${'x'.repeat(2000)}…`);
 });

@@ -16,24 +16,24 @@ describe('the nearest name', () => {
     expect(nearest(name, candidates)).toBe(found);
   });
 
-  it('is none of none, and is found for a very long name too', () => {
+  it('does not exist without names, and is found for a very long name too', () => {
     expect(nearest('x', [])).toBeUndefined();
     expect(nearest('x'.repeat(100_000), ['y', 'x'])).toBe('x');
   });
 });
 
-describe('a name that may have been meant', () => {
+describe('a suggested name', () => {
   it.each([
     ['accounting/mian', 'Accounting/main'],
     ['Accounting', 'Accounting/main'],
     ['mirror/Accounting/main/plan.xlsx', 'Accounting/main'],
     ['nothing/like/that', undefined],
     ['x', undefined],
-  ])('is told only within a sensible distance: %j', (name, expected) => {
+  ])('is suggested only within a sensible distance: %j', (name, expected) => {
     expect(likely(name, ['Accounting/main', 'github.com/org/planning.git/release'])).toBe(expected);
   });
 
-  it('is the nearest of several', () => {
+  it('is the nearest of all', () => {
     expect(likely('Plan/mian', ['Plan/mail', 'Plan/mean', 'Plan/main'])).toBe('Plan/mean');
     expect(likely('Plan/man', ['Plane/mans', 'Plan/main', 'Plans/mean'])).toBe('Plan/main');
   });

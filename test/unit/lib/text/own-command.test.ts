@@ -17,7 +17,7 @@ function called(
 }
 
 describe('a command that the program names', () => {
-  it('stands alone where the settings file of the machine says everything', () => {
+  it('has no settings if the settings file of the machine has them all', () => {
     rememberInvocation(
       called({ configFile: '/etc/workbook-mirror/config.yaml', settings: { directory: '/m' } }),
     );
@@ -26,7 +26,7 @@ describe('a command that the program names', () => {
     expect(ownCommand('history restore', '-x/main')).toBe("workbook-mirror history restore -- '-x/main'");
   });
 
-  it('repeats the settings file, and what was given on the line', () => {
+  it('repeats the settings file, and the options of the command line', () => {
     const onLine = {
       'service.baseUrl': 'https://service/api?a&b',
       directory: 'here',
@@ -41,7 +41,7 @@ describe('a command that the program names', () => {
     );
   });
 
-  it('repeats a directory that the environment names', () => {
+  it('repeats a directory from the environment', () => {
     const sources = { directory: { kind: 'environment', detail: 'X' } } as const;
     rememberInvocation(called({ settings: { directory: '/m' }, sources }));
     expect(ownCommand('verify --repair', 'a/main')).toBe(
@@ -49,7 +49,7 @@ describe('a command that the program names', () => {
     );
   });
 
-  it('goes through npx where npm was asked for this program', () => {
+  it('uses npx if npm started the program', () => {
     const npx = (script: string): string =>
       called({}, {}, { npm_command: 'exec', npm_lifecycle_script: script }).program;
     expect(npx('workbook-mirror')).toBe('npx workbook-mirror');
@@ -58,7 +58,7 @@ describe('a command that the program names', () => {
     expect(npx('vitest run workbook-mirror')).toBe('workbook-mirror');
   });
 
-  it('works as it is copied', async () => {
+  it('works when copied', async () => {
     const { stderr } = await run(['status', '--directory', '/not/there']);
     const [, command = ''] = /`workbook-mirror (sync [^`]*)`/.exec(stderr) ?? [];
     expect(command).toBe('sync --directory /not/there');

@@ -21,11 +21,11 @@ describe('a text that is scrubbed', () => {
     expect(scrub(text, secrets)).toBe(clean);
   });
 
-  it.each([[''], ['a'], ['abc']])('keeps what is too short to be a secret: %j', (secret) => {
+  it.each([[''], ['a'], ['abc']])('keeps a text too short for a secret: %j', (secret) => {
     expect(scrub('abc a b c', [secret])).toBe('abc a b c');
   });
 
-  it('holds none of its secrets any more, neither bare nor in JSON nor in an address', () => {
+  it('no longer has its secrets, neither bare nor in JSON nor in an address', () => {
     const secret = fc.string({ minLength: 8, unit: 'grapheme' }).filter((each) => !'[secret]'.includes(each));
     fc.assert(
       fc.property(secret, fc.string(), fc.string(), (key, before, behind) => {
@@ -38,7 +38,7 @@ describe('a text that is scrubbed', () => {
     );
   });
 
-  it('keeps no end of a secret that another one begins like', () => {
+  it('keeps no end of a secret that begins like another one', () => {
     expect(scrub('the key is abcd-1234-5678', ['abcd', 'abcd-1234-5678'])).not.toContain('5678');
   });
 });

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 
 import { parseSliced, parseWhole } from '../../../../src/lib/text/sliced-json.ts';
 
-/** The object with its array whole, as `JSON.parse` gives it; null for what is no JSON. */
+/** The object with its array, as `JSON.parse` gives it; null if the text is not JSON. */
 function whole(json: Buffer): unknown {
   return putTogether(json, parseSliced) ?? putTogether(json, parseWhole);
 }
@@ -49,7 +49,7 @@ const text = fc
   .map(([value, indent]) => Buffer.from(JSON.stringify(value, null, indent)));
 
 describe('JSON in slices', () => {
-  it('says what it says whole', () => {
+  it('has the same value as in one piece', () => {
     fc.assert(
       fc.property(text, (json) => {
         expect(whole(json)).toStrictEqual(parsed(json));
@@ -58,7 +58,7 @@ describe('JSON in slices', () => {
     );
   });
 
-  it('is JSON where it is JSON whole, whatever is changed', () => {
+  it('is valid exactly if the whole text is, after any change', () => {
     const change = fc.tuple(
       fc.double({ min: 0, max: 1, noNaN: true }),
       fc.nat(3),
@@ -96,7 +96,7 @@ describe('JSON in slices', () => {
     );
   });
 
-  it('is read in slices where JSON.stringify indents it by one space', () => {
+  it('is read in slices if JSON.stringify indents it by one space', () => {
     const files = Array.from({ length: 5000 }, (_, size) => ({ path: '}\n  },\n  {'.repeat(9), size }));
     const json = Buffer.from(JSON.stringify({ branch: 'main', files, format: 1 }, null, 1));
     const { object, elements } = parseSliced(json, 'files');
@@ -129,7 +129,7 @@ describe('JSON in slices', () => {
     `{"files":["${'x'.repeat(300_000)}",,1]}`,
     `{"files":["${'x'.repeat(300_000)}",]}`,
     `{"files":["${'x'.repeat(300_000)}", 1]}`,
-  ])('says of %j what JSON.parse says', (json) => {
+  ])('accepts %j exactly if JSON.parse does', (json) => {
     expect(whole(Buffer.from(json))).toStrictEqual(parsed(Buffer.from(json)));
   });
 });

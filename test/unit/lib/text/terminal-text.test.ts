@@ -18,7 +18,7 @@ import {
 } from '../../../../src/lib/text/terminal-text.ts';
 import { hostileText, UNFIT } from '../../../support/hostile-text.ts';
 
-describe('text of others', () => {
+describe('foreign text', () => {
   it.each([
     ['\u0000\t\n\r\u001b', String.raw`\u0000\u0009\u000a\u000d\u001b`],
     ['\u007f\u0080\u009b31m\u009f', String.raw`\u007f\u0080\u009b31m\u009f`],
@@ -28,7 +28,7 @@ describe('text of others', () => {
     ['a\u200bb\u00adc\u2060d\ufeffe\u3164f\ufff9', String.raw`a\u200bb\u00adc\u2060d\ufeffe\u3164f\ufff9`],
     ['\u{e0041}', String.raw`\u{e0041}`],
     ['a\ud800b\udc00', String.raw`a\ud800b\udc00`],
-  ])('that does not show as itself becomes visible: %j', (text, shown) => {
+  ])('that is invisible or misleading becomes visible: %j', (text, shown) => {
     expect(String(escaped(text))).toBe(shown);
   });
 
@@ -41,11 +41,11 @@ describe('text of others', () => {
     '葛\u{e0100}',
     'עברית',
     String.raw`C:\u\n`,
-  ])('that is written so stays as it is: %j', (text) => {
+  ])('that has this form already stays as it is: %j', (text) => {
     expect(String(escaped(text))).toBe(text);
   });
 
-  it('is shown once in its visible form, however often it is passed on', () => {
+  it('is escaped only once, however often it is passed on', () => {
     fc.assert(
       fc.property(hostileText, (text) => {
         const once = String(escaped(text));
@@ -57,7 +57,7 @@ describe('text of others', () => {
     );
   });
 
-  it('is escaped wherever it stands in a text, and own line feeds are not', () => {
+  it('is escaped anywhere in a text, unlike the program’s own line feeds', () => {
     fc.assert(
       fc.property(fc.array(hostileText), hostileText, (texts, separator) => {
         for (const text of [
@@ -74,7 +74,7 @@ describe('text of others', () => {
     );
   });
 
-  it('is told from text that is fit when the program runs, whatever its type is said to be', () => {
+  it('is recognised at run time, whatever its declared type', () => {
     const said = '\u001b[2J' as unknown as TerminalText;
     expect(() => written(said)).toThrow(TypeError);
     expect(() => written(Object.create(TerminalText.prototype) as TerminalText)).toThrow(TypeError);
@@ -83,8 +83,8 @@ describe('text of others', () => {
   });
 });
 
-describe('text that is put together', () => {
-  it('keeps what stands in the source', () => {
+describe('composed text', () => {
+  it('keeps the text of the source', () => {
     const parts: readonly Shown[] = ['a\n', 3, emphasised('b\u001b', 'bold')];
     expect(String(say`\r\u001b[K${parts[0] ?? ''}\n${parts[1] ?? ''}${parts[2] ?? ''}`)).toBe(
       '\r\u001b[Ka\\u000a\n3\u001b[1mb\\u001b\u001b[22m',
@@ -92,20 +92,20 @@ describe('text that is put together', () => {
     expect(String(say``)).toBe('');
   });
 
-  it('takes columns for what is seen only', () => {
+  it('counts only visible columns', () => {
     const text = emphasised('äb', 'bold');
     expect(String(text.cut(1))).toBe('ä');
     expect(String(escaped('a😀').cut(2))).toBe('a');
     expect(String(text.cut(Number.NaN))).toBe('');
   });
 
-  it('is laid out in columns by the form in which it is shown', () => {
+  it('is aligned in columns by its displayed form', () => {
     expect(String(table(['A', 'B'], [['\u001b', 'x'], ['y']]))).toBe('A       B\n\\u001b  x\ny');
   });
 });
 
 describe('data for programs', () => {
-  it('is the same value in JSON, without what a terminal would not show', () => {
+  it('is the same value in JSON, without characters that a terminal would hide', () => {
     fc.assert(
       fc.property(fc.dictionary(hostileText, fc.array(hostileText)), (value) => {
         const text = String(jsonText(value));
@@ -125,7 +125,7 @@ describe('data for programs', () => {
     );
   });
 
-  it('that nobody could be harmed by stays as it was', () => {
+  it('that is harmless stays as it was', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         fc.pre(printable(text) === text);

@@ -63,14 +63,14 @@ describe('durations', () => {
     expect(() => parseDuration(text)).toThrow(/larger unit first/);
   });
 
-  it('refuses what would be rounded', () => {
+  it('refuses a value that would be rounded', () => {
     expect(() => parseDuration('0.5ms')).toThrow(/whole milliseconds/);
     expect(() => parseDuration('0.0001s')).toThrow(/whole milliseconds/);
     expect(() => parseDuration('9007199254740992ms')).toThrow(/shorter/);
     expect(parseDuration('9007199254740991ms')).toBe(Number.MAX_SAFE_INTEGER);
   });
 
-  it('writes what it reads', () => {
+  it('reads back what it writes', () => {
     fc.assert(fc.property(wholeNumber, (ms) => parseDuration(formatDuration(ms)) === ms));
   });
 
@@ -85,7 +85,7 @@ describe('durations', () => {
     ]);
   });
 
-  it('either refuses a text, or reads a safe whole number', () => {
+  it('refuses a text or reads a safe whole number', () => {
     const text = fc.string({ unit: fc.constantFrom(...Array.from('0123456789.dhms -')) });
     fc.assert(
       fc.property(text, (duration) => {
@@ -135,7 +135,7 @@ describe('sizes', () => {
     expect(() => parseSize(text)).toThrow(MirrorError);
   });
 
-  it('writes what it reads', () => {
+  it('reads back what it writes', () => {
     const sizes = fc.oneof(
       wholeNumber,
       fc.nat(5000).map((n) => n * 2 ** 30),

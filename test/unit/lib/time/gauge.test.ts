@@ -17,14 +17,14 @@ function gauge(
 }
 
 describe('a gauge', () => {
-  it('tells no speed before there is one', () => {
+  it('has no speed at first', () => {
     const { of, pass } = gauge(100);
     of.add(10);
     pass(100);
     expect(of.amount()).toEqual({ doneBytes: 10, totalBytes: 100, isEstimate: false, bytesPerSecond: null });
   });
 
-  it('tells the speed of the last seconds, not of all the time', () => {
+  it('shows the speed of the last seconds, not of the whole time', () => {
     const { of, pass } = gauge();
     for (let second = 0; second < 20; second += 1) {
       pass(1000);
@@ -38,7 +38,7 @@ describe('a gauge', () => {
     expect(of.amount().bytesPerSecond).toBeCloseTo(50_000);
   });
 
-  it('slows down while nothing comes', () => {
+  it('slows down while nothing arrives', () => {
     const { of, pass } = gauge();
     pass(1000);
     of.add(1000);
@@ -48,7 +48,7 @@ describe('a gauge', () => {
     expect(of.amount().bytesPerSecond).toBe(10);
   });
 
-  it('counts nothing twice that begins anew', () => {
+  it('counts nothing twice that starts again', () => {
     const { of, pass } = gauge();
     pass(3000);
     of.reach(900_000);
@@ -60,7 +60,7 @@ describe('a gauge', () => {
     expect(of.amount().bytesPerSecond).toBe(2000);
   });
 
-  it('believes who says how much there is more than the last time', () => {
+  it('prefers a known size to that of the last time', () => {
     const { of } = gauge(500, true);
     expect(of.amount()).toMatchObject({ totalBytes: 500, isEstimate: true });
     of.reach(10, null);
@@ -85,7 +85,7 @@ describe('an amount in words', () => {
     expect(describeAmount({ ...AMOUNT, ...fields })).toBe(text);
   });
 
-  it('has no end in sight where nothing moves', () => {
+  it('has no estimated end if nothing moves', () => {
     expect(leftMs({ ...AMOUNT, bytesPerSecond: 0 })).toBeNull();
     expect(leftMs({ ...AMOUNT, doneBytes: 3e9 })).toBe(0);
   });

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 
 import { Inflater } from '../../../../src/lib/zip/inflater.ts';
 
-/** Inflates what comes in pieces into a buffer of so many bytes. @returns the bytes, and how many were used */
+/** Inflates pieces into a buffer of a given size. @returns the bytes, and how many were used */
 function inflated(
   inflater: Inflater,
   deflated: Buffer,
@@ -31,7 +31,7 @@ function inflated(
   return { bytes: Buffer.concat(made), usedBytes: used };
 }
 
-it('an inflater gives what zlib gives, in pieces of any size, and also after damage', () => {
+it('an inflater gives the output of zlib, in pieces of any size, even after damage', () => {
   const inflater = new Inflater();
   const piece = fc.tuple(fc.uint8Array({ maxLength: 40 }), fc.integer({ min: 1, max: 3000 }));
   const damage = fc.record({
@@ -59,7 +59,7 @@ it('an inflater gives what zlib gives, in pieces of any size, and also after dam
   );
 });
 
-it.each([1, 7, 10_000])('an inflater says how much it used, in pieces of %i bytes', (pieceBytes) => {
+it.each([1, 7, 10_000])('an inflater says how much input it used, in pieces of %i bytes', (pieceBytes) => {
   const whole = deflateRawSync(Buffer.from('abc'.repeat(1000)));
   const { bytes, usedBytes } = inflated(
     new Inflater(),
@@ -70,7 +70,7 @@ it.each([1, 7, 10_000])('an inflater says how much it used, in pieces of %i byte
   expect([bytes.length, usedBytes]).toEqual([3000, whole.length]);
 });
 
-it('an inflater throws what zlib throws, and inflates the next', () => {
+it('an inflater throws the errors of zlib, and inflates the next input', () => {
   const inflater = new Inflater();
   expect(() => inflated(inflater, Buffer.from('ffffffff', 'hex'), 4, 100)).toThrow(
     expect.objectContaining({ code: 'Z_DATA_ERROR' }),
