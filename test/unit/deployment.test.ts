@@ -56,7 +56,7 @@ interface ComposeService {
 }
 
 describe('the systemd units', () => {
-  it('hand over every secret that the daemon may have', async () => {
+  it('pass every secret that the daemon can use', async () => {
     const secrets = settingDescriptors.filter(({ name, secret }) => secret && !name.startsWith('serve.'));
     const names = secrets.map(({ name }) => kebabName(name));
     const given = (await directives('workbook-mirror.service'))
@@ -65,7 +65,7 @@ describe('the systemd units', () => {
     expect(given).toEqual(names.map((name) => `LoadCredential=${name}:workbook-mirror.${name}`).sort());
   });
 
-  it('lock a single pass in as the daemon', async () => {
+  it('confine a single pass like the daemon', async () => {
     const ofDaemon = await directives('workbook-mirror.service');
     const ofSync = await directives('workbook-mirror-sync.service');
     const begin = 'User=workbook-mirror';
@@ -74,7 +74,7 @@ describe('the systemd units', () => {
     expect(walls(ofSync)).toEqual(walls(ofDaemon));
   });
 
-  it('become templates, of which each instance has settings, secrets and a directory of its own', () => {
+  it('become templates: each instance has its own settings, secrets and directory', () => {
     const script = join(ROOT, 'systemd/instances.sed');
     const { stdout } = spawnSync('sed', ['--file', script, join(ROOT, 'systemd/workbook-mirror.service')], {
       encoding: 'utf8',
@@ -91,13 +91,13 @@ describe('the systemd units', () => {
 });
 
 describe('the Dockerfile', () => {
-  it('sets settings that there are', async () => {
+  it('sets only settings that exist', async () => {
     const names = (await read('Dockerfile')).match(/WORKBOOK_MIRROR_[A-Z_]+/g) ?? [];
     expect(names.filter((name) => !VARIABLES.has(name))).toEqual([]);
     expect(names).not.toEqual([]);
   });
 
-  it('says which version it makes', async () => {
+  it('names the version that it builds', async () => {
     const { version } = JSON.parse(await read('package.json')) as { version: string };
     expect(await read('Dockerfile')).toContain(`org.opencontainers.image.version="${version}"`);
     expect(await read('config/compose.yaml')).toContain(`image: workbook-mirror:${version}\n`);
@@ -123,7 +123,7 @@ describe('the example for Kubernetes', async () => {
   const containers = [...pod.initContainers, ...pod.containers];
   const sidecar = pod.initContainers.find(({ args }) => args?.[0] === 'run');
 
-  it('has settings that there are, with the secrets where they are mounted', () => {
+  it('has only settings that exist, and secrets where they are mounted', () => {
     const text = kind('ConfigMap').data['config.yaml'] ?? '';
     const { problems, values } = fileLayer(
       new TextEncoder().encode(text),
@@ -135,7 +135,7 @@ describe('the example for Kubernetes', async () => {
     expect(values.get('service.apiTokenFile')?.value).toBe(`${secrets}/service-api-token`);
   });
 
-  it('mounts what there is, and lets only the mirror write', () => {
+  it('mounts only what exists, and lets only the mirror write', () => {
     const volumes = new Set(pod.volumes.map(({ name }) => name));
     for (const { volumeMounts } of containers)
       for (const { name } of volumeMounts) expect(volumes).toContain(name);
@@ -143,7 +143,7 @@ describe('the example for Kubernetes', async () => {
       for (const { readOnly } of volumeMounts) expect(readOnly).toBe(true);
   });
 
-  it('asks the addresses that are served', () => {
+  it('probes the addresses that the daemon serves', () => {
     const paths = [sidecar?.startupProbe, sidecar?.livenessProbe, sidecar?.readinessProbe].map(
       (probe) => probe?.httpGet.path,
     );
@@ -159,7 +159,7 @@ describe('the example for Compose', async () => {
     secrets: Record<string, { file: string }>;
   };
 
-  it('sets settings that there are, with the secrets where they are mounted', () => {
+  it('sets only settings that exist, and secrets where they are mounted', () => {
     const environment = services['mirror']?.environment ?? {};
     expect(Object.keys(environment).filter((name) => !VARIABLES.has(name))).toEqual([]);
     expect(services['mirror']?.secrets).toEqual(Object.keys(secrets));

@@ -8,7 +8,7 @@ const MAP = readFileSync(join(SOURCES, 'README.md'), 'utf8');
 
 const textOf = (file: string): string => readFileSync(join(SOURCES, file), 'utf8');
 
-/** The files of the sources, as below `src`, with the files of it that each imports. */
+/** The files below `src`, each with the files that it imports. */
 const IMPORTS: ReadonlyMap<string, readonly string[]> = new Map(
   globSync('**/*.ts', { cwd: SOURCES }).map((file) => {
     const found = textOf(file).matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g);
@@ -31,7 +31,7 @@ const WINGS = rowsBelow('The map').flatMap(([, folder = '', , imports = '']) =>
 );
 
 describe('the map of the sources', () => {
-  it('has every wing, and no other', () => {
+  it('has every wing and nothing else', () => {
     const folders = readdirSync(SOURCES, { withFileTypes: true }).filter((entry) => entry.isDirectory());
     expect(WINGS.map(([wing]) => wing).sort()).toEqual(folders.map(({ name }) => name).sort());
   });
@@ -71,7 +71,7 @@ describe('the main path', () => {
     expect(path.length).toBeLessThanOrEqual(16);
   });
 
-  it('is all that leads from one of its files to the next', () => {
+  it('has all imports between its files', () => {
     const reached = new Set<string>(['mirror/pass/pass.ts']);
     for (const file of reached)
       for (const next of IMPORTS.get(file) ?? []) if (path.includes(next)) reached.add(next);
@@ -80,7 +80,7 @@ describe('the main path', () => {
 });
 
 describe('the sources', () => {
-  it('have no circle of imports, not even of types', () => {
+  it('have no import cycle, not even of types', () => {
     const done = new Set<string>();
     const circles: string[] = [];
     const visit = (file: string, way: readonly string[]): void => {

@@ -62,7 +62,7 @@ describe('a command', () => {
     expect(more).toEqual([]);
   });
 
-  it('is no single text in the file', () => {
+  it('may not be a single string in the file', () => {
     expect(problemsOf({ text: 'hooks: {afterPublish: /bin/true}' })).toHaveLength(1);
   });
 });
@@ -106,7 +106,7 @@ it('knows the types of notifications', () => {
 });
 
 describe('the environment of a command', () => {
-  it('has what programs need, and no settings, no credentials and no proxies', () => {
+  it('has what programs need, without settings, credentials and proxies', () => {
     const environment = {
       PATH: '/bin',
       HOME: '/root',
@@ -122,7 +122,7 @@ describe('the environment of a command', () => {
     expect(cleanEnvironment({})['PATH']).toContain('/usr/bin');
   });
 
-  it('holds no NUL, which would keep the command from being started', () => {
+  it('holds no NUL, with which the command could not start', () => {
     const tree = {
       repository: 'A\0B',
       repositoryId: 'id',

@@ -244,7 +244,7 @@ describe('the sentence of an event', () => {
     expect(sentence({ name, ...fields } as MirrorEvent)).toBe(text);
   });
 
-  it('is there for every event', () => {
+  it('exists for every event', () => {
     expect(Object.keys(SENTENCES).sort()).toEqual(Object.keys(EVENT_LEVELS).sort());
   });
 
@@ -322,7 +322,7 @@ describe('the sentence of an event', () => {
     expect(text).toBe(String.raw`trying again in 0 ms: bad\u000d\u000a\u001b[2J\u202e name`);
   });
 
-  it('is there for a time that no date reaches', () => {
+  it('exists for a time beyond the range of dates', () => {
     expect(() =>
       sentence({ name: 'target.held', target: 'Accounting/main', reason: 'backing-off', untilMs: 1e16 }),
     ).not.toThrow();
@@ -340,7 +340,7 @@ const OWN: ReadonlySet<string> = new Set([
   'code',
 ]);
 
-/** A value with every text in it that may be somebody else's turned into another one. */
+/** A value in which every text of foreign origin is replaced. */
 function withText(value: unknown, text: string): unknown {
   if (typeof value === 'string') return text;
   if (Array.isArray(value)) return value.map((each) => withText(each, text));
@@ -356,7 +356,7 @@ function withText(value: unknown, text: string): unknown {
 /** The control sequences of the log's colours. */
 const COLORS = [31, 32, 33, 34, 36, 39].map((code) => `\u001b[${code}m`);
 
-describe('what events tell of others', () => {
+describe('text of others in events', () => {
   const events = fc
     .tuple(fc.constantFrom(...Object.entries(SENTENCES)), hostileText)
     .map(([[name, [fields]], text]) => Object.assign({ name }, withText(fields, text)) as MirrorEvent);

@@ -4,7 +4,7 @@ import { changedFiles, changeLines } from '../../../src/app/published-changes.ts
 import { manifestFile } from '../../support/builders.ts';
 
 describe('the changed files', () => {
-  it('are told with the versions of workbooks, added first, removed last', () => {
+  it('are listed with the versions of workbooks, added first, removed last', () => {
     const said = { author: null, message: null, createdAt: null, action: null, parentId: null };
     const version = { id: 'w', versionId: 'v2', ...said };
     const before = [manifestFile('a'), manifestFile('b'), manifestFile('c')];

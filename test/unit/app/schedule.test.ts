@@ -37,7 +37,7 @@ describe('the longest time between two runs', () => {
     expect(longestPeriodMs('0 12 * * *', 'Europe/Berlin')).toBe(hours * HOUR_MS);
   });
 
-  it('counts the run that is lost with the hour that is left out in spring', () => {
+  it('includes the run that is lost with the skipped hour in spring', () => {
     itIs('2025-03-25T00:00:00Z');
     expect(longestPeriodMs('30 2 * * *', 'Europe/Berlin')).toBe(47 * HOUR_MS);
   });
@@ -45,14 +45,14 @@ describe('the longest time between two runs', () => {
   it.each([
     ['2025-06-02T09:00:00Z', 'on a Monday morning'],
     ['2025-06-06T17:56:00Z', 'on a Friday evening'],
-  ])('of a run every five minutes in office hours spans the weekend, asked at %s (%s)', (now) => {
+  ])('of a run every five minutes in office hours spans the weekend, from %s on (%s)', (now) => {
     itIs(now);
     expect(longestPeriodMs('*/5 8-17 * * 1-5', 'UTC')).toBe((6 + 48 + 8) * HOUR_MS + 5 * MINUTE_MS);
   });
 });
 
 describe('the next run', () => {
-  it('is that of the time zone, also where the clocks change', () => {
+  it('follows the time zone, even when the clocks change', () => {
     itIs('2025-10-25T12:00:00Z');
     const [next = 0] = nextRunsMs('0 12 * * *', 'Europe/Berlin', 1);
     expect(new Date(next).toISOString()).toBe('2025-10-26T11:00:00.000Z');
@@ -60,11 +60,11 @@ describe('the next run', () => {
 });
 
 /** In Berlin the clocks go from 2 to 3 at 01:00 UTC, and back from 3 to 2 at 01:00 UTC; in New York at 07:00 and 06:00 UTC. */
-describe('where the clocks change', () => {
+describe('when the clocks change', () => {
   it.each([
     ['Europe/Berlin', '2026-10-20T00:00:00Z'],
     ['America/New_York', '2026-10-28T00:00:00Z'],
-  ])('in %s, the longest time between two runs counts the hour without', (zone, now) => {
+  ])('in %s, the longest time between two runs includes the hour without runs', (zone, now) => {
     itIs(now);
     expect(longestPeriodMs('*/5 * * * *', zone)).toBe(5 * MINUTE_MS);
     expect(longestPeriodMs('0 */5 * * * *', zone)).toBe(5 * MINUTE_MS);
@@ -75,7 +75,7 @@ describe('where the clocks change', () => {
   it.each([
     ['Europe/Berlin', '2026-03-26T00:00:00Z'],
     ['America/New_York', '2026-03-06T00:00:00Z'],
-  ])('in %s, the longest time between two runs counts the day without in spring', (zone, now) => {
+  ])('in %s, the longest time between two runs includes the day without runs in spring', (zone, now) => {
     itIs(now);
     expect(longestPeriodMs('0 30 2 * * *', zone)).toBe(47 * HOUR_MS);
     expect(longestPeriodMs('*/5 * * * *', zone)).toBe(5 * MINUTE_MS);

@@ -41,14 +41,14 @@ describe('the state of a target', () => {
   it.each<[string, Partial<Published> | null, Partial<TargetRecord> | null, TargetState, boolean]>([
     ['published a moment ago', {}, null, 'fresh', false],
     [
-      'remembered as verified, when another tree stood there than now, such as one from an older backup',
+      'recorded as verified for another tree, for example before a restored backup',
       { verifiedAtMs: OLD_MS, publishedAtMs: OLD_MS },
       { verifiedAtMs: NOW_MS, publishedAtMs: NOW_MS - MINUTE_MS },
       'stale',
       true,
     ],
     [
-      'of which a deletion is held',
+      'with a deletion on hold',
       {},
       {
         held: {
@@ -65,13 +65,7 @@ describe('the state of a target', () => {
       'held',
       false,
     ],
-    [
-      'published just as long ago as is fresh',
-      { verifiedAtMs: NOW_MS - 15 * MINUTE_MS },
-      null,
-      'fresh',
-      false,
-    ],
+    ['published at the limit of freshness', { verifiedAtMs: NOW_MS - 15 * MINUTE_MS }, null, 'fresh', false],
     ['published longer ago', { verifiedAtMs: NOW_MS - 15 * MINUTE_MS - 1 }, null, 'stale', true],
     [
       'published long ago and verified since',
@@ -91,9 +85,9 @@ describe('the state of a target', () => {
     ['never mirrored', null, {}, 'pending', true],
     ['never mirrored, as the service is not done', null, { processingSinceMs: OLD_MS }, 'pending', true],
     ['never mirrored, as it fails', null, { failure: failure() }, 'failing', true],
-    ['not there', null, { absentSinceMs: OLD_MS, verifiedAtMs: NOW_MS }, 'absent', false],
+    ['absent', null, { absentSinceMs: OLD_MS, verifiedAtMs: NOW_MS }, 'absent', false],
     [
-      'not there when last asked, long ago',
+      'absent at the last check, long ago',
       null,
       { absentSinceMs: OLD_MS, verifiedAtMs: OLD_MS },
       'stale',
@@ -134,14 +128,14 @@ describe('a target whose tree someone changed', () => {
       NOW_MS,
     )[0]?.state;
 
-  it('is drifted until its contents are compared whole again', () => {
+  it('is drifted until the next full comparison', () => {
     expect(stateWith(NOW_MS - HOUR_MS)).toBe('drifted');
     expect(stateWith(NOW_MS)).toBe('fresh');
   });
 });
 
-describe('what is said of a target', () => {
-  it('says all of a published one', () => {
+describe('the report of a target', () => {
+  it('has every field for a published target', () => {
     const wrong = failure();
     const tree = {
       fingerprint: 'digest',
@@ -175,7 +169,7 @@ describe('what is said of a target', () => {
     });
   });
 
-  it('says what is known of one that is not published', () => {
+  it('has the known fields for an unpublished target', () => {
     expect(statusOf(null, { failure: failure() })).toMatchObject({
       target: 'Accounting/main',
       repository: 'Accounting',
@@ -190,11 +184,11 @@ describe('what is said of a target', () => {
     });
   });
 
-  it('names one that is not published by the path that it will have', () => {
+  it('names an unpublished target by its future path', () => {
     expect(statusOf(null, { target: target('feature/x') }).target).toBe('Accounting/feature%2Fx');
   });
 
-  it('comes once for every target, sorted', () => {
+  it('exists once for every target, sorted', () => {
     const trees = ['main', 'dev'].map((branch) => published(repository(), { branch }));
     const records = recordMap(
       record(),

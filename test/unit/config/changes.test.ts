@@ -38,7 +38,7 @@ const OTHERS: Readonly<Record<string, string>> = {
 };
 
 describe('settings that changed', () => {
-  it('are none when nothing did', () => {
+  it('are empty if nothing changed', () => {
     expect(changedSettings(digestSettings(load({})), digestSettings(load({})))).toStrictEqual([]);
   });
 
@@ -48,7 +48,7 @@ describe('settings that changed', () => {
     expect(changedSettings(before, after)).toStrictEqual(['schedule', 'guard.files', 'targets']);
   });
 
-  it('include a secret whose file has another content, although its settings are the same', async () => {
+  it('include a secret with a changed file and unchanged settings', async () => {
     const file = join(await temporaryFolder(), 'key');
     writeFileSync(file, 's3cr3t-before');
     const settings = load({ SERVICE_API_KEY_FILE: file });
@@ -58,7 +58,7 @@ describe('settings that changed', () => {
     expect(JSON.stringify([...before])).not.toContain('s3cr3t-before');
   });
 
-  it('name the files that belong to them', async () => {
+  it('name their files', async () => {
     const file = join(await temporaryFolder(), 'key');
     writeFileSync(file, 's3cr3t-before');
     expect(filesOfSettings(load({ SERVICE_API_KEY_FILE: file }))).toStrictEqual([file]);
@@ -68,11 +68,11 @@ describe('settings that changed', () => {
 describe('a setting that needs a restart', () => {
   const names = settingDescriptors.filter(({ needsRestart }) => needsRestart).map(({ name }) => name);
 
-  it('is one of these', () => {
+  it('is in this list', () => {
     expect(names).toStrictEqual(Object.keys(OTHERS));
   });
 
-  it.each(names)('stays as it was: %s', (name) => {
+  it.each(names)('keeps its value: %s', (name) => {
     const variable = settingDescriptors.find((each) => each.name === name)?.environmentVariable ?? '';
     const before = load({});
     const next = load({ [variable.replace('WORKBOOK_MIRROR_', '')]: OTHERS[name] ?? '' });
@@ -81,7 +81,7 @@ describe('a setting that needs a restart', () => {
     expect(changedSettings(digestSettings(before), digestSettings(kept))).toStrictEqual([]);
   });
 
-  it('keeps none of the others from changing', () => {
+  it('does not block changes of other settings', () => {
     const next = load({ SCHEDULE: '2 * * * *', LOG_LEVEL: 'debug', DIRECTORY: '/srv/other' });
     const kept = keepUntilRestart(next, load({}));
     expect(changedSettings(digestSettings(load({})), digestSettings(kept))).toStrictEqual([

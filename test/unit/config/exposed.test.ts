@@ -22,10 +22,10 @@ const isTmpfs = (folder: string): boolean => statfsSync(folder).type === 0x0102_
 const isPrivate = (folder: string): boolean =>
   (statSync(folder).mode & 0o001) === 0 || (folder !== '/' && isPrivate(dirname(folder)));
 
-/** Where temporary files are in memory, or in a folder of one user, none of them counts. */
+/** Files in memory or in a folder of one user do not count. */
 const NONE_COUNTS = isTmpfs(tmpdir()) || isPrivate(realpathSync(tmpdir()));
 
-/** A key in a file with a mode, in a folder with another. */
+/** A key in a file and a folder with given modes. */
 async function keyIn(mode: number, folderMode: number) {
   const root = await temporaryFolder();
   chmodSync(root, 0o755);
@@ -52,7 +52,7 @@ describe('the file of a secret', () => {
     ['everybody can read', 0o644, 0o755, true],
     ['its group can read', 0o640, 0o755, false],
     ['its owner alone can read', 0o400, 0o755, false],
-    ['is in a folder that nobody else may enter', 0o644, 0o700, false],
+    ['is in a folder that no other user can enter', 0o644, 0o700, false],
   ])('that %s: mode %o in %o', async (_, mode, folderMode, expected) => {
     const { path } = await keyIn(mode, folderMode);
     expect(exposedSecretFiles(loadedWith(path).settings)).toEqual(expected ? [path] : []);
@@ -61,14 +61,14 @@ describe('the file of a secret', () => {
     expect(shown).not.toContain('any-key');
   });
 
-  it.skipIf(NONE_COUNTS)('is looked at behind a link', async () => {
+  it.skipIf(NONE_COUNTS)('is checked behind a link', async () => {
     const { root, path } = await keyIn(0o644, 0o755);
     const link = join(root, 'link');
     symlinkSync(path, link);
     expect(exposedSecretFiles(loadedWith(link).settings)).toEqual([link]);
   });
 
-  it('is the business of the platform where it lies in memory', async ({ skip }) => {
+  it('is left to the platform if it lies in memory', async ({ skip }) => {
     vi.stubEnv('TMPDIR', '/dev/shm');
     onTestFinished(() => void vi.unstubAllEnvs());
     const folder = await temporaryFolder().catch(() => null);
@@ -80,7 +80,7 @@ describe('the file of a secret', () => {
     return undefined;
   });
 
-  it.skipIf(NONE_COUNTS)('may be the settings file, where a secret stands in it', async () => {
+  it.skipIf(NONE_COUNTS)('may be the settings file if that contains a secret', async () => {
     const { path } = await keyIn(0o644, 0o755);
     const checked = (text: string): string => {
       writeFileSync(path, text);

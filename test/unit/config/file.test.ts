@@ -13,7 +13,7 @@ function read(text: string | Uint8Array) {
 }
 
 describe('values', () => {
-  it('are taken as they are written', () => {
+  it('are read as written', () => {
     const text = [
       'service:',
       '  apiKey: 0123',
@@ -44,7 +44,7 @@ describe('values', () => {
     });
   });
 
-  it('say in which line they are, and where their paths start', () => {
+  it('know their line, and the base of their paths', () => {
     const { values } = fileLayer(
       new TextEncoder().encode('\uFEFF# a\r\nlog:\r\n  level: info\r\n'),
       '/c/f.yaml',
@@ -69,7 +69,7 @@ describe('values', () => {
     }
   });
 
-  it('may be anchored, merged by no one, and in flow style', () => {
+  it('may be anchored and in flow style, but not merged', () => {
     expect(read('directory: &d /x\nserve: {directory: *d}').values).toEqual({
       directory: '/x',
       'serve.directory': '/x',
@@ -131,16 +131,16 @@ describe('problems', () => {
     expect(read(text).lines.join('\n')).toContain(expected);
   });
 
-  it('are found in text that nests too deeply', () => {
+  it('are reported for text with too deep nesting', () => {
     const expected = 'not valid YAML: resource exhaustion';
     expect(read('['.repeat(50_000)).lines.join('\n')).toContain(expected);
   });
 
-  it('come all at once', () => {
+  it('are reported all together', () => {
     expect(read('foo: 1\nlog: {levl: info}\ndirectory: [a]\nstate: a\nstate: b').lines).toHaveLength(4);
   });
 
-  it('cover a file that is not UTF-8', () => {
+  it('include a file that is not UTF-8', () => {
     for (const bytes of [
       [0xff, 0xfe, 0x61, 0],
       [0x61, 0x3a, 0xe9],
@@ -177,7 +177,7 @@ describe('problems', () => {
     expect(lines.length > 0 || !isComplete || values['service.apiKey'] === undefined).toBe(true);
   });
 
-  it('are all that any text can cause', () => {
+  it('are the only possible outcome of a bad text', () => {
     const line = fc.constantFrom(
       'service:',
       '  apiKey: x',

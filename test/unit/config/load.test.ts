@@ -24,7 +24,7 @@ beforeEach(() => {
   number += 1;
 });
 
-/** Writes a file that no other test sees. */
+/** Writes a file for this test only. */
 function put(name: string, content: string): string {
   const path = join(folder, String(number), name);
   mkdirSync(join(path, '..'), { recursive: true });
@@ -103,7 +103,7 @@ describe('the parsed settings', () => {
     });
   });
 
-  it('are typed as present where they are needed', () => {
+  it('are typed as present if they are required', () => {
     const { settings } = loadSettings({
       flags: { directory: 'mirror' },
       env: SERVICE,
@@ -118,7 +118,7 @@ describe('the parsed settings', () => {
   });
 });
 
-it('are not typed as present where the needs are only known later', () => {
+it('are not typed as present if the requirements are known only later', () => {
   const needs: Need[] = [];
   const { settings } = load({ needs });
   // @ts-expect-error it may be undefined
@@ -126,7 +126,7 @@ it('are not typed as present where the needs are only known later', () => {
   expect(directory).toBeUndefined();
 });
 
-it('survive whatever is in the environment', () => {
+it('survive any environment', () => {
   const text = fc.oneof(
     fc.string(),
     fc.string({ unit: 'binary' }),
@@ -172,7 +172,7 @@ describe('precedence', () => {
     expect(read).toBe(configFile);
   });
 
-  it('lets a strong value hide a wrong weak one', () => {
+  it('lets a valid value hide a wrong one of lower precedence', () => {
     expect(
       load({ flags: { concurrency: '5' }, env: { WORKBOOK_MIRROR_CONCURRENCY: 'x' } }).settings.concurrency,
     ).toBe(5);
@@ -186,7 +186,7 @@ describe('precedence', () => {
 });
 
 describe('the file', () => {
-  it('is the flag, else the variable, else the default if it is there', () => {
+  it('comes from the flag, else the variable, else the default if that exists', () => {
     const one = put('one.yaml', 'concurrency: 1');
     const two = put('two.yaml', 'concurrency: 2');
     const three = put('three.yaml', 'concurrency: 3');
@@ -197,7 +197,7 @@ describe('the file', () => {
     expect(load({ defaultConfigFile: join(three, 'below-a-file') }).configFile).toBeUndefined();
   });
 
-  it('must be there if it is named, or must be readable', () => {
+  it('must exist and be readable if it is named', () => {
     expect(problems({ configFile: 'no.yaml' })).toEqual([
       '--config: the settings file /work-dir/no.yaml cannot be read (ENOENT)',
     ]);
@@ -210,13 +210,13 @@ describe('the file', () => {
     ]);
   });
 
-  it('hides nothing else that is wrong, but nothing is called missing', () => {
+  it('hides no other problem, but no setting is called missing', () => {
     const env = { WORKBOOK_MIRROR_CONCURRENCY: 'x' };
     expect(problems({ configFile: '/no.yaml', env, needs: ['service', 'directory'] })).toHaveLength(2);
     expect(problems({ configFile: put('c.yaml', 'a: "'), env, needs: ['directory'] })).toHaveLength(2);
   });
 
-  it('is where relative paths in it start', () => {
+  it('is the base of its relative paths', () => {
     const configFile = put('c.yaml', 'directory: mirror\nserve: {directory: ../x, apiKeyFile: key}\n');
     put('key', 'from-file\n');
     const { settings } = load({ configFile });
@@ -227,7 +227,7 @@ describe('the file', () => {
 });
 
 describe('problems', () => {
-  it('come all at once, each with name, source and expectation', () => {
+  it('are reported all together, each with name, source and expectation', () => {
     const configFile = put('c.yaml', 'service:\n  apikey: s3cret\n  timeout: 2d\nfullCheck: 10s\n');
     const part = {
       configFile,
@@ -366,7 +366,7 @@ describe('a schedule', () => {
     ]);
   });
 
-  it.each(['0 0 30 2 *', '0 0 31 4 *', '0 0 31 2,4,6 *'])('that never comes is refused: %j', (schedule) => {
+  it.each(['0 0 30 2 *', '0 0 31 4 *', '0 0 31 2,4,6 *'])('that never occurs is refused: %j', (schedule) => {
     expect(problems({ flags: { schedule } })).toEqual([expect.stringContaining('none of its months')]);
   });
 });
@@ -388,7 +388,7 @@ describe('flags and variables', () => {
     expect(load({ flags: { publish: ['rename'] } }).settings.publish).toBe('rename');
   });
 
-  it('that are unknown name the nearest', () => {
+  it('that are unknown suggest the nearest', () => {
     expect(problems({ flags: { 'log.levle': 'x' } })).toEqual([
       'log.levle: unknown setting; the nearest known one is log.level',
     ]);
@@ -397,7 +397,7 @@ describe('flags and variables', () => {
     ]);
   });
 
-  it('that were removed say what to do, whatever gives them', () => {
+  it('that were removed say what to do, from every source', () => {
     const configFile = put('removed.yaml', 'dedup: off\n');
     const advice = /: this setting was removed; leave it out: each target stores its own files/;
     const given: readonly (readonly [string, Part])[] = [
@@ -413,7 +413,7 @@ describe('flags and variables', () => {
     }
   });
 
-  it('may be those of a Kubernetes service named workbook-mirror, which are no settings', () => {
+  it('may come from a Kubernetes service named workbook-mirror, and are then ignored', () => {
     const env = {
       WORKBOOK_MIRROR_SERVICE_HOST: '10.0.0.1',
       WORKBOOK_MIRROR_SERVICE_PORT: '80',
@@ -424,7 +424,7 @@ describe('flags and variables', () => {
     expect(problems({ env })).toEqual([]);
   });
 
-  it('without the prefix are none of ours', () => {
+  it('without the prefix are ignored', () => {
     expect(
       problems({
         env: { WORKBOOK: 'x', workbook_mirror_x: 'y', PATH: '/', WORKBOOK_MIRROR_STATE: undefined },
@@ -434,7 +434,7 @@ describe('flags and variables', () => {
 });
 
 describe('secrets', () => {
-  it('come from variable, file, their own file, or a credential, and are never printed', () => {
+  it('come from a variable, the file, their own file or a credential, and are never printed', () => {
     const keyFile = put('key', 's3cret\n');
     const CREDENTIALS_DIRECTORY = join(put('credentials/service-api-key', 's3cret\n'), '..');
     const parts: Part[] = [
@@ -454,7 +454,7 @@ describe('secrets', () => {
     expect(kinds).toEqual(['environment', 'environment', 'flag', 'file', 'file', 'credential']);
   });
 
-  it('may be several, one per line, where they are keys of the service', () => {
+  it('may have several lines if they are keys of the service', () => {
     const keyFile = put('keys', 'one\ntwo\n');
     const parts: Part[] = [
       { env: { WORKBOOK_MIRROR_SERVICE_API_KEY: 'one\ntwo' } },
@@ -469,7 +469,7 @@ describe('secrets', () => {
     ]);
   });
 
-  it('that were removed say where their key goes, whatever gives them', () => {
+  it('that were removed say where their key belongs, from every source', () => {
     const advice =
       'this setting was removed; put this key on a line of its own below the one of service.apiKey, or of its file';
     const credential = put('credentials/service-api-key-second', 's3cret');
@@ -502,7 +502,7 @@ describe('secrets', () => {
     expect(load({ configFile: hidden, env }).settings.service.apiKeyFile).toBeUndefined();
   });
 
-  it('are refused in place and by file at once from one source', () => {
+  it('are refused if one source gives both the value and a file', () => {
     const env = {
       WORKBOOK_MIRROR_SERVICE_API_KEY: 's3cret',
       WORKBOOK_MIRROR_SERVICE_API_KEY_FILE: '/absent',
@@ -514,7 +514,7 @@ describe('secrets', () => {
     expect(problems({ configFile })).toEqual([expect.stringContaining('expected only one of')]);
   });
 
-  it('are never shown in a problem, and a wrong one is not called missing', () => {
+  it('are never shown in a problem, and an invalid one is not called missing', () => {
     const configFile = put('c.yaml', 'service:\n  apiKey: "s3cret\\nInjected: s3cret"\n');
     expect(
       problems({
@@ -539,7 +539,7 @@ describe('secrets', () => {
     ]);
   });
 
-  it('are not shown where they were given in place of their file', () => {
+  it('are not shown if given where a file name belongs', () => {
     for (const value of ['s3cret', '~s3cret', 's3cret\n', 'x'.repeat(5000)]) {
       const [line, ...more] = problems({ env: { WORKBOOK_MIRROR_SERVICE_API_KEY_FILE: value } });
       expect(line).toMatch(/^service\.apiKeyFile \(.*_FILE\): expected (?!.*(?:s3cret|xxx))/);
@@ -547,7 +547,7 @@ describe('secrets', () => {
     }
   });
 
-  it('have no flag', () => {
+  it('cannot be set by a flag', () => {
     expect(problems({ flags: { 'service.apiToken': 's3cret' } })).toEqual([
       'service.apiToken: expected no flag, because everybody on the machine can read it; use the variable WORKBOOK_MIRROR_SERVICE_API_TOKEN or the flag --service-api-token-file',
     ]);

@@ -31,11 +31,11 @@ describe('a limit of deletions', () => {
     expect(parseDeletionLimit(text)).toEqual(limit);
   });
 
-  it.each(['', '%', '-1', '101%', '20 percent', '1e3', '0x10', 'Off'])('is not read from %j', (text) => {
+  it.each(['', '%', '-1', '101%', '20 percent', '1e3', '0x10', 'Off'])('refuses %j', (text) => {
     expect(() => parseDeletionLimit(text)).toThrow(MirrorError);
   });
 
-  it('is written so that it is read back', () => {
+  it('reads back what it writes', () => {
     fc.assert(
       fc.property(limits, (limit) => {
         expect(parseDeletionLimit(formatDeletionLimit(limit))).toEqual(limit);
@@ -51,18 +51,18 @@ describe('a retention', () => {
     ['forever', { kind: 'forever' }],
     ['10', { kind: 'count', count: 10 }],
     ['30d', { kind: 'age', ageMs: 720 * HOUR_MS }],
-  ])('is read from %j, and written so that it is read back', (text, retention) => {
+  ])('is read from %j, and reads back what it writes', (text, retention) => {
     expect(parseRetention(text)).toEqual(retention);
     expect(parseRetention(formatRetention(retention))).toEqual(retention);
   });
 
-  it.each(['', 'always', '-1', '3x', '1.5'])('is not read from %j', (text) => {
+  it.each(['', 'always', '-1', '3x', '1.5'])('refuses %j', (text) => {
     expect(() => parseRetention(text)).toThrow(MirrorError);
   });
 });
 
 describe('parseShard', () => {
-  it('reads an index and a count, and writes them alike', () => {
+  it('reads an index and a count, and writes them back', () => {
     for (const text of ['1/1', '2/5', '5/5', '1024/1024'])
       expect(formatShard(parseShard(text, 'mirror', undefined))).toBe(text);
   });

@@ -14,7 +14,7 @@ import { renderExample, renderSettingsTable } from '../../support/settings-texts
 
 const encoder = new TextEncoder();
 
-/** What a file's text and variables come to. */
+/** The settings from a file's text and variables. */
 function resolve(text: string, env: Record<string, string> = {}) {
   const file = fileLayer(encoder.encode(text), '/etc/c.yaml');
   const layers = [environmentLayer(env, '/'), file];
@@ -29,7 +29,7 @@ function uncomment(text: string): string {
 }
 
 describe('the names', () => {
-  it('are unique in every form, and each has one line about it', () => {
+  it('are unique in every form, and each has a description of one line', () => {
     for (const key of ['name', 'environmentVariable', 'flag'] as const) {
       const names = settingDescriptors
         .map((descriptor) => descriptor[key])
@@ -80,7 +80,7 @@ describe('the example', () => {
     await expect(renderExample()).toMatchFileSnapshot('../../../config/config.example.yaml');
   });
 
-  /** The example with keys in the place of what stands for them. */
+  /** The example with keys instead of the placeholders. */
   const withKeys = (text: string): string => text.replaceAll(/\byour-[\w-]+/g, 'key');
 
   it('loads with a key in it, with the defaults', () => {
@@ -91,7 +91,7 @@ describe('the example', () => {
     expect(JSON.stringify(settings)).toBe(JSON.stringify(bare));
   });
 
-  it('loads uncommented, and then has every setting', () => {
+  it('has every setting, and loads uncommented', () => {
     const text = withKeys(uncomment(renderExample()));
     const { sources, settings } = resolve(text);
     const open = settingDescriptors.filter(
@@ -101,7 +101,7 @@ describe('the example', () => {
     expect(settings).toMatchObject({ maxStaleness: 900_000, concurrency: 4, branches: { include: ['**'] } });
   });
 
-  it('fits on a screen and says something of every setting', () => {
+  it('fits on a screen and describes every setting', () => {
     const lines = renderExample().split('\n');
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(110);
     for (const [index, line] of lines.entries()) {
@@ -172,7 +172,7 @@ describe('the effective settings', () => {
   ].join('\n');
   const { settings, sources } = resolve(text, { WORKBOOK_MIRROR_STATE: 'redis://u:s3cret@h/0' });
 
-  it('say value and source, without secrets', () => {
+  it('show value and source, without secrets', () => {
     const yaml = renderEffective(settings, sources);
     const json = JSON.stringify(effectiveSettings(settings, sources));
     expect(yaml + json).not.toContain('s3cret');

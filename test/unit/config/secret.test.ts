@@ -12,7 +12,7 @@ const oneSecret = (text: string): readonly string[] => inlineSecret(text).reveal
 const severalKeys = (text: string): readonly string[] => inlineSecret(text, true).revealAll();
 
 describe('a secret', () => {
-  it('gives its value to reveal() only', () => {
+  it('gives its value only by reveal()', () => {
     const secret = inlineSecret('s3cret');
     expect(secret.reveal()).toBe('s3cret');
     const outputs = [
@@ -74,7 +74,7 @@ describe('several keys', () => {
       expect(error.message).not.toContain(part);
   });
 
-  it('are one secret only where several make sense', () => {
+  it('are one secret only if several make sense', () => {
     expect(() => oneSecret('one\ntwo')).toThrow('has several lines');
   });
 });
@@ -107,7 +107,7 @@ describe('a secret in a file', () => {
     expect(secret.reveal()).toBe('three');
   });
 
-  it('is read again when another file takes the place, of the same size and time', () => {
+  it('is read again after a replacement of the same size and time', () => {
     writeFileSync(path, 'one');
     const secret = fileSecret(path);
     const { atime, mtime } = statSync(path);
@@ -127,7 +127,7 @@ describe('a secret in a file', () => {
     expect(secret.reveal()).toBe('two');
   });
 
-  it('keeps the last good value while the file is gone, empty or unusable', () => {
+  it('keeps the last good value while the file is missing, empty or unusable', () => {
     writeFileSync(path, 'good');
     const secret = fileSecret(path);
     for (const bad of ['', '\n', 'a\nb', 'x'.repeat(70_000)]) {
@@ -149,25 +149,25 @@ describe('a secret in a file', () => {
     expect(() => fileSecret(path)).toThrow(message);
   });
 
-  it('names the file and the line of a key that is unusable, without its text', () => {
+  it('names the file and line of an unusable key, but not its text', () => {
     writeFileSync(path, 'good\nb4d key\n');
     const { message } = caught(() => fileSecret(path, true));
     expect(message).toBe(`the content of ${path}: line 2 has several words: give the value alone`);
   });
 
-  it('gives all its keys again when a line is added', () => {
+  it('gives all its keys after a line is added', () => {
     writeFileSync(path, 'old\n');
     const secret = fileSecret(path, true);
     writeFileSync(path, 'old\nnew\n');
     expect(secret.revealAll()).toStrictEqual(['old', 'new']);
   });
 
-  it('is refused at the start where it cannot be read', () => {
+  it('is refused at the start if it cannot be read', () => {
     expect(() => fileSecret(path)).toThrow('file that can be read (ENOENT)');
     expect(() => fileSecret(folder)).toThrow('file that can be read (EISDIR)');
   });
 
-  it('is read once only from a pipe', () => {
+  it('is read only once from a pipe', () => {
     execFileSync('mkfifo', [path]);
     spawn('sh', ['-c', 'echo piped > "$1"', 'sh', path], { stdio: 'ignore' });
     const secret = fileSecret(path);

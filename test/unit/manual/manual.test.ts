@@ -10,12 +10,12 @@ const textOf = (name: string): string => readFileSync(join(CHAPTERS_FOLDER, `${n
 const MANUAL = CHAPTERS.map(textOf).join('\n');
 
 describe('the chapters', () => {
-  it('are the files that there are', () => {
+  it('are the files that exist', () => {
     const files = readdirSync(CHAPTERS_FOLDER).filter((name) => name.endsWith('.md'));
     expect(files.sort()).toEqual(CHAPTERS.map((name) => `${name}.md`).sort());
   });
 
-  it('lead to files that are there', () => {
+  it('link to files that exist', () => {
     for (const name of ['../../README', ...CHAPTERS]) {
       const links = textOf(name)
         .replaceAll(/```.*?```/gs, '')
@@ -29,7 +29,7 @@ describe('the chapters', () => {
 describe('the topics of the manual', () => {
   const topics = readTopics();
 
-  it('are its headings, each with what is below it', () => {
+  it('are its headings, each with the text below it', () => {
     const headings = MANUAL.replaceAll(/```.*?```/gs, '').match(/^#{1,2} .*$/gm) ?? [];
     const first = ['Try it', 'Five minutes to a mirror of your own service'];
     const titles = [...first, ...headings.map((line) => line.replace(/^#+ /, ''))];
@@ -48,25 +48,25 @@ describe('the topics of the manual', () => {
     'complet',
     'troubleshooting',
     'server',
-  ])('are found by name, title, word or the beginning of one: %j', (asked) => {
+  ])('are found by name, title, word or prefix: %j', (asked) => {
     expect(findTopic(topics, asked)).toHaveProperty('text');
   });
 
-  it('that are unknown lead to the nearest', () => {
+  it('that are unknown suggest the nearest', () => {
     expect(findTopic(topics, 'setings')).toEqual(['settings']);
     expect(findTopic(topics, 'syncc', ['sync'])).toEqual(['sync']);
   });
 
-  it('that are like none lead nowhere', () => {
+  it('that resemble no topic suggest nothing', () => {
     expect(findTopic(topics, 'zzzzqq')).toEqual([]);
   });
 
-  it('that several names fit lead to all of these', () => {
+  it('that fit several names suggest all of these', () => {
     const both = topicsOf('## Log level\n\n## Log format', 2);
     expect(findTopic(both, 'log')).toEqual(['log-level', 'log-format']);
   });
 
-  it('have nothing of a block of code or a comment for their headings', () => {
+  it('ignore blocks of code and comments', () => {
     const text = '# A\n\n<!-- x -->\n```sh\n# no heading\n```\n\n## B\n\nb\n';
     expect(topicsOf(text, 1, 'a')).toEqual([
       { name: 'a', file: 'a', text: '# A\n\n```sh\n# no heading\n```\n\n## B\n\nb' },

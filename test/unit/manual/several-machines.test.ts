@@ -12,7 +12,7 @@ const CHAPTER = await readFile(join(import.meta.dirname, '../../../src/manual/se
 const codeIn = (text: string): string[] => Array.from(text.matchAll(/`([^`]+)`/g), ([, code = '']) => code);
 
 describe('the chapter on several machines', () => {
-  it('names everything that instances have in the directory for themselves or together', () => {
+  it('names all files in the directory that instances share or own', () => {
     const layout = layoutOf('/mirror', { index: 2 });
     const isInternal = (path: string): boolean => path.startsWith(`${layout.internal}/`);
     const paths = Object.values(layout)
@@ -27,7 +27,7 @@ describe('the chapter on several machines', () => {
     expect(named.length).toBeGreaterThan(0);
   });
 
-  it('names settings that there are as those that must be the same', () => {
+  it('names only existing settings as those that must be the same', () => {
     const [, list = ''] = /\*\*Settings that must be the same for all\*\*: ([^.]*)\./.exec(CHAPTER) ?? [];
     const settings = settingDescriptors.map(({ name }) => name);
     const unknown = codeIn(list).filter((name) =>

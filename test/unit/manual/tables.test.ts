@@ -12,7 +12,7 @@ const settings = await readFile(join(MANUAL, 'settings.md'), 'utf8');
 const commands = await readFile(join(MANUAL, 'commands.md'), 'utf8');
 
 describe('the manual', () => {
-  it('has the table of settings as the schema has it', async () => {
+  it('has the table of settings from the schema', async () => {
     const [before = '', rest = ''] = settings.split(/(?<=<!-- settings: [^\n]*\n)/);
     const [, after = ''] = rest.split(/(?=<!-- end of settings -->)/);
     const expected = `${before}${renderSettingsTable().trimEnd()}\n${after}`;
@@ -24,7 +24,7 @@ describe('the manual', () => {
     expect(names.filter((name) => !settings.includes(`\`${name}\``))).toEqual([]);
   });
 
-  it('has every exit code that an error can end with', () => {
+  it('has the exit code of every error', () => {
     for (const { exitCode } of Object.values(ERROR_RULES))
       expect(commands).toMatch(new RegExp(`^\\| ${exitCode} +\\|`, 'm'));
   });

@@ -40,7 +40,7 @@ describe('an answer in words', () => {
   });
 });
 
-describe('what follows from an answer', () => {
+describe('the conclusion from an answer', () => {
   it.each<[number, Record<string, string>, boolean, number, number, number | null | 'stop']>([
     [200, {}, true, 0, 0, null],
     [404, { 'retry-after': '5' }, true, 0, 0, null],
@@ -72,7 +72,7 @@ describe('what follows from an answer', () => {
     [200, 'success'],
     [500, 'failure'],
     [0, 'failure'],
-  ])('status %d for what is not there: %s', (status, text) => {
+  ])('status %d for a missing object: %s', (status, text) => {
     expect(absenceMeaning(`${status} JSON`, 'it is gone')).toContain(text);
   });
 });
@@ -100,8 +100,8 @@ describe('references to pages', () => {
   });
 });
 
-describe('what is looked into', () => {
-  it('begins with the repository of the fewest workbooks, and ends with those of none', () => {
+describe('the order of inspection', () => {
+  it('begins with the repository with the fewest workbooks, and ends with empty ones', () => {
     const [a, b, c] = ['A', 'B', 'C'].map((fullName) => repository({ fullName }));
     const listed = ['A', 'A', 'C', b?.id ?? '', b?.id ?? '', b?.id ?? ''].map((integration) => ({
       integration,
@@ -114,7 +114,7 @@ describe('what is looked into', () => {
 });
 
 describe('the report', () => {
-  it('says what was found and what it means, and why it ended early', () => {
+  it('says what was found, what it means, and why the probe ended early', () => {
     const finding: Finding = {
       group: 'Repositories',
       id: 'repositories.ids',

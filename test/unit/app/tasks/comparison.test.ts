@@ -19,8 +19,8 @@ function planned(fields: Partial<PlanInput>, path = 'Accounting/main'): ReturnTy
   return planComparison(planInput({ listing: listing({ workbooks: ROWS }), ...fields }), path);
 }
 
-describe('what the service has of a target now', () => {
-  it('is told by its lists where they show what is published, however long ago all was compared', () => {
+describe('the present state of a target on the service', () => {
+  it('comes from the lists if they show the published versions, however old the last full comparison is', () => {
     for (const verifiedAtMs of [NOW_MS, 0]) {
       const trees = [publishedUnder(ACCOUNTING, ROWS, { verifiedAtMs })];
       expect(planned({ published: trees })).toMatchObject({
@@ -30,7 +30,7 @@ describe('what the service has of a target now', () => {
     }
   });
 
-  it('is asked for where a version is new, also of what waits, is held or is not selected', () => {
+  it('is requested if a version is new, even for waiting, held and unselected targets', () => {
     const trees = [publishedUnder(ACCOUNTING, [row({ versionId: 'v0' }), row({ path: 'b.xlsx' })])];
     const { policy } = planInput();
     const none = { ...policy.selection, selects: () => false };
@@ -48,7 +48,7 @@ describe('what the service has of a target now', () => {
     });
   });
 
-  it('is nothing where complete lists lack it, also of a tree that was restored', () => {
+  it('is absent if complete lists lack the target, even for a restored tree', () => {
     const other = listing({ repositories: [repository({ fullName: 'Other' })] });
     for (const restoredAtMs of [null, 1])
       expect(planned({ listing: other, published: [published(ACCOUNTING, { restoredAtMs })] })).toMatchObject(
@@ -58,7 +58,7 @@ describe('what the service has of a target now', () => {
       );
   });
 
-  it('is not told by lists that are empty, not whole, or contradict themselves', () => {
+  it('does not come from lists that are empty, incomplete or contradictory', () => {
     const trees = [published(ACCOUNTING)];
     const other = [repository({ fullName: 'Other' })];
     for (const [fields, reason] of [
@@ -72,7 +72,7 @@ describe('what the service has of a target now', () => {
       });
   });
 
-  it('is found where the tree stands as well as where it belongs, of a repository that was renamed', () => {
+  it('is found at the old and at the new path of a renamed repository', () => {
     const renamed = repository({ id: ACCOUNTING.id, fullName: 'Finance' });
     const facts = {
       listing: listing({ repositories: [renamed], workbooks: [] }),

@@ -25,7 +25,7 @@ const someTree = fc
 const bytesOf = (files: readonly ManifestFile[]): string[] =>
   files.map(({ path, sha256, sizeBytes }) => `${path} ${sha256} ${sizeBytes}`).sort();
 
-/** The state that differences lead to. */
+/** The state after the differences. */
 function applied(before: readonly ManifestFile[], differences: readonly FileDifference[]): ManifestFile[] {
   const files = new Map(before.map((file) => [file.path, file]));
   const take = (path: string): void => {
@@ -42,7 +42,7 @@ function applied(before: readonly ManifestFile[], differences: readonly FileDiff
   return [...files.values()];
 }
 
-/** What is left of a difference when its two states change places. */
+/** The difference with its two states swapped. */
 function turned({ change, path, movedFrom, before, after }: FileDifference): FileDifference {
   const states = { before: after, after: before };
   if (movedFrom !== null) return { change, path: movedFrom, movedFrom: path, ...states };
@@ -54,7 +54,7 @@ const sorted = (differences: readonly FileDifference[]): FileDifference[] =>
   [...differences].sort((a, b) => (a.path < b.path ? -1 : 1));
 
 describe('the files that differ between two states', () => {
-  it('are none for a state and itself', () => {
+  it('do not exist between a state and itself', () => {
     fc.assert(
       fc.property(someTree, (tree) => {
         expect(fileDifferences(tree, [...tree].reverse())).toEqual([]);
@@ -62,7 +62,7 @@ describe('the files that differ between two states', () => {
     );
   });
 
-  it('lead from the one state to the other', () => {
+  it('lead from one state to the other', () => {
     fc.assert(
       fc.property(someTree, someTree, (before, after) => {
         expect(bytesOf(applied(before, fileDifferences(before, after)))).toEqual(bytesOf(after));
@@ -70,7 +70,7 @@ describe('the files that differ between two states', () => {
     );
   });
 
-  it('are turned round when the states are', () => {
+  it('are reversed when the states are swapped', () => {
     fc.assert(
       fc.property(someTree, someTree, (one, other) => {
         expect(fileDifferences(other, one)).toEqual(sorted(fileDifferences(one, other).map(turned)));
@@ -78,7 +78,7 @@ describe('the files that differ between two states', () => {
     );
   });
 
-  it('are the same in whatever order the files are given, and sorted by path', () => {
+  it('are sorted by path, in whichever order the files are given', () => {
     fc.assert(
       fc.property(someTree, someTree, (before, after) => {
         const found = fileDifferences(before, after);
@@ -88,7 +88,7 @@ describe('the files that differ between two states', () => {
     );
   });
 
-  it('have moved wherever bytes are gone at one place and new at another one', () => {
+  it('count as a move if bytes vanish at one path and appear at another', () => {
     fc.assert(
       fc.property(someTree, someTree, (before, after) => {
         const found = fileDifferences(before, after);
@@ -105,7 +105,7 @@ describe('the files that differ between two states', () => {
     );
   });
 
-  it('are told with sizes and versions before and after, and counted', () => {
+  it('have sizes and versions before and after, and totals', () => {
     const version = (versionId: string): ManifestWorkbook => ({
       id: 'w',
       versionId,

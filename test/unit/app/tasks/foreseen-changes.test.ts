@@ -23,7 +23,7 @@ const MANIFEST = manifestWith({
   files: BEFORE.map((each) => manifestFile(each.path, { workbook: workbookOf(each), sizeBytes: 100 })),
 });
 
-/** The one action of a plan of a mirror that published the rows before. */
+/** The only action planned for a mirror that published the rows before. */
 function actionFor(
   rows: readonly WorkbookRow[],
   settings: { readonly content?: 'auto' | 'all' } = {},
@@ -40,14 +40,14 @@ function actionFor(
   return action;
 }
 
-describe('the changes of files that an action would bring', () => {
-  it('are none where it keeps or holds', () => {
+describe('the file changes that an action would make', () => {
+  it('are empty if it keeps or holds', () => {
     const keep = actionFor(BEFORE);
     expect(keep.kind).toBe('keep');
     expect(foreseeChanges(keep, MANIFEST, BEFORE)).toEqual({ differences: [], isComplete: true });
   });
 
-  it('are the new versions and nothing else where these are pulled one by one', () => {
+  it('are just the new versions if these are pulled one by one', () => {
     const rows = [row({ path: 'p.xlsx', versionId: 'v2', sizeBytes: 7, sha256: 'new' }), ...BEFORE.slice(1)];
     const [changed] = rows;
     const found = foreseeChanges(actionFor(rows), MANIFEST, rows);
@@ -66,7 +66,7 @@ describe('the changes of files that an action would bring', () => {
     expect(foreseeChanges(actionFor(rows, { content: 'all' }), MANIFEST, rows).isComplete).toBe(false);
   });
 
-  it('do not say that a workbook is gone that is listed no longer: only the contents tell', () => {
+  it('do not delete a workbook that is no longer listed: only the contents prove that', () => {
     const rows = [...BEFORE.slice(1), row({ path: 'a.xlsx' }), row({ path: 'a.xlsx', branch: 'other' })];
     const { differences, isComplete } = foreseeChanges(actionFor(rows), MANIFEST, rows);
     expect(differences.map(({ change, path }) => [change, path])).toEqual([['added', 'a.xlsx']]);
@@ -74,14 +74,14 @@ describe('the changes of files that an action would bring', () => {
     expect(isComplete).toBe(false);
   });
 
-  it('leave out a version with the same bytes, and all where there is no list', () => {
+  it('omit a version with the same bytes, and everything without a list', () => {
     const rows = [row({ path: 'p.xlsx', versionId: 'v2', sha256: 'digest of p.xlsx' }), ...BEFORE.slice(1)];
     const action = actionFor(rows);
     expect(foreseeChanges(action, MANIFEST, rows).differences).toEqual([]);
     expect(foreseeChanges(action, MANIFEST, null)).toEqual({ differences: [], isComplete: false });
   });
 
-  it('are all files where the tree leaves the mirror', () => {
+  it('are all files if the tree leaves the mirror', () => {
     const { kind: _kind, reason: _reason, ...rest } = actionFor(BEFORE);
     const retire = { ...rest, kind: 'retire', reason: 'branch-gone' } as const;
     expect(foreseeChanges(retire, MANIFEST, BEFORE)).toEqual({

@@ -88,7 +88,7 @@ afterEach(() => {
 });
 
 describe('progress on a terminal', () => {
-  it('has a line at the bottom that says how far the pass is', () => {
+  it('shows in the bottom line how far the pass is', () => {
     const { emit, bar } = show();
     emit(PLANNED);
     expect(bar()).toBe('0 of 2 targets, 0 B');
@@ -122,13 +122,13 @@ describe('progress on a terminal', () => {
     expect(written).toEqual([]);
   });
 
-  it('says nothing of a pass that failed as a whole, which the command does', () => {
+  it('leaves the report of a failed pass to the command', () => {
     const { emit, written } = show();
     emit(FAILED_PASS);
     expect(written).toEqual([]);
   });
 
-  it('begins with 0 in the next pass', () => {
+  it('restarts at 0 in the next pass', () => {
     const { emit, bar } = show();
     emit(PLANNED);
     emit(started('a/main'));
@@ -138,7 +138,7 @@ describe('progress on a terminal', () => {
     expect(bar()).toBe('0 of 2 targets, 0 B');
   });
 
-  it('counts only pulls that began, whichever way they end', () => {
+  it('counts every pull that began, and no other', () => {
     const { emit, bar } = show();
     emit(PLANNED);
     emit(failed('moved/main'));
@@ -148,7 +148,7 @@ describe('progress on a terminal', () => {
     expect(bar()).toBe('1 of 2 targets, 0 B');
   });
 
-  it('says where the pull is that has taken longest', () => {
+  it('shows how far the longest-running pull is', () => {
     const pulls = [pulling(), pulling({ target: 'b/main', phase: 'publishing', downloadedBytes: 5e6 })];
     const { emit, bar } = show({ monitor: { pulls: () => pulls, scan: () => null }, columns: () => 160 });
     emit(PLANNED);
@@ -165,7 +165,7 @@ describe('progress on a terminal', () => {
     expect(bar()).not.toContain('\u202e');
   });
 
-  it('says how far a look at all trees is, before there is a plan', () => {
+  it('shows how far the scan of all trees is, before there is a plan', () => {
     const { bar } = show({ monitor: { pulls: () => [], scan: () => ({ doneTargets: 3, targets: 10 }) } });
     vi.advanceTimersByTime(300);
     expect(bar()).toBe('comparing trees with their manifests: 3 of 10');
@@ -173,7 +173,7 @@ describe('progress on a terminal', () => {
 });
 
 describe('progress elsewhere', () => {
-  it('is lines alone, and one every 30 seconds that says how far the pass is', () => {
+  it('consists of lines only, with one every 30 seconds about how far the pass is', () => {
     const { emit, written } = show({ isTerminal: false });
     for (const event of [PLANNED, started('a/main'), pulled('a/main')]) emit(event);
     vi.advanceTimersByTime(29_000);
@@ -187,7 +187,7 @@ describe('progress elsewhere', () => {
     [{ name: 'listing.problem', problem: 'odd' }, '! odd\n'],
     [{ name: 'target.absent', target: 'a/main' }, '· a/main: the service has no contents there (yet)\n'],
     [pulled('a/main'), '✓ a/main: no file changed (full-check, 1.5 kB in 10 ms)\n'],
-  ])('is marked by how loud an event is: $0.name', (event, line) => {
+  ])('marks the level of an event: $0.name', (event, line) => {
     const { emit, written } = show({ isTerminal: false });
     emit(event);
     expect(written).toEqual([line]);
@@ -200,7 +200,7 @@ describe('progress elsewhere', () => {
   });
 });
 
-describe('progress by how much is to be told', () => {
+describe('progress by verbosity', () => {
   const EVENTS: readonly MirrorEvent[] = [
     PLANNED,
     started('a/main'),
@@ -209,22 +209,19 @@ describe('progress by how much is to be told', () => {
     FINISHED,
   ];
 
-  it('is errors alone and no line at the bottom when quiet', () => {
+  it('shows only errors, without the bottom line, when quiet', () => {
     const { emit, written } = show({ loudness: 'quiet' });
     for (const event of EVENTS) emit(event);
     expect(written).toEqual(['✗ b/main: full\n']);
   });
 
-  it.each([{ failed: 1 }, { held: 1 }])(
-    'says also when quiet how a pass ended that was not all well: %j',
-    (counts) => {
-      const { emit, written } = show({ loudness: 'quiet' });
-      emit({ ...FINISHED, ...counts });
-      expect(written).toHaveLength(1);
-    },
-  );
+  it.each([{ failed: 1 }, { held: 1 }])('reports a pass with problems even when quiet: %j', (counts) => {
+    const { emit, written } = show({ loudness: 'quiet' });
+    emit({ ...FINISHED, ...counts });
+    expect(written).toHaveLength(1);
+  });
 
-  it('is every step when verbose', () => {
+  it('shows every step when verbose', () => {
     const { emit, written } = show({ loudness: 'verbose', isTerminal: false });
     for (const event of EVENTS) emit(event);
     expect(written).toHaveLength(EVENTS.length);

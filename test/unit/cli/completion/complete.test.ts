@@ -28,7 +28,7 @@ describe('the end of a line may be', () => {
     expect(await offered('workbooks', 'list', '--status', '')).toEqual(['processing', 'failure']);
   });
 
-  it('a file where there is no word', async () => {
+  it('a file if there is no word', async () => {
     expect(await offered('sync', '--config', '')).toEqual([]);
     expect(await offered('sync', '--directory=')).toEqual([]);
     expect(await offered('lease', 'acquire', '--for', '1h', '--', '-')).toEqual([]);

@@ -9,7 +9,7 @@ import { createProgram } from '../../../../src/cli/frame/program.ts';
 
 const SOURCE = join(import.meta.dirname, '../../../../src');
 
-/** Every command that the program names to a person, as its source has it: `verify --repair`. */
+/** Every command that the program suggests, as in its source: `verify --repair`. */
 function namedCommands(): string[] {
   const found = globSync('**/*.ts', { cwd: SOURCE }).flatMap((file) =>
     [
@@ -19,7 +19,7 @@ function namedCommands(): string[] {
   return [...new Set(found)].filter((command) => !command.startsWith('$')).sort();
 }
 
-/** What a command line names that the program does not have. */
+/** The words of a command line that the program does not know. */
 function unknownParts(program: Command, words: readonly string[]): string[] {
   let command = program;
   const unknown: string[] = [];
@@ -33,7 +33,7 @@ function unknownParts(program: Command, words: readonly string[]): string[] {
   return unknown;
 }
 
-it('each hint names a command, and flags, that the program has', async () => {
+it('each hint names a command and flags that exist', async () => {
   const program = createProgram();
   await addAllPendingFlags(program);
   const commands = namedCommands();

@@ -23,7 +23,7 @@ describe('a time for --at', () => {
     },
   );
 
-  it('is not one that is still to come', () => {
+  it('may not be in the future', () => {
     expect(() => parseTime('2027-01-01', NOW_MS)).toThrow('--at 2027-01-01 is still to come.');
   });
 });

@@ -19,7 +19,7 @@ const NFD = 'Bücher.xlsx'.normalize('NFD');
 describe('the files that a path means', () => {
   const files = tree('plan.xlsx', 'Q1/plan.xlsx', 'Q1/deep/notes.txt', 'Q10/plan.xlsx');
 
-  it('are the file of that path, or all below the folder', () => {
+  it('are the file at the path, or all files below the folder', () => {
     expect(chosen(files, 'plan.xlsx')).toEqual(['plan.xlsx']);
     expect(chosen(files, 'Q1/plan.xlsx')).toEqual(['Q1/plan.xlsx']);
     expect(chosen(files, 'Q1')).toEqual(['Q1/plan.xlsx', 'Q1/deep/notes.txt']);
@@ -27,24 +27,24 @@ describe('the files that a path means', () => {
   });
 
   it.each(['', '.', 'Q', 'Q1/', '/plan.xlsx', 'PLAN.xlsx', 'plan', '../main/plan.xlsx', '*.xlsx'])(
-    'are none for %j',
+    'do not exist for %j',
     (path) => {
       expect(chosen(files, path)).toBeNull();
     },
   );
 
-  it('are those of the first reading that leads to something', () => {
+  it('belong to the first reading that matches', () => {
     expect(chosen(files, 'mirror/A/main/Q1', 'Q1/deep')).toEqual(['Q1/deep/notes.txt']);
     expect(chosen(tree('mirror/a', 'a'), 'mirror/a', 'a')).toEqual(['mirror/a']);
   });
 
-  it('are found in another Unicode form where there is but one', () => {
+  it('are found in another Unicode form if only one matches', () => {
     expect(chosen(tree(NFD), NFC)).toEqual([NFD]);
     expect(chosen(tree(NFD, NFC), NFC)).toEqual([NFC]);
     expect(chosen(tree(NFD, NFC), NFD)).toEqual([NFD]);
   });
 
-  it('are a file for the path of every file', () => {
+  it('are found by the path of every file', () => {
     const paths = fc.uniqueArray(fc.string({ unit: 'grapheme', minLength: 1 }), { minLength: 1 });
     fc.assert(
       fc.property(paths, (names) => {

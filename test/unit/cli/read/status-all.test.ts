@@ -23,7 +23,7 @@ function report(index: number, count: number, fields: Partial<ShareReport> = {})
 }
 
 describe('judgeWhole', () => {
-  it('is well where every share is', () => {
+  it('is well if every share is', () => {
     const whole = judgeWhole([report(1, 3), report(3, 3), report(2, 3)], NOW_MS);
     expect(whole).toMatchObject({ count: 3, isWell: true, disagreeing: [] });
     expect(whole.shares.map(({ index, state }) => [index, state])).toEqual([
@@ -38,17 +38,17 @@ describe('judgeWhole', () => {
     ['is silent', [report(1, 2), report(2, 2, { writtenAtMs: NOW_MS - 60_001 })], 'silent'],
     ['failed', [report(1, 2), report(2, 2, { failure: 'The service is away.' })], 'not-well'],
     ['has targets that are not well', [report(1, 2), report(2, 2, { notWell: 1 })], 'not-well'],
-  ])('is no better than a share that %s', (_, reports, state) => {
+  ])('is not better than a share that %s', (_, reports, state) => {
     const whole = judgeWhole(reports, NOW_MS);
     expect(whole.isWell).toBe(false);
     expect(whole.shares[1]).toMatchObject({ index: 2, state });
   });
 
-  it('knows of nothing where nobody said anything', () => {
+  it('is unknown without any report', () => {
     expect(judgeWhole([], NOW_MS)).toEqual({ count: 0, shares: [], disagreeing: [], isWell: false });
   });
 
-  it('goes by the count of the last report, and names who goes by another of late', () => {
+  it('uses the count of the latest report, and names instances that recently reported another', () => {
     const old = report(4, 5, { writtenAtMs: NOW_MS - 30_000 });
     const forgotten = report(5, 5, { writtenAtMs: NOW_MS - 90_000 });
     const whole = judgeWhole([old, forgotten, report(1, 2), report(2, 2)], NOW_MS);
@@ -56,7 +56,7 @@ describe('judgeWhole', () => {
     expect(judgeWhole([forgotten, report(1, 2), report(2, 2)], NOW_MS).isWell).toBe(true);
   });
 
-  it('has one state for each share, whatever it is told, and is well only where all are', () => {
+  it('has one state for each share for any reports, and is well only if all are', () => {
     const any = fc.record({
       index: fc.integer({ min: 1, max: 4 }),
       count: fc.integer({ min: 4, max: 5 }),

@@ -40,7 +40,7 @@ describe('the head of a status', () => {
 
   it.each<[string, Partial<Report>, readonly RegExp[]]>([
     ['of a mirror without a daemon', {}, [/^No pass is on record/]],
-    ['beside instances with shares', { hasOthers: true }, [/^! Instances with shares/, /^No pass is on/]],
+    ['next to instances with shares', { hasOthers: true }, [/^! Instances with shares/, /^No pass is on/]],
     [
       'of a daemon in its first pass',
       { holder: { pid: 7, sinceMs: 0, isAlive: true } },
@@ -68,7 +68,7 @@ describe('the head of a status', () => {
     expect(lines.slice(0, blank)).toEqual(
       [...head, /^1 target: 1 fresh$/].map((line): unknown => expect.stringMatching(line)),
     );
-    // Nothing is below a target that is as it should be.
+    // A target without problems has no line below it.
     expect(lines.slice(blank + 1)).toEqual([
       expect.stringMatching(/^STATE/),
       expect.stringMatching(/^fresh .* Accounting\/main$/),
@@ -76,12 +76,12 @@ describe('the head of a status', () => {
   });
 });
 
-it('a tree that someone changed is told of beside the failure that keeps it from being put right', () => {
+it('a changed tree is shown together with the failure that prevents its repair', () => {
   const text = describeStatus({ ...REPORT, targets: [TARGET] });
   expect(String(text)).toMatch(/^ {2}quarantined; publish\.refused: refused.*someone changed it: .*b\.xlsx/m);
 });
 
-it('fits a terminal, says who works there, how many are how, and what selects nothing', () => {
+it('fits a terminal, and shows the running process, counts by state and filters without a match', () => {
   const target = 'github.com/org/plan.git/main';
   const text = String(
     describeStatus({

@@ -44,7 +44,7 @@ function report(fields: Partial<VerifyReport> = {}): VerifyReport {
 }
 
 describe('the report of a verification', () => {
-  it('tells every kind of difference, and what to do', () => {
+  it('lists every kind of difference, and what to do', () => {
     expect(String(describeVerification(report({ targets: [DIFFERS, GONE] })))).toBe(
       [
         'Planning/main differs from its manifest in 5 places:',
@@ -66,17 +66,17 @@ describe('the report of a verification', () => {
     [null, 'Nothing is mirrored in /m: no manifest is there.'],
     [0, 'Nothing is mirrored in /m: no manifest is there.'],
     [2, 'Nothing is mirrored in /m: no manifest is there, 2 expected.'],
-  ])('says that nothing is there, where %j are expected', (expected, first) => {
+  ])('says that there are no trees if %j are expected', (expected, first) => {
     const nothing = report({ selected: 0, targets: [], mirrored: 0, expected });
     expect(String(describeVerification(nothing)).split('\n')[0]).toBe(first);
   });
 
-  it('advises nothing where it is put right now', () => {
+  it('gives no advice during a repair', () => {
     const text = String(describeVerification(report({ targets: [GONE] }), true));
     expect(text).toMatch(/1 target not as published\.$/);
   });
 
-  it('says after an interruption how far it got', () => {
+  it('says how far it got before an interruption', () => {
     expect(String(describeVerification(report({ isComplete: false, selected: 7 })))).toBe(
       'Interrupted after 1 of 7: 1 target, 3 files, 3.0 kB, verified in 1.5 s: all as published.',
     );

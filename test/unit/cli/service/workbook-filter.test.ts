@@ -17,7 +17,7 @@ const BUDGET: Searchable = {
   createdAt: '2026-11-21T10:00:00.123456+00:00',
 };
 
-/** A file of which the list of the service says nothing. */
+/** A file that the list of the service does not name. */
 const NOTES: Searchable = {
   path: 'notes [old].txt',
   branch: 'main',
@@ -86,11 +86,11 @@ describe('a search for workbooks', () => {
     [{ author: 'a' }, false],
     [{ message: 'a' }, false],
     [{ since: '1970-01-01' }, false],
-  ])('knows of a file that is no workbook its name and branch: %j', (flags, isFound) => {
+  ])('knows the name and branch of a file that is not a workbook: %j', (flags, isFound) => {
     expect(finds(flags, NOTES)).toBe(isFound);
   });
 
-  it('does not go by a time that cannot be read', () => {
+  it('ignores a time that cannot be parsed', () => {
     expect(finds({ since: '1970-01-01' }, { ...BUDGET, createdAt: 'yesterday' })).toBe(false);
   });
 
@@ -107,7 +107,7 @@ describe('a search for workbooks', () => {
     expect(() => finds(flags)).toThrow(expect.objectContaining({ code: 'usage.invalid' }) as Error);
   });
 
-  it('finds every name by itself, whatever characters it has', () => {
+  it('finds every name by the name itself, with any characters', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (path) => {
         expect(finds({ name: path }, { ...BUDGET, path })).toBe(true);

@@ -4,7 +4,7 @@ import { writeImport } from '../../../../src/server/demo/commits.ts';
 import { EDIT_KINDS, planEdit } from '../../../../src/server/demo/writer.ts';
 
 describe('planned edits', () => {
-  it('keep the data bounded and never delete what was there at first', () => {
+  it('keep the data bounded and never delete original data', () => {
     const base = ['Budget.xlsx', 'Q3/Forecast.xlsx'];
     const workbooks = new Set(base);
     for (let turn = 0; turn < 500; turn += 1) {
@@ -16,7 +16,7 @@ describe('planned edits', () => {
     }
   });
 
-  it('add a workbook where there is none to work on', () => {
+  it('add a workbook if there is none', () => {
     for (const kind of EDIT_KINDS)
       expect(planEdit(kind, 5, [])).toEqual({ kind: 'add', path: 'Drafts/Draft 1.xlsx' });
   });

@@ -97,7 +97,7 @@ describe('the address of an external repository', () => {
     '--upload-pack=x.git',
     'https:/host/plan.git',
     ' https://host/plan.git',
-  ])('has no scheme that is ever allowed: %s', (text) => {
+  ])('may never have the scheme of %s', (text) => {
     for (const sources of ['https', 'any'] as const) {
       expect(() => readAddress(text, sources)).toThrow(refusal('forbidden_scheme'));
     }
@@ -123,7 +123,7 @@ describe('credentials', () => {
     ['protocol=https\nusername=reader\npassword=s3cret-word\n\n'],
     ['username=s3cret-word\npassword=\n'],
     ['password=s3cret-word\n'],
-  ])('are hidden when they are repeated, however the file was written: %j', (text) => {
+  ])('are hidden in repeated text, for any spelling in the file: %j', (text) => {
     const secrets = secretsOf(text);
     const bare = 's3cret-word';
     const carried = ['reader:s3cret-word', 's3cret-word:'].map((each) =>
@@ -137,13 +137,13 @@ describe('credentials', () => {
     expect(carried.some((each) => error.message.includes(each))).toBe(false);
   });
 
-  it('have the words of the server kept back where they are too short to be found in them', () => {
+  it('suppress the server’s text if they are too short to be redacted in it', () => {
     const secrets = secretsOf('username=reader\npassword=abc\n');
     expect(describeComplaint('HTTP 403: remote: you sent abc', secrets).message).not.toContain('abc');
     expect(describeComplaint('remote: no', secretsOf('username=r\npassword=abcd\n')).message).toContain('no');
   });
 
-  it('are asked for by the origin of the address alone, and are in no variable', () => {
+  it('are requested only for the origin of the address, and are in no variable', () => {
     const access = {
       protocol: 'https',
       origin: 'https://host:8443',
@@ -174,7 +174,7 @@ describe('credentials', () => {
     ["fatal: unable to access 'https://h/p.git/': The requested URL returned error: 403", 'credentials'],
     ["fatal: unable to access 'https://h/p.git/': The requested URL returned error: 500", 'unreachable'],
     ["fatal: repository 'https://h/p.git/' not found", 'unreachable'],
-  ])('are to blame, or not: %s', (complaint, trouble) => {
+  ])('are the cause, or not: %s', (complaint, trouble) => {
     expect(describeComplaint(complaint, []).trouble).toBe(trouble);
   });
 });
@@ -182,7 +182,7 @@ describe('credentials', () => {
 const ID = { one: '1'.repeat(40), two: '2'.repeat(40) };
 
 describe('the references of another repository', () => {
-  it('are its branches and tags, without what tags point to', () => {
+  it('are its branches and tags, without the targets of tags', () => {
     const lines = [
       'ref: refs/heads/main\tHEAD',
       `${ID.one}\tHEAD`,
@@ -199,7 +199,7 @@ describe('the references of another repository', () => {
     ]);
   });
 
-  it('name a default branch if that exists, or if no branch does', () => {
+  it('name a default branch if it exists, or if there are no branches', () => {
     const main = new Map([['refs/heads/main', ID.one]]);
     expect(headToTake({ ids: main, head: 'refs/heads/main' })).toBe('refs/heads/main');
     expect(headToTake({ ids: main, head: 'refs/heads/gone' })).toBeNull();
@@ -234,7 +234,7 @@ describe('the body of a request to create', () => {
 describe('repos create', () => {
   const read = (): Promise<string> => Promise.resolve('secret\r\n');
 
-  it('asks for what the flags say', async () => {
+  it('sends the values of the flags', async () => {
     expect(await repositoryOf({ name: 'A' }, read)).toEqual({ name: 'A' });
     expect(await repositoryOf({ url: 'u' }, read)).toEqual({ url: 'u' });
     expect(await repositoryOf({ url: 'u', username: 'n', passwordFile: 'f' }, read)).toEqual({

@@ -6,7 +6,7 @@ describe('the default branch', () => {
   const choose = (defaultBranch: string | null, ...names: string[]): string | null =>
     chooseDefaultBranch({ defaultBranch, heads: new Map(names.map((name) => [name, 'id'])) });
 
-  it('stays what it is where it exists, and where nothing does', () => {
+  it('does not change if it exists, or if there are no branches', () => {
     expect(choose('main')).toBeNull();
     expect(choose('x', 'main', 'x')).toBeNull();
   });

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { splitTokens } from '../../../../src/server/git/git.ts';
 
 describe('tokens', () => {
-  it('are the same however the output is cut', () => {
+  it('are the same for any cuts of the output', () => {
     const bytes = Buffer.from('ä\0\0Übersicht Köln\0last\0unfinished');
     for (let size = 1; size <= bytes.length; size += 1) {
       const tokens: string[] = [];
@@ -13,7 +13,7 @@ describe('tokens', () => {
     }
   });
 
-  it('are cut between characters where they are too long, however the output is cut', () => {
+  it('are split between characters if they are too long, for any cuts of the output', () => {
     const bytes = Buffer.from('ääa\0abcde\0abcdef\0ab€€\0a😀\0abcd😀\0\0');
     for (let size = 1; size <= bytes.length; size += 1) {
       const tokens: string[] = [];

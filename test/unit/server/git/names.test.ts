@@ -61,7 +61,7 @@ describe('times', () => {
     [-1, '1970-01-01T00:00:00+00:00'],
     [-9_000_000_000_000, '1970-01-01T00:00:00+00:00'],
     [Number.NaN, '1970-01-01T00:00:00+00:00'],
-  ])('of a commit made up by hand stay what v1 can write: %s', (seconds, written) => {
+  ])('of a hand-made commit stay within the range of v1: %s', (seconds, written) => {
     expect(formatVersionTime(seconds)).toBe(written);
   });
 });

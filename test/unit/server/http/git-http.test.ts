@@ -6,7 +6,7 @@ import { findGitRepository } from '../../../../src/server/http/repository-refere
 import type { Repository } from '../../../../src/server/http/library.ts';
 
 describe('Git over HTTP', () => {
-  it('has the head of an answer read, with a status or without', () => {
+  it('reads the head of a response, with or without a status', () => {
     expect(parseHead('Content-Type: text/plain\r\nX-A: b: c')).toEqual({
       status: 200,
       headers: { 'content-type': 'text/plain', 'x-a': 'b: c' },
@@ -17,7 +17,7 @@ describe('Git over HTTP', () => {
     });
   });
 
-  it('reads the password, whatever the name', () => {
+  it('reads the password, with any user name', () => {
     const header = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`;
     expect(basicPassword(header('me:a:b'))).toBe('a:b');
     expect(basicPassword(header(':ä'))).toBe('ä');

@@ -6,7 +6,7 @@ const ADDRESS = new URL('http://host:81/api/v1/workbooks?status=failure&page_siz
 const ROWS = [1, 2, 3, 4, 5];
 
 describe('pages of a list', () => {
-  it('has the default size and the first page where nothing is asked', () => {
+  it('has the default size and the first page without parameters', () => {
     expect(readPageRequest(new URLSearchParams(), 100)).toEqual({ page: 1, pageSize: 100 });
     expect(readPageRequest(new URLSearchParams('page=3&page_size=1000'), 100)).toEqual({
       page: 3,
@@ -27,7 +27,7 @@ describe('pages of a list', () => {
     expect(() => readPageRequest(new URLSearchParams(query), 100)).toThrow(/whole number/);
   });
 
-  it('refers to its neighbours by whole addresses and keeps the rest of the query', () => {
+  it('links to its neighbours by full addresses and keeps the rest of the query', () => {
     expect(cutPage(ROWS, { page: 2, pageSize: 2 }, ADDRESS)).toEqual({
       count: 5,
       next: 'http://host:81/api/v1/workbooks?status=failure&page_size=2&page=3',

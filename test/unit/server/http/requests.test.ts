@@ -29,13 +29,13 @@ describe('repository references', () => {
     expect(findRepository(all, 'Plan')).toBeUndefined();
   });
 
-  it('refuses a short name that is not, unless it is a full name', () => {
+  it('refuses an ambiguous short name, unless it is a full name', () => {
     expect(() => findRepository(all, 'forecast')).toThrow(expect.objectContaining({ status: 409 }));
     const dropped = repository('5', 'forecast');
     expect(findRepository([...all, dropped], 'forecast')).toBe(dropped);
   });
 
-  it('takes the first reading that names a repository', () => {
+  it('uses the first reading that names a repository', () => {
     const readings = [
       { reference: 'nobody', path: 'x/contents/a' },
       { reference: 'c.example/contents/plan.git', path: 'a' },
@@ -44,7 +44,7 @@ describe('repository references', () => {
     expect(() => chooseReference(all, [{ reference: 'nobody', path: '' }])).toThrow(/nobody/);
   });
 
-  it('has rows that the client understands', () => {
+  it('lists rows that the client understands', () => {
     expect(repositorySchema.parse(forecast).created_at).toBe('2026-01-02T03:04:05.000000+00:00');
   });
 });
@@ -52,7 +52,7 @@ describe('repository references', () => {
 describe('entity tags', () => {
   const tag = '"a"';
 
-  it('are left out where a client wants what it knows and nothing else', () => {
+  it('are omitted if a client accepts only the state that it knows', () => {
     expect(missesTag(undefined, tag)).toBe(false);
     expect(missesTag('*', tag)).toBe(false);
     expect(missesTag(`"x", ${tag}`, tag)).toBe(false);
@@ -71,9 +71,9 @@ describe('ranges', () => {
     expect(chooseRange(range, undefined, '"a"', 100)).toEqual(part);
   });
 
-  // Spaces are no part of a range (RFC 9110, section 14.1.1): thousands of them could be read in as many ways.
+  // A range has no spaces (RFC 9110, section 14.1.1): thousands of them could be parsed in as many ways.
   it.each(['bytes= 0-4', 'bytes =0-4', 'bytes=0 -4', 'bytes=0- 4', `bytes=${' '.repeat(9)}-4`])(
-    '%s is none, and gets the whole',
+    '%s is not a range, and gets everything',
     (range) => {
       expect(chooseRange(range, undefined, '"a"', 100)).toBe('whole');
     },

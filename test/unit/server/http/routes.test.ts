@@ -14,7 +14,7 @@ function refusal(path: string): number {
   return 0;
 }
 
-/** How the path of a request for contents can be read. */
+/** The readings of the path of a request for contents. */
 function readings(path: string): ContentsReference[] {
   const route = findRoute(path);
   return route.kind === 'contents' ? [...readContents(route.tail)] : [];
@@ -40,7 +40,7 @@ describe('routes of the service', () => {
     expect(readings(path)).toEqual([{ reference, path: inner }]);
   });
 
-  it('gives every reading of a path in which `contents` occurs more than once, the shortest reference first', () => {
+  it('gives every reading of a path with several `contents`, the shortest reference first', () => {
     expect(readings('/api/repos/host/contents/plan.git/contents/a')).toEqual([
       { reference: 'host', path: 'plan.git/contents/a' },
       { reference: 'host/contents/plan.git', path: 'a' },
@@ -48,7 +48,7 @@ describe('routes of the service', () => {
     expect(readings('/api/repos/contents/contents')).toEqual([{ reference: 'contents', path: '' }]);
   });
 
-  it('understands what the client makes of a reference, a path and a branch', () => {
+  it('understands the client’s address for a reference, a path and a branch', () => {
     const target = `/api${contentsPath('host%2Fplan.git', 'Ä b/#1 100%?.xlsx', 'feature/q3 & more')}`;
     const { path, query } = splitTarget(target);
     expect(readings(path)).toEqual([{ reference: 'host/plan.git', path: 'Ä b/#1 100%?.xlsx' }]);
@@ -62,7 +62,7 @@ describe('routes of the service', () => {
     },
   );
 
-  it('says where the API is to whoever asks beside it', () => {
+  it('answers other paths with the address of the API', () => {
     expect(() => findRoute('/repos')).toThrow(/below \/api/);
   });
 

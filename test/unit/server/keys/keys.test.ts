@@ -17,7 +17,7 @@ const TOKEN = fixedKey('token', 'Anna', 't');
 const ALL = [PERSONAL, GROUP, TOKEN];
 const AT = new Date('2026-01-02T03:04:05.678Z');
 
-/** The error of a call; null where it succeeds. */
+/** The error of a call; null if it succeeds. */
 function refusal(call: () => unknown): Error | null {
   try {
     call();
@@ -43,7 +43,7 @@ describe('a sent key', () => {
 });
 
 describe('each generation of the API', () => {
-  it('takes its own kind of key only', () => {
+  it('accepts only its own kind of key', () => {
     const cases: ReadonlyArray<readonly ['current' | 'v1', string, number, string]> = [
       ['current', 'g', 403, 'group_key'],
       ['current', 't', 401, 'unauthorized'],
@@ -63,7 +63,7 @@ describe('each generation of the API', () => {
       expect(authorise('v1', { authorization }, ALL)).toBe(TOKEN);
   });
 
-  it('says what is wrong with a key without repeating it, and where one is made', () => {
+  it('says what is wrong with a key, without the key, and where to make one', () => {
     const message = (generation: 'current' | 'v1', sent: string, keys = ALL): string => {
       const headers = generation === 'v1' ? { authorization: sent } : { 'x-api-key': sent };
       return refusal(() => authorise(generation, headers, keys))?.message ?? '';
@@ -76,7 +76,7 @@ describe('each generation of the API', () => {
     expect(message('v1', 'x')).toMatch(/keys create --kind token.*Organization > Personal API Token/);
   });
 
-  it('refuses everything without any key, and is off where no token exists', () => {
+  it('refuses everything without a key, and is off if no token exists', () => {
     expect(refusal(() => authorise('current', { 'x-api-key': '' }, []))).toMatchObject({ status: 401 });
     const off = refusal(() => authorise('v1', { authorization: '' }, [PERSONAL, GROUP]));
     expect(off).toMatchObject({ status: 404 });
@@ -85,7 +85,7 @@ describe('each generation of the API', () => {
 });
 
 describe('a new key', () => {
-  it('is long, of its kind, and kept as its digest only', () => {
+  it('is long, of its kind, and stored only as a digest', () => {
     const beginnings: Record<KeyKind, RegExp> = {
       personal: /^wbp_[\w-]{43}$/,
       group: /^wbg_[\w-]{43}$/,
@@ -102,7 +102,7 @@ describe('a new key', () => {
     }
   });
 
-  it('needs a name that Git takes for an author', () => {
+  it('needs a name that Git accepts as an author', () => {
     for (const name of ['Anna', 'Änne Größe', '李', 'build-7', 'a'.repeat(200)])
       expect(makeKey('personal', name, AT).stored.name).toBe(name);
     for (const name of ['', ' ', '...', ' Anna', 'Anna ', 'a<b', 'a>b', 'a\nb', 'a\u202eb', 'a'.repeat(201)])

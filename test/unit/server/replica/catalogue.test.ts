@@ -30,7 +30,7 @@ function targetOf(path: string, of: Manifest, writtenAtMs: number): MirroredTarg
 }
 
 describe('the repositories of a mirror', () => {
-  it('are one for each id, with a tree for each branch', () => {
+  it('exist once for each id, with a tree for each branch', () => {
     const found = repositoriesOf([
       targetOf('Accounting/dev', manifest({ branch: 'dev' }), 1),
       targetOf('Accounting/main', manifest(), 1),
@@ -49,7 +49,7 @@ describe('the repositories of a mirror', () => {
     ]);
   });
 
-  it('have the name that was written last, and the time of creation of whichever manifest knows it', () => {
+  it('have the name written last, and the time of creation from any manifest that has it', () => {
     const before = targetOf('Old/dev', manifest({ branch: 'dev' }), 1);
     const repository = { id: 'id-1', name: 'New', fullName: 'New', url: null, createdAt: null };
     const after = targetOf('New/main', manifest({ repository }), 2);
@@ -62,7 +62,7 @@ describe('the repositories of a mirror', () => {
     }
   });
 
-  it('have of two trees of a branch the one verified last', () => {
+  it('have the tree verified last, if a branch has two', () => {
     const before = targetOf('Accounting/main', manifest({ verifiedAtMs: 8 }), 9);
     const after = targetOf('Copy/main', manifest({ verifiedAtMs: 9 }), 8);
     for (const order of [
@@ -73,7 +73,7 @@ describe('the repositories of a mirror', () => {
   });
 });
 
-describe('the branch that is given when none is named', () => {
+describe('the branch of a request without a branch', () => {
   it.each([
     [['HEAD', 'main'], 'HEAD'],
     [['feature/x'], 'feature/x'],
@@ -87,7 +87,7 @@ describe('the branch that is given when none is named', () => {
 });
 
 describe('the rows of v1', () => {
-  it('are the workbooks of the listing, sorted by id and branch, under the present name', () => {
+  it('are the listed workbooks, sorted by id and branch, with the present name', () => {
     const files = [file('b.xlsx', { workbook: workbook('Old/b.xlsx') }), file('notes.txt')];
     const one = { id: 'id-1', name: 'Old', fullName: 'Old', url: null, createdAt: null };
     const renamed = { ...one, name: 'New', fullName: 'New' };
@@ -141,7 +141,7 @@ describe('a path', () => {
     expect(findPlace(files, path)).toMatchObject({ kind: 'file', file: { path } });
   });
 
-  it.each(['c', 'b/', 'B', 'b/d/e/f', '.', '..', 'a/..'])('%j is nothing', (path) => {
+  it.each(['c', 'b/', 'B', 'b/d/e/f', '.', '..', 'a/..'])('%j does not exist', (path) => {
     expect(() => findPlace(files, path)).toThrow('there is no folder or file');
   });
 });
@@ -165,7 +165,7 @@ describe('the tag of an archive', () => {
     );
   });
 
-  it('of a file is that of its bytes alone', () => {
+  it('of a file depends only on its bytes', () => {
     const tag = (more: Partial<ManifestFile>): string => tagOf({ kind: 'file', file: file('a', more) });
     expect(tag({ mode: 0o755, mtimeMs: 5, path: 'b' })).toBe(tag({}));
     expect(tag({ sha256: 'b'.repeat(64) })).not.toBe(tag({}));

@@ -54,18 +54,18 @@ const files = fc.uniqueArray(
     ),
     mode: fc.constantFrom(0o644, 0o755, 0o600),
   }),
-  // A mirror has no names that differ in case only, and no file that is a folder.
+  // A mirror has no names that differ only in case, and no path that is both file and folder.
   { selector: ({ name }) => name.normalize('NFKC').toLowerCase().split('/')[0], maxLength: 6 },
 );
 
 describe('an archive', () => {
-  it('holds the names, times and bytes that went in, and is as long as was said', async () => {
+  it('has the given names, times and bytes, and the announced length', async () => {
     await fc.assert(
       fc.asyncProperty(files, async (given) => {
         const sources = given.map(({ name, content, ...more }) => source(name, content, more));
         const archive = await bytesOf(sources);
         expect(archive.length).toBe(zipBytes(sources));
-        // Unpacked as the mirror does it, under its whole policy.
+        // Unpacked as in the mirror, under its whole policy.
         const { entries, files: unpacked } = await unpackZip(archive);
         expect(
           entries.map(({ path, modifiedAtMs }) => [path, modifiedAtMs, unpacked[path] ?? Buffer.alloc(0)]),
@@ -75,7 +75,7 @@ describe('an archive', () => {
     );
   });
 
-  it('has the same bytes in each part, and reads only the files of the part', async () => {
+  it('has the same bytes in each range, and reads only the files of the range', async () => {
     const given = ['a', 'b', 'c'].map((name) => source(name, randomBytes(1000)));
     const whole = await bytesOf(given);
     for (let first = 0; first < whole.length; first += 97) {
@@ -106,11 +106,11 @@ describe('an archive', () => {
     }
   });
 
-  it('is an end alone when it holds nothing', async () => {
+  it('is only an end record when it is empty', async () => {
     expect((await bytesOf([])).toString('latin1')).toBe(`PK\u0005\u0006${'\0'.repeat(18)}`);
   });
 
-  it('breaks off at a file that fails, before its end', async () => {
+  it('stops at a file that fails, before its end', async () => {
     const failing = source('b', Buffer.from('b'), {
       // eslint-disable-next-line require-yield
       read: async function* read() {

@@ -17,7 +17,7 @@ import { hostileText, UNFIT } from '../../../support/hostile-text.ts';
 const AT = new Date('2026-01-02T03:04:05.678Z');
 
 describe('the log of serve', () => {
-  it('has lines of one form, marked where something is wrong', () => {
+  it('has lines of one form, with a mark for problems', () => {
     expect(String(formatLine('auto', 'info', 'GET / 200 1 ms', AT))).toBe(
       '2026-01-02T03:04:05.678Z GET / 200 1 ms\n',
     );
@@ -28,7 +28,7 @@ describe('the log of serve', () => {
     );
   });
 
-  it('has one line of JSON for each, also with lines below it', () => {
+  it('has one line of JSON per message, even for text of several lines', () => {
     const line = String(formatLine('json', 'warn', 'a', AT, say`b:\n  c`));
     expect(line.indexOf('\n')).toBe(line.length - 1);
     expect(JSON.parse(line)).toEqual({
@@ -39,7 +39,7 @@ describe('the log of serve', () => {
     });
   });
 
-  it('shows what others wrote as text, on its one line', () => {
+  it('shows foreign text as plain text, on one line', () => {
     fc.assert(
       fc.property(hostileText, fc.constantFrom('json', 'pretty'), (text, format) => {
         const line = String(formatLine(format, 'warn', text, AT));
@@ -64,7 +64,7 @@ describe('the settings of a mirror that serve prints', () => {
     expect(withoutToken).toContain('apiToken: the token that');
   });
 
-  it('come with a command that a shell takes', () => {
+  it('come with a command for the shell', () => {
     expect(keyCommand('token', '/srv/a b')).toBe(
       "workbook-mirror keys create --kind token --name NAME --serve-directory '/srv/a b'",
     );
@@ -73,7 +73,7 @@ describe('the settings of a mirror that serve prints', () => {
 });
 
 describe('an address to listen on', () => {
-  it('is one that others can use', () => {
+  it('is printed in a form that others can use', () => {
     expect(reachableHost('0.0.0.0', 'machine')).toBe('machine');
     expect(reachableHost('::', 'machine')).toBe('machine');
     expect(reachableHost('::', 'no name')).toBe('[::]');
@@ -86,7 +86,7 @@ describe('an address to listen on', () => {
     ['EACCES', /may not listen there/, /from 1024 on for serve\.listen; lower/],
     ['EADDRNOTAVAIL', /no such address/, /such as 127\.0\.0\.1:9400\.$/],
     ['EOTHER', /serve\.listen\): odd\.$/, /another address for serve\.listen\.$/],
-  ])('that cannot be had is told by its cause: %s', (code, message, hint) => {
+  ])('that cannot be used is explained by its cause: %s', (code, message, hint) => {
     const cause = Object.assign(new Error('odd'), { code });
     const setting = { name: 'serve.listen', example: '127.0.0.1:9400', canBeOff: false };
     const error = listenError(cause, { host: '127.0.0.1', port: 80 }, setting);
@@ -98,7 +98,7 @@ describe('an address to listen on', () => {
   });
 });
 
-describe('what git complains of', () => {
+describe('the complaint of git', () => {
   it.each([
     [
       "git ls-remote ended with 128: fatal: '/x' does not appear to be a git repository; fatal: Could not read from " +
@@ -121,7 +121,7 @@ describe('what git complains of', () => {
 describe('the id of a key', () => {
   const ids = ['0b9f4c9e-1', '0b9f4c9e-2', 'abcd'];
 
-  it('may be its beginning, where no other begins so', () => {
+  it('may be shortened to a unique prefix', () => {
     expect(idMeant('abcd', ids)).toBe('abcd');
     expect(idMeant('0b9f4c9e-1', ids)).toBe('0b9f4c9e-1');
     expect(idMeant('0b9f4c9e-1', [...ids, '0b9f4c9e-11'])).toBe('0b9f4c9e-1');
@@ -145,10 +145,10 @@ describe('the flags of commands', async () => {
     return new Map(shown?.map(({ long, description }) => [long ?? '', description]));
   }
 
-  it('are those of settings that they read', () => {
+  it('belong to settings that they read', () => {
     for (const path of [['repos', 'list'], ['repos', 'create'], ['workbooks', 'list'], ['probe']]) {
       const flags = flagsOf(...path);
-      // The daemon of the directory asks the service, or this process where none runs.
+      // The daemon of the directory asks the service, or this process if none runs.
       for (const flag of ['--service-base-url', '--directory']) {
         expect(flags.get(flag)).toBeDefined();
         expect(flags.get(flag)).not.toContain('required');
