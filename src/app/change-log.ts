@@ -40,13 +40,15 @@ export interface LoggedState {
   readonly left: { readonly kind: HistoryKind; readonly atMs: number } | null;
 }
 
+const NOTHING = { files: 0, approval: null, held: null, differences: [] } as const;
+
 /** What happened to a target, the latest first. @param states that are kept of it, the latest first: no more are read than are needed */
 export async function* logOf(
   target: string,
   states: Iterable<LoggedState> | AsyncIterable<LoggedState>,
 ): AsyncGenerator<LogEntry, void> {
   const entry = (kind: LogEntry['kind'], atMs: number, fields: Partial<LogEntry>): LogEntry => {
-    return { target, atMs, kind, files: 0, approval: null, held: null, differences: [], ...fields };
+    return { ...NOTHING, target, atMs, kind, ...fields };
   };
   const published = ({ manifest: { files, publishedAtMs, restoredAtMs } }: LoggedState): LogEntry =>
     entry(restoredAtMs === null ? 'published' : 'restored', publishedAtMs, { files: files.length });
@@ -105,21 +107,13 @@ export function logSources(
 ): LogSource[] {
   const last = new Map(retired);
   for (const { target, changedAtMs } of statuses)
-    if (changedAtMs !== null) last.set(target, Math.max(changedAtMs, last.get(target) ?? 0));
+    last.set(target, Math.max(changedAtMs ?? 0, last.get(target) ?? 0));
   const trees = [...last].map(([target, lastAtMs]): LogSource => {
     return { target, lastAtMs, read: () => logOf(target, statesOf(layout, target)) };
   });
   const holds = statuses.flatMap(({ target, files, held }): LogSource[] => {
     if (held === null) return [];
-    const entry = {
-      target,
-      atMs: held.sinceMs,
-      kind: 'held',
-      files,
-      approval: null,
-      held,
-      differences: [],
-    } as const;
+    const entry: LogEntry = { ...NOTHING, target, atMs: held.sinceMs, kind: 'held', files, held };
     return [{ target, lastAtMs: held.sinceMs, read: () => [entry] }];
   });
   return [...trees, ...holds].sort((a, b) => b.lastAtMs - a.lastAtMs);

@@ -7,7 +7,7 @@ import { MirrorError } from '../lib/errors/errors.ts';
 import { eventFailure } from '../mirror/pass/events.ts';
 import type { EventSink } from './events.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
-import { findTargets } from './target-names.ts';
+import { ofTargets } from './target-names.ts';
 import { type StatusPolicy, statusOfTargets, type TargetStatus } from './target-status.ts';
 import type { Published, TargetRecord } from '../mirror/plan/record.ts';
 import { openState, type State, stateIdOf, unlessStateFails } from '../mirror/state/state.ts';
@@ -142,8 +142,6 @@ export async function readTargets(
   // Read after the records: a target that is published in between would have no record yet, and would seem to wait.
   const { published } = await store.inventory.read();
   const all = statusOfTargets(published, records, policy, nowMs);
-  const paths = all.map(({ target }) => target);
-  const chosen = new Set(asked.length === 0 ? [] : findTargets(asked, store.layout.mirror, paths));
-  const statuses = asked.length === 0 ? all : all.filter(({ target }) => chosen.has(target));
+  const statuses = ofTargets(all, asked, store.layout.mirror);
   return { nowMs, maxStalenessMs: policy.maxStalenessMs, published, records, statuses };
 }

@@ -98,6 +98,17 @@ export function findTargets(
   return [...new Set(found)];
 }
 
+/** Those of some items that are about the targets that are asked for, as {@link findTargets}; all where none is named. */
+export function ofTargets<T extends { readonly target: string }>(
+  items: readonly T[],
+  asked: readonly string[],
+  mirror: string,
+): readonly T[] {
+  if (asked.length === 0) return items;
+  const chosen = new Set(findTargets(asked, mirror, new Set(items.map(({ target }) => target))));
+  return items.filter(({ target }) => chosen.has(target));
+}
+
 /** Refuses a name or a pattern that stands for no target. @throws MirrorError `target.unknown` */
 export function noTarget(name: string, known: Iterable<string>): never {
   const what = isPattern(name) ? 'fits the pattern' : 'is named';

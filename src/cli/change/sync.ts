@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { EXIT_CODES, type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
+import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { say } from '../../lib/text/terminal-text.ts';
 import { sync } from './own-pass.ts';
@@ -29,13 +29,14 @@ export async function runSync(command: Command): Promise<Outcome> {
     daemons.length > 0 ? await syncBeside(daemons, names) : [await syncHere(command, adopt === true, names)];
   const worst = worstOf(outcomes.map((outcome) => outcome.exitCode));
   const named = names.length === 0 ? null : await statusOf(command, names);
-  const exitCode = named === null || worst > EXIT_CODES.incomplete ? worst : exitCodeOf(named);
+  const ofNamed = named?.every(isWell) === true ? EXIT_CODES.ok : EXIT_CODES.incomplete;
+  const exitCode = named === null || worst > EXIT_CODES.incomplete ? worst : ofNamed;
   const isAllThatCanBe = outcomes.every((outcome) => outcome.isAllThatCanBe);
   const isAllowed = allowFailed === true && exitCode === EXIT_CODES.incomplete && isAllThatCanBe;
-  const isMeant = (path: string): boolean => named?.some(({ target }) => target === path) !== false;
+  const meant = named && new Set(named.map(({ target }) => target));
   const [data] = outcomes.map(({ summary, targets }) => ({
     summary,
-    targets: targets.filter(({ target }) => isMeant(target)),
+    targets: targets.filter(({ target }) => meant?.has(target) !== false),
   }));
   return {
     data: outcomes.length === 1 ? data : { passes: outcomes },
@@ -44,17 +45,9 @@ export async function runSync(command: Command): Promise<Outcome> {
 }
 
 /** The named targets after the pass: it may have found them. @throws MirrorError `target.unknown` */
-function statusOf(command: Command, names: readonly string[]): Promise<readonly TargetStatus[]> {
+async function statusOf(command: Command, names: readonly string[]): Promise<readonly TargetStatus[]> {
   const { settings } = settingsOf(command, ['directory']);
-  return withReader(
-    settings,
-    tellEvent,
-    async (reader) => (await readTargets(settings, reader, names)).statuses,
-  );
-}
-
-function exitCodeOf(named: readonly TargetStatus[]): ExitCode {
-  return named.every(isWell) ? EXIT_CODES.ok : EXIT_CODES.incomplete;
+  return (await withReader(settings, tellEvent, (reader) => readTargets(settings, reader, names))).statuses;
 }
 
 /** Has the daemons make the pass. @throws MirrorError that by which one failed as a whole */

@@ -3,11 +3,10 @@ import type { Command } from 'commander';
 import { type LogEntry, lastRetirements, logSources, mergedLog } from '../../app/change-log.ts';
 import { approvalSentence, heldSentence } from '../../app/messages.ts';
 import { readTargets, withReader } from '../../app/open-reader.ts';
-import { findTargets } from '../../app/target-names.ts';
-import type { SettingsFor } from '../../config/schema.ts';
+import { ofTargets } from '../../app/target-names.ts';
 import { counted, utcTime } from '../../lib/text/humanize.ts';
 import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
-import { type Outcome, table, tellEvent } from '../frame/output.ts';
+import { linesOf, type Outcome, table, tellEvent } from '../frame/output.ts';
 import { parseSince } from '../frame/times.ts';
 import { createWorkbookFilter } from '../service/workbook-filter.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
@@ -22,45 +21,42 @@ interface LogFlags {
 export async function runLog(command: Command): Promise<Outcome> {
   const flags: LogFlags = command.opts();
   const { settings } = settingsOf(command, ['directory']);
-  const entries = await readLog(settings, command.args, flags, Date.now());
+  const entries = await withReader(settings, tellEvent, async (reader) => {
+    const { statuses } = await readTargets(settings, reader);
+    const { layout } = reader.store;
+    const all = logSources(layout, statuses, await lastRetirements(layout));
+    return takeMeant(mergedLog(ofTargets(all, command.args, layout.mirror)), flags, Date.now());
+  });
   return { data: entries, text: () => describeLog(entries) };
 }
 
-/** Reads the log, the latest first, from the disk alone. @throws MirrorError `target.unknown`, `usage.invalid`, `directory.unusable`, `disk.*` */
-function readLog(
-  settings: SettingsFor<'directory'>,
-  names: readonly string[],
+/** The entries that flags ask for. @param log the latest first @throws MirrorError `usage.invalid` */
+async function takeMeant(
+  log: AsyncIterable<LogEntry>,
   { since, author }: LogFlags,
   nowMs: number,
 ): Promise<readonly LogEntry[]> {
   const sinceMs = since === undefined ? Number.NEGATIVE_INFINITY : parseSince(since, nowMs);
   const isMeant = author === undefined ? null : createWorkbookFilter({ author }, nowMs);
-  return withReader(settings, tellEvent, async (reader) => {
-    const { layout } = reader.store;
-    const { statuses } = await readTargets(settings, reader);
-    const all = logSources(layout, statuses, await lastRetirements(layout));
-    const known = new Set([...statuses, ...all].map(({ target }) => target));
-    const chosen = names.length === 0 ? known : new Set(findTargets(names, layout.mirror, known));
-    const entries: LogEntry[] = [];
-    for await (const entry of mergedLog(all.filter(({ target }) => chosen.has(target)))) {
-      if (entry.atMs < sinceMs) break;
-      const differences = entry.differences.filter(({ path, after }) => {
-        // The version of a removed file is not by the one who removed it.
-        const { author: by = null, message = null, createdAt = null } = after?.workbook ?? {};
-        return isMeant?.({ path, branch: '', author: by, message, createdAt }) !== false;
-      });
-      if (isMeant === null || differences.length > 0)
-        entries.push({ ...entry, files: isMeant === null ? entry.files : differences.length, differences });
-    }
-    return entries;
-  });
+  const entries: LogEntry[] = [];
+  for await (const entry of log) {
+    if (entry.atMs < sinceMs) break;
+    // The version of a removed file is not by the one who removed it.
+    const differences = entry.differences.filter(({ path, after }) => {
+      const { author: by = null, message = null, createdAt = null } = after?.workbook ?? {};
+      return isMeant?.({ path, branch: '', author: by, message, createdAt }) !== false;
+    });
+    if (isMeant === null) entries.push(entry);
+    else if (differences.length > 0) entries.push({ ...entry, files: differences.length, differences });
+  }
+  return entries;
 }
 
 /** So many files of one change are shown; `--json` has all. */
 const FILES_SHOWN = 100;
 
 /** The log for a person: a line for each file that changed, and for each other event. */
-export function describeLog(entries: readonly LogEntry[]): TerminalText {
+function describeLog(entries: readonly LogEntry[]): TerminalText {
   if (entries.length === 0) return say`Nothing is on record.`;
   const notes: string[] = [];
   const rows = entries.flatMap((entry) => {
@@ -85,21 +81,9 @@ export function describeLog(entries: readonly LogEntry[]): TerminalText {
 
 /** The line below an event that is no change of files. */
 function noteOf({ kind, files, held, approval }: LogEntry): string {
-  const amount = counted(files, 'file');
-  switch (kind) {
-    case 'published':
-      return `the whole tree, ${amount}`;
-    case 'restored':
-      return `${amount}, brought back from the history`;
-    case 'retired':
-      return `${amount}, kept in the history${approval === null ? '' : `; ${approvalSentence(approval)}`}`;
-    case 'approved':
-      return approval === null
-        ? 'a person let the deletions of this change through'
-        : approvalSentence(approval);
-    case 'held':
-      return held === null ? '' : heldSentence(held);
-    case 'changed':
-      return amount;
-  }
+  return linesOf(
+    held !== null && heldSentence(held),
+    held === null && kind !== 'approved' && `the whole tree, ${counted(files, 'file')}`,
+    approval !== null && approvalSentence(approval),
+  ).join('; ');
 }

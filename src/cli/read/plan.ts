@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 
 import { unmatchedSentence } from '../../app/messages.ts';
-import { findTargets } from '../../app/target-names.ts';
+import { ofTargets } from '../../app/target-names.ts';
 import type { PlannedTarget } from '../../app/tasks/plan.ts';
 import { counted, roughSize } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
@@ -22,19 +22,8 @@ export async function runPlan(command: Command): Promise<Outcome> {
     tell(say`! ${unmatchedSentence(each)}`, 'warn');
   const all = reports.flatMap((report) => report.targets);
   const { mirror } = layoutOf(settingsOf(command, ['directory']).settings.directory);
-  const named =
-    command.args.length === 0
-      ? null
-      : new Set(
-          findTargets(
-            command.args,
-            mirror,
-            all.map(({ target }) => target),
-          ),
-        );
-  const targets = all.filter(
-    (each) => named?.has(each.target) !== false && (changes !== true || isChange(each)),
-  );
+  const named = ofTargets(all, command.args, mirror);
+  const targets = changes === true ? named.filter(isChange) : named;
   const nothing = all.length === 0 ? 'Nothing is selected: there is no target.' : 'Nothing would change.';
   return { data: targets, text: () => (targets.length === 0 ? say`${nothing}` : describePlan(targets)) };
 }

@@ -9,7 +9,7 @@ import { readStore } from '../../mirror/store/directory.ts';
 import { readShareReports, type ShareReport } from '../../mirror/store/shards.ts';
 import { linesOf, type Outcome, table, tellEvent } from '../frame/output.ts';
 import { readTargets, withReader } from '../../app/open-reader.ts';
-import { findTargets } from '../../app/target-names.ts';
+import { ofTargets } from '../../app/target-names.ts';
 import type { TargetStatus } from '../../app/target-status.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import { byCodeUnits } from '../../mirror/store/manifest.ts';
@@ -29,17 +29,11 @@ export async function statusAll(
   const whole = await wholeStatus(settings, nowMs);
   if (whole.count === 0) return null;
   const all = await targetsOf(settings, whole.count);
-  const { mirror } = layoutOf(settings.directory);
-  const paths = all.map(({ target }) => target);
-  const chosen = new Set(names.length === 0 ? paths : findTargets(names, mirror, paths));
-  const targets = listedOf(
-    all.filter(({ target }) => chosen.has(target)),
-    flags,
-    true,
-  );
+  const chosen = ofTargets(all, names, layoutOf(settings.directory).mirror);
+  const targets = listedOf(chosen, flags, true);
   return {
     data: { nowMs, ...whole, targets },
-    text: () => joinLines([describeWhole(whole, nowMs), '', targetTable(targets, chosen.size, nowMs)]),
+    text: () => joinLines([describeWhole(whole, nowMs), '', targetTable(targets, chosen.length, nowMs)]),
     exitCode: whole.isWell ? EXIT_CODES.ok : EXIT_CODES.incomplete,
   };
 }

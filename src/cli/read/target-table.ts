@@ -22,11 +22,10 @@ export function listedOf(
   areNamed: boolean,
 ): readonly TargetStatus[] {
   const isWhole = all === true || areNamed || targets.length <= FEW_TARGETS;
-  return isWhole && problems !== true ? targets : targets.filter(needsAttention);
-}
-
-function needsAttention(target: TargetStatus): boolean {
-  return !isWell(target) || target.state === 'missing' || target.missingWorkbooks.length > 0;
+  if (isWhole && problems !== true) return targets;
+  return targets.filter(
+    (each) => !isWell(each) || each.state === 'missing' || each.missingWorkbooks.length > 0,
+  );
 }
 
 /** Some of the targets, a line each, and how many there are beside them. */
