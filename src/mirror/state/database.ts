@@ -2,26 +2,26 @@ import { lstat, rename, rm } from 'node:fs/promises';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 
-/** A key and its value, as a database keeps them. Keys are of ASCII characters: digests, identifiers and names of documents. */
+/** A key and its value in a database. Keys are of ASCII characters: digests, identifiers and names of documents. */
 export type Entry = readonly [key: string, value: string];
 
-/** An open database: entries of namespaces, each with a short name. Every call rejects when the database fails. */
+/** An open database: entries of namespaces, each with a short name. Every call rejects if the database fails. */
 export interface Database {
   readonly read: (namespace: string, key: string) => Promise<string | undefined>;
-  /** Writes all entries or none of them. No key is there twice. */
+  /** Writes all entries or none of them. No key occurs twice. */
   readonly write: (namespace: string, entries: readonly Entry[]) => Promise<void>;
   readonly remove: (namespace: string, keys: readonly string[]) => Promise<void>;
-  /** All entries, some at a time; those that are written or removed in between may be there or not. */
+  /** All entries, in pages; entries that are written or removed during that may or may not be included. */
   readonly pages: (namespace: string) => AsyncIterable<readonly Entry[]>;
   readonly close: () => Promise<void>;
 }
 
-/** So many entries are read or written by one call of a database at most. */
+/** The most entries that one call of a database reads or writes. */
 export const PAGE_ENTRIES = 500;
 
 /**
- * The entries of one namespace of a database, for keyv. Values are texts, as keyv makes them. Errors are thrown, and no event is ever
- * sent: a listener of keyv's own would turn failed calls into missing values.
+ * The entries of one namespace of a database, for keyv. Values are keyv's texts. Errors are thrown and never emitted
+ * as events: keyv's own listener would turn failed calls into missing values.
  */
 export class NamespaceStore {
   readonly #database: Database;
@@ -40,7 +40,7 @@ export class NamespaceStore {
     await this.#database.write(this.#name, [[key, value]]);
   }
 
-  /** Sets many entries, each page of them whole or not at all. No key is there twice. */
+  /** Sets many entries, each page of them whole or not at all. No key occurs twice. */
   async setMany(entries: readonly { readonly key: string; readonly value: string }[]): Promise<void> {
     for (const page of pagesOf(entries))
       await this.#database.write(
@@ -53,13 +53,13 @@ export class NamespaceStore {
     return this.deleteMany([key]);
   }
 
-  /** @returns true, also for keys that were not there */
+  /** @returns true, also for missing keys */
   async deleteMany(keys: readonly string[]): Promise<boolean> {
     for (const page of pagesOf(keys)) await this.#database.remove(this.#name, page);
     return true;
   }
 
-  /** Keyv asks for it; the program does not. */
+  /** Keyv requires it; the program does not. */
   async clear(): Promise<void> {
     for await (const [key] of this.iterator()) await this.delete(key);
   }
@@ -76,13 +76,13 @@ function* pagesOf<T>(all: readonly T[]): Generator<readonly T[]> {
 const BUSY_TIMEOUT_MS = 5000;
 
 /**
- * A power cut may take the last commits, and leaves the database whole: what they remembered is found out again. The size of pages
- * counts for a new file. A record takes more than a quarter of SQLite's own 4096, and what exceeds that would lie in a page of its own
+ * A power cut may take the last commits, but leaves the database whole, and the facts are found out again. The page size
+ * counts for a new file. A record takes more than a quarter of SQLite's own 4096, and the excess would take a page of its own
  * (sqlite.org/fileformat2.html, "Cell Payload Overflow Pages"): three times the file, and twice the reads.
  */
 const PRAGMAS = 'PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL';
 
-/** `expires` stays empty: keyv looks at times of expiry itself. */
+/** `expires` stays empty: keyv checks times of expiry itself. */
 const CREATE = `CREATE TABLE IF NOT EXISTS kv(
   ns TEXT NOT NULL, key TEXT NOT NULL, value ANY, expires INTEGER, PRIMARY KEY(ns, key)
 ) WITHOUT ROWID, STRICT`;
@@ -90,7 +90,7 @@ const UPSERT = `INSERT INTO kv VALUES(?, ?, ?, NULL)
   ON CONFLICT DO UPDATE SET value = excluded.value, expires = NULL`;
 const PAGE = `SELECT key, value FROM kv WHERE ns = ? AND key > ? ORDER BY key LIMIT ${PAGE_ENTRIES}`;
 
-/** The endings of a database's files. SQLite opens each by its name and follows a link in its place (sqlite.org/tempfiles.html). */
+/** The suffixes of a database's files. SQLite opens each by its name and follows a link in its place (sqlite.org/tempfiles.html). */
 const SUFFIXES = ['', '-wal', '-shm', '-journal'];
 
 /** SQLite's result codes for a file that is no whole database (sqlite.org/rescode.html): CORRUPT 11, NOTADB 26, ERROR 1. */
@@ -98,7 +98,7 @@ const CORRUPT = 11;
 const DAMAGE_CODES = new Set([1, CORRUPT, 26]);
 
 /**
- * Opens the embedded store. A file that is damaged or of another program is put aside: what it remembered is found out
+ * Opens the embedded store. A damaged file, or another program's, is set aside: the facts in it are found out
  * again from the disk and from the service.
  * @param onReset receives the reason why the store begins empty
  */
@@ -120,14 +120,14 @@ export async function openSqlite(file: string, onReset: (reason: string) => void
   }
 }
 
-/** Opens a store that is empty, and lost when it is closed. */
+/** Opens an empty store, which is lost when it is closed. */
 export function openInMemory(): Database {
   return databaseOn(openForWriting(':memory:'));
 }
 
 /**
- * Opens the embedded store for reading beside the process that writes it; null where there is none, or none that can be
- * read. A reader who may not write in its folder sees the state that was last brought into the main file (sqlite.org/wal.html,
+ * Opens the embedded store for reading while another process writes it; null if there is none, or no valid one.
+ * A reader who may not write in its folder sees the last state that reached the main file (sqlite.org/wal.html,
  * section 5).
  */
 export function openSqliteForReading(file: string): Database | null {
@@ -152,7 +152,7 @@ function openForWriting(file: string): DatabaseSync {
     database.exec(PRAGMAS);
     database.exec(CREATE);
     checkTable(database);
-    // Reads every page: damage in the middle shows only when that is needed, and never goes away.
+    // Reads every page: damage in the middle would otherwise show only when that page is needed, and never go away.
     const [found] = Object.values(database.prepare('PRAGMA quick_check(1)').get() ?? {});
     if (found !== 'ok') throw Object.assign(new Error(String(found)), { errcode: CORRUPT });
     return database;
@@ -162,7 +162,7 @@ function openForWriting(file: string): DatabaseSync {
   }
 }
 
-/** Fails where the table is of another program. */
+/** Fails if the table is another program's. */
 function checkTable(database: DatabaseSync): void {
   database.prepare('SELECT ns, key, value, expires FROM kv LIMIT 1').get();
 }
@@ -210,7 +210,7 @@ function databaseOn(database: DatabaseSync): Database {
   };
 }
 
-/** Anything that another program may have put into the table instead of texts is no record either. */
+/** A value of another type, from another program, is no record either. */
 function entryOf(row: Record<string, unknown>): Entry {
   return [String(row['key']), String(row['value'])];
 }

@@ -7,12 +7,12 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { trustSystemAuthorities } from '../../lib/net/authorities.ts';
 import { type Database, type Entry, PAGE_ENTRIES } from './database.ts';
 
-/** A call that has no answer for so long, in milliseconds, has failed: a server that hangs must not hang a pass. */
+/** A call without an answer for this long, in milliseconds, has failed: a server that hangs must not hang a pass. */
 const CALL_TIMEOUT_MS = 5000;
 
 /**
- * Opens a store by its address: Redis, Valkey (which speaks the same protocol) or PostgreSQL. Loads the client of that one alone.
- * @throws MirrorError `settings.invalid` when the address is of another kind
+ * Opens a store by its address: Redis, Valkey (which speaks the same protocol) or PostgreSQL. Loads only the client for that one.
+ * @throws MirrorError `settings.invalid` for an address of another kind
  */
 export async function openRemote(address: string): Promise<Database> {
   const { protocol, search } = new URL(address);
@@ -29,8 +29,8 @@ export async function openRemote(address: string): Promise<Database> {
 }
 
 /**
- * Opens a store in Redis or Valkey. Each call has a connection of its own: passes are minutes apart, and no connection can break in between.
- * There is a hash for each namespace, so that going through one does not go through all that others keep there.
+ * Opens a store in Redis or Valkey. Each call has its own connection: passes are minutes apart, and no connection can break in between.
+ * Each namespace has a hash, so that a scan of one skips everything else on the server.
  */
 async function openRedis(address: string): Promise<Database> {
   const { createClient } = await import('@redis/client');
@@ -78,9 +78,9 @@ async function openRedis(address: string): Promise<Database> {
 }
 
 /**
- * Keys, which may be longer than an index takes (postgresql.org/docs/current/btree.html: a third of a page), are found by their
- * digests. Bytes are the same in every encoding that a database may have. Instances that make the table at once would fail without
- * the lock, which ends with these statements.
+ * Keys may be too long for an index (postgresql.org/docs/current/btree.html: a third of a page), so their digests are the
+ * index. Bytes are the same in every encoding of a database. Without the lock, which ends with these statements, instances
+ * that create the table at the same time would fail.
  */
 const CREATE = `SELECT pg_advisory_xact_lock(hashtext('workbook_mirror_state'));
 CREATE TABLE IF NOT EXISTS workbook_mirror_state(
@@ -110,7 +110,7 @@ async function openPostgres(address: string): Promise<Database> {
     query_timeout: CALL_TIMEOUT_MS,
     idleTimeoutMillis: 10_000,
   });
-  // Between calls nothing is lost with a connection; a call that is cut off fails by itself.
+  // Between calls a lost connection does no harm; an interrupted call fails.
   pool.on('error', () => {});
   let table: Promise<void> | null = null;
   const query = async (sql: string, values: unknown[]): Promise<Row[]> => {
@@ -152,7 +152,7 @@ async function openPostgres(address: string): Promise<Database> {
   };
 }
 
-/** Makes the table, unless it is there: then nothing more than to use it has to be allowed. */
+/** Creates the table, unless it exists: then the user only needs the right to use it. */
 async function makeTable(pool: Pool): Promise<void> {
   const { rows } = await pool.query<{ found: string | null }>(
     "SELECT to_regclass('workbook_mirror_state') AS found",
@@ -164,7 +164,7 @@ function digestOf(key: string): Buffer {
   return createHash('sha256').update(key).digest();
 }
 
-/** Runs a call that must come to its end in time. @throws what it throws, and an Error when it does not answer */
+/** Runs a call with a time limit. @throws the call's errors, and an Error if it does not answer */
 async function inTime<T>(call: Promise<T>): Promise<T> {
   const ended = await waitAtMost(
     call.then((result) => ({ result })),

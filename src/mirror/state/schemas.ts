@@ -7,8 +7,8 @@ import { selectionCheckSchema } from '../plan/selection.ts';
 import { refusedKeysSchema } from '../upstream/keyring.ts';
 
 /**
- * The form of each document of the state cache. One that was spoilt, or that another version wrote in another form, counts as none:
- * what it remembered is found out again.
+ * The schema of each document of the state cache. A damaged one, or one that another version wrote in another form, is ignored:
+ * its facts are found out again.
  */
 
 /** Milliseconds since the epoch. */
@@ -21,21 +21,21 @@ export const storedRecordSchema = z.compile(
 );
 
 /**
- * A record as it is kept. Most passes change nothing, and then no record is written: one that `follows` is of a target that every pass
- * since has kept, so that it was verified when the last pass that ended well took its listing.
+ * A record as it is stored. Most passes change nothing and write no record. A record that `follows` belongs to a target that every
+ * pass since then has kept, so it was verified when the last successful pass took its listing.
  */
 export interface StoredRecord extends TargetRecord {
   readonly follows: boolean;
 }
 
-/** The record, as it reads after the last pass that ended well. @param listedAtMs when that took its listing; null for never */
+/** The record, as of the last successful pass. @param listedAtMs when that took its listing; null for never */
 export function recordOf({ follows, ...record }: StoredRecord, listedAtMs: number | null): TargetRecord {
   if (!follows || listedAtMs === null) return record;
   return { ...record, verifiedAtMs: Math.max(record.verifiedAtMs ?? 0, listedAtMs) };
 }
 
 /**
- * The form in which a record is kept. Where a cache gave a listing of before the last one, the record does not follow that.
+ * The stored form of a record. If a cache gave a listing older than the last one, the record does not follow that.
  * @param listedAtMs as in {@link recordOf}
  */
 export function storedRecord(record: TargetRecord, listedAtMs: number | null): StoredRecord {
@@ -48,7 +48,7 @@ export function ownTime(record: TargetRecord): StoredRecord {
   return { ...record, follows: false };
 }
 
-/** Whether what is kept says the same, once the pass has ended well. */
+/** Whether the stored record will say the same once the pass has succeeded. */
 export function isKnown(wanted: StoredRecord, known: StoredRecord | undefined): boolean {
   if (known === undefined) return false;
   const isRepeated =
@@ -56,12 +56,12 @@ export function isKnown(wanted: StoredRecord, known: StoredRecord | undefined): 
   return isDeepStrictEqual(isRepeated ? { ...wanted, verifiedAtMs: known.verifiedAtMs } : wanted, known);
 }
 
-/** How the last pass went. */
+/** The result of the last pass. */
 export const lastPassSchema = z.object({
   trigger: z.enum(TRIGGERS),
   startedAtMs: time,
   finishedAtMs: time,
-  /** When the listing was taken of this pass or, where it failed, of the last one that ended well; null where none is known. */
+  /** When the listing of this pass was taken or, if it failed, that of the last successful one; null if unknown. */
   listedAtMs: time.nullable().default(null),
   summary: summarySchema.nullable(),
   failure: failureSchema.nullable(),
@@ -73,7 +73,7 @@ export const lastPassSchema = z.object({
   problems: z.array(text).readonly().default([]),
 });
 
-/** Failures of workbooks that were reported, by workbook and branch: at which version and count. */
+/** Failures of workbooks that were reported, by workbook and branch: the version and count. */
 export const reportedFailuresSchema = z.record(text, z.object({ versionId: text, count: z.int().min(1) }));
 
 export type ReportedFailures = Readonly<z.infer<typeof reportedFailuresSchema>>;
@@ -88,14 +88,14 @@ export const toldTreeSchema = z.object({
   fingerprint: text.nullable(),
 });
 
-/** Troubles that were reported, by what has them. */
+/** Troubles that were reported, by their subject. */
 export const troublesSchema = z.record(text, text);
 
 /** Findings about the installation. */
 export const installationSchema = z.object({
   baseUrl: text,
   referenceForm: z.enum(['id', 'full_name_encoded', 'full_name', 'name']).nullable(),
-  /** Until when the service asked for no requests (Retry-After). */
+  /** The end of the pause that the service asked for (Retry-After). */
   pausedUntilMs: time.nullish().catch(null),
   /** Keys that the service refused, by their digest. */
   refused: refusedKeysSchema.nullish().catch(null),

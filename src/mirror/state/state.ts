@@ -27,10 +27,10 @@ import {
 
 export type Installation = z.infer<typeof installationSchema>;
 
-/** A tree in the form in which the command after publishing receives it. `publishedAtMs` tells one state of it from the next. */
+/** A tree in the form in which the command after publishing receives it. `publishedAtMs` distinguishes its states. */
 export type ToldTree = Readonly<Omit<z.infer<typeof toldTreeSchema>, 'target'>>;
 
-/** How the last pass went. */
+/** The result of the last pass. */
 export type StoredPass = z.infer<typeof lastPassSchema>;
 
 /** The targets that a pass found unchanged: its listing verified them. */
@@ -41,7 +41,7 @@ export interface KeptTargets {
   readonly targets: ReadonlySet<string>;
 }
 
-/** Everything that is kept. */
+/** The stored state. */
 interface Contents {
   /** By {@link targetKey}. */
   readonly records: Map<string, StoredRecord>;
@@ -54,26 +54,26 @@ export function stateIdOf(directoryId: string, shard: Pick<Shard, 'index'> | und
   return shard === undefined ? directoryId : `${directoryId}-shard-${shard.index}`;
 }
 
-/** Hears of the store's failures: once when they begin, and once when a call succeeds again. */
+/** Receives the store's failures: once when they begin, and once when a call succeeds again. */
 export interface StoreListener {
   readonly onFailed: (error: MirrorError) => void;
   readonly onRecovered: () => void;
 }
 
-/** A store that failed is left alone for so long, in milliseconds, so that a pass does not wait for it again and again. */
+/** After a failure the store is not used for this long, in milliseconds, so that a pass does not wait for it again and again. */
 const PAUSE_MS = 60_000;
 
 /** How a state store is opened. */
 export interface StateOptions {
   /** The setting `state`: `sqlite`, or an address. */
   readonly address: string;
-  /** Where the embedded store lies. */
+  /** The folder of the embedded store. */
   readonly file: string;
-  /** Tells apart the directories that share one remote store. */
+  /** Identifies the directory in a remote store. */
   readonly directoryId: string;
-  /** The service that several instances mirror, each its share, and tell each other of in a remote store; null where none do. */
+  /** The service that several instances mirror, each its share; they exchange reports in a remote store. Null if there is only one. */
   readonly sharedService: string | null;
-  /** Opens the embedded store beside the process that writes it. */
+  /** Opens the embedded store while another process writes it. */
   readonly readOnly: boolean;
   readonly onReset: (reason: string) => void;
   readonly listener: StoreListener;
@@ -82,7 +82,7 @@ export interface StateOptions {
 /** Opens the state store. @throws MirrorError `state.unavailable`, `settings.invalid` */
 export async function openState(options: StateOptions): Promise<State> {
   const { address, sharedService, directoryId, listener } = options;
-  // Instances tell each other of their shares in a remote store alone: no other process reads an embedded one.
+  // Instances exchange reports only in a remote store: no other process reads an embedded one.
   const isShared = address !== 'sqlite' && sharedService !== null;
   const reports = isShared ? `shares-${digestOf(sharedService).slice(0, 16)}` : null;
   return new State(await openDatabase(options), listener, directoryId, reports);
@@ -98,7 +98,7 @@ async function openDatabase({ address, file, readOnly, onReset }: StateOptions):
   try {
     return await openSqlite(file, onReset);
   } catch (error) {
-    // The mirror needs it to spare requests, and is right without it.
+    // The mirror only uses it to save requests, and is correct without it.
     const why = error instanceof Error ? error.message : String(error);
     onReset(`${file} cannot be opened (${why}); what is remembered is lost when the program ends`);
     return openInMemory();
@@ -110,8 +110,8 @@ function digestOf(text: string): string {
 }
 
 /**
- * The memory beside the manifests, in a store that only this process writes. The store reports its failures, which cost requests and
- * fail no pass: writing gives false then, and reading nothing. `records` and `lastPass` throw a MirrorError `state.unavailable`.
+ * The memory in addition to the manifests, in a store that only this process writes. The store reports its failures, which cost
+ * requests but fail no pass: then writing returns false, and reading nothing. `records` and `lastPass` throw `state.unavailable`.
  */
 export class State {
   readonly #database: Database;
@@ -121,11 +121,11 @@ export class State {
   readonly #told: Keyv;
   readonly #shares: Keyv | null;
   readonly #queue = new Places(1);
-  /** Null while it is not known what is kept: before the first reading, and after a failure. */
+  /** Null while the stored state is unknown: before the first reading, and after a failure. */
   #contents: Contents | null = null;
   #failure: { readonly error: MirrorError; readonly atMs: number } | null = null;
 
-  /** @param reports the namespace of the reports of several instances; null where there are none */
+  /** @param reports the namespace of the reports of several instances; null for a single instance */
   constructor(database: Database, listener: StoreListener, directoryId: string, reports: string | null) {
     const namespace = (name: string): Keyv =>
       new Keyv({ store: new NamespaceStore(database, name), serialization: tolerantJson });
@@ -137,7 +137,7 @@ export class State {
     this.#shares = reports === null ? null : namespace(reports);
   }
 
-  /** Reads all records, by {@link targetKey}. One that cannot be understood counts as none. */
+  /** Reads all records, by {@link targetKey}. A malformed one is ignored. */
   records(): Promise<Map<string, TargetRecord>> {
     return this.#inTurn(async () => {
       this.#contents = await this.#readContents();
@@ -146,7 +146,7 @@ export class State {
     });
   }
 
-  /** Saves the records that say something new. What is noted of drift stays: {@link saveDrift} changes it. */
+  /** Saves the records that changed, except for their notes of drift: {@link saveDrift} changes these. */
   saveRecords(changed: readonly TargetRecord[]): Promise<boolean> {
     return this.#saved(async () => {
       if (changed.length === 0) return;
@@ -164,11 +164,11 @@ export class State {
   }
 
   /**
-   * Notes that a published tree differs from its manifest, or that it does not. A note is dropped whose look at the tree began before
-   * every byte of it was found right: what it saw is repaired. A clock that was set back since says nothing of which came first.
-   * @param path of the target, as below `mirror/`
-   * @param note null where the tree is right
-   * @param upToMs removes the note of a look that began until then, and leaves a later one; left out for any. Milliseconds since the epoch
+   * Notes that a published tree differs from its manifest, or that it does not. The note is dropped if its look at the tree began before
+   * every byte of the tree was verified: the drift is repaired. After a clock was set back, the order is unknown.
+   * @param path of the target, below `mirror/`
+   * @param note null if the tree is right
+   * @param upToMs removes only a note whose look began until then; left out for any. Milliseconds since the epoch
    */
   saveDrift(target: TargetId, path: string, note: DriftNote | null, upToMs?: number): Promise<boolean> {
     return this.#saved(async () => {
@@ -192,19 +192,19 @@ export class State {
     });
   }
 
-  /** How the last pass went; null where that is not known. */
+  /** The result of the last pass; null if unknown. */
   lastPass(): Promise<StoredPass | null> {
     return this.#inTurn(() => this.#readLastPass());
   }
 
   /**
-   * Saves how a pass went, after its records.
-   * @param kept null for a pass that failed: it verified nothing
+   * Saves the result of a pass, after its records.
+   * @param kept null for a failed pass: it verified nothing
    */
   savePass(pass: Omit<StoredPass, 'listedAtMs'>, kept: KeptTargets | null): Promise<boolean> {
     return this.#saved(async () => {
       const { records, listedAtMs } = await this.#known();
-      // The listing verified no others: from now on they have the time that they had.
+      // The listing verified no others: they keep the time that they had.
       const others =
         kept === null ? [] : [...records].filter(([key, { follows }]) => follows && !kept.targets.has(key));
       await this.#write(others.map(([, stored]) => ownTime(recordOf(stored, listedAtMs))));
@@ -214,7 +214,7 @@ export class State {
     });
   }
 
-  /** The failures of workbooks that were reported. */
+  /** The reported failures of workbooks. */
   reportedFailures(): Promise<ReportedFailures | null> {
     return this.#document('reported-failures', reportedFailuresSchema.catch({}));
   }
@@ -223,7 +223,7 @@ export class State {
     return this.#saved(() => this.#service.set('reported-failures', reported));
   }
 
-  /** The troubles that the webhook was told and that are not over. */
+  /** The troubles that were reported to the webhook and are not over. */
   troubles(): Promise<Readonly<Record<string, string>> | null> {
     return this.#document('troubles', troublesSchema.catch({}));
   }
@@ -246,7 +246,7 @@ export class State {
     return trees && new Map(trees.map(({ target, ...tree }): [string, ToldTree] => [target, tree]));
   }
 
-  /** Notes the tree that the command received last for a target; null where there is no such tree any more. */
+  /** Notes the tree that the command last received for a target; null if the tree is gone. */
   saveToldTree(target: string, tree: ToldTree | null): Promise<boolean> {
     const key = digestOf(target);
     return this.#saved(() =>
@@ -254,7 +254,7 @@ export class State {
     );
   }
 
-  /** Tells the instances with other shares of this one's. */
+  /** Shares this instance's report with the instances that have other shares. */
   saveShare(report: ShareReport): Promise<boolean> {
     const key = `${report.directoryId} ${report.index}`;
     return this.#saved(() => Promise.resolve(this.#shares?.set(key, report)));
@@ -276,7 +276,7 @@ export class State {
   }
 
   async #readContents(): Promise<Contents> {
-    // A pass may end in between: the earlier listing is true of all records, whether they were read before or after that.
+    // A pass may end in between: the earlier listing is true for all records, read before or after that.
     const before = await this.#readLastPass();
     const stored = await valuesOf(this.#targets, storedRecordSchema);
     const records = new Map(stored.map((record) => [targetKey(record.target), record]));
@@ -296,7 +296,7 @@ export class State {
     for (const record of records) this.#contents?.records.set(targetKey(record.target), record);
   }
 
-  /** Reads a document. @param schema says by `catch` what is read where nothing is kept, or nothing that can be understood */
+  /** Reads a document. @param schema defines by `catch` the value for a missing or malformed one */
   #document<Value>(key: string, schema: z.ZodType<Value>): Promise<Value | null> {
     return this.#unlessFailing(async () => schema.parse(await this.#service.get(key)));
   }
@@ -305,7 +305,7 @@ export class State {
     return unlessStateFails(this.#inTurn(read), null);
   }
 
-  /** @returns false where the store failed */
+  /** @returns false if the store failed */
   #saved(write: () => Promise<unknown>): Promise<boolean> {
     return unlessStateFails(
       this.#inTurn(write).then(() => true),
@@ -313,7 +313,7 @@ export class State {
     );
   }
 
-  /** Does one thing after the other. After a failure the next ones fail at once for a while, and it is not known what is kept. */
+  /** Runs calls one after the other. After a failure, further calls fail without a try for a while, and the stored state is unknown. */
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     return this.#queue.run(async () => {
       const before = this.#failure;
@@ -335,7 +335,7 @@ export class State {
 }
 
 function unavailable(cause: unknown): MirrorError {
-  // Where a name has several addresses and none is reached, only the errors of each say why.
+  // If a name has several addresses and none is reached, only the separate errors say why.
   const error: unknown = cause instanceof AggregateError ? cause.errors[0] : cause;
   const message = error instanceof Error ? error.message : String(error);
   return new MirrorError('state.unavailable', `The state store fails: ${message.replace(/\.$/, '')}.`, {
@@ -344,7 +344,7 @@ function unavailable(cause: unknown): MirrorError {
   });
 }
 
-/** What was read from the state store; the fallback where that fails, which the store reports. */
+/** A value from the state store; the fallback if the store fails, which it reports itself. */
 export async function unlessStateFails<T, F>(reading: Promise<T>, fallback: F): Promise<T | F> {
   try {
     return await reading;
@@ -353,7 +353,7 @@ export async function unlessStateFails<T, F>(reading: Promise<T>, fallback: F): 
   }
 }
 
-/** JSON that makes a corrupt value a missing one. */
+/** JSON that turns a corrupt value into a missing one. */
 const tolerantJson = {
   stringify: (value: unknown): string => JSON.stringify(value),
   parse: <T>(text: string): T => {
@@ -365,7 +365,7 @@ const tolerantJson = {
   },
 };
 
-/** The values of a namespace that can be understood. */
+/** The valid values of a namespace. */
 async function valuesOf<T>(namespace: Keyv, schema: z.ZodType<T>): Promise<T[]> {
   const values: T[] = [];
   const entries: AsyncIterable<readonly unknown[]> = namespace.iterator();
