@@ -6,7 +6,7 @@ import type { SkippedEntry } from '../store/manifest.ts';
 
 const NAME_SHOWN = 200;
 
-/** A name for messages: quoted, cut, and without characters that act on a terminal or cannot be seen. */
+/** A name for messages: quoted, shortened, and without control or invisible characters. */
 export function quoted(name: string): string {
   const shown = name.length > NAME_SHOWN ? `${name.slice(0, NAME_SHOWN)}…` : name;
   return JSON.stringify(shown).replaceAll(
@@ -19,11 +19,11 @@ export function quoted(name: string): string {
 export interface Refusal {
   /** A full sentence that names the entry. */
   readonly message: string;
-  /** A remedy, where that is not to correct the entry. */
+  /** A remedy, if it is not to correct the entry. */
   readonly advice?: string;
 }
 
-/** The refusal of an entry; the fault goes on where the entry's name ends. */
+/** The refusal of an entry; the fault follows the entry's name. */
 export function entryRefusal(name: string, fault: string, advice?: string): Refusal {
   const message = `The archive's entry ${quoted(name)} ${fault}.`;
   return advice === undefined ? { message } : { message, advice };
@@ -31,7 +31,7 @@ export function entryRefusal(name: string, fault: string, advice?: string): Refu
 
 const REFUSALS_NAMED = 5;
 
-/** Collects what is wrong with an archive, so that a person learns of it at once; keeps no more than is shown. */
+/** Collects the faults of an archive, so that all are reported together; keeps only those to be shown. */
 export class Refusals {
   private readonly named: Refusal[] = [];
   private count = 0;
@@ -62,7 +62,7 @@ export function refuse(refusal: Refusal): void {
   refusals.throwIfAny();
 }
 
-/** The error for an archive that is not whole: the download is worth another try. */
+/** The error for a damaged archive: another download may succeed. */
 export function damaged(message: string, cause?: unknown): MirrorError {
   return new MirrorError('archive.damaged', message, {
     cause,
@@ -70,7 +70,7 @@ export function damaged(message: string, cause?: unknown): MirrorError {
   });
 }
 
-/** The error for an entry that is not whole; the fault goes on where the entry's name ends. */
+/** The error for a damaged entry; the fault follows the entry's name. */
 export function damagedEntry(name: string, fault: string, cause?: unknown): MirrorError {
   return damaged(`The archive's entry ${quoted(name)} ${fault}.`, cause);
 }
@@ -80,17 +80,17 @@ export function misplaced(name: string): MirrorError {
   return damagedEntry(name, 'is not where the directory says');
 }
 
-/** Bounds of an archive that is accepted. */
+/** Limits for an acceptable archive. */
 export interface ArchiveLimits {
   /** Most bytes of all files together, as the archive claims them; no entry gives more than it claims. */
   readonly maxUnpackedBytes: number;
-  /** Most entries, and most files and folders that they make. */
+  /** Most entries, and most files and folders that they create. */
   readonly maxEntries: number;
-  /** The way with names in one folder that differ only in case or Unicode form. */
+  /** The treatment of names in one folder that differ only in case or Unicode form. */
   readonly nameTwins: 'refuse' | 'accept';
 }
 
-/** The refusal of an archive whose files have too many bytes together. @param name of the entry that has most, or one too many */
+/** The refusal of an archive whose files have too many bytes together. @param name the largest entry, or the one over the limit */
 export function sizeRefusal(name: string, fault: string, { maxUnpackedBytes }: ArchiveLimits): Refusal {
   return entryRefusal(
     name,
@@ -99,7 +99,7 @@ export function sizeRefusal(name: string, fault: string, { maxUnpackedBytes }: A
   );
 }
 
-/** The refusal of an archive with more entries, or more files and folders, than it may have. */
+/** The refusal of an archive with too many entries, or files and folders. */
 export function countRefusal(what: string, { maxEntries }: ArchiveLimits): Refusal {
   return {
     message: `The archive ${what}, and archive.maxEntries allows ${maxEntries}.`,
@@ -110,12 +110,12 @@ export function countRefusal(what: string, { maxEntries }: ArchiveLimits): Refus
 const NAME_BYTES_PER_ENTRY = 128;
 const LEAST_NAME_BYTES = 16 * 1024 * 1024;
 
-/** Most bytes that the names of an archive may have together: they are held in memory until it is unpacked. */
+/** Most bytes of all names of an archive: they are held in memory until it is unpacked. */
 export function maxNameBytes({ maxEntries }: ArchiveLimits): number {
   return Math.max(LEAST_NAME_BYTES, maxEntries * NAME_BYTES_PER_ENTRY);
 }
 
-/** The facts on which the policy decides. */
+/** The facts that the policy needs. */
 export type RawEntry = Pick<
   ZipEntry,
   'name' | 'isDecodable' | 'unixMode' | 'flags' | 'compressionMethod' | 'sizeBytes'
@@ -126,7 +126,7 @@ export type EntryVerdict =
   | { readonly kind: 'file'; readonly path: string }
   | { readonly kind: 'folder'; readonly path: string }
   | { readonly kind: 'skip'; readonly path: string; readonly reason: SkippedEntry['reason'] }
-  /** The fault goes on where the entry's name ends: `is encrypted`. */
+  /** The fault follows the entry's name: `is encrypted`. */
   | { readonly kind: 'refuse'; readonly fault: string };
 
 const S_IFMT = 0o170000;
@@ -138,9 +138,9 @@ const S_IFLNK = 0o120000;
 const PATCH_FLAG = 0x20;
 
 /**
- * Decides about one entry. Links and special files are left out and named in the manifest: nothing in the mirror ever
- * points anywhere. A name that could leave the tree, or that no two systems read alike, refuses the archive, also for
- * what would be left out. Permissions, owners and the data of hard links (Info-ZIP's extra field 0x000d) are ignored.
+ * Decides on one entry. Links and special files are left out and named in the manifest: no entry in the mirror ever
+ * points anywhere. A name that could leave the tree, or that systems read differently, refuses the archive, even if
+ * the entry would be left out. Permissions, owners and the data of hard links (Info-ZIP's extra field 0x000d) are ignored.
  */
 export function judgeEntry(entry: RawEntry): EntryVerdict {
   const name = withoutDots(entry.name);
@@ -154,7 +154,7 @@ export function judgeEntry(entry: RawEntry): EntryVerdict {
   return judgeKind(entry, path);
 }
 
-/** A name without its folders `.`: many programs write `./a` for `a`. The rest of it is judged as it is. */
+/** A name without its `.` segments: many programs write `./a` for `a`. The rest is judged as it is. */
 function withoutDots(name: string): string {
   return name.includes('./') ? name.replaceAll(/(?<=^|\/)(?:\.\/)+/g, '') : name;
 }
@@ -173,7 +173,7 @@ function judgeKind(entry: RawEntry, path: string): EntryVerdict {
     : { kind: 'refuse', fault: `is compressed with the unknown method ${compressionMethod}` };
 }
 
-/** No checksum covers an entry's kind: what holds more than its kind can hold is a file whose kind was spoilt. */
+/** No checksum covers an entry's kind: an entry with more content than its kind allows is a file with a damaged kind. */
 function judgeSpecial(isLink: boolean, sizeBytes: number, path: string): EntryVerdict {
   if (isLink) {
     return sizeBytes > MAX_LINK_BYTES
@@ -190,17 +190,17 @@ function flagFault(flags: number): string | null {
   return (flags & PATCH_FLAG) === 0 ? null : 'is a patch to another file';
 }
 
-/** PATH_MAX of Linux: the longest that a symbolic link can lead, in bytes. */
+/** PATH_MAX of Linux: the longest target of a symbolic link, in bytes. */
 const MAX_LINK_BYTES = 4096;
 
-/** An accepted entry, as far as it matters to others. */
+/** An accepted entry, with the facts for comparison with others. */
 export interface TreeEntry {
   readonly kind: 'file' | 'folder' | 'skip';
   /** Without a slash at its end. */
   readonly path: string;
 }
 
-/** A name in a folder, and what it is of. Deep names would take memory by the square of their depth if each were a whole path. */
+/** A name in a folder. Storing the whole path for each would take memory by the square of the depth. */
 interface Name {
   readonly kind: TreeEntry['kind'];
   /** The names in it, by their segments; null for a file, and for a folder without any. */
@@ -210,9 +210,9 @@ interface Name {
 }
 
 /**
- * Judges the entries of an archive together: a name that occurs twice, is a file and a folder at once or leads through
- * something that is left out is refused, and so are names that a system without case or with its own Unicode form takes
- * for one, unless they are accepted. A folder may be named several times. Folders that are not entries of their own count
+ * Judges the entries of an archive together. It refuses a name that occurs twice, is a file and a folder at once or leads through
+ * an entry that is left out, and names that a system which ignores case or Unicode form would confuse,
+ * unless they are accepted. A folder may be named several times. Folders without their own entries count
  * as well, so that a few deep names cannot make millions of folders.
  */
 export function* refusalsTogether(entries: Iterable<TreeEntry>, limits: ArchiveLimits): Generator<Refusal> {
@@ -248,7 +248,7 @@ function add(folder: Name, segment: string, kind: TreeEntry['kind']): Name {
   return name;
 }
 
-/** The refusal of a name that differs too little from one before. */
+/** The refusal of a name that differs too little from an earlier one. */
 function collision(
   folder: Name,
   path: string,
@@ -272,7 +272,7 @@ function collision(
   );
 }
 
-/** The refusal of an entry whose path, up to an end, another one has as well; null where both are of a folder. */
+/** The refusal of an entry whose path, up to an end, another entry has as well; null if both mean a folder. */
 function clash(path: string, end: number, known: TreeEntry['kind'], kind: TreeEntry['kind']): Refusal | null {
   if (known === 'folder' && kind === 'folder') return null;
   if (known !== 'folder' && kind !== 'folder') return entryRefusal(path, 'occurs twice');
@@ -283,14 +283,14 @@ function clash(path: string, end: number, known: TreeEntry['kind'], kind: TreeEn
     : entryRefusal(path, 'is a link or a special file, and a folder at once');
 }
 
-/** Whether an archive has one folder around everything, by what its names and the listing say. */
+/** Whether an archive has one folder around everything, judged by its names and the listing. */
 export type LeadingFolder =
   | { readonly kind: 'none' }
   | { readonly kind: 'wrapped' | 'unknown'; readonly folder: string };
 
 /**
- * Finds out whether the one folder that all files of an archive lie in, if there is one, belongs to the contents or was
- * put around them by the service: the workbooks' paths in the listing tell.
+ * If all files of an archive lie in one folder, finds out whether it belongs to the contents, or whether the service put it
+ * around them: the workbooks' paths in the listing show that.
  * @param paths the archive's file paths
  * @param workbookPaths paths of the repository's workbooks, from the listing
  */

@@ -2,18 +2,18 @@ import { leastBusyThread, type PoolThread } from '../file-work/pool.ts';
 import type { Destination } from '../upstream/download.ts';
 import type { UnpackedArchive, UnpackOptions } from './unpack.ts';
 
-/** Bytes that are handed to a thread together. */
+/** How many bytes are sent to a thread together. */
 const CHUNK_BYTES = 512 * 1024;
 
-/** Chunks of one archive that its thread has. */
+/** The most chunks of one archive that are in its thread. */
 const MOST_CHUNKS = 3;
 
-/** How often it is looked whether the unpacking of a kept archive goes on, in milliseconds. */
+/** How often to check the progress of unpacking a kept archive, in milliseconds. */
 const LOOK_MS = 500;
 
 /**
- * Memory that waits for its next use: the system would have to clear fresh memory first, and V8 does not know how much is in it. The
- * collection of garbage may take it.
+ * Reusable memory: the system would have to clear fresh memory first, and V8 does not know its size. Garbage collection
+ * may take it.
  */
 const free: WeakRef<SharedArrayBuffer>[] = [];
 const MOST_FREE = 8;
@@ -27,14 +27,14 @@ interface Unpacking {
   readonly result: Promise<UnpackedArchive>;
 }
 
-/** Hands an archive that is downloaded to a thread, which unpacks it while it arrives. */
+/** Sends an archive during its download to a thread, which unpacks it on the way. */
 export class ArchiveReceiver implements Destination {
   sizeBytes = 0;
   readonly #options: UnpackOptions;
   #unpacking: Unpacking | null = null;
-  /** Why the archive is not unpacked any further. */
+  /** Why the unpacking failed. */
   #failure: Error | null = null;
-  /** The chunks that the thread has, in their order. */
+  /** The chunks in the thread, in order. */
   #lent: readonly Promise<void>[] = [];
   #chunk: SharedArrayBuffer | null = null;
   #filledBytes = 0;
@@ -53,7 +53,7 @@ export class ArchiveReceiver implements Destination {
     this.#unpacking = { id, thread, result };
   }
 
-  /** @throws MirrorError also why the archive cannot be unpacked: nothing more is to be sent then */
+  /** @throws MirrorError also why the archive cannot be unpacked: then send no more */
   async write(piece: Uint8Array): Promise<void> {
     for (let at = 0; at < piece.length;) {
       if (this.#chunk === null && this.#lent.length === MOST_CHUNKS) await this.#lent[0];
@@ -75,8 +75,8 @@ export class ArchiveReceiver implements Destination {
   }
 
   /**
-   * Waits until all is unpacked and judged. To be called once it was closed.
-   * @param onProgress called while a kept archive is unpacked: otherwise one that takes long would look like a program that hangs
+   * Waits until everything is unpacked and judged. Call it after closing.
+   * @param onProgress called while a kept archive is unpacked: otherwise a long one would look like a program that hangs
    * @throws MirrorError as `receiveArchive`; the reason of the signal
    */
   async finish(onProgress: () => void, signal: AbortSignal): Promise<UnpackedArchive> {
@@ -101,7 +101,7 @@ export class ArchiveReceiver implements Destination {
     }
   }
 
-  /** To be called in any case: lets go of all but the unpacked files. */
+  /** Call this in any case: it frees everything except the unpacked files. */
   async release(): Promise<void> {
     if (this.#unpacking !== null) end(this.#unpacking, false);
     await Promise.allSettled([this.#unpacking?.result, ...this.#lent]);
@@ -121,7 +121,7 @@ export class ArchiveReceiver implements Destination {
 
   async #feed(memory: SharedArrayBuffer, lengthBytes: number): Promise<void> {
     const { id, thread } = this.#begun;
-    // It fails only where the thread has ended, and the unpacking with it.
+    // It fails only if the thread has ended, and the unpacking with it.
     await thread.run('feedArchive', { id, part: { memory, lengthBytes } }).catch(() => {});
     this.#lent = this.#lent.slice(1);
     giveBack(memory);
@@ -133,9 +133,9 @@ export class ArchiveReceiver implements Destination {
   }
 }
 
-/** @param isWhole whether all has come; otherwise the rest is of no use */
+/** @param isWhole whether everything arrived; otherwise the rest is useless */
 function end({ id, thread }: Unpacking, isWhole: boolean): void {
-  // It fails only where the thread has ended, and the unpacking with it.
+  // It fails only if the thread has ended, and the unpacking with it.
   thread.run('feedArchive', { id, part: isWhole ? 'end' : 'abandon' }).catch(() => {});
 }
 

@@ -21,22 +21,22 @@ import {
   sizeRefusal,
 } from './policy.ts';
 
-/** The bytes of an archive from some place on. Bytes at hand are good until more are asked for. */
+/** The bytes of an archive from an offset on. The buffered bytes are valid until more are requested. */
 export interface Source {
-  /** Where the bytes at hand start in the archive. */
+  /** The offset of the buffered bytes in the archive. */
   readonly position: number;
   /**
-   * Has so many bytes at hand, or all that are left. Others have their turn in the thread where it takes long.
-   * @throws the reason for which the archive is abandoned; Error of the disk
+   * Buffers this many bytes, or all that are left. If that takes long, other tasks of the thread run.
+   * @throws the reason for abandoning the archive; Error of the disk
    */
   readonly atHand: (leastBytes: number) => Promise<Buffer>;
-  /** Moves on by some of the bytes at hand. */
+  /** Skips some of the buffered bytes. */
   readonly take: (lengthBytes: number) => void;
 }
 
 const NO_BYTES = Buffer.alloc(0);
 
-/** A piece of an archive, and the call that says that it is not read any more. */
+/** A piece of an archive, and the call for when it is no longer read. */
 interface Piece {
   readonly bytes: Buffer;
   readonly onUsed: () => void;
@@ -48,7 +48,7 @@ export class Arrival implements Source {
   readonly #signal: AbortSignal;
   #hand: Buffer = NO_BYTES;
   #current: Piece | null = null;
-  /** Those that come next. */
+  /** The next pieces. */
   readonly #pieces: Piece[] = [];
   #isWhole = false;
   #wake = (): void => {};
@@ -58,7 +58,7 @@ export class Arrival implements Source {
     signal.addEventListener('abort', () => this.#wake());
   }
 
-  /** Adds a piece. It ends when the piece is not read any more. */
+  /** Adds a piece. It resolves when the piece is no longer read. */
   feed(bytes: Buffer): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#pieces.push({ bytes, onUsed: resolve });
@@ -66,7 +66,7 @@ export class Arrival implements Source {
     return promise;
   }
 
-  /** Nothing more comes. */
+  /** Marks the end. */
   end(): void {
     this.#isWhole = true;
     this.#wake();
@@ -89,13 +89,13 @@ export class Arrival implements Source {
     this.#hand = this.#hand.subarray(lengthBytes);
   }
 
-  /** Gives all pieces back, as nothing is read any more. */
+  /** Returns all pieces, as nothing is read any more. */
   close(): void {
     this.#current?.onUsed();
     for (const { onUsed } of this.#pieces) onUsed();
   }
 
-  /** Gives the piece at hand back. @returns the next one; no bytes at the end */
+  /** Returns the current piece. @returns the next one; empty at the end */
   async #nextPiece(): Promise<Buffer> {
     this.#current?.onUsed();
     this.#current = null;
@@ -110,15 +110,15 @@ export class Arrival implements Source {
   }
 }
 
-/** Bytes that are read together. */
+/** How many bytes are read together. */
 const WINDOW_BYTES = 512 * 1024;
 
-/** The last bytes of an archive, kept in a file, from which they are read through a window. Methods throw errors of the disk. */
+/** The last bytes of an archive, stored in a file and read through a window. Methods throw errors of the disk. */
 export class KeptBytes implements Source {
   position = 0;
-  /** Of the whole archive. */
+  /** The size of the whole archive. */
   sizeBytes: number;
-  /** Where they start in the archive. */
+  /** The offset of the stored bytes in the archive. */
   readonly startBytes: number;
   readonly #path: string;
   readonly #progress: Float64Array;
@@ -127,7 +127,7 @@ export class KeptBytes implements Source {
   #window = NO_BYTES;
   #windowStart = 0;
 
-  /** @param progress counts the bytes that are taken, see `UnpackOptions` */
+  /** @param progress counts the consumed bytes, see `UnpackOptions` */
   constructor(path: string, startBytes: number, progress: Float64Array, signal: AbortSignal) {
     this.#progress = progress;
     this.#path = path;
@@ -156,7 +156,7 @@ export class KeptBytes implements Source {
     return this.#window.subarray(at, at + lengthBytes);
   }
 
-  /** Goes to a place in the archive, which must be among the bytes that were kept. */
+  /** Goes to an offset in the archive, within the stored bytes. */
   seek(position: number): void {
     this.position = position;
   }
@@ -192,17 +192,17 @@ export class KeptBytes implements Source {
 /** The directory's name for messages. */
 const DIRECTORY = "the archive's directory";
 
-/** An entry that the policy took. */
+/** An accepted entry. */
 export interface ListedEntry {
   readonly entry: ZipEntry;
   readonly verdict: Exclude<EntryVerdict, { kind: 'refuse' }>;
-  /** The start of what follows it, the next entry or the directory, and its name for messages. */
+  /** The start of its successor, the next entry or the directory, and its name for messages. */
   readonly next: { readonly offset: number; readonly name: string };
 }
 
 /**
  * Reads the directory of an archive, and judges all of its entries, each alone and together.
- * @param lastTaken the name of the last entry that is not among the bytes that were kept; null for none
+ * @param lastTaken the name of the last entry before the stored bytes; null for none
  * @returns the entries in the order of the archive
  * @throws ZipFault; MirrorError `archive.damaged`, `archive.refused`; Error of the disk
  */
@@ -227,7 +227,7 @@ export function listEntries(
 
 type JudgedEntry = Omit<ListedEntry, 'next'>;
 
-/** Judges each entry alone, and the sums of all. @param refusals collects what is refused @throws ZipFault; Error of the disk */
+/** Judges each entry alone, and all sums. @param refusals collects the refusals @throws ZipFault; Error of the disk */
 function judgeEntries(
   kept: KeptBytes,
   end: DirectoryPlace,
@@ -269,10 +269,10 @@ function inOrder(judged: readonly JudgedEntry[], directoryOffset: number): reado
   });
 }
 
-/** The fault of an entry of which the content, its header or its descriptor is not as the directory says. */
+/** The fault of an entry whose content, header or descriptor contradicts the directory. */
 export const OTHER_CONTENT = 'has another size or CRC-32 at its content than in the directory';
 
-/** How a local header contradicts the directory: the sentence goes on where the entry's name ends; null where it does not. */
+/** The contradiction between a local header and the directory, to follow the entry's name; null for none. */
 export function contradiction(header: LocalHeader, { entry, next }: ListedEntry): string | null {
   if (header.nameBytes !== entry.nameBytes) return `has another name, ${quoted(header.name)}, at its content`;
   if (header.compressionMethod !== entry.compressionMethod || (header.flags & ENCRYPTION_FLAGS) !== 0)

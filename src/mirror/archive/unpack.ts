@@ -31,41 +31,41 @@ import { Arrival, contradiction, KeptBytes, listEntries, OTHER_CONTENT, type Sou
 
 /** How an archive is unpacked. All paths are absolute. */
 export interface UnpackOptions {
-  /** The folder that its files are made in, private and empty. */
+  /** A private, empty folder for its files. */
   readonly tree: string;
-  /** Where the bytes are kept that are not unpacked on their way. */
+  /** The file for the bytes that are not unpacked while they arrive. */
   readonly keptPath: string;
   readonly limits: ArchiveLimits;
-  /** Published files, of which those stay where they are that the archive has the same. */
+  /** Published files, which stay if the archive has the same. */
   readonly known: readonly KnownFile[];
-  /** Receives in its one element how many of the kept bytes are unpacked; shared with the thread. */
+  /** Receives in its one element how many of the stored bytes are unpacked; shared with the thread. */
   readonly progress: Float64Array<SharedArrayBuffer>;
 }
 
 /** A file of an archive. */
 export interface UnpackedEntry {
-  /** As the archive has it, with slashes, under the entry policy. */
+  /** The path in the archive, with slashes, under the entry policy. */
   readonly path: string;
   readonly sizeBytes: number;
   readonly crc32: number;
-  /** Milliseconds since the epoch; a time without a zone is taken for UTC. */
+  /** Milliseconds since the epoch; a time without a zone counts as UTC. */
   readonly modifiedAtMs: number;
   readonly content: Extract<EntryOutcome, { kind: 'written' | 'same' }>;
 }
 
 /** An archive that was unpacked and found acceptable. */
 export interface UnpackedArchive {
-  /** In the order in which they lie in the archive. The times of their files are not set. */
+  /** In the order of the archive. The times of their files are not set. */
   readonly entries: readonly UnpackedEntry[];
   readonly skipped: readonly SkippedEntry[];
 }
 
 /**
- * Unpacks an archive into private files while it arrives, by the local headers in front of its entries. From the first entry on of which
- * that cannot be done, the rest is kept in a file. Nothing counts before the directory, which comes last, was found to agree with every
- * header: every byte before it must belong to one entry, and to one only. So nothing is read twice, which the worst zip bombs live
- * on, and nothing is hidden from the directory.
- * @throws MirrorError `archive.damaged` when it is no whole zip archive or contradicts itself, `archive.refused` under the entry policy
+ * Unpacks an archive into private files while it arrives, by the local headers in front of its entries. If an entry does not allow that,
+ * the archive is stored in a file from there on. Nothing counts until the directory, which comes last, agrees with every
+ * header: every byte before it must belong to exactly one entry. So nothing is read twice, as the worst zip bombs require,
+ * and nothing is hidden from the directory.
+ * @throws MirrorError `archive.damaged` if it is no whole zip archive or contradicts itself, `archive.refused` under the entry policy
  *   or the limits; Error of the disk; the reason of the signal
  */
 async function unpackArchive(
@@ -99,31 +99,31 @@ async function unpackArchive(
 /** The known files by their paths. */
 type Known = ReadonlyMap<string, KnownFile>;
 
-/** An entry that is to be taken. */
+/** An entry to unpack. */
 interface ExpectedEntry {
   readonly header: LocalHeader;
-  /** Null where the end of the deflated bytes shows where it ends, and its descriptor what it is. */
+  /** Null if the end of the deflated bytes must be found, and the descriptor gives the facts. */
   readonly expected: Content | null;
-  /** Null where no file is to be made. */
+  /** Null if no file is made. */
   readonly path: string | null;
   readonly mostBytes: number;
 }
 
-/** An entry that was taken. */
+/** An unpacked entry. */
 interface TakenEntry {
   readonly header: LocalHeader;
-  /** As the header or the directory claims it, or, where its end alone tells, as it was found. */
+  /** As the header or the directory claims it or, if only its end is known, as found. */
   readonly content: Content;
-  /** Promised while the end of the file is written. */
+  /** Resolves when the end of the file is written. */
   readonly outcome: Promise<EntryOutcome>;
-  /** Where what follows it starts. */
+  /** The offset of its successor. */
   readonly endOffset: number;
 }
 
 /**
- * Takes the entries that can be unpacked while they arrive. It ends before the first one that cannot: as its name is refused, its header
- * does not say where it ends, or it may be more than the limits allow, which the directory then tells exactly.
- * @param arrived receives them, by where their headers lie
+ * Unpacks the entries that allow it while they arrive. It ends before the first one that does not: its name is refused, its header
+ * does not give its end, or it may exceed the limits, which the directory then gives exactly.
+ * @param arrived receives them, by the offsets of their headers
  */
 async function takeArriving(
   source: Arrival,
@@ -139,7 +139,7 @@ async function takeArriving(
     if (header === null || (isStreamed && header.compressionMethod !== METHODS.deflated)) return;
     const expected = isStreamed ? null : header.content;
     const sizeBytes = expected?.sizeBytes ?? 0;
-    // The directory alone has the mode.
+    // Only the directory has the mode.
     const verdict = judgeEntry({ ...header, unixMode: 0, sizeBytes });
     if (verdict.kind === 'refuse') return;
     leftBytes -= sizeBytes;
@@ -153,13 +153,13 @@ async function takeArriving(
     const taken = await takeEntry(source, { header, expected, path, mostBytes }, known, options);
     arrived.set(headerOffset, taken);
     if (isStreamed) leftBytes -= taken.content.sizeBytes;
-    // No more than two files are written at a time.
+    // At most two files are written at a time.
     await last;
     last = taken.outcome;
   }
 }
 
-/** Holds the directory against the entries that arrived, and takes those that were kept. Files made of links and folders are removed. */
+/** Compares the directory with the entries that arrived, and unpacks the stored ones. Files made of links and folders are removed. */
 async function takeListed(
   kept: KeptBytes,
   arrived: ReadonlyMap<number, TakenEntry>,
@@ -194,7 +194,7 @@ async function takeListed(
   return { entries, skipped };
 }
 
-/** The local header that comes next; null where none does. */
+/** The next local header; null if none follows. */
 async function headerAt(source: Source): Promise<LocalHeader | null> {
   const headerBytes = localHeaderBytes(await source.atHand(LOCAL_HEADER_BYTES));
   if (headerBytes === null) return null;
@@ -204,7 +204,7 @@ async function headerAt(source: Source): Promise<LocalHeader | null> {
     : parseLocalHeader(bytes.subarray(0, headerBytes), source.position);
 }
 
-/** Goes to the content of an entry that was kept. @throws MirrorError `archive.damaged` where its header is not there */
+/** Goes to the content of a stored entry. @throws MirrorError `archive.damaged` if its header is not there */
 async function keptHeader(kept: KeptBytes, { name, headerOffset }: ZipEntry): Promise<LocalHeader> {
   if (headerOffset < kept.startBytes) throw misplaced(name);
   kept.seek(headerOffset);
@@ -215,8 +215,8 @@ async function keptHeader(kept: KeptBytes, { name, headerOffset }: ZipEntry): Pr
 }
 
 /**
- * Takes the content that comes next, which may be unpacked into a file, and the descriptor behind it.
- * @throws MirrorError `archive.damaged` where the archive ends in the content, or the descriptor is not as the content is; as
+ * Reads the next content, perhaps into a file, and the descriptor behind it.
+ * @throws MirrorError `archive.damaged` if the archive ends in the content, or the descriptor contradicts it; as
  *   {@link unpackContent}; Error of the disk
  */
 async function takeEntry(
@@ -242,7 +242,7 @@ async function takeEntry(
   return { ...taken, header, endOffset: source.position };
 }
 
-/** The outcome for an entry that needs no file: none is wanted, or size and checksum are those of a known file; null for none. */
+/** The outcome for an entry that needs no file: none is wanted, or a known file has its size and checksum; otherwise null. */
 function outcomeWithoutContent(
   { sizeBytes, crc32 }: Content,
   path: string | null,
@@ -254,8 +254,8 @@ function outcomeWithoutContent(
 }
 
 /**
- * Unpacks the content that comes next into a file.
- * @throws MirrorError where a content is wrong that shows its end: nothing tells where the next entry begins
+ * Unpacks the next content into a file.
+ * @throws MirrorError if a content without a known length is wrong: then the start of the next entry is unknown
  */
 async function unpackContent(
   source: Source,
@@ -264,7 +264,7 @@ async function unpackContent(
   { tree, limits }: UnpackOptions,
 ): Promise<Pick<TakenEntry, 'content' | 'outcome'>> {
   const { name, compressionMethod } = header;
-  // Some programs call an empty file deflated and give no bytes for it.
+  // Some programs mark an empty file as deflated and give no bytes for it.
   const isDeflated = compressionMethod === METHODS.deflated && expected?.compressedBytes !== 0;
   const file = new EntryFile({
     place: path === null ? null : `${tree}/${path}`,
@@ -278,7 +278,7 @@ async function unpackContent(
       refuse(sizeRefusal(name, 'makes the files too large together', limits));
     if (expected === null && file.fault !== null) throw damagedEntry(name, file.fault);
     const outcome = file.end(expected);
-    // A failure is met where it is waited for.
+    // A failure is handled where the result is awaited.
     outcome.catch(() => {});
     const { compressedBytes, sizeBytes, crc32 } = file;
     return { content: expected ?? { compressedBytes, sizeBytes, crc32 }, outcome };
@@ -288,9 +288,9 @@ async function unpackContent(
 }
 
 /**
- * Takes the content that comes next, into a file as far as that takes it.
- * @param compressedBytes its length; infinite where the deflated bytes show their end
- * @throws MirrorError `archive.damaged` where the archive ends in it
+ * Reads the next content into a file, as far as the file takes it.
+ * @param compressedBytes its length; infinite if the deflated bytes show their end
+ * @throws MirrorError `archive.damaged` if the archive ends in it
  */
 async function takeContent(
   source: Source,
@@ -313,20 +313,20 @@ async function takeContent(
 }
 
 /**
- * Finds the known file of an entry's path, with the archive's leading folder or without: which of the two is right is known when all
- * names are, and checked then.
+ * Finds the known file for an entry's path, with or without the archive's leading folder: which of the two is right is known, and
+ * checked, when all names are known.
  */
 function knownFile(known: Known, path: string): KnownFile | null {
   return known.get(path) ?? known.get(path.slice(path.indexOf('/') + 1)) ?? null;
 }
 
-/** The archives that arrive in this thread, by their numbers. */
+/** The archives that this thread receives, by their numbers. */
 const arriving = new Map<number, { readonly arrival: Arrival; readonly control: AbortController }>();
 
 /**
- * Receives an archive, and unpacks it. Files that were unpacked in a try before are removed.
- * @param id its number, by which its parts find it
- * @throws MirrorError `archive.damaged`, `archive.refused`, `disk.*`; Error where it is abandoned
+ * Receives an archive, and unpacks it. Files from an earlier try are removed.
+ * @param id its number, which its parts carry
+ * @throws MirrorError `archive.damaged`, `archive.refused`, `disk.*`; Error if it is abandoned
  */
 export async function receiveArchive({
   id,
@@ -347,7 +347,7 @@ export async function receiveArchive({
   }
 }
 
-/** The next part of an archive: bytes, which are not read any more when the task has ended; or its end, or that it is abandoned. */
+/** The next part of an archive: bytes, which are no longer read when the task has ended; or its end, or that it is abandoned. */
 export interface ArchivePart {
   readonly id: number;
   readonly part: { readonly memory: ArrayBufferLike; readonly lengthBytes: number } | 'end' | 'abandon';

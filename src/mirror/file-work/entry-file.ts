@@ -18,11 +18,11 @@ import { type Content, isSameContent } from '../../lib/zip/local-header.ts';
 import { PERMISSION_BITS } from '../store/manifest.ts';
 import { makingFolder } from './trees.ts';
 
-/** A published file that an entry may be the same as. */
+/** A published file that an entry may equal. */
 export interface KnownFile {
   readonly path: string;
   readonly sizeBytes: number;
-  /** Null where the size and the SHA-256 alone count. */
+  /** Null if only the size and the SHA-256 count. */
   readonly crc32: number | null;
   /** In hexadecimal digits. */
   readonly sha256: string;
@@ -37,42 +37,42 @@ export type EntryOutcome =
       /** Permission bits. */
       readonly mode: number;
     }
-  /** It is that of the known file at a path, and was not written. */
+  /** It equals the known file at a path, and was not written. */
   | { readonly kind: 'same'; readonly by: 'crc32' | 'sha256'; readonly as: string }
-  /** There is no file of it. The fault goes on where the entry's name ends. */
+  /** There is no file for it. The fault follows the entry's name. */
   | { readonly kind: 'fault'; readonly fault: string };
 
-/** The outcome where something else has the name of the file, or no file was wanted. */
+/** The outcome if the file's name is taken, or no file was wanted. */
 export const NO_FILE: EntryOutcome = { kind: 'fault', fault: 'has the place of another entry' };
 
-/** The fault of a content of more bytes than may come of it. */
+/** The fault of a content with more bytes than allowed. */
 export const TOO_MUCH = 'has more content than it may have';
 const WRONG_CONTENT = 'does not match its size or CRC-32';
 
 /** How the content of an entry is unpacked. */
 export interface EntryFileOptions {
-  /** The place of the file, an absolute path; null where none is wanted. */
+  /** The place of the file, an absolute path; null for no file. */
   readonly place: string | null;
   readonly isDeflated: boolean;
   readonly known: KnownFile | null;
-  /** Most bytes that may come of it. */
+  /** The most bytes of content. */
   readonly mostBytes: number;
 }
 
-/** Errors of a name that is taken, by another file or by one in the place of a folder (open(2)). */
+/** Errors for a taken name, by another file or by one in the place of a folder (open(2)). */
 const TAKEN: ReadonlySet<string | undefined> = new Set(['EEXIST', 'EISDIR', 'ENOTDIR']);
 
 /** The size of the buffers that files are written from: a whole multiple of the blocks of all disks, and of the pages of all machines. */
 const BUFFER_BYTES = 1024 * 1024;
 const BLOCK_BYTES = 64 * 1024;
 
-/** Memory and inflaters that wait for their next use in this thread. */
+/** Memory and inflaters that this thread will reuse. */
 const buffers: Buffer<ArrayBuffer>[] = [];
 const inflaters: Inflater[] = [];
 const MOST_KEPT = 4;
 
 /**
- * A buffer that files can be written from past the page cache. Memory that may be resized begins with a page of the machine in V8; where
+ * A buffer for writing files past the page cache. In V8, resizable memory begins at a page boundary; if
  * it does not, the system refuses it, and the file goes through the cache.
  */
 function createBuffer(): Buffer<ArrayBuffer> {
@@ -80,25 +80,25 @@ function createBuffer(): Buffer<ArrayBuffer> {
 }
 
 /**
- * The content of an entry on its way into a file. One that fits into a buffer is written when it was found to be right. A greater one
- * goes to its file buffer by buffer, each while the next is filled. All methods throw errors of the disk.
+ * The content of an entry on its way into a file. One that fits into a buffer is written once it is verified. A larger one
+ * is written buffer by buffer, each while the next is filled. All methods throw errors of the disk.
  */
 export class EntryFile {
   sizeBytes = 0;
   crc32 = 0;
   /** Compressed bytes that were used. */
   compressedBytes = 0;
-  /** Why nothing more is taken, as the sentence goes on where the entry's name ends; null where nothing is wrong. */
+  /** Why no more is accepted, to follow the entry's name; null if nothing is wrong. */
   fault: string | null = null;
   private readonly _options: EntryFileOptions;
   private readonly _inflater: Inflater | null;
   private _buffer = buffers.pop() ?? createBuffer();
   private _filledBytes = 0;
-  /** The buffer that is written, or was. */
+  /** The buffer that is being, or was last, written. */
   private _other: Buffer<ArrayBuffer> | null = null;
   private _writing: Promise<void> | null = null;
   private _file: NewFile | 'taken' | null = null;
-  /** Of what was written; null while all is in the buffer. */
+  /** The digest of the written bytes; null while everything is in the buffer. */
   private _digest: Hash | null = null;
   private _hasEnded = false;
 
@@ -111,7 +111,7 @@ export class EntryFile {
   /**
    * Takes a piece of the content, as it is in the archive.
    * @param isLast whether no more follow
-   * @returns how much of it was used: less where the deflated bytes have come to their end
+   * @returns how much of it was used: less if the deflated bytes end in it
    */
   async write(piece: Buffer, isLast: boolean): Promise<number> {
     let usedBytes = this._fill(piece, isLast);
@@ -123,7 +123,7 @@ export class EntryFile {
     return usedBytes;
   }
 
-  /** Ends it, and writes what is left. @param expected null where the content is all there is to judge by */
+  /** Ends it, and writes the rest. @param expected null if there is nothing to compare the content with */
   async end(expected: Content | null): Promise<EntryOutcome> {
     this._hasEnded = true;
     try {
@@ -137,7 +137,7 @@ export class EntryFile {
     }
   }
 
-  /** Gives it up, unless it has ended. */
+  /** Abandons it, unless it has ended. */
   async close(): Promise<void> {
     if (!this._hasEnded) await this._letGo();
   }
@@ -185,7 +185,7 @@ export class EntryFile {
     }
   }
 
-  /** Begins to write the buffer, once the one before is written. */
+  /** Begins to write the buffer, once the last one is written. */
   private async _spill(): Promise<void> {
     const full = this._buffer;
     this._count(full);
@@ -198,7 +198,7 @@ export class EntryFile {
     const file = place === null ? null : this._open(place);
     if (!(file instanceof NewFile)) return;
     this._writing = file.write(full);
-    // A failure is met where it is waited for.
+    // A failure is handled where the result is awaited.
     this._writing.catch(() => {});
   }
 
@@ -207,7 +207,7 @@ export class EntryFile {
     this.crc32 = crc32(bytes, this.crc32);
   }
 
-  /** The file, which is made unless it is there. */
+  /** The file, which is created if necessary. */
   private _open(place: string): NewFile | 'taken' {
     if (this._file !== null) return this._file;
     try {
@@ -219,18 +219,18 @@ export class EntryFile {
   }
 }
 
-/** The mode that files are made with; the umask takes some of it away (manual, "On disk"). */
+/** The mode of new files, before the umask (manual, "On disk"). */
 const FILE_MODE = 0o644;
 
-/** Errors of a file system that cannot write past the page cache, at all or as it is asked to (open(2), write(2)). */
+/** Errors of a file system that cannot write past the page cache, at all or in this way (open(2), write(2)). */
 const CANNOT: ReadonlySet<string | undefined> = new Set(['EINVAL', 'EOPNOTSUPP', 'ENOTSUP']);
 
 const writeLater = promisify(writeFd);
 
 /**
- * A file that is being made, with the folders around it; what is there already is an error. A large one goes past the page cache
- * (open(2), O_DIRECT): its bytes are not copied into memory that is cleared for them first, and take no memory from what others read.
- * Where the file system does not do that, they go through the cache. All methods throw errors of the disk.
+ * A file that is being made, with the folders around it; an existing one is an error. A large file goes past the page cache
+ * (open(2), O_DIRECT): so its bytes are not copied into freshly cleared memory, and displace nothing from the cache.
+ * If the file system cannot do that, they go through the cache. All methods throw errors of the disk.
  */
 class NewFile {
   readonly #path: string;
@@ -250,8 +250,8 @@ class NewFile {
   }
 
   /**
-   * Adds bytes to a large file, while the caller does something else. They must be a whole buffer of {@link createBuffer}, or the start
-   * of one for the last bytes, behind which the buffer is written over. To be called again only when it has ended.
+   * Appends bytes to a large file while the caller does something else. They must be a whole buffer of {@link createBuffer}, or its
+   * start for the last bytes; the rest of the buffer is then overwritten. Call it again only when it has ended.
    */
   async write(bytes: Uint8Array): Promise<void> {
     const paddedBytes = this.#isDirect ? Math.ceil(bytes.length / BLOCK_BYTES) * BLOCK_BYTES : bytes.length;
@@ -266,7 +266,7 @@ class NewFile {
     return fstatSync(this.#fd).mode & PERMISSION_BITS;
   }
 
-  /** To be called in any case. */
+  /** Call this in any case. */
   close(): void {
     closeSync(this.#fd);
   }
@@ -280,7 +280,7 @@ class NewFile {
       if (!CANNOT.has(systemCode(error))) throw error;
     }
     this.#isDirect = false;
-    // A file system may make the file before it finds out (open(2), "EINVAL").
+    // A file system may create the file before it finds out (open(2), "EINVAL").
     return openSync(this.#path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, FILE_MODE);
   }
 

@@ -5,39 +5,39 @@ import { unlessAborted } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Answer, Question, Tasks } from './thread.ts';
 
-/** More threads than this get in each other's way in the file system. */
+/** More threads than this slow each other down in the file system. */
 const MOST_THREADS = 4;
 
 /** How many tasks run at a time. */
 export const BULK_THREADS = Math.min(MOST_THREADS, availableParallelism());
 
-/** Threads with nothing to do end after this, in milliseconds: each holds 12 MB. */
+/** Idle threads end after this, in milliseconds: each holds 12 MB. */
 const IDLE_MS = 10_000;
 
-/** The program beside this file, as source or compiled. */
+/** The thread's program, as source or compiled. */
 const PROGRAM = new URL(import.meta.url.endsWith('.ts') ? './thread.ts' : './thread.js', import.meta.url);
 
-/** A task that a thread was given. */
+/** A task of a thread. */
 interface Job {
   /** Takes the result of its own kind of task. */
   readonly resolve: (result: never) => void;
   readonly reject: (error: Error) => void;
 }
 
-/** One pool for the process, as its cores are: threads start with the first task, and keep no program from ending. */
+/** One pool for the process, as the cores are shared: threads start with the first task, and keep no program from ending. */
 const threads = new Set<Thread>();
 let lastNumber = 0;
 let whenIdle: NodeJS.Timeout | undefined;
 
-/** A thread, and the tasks that it has not ended. It begins with them in their order. */
+/** A thread and its unfinished tasks, which it begins in order. */
 class Thread {
   readonly #worker: Worker;
   readonly #jobs = new Map<number, Job>();
-  /** Why it has ended; null while it has not. */
+  /** Why it has ended; null while it runs. */
   #end: Error | null = null;
 
   constructor() {
-    // Threads go without the flags of the program: those may load an instrumentation.
+    // Threads start without the flags of the program, which may load an instrumentation.
     this.#worker = new Worker(PROGRAM, { execArgv: [] });
     this.#worker.on('message', (answer: Answer) => this.#take(answer));
     this.#worker.once('error', (cause: Error) => this.#fail(cause));
@@ -45,7 +45,7 @@ class Thread {
     this.#worker.unref();
   }
 
-  /** How many tasks it has not ended. */
+  /** How many unfinished tasks it has. */
   get load(): number {
     return this.#jobs.size;
   }
@@ -61,7 +61,7 @@ class Thread {
     lastNumber += 1;
     const number = lastNumber;
     this.#jobs.set(number, { resolve, reject });
-    // A thread that works keeps the program from ending.
+    // A busy thread keeps the program from ending.
     this.#worker.ref();
     const question: Question = { number, kind, request };
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
@@ -72,7 +72,7 @@ class Thread {
     });
   }
 
-  /** A thread that ends leaves the pool at once: a task that comes before it has ended gets another. */
+  /** A thread that is ending leaves the pool first, so that no new task goes to it. */
   end(): void {
     threads.delete(this);
     void this.#worker.terminate();
@@ -90,7 +90,7 @@ class Thread {
     job?.reject(new MirrorError(code, message, { hint, cause }));
   }
 
-  /** A thread that ends with tasks fails them; one that ends without fails nothing. */
+  /** If a thread ends, its tasks fail; without tasks nothing does. */
   #fail(cause: Error): void {
     threads.delete(this);
     this.#end ??= cause;
@@ -100,8 +100,8 @@ class Thread {
 }
 
 /**
- * Does a task in the thread that has the fewest.
- * @param signal calls the task off. A thread that has no other one ends with it: on a slow disk it would keep the program from ending.
+ * Does a task in the thread with the fewest tasks.
+ * @param signal cancels the task. A thread without another task ends with it: on a slow disk it would keep the program from ending.
  * @throws MirrorError `archive.*`, `disk.*`, `internal.defect`, `program.replaced`; the reason of the signal
  */
 export async function doInThread<Kind extends keyof Tasks>(
@@ -113,10 +113,10 @@ export async function doInThread<Kind extends keyof Tasks>(
   return leastBusyThread().run(kind, request, signal);
 }
 
-/** A thread, for tasks that share what is kept in it. */
+/** A thread, for tasks that share data in it. */
 export type PoolThread = Pick<Thread, 'run'>;
 
-/** The thread with the fewest tasks, or a new one where that has any and there may be more. @throws MirrorError `internal.defect` */
+/** The thread with the fewest tasks, or a new one if that is busy and there may be more. @throws MirrorError `internal.defect` */
 export function leastBusyThread(): PoolThread {
   const [least] = [...threads].sort((a, b) => a.load - b.load);
   if (least !== undefined && (least.load === 0 || threads.size === BULK_THREADS)) return least;
@@ -129,7 +129,7 @@ export function leastBusyThread(): PoolThread {
   }
 }
 
-/** A program that was upgraded or removed while it runs cannot start the threads that it ended while it had nothing to do. */
+/** A program that was upgraded or removed while it runs cannot restart its idle threads. */
 function threadError(cause: Error): MirrorError {
   return (cause as NodeJS.ErrnoException).code?.endsWith('MODULE_NOT_FOUND') === true
     ? new MirrorError(

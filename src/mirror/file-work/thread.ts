@@ -6,8 +6,8 @@ import { feedArchive, receiveArchive } from '../archive/unpack.ts';
 import { identify, linkAll, placeFiles, walk } from './trees.ts';
 
 /**
- * Work on many files at a time, with a few words on each for failures. It is done in threads of its own by synchronous calls, which cost
- * a fraction of asynchronous ones where a file takes microseconds, and leave the main thread free where a disk hangs.
+ * Work on many files at a time, with a description of each task for failures. Threads do it by synchronous calls, which cost
+ * a fraction of asynchronous ones if a file takes microseconds, and leave the main thread free if a disk hangs.
  */
 const TASKS = {
   receiveArchive: { doing: 'unpacking the archive', work: receiveArchive },
@@ -33,7 +33,7 @@ export interface Question<Kind extends keyof Tasks = keyof Tasks> {
   readonly request: Tasks[Kind]['request'];
 }
 
-/** The end of a task. An error would lose its code on its way. */
+/** The end of a task. An Error would lose its code in the message. */
 export type Answer<Result = never> = { readonly number: number } & (
   | { readonly kind: 'done'; readonly result: Result }
   | ({ readonly kind: 'failed' } & Pick<MirrorError, 'code' | 'message' | 'hint' | 'stack'>)

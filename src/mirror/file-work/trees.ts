@@ -19,7 +19,7 @@ import { isMissing, systemCode } from '../../lib/errors/disk-errors.ts';
 /** Permission bits, and the bits above them that no file of a mirror has. */
 const MODE_BITS = 0o7777;
 
-/** Facts of files, in columns: as objects it would take longer to hand them over than to compare them. */
+/** Facts of files, in columns: sending objects to a thread would take longer than comparing them. */
 export interface FileFacts {
   readonly sizesBytes: ArrayLike<number>;
   /** Permission bits. */
@@ -28,7 +28,7 @@ export interface FileFacts {
   readonly mtimesMs: ArrayLike<number>;
 }
 
-/** Makes something at a path, and the folders around it where they are missing. */
+/** Creates something at a path, and missing folders around it. */
 export function makingFolder<T>(path: string, make: (path: string) => T): T {
   try {
     return make(path);
@@ -48,13 +48,13 @@ export interface LinkRequest {
   readonly to: string;
   /** Paths below both. Folders are made. */
   readonly paths: readonly string[];
-  /** The facts that each file should have; null where only its presence counts. */
+  /** The facts that each file should have; null if only its presence counts. */
   readonly facts: FileFacts | null;
 }
 
 /**
- * Links files of one tree into another; one that can have no more names, or none at all, is copied.
- * @returns the first path of which the facts are not as they should be; null for none
+ * Links files of one tree into another; a file that cannot get another name is copied.
+ * @returns the first path whose facts differ; null for none
  * @throws Error of the disk
  */
 export function linkAll({ from, to, paths, facts }: LinkRequest): string | null {
@@ -91,12 +91,12 @@ function copy(source: string, destination: string): void {
   utimesSync(destination, atime, mtime);
 }
 
-/** Brings unpacked files to their places. Paths are below the tree. */
+/** Moves unpacked files to their places. Paths are below the tree. */
 export interface PlaceRequest {
   readonly tree: string;
-  /** Files that are removed first, with the folders that only they were in. */
+  /** Files to remove first, with the folders that only they were in. */
   readonly dropped: readonly string[];
-  /** Then, a folder whose content takes its place: the way to it, and a free place beside the tree; null for none. */
+  /** Then, a folder that its content replaces: its path, and a free place beside the tree; null for none. */
   readonly unwrapped: { readonly folder: string; readonly aside: string } | null;
   /** Files that then get their times. */
   readonly paths: readonly string[];
@@ -132,7 +132,7 @@ function removeEmptyFolders(tree: string, path: string): void {
 
 /** The tree itself stays, as it has the permissions of its place. */
 function unwrap(tree: string, folder: string, aside: string): void {
-  // Nothing was unpacked where all files are the same as before.
+  // Nothing was unpacked if all files are the same as before.
   if (lstatSync(`${tree}/${folder}`, { throwIfNoEntry: false }) === undefined) return;
   renameSync(`${tree}/${folder}`, aside);
   for (const name of readdirSync(aside)) renameSync(`${aside}/${name}`, `${tree}/${name}`);
@@ -141,21 +141,21 @@ function unwrap(tree: string, folder: string, aside: string): void {
 
 /** The findings of a walk. */
 export interface Walked extends FileFacts {
-  /** Why there is nothing to tell of the folder itself; null where it is one. */
+  /** Why the folder itself could not be read; null if it could. */
   readonly root: { readonly kind: 'gone' } | { readonly kind: 'unreadable'; readonly problem: string } | null;
   /** Below the folder, with slashes. */
   readonly paths: readonly string[];
-  /** Places in {@link WALKED_KINDS}. */
+  /** Indexes into {@link WALKED_KINDS}. */
   readonly kinds: ArrayLike<number>;
-  /** Paths that could not be looked at, with the system's reason. */
+  /** Paths that could not be read, with the system's reason. */
   readonly problems: readonly { readonly path: string; readonly problem: string }[];
 }
 
 export const WALKED_KINDS = ['file', 'folder', 'link', 'special'] as const;
 
 /**
- * Looks at everything below a folder, without following a link. What vanishes in the meantime is not there; a path that cannot be
- * looked at is among the problems and stops nothing.
+ * Lists everything below a folder, without following links. An entry that vanishes during the walk is left out; an
+ * unreadable path is among the problems and stops nothing.
  */
 export function walk(tree: string): Walked {
   const root = rootOf(tree);
@@ -190,8 +190,8 @@ export function walk(tree: string): Walked {
 }
 
 /**
- * A digest of everything below a folder and of itself: of names, permissions and owners, and of files also of their inodes, sizes and
- * times. A file that was replaced by one of the same size and time has another inode.
+ * A digest of a folder and everything below it: of names, permissions and owners, and for files also of their inodes, sizes and
+ * times. A replaced file with the same size and time has another inode.
  * @throws Error of the disk
  */
 export function identify(tree: string): string {
@@ -230,7 +230,7 @@ export function problemOf(error: unknown): string {
   return error.message.replace(/ '[^]*$/, '');
 }
 
-/** The kind of what stands at a path, by its `lstat`. */
+/** The kind of the entry at a path, by its `lstat`. */
 export function kindOf(
   stats: Pick<Stats, 'isFile' | 'isDirectory' | 'isSymbolicLink'>,
 ): (typeof WALKED_KINDS)[number] {
