@@ -15,8 +15,8 @@ export async function syncDirectory(path: string): Promise<void> {
 }
 
 /**
- * Writes a new file, from its text or from pieces of it, and flushes it; it must not exist yet. Where that fails nothing stays of it.
- * @param mode permission bits, of which the process's own mask takes some away
+ * Writes a new file, from its text or from pieces of it, and flushes it; it must not exist yet. If that fails, nothing of it stays.
+ * @param mode permission bits, before the process's umask
  */
 export async function writeNewFile(
   path: string,
@@ -46,13 +46,13 @@ export async function ensureFolder(path: string): Promise<void> {
   for (const folder of await makeFolders(path)) await syncDirectory(dirname(folder));
 }
 
-/** So often a folder is made that other processes make as well, or whose parent they make, and remove while it is empty. */
+/** How often to make a folder that other processes also make (or whose parent they make), and remove while it is empty. */
 const MOST_TRIES = 5;
 
 /**
- * Makes a folder with its parents and gives those that are new; flushes nothing. Node's own recursive mkdir never returns where a parent
- * exists and still says that it does not, as `/proc` does. GlusterFS now and then tells all who make a folder at one moment that it is
- * there, and has none: once more makes it.
+ * Makes a folder with its parents and returns the new ones; flushes nothing. Node's own recursive mkdir never returns if a parent
+ * exists but reports that it does not, as `/proc` does. If several processes make a folder at one moment, GlusterFS sometimes tells
+ * all of them that it exists although it does not: another try makes it.
  */
 export async function makeFolders(path: string): Promise<string[]> {
   const made: string[] = [];
@@ -89,7 +89,7 @@ export async function replaceFile(path: string, data: string, scratchDirectory: 
 }
 
 /**
- * Gives a file that is to replace another one of the same size a later second, if it has none: rsync would take it for the same file.
+ * If a file would replace another one of the same size and second, gives it a later second: rsync would take it for the same file.
  * @throws system errors
  */
 export async function setTimeApart(path: string, replaced: string): Promise<void> {
@@ -102,7 +102,7 @@ export async function setTimeApart(path: string, replaced: string): Promise<void
 
 /**
  * Removes empty directories from `path` upwards, never `root` itself or anything outside it.
- * @throws what keeps an empty one from being removed: nobody else would come back to it
+ * @throws errors that keep an empty one from being removed: nothing else would remove it later
  */
 export async function removeEmptyFolders(path: string, root: string): Promise<void> {
   for (let folder = path; folder.startsWith(`${root}/`); folder = dirname(folder)) {

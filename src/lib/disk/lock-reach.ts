@@ -1,11 +1,11 @@
 import { findMount, type Mount } from './mounts.ts';
 
 /**
- * Who sees the locks (flock(2)) that are taken on a file system:
+ * Which processes see the locks (flock(2)) on a file system:
  *
- * - `local`: it is of this machine alone, and all of its processes see them.
- * - `shared`: other machines may mount it, and see them too.
- * - `not-shared`: other machines may mount it, and do not see them.
+ * - `local`: all processes of this machine, which alone uses it.
+ * - `shared`: also other machines that mount it.
+ * - `not-shared`: not the other machines that mount it.
  * - `unknown`: the mount does not say.
  */
 export type LockReach = 'local' | 'shared' | 'not-shared' | 'unknown';
@@ -15,11 +15,11 @@ export interface MountLocks {
   /** The type of the file system: `nfs4`. */
   readonly fileSystem: string;
   readonly reach: LockReach;
-  /** The option of the mount that decides it: `local_lock=all`. Null where the type of the file system does. */
+  /** The mount option that decides it: `local_lock=all`. Null if the type of the file system does. */
   readonly option: string | null;
 }
 
-/** File systems on disks, in memory, or made of others, that the kernel of one machine has to itself. */
+/** File systems on disks, in memory, or made of others, that only the kernel of one machine uses. */
 const LOCAL: ReadonlySet<string> = new Set(
   'bcachefs btrfs exfat ext2 ext3 ext4 f2fs jfs nilfs2 ntfs3 overlay ramfs reiserfs tmpfs ubifs vfat xfs zfs'.split(
     ' ',
@@ -27,15 +27,15 @@ const LOCAL: ReadonlySet<string> = new Set(
 );
 
 /**
- * File systems that keep locks where all machines see them. CephFS: by its metadata servers (Linux, fs/ceph/locks.c). GlusterFS: by its
+ * File systems with locks that all machines see. CephFS: by its metadata servers (Linux, fs/ceph/locks.c). GlusterFS: by its
  * bricks, as the tests try.
  */
 const SHARED: ReadonlySet<string> = new Set(['ceph', 'fuse.ceph', 'fuse.ceph-fuse', 'fuse.glusterfs']);
 
 /**
- * File systems without a word for locks, or that have none on. For those in user space the kernel keeps locks itself then, each mount its
- * own (libfuse, `fuse_operations.flock`). 9p: QEMU says yes to every lock and keeps none (hw/9pfs/9p.c, `v9fs_lock`). virtiofs: locks
- * are kept by each guest, unless the daemon is told otherwise, which the mount does not show (virtiofsd, `remote-locks`). OrangeFS:
+ * File systems that do not show their locks, or have none. For those in user space the kernel then keeps locks itself, separately
+ * for each mount (libfuse, `fuse_operations.flock`). 9p: QEMU accepts every lock and keeps none (hw/9pfs/9p.c, `v9fs_lock`). virtiofs:
+ * each guest keeps its locks, unless the daemon is set otherwise, which the mount does not show (virtiofsd, `remote-locks`). OrangeFS:
  * `local_lock` is all that it has (Linux, Documentation/filesystems/orangefs.rst).
  */
 const NOT_SHARED: ReadonlySet<string> = new Set([
@@ -53,11 +53,11 @@ const NOT_SHARED: ReadonlySet<string> = new Set([
   'virtiofs',
 ]);
 
-/** How far locks reach on file systems where options decide it. */
+/** How far locks reach on file systems whose options decide it. */
 interface OptionRule {
   /** The options that keep locks on this machine. */
   readonly local: readonly string[];
-  /** The option without which there are no locks that reach further; null where none is needed. */
+  /** The option that locks need to reach further; null if none is needed. */
   readonly needed: string | null;
 }
 
@@ -79,7 +79,7 @@ const BY_OPTION: ReadonlyMap<string, OptionRule> = new Map([
   ['afs', { local: ['flock=local'], needed: null }],
 ]);
 
-/** Tells from a mount who sees the locks that are taken on it. */
+/** Derives from a mount how far its locks reach. */
 export function lockReachOf({ fileSystem, options }: Pick<Mount, 'fileSystem' | 'options'>): MountLocks {
   const rule = BY_OPTION.get(fileSystem);
   if (rule === undefined) return { fileSystem, reach: reachOfType(fileSystem), option: null };
@@ -94,13 +94,13 @@ function reachOfType(fileSystem: string): LockReach {
   return NOT_SHARED.has(fileSystem) ? 'not-shared' : 'unknown';
 }
 
-/** Tells who sees the locks that are taken in a folder, which need not exist yet; null where the system does not say. */
+/** Finds out how far locks in a folder reach, which need not exist yet; null if the system does not say. */
 export async function locksIn(folder: string): Promise<MountLocks | null> {
   const mount = await findMount(folder);
   return mount === null ? null : lockReachOf(mount);
 }
 
-/** A mount in few words: `nfs with local_lock=all`. */
+/** A short description of a mount: `nfs with local_lock=all`. */
 export function mountText({ fileSystem, option }: Pick<MountLocks, 'fileSystem' | 'option'>): string {
   return option === null ? fileSystem : `${fileSystem} with ${option}`;
 }

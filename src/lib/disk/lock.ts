@@ -13,8 +13,8 @@ const MAX_TEXT_BYTES = 4096;
 export interface DirectoryLock {
   /**
    * Makes sure that the directory still is the one that was locked: it may have been unmounted, moved away or swapped for
-   * another, and nothing is to be written into what stands there now. Also that nobody took the lock meanwhile: a file server that
-   * does not hear of a machine for a while gives it to another one.
+   * another, which must not be written to. Also makes sure that no other process has taken the lock: a file server that
+   * loses contact with a machine for a while gives its lock to another one.
    * @throws MirrorError `directory.replaced`, `directory.taken`, `disk.*`
    */
   readonly check: () => Promise<void>;
@@ -25,19 +25,19 @@ export interface DirectoryLock {
 
 /** How a lock is taken. */
 interface LockOptions {
-  /** The text of processes that have the lock together; null for one that has it alone. */
+  /** The text of processes that share the lock; null for an exclusive one. */
   readonly shared: string | null;
-  /** Done while no other process has the lock, by the first of several. */
+  /** Run by the first of several holders, while no other process has the lock. */
   readonly whenAlone: () => Promise<void>;
 }
 
 const ALONE: LockOptions = { shared: null, whenAlone: () => Promise.resolve() };
 
 /**
- * Makes this process the only one that writes to a directory, or one of several that have the same text. The kernel frees the lock when
+ * Makes this process the only one that writes to a directory, or one of several with the same text. The kernel frees the lock when
  * the process ends, however it ends, so a crash or a reboot leaves no lock behind. A process that can open the file, even only to read it,
  * can hold the lock (flock(2)): so the file is closed to everyone but its owner.
- * @throws LockedError when another process has it, or others have it with another text; MirrorError `directory.unusable` where it is not
+ * @throws LockedError if another process has it, or others share it with another text; MirrorError `directory.unusable` if it is not
  *   a file; and the errors of `whenAlone`
  */
 export async function lockDirectory(
@@ -70,7 +70,7 @@ export async function lockDirectory(
 async function writeText(handle: FileHandle, text: string): Promise<void> {
   await handle.truncate(0);
   await handle.write(text, 0);
-  // Where another machine has the lock taken away, its holder there is to see this at once.
+  // If another machine takes the lock away, its holder there should notice immediately.
   await handle.datasync();
 }
 
@@ -87,10 +87,10 @@ async function heldLock(
       onDisk('looking at the lock of the directory', async () => {
         const present = await unlessMissing(stat(lockFile));
         if (present?.ino !== ino || present.dev !== dev) throw replaced(lockFile, present !== null);
-        // To lock what is locked already changes nothing (flock(2)); files that a server opened anew may have lost their lock.
+        // Locking again changes nothing (flock(2)), but a file that a server reopened may have lost its lock.
         const isLocked = relock();
         const found = await readOwnText(lockFile, MAX_TEXT_BYTES);
-        // A process that had it in between wrote a text of its own.
+        // A process that had it in between wrote its own text.
         if (!isLocked || found !== text) throw taken(lockFile, found ?? '');
       }),
     fd: handle.fd,
@@ -112,9 +112,9 @@ export class LockedError extends MirrorError {
 const TRY_EVERY_MS = 10;
 
 /**
- * Tries for a lock until it is free or the patience is at an end.
+ * Tries for a lock until it is free or the time is over.
  * @param patienceMs milliseconds
- * @throws AbortError when `signal` fires before; MirrorError `disk.*` where the file system takes no locks
+ * @throws AbortError if `signal` fires before; MirrorError `disk.*` if the file system has no locks
  */
 export async function lockWithin(
   tryOnce: () => boolean,
@@ -137,13 +137,13 @@ function tryLock(tryOnce: () => boolean): boolean {
   }
 }
 
-/** Gives a lock back; also where the file server is away, which does not know the file any more then. */
+/** Releases a lock; also if the file server was away and no longer knows the file. */
 async function closeLock(handle: FileHandle): Promise<void> {
   await handle.close().catch(() => {});
 }
 
 function replaced(lockFile: string, isThere: boolean): MirrorError {
-  const what = isThere ? 'is another one now' : 'is not there any more';
+  const what = isThere ? 'is another one now' : 'no longer exists';
   return new MirrorError('directory.replaced', `The directory that was locked by ${lockFile} ${what}.`, {
     hint: 'Nothing is written there. Mount or move the right one back. Where another mirror is in its place, the daemon ends with 1, so that its supervisor starts it on that one.',
   });
@@ -174,20 +174,20 @@ async function textOf(handle: FileHandle): Promise<string> {
   return buffer.toString('utf8', 0, bytesRead);
 }
 
-/** Who took the lock of a directory last. */
+/** The last holder of the lock of a directory. */
 export interface LockHolder {
   readonly pid: number;
   /** When it took the lock. Milliseconds since the epoch. */
   readonly sinceMs: number;
-  /** Whether there is a process of that number. */
+  /** Whether a process with that number exists. */
   readonly isAlive: boolean;
 }
 
 const FORM = /^pid (\d{1,10}) on (\S+) since (\S+)\n$/;
 
 /**
- * Reads who took a lock. Does not try to take it, which could make a program that is just starting fail.
- * @returns null where that cannot be told: the file cannot be read, is another machine's, or is of none yet
+ * Reads the holder of a lock. Does not try to take it, which could make a program that is just starting fail.
+ * @returns null if unknown: the file cannot be read, is another machine's, or has no holder yet
  */
 export async function readLockHolder(lockFile: string): Promise<LockHolder | null> {
   const text = await readOwnText(lockFile, MAX_TEXT_BYTES).catch(() => null);
@@ -197,7 +197,7 @@ export async function readLockHolder(lockFile: string): Promise<LockHolder | nul
   return { pid: Number(pid), sinceMs, isAlive: isAlive(Number(pid)) && (await mayBeOurs(pid)) };
 }
 
-/** Whether this user may not read a lock, so that nobody can say who has it. */
+/** Whether this user may not read a lock, so that its holder is unknown. */
 export async function isLockHidden(lockFile: string): Promise<boolean> {
   const code = await access(lockFile, constants.R_OK).then(() => null, systemCode);
   return code === 'EACCES' || code === 'EPERM';
@@ -208,12 +208,12 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // It is there, and somebody else's (kill(2)).
+    // It exists, and is another user's (kill(2)).
     return systemCode(error) === 'EPERM';
   }
 }
 
-/** Whether a process may be one of this program: its number may have been given to another since (proc(5)). */
+/** Whether a process may be one of this program: its number may have been reused since (proc(5)). */
 async function mayBeOurs(pid: string): Promise<boolean> {
   const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => null);
   return command === null || /workbook-mirror|main\.[jt]s/.test(command);

@@ -12,7 +12,7 @@ export interface Mount {
   readonly options: ReadonlySet<string>;
 }
 
-/** The mounts of this process's view of the file systems (proc_pid_mountinfo(5)). */
+/** The mounts that this process sees (proc_pid_mountinfo(5)). */
 const MOUNT_TABLE = '/proc/self/mountinfo';
 
 /**
@@ -44,7 +44,7 @@ function unescaped(field: string): string {
 }
 
 /**
- * The mount that a path lies on: the one with the longest mount point, and of several at one place the last, which covers the others.
+ * The mount that a path lies on: the one with the longest mount point; if several have the same, the last, which covers the others.
  * @param path absolute and without links
  */
 export function mountOf(mounts: readonly Mount[], path: string): Mount | null {
@@ -57,7 +57,7 @@ export function mountOf(mounts: readonly Mount[], path: string): Mount | null {
   return found;
 }
 
-/** The mount that an absolute path without links lies on; null where the system does not say. */
+/** The mount that an absolute path without links lies on; null if the system does not say. */
 export function mountAt(path: string): Mount | null {
   return mountOf(mountsNow(), path);
 }
@@ -68,7 +68,7 @@ export function mountPointsBelow(folder: string): string[] {
   return [...new Set(points)].filter((point) => point.startsWith(`${folder}/`));
 }
 
-/** None where the system does not say. */
+/** None if the system does not say. */
 function mountsNow(): Mount[] {
   try {
     return parseMounts(readFileSync(MOUNT_TABLE, 'utf8'));
@@ -77,7 +77,7 @@ function mountsNow(): Mount[] {
   }
 }
 
-/** The mount that a folder lies on, or will lie on once it is made; null where the system does not say. */
+/** The mount that a folder lies on, or will lie on once it is made; null if the system does not say. */
 export async function findMount(folder: string): Promise<Mount | null> {
   const path = await resolvedPath(folder).catch(() => null);
   return path === null ? null : mountAt(path);

@@ -7,27 +7,27 @@ import { withOpen } from './read.ts';
 import { againWhileStale } from './stale.ts';
 
 /**
- * Files of the program's own at places that others can foresee. Whoever owns the directory may have put a link there, to a file
+ * The program's own files at places that others can foresee. The owner of the directory may have put a link there, to a file
  * that only this process may read or write.
  */
 
-/** Opened without following a link, and without waiting for the other end of what may be a pipe (open(2)). */
+/** Opened without following a link, and without waiting for the other end of a possible pipe (open(2)). */
 export const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /** The errors of opening a link or a socket without following it (open(2)). */
 const NO_FILE: ReadonlySet<string | undefined> = new Set(['ELOOP', 'EMLINK', 'ENXIO']);
 
-/** The thing at a place: a text, nothing, or what is no plain file, or too large for what belongs there. */
+/** The entry at a place: a text, nothing, or anything else: no plain file, or one that is too large. */
 export type OwnText =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'missing' | 'foreign' };
 
-/** Reads a small file. @throws what the system does not let us read */
+/** Reads a small file. @throws system errors of reading */
 export function readOwnFile(path: string, maxBytes: number): Promise<OwnText> {
   return againWhileStale(() => readOwnFileOnce(path, maxBytes));
 }
 
-/** As {@link readOwnFile}. @throws also ESTALE, where another machine replaces or removes the file */
+/** As {@link readOwnFile}. @throws also ESTALE, if another machine replaces or removes the file */
 async function readOwnFileOnce(path: string, maxBytes: number): Promise<OwnText> {
   try {
     const found = await unlessMissing(withOpen(path, READ_FLAGS, (handle) => readText(handle, maxBytes)));
@@ -51,15 +51,15 @@ async function readText(handle: FileHandle, maxBytes: number): Promise<OwnText> 
   return { kind: 'text', text: buffer.toString('utf8', 0, length) };
 }
 
-/** As {@link readOwnFile}; null for whatever is no text. */
+/** As {@link readOwnFile}; null for anything except a text. */
 export async function readOwnText(path: string, maxBytes: number): Promise<string | null> {
   const found = await readOwnFile(path, maxBytes);
   return found.kind === 'text' ? found.text : null;
 }
 
 /**
- * Opens a file for reading and writing, and makes it where it is missing, for its owner alone.
- * @throws MirrorError `directory.unusable` where something else stands there
+ * Opens a file for reading and writing, and makes it if it is missing, for its owner alone.
+ * @throws MirrorError `directory.unusable` if something else is there
  */
 export async function openOwnFile(path: string): Promise<FileHandle> {
   const flags = constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
@@ -72,7 +72,7 @@ export async function openOwnFile(path: string): Promise<FileHandle> {
 }
 
 /**
- * Takes permissions away from a file, also from one that another version made; one of another user stays as it is.
+ * Restricts the permissions of a file, also of one from another version; another user's file stays as it is.
  * @param allowed the permission bits that may stay
  */
 export async function restrict(handle: FileHandle, allowed: number): Promise<void> {
@@ -83,6 +83,6 @@ export async function restrict(handle: FileHandle, allowed: number): Promise<voi
 function foreign(path: string, cause?: unknown): MirrorError {
   return new MirrorError('directory.unusable', `${path} is not a plain file.`, {
     cause,
-    hint: 'Remove what stands there: workbook-mirror makes the file anew.',
+    hint: 'Remove it: workbook-mirror makes the file again.',
   });
 }

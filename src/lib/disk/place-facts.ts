@@ -3,11 +3,11 @@ import { userInfo } from 'node:os';
 import { dirname } from 'node:path';
 
 /*
- * Facts about a place that explain why a call failed there. They are asked for after the failure, so each may be unknown (null), and
+ * Facts about a place that explain why a call failed there. They are read after the failure, so each may be unknown (null), and
  * none throws.
  */
 
-/** Room in a file system, in bytes, and its inodes; 0 of 0 inodes where it has no fixed number. */
+/** Room in a file system, in bytes, and its inodes; 0 of 0 inodes if it has no fixed number. */
 export interface Room {
   readonly freeBytes: number;
   readonly totalBytes: number;
@@ -15,7 +15,7 @@ export interface Room {
   readonly totalInodes: number;
 }
 
-/** The room where a path is, or would be. */
+/** The room at a path, which need not exist. */
 export function roomAt(path: string): Room | null {
   const found = firstAbove(path, (each): StatsFs => statfsSync(each));
   if (found === null) return null;
@@ -29,7 +29,7 @@ export function roomAt(path: string): Room | null {
 }
 
 /**
- * Names the first of the paths that keeps this user out, or the folder above that does, with its owner and mode:
+ * Names the first of the paths, or their parent folders, that keeps this user out, with its owner and mode:
  * `/data/mirror belongs to user 0, group 0, mode 0755`.
  */
 export function ownerText(paths: readonly string[]): string | null {
@@ -52,7 +52,7 @@ function isWritable(path: string): boolean {
   }
 }
 
-/** The user that calls are made as: `user 1000 (mirror), group 1000`. */
+/** The user that makes the calls: `user 1000 (mirror), group 1000`. */
 export function ownUserText(): string {
   const [uid, gid] = [process.geteuid?.(), process.getegid?.()];
   const user = uid === undefined ? 'another user' : `user ${uid}`;
@@ -69,7 +69,7 @@ function nameOf(uid: number | undefined): string {
   }
 }
 
-/** Asks about a path, and where that cannot be told, about the folders above it, one after the other. */
+/** Looks up a fact about a path or, if that fails, about the folders above it in turn. */
 function firstAbove<T>(
   path: string,
   ask: (path: string) => T,

@@ -4,9 +4,9 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { systemCode, unlessMissingNow } from '../errors/disk-errors.ts';
 
 /**
- * Opens a file, and closes it after the work, whatever that says: it tells of what was written (close(2)). On GlusterFS it fails with ENOENT
- * or ESTALE where another machine removed or replaced the file meanwhile, which must not pass for a file that was not there.
- * @throws system errors of opening, and what the work throws
+ * Opens a file, closes it after the work, and ignores errors of closing, which are about writing (close(2)). GlusterFS gives ENOENT
+ * or ESTALE if another machine removed or replaced the file since; that must not pass for a missing file.
+ * @throws system errors of opening, and the errors of the work
  */
 export async function withOpen<T>(
   path: string,
@@ -21,7 +21,7 @@ export async function withOpen<T>(
   }
 }
 
-/** Reads a file while everything else waits; as {@link withOpen}. @throws system errors of opening and reading */
+/** Reads a file synchronously; as {@link withOpen}. @throws system errors of opening and reading */
 export function readNow(path: string): Buffer {
   const fd = openSync(path, 'r');
   try {
@@ -31,25 +31,25 @@ export function readNow(path: string): Buffer {
   }
 }
 
-/** Closes a file that was read or locked, whatever that says: it is closed then, and its locks are gone (close(2)). */
+/** Closes a file that was read or locked, and ignores errors: it is closed then, and its locks are gone (close(2)). */
 export function closeAnyway(fd: number): void {
   try {
     closeSync(fd);
   } catch {
-    // A file server that was away does not know it any more.
+    // A file server that was away no longer knows it.
   }
 }
 
 /**
- * What stands at a path, be it a link; null where nothing does. Everything else waits: a call that waits for a thread costs many times
- * what the look itself does.
- * @throws system errors but those of what is not there
+ * The entry at a path, which may be a link; null for none. Synchronous: a call that waits for a thread costs many times
+ * as much as the look itself.
+ * @throws system errors except those for a missing entry
  */
 export function statsNow(path: string): Stats | null {
   return unlessMissingNow(() => lstatSync(path, { throwIfNoEntry: false }) ?? null);
 }
 
-/** The text of a link; null where none stands at the path (EINVAL, readlink(2)). @throws other system errors */
+/** The text of a link; null if there is no link at the path (EINVAL, readlink(2)). @throws other system errors */
 export function linkNow(path: string): string | null {
   try {
     return unlessMissingNow(() => readlinkSync(path));

@@ -4,9 +4,9 @@ import { shareWork, type SharedWork } from '../concurrency/shared-work.ts';
 export type FlushMark = number;
 
 /**
- * Flushes a file system for many at once: who comes while it is flushed shares the next flush, which begins when that one has
- * ended. The kernel tells an open file of a failed write once (syncfs(2), Linux 5.8), and at whatever flush comes next: so a failure
- * counts for all who had begun to write before it, whether they waited for that flush or wait for a later one.
+ * Flushes a file system for many callers: one that comes during a flush shares the next flush, which begins when that one has
+ * ended. The kernel reports a failed write to an open file once (syncfs(2), Linux 5.8), at the next flush of any caller: so a failure
+ * counts for all who had begun to write before it, in whichever flush they take part.
  */
 export class SharedFlush {
   readonly #flushOnce: SharedWork<void>;
@@ -26,7 +26,7 @@ export class SharedFlush {
     });
   }
 
-  /** Marks a moment; to be taken before the first byte is written. */
+  /** Marks a moment; call it before the first byte is written. */
   mark(): FlushMark {
     return this.#failures;
   }

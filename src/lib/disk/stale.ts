@@ -2,18 +2,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { systemCode } from '../errors/disk-errors.ts';
 
-/** For so long what a name led to is taken for what it leads to, in milliseconds: GlusterFS caches for 1 s unless told otherwise. */
+/** How long a network file system may use an old meaning of a name, in milliseconds: GlusterFS caches for 1 s by default. */
 const CACHED_MS = 3000;
 
 const TRY_EVERY_MS = 50;
 
-/** Whether a network file system looked in vain for what a name led to before another machine replaced or removed it (open(2), NFS). */
+/** Whether a network file system failed to find the former file of a name that another machine has replaced or removed (open(2), NFS). */
 export function isStale(error: unknown): boolean {
   return systemCode(error) === 'ESTALE';
 }
 
 /**
- * Reads by a name what other machines replace or remove at any time, again for as long as the file system mistakes the old for the new.
+ * Reads by name a file that other machines may replace or remove; repeats it while the file system uses the old meaning of the name.
  * @param read reads from the beginning
  */
 export async function againWhileStale<T>(read: () => Promise<T>): Promise<T> {

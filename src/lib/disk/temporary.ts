@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /**
- * Works in a folder that nobody else may enter, below TMPDIR, and removes it with all that is in it: at the end of the work, or where
+ * Works in a folder that no other user may enter, below TMPDIR, and removes it with everything in it: at the end of the work, or if
  * the process ends before.
  * @param purpose a word for its name
- * @throws system errors, and what the work throws
+ * @throws system errors, and the errors of the work
  */
 export async function withTemporaryFolder<T>(
   purpose: string,

@@ -15,20 +15,20 @@ export function systemCode(error: unknown): string | undefined {
   return typeof code === 'string' ? code : undefined;
 }
 
-/** A system call that failed, as far as its error tells. */
+/** A failed system call, as described by its error. */
 interface FailedCall {
   readonly code: string;
   readonly syscall: string;
-  /** Absolute paths, the one that was named first; none where the call was made on an open file and nobody said which. */
+  /** Absolute paths, in the order in which the call named them; none if the call was made on an open file and no place is known. */
   readonly paths: readonly string[];
 }
 
 /** The cause of a failed call for a person. */
 interface Cause {
-  /** Goes on where "Failed while writing a.xlsx: " ends. */
+  /** Follows "Failed while writing a.xlsx: ". */
   readonly what: string;
   readonly hint: string;
-  /** `disk.failed` unless told. */
+  /** `disk.failed` by default. */
   readonly code?: ErrorCode;
 }
 
@@ -43,7 +43,7 @@ const NO_MORE_FILES: Cause = {
   code: 'system.exhausted',
 };
 
-/** The one table from a failed call to its cause; gives null for a code that may have any cause. */
+/** The one table from a failed call to its cause; null for a code that may have any cause. */
 const CAUSES: Readonly<Record<string, (call: FailedCall) => Cause | null>> = {
   ENOSPC: ({ paths }) => outOfRoom(paths),
   EDQUOT: () => ({
@@ -83,7 +83,7 @@ function fileSystemOf(path: string | undefined): string {
   return mount === null ? 'the file system' : `the file system at ${mount.mountPoint}`;
 }
 
-/** Either bytes or inodes are used up; others may have come free since, so the scarcer of the two it was. */
+/** Either bytes or inodes are used up; some may be free again, so it was the scarcer of the two. */
 function outOfRoom([path]: readonly string[]): Cause {
   const room = path === undefined ? null : roomAt(path);
   const place = fileSystemOf(path);
@@ -103,7 +103,7 @@ function outOfRoom([path]: readonly string[]): Cause {
   };
 }
 
-/** Nothing is renamed or linked from one mount to another, nor a mount point itself. */
+/** Files are never renamed or linked from one mount to another, nor is a mount point itself. */
 function acrossMounts(paths: readonly string[]): Cause | null {
   const mounts = paths.flatMap((path) => mountAt(path) ?? []);
   const inner = mounts.toSorted((a, b) => b.mountPoint.length - a.mountPoint.length)[0];
@@ -127,7 +127,7 @@ export const VOLUME_HINT = 'Put the setting directory on a volume: data in an im
 /** Calls that give a file a name. */
 const NAMING: ReadonlySet<string> = new Set(['open', 'mkdir', 'link', 'symlink', 'rename', 'copyfile']);
 
-/** Characters and endings that some file systems do not take; with other names EINVAL has another cause. */
+/** Characters and endings that some file systems refuse; for other names EINVAL has another cause. */
 // oxlint-disable-next-line no-control-regex -- control characters are among them
 const UNUSUAL = /[\u0000-\u001f\u007f-\uffff"*:<>?\\|]|[ .]$/u;
 
@@ -150,7 +150,7 @@ function unstorableName({ code, syscall, paths }: FailedCall): Cause | null {
 
 function notAllowed({ syscall, paths }: FailedCall): Cause {
   const folders = paths.map((path) => dirname(path));
-  // Other calls change the folders, and ask nothing of a file in them.
+  // Other calls change the folders, and need no right on a file in them.
   const owner = ownerText(syscall === 'open' ? [...paths, ...folders] : [...folders, ...paths]);
   return {
     what: `${owner === null ? '' : `${owner}; `}this program runs as ${ownUserText()}, and is not allowed to`,
@@ -158,7 +158,7 @@ function notAllowed({ syscall, paths }: FailedCall): Cause {
   };
 }
 
-/** A call that failed, from its error; null for another error. */
+/** A failed call, from its error; null for another error. */
 function failedCall(error: unknown, place: string | undefined): FailedCall | null {
   const code = systemCode(error);
   if (code === undefined || !(error instanceof Error)) return null;
@@ -167,15 +167,15 @@ function failedCall(error: unknown, place: string | undefined): FailedCall | nul
   return { code, syscall, paths: named.length === 0 && place !== undefined ? [place] : named };
 }
 
-/** The cause of a failed call, as the system lets it be known; null where that is not certain, or it is no such error. */
+/** The cause of a failed call, if the system reveals it; null if it is uncertain, or for another error. */
 export function causeOf(error: unknown, place?: string): Cause | null {
   const call = failedCall(error, place);
   return call === null ? null : (CAUSES[call.code]?.(call) ?? null);
 }
 
 /**
- * Turns a failed file operation into an error of ours; other errors are given back as they are.
- * @param place an absolute path where it was, for calls on open files
+ * Turns a failed file operation into a MirrorError; other errors are returned as they are.
+ * @param place the absolute path, for calls on open files
  */
 export function diskError(error: unknown, doing: string, place?: string): unknown {
   if (error instanceof MirrorError) return error;
@@ -192,14 +192,14 @@ export function diskError(error: unknown, doing: string, place?: string): unknow
 }
 
 /**
- * As {@link diskError} for a system call that failed where nobody said what it was for; other errors are given back as they are. A disk
- * may fail any call on it, as one does whose server is away: that is no defect of this program.
+ * As {@link diskError} for a failed system call without a known purpose; other errors are returned as they are. A disk
+ * may fail any call on it, for example if its server is away: that is no defect of this program.
  */
 export function callError(error: unknown, doing: string, place?: string): unknown {
   return error instanceof Error && 'syscall' in error ? diskError(error, doing, place) : error;
 }
 
-/** Runs a file operation; what fails in it is thrown as {@link diskError} makes it. */
+/** Runs a file operation; throws its errors as {@link diskError} makes them. */
 export async function onDisk<T>(doing: string, operation: () => Promise<T>, place?: string): Promise<T> {
   try {
     return await operation();
@@ -208,13 +208,13 @@ export async function onDisk<T>(doing: string, operation: () => Promise<T>, plac
   }
 }
 
-/** Whether an operation failed as a path does not exist. */
+/** Whether an operation failed because a path does not exist. */
 export function isMissing(error: unknown): boolean {
   const code = systemCode(error);
   return code === 'ENOENT' || code === 'ENOTDIR';
 }
 
-/** Gives null where a path does not exist, and throws everything else. */
+/** Returns null if a path does not exist, and throws everything else. */
 export async function unlessMissing<T>(operation: Promise<T>): Promise<T | null> {
   try {
     return await operation;
@@ -224,7 +224,7 @@ export async function unlessMissing<T>(operation: Promise<T>): Promise<T | null>
   }
 }
 
-/** As {@link unlessMissing}, of an operation that everything else waits for. */
+/** As {@link unlessMissing}, for a synchronous operation. */
 export function unlessMissingNow<T>(operation: () => T): T | null {
   try {
     return operation();

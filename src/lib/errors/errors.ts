@@ -1,10 +1,10 @@
 /**
  * The daemon's reaction to an error.
  *
- * - `retry`: tried again by itself, later each time (back off).
- * - `hold`: nothing is wrong, it is on purpose not done yet.
+ * - `retry`: tried again automatically, later each time (back off).
+ * - `hold`: nothing is wrong, it is deliberately not done yet.
  * - `quarantine`: this version of this target is bad; not tried again until it changes.
- * - `stall`: waits for a person; looked at again at a slow, steady pace.
+ * - `stall`: waits for an operator; tried again at a slow, steady pace.
  * - `exit`: the program cannot work at all and ends.
  */
 export type ErrorAction = 'retry' | 'hold' | 'quarantine' | 'stall' | 'exit';
@@ -28,7 +28,7 @@ interface ErrorRule {
   readonly exitCode: ExitCode;
 }
 
-/** The one table of error codes: what the daemon does, and how a command that meets the error ends. */
+/** The one table of error codes: the daemon's reaction, and the exit code of a command. */
 export const ERROR_RULES = {
   'usage.invalid': { action: 'exit', exitCode: 2 },
   'settings.invalid': { action: 'exit', exitCode: 2 },
@@ -100,7 +100,7 @@ export interface MirrorErrorOptions {
 export class MirrorError extends Error {
   override readonly name = 'MirrorError';
   readonly code: ErrorCode;
-  /** The message, as the lines that it was made of: a line feed within one is not of this program. */
+  /** The message, as its original lines: a line feed within one comes from elsewhere. */
   readonly lines: readonly string[];
   readonly hint: string | undefined;
   readonly retryAfterMs: number | undefined;
@@ -108,7 +108,7 @@ export class MirrorError extends Error {
   /**
    * @param code the stable code
    * @param message what happened, without secrets, as one line or as several
-   * @param options hint, cause and the service's wish for when to come back
+   * @param options hint, cause and the service's Retry-After
    */
   constructor(code: ErrorCode, message: string | readonly string[], options: MirrorErrorOptions = {}) {
     const lines = typeof message === 'string' ? [message] : message;
@@ -124,20 +124,20 @@ export class MirrorError extends Error {
   }
 }
 
-/** The remedy where the system gives no more open files or threads. */
+/** The remedy if the system gives no more open files or threads. */
 export const EXHAUSTED_HINT =
-  'Raise the limit on open files: LimitNOFILE= in the systemd unit, `ulimit -n` in a shell, --ulimit of a container. ENFILE means those of all processes together (sysctl fs.file-max), EAGAIN the number of threads (TasksMax=).';
+  'Raise the limit on open files: LimitNOFILE= in the systemd unit, `ulimit -n` in a shell, --ulimit of a container. ENFILE is about the open files of all processes together (sysctl fs.file-max), EAGAIN the number of threads (TasksMax=).';
 
-/** How the system, Node and loaders of modules say that no more files or threads are to be had; some give no code. */
+/** How the system, Node and module loaders report a lack of files or threads; some give no code. */
 const EXHAUSTED = /\b(?:EMFILE|ENFILE)\b|too many open files|Worker initialization failure: EAGAIN/i;
 
 /**
- * Whether an error comes of too many open files or threads. Any call can meet that, also one that loads a part of this program, so
- * that whoever wraps its error may take it for a damaged installation, a service that is away, or a defect.
+ * Whether an error comes from too many open files or threads. Any call can fail with it, also one that loads a part of this program, so
+ * a caller that wraps the error may mistake it for a damaged installation, an absent service, or a defect.
  */
 function isOfExhaustion(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
-  // A message of ours may quote the service, which may have run out of files of its own.
+  // A message of ours may quote the service, which may have run out of its own files.
   if (!(error instanceof MirrorError) && EXHAUSTED.test(error.message)) return true;
   return (
     isOfExhaustion(error.cause) || (error instanceof AggregateError && error.errors.some(isOfExhaustion))
@@ -145,8 +145,8 @@ function isOfExhaustion(error: unknown): error is Error {
 }
 
 /**
- * Gives the error itself if it is one of ours, and one of ours for what any call meets that finds no more open files or threads.
- * Anything else is a defect of ours and is wrapped as one.
+ * Returns a MirrorError unchanged, and makes one from an error about too many open files or threads, which any call may meet.
+ * Anything else is a defect of this program and is wrapped as one.
  */
 export function toMirrorError(error: unknown): MirrorError {
   if (error instanceof MirrorError && error.code === 'system.exhausted') return error;
@@ -162,7 +162,7 @@ export function toMirrorError(error: unknown): MirrorError {
   });
 }
 
-/** The exit code with which a command that meets this error ends. */
+/** The exit code of a command that ends with this error. */
 export function exitCodeOf(error: unknown): ExitCode {
   return ERROR_RULES[toMirrorError(error).code].exitCode;
 }

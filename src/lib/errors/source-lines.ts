@@ -9,7 +9,7 @@ import { PROGRAM_FOLDER } from '../process/program-folder.ts';
 const PLACE = /(file:\S+?\.js):(\d+):(\d+)/g;
 
 /**
- * Names the places of a stack by files and lines of the sources, as far as there are maps beside the files that it names. Node does so
+ * Translates the places of a stack to files and lines of the sources, if there are maps beside the files that it names. Node does so
  * itself with `--enable-source-maps`, but reads every map at the start for that.
  * @param calls the lines of a stack below its message
  */
@@ -26,7 +26,7 @@ export function sourceLines(calls: string): string {
   });
 }
 
-/** Null where no map is, or none that can be understood: a stack is told as it is then. */
+/** Null if there is no map, or only a malformed one: then the stack stays as it is. */
 function mapOf(url: string): SourceMap | null {
   try {
     const content: unknown = JSON.parse(readFileSync(new URL(`${url}.map`), 'utf8'));

@@ -11,7 +11,7 @@ const MAX_PATH_BYTES = 108;
 export type SendDatagram = (text: string) => void;
 
 /**
- * Makes the way to a unix datagram socket, which Node has none of: `socket(2)`, `sendto(2)`.
+ * Makes a sender to a unix datagram socket, which Node lacks: `socket(2)`, `sendto(2)`.
  * @param path the socket's path; one that starts with `@` is in the abstract namespace (unix(7))
  */
 export function datagramTo(path: string): SendDatagram {

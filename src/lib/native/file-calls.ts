@@ -8,15 +8,15 @@ export interface NativeCalls {
   readonly exchange: (one: string, other: string) => void;
   /** Flushes everything written to the file system that an open file lies on: Linux `syncfs(2)`, elsewhere `sync(2)`. */
   readonly syncFileSystem: (fd: number) => Promise<void>;
-  /** Takes an exclusive lock that ends with the process, or says that somebody else has it: `flock(2)`. */
+  /** Takes an exclusive lock that ends with the process, or returns false if another process has it: `flock(2)`. */
   readonly tryLock: (fd: number) => boolean;
-  /** As `tryLock`, a lock that many may have at once, but none beside an exclusive one. */
+  /** As `tryLock`, for a lock that many may share, but that excludes an exclusive one. */
   readonly tryLockShared: (fd: number) => boolean;
-  /** Gives a lock back: `flock(2)`. */
+  /** Releases a lock: `flock(2)`. */
   readonly unlock: (fd: number) => void;
-  /** An ACL of a folder, as the kernel keeps it (acl(5)); null where it has none, or the file system does not say. */
+  /** An ACL of a folder, as the kernel stores it (acl(5)); null if it has none, or the file system does not say. */
   readonly acl: (folder: string, kind: 'access' | 'default') => Buffer | null;
-  /** Gives a folder an ACL, or takes it away if there is one. */
+  /** Sets the ACL of a folder, or removes it. */
   readonly setAcl: (folder: string, kind: 'access' | 'default', acl: Buffer | null) => void;
 }
 
@@ -26,12 +26,12 @@ const LOCK_SH_NB = 1 | 4;
 const LOCK_EX_NB = 2 | 4;
 const LOCK_UN = 8;
 
-/** Whether a lock could not be had as another one has it: by number, as this one has two names. */
+/** Whether another process has the lock: by number, as this error has two names. */
 function isTaken({ errno = 0 }: NodeJS.ErrnoException): boolean {
   return -errno === errnoOf('EWOULDBLOCK') || -errno === errnoOf('EACCES');
 }
 
-/** Binds the calls in the C library that this process runs on already. */
+/** Binds the calls in the C library of this process. */
 export function bindNativeCalls(): NativeCalls {
   const libc = openLibc();
   const renameat2 = declare(

@@ -5,12 +5,12 @@ export type NativeFunction = ReturnType<LibraryHandle['func']>;
 
 const ERROR_NAMES = new Map(Object.entries(koffi.os.errno).map(([name, number]) => [number, name]));
 
-/** The C library that this process runs on already. */
+/** The C library of this process. */
 export function openLibc(): LibraryHandle {
   return koffi.load(null);
 }
 
-/** Declares a function by its C prototype; null where the library has none of that name. */
+/** Declares a function by its C prototype; null if the library has no such function. */
 export function declare(library: LibraryHandle, prototype: string): NativeFunction | null {
   try {
     return library.func(prototype);
@@ -29,7 +29,7 @@ export function lastError(call: string): NodeJS.ErrnoException {
   return systemError(call, koffi.errno());
 }
 
-/** Says that this system has no such call, in the words of a file system that does not take it. */
+/** Reports that this system lacks a call, as a file system does that does not support it. */
 export function absent(call: string): never {
   throw systemError(call, errnoOf('ENOSYS') ?? 38);
 }

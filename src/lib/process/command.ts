@@ -13,15 +13,15 @@ export interface CommandRequest {
   readonly cwd: string;
   /** The whole environment of the program. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Text on its standard input, which it need not read. */
+  /** Text on its standard input, which it may leave unread. */
   readonly input: Iterable<string>;
-  /** How long it may take, in milliseconds. */
+  /** The longest time that it may take, in milliseconds. */
   readonly timeoutMs: number;
-  /** Stops it at once. */
+  /** Stops it immediately. */
   readonly signal: AbortSignal;
 }
 
-/** How a program ended that was not stopped. */
+/** The end of a program that was not stopped. */
 export interface CommandEnd {
   readonly exitCode: number;
   /** The last line that it wrote to standard error, bounded; null for none. */
@@ -33,9 +33,9 @@ export interface CommandEnd {
 const LINE_CHARACTERS = 500;
 
 /**
- * Runs a program to its end, in a process group of its own, so that its children end with it when it is stopped. What it writes to
+ * Runs a program to its end, in its own process group, so that its children end with it when it is stopped. Its
  * standard output is thrown away.
- * @throws MirrorError `hook.failed` when it cannot be started, takes too long, or is ended by a signal; `pass.abandoned` when
+ * @throws MirrorError `hook.failed` if it cannot be started, takes too long, or is ended by a signal; `pass.abandoned` if
  *   `signal` stopped it
  */
 export async function runCommand(request: CommandRequest): Promise<CommandEnd> {
@@ -86,10 +86,10 @@ export function withLine(sentence: string, lastLine: string | null): string {
 }
 
 /**
- * Where a program is, absolute. Folders of the search path that are not absolute are passed over: commands run in folders of the
- * mirror, where those would lead to what the service sent.
+ * The absolute path of a program. Relative folders of the search path are skipped: commands run in folders of the
+ * mirror, where they would lead to files from the service.
  * @param program a path, or a name to look for
- * @param searchPath as the variable PATH has it
+ * @param searchPath as in the variable PATH
  * @throws MirrorError `hook.failed`
  */
 export async function findProgram(program: string, searchPath: string): Promise<string> {

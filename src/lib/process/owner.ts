@@ -6,10 +6,10 @@ import { unlessMissing } from '../errors/disk-errors.ts';
 import { MirrorError } from '../errors/errors.ts';
 
 /**
- * Lets root go on as the owner of a directory, for as long as the process runs: what is made there must be the owner's, and the
- * owner, who may put a link in the place of anything in it, must not have root follow that. Does nothing for another user, or
+ * Makes root continue as the owner of a directory, for as long as the process runs: new files there must be the owner's, and the
+ * owner, who may replace anything in it by a link, must not have root follow that link. Does nothing for another user, or
  * for a directory that does not exist yet.
- * @throws MirrorError `directory.unusable` where that owner cannot get there; what the system says where it may not be taken on
+ * @throws MirrorError `directory.unusable` if that owner cannot get there; system errors if the identity cannot be changed
  */
 export async function becomeOwnerOf(directory: string): Promise<void> {
   if (process.geteuid?.() !== 0) return;

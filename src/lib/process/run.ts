@@ -11,47 +11,47 @@ export interface ProgramStart {
   readonly cwd?: string;
   /** The whole environment of the program. */
   readonly environment: NodeJS.ProcessEnv;
-  /** Written to its standard input, which it need not read to the end. The program is stopped when this fails. */
+  /** Written to its standard input, which it may leave unread. The program is stopped if this fails. */
   readonly input: string | Uint8Array | Iterable<string> | AsyncIterable<Uint8Array>;
-  /** Whether its standard output is thrown away, also that of a child that outlives it. */
+  /** Whether its standard output is thrown away, even the output of a child that outlives it. */
   readonly isOutputIgnored?: boolean;
   /** Stops it. */
   readonly signal?: AbortSignal | undefined;
-  /** When it is to be stopped, its input is closed first, and it has so long to end, in milliseconds; no time if left out. */
+  /** To stop it, its input is closed first; then it has this long to end, in milliseconds; no time if left out. */
   readonly graceMs?: number | undefined;
 }
 
 /** How a program ended. */
 export interface ProgramEnd {
-  /** Null when a signal ended it, or it could not be started. */
+  /** Null if a signal ended it, or it could not be started. */
   readonly exitCode: number | null;
   readonly endedBy: NodeJS.Signals | null;
-  /** The end of what it wrote to standard error. */
+  /** The end of its output on standard error. */
   readonly said: string;
-  /** Why it could not be started; null when it was. */
+  /** Why it could not be started; null if it was. */
   readonly startError: Error | null;
 }
 
 /** A program under way. */
 export type RunningProgram = ReturnType<typeof startProgram>;
 
-/** How long a program that was asked to end (SIGTERM) has for it, in milliseconds, before it is made to (SIGKILL). */
+/** How long a program may take to end after SIGTERM, in milliseconds, before SIGKILL. */
 export const KILL_GRACE_MS = 3000;
 
-/** How long the end of what it wrote is waited for after a program ended: a child of its may hold the pipe open. */
+/** How long to wait for the end of a program's output after it ended: a child may hold the pipe open. */
 const DRAIN_MS = 500;
 
 /** Bytes of standard error that are kept. */
 const TAIL_BYTES = 4096;
 
-/** Programs that run: they are killed when this one exits before them. */
+/** Running programs: they are killed if this one exits before them. */
 const running = new Set<ChildProcess>();
 
 process.on('exit', () => {
   for (const child of running) send(child, 'SIGKILL');
 });
 
-/** Starts a program in a process group of its own, so that its children end with it when it is stopped. Never throws. */
+/** Starts a program in its own process group, so that its children end with it when it is stopped. Never throws. */
 export function startProgram(start: ProgramStart) {
   const { input, signal, graceMs = 0 } = start;
   const child = spawned(start);
@@ -61,7 +61,7 @@ export function startProgram(start: ProgramStart) {
   child.stdin.on('error', () => {});
   const exited = exitOf(child);
   const stop = (): void => {
-    // The id of a group that has ended may be another one's by now: input may fail long afterwards.
+    // After a group has ended, its id may belong to another one: input may fail long afterwards.
     if (!running.has(child)) return;
     child.stdin.destroy();
     void stopGroup(child, exited, graceMs);
@@ -73,13 +73,13 @@ export function startProgram(start: ProgramStart) {
   signal?.addEventListener('abort', stop);
   if (signal?.aborted === true) stop();
   return {
-    /** Empty where it is ignored. */
+    /** Empty if it is ignored. */
     stdout: child.stdout ?? Readable.from([]),
     /** Settles when the program has ended; never rejects. */
     ended,
     /**
-     * Settles when the input has been read to its end, including input that the program did not want; never rejects. Gives the
-     * error by which the input failed, null when it did not.
+     * Settles when the input has been read to its end, or the program has ended without reading it; never rejects. Returns the
+     * error by which the input failed, null for none.
      */
     fed: feed(child.stdin, input).catch((error: unknown) => {
       stop();
@@ -91,7 +91,7 @@ export function startProgram(start: ProgramStart) {
 
 type Child = ChildProcessByStdio<Writable, Readable | null, Readable>;
 
-/** Starts a program. @returns why that cannot be done, if it cannot: Node throws some reasons, and tells of others a moment later */
+/** Starts a program. @returns why that failed, if it did: Node throws some errors, and reports others a moment later */
 function spawned({
   program,
   args,
@@ -105,14 +105,14 @@ function spawned({
       ? spawn(program, args, { ...how, stdio: ['pipe', 'ignore', 'pipe'] })
       : spawn(program, args, { ...how, stdio: ['pipe', 'pipe', 'pipe'] });
     if (child.pid !== undefined) return child;
-    // It may have no pipes either: for want of file descriptors.
+    // It may have no pipes either, for lack of file descriptors.
     return new Promise((resolve) => child.once('error', resolve));
   } catch (error) {
     return Promise.resolve(asError(error));
   }
 }
 
-/** What {@link startProgram} gives for a program that could not be started. */
+/** The result of {@link startProgram} for a program that could not be started. */
 function notStarted(why: Promise<Error>, input: ProgramStart['input']) {
   return {
     stdout: Readable.from([]),
@@ -137,7 +137,7 @@ function exitOf(child: ChildProcess): Promise<Exit> {
   });
 }
 
-/** Waits for the end of a program and of what it says, but not long: nothing but the pipe keeps this process for it. */
+/** Waits briefly for the end of a program and of its output: only the pipe may keep this process waiting for it. */
 async function endOf({ stderr }: { readonly stderr: Readable }, exited: Promise<Exit>): Promise<ProgramEnd> {
   let tail = Buffer.alloc(0);
   stderr.on('data', (chunk: Buffer) => {
@@ -151,7 +151,7 @@ async function endOf({ stderr }: { readonly stderr: Readable }, exited: Promise<
 }
 
 /**
- * Asks a process group to end after a time in which it can end for want of input, and makes it when it does not, or when the program
+ * Asks a process group to end after the time in which it may end for lack of input, and kills it if it does not, or if the program
  * itself has ended and others remain.
  */
 async function stopGroup(child: ChildProcess, exited: Promise<Exit>, graceMs: number): Promise<void> {
@@ -172,7 +172,7 @@ function send({ pid }: ChildProcess, signal: NodeJS.Signals): void {
   }
 }
 
-/** Writes a program's input as it comes. @returns null @throws what the input fails with */
+/** Writes a program's input as it comes. @returns null @throws errors of the input */
 async function feed(stdin: Writable, input: ProgramStart['input']): Promise<null> {
   if (typeof input === 'string' || input instanceof Uint8Array) {
     stdin.end(input);

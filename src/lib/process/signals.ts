@@ -3,18 +3,18 @@ import { MirrorError } from '../errors/errors.ts';
 /** Signals that end the program (signal(7)); the terminal sends the first of them on Ctrl-C. */
 export const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
-/** Listeners that only look on: they keep no process from ending. */
+/** Listeners that only observe: they keep no process from ending. */
 let watchers = 0;
 
-/** Whether something of this process stops in order at a signal that would otherwise end it. */
+/** Whether a part of this process stops in order at a signal that would otherwise end it. */
 export function isStopHeard(signal: NodeJS.Signals): boolean {
   return process.listenerCount(signal) > watchers;
 }
 
 /**
- * Tells of signals that end the program, and has them do what they would have done without it.
- * @param tellOf gets the signal, and whether it ends the process at once, as nothing else listens to it
- * @returns what ends that
+ * Reports signals that end the program, and keeps their usual effect.
+ * @param tellOf receives the signal, and whether it ends the process immediately, as there is no other listener
+ * @returns ends that
  */
 export function watchStops(tellOf: (signal: NodeJS.Signals, isLast: boolean) => void): () => void {
   const onSignal = (signal: NodeJS.Signals): void => {
@@ -34,10 +34,10 @@ export function watchStops(tellOf: (signal: NodeJS.Signals, isLast: boolean) => 
 }
 
 /**
- * Does work with a signal that fires on the first of some signals; a second one ends the process at once.
- * @param names SIGINT and SIGTERM unless told
- * @param outcome the outcome of an interruption, as a clause: what the work throws then becomes `pass.abandoned`
- * @throws what the work throws
+ * Does work with a signal that fires on the first of some signals; a second one ends the process immediately.
+ * @param names SIGINT and SIGTERM by default
+ * @param outcome the outcome of an interruption, as a clause: an error of the work then becomes `pass.abandoned`
+ * @throws the errors of the work
  */
 export async function untilStopped<T>(
   work: (signal: AbortSignal) => Promise<T>,

@@ -4,7 +4,7 @@ import { EXIT_CODES } from '../errors/errors.ts';
 import { joinLines, say, type TerminalText, written } from '../text/terminal-text.ts';
 import { isStopHeard } from './signals.ts';
 
-/** The variables that say how text is shown, and where it goes. */
+/** The variables that control how text is shown, and where it goes. */
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
@@ -18,7 +18,7 @@ export function mayColor(env: Environment, isTerminal: boolean): boolean {
   return mayRedraw(env, isTerminal);
 }
 
-/** Whether a line can be written over: on a terminal that knows how to erase one, which `TERM=dumb` does not (terminfo(5)). */
+/** Whether a line can be overwritten: on a terminal that can erase one, which `TERM=dumb` cannot (terminfo(5)). */
 export function mayRedraw(env: Environment, isTerminal: boolean): boolean {
   return isTerminal && env['TERM'] !== 'dumb';
 }
@@ -27,7 +27,7 @@ function isGiven(value: string | undefined): boolean {
   return value !== undefined && value !== '';
 }
 
-/** A level of the log, from the loudest to the one of least weight. */
+/** A level of the log, from the most to the least severe. */
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace';
 
 /** The priorities of syslog(3), as the journal knows them. */
@@ -40,14 +40,14 @@ const PRIORITIES: Readonly<Record<LogLevel, number>> = {
   trace: 7,
 };
 
-/** Puts the priority of a level in front of every line, as the journal reads it off again (sd-daemon(3)). */
+/** Puts the priority of a level in front of every line, as the journal expects it (sd-daemon(3)). */
 export function withPriority(lines: TerminalText, level: LogLevel): TerminalText {
   return lines.prefixed(say`<${PRIORITIES[level]}>`);
 }
 
 /**
- * Whether a file descriptor is the journal's own stream: systemd names device and inode of that in JOURNAL_STREAM
- * (systemd.exec(5)), which a process inherits also where its output goes elsewhere.
+ * Whether a file descriptor is the journal's own stream: systemd puts its device and inode into JOURNAL_STREAM
+ * (systemd.exec(5)), which a process inherits even if its output goes elsewhere.
  */
 export function isJournal(env: Environment, descriptor: number): boolean {
   const stream = env['JOURNAL_STREAM'];
@@ -62,42 +62,42 @@ export function isJournal(env: Environment, descriptor: number): boolean {
 
 /** One of the two streams that people and programs read. All that this program writes to them goes through here. */
 export interface OutputStream {
-  /** Writes a text as it is; with a level, every line of it begins with its priority where the stream is the journal. */
+  /** Writes a text unchanged; with a level, its priority precedes every line if the stream is the journal. */
   readonly write: (
     text: TerminalText,
     level?: LogLevel,
     onEnd?: (error: Error | null | undefined) => void,
   ) => void;
-  /** How much was written that nothing has taken yet, in bytes. */
+  /** How much of the output is still buffered, in bytes. */
   readonly waitingBytes: () => number;
   readonly isTerminal: () => boolean;
   readonly columns: () => number;
   /** Whether text may be emphasised there ({@link mayColor}). */
   readonly mayColor: () => boolean;
-  /** Whether a line can be written over there ({@link mayRedraw}). */
+  /** Whether a line can be overwritten there ({@link mayRedraw}). */
   readonly mayRedraw: () => boolean;
 }
 
 let isOutputBegun = false;
 
-/** Whether a reader that goes away has not received what was asked for. */
+/** Whether a reader that goes away has missed requested output. */
 let isOutputOneWhole = false;
 
 /** The exit code of a command whose output cannot be written. */
 let unwrittenExitCode: number = EXIT_CODES.incomplete;
 
-/** Whether the program goes on where its output cannot be written. */
+/** Whether the program continues if its output cannot be written. */
 let isOutputDispensable = false;
 
-/** Takes the error of standard output in place of the end of the process. */
+/** Takes the error of standard output instead of ending the process. */
 let onUnwritten: ((error: Error) => void) | null = null;
 
-/** Has a program go on where its output cannot be written: who writes hears of each failure. A reader that goes away still ends it. */
+/** Makes a program continue if its output cannot be written: the writer receives each failure. A reader that goes away still ends it. */
 export function goOnWithoutOutput(): void {
   isOutputDispensable = true;
 }
 
-/** Has a command end with another code where its output cannot be written: 1 is an answer of some. */
+/** Makes a command end with another code if its output cannot be written: for some, 1 is an answer. */
 export function endUnwrittenWith(exitCode: number): void {
   unwrittenExitCode = exitCode;
 }
@@ -107,7 +107,7 @@ export function hasOutput(): boolean {
   return isOutputBegun;
 }
 
-/** Begins anew, for another command line in the same process. */
+/** Resets this, for another command line in the same process. */
 export function forgetOutput(): void {
   isOutputBegun = false;
   isOutputOneWhole = false;
@@ -138,8 +138,8 @@ export const standardOutput = streamOf('stdout');
 export const standardError = streamOf('stderr');
 
 /**
- * Writes bytes to standard output as they are, and waits until they are out: what a person asked to have there, and nothing else. Where
- * that fails the process ends, as {@link endWithOutput} says.
+ * Writes bytes unchanged to standard output, and waits until they are out: requested data, and nothing else. If
+ * that fails the process ends, as described at {@link endWithOutput}.
  */
 export function writeBytes(bytes: Uint8Array): Promise<void> {
   isOutputBegun = true;
@@ -152,8 +152,8 @@ export function writeBytes(bytes: Uint8Array): Promise<void> {
 }
 
 /**
- * Ends in order when nobody reads the output any longer, as with `| head -1`: a command that runs on and on is told to stop,
- * any other ends, with 1 where half of a file is of no use. Output that cannot be written for another reason, such as a full disk, is reported as an error, unless
+ * Ends in order if the reader of the output is gone, as with `| head -1`: a command that runs on is asked to stop,
+ * any other ends, with 1 if half of a file is useless. Output that cannot be written for another reason, for example a full disk, is reported as an error, unless
  * {@link goOnWithoutOutput} was called.
  */
 export function endWithOutput(): void {
@@ -173,12 +173,12 @@ export function endWithOutput(): void {
 
 /**
  * Writes text that is shown only once to standard output, and waits until it is out.
- * @throws what kept it from being written, such as a full disk, or a reader that is gone
+ * @throws errors of writing, for example a full disk, or a reader that is gone
  */
 export function printSeen(text: TerminalText): Promise<void> {
   isOutputBegun = true;
   return new Promise((resolve, reject) => {
-    // The caller must first undo what it has done.
+    // The caller must first undo its work.
     onUnwritten = reject;
     process.stdout.write(written(joinLines([text, ''])), (error) => {
       if (error !== null && error !== undefined) return;

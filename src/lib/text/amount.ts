@@ -1,23 +1,23 @@
 import { roughDuration, roughSize } from './humanize.ts';
 
-/** How far some work on bytes is. */
+/** The progress of some work on bytes. */
 export interface Amount {
   readonly doneBytes: number;
-  /** Null where nobody knows. */
+  /** Null if unknown. */
   readonly totalBytes: number | null;
-  /** Whether the total is only what it was the last time. */
+  /** Whether the total is only the last known one. */
   readonly isEstimate: boolean;
-  /** Of the last seconds; null where too little was done to tell. */
+  /** The speed of the last seconds; null if too little was done to tell. */
   readonly bytesPerSecond: number | null;
 }
 
-/** The time that is left at the present speed, in milliseconds; null where that cannot be told. */
+/** The remaining time at the present speed, in milliseconds; null if unknown. */
 export function leftMs({ doneBytes, totalBytes, bytesPerSecond }: Amount): number | null {
   if (totalBytes === null || bytesPerSecond === null || bytesPerSecond <= 0) return null;
   return (1000 * Math.max(0, totalBytes - doneBytes)) / bytesPerSecond;
 }
 
-/** How far something is, as a clause: `512 MB of 2.1 GB, 41 MB/s, 38 s left`. */
+/** Progress as a clause: `512 MB of 2.1 GB, 41 MB/s, 38 s left`. */
 export function describeAmount(amount: Amount): string {
   const { doneBytes, totalBytes, isEstimate, bytesPerSecond } = amount;
   const left = leftMs(amount);

@@ -27,20 +27,20 @@ export function utcTime(timeMs: number): string {
   return `${new Date(timeMs).toISOString().slice(0, 19)}Z`;
 }
 
-/** How long ago a time was, for a person: `3 min ago`. A clock that was ahead leaves times that are yet to come. */
+/** How long ago a time was, for a person: `3 min ago`. A clock that was ahead leaves times in the future. */
 export function agoText(timeMs: number, nowMs: number): string {
   return timeMs > nowMs ? 'in the future' : `${durationText(nowMs - timeMs)} ago`;
 }
 
-/** Text of several lines in one. A search that began at every space would take time by the square of the space. */
+/** Joins lines of text into one. A search that began at every space would take time by the square of the space. */
 export function oneLine(text: string): string {
   return text.replaceAll(/(?<!\s)\s*\n\s*/g, ' ');
 }
 
-/** The most characters of somebody else's message that are looked at. */
+/** The most characters of a foreign message that are processed. */
 const LONGEST_MESSAGE = 2000;
 
-/** The beginning of a message of somebody else's: nothing is to be done with more of it, above all no search. */
+/** The beginning of a foreign message: the rest is not processed, above all not searched. */
 export function beginningOf(message: string): string {
   return message.length <= LONGEST_MESSAGE ? message : `${message.slice(0, LONGEST_MESSAGE)}…`;
 }

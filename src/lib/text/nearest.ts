@@ -1,7 +1,7 @@
 import leven from 'leven';
 
 /**
- * The candidate that is most like a name, letter case aside; the first of several. Undefined without candidates.
+ * The candidate that is most similar to a name, ignoring case; the first of several. Undefined without candidates.
  *
  * A name without a dot is also compared with the last part of a dotted candidate: `apiKey` is near `service.apiKey`.
  */
@@ -20,10 +20,10 @@ export function nearest(name: string, candidates: Iterable<string>): string | un
   return best;
 }
 
-/** More than this share of the longer one that is different, and two names have nothing to do with each other. */
+/** If more than this share of the longer name differs, the names are unrelated. */
 const GREATEST_DIFFERENCE = 0.4;
 
-/** The candidate that may have been meant: it differs from the name by little, holds it, or is held by it. */
+/** The candidate that may have been meant: it differs little from the name, contains it, or is contained in it. */
 export function likely(name: string, candidates: Iterable<string>): string | undefined {
   const wanted = name.slice(0, 100).toLowerCase();
   const ranked = [...candidates]
@@ -41,6 +41,6 @@ export function likely(name: string, candidates: Iterable<string>): string | und
 function distanceBetween(wanted: string, candidate: string): number {
   const whole = leven(wanted, candidate);
   if (wanted.includes('.') || !candidate.includes('.')) return whole;
-  // Half a step behind a candidate that is as near as a whole.
+  // Half a step behind an equally similar whole candidate.
   return Math.min(whole, leven(wanted, candidate.slice(candidate.lastIndexOf('.') + 1)) + 0.5);
 }

@@ -1,10 +1,10 @@
-/** The parts of its own command line that a command which the program names must repeat, so that it works as it is copied. */
+/** The parts of this process's command line that a printed command must repeat, so that it works as it is copied. */
 export interface Invocation {
   /** The command that starts the program: `workbook-mirror`, or `npx workbook-mirror` from a clone. */
   readonly program: string;
-  /** The flags for a command that reads or changes the disk alone, unquoted. */
+  /** The flags for a command that only uses the disk, unquoted. */
   readonly diskFlags: readonly string[];
-  /** The flags for a command that asks the service, too, unquoted. */
+  /** The flags for a command that also uses the service, unquoted. */
   readonly passFlags: readonly string[];
 }
 
@@ -16,12 +16,12 @@ export function programOf(env: Environment): string {
   return isRunByNpx(env) ? 'npx workbook-mirror' : 'workbook-mirror';
 }
 
-/** Whether npm was asked for this program by its name, as it is in a clone (npm-exec(1)). */
+/** Whether npm started this program by its name, as in a clone (npm-exec(1)). */
 function isRunByNpx(env: Environment): boolean {
   return env['npm_command'] === 'exec' && /^["']?workbook-mirror\b/.test(env['npm_lifecycle_script'] ?? '');
 }
 
-/** The commands that ask the service. */
+/** The commands that use the service. */
 const OF_SERVICE: ReadonlySet<string> = new Set([
   'sync',
   'run',
@@ -32,10 +32,10 @@ const OF_SERVICE: ReadonlySet<string> = new Set([
   'workbooks',
 ]);
 
-// A fact about the process, as process.argv is; it is told once, before anything names a command.
+// A fact about the process, like process.argv; it is set once, before any message names a command.
 let invocation: Invocation = { program: 'workbook-mirror', diskFlags: [], passFlags: [] };
 
-/** Says how this process was called, for {@link ownCommand}. */
+/** Records how this process was called, for {@link ownCommand}. */
 export function rememberInvocation(called: Invocation): void {
   invocation = called;
 }
@@ -46,9 +46,9 @@ export function programName(): string {
 }
 
 /**
- * A command of this program to be copied into a shell: with the settings file and the directory where the present process was
- * given these. Names are quoted so that a shell takes them as they are (POSIX, 2.2.2): they come from the service, and may hold
- * anything that a shell would obey within double quotes.
+ * A command of this program to be copied into a shell: with the settings file and the directory if the present process was
+ * given these. Names are quoted for any shell (POSIX, 2.2.2): they come from the service, and may hold
+ * anything that a shell would execute within double quotes.
  * @param command with its own flags, such as `verify --repair`
  * @param names of targets or files
  */
@@ -67,7 +67,7 @@ function quoted(word: string): string {
   return `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-/** A word as a shell takes it, without quotes where it needs none. */
+/** A word quoted for a shell, if it needs quotes. */
 function quotedWhereNeeded(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : quoted(word);
 }

@@ -1,4 +1,4 @@
-/** Stands where a secret was. */
+/** Replaces a secret. */
 const MASK = '[secret]';
 
 /** Texts of fewer characters are not masked: that would garble the log; a real key is longer. */
@@ -16,7 +16,7 @@ export function scrub(text: string, secrets: readonly string[]): string {
   return clean;
 }
 
-/** A value with every text in it masked; one that holds no secret is the value itself. */
+/** A value with every text in it masked; one without secrets is returned unchanged. */
 export function scrubbed<T extends object>(value: T, secrets: readonly string[]): T {
   const text = JSON.stringify(value);
   if (scrub(text, secrets) === text) return value;

@@ -1,8 +1,8 @@
-/** A JSON object, of which one array is read a slice at a time. */
+/** A JSON object with one array that is read a slice at a time. */
 export interface SlicedJson {
-  /** The object, with nothing in that array. */
+  /** The object, with that array empty. */
   readonly object: unknown;
-  /** The elements of the array, each parsed as it comes; nothing where there is no such array. @throws SyntaxError */
+  /** The elements of the array, each parsed on the way; nothing if there is no such array. @throws SyntaxError */
   readonly elements: Iterable<unknown>;
 }
 
@@ -14,13 +14,13 @@ const BETWEEN = '\n  },\n  {';
 const TO_COMMA = BETWEEN.indexOf(',');
 
 /**
- * Parses JSON that `JSON.stringify` indented by one space, but without an array of very many objects in memory as text, as what the
- * text says, and as what is made of it, all at once. {@link parseWhole} parses any other layout.
+ * Parses JSON that `JSON.stringify` indented by one space. An array of very many objects is never in memory as text, as
+ * parsed values and as results at the same time. {@link parseWhole} parses any other layout.
  * @param key the name of the array, which is a member of the outermost object
  * @throws SyntaxError for another layout, also while the elements are read
  */
 export function parseSliced(json: Buffer, key: string): SlicedJson {
-  // No text within JSON has a line feed of its own.
+  // No text within JSON contains a line feed.
   const opening = `\n ${JSON.stringify(key)}: [`;
   const found = json.indexOf(opening);
   const start = found + opening.length;
@@ -33,7 +33,7 @@ export function parseSliced(json: Buffer, key: string): SlicedJson {
   return { object, elements: elementsBetween(json, start, end) };
 }
 
-/** As {@link parseSliced}, of JSON in any layout, at once. @throws SyntaxError */
+/** As {@link parseSliced}, for JSON in any layout, as a whole. @throws SyntaxError */
 export function parseWhole(json: Buffer, key: string): SlicedJson {
   const object = parse(json.toString('utf8'));
   if (typeof object !== 'object' || object === null || Array.isArray(object)) return { object, elements: [] };

@@ -2,7 +2,7 @@ import { stripVTControlCharacters, styleText } from 'node:util';
 
 import { printable, UNFIT_FOR_TERMINAL } from './humanize.ts';
 
-/** A part of a text for a terminal: one that is fit already, or any other, which is escaped. */
+/** A part of a text for a terminal: one that is safe already, or any other, which is escaped. */
 export type Shown = TerminalText | string | number;
 
 /** How text can be emphasised. */
@@ -14,9 +14,9 @@ export type Emphasis = Extract<
 let make: (text: string) => TerminalText;
 
 /**
- * Text that a terminal shows as text. Nothing of what somebody else wrote is in it but in the form of {@link printable}; line
- * feeds and control sequences are those that stand in the source of this program. Only what this file exports makes it, and what
- * writes to a terminal takes nothing else. A class, as a type alone could be given to any string.
+ * Text that is safe for a terminal. Foreign text in it has the form of {@link printable}; all line
+ * feeds and control sequences come from the source of this program. Only this file makes it, and
+ * terminals get nothing else. A class, as any string could claim a mere type.
  */
 export class TerminalText {
   readonly #text: string;
@@ -29,7 +29,7 @@ export class TerminalText {
     make = (text) => new TerminalText(text);
   }
 
-  /** As much of its beginning as fits into a width, without emphasis: half a control sequence would take in what follows. */
+  /** The longest beginning that fits into a width, without emphasis: half a control sequence would swallow the next characters. */
   cut(width: number): TerminalText {
     const start = stripVTControlCharacters(this.#text).slice(0, Math.max(0, width));
     return make(start.replace(/[\uD800-\uDBFF]$/, ''));
@@ -40,13 +40,13 @@ export class TerminalText {
     return make(this.#text.replaceAll(/(?<![^\n])(?=[^\n])/g, () => raw(prefix)));
   }
 
-  /** The text as it is written: a string again, which is escaped like any other where it is made part of another text. */
+  /** The text as it is written: a string again, which is escaped like any other if it becomes part of another text. */
   toString(): string {
     return this.#text;
   }
 }
 
-/** The text as it is written. @throws TypeError for what was only said to be such a text */
+/** The text as it is written. @throws TypeError for anything that is not such a text */
 export function written(text: TerminalText): string {
   return TerminalText.prototype.toString.call(text);
 }
@@ -55,13 +55,13 @@ function raw(part: Shown): string {
   return part instanceof TerminalText ? written(part) : printable(String(part));
 }
 
-/** A text of anybody's, on one line: whatever in it is not shown as itself becomes visible, line feeds too. */
+/** Foreign text, on one line: every character that is not shown as itself becomes visible, line feeds too. */
 export function escaped(text: string): TerminalText {
   return make(printable(text));
 }
 
 /**
- * The tag of a template: its literal parts are taken as they stand in the source, with their line feeds and control sequences, and
+ * The tag of a template: its literal parts stay as they are in the source, with their line feeds and control sequences, and
  * everything else is escaped.
  */
 export function say(literals: TemplateStringsArray, ...parts: readonly Shown[]): TerminalText {
@@ -78,15 +78,15 @@ export function joinLines(lines: readonly Shown[]): TerminalText {
   return make(lines.map(raw).join('\n'));
 }
 
-/** A text whose line feeds are this program's own, such as its help; all else in it is escaped. */
+/** A text with this program's own line feeds, for example its help; everything else in it is escaped. */
 export function escapedLines(text: string): TerminalText {
   return joinLines(text.split('\n'));
 }
 
-/** As of {@link printable}, in many lines. */
+/** As {@link printable}, in many lines. */
 const UNUSUAL_IN_LINES = /[^\n -~]/;
 
-/** A text in JSON: its value stays, and what a terminal would not show as text stands there as JSON escapes it (RFC 8259, section 7). */
+/** A text in JSON: its value stays, and characters that a terminal would not show as text become JSON escapes (RFC 8259, section 7). */
 export function escapedJson(json: string): TerminalText {
   if (!UNUSUAL_IN_LINES.test(json)) return make(json);
   const lines = json.split('\n').map((line) => line.replaceAll(UNFIT_FOR_TERMINAL, jsonEscape));
@@ -100,10 +100,10 @@ function jsonEscape(character: string): string {
     .join('');
 }
 
-/** Emphasises text, whatever it is shown on. */
+/** Emphasises text, on every kind of terminal. */
 export function emphasised(text: Shown, how: Emphasis): TerminalText {
   return make(styleText(how, raw(text), { validateStream: false }));
 }
 
-/** Erases the line that a terminal is at, and goes on at its start (ECMA-48, EL). */
+/** Erases the present line of a terminal, and continues at its start (ECMA-48, EL). */
 export const ERASE_LINE = say`\r\u001b[K`;

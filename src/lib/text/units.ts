@@ -47,7 +47,7 @@ const SIZE = /^(\d+(?:\.\d+)?) ?([A-Za-z]*)$/;
  * Parses a duration: numbers with a unit (`ms`, `s`, `m`, `h`, `d`), the larger unit first, each unit at most once.
  *
  * @returns milliseconds, a whole number
- * @throws MirrorError `usage.invalid`; the message says what is expected and leaves out the text itself
+ * @throws MirrorError `usage.invalid`; the message shows the expected form and leaves out the text itself
  */
 export function parseDuration(text: string): number {
   const trimmed = text.trim();
@@ -65,7 +65,7 @@ export function parseDuration(text: string): number {
 }
 
 /**
- * Writes a duration so that {@link parseDuration} gives the same number back.
+ * Formats a duration so that {@link parseDuration} returns the same number.
  *
  * @param milliseconds a whole number, zero or more
  */
@@ -84,7 +84,7 @@ export function formatDuration(milliseconds: number): string {
  * Parses a size in bytes: a number and a unit (`k`, `MB`, `GiB`, …); a bare number is bytes.
  *
  * @returns bytes, a whole number
- * @throws MirrorError `usage.invalid`; the message says what is expected and leaves out the text itself
+ * @throws MirrorError `usage.invalid`; the message shows the expected form and leaves out the text itself
  */
 export function parseSize(text: string): number {
   const trimmed = text.trim();
@@ -95,7 +95,7 @@ export function parseSize(text: string): number {
 }
 
 /**
- * Writes a size in the largest unit that divides it, so that {@link parseSize} gives the same number back.
+ * Formats a size in the largest unit that divides it, so that {@link parseSize} returns the same number.
  *
  * @param bytes a whole number, zero or more
  */
@@ -107,11 +107,11 @@ export function formatSize(bytes: number): string {
   return `${bytes / unitBytes} ${unit}`;
 }
 
-/** The whole number that a product with a decimal fraction is meant to be. @param smaller what to give in place of too much */
+/** The whole number meant by a product with a decimal fraction. @param smaller the advice if it is too large */
 function whole(value: number, unit: string, smaller: string): number {
   const rounded = Math.round(value);
   if (rounded > Number.MAX_SAFE_INTEGER) throw invalid(`expected ${smaller}`);
-  // A fraction in binary is not quite that in decimal.
+  // A binary fraction differs slightly from a decimal one.
   if (Math.abs(value - rounded) > 1e-6 * Math.max(1, value)) throw invalid(`expected whole ${unit}`);
   return rounded;
 }
