@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { EVENT_LEVELS } from '../../../../src/app/events.ts';
-import { TARGET_STATES } from '../../../../src/app/target-status.ts';
+import { NOT_WELL_REASONS, TARGET_STATES } from '../../../../src/app/target-status.ts';
 import { aboutWord } from '../../../../src/cli/help/help.ts';
 import { explain, MOST_LINES, passagesOf } from '../../../../src/cli/help/passages.ts';
 import { meaningsOf } from '../../../../src/cli/help/words.ts';
@@ -21,8 +21,8 @@ describe('help WORD', () => {
     }
   });
 
-  it('knows every state', () => {
-    for (const state of TARGET_STATES)
+  it('knows every state, and every reason why a target is not well', () => {
+    for (const state of [...TARGET_STATES, ...NOT_WELL_REASONS])
       expect([...meaningsOf(state), ...aboutWord(state)].length, state).toBeGreaterThan(0);
   });
 
