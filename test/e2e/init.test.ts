@@ -36,6 +36,7 @@ describe.runIf(hasProgram('script'))('init on a terminal', () => {
       [KEY, `${API_KEY}x\u007f\r`],
       [TOKEN, `${API_TOKEN}\r`],
       [DIRECTORY, `${folder}/other\r`],
+      [DIRECTORY, `${folder}/other/report.txt\r`],
       [DIRECTORY, `${folder}/mirrored\r`],
       [SURE, 'y\r'],
     ] as const;

@@ -85,10 +85,10 @@ export async function tryKeys(layer: Layer): Promise<string> {
 export async function tryDirectory(layer: Layer): Promise<string> {
   const { directory, publish, archive } = settingsIn(layer, ['directory']);
   const layout = layoutOf(directory);
-  await refuseForeignDirectory(layout, false);
   let place = layout.staging;
   while (!existsSync(place)) place = dirname(place);
   const tryOut = async (): Promise<readonly string[]> => {
+    await refuseForeignDirectory(layout, false);
     const trial = await mkdtemp(join(place, '.workbook-mirror-init-'));
     try {
       await makeFolders(layoutOf(trial).staging);
@@ -97,7 +97,7 @@ export async function tryDirectory(layer: Layer): Promise<string> {
       await rm(trial, { recursive: true, force: true });
     }
   };
-  const limits = await onDisk(`trying out ${place}`, tryOut, place);
+  const limits = await onDisk(`trying out ${directory}`, tryOut, place);
   const effects = limits.map((limit) => ` Its file system ${limit}.`).join('');
   return `A mirror can be made there; ${roughSize(roomAt(place)?.freeBytes ?? 0)} are free.${effects}`;
 }
