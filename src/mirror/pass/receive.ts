@@ -122,7 +122,7 @@ const FILES_AT_ONCE = 4;
 /**
  * The new state from the published tree and the changed workbooks, each by its path, if the result is one state that the
  * service had: a list that is read after the last workbook shows the same versions.
- * @returns null where the whole contents are needed
+ * @returns null if the whole contents are needed
  */
 export async function receiveWorkbooks(
   reception: Reception,

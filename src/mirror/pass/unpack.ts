@@ -104,7 +104,7 @@ function refuseEmpty(rows: readonly WorkbookRow[]): void {
   );
 }
 
-/** A file of the new tree. `rewritten`: its bytes are right, and those of the published file are not. */
+/** A file of the new tree. `rewritten`: its bytes are right, and the published bytes are not. */
 interface FileOutcome {
   readonly kind: 'kept' | 'written' | 'rewritten';
   readonly file: ManifestFile;

@@ -24,7 +24,7 @@ export interface PlanInput {
   readonly published: readonly Published[];
   /** The trees beside them that other instances mirror. */
   readonly others: readonly OtherTree[];
-  /** This instance's share of the repositories; null where it mirrors all. */
+  /** This instance's share of the repositories; null if it mirrors all. */
   readonly shard: Shard | null;
   /** Paths whose manifest cannot be read at present. */
   readonly unreadable: ReadonlySet<string>;
@@ -152,7 +152,7 @@ export interface ActionSubject {
   /** Where the tree belongs, below `mirror/`. */
   readonly path: string;
   readonly published: Published | null;
-  /** The digest of the target's present versions; null where the service has no list of workbooks. */
+  /** The digest of the target's present versions; null if the service has no list of workbooks. */
   readonly fingerprint: string | null;
   /** The old place of the tree if its repository was renamed: the tree moves before anything else happens. */
   readonly moveFrom: string | null;

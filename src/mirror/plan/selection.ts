@@ -109,7 +109,7 @@ const NAMES_COMPARED = 10_000;
 /**
  * Compares the patterns in the settings with the service's lists. An empty or incomplete list proves nothing about them.
  * @param plan the actions for the targets of the same listing
- * @param shard this instance's share; null where it mirrors all repositories
+ * @param shard this instance's share; null if it mirrors all repositories
  */
 export function checkSelection(
   { patterns }: Selection,

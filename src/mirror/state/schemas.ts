@@ -61,7 +61,7 @@ export const lastPassSchema = z.object({
   trigger: z.enum(TRIGGERS),
   startedAtMs: time,
   finishedAtMs: time,
-  /** When the listing of this pass was taken or, if it failed, that of the last successful one; null if unknown. */
+  /** When this pass or, if it failed, the last successful one took its listing; null if unknown. */
   listedAtMs: time.nullable().default(null),
   summary: summarySchema.nullable(),
   failure: failureSchema.nullable(),

@@ -149,7 +149,7 @@ async function writeLease(layout: DirectoryLayout, lease: Lease): Promise<void> 
  */
 export interface PublishGate {
   /**
-   * Runs a step; many at once may.
+   * Runs a step; many may run at once.
    * @param signal ends the wait for the lock; a step that has begun goes on
    * @throws MirrorError `publish.leased` and `disk.*` before it, and the errors of the step
    */

@@ -37,7 +37,7 @@ export interface SkippedEntry {
   readonly reason: 'symbolic-link' | 'special-file' | 'submodule';
 }
 
-/** Who let a deletion through that was held, and when. */
+/** The approval of a held deletion: its author and time. */
 export interface ApprovalMark {
   readonly approvedBy: string;
   /** In milliseconds since the epoch. */
@@ -86,7 +86,7 @@ export interface Manifest {
    * if empty.
    */
   readonly missing?: readonly string[];
-  /** The approval by which a state left the mirror; only in the history, and left out where there was none. */
+  /** The approval by which a state left the mirror; only in the history, and left out if there was none. */
   readonly approval?: ApprovalMark;
   /** Sorted by path. */
   readonly files: readonly ManifestFile[];

@@ -102,7 +102,7 @@ function lockedByShards(error: LockedError, shard: Shard | null): LockedError {
   return new OtherCountError(
     error.found,
     `Instances work in this directory as shards of ${count}, and this one is shard ${shard.index}/${shard.count}.`,
-    'Give all the same count by the setting shard. Instances of a new count work once those of the old one have ended.',
+    'Give all the same count by the setting shard. Instances with a new count can start once the old ones have ended.',
   );
 }
 
@@ -183,7 +183,7 @@ export async function otherInstances(layout: DirectoryLayout): Promise<Directory
   return layout.shardIndex === null ? others : [...others, layoutOf(layout.root)];
 }
 
-/** Whether an instance with a share, other than that of a layout, has files in a directory. @throws MirrorError `disk.*` */
+/** Whether another instance with a share, besides the layout's, has files in a directory. @throws MirrorError `disk.*` */
 export async function hasOtherShards(layout: DirectoryLayout): Promise<boolean> {
   return (await otherInstances(layout)).some(({ shardIndex }) => shardIndex !== null);
 }

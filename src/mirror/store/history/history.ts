@@ -93,7 +93,7 @@ export async function readHistory(layout: DirectoryLayout, path = ''): Promise<H
   });
 }
 
-/** How many bytes the history stores for a state: of one that was replaced, those of the files that left with it. */
+/** How many bytes the history stores for a state: for a replaced one, only the files that left with it. */
 export async function storedBytes({ tree }: Pick<HistoryEntry, 'tree'>): Promise<number> {
   let sizeBytes = 0;
   for (const file of (await unlessMissing(readdir(tree, { recursive: true, withFileTypes: true }))) ?? []) {

@@ -129,7 +129,7 @@ async function throughGate<T>(
 
 /**
  * Makes sure that the published tree is the one that a stage was compared with, and that the stage holds exactly the files that it lacks.
- * Then links to the rest, each of which is made or fails, complete the new tree.
+ * Then links to the rest complete the new tree; if one fails, nothing is published.
  * @throws MirrorError `disk.changed`
  */
 function refuseOther(
@@ -229,7 +229,7 @@ async function freeHistoryPath(disk: Disk, path: string, kind: HistoryKind): Pro
 
 /**
  * Moves a tree and its manifest, if it has one, from the mirror to the dated history.
- * @param approved its manifest, and the approval of a person that lets it go; null where it needed none
+ * @param approved its manifest, and the operator's approval; null if it needed none
  */
 export function retireTree(
   disk: Disk,

@@ -53,7 +53,7 @@ export interface Stage {
 
 /**
  * Opens a stage for a target, in a directory that still is the one that was locked. Everything made there gets the group and the ACL of
- * its final place: the tree those of the tree that it replaces or of the folder around it, the manifest those of the folder
+ * its final place. For the tree that is the tree that it replaces or the folder around it, for the manifest the folder
  * around it.
  * @param target where the target's published tree belongs, below `mirror/`
  * @throws MirrorError `directory.*`, `disk.*`

@@ -23,7 +23,7 @@ export type EntryKind = 'file' | 'folder' | 'link' | 'special';
 export type FoundEntry =
   | FoundFile
   | { readonly kind: Exclude<EntryKind, 'file'>; readonly path: string }
-  /** An entry that could not be read; a folder stands for everything below it. */
+  /** An entry that could not be read; a folder includes everything below it. */
   | { readonly kind: 'unreadable'; readonly path: string; readonly problem: string };
 
 /** A regular file as it was found. */

@@ -36,7 +36,7 @@ export interface VerifiedTarget {
   readonly sizeBytes: number;
 }
 
-/** An entry below `mirror/` that belongs to no manifest; a folder stands for everything in it. */
+/** An entry below `mirror/` that belongs to no manifest; a folder includes everything in it. */
 export interface Stray {
   /** Below `mirror/`. */
   readonly path: string;
