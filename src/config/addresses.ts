@@ -5,7 +5,7 @@ import { Secret } from './secret.ts';
 
 /** Parsers of the settings that are addresses. Their messages leave the text out: it may hold a password. */
 
-/** Where a server listens. */
+/** The address that a server listens on. */
 export interface ListenAddress {
   /** A name, an IPv4 address, or an IPv6 address without brackets. */
   readonly host: string;
@@ -13,7 +13,7 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-/** Which store keeps the state cache. */
+/** The store for the state cache. */
 export type StateSetting =
   | { readonly store: 'sqlite' }
   | {
@@ -53,7 +53,7 @@ export function parseBaseUrl(text: string): string {
 }
 
 /**
- * Parses `host:port`; an IPv6 address stands in brackets.
+ * Parses `host:port`; an IPv6 address is in brackets.
  *
  * @throws MirrorError `settings.invalid`
  */
@@ -89,7 +89,7 @@ export function parseState(text: string): StateSetting {
         ' postgresql:// (special characters of a password percent-encoded)',
     );
   }
-  // Signs of a password with a bare "#", "/" or "?" in it: what follows would be printed as a part of the path.
+  // Signs of a password with a bare "#", "/" or "?" in it: the rest of it would be printed as a part of the path.
   if (text.includes('#') || /@/.test(url.pathname + url.search)) {
     throw invalidValue('expected an address in which special characters of the password are percent-encoded');
   }
@@ -104,16 +104,16 @@ export function hasPassword(address: string): boolean {
   return url.password !== '' || [...url.searchParams.keys()].some((name) => SECRET_PARAMETER.test(name));
 }
 
-/** Why a text is no address that can be told something; undefined if it is one. Says nothing of the text. */
+/** Why a text is no address for notifications; undefined if it is one. Does not quote the text. */
 export function addressProblem(text: string): string | undefined {
   const url = /^https?:\/\/[^\s\\]+$/i.test(text) ? URL.parse(text) : null;
   return url === null ? 'expected an http:// or https:// address' : undefined;
 }
 
-/** How long a key may be, in bytes (Standard Webhooks specification, "Signature scheme"). */
+/** The length of a key, in bytes (Standard Webhooks specification, "Signature scheme"). */
 const SIGNING_KEY_BYTES = { least: 24, most: 64 } as const;
 
-/** The bytes of a key to sign with, in base64 with or without `whsec_` before it; null for anything else. */
+/** The bytes of a signing key, in base64 with or without `whsec_` before it; null for anything else. */
 export function signingKey(text: string): Uint8Array | null {
   const encoded = text.replace(/^whsec_/, '');
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(encoded)) return null;

@@ -1,8 +1,8 @@
-/** How a variable, a header or a YAML key looks in front of a secret. */
+/** The text before a secret in a variable, a header or YAML. */
 const NAME = /^(?:(?:export|set|setx)\s+)?[A-Za-z_]\w*=[^=\s]/;
 const HEADER = /^(?:-H\s+)?["']?[A-Za-z][\w.-]*:\s+\S|^["']?(?:X-API-KEY|Authorization)\s*:/i;
 
-/** Content that is obviously no bare key, the surest signs first, and what to do about it. The messages hold nothing of it. */
+/** Content that is obviously no bare key, the surest signs first, with the remedy. The messages hold nothing of it. */
 const PASTED: ReadonlyArray<readonly [RegExp, string]> = [
   [
     /\0/,
@@ -47,7 +47,7 @@ const PASTED: ReadonlyArray<readonly [RegExp, string]> = [
   [/\S\s+\S/, 'has several words: give the value alone'],
 ];
 
-/** Says why a text is not a secret alone, as an end of a sentence about it; undefined if nothing is wrong. */
+/** Why a text is not a secret alone, as the end of a sentence about it; undefined if nothing is wrong. */
 export function pastedProblem(text: string): string | undefined {
   return PASTED.find(([pattern]) => pattern.test(text))?.[1];
 }

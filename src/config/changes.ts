@@ -6,12 +6,12 @@ import { settingDescriptors, settingValue } from './descriptors.ts';
 import type { Settings } from './schema.ts';
 import { Secret } from './secret.ts';
 
-/** Digests of the values of all settings, by dotted name: to be compared, not to be read. */
+/** Digests of the values of all settings, by dotted name, only for comparison. */
 export type SettingDigests = ReadonlyMap<string, string>;
 
 /**
- * Digests settings as they are now. A secret that is in a file changes while the program runs, so that two settings objects can
- * only be compared by what they were when they were noted.
+ * Digests the present settings. A secret in a file changes while the program runs, so settings objects can
+ * only be compared by their digests from the time when each was noted.
  */
 export function digestSettings(settings: Settings): SettingDigests {
   return new Map(
@@ -29,12 +29,12 @@ function revealed(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, revealed(member)]));
 }
 
-/** The settings that differ, by dotted name, in the order of the schema. */
+/** The names of the settings that differ, in the order of the schema. */
 export function changedSettings(before: SettingDigests, after: SettingDigests): string[] {
   return [...after.keys()].filter((name) => before.get(name) !== after.get(name));
 }
 
-/** New settings in which what needs a restart is as it was before. */
+/** New settings, except that those that need a restart keep their old values. */
 export function keepUntilRestart<S extends Settings>(next: S, before: S): S {
   return {
     ...next,
@@ -51,7 +51,7 @@ export function keepUntilRestart<S extends Settings>(next: S, before: S): S {
   };
 }
 
-/** The setting by which several instances work with one directory, which rests on locks; null for one that is alone. */
+/** The setting by which several instances use one directory, which needs locks; null for a single instance. */
 export function sharingSetting({
   standby,
   shard,
@@ -60,7 +60,7 @@ export function sharingSetting({
   return shard === undefined ? null : 'shard';
 }
 
-/** The files that settings name and that hold a part of them: those of the secrets. Absolute paths. */
+/** The files with secrets that settings name. Absolute paths. */
 export function filesOfSettings(settings: Settings): string[] {
   return settingDescriptors.flatMap(({ name, fileOf }) => {
     const path = fileOf === undefined ? undefined : settingValue(settings, name);
@@ -68,7 +68,7 @@ export function filesOfSettings(settings: Settings): string[] {
   });
 }
 
-/** Permissions of those who are neither owner nor group: to read a file, to enter a folder. */
+/** Permissions for users who are neither owner nor group: to read a file, to enter a folder. */
 const OTHERS_READ = 0o004;
 const OTHERS_ENTER = 0o001;
 
@@ -76,9 +76,9 @@ const OTHERS_ENTER = 0o001;
 const IN_MEMORY: ReadonlySet<number> = new Set([0x0102_1994, 0x8584_58f6]);
 
 /**
- * Finds the files of secrets that every user of the machine can read. What a service manager or a container platform hands over
- * lies in memory, with modes that are its own business (systemd.exec(5), "Credentials"; Kubernetes, volumes of secrets).
- * @param others files that hold a secret beside those which settings name, such as a settings file with one in it
+ * Finds the files with secrets that every user of the machine can read. Files from a service manager or a container platform
+ * are in memory, with modes that are its own business (systemd.exec(5), "Credentials"; Kubernetes, volumes of secrets).
+ * @param others more files with a secret, for example a settings file with one in it
  */
 export function exposedSecretFiles(settings: Settings, others: readonly string[] = []): string[] {
   return [...others, ...filesOfSettings(settings)].filter((file) => {
@@ -93,7 +93,7 @@ export function exposedSecretFiles(settings: Settings, others: readonly string[]
   });
 }
 
-/** Whether everybody may enter a folder and all above it. */
+/** Whether every user may enter a folder and all above it. */
 function isOpenToOthers(folder: string): boolean {
   if ((statSync(folder).mode & OTHERS_ENTER) === 0) return false;
   return folder === '/' || isOpenToOthers(dirname(folder));

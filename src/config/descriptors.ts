@@ -3,18 +3,18 @@ import { z } from 'zod';
 import { type SettingFacts, settingFacts } from './kinds.ts';
 import { settingsSchema } from './schema.ts';
 
-/** Every environment variable of this program starts so. */
+/** The prefix of this program's environment variables. */
 export const VARIABLE_PREFIX = 'WORKBOOK_MIRROR_';
 
 /** The variable that names the file; the only one with the prefix that is no setting. */
 export const CONFIG_VARIABLE = 'WORKBOOK_MIRROR_CONFIG';
 
-/** One setting, with all that derives from its name. */
+/** One setting, with everything that derives from its name. */
 export interface SettingDescriptor extends SettingFacts {
   /** The dotted name, such as `service.baseUrl`. */
   readonly name: string;
   readonly environmentVariable: string;
-  /** Undefined for a secret: everybody on the machine can read a process's arguments. */
+  /** Undefined for a secret: every user of the machine can read a process's arguments. */
   readonly flag: string | undefined;
   /** The default for people: a value, `(required)`, `none`, or words. */
   readonly defaultText: string;
@@ -70,13 +70,13 @@ export function environmentVariableOf(name: string): string {
   return VARIABLE_PREFIX + kebabName(name).replaceAll('-', '_').toUpperCase();
 }
 
-/** The section that a setting is in, and its name there; `['', name]` for one outside of all sections. */
+/** The section and the short name of a setting; `['', name]` for a setting outside of all sections. */
 export function partsOf(name: string): readonly [section: string, key: string] {
   const dot = name.indexOf('.');
   return [name.slice(0, Math.max(0, dot)), name.slice(dot + 1)];
 }
 
-/** The value of a setting in a settings object, by its dotted name; undefined where nothing is set. */
+/** The value of a setting in a settings object, by its dotted name; undefined if nothing is set. */
 export function settingValue(settings: object, name: string): unknown {
   return name
     .split('.')

@@ -21,7 +21,7 @@ import { removedSetting } from './removed-settings.ts';
 const sectionNames: ReadonlySet<string> = new Set(sectionDescriptors.map(({ name }) => name));
 
 /**
- * The settings in a file's content. Numbers and words are taken as they are written: the setting says what they mean, not YAML.
+ * The settings in a file's content. Numbers and words are kept as written: the setting interprets them, not YAML.
  *
  * @param path absolute; its folder is where relative paths in the file start
  */
@@ -37,7 +37,7 @@ export function fileLayer(content: Uint8Array, path: string): Layer {
   const reader = new FileReader(document, path, lines);
   const errors = [...document.errors, ...document.warnings];
   for (const error of errors) reader.note(undefined, error.pos[0], yamlMessage(error.code));
-  // Beyond a repeated name or a strange tag, what the parser made of the rest cannot be relied upon.
+  // After a repeated name or a strange tag, the parser's result for the rest is unreliable.
   const isComplete = errors.every(({ code }) => code === 'DUPLICATE_KEY' || code === 'TAG_RESOLVE_FAILED');
   if (isComplete) reader.readTop();
   return Object.assign(reader.layer, { isComplete });
@@ -84,7 +84,7 @@ class FileReader {
     const value = this.#resolve(pair.value);
     if (key.includes('.') || !(sectionNames.has(name) || settingsByName.has(name)))
       this.note(shownName(name), offset, unknownName(name, key));
-    // Where nothing is given, such as in a section whose lines are all commented out, the defaults are in force.
+    // If nothing is given, for example in a section whose lines are all commented out, the defaults apply.
     else if (isNothing(value)) return;
     else if (settingsByName.has(name)) this.#readValue(name, value, offset);
     else if (isMap(value)) for (const inner of value.items) this.#readPair(inner, `${name}.`);
@@ -135,7 +135,7 @@ function wrongShape(isList: boolean, hasAlias: boolean): string {
     : 'expected one value, not a list or a section';
 }
 
-/** An unknown name up to where it stops looking like one: what follows may be a value whose space is missing. */
+/** An unknown name up to where it stops looking like one: the rest may be a value whose space is missing. */
 function shownName(name: string): string {
   const [plain = ''] = /^[\w.<$-]*/.exec(name) ?? [];
   return plain === name ? name : `${plain}…`;

@@ -24,19 +24,19 @@ import {
   parseShard,
 } from './plan-settings.ts';
 
-/** A part of the settings that a command needs complete. */
+/** A part of the settings that some commands require. */
 export type Need = 'service' | 'directory';
 
-/** How the values of some settings are written. The messages of its type say what is expected, without the rejected value. */
+/** The syntax of some settings. The messages of its type describe valid values, and leave the rejected value out. */
 export interface Kind<T extends z.ZodType = z.ZodType> {
   readonly type: T;
   readonly kind: 'text' | 'address' | 'secret' | 'path' | 'integer' | 'flag' | 'choice' | 'list' | 'command';
-  /** Stands for the value in a command's help, such as `<duration>`. */
+  /** The placeholder for the value in a command's help, e.g. `<duration>`. */
   readonly valueHint: string;
   readonly choices?: readonly string[];
-  /** Whether it is a secret that may be several, one per line. */
+  /** Whether it is a secret that may hold several, one per line. */
   readonly holdsSeveral?: true;
-  /** Spells a value as the file would; texts, numbers and lists spell themselves. */
+  /** Formats a value as in the file; texts, numbers and lists need none. */
   spell?(this: void, value: unknown): string;
 }
 
@@ -51,21 +51,21 @@ interface OwnFacts {
   readonly description: string;
   /** More, for the example file. */
   readonly comment?: string;
-  /** The default as the file spells it; undefined if there is none. */
+  /** The default as in the file; undefined if there is none. */
   readonly default?: unknown;
-  /** The default in words, where there is none. */
+  /** The default in words, for a setting without one. */
   readonly defaultText?: string;
-  /** A value for the example file, where there is no default. */
+  /** A value for the example file, for a setting without a default. */
   readonly example?: string | readonly string[];
-  /** Which commands cannot do without it. */
+  /** The commands that require it. */
   readonly need?: Need;
   /** Whether a change of it while the daemon runs waits for a restart. */
   readonly needsRestart?: true;
-  /** The dotted name of the secret that this one names the file of: `service.apiKey` for `service.apiKeyFile`. */
+  /** The dotted name of the secret in its file: `service.apiKey` for `service.apiKeyFile`. */
   readonly fileOf?: string;
 }
 
-/** The metadata of one setting, with that of its kind. */
+/** The metadata of one setting, and of its kind. */
 export type SettingFacts = OwnFacts & Omit<Kind, 'type'>;
 
 /** The metadata of all settings, by their schemas. Names, variables, flags, the help and all tables derive from it. */
@@ -85,7 +85,7 @@ export function setting(kind: Kind, facts: OwnFacts): z.ZodType {
   return described;
 }
 
-/** Makes a section: settings below one name. The loader fills in a section that is absent. */
+/** Makes a section: settings below one name. The loader fills in an absent section. */
 export function section<T extends z.core.$ZodShape>(description: string, shape: T) {
   return z.strictObject(shape).describe(description);
 }
@@ -124,7 +124,7 @@ export function orOff<T>({ kind, valueHint, parse, spell }: TextKind<T>): TextKi
   );
 }
 
-/** The longest time in whole days that a timer waits for: see `LONGEST_TIMER_MS` in lib/time/back-off.ts. */
+/** The longest timer in whole days: see `LONGEST_TIMER_MS` in lib/time/back-off.ts. */
 const LONGEST_TIMER = '24d';
 
 /** A duration, in milliseconds once parsed. */
@@ -155,13 +155,13 @@ export function size() {
   );
 }
 
-/** How much may be deleted at once. */
+/** The limit for deletions without approval. */
 export const deletionLimit = textKind('<share|number|off>', parseDeletionLimit, formatDeletionLimit);
 
-/** How much of the history is kept. */
+/** The retention of the history. */
 export const retention = textKind('<number|duration|off>', parseRetention, formatRetention);
 
-/** The part of all repositories that this instance mirrors. */
+/** This instance's share of the repositories. */
 export const shard = textKind(
   '<index/count>',
   (text) => parseShard(text, hostname(), process.env['JOB_COMPLETION_INDEX']),
@@ -200,7 +200,7 @@ export const schedule = textKind('<cron>', (text) => {
 
 /** A time zone that this Node knows. */
 export const timezone = textKind('<zone>', (name) => {
-  // Looking at any zone takes 10 ms and 5 MB, which every command would pay for the default.
+  // A check of any zone takes 10 ms and 5 MB, which every command would pay for the default.
   if (name === 'UTC') return name;
   try {
     Intl.DateTimeFormat('en', { timeZone: name });
@@ -241,12 +241,12 @@ export function path() {
 export function pathProblem(text: string): string | undefined {
   if (text === '') return 'expected a path';
   if (/\p{Cc}/u.test(text)) return 'expected a path without control characters';
-  // Only a shell knows what "~" is; without one it would become a folder of that name.
+  // Only a shell expands "~"; without one it would become a folder of that name.
   if (/^~(?:[^/]*)(?:\/|$)/.test(text)) return 'expected a path without "~", which only a shell expands';
   return undefined;
 }
 
-/** Texts; an empty list only where it means something. */
+/** Texts; an empty list only if it has a meaning. */
 export function list(min: 0 | 1, check?: (entry: string) => string | undefined) {
   const problem = (text: string): string | undefined => (text === '' ? 'expected a text' : check?.(text));
   const type = z
@@ -255,7 +255,7 @@ export function list(min: 0 | 1, check?: (entry: string) => string | undefined) 
   return { type, kind: 'list', valueHint: '<list>' } as const;
 }
 
-/** A program and its arguments; the loader has made a list of it, and a path of the program absolute. */
+/** A program and its arguments; the loader has made it a list, with the program's path absolute. */
 export function command() {
   const message = 'expected a program and its arguments as a list, such as ["/usr/local/bin/tool","--all"]';
   const type = z
@@ -269,7 +269,7 @@ export function command() {
   return { type, kind: 'command', valueHint: '<list>' } as const;
 }
 
-/** A secret whose text is checked; the messages of the check tell nothing of the text. The loader has made it a secret. */
+/** A secret whose text is checked; the messages of the check quote nothing of the text. The loader has made it a secret. */
 function secretKind(valueHint: string, problem: (text: string) => string | undefined) {
   const type = z.instanceof(Secret).check(refusing((value: Secret) => problem(value.reveal())));
   return { type, kind: 'secret', valueHint, spell: String } as const;
@@ -278,13 +278,13 @@ function secretKind(valueHint: string, problem: (text: string) => string | undef
 /** A secret. */
 export const secret = secretKind('<secret>', addressInPlaceOfKey);
 
-/** The address of a receiver, as a secret: its path may be all that protects it. */
+/** The address of a receiver, as a secret: its path may be its only protection. */
 export const secretAddress = secretKind('<url>', addressProblem);
 
-/** A key to sign with, as a secret. */
+/** A signing key, as a secret. */
 export const secretKey = secretKind('<secret>', signingKeyProblem);
 
-/** Keys of the service, one per line, as a secret: they are tried in their order. */
+/** Keys of the service, one per line, as a secret: they are tried in order. */
 export const keys = { ...secretKind('<secret>', () => undefined), holdsSeveral: true } as const;
 
 /** Turns a problem of a value into an issue of the schema. */

@@ -24,7 +24,7 @@ import { fileSecret, inlineSecret } from './secret.ts';
 export interface Given {
   readonly value: string | readonly string[];
   readonly source: SettingSource;
-  /** The folder at which a relative path starts. */
+  /** The base folder for a relative path. */
   readonly base: string;
 }
 
@@ -34,10 +34,10 @@ type Values = ReadonlyMap<string, Given>;
 export class Layer {
   readonly values = new Map<string, Given>();
   readonly problems: SettingProblem[] = [];
-  /** False if the source could not be read as a whole, so that what seems to be missing may be in it. */
+  /** False if the source could not be read as a whole, so that a missing setting may be in it. */
   isComplete = true;
 
-  /** Adds a problem, once where several rules say the same of one place. */
+  /** Adds a problem, once if several rules report the same for one place. */
   refuse(setting: string | undefined, source: SettingSource | undefined, message: string): void {
     const isKnown = this.problems.some(
       (known) =>
@@ -47,10 +47,10 @@ export class Layer {
   }
 }
 
-/** Where each setting's value came from, by dotted name. */
+/** The source of each setting, by dotted name. */
 export type SettingSources = Readonly<Record<string, SettingSource>>;
 
-/** The settings, or all that is wrong with them. */
+/** The settings, or all problems with them. */
 export type Resolution<T extends readonly Need[]> =
   | { readonly settings: SettingsFor<NeedsOf<T>>; readonly sources: SettingSources }
   | { readonly problems: readonly SettingProblem[] };
@@ -124,7 +124,7 @@ function noFlag(name: string, descriptor: SettingDescriptor | undefined): string
 }
 
 /**
- * The secrets that are systemd credentials; for the layers each is a file, as if `XFile` named it.
+ * The secrets that are systemd credentials; each becomes a file in the layers, as if `XFile` named it.
  * @param paths by the dotted names of the secrets, removed ones included
  */
 export function credentialLayer(paths: ReadonlyMap<string, string>): Layer {
@@ -139,7 +139,7 @@ export function credentialLayer(paths: ReadonlyMap<string, string>): Layer {
   return layer;
 }
 
-/** Splits at commas, except within braces, which belong to a pattern. */
+/** Splits at commas, except within the braces of a pattern. */
 function splitList(text: string): string[] {
   if (text.trim() === '') return [];
   const entries = [''];
@@ -159,7 +159,7 @@ function splitList(text: string): string[] {
  * Takes each setting from the strongest layer that has it, and validates them all.
  *
  * @param layers the strongest first
- * @param needs the parts that must be there; none is called missing where a layer is not complete
+ * @param needs the required parts; none is reported as missing if a layer is incomplete
  */
 export function resolveSettings<const T extends readonly Need[]>(
   layers: readonly Layer[],
@@ -189,7 +189,7 @@ function strongest(layers: readonly Layer[]): Layer {
   const whole = new Layer();
   whole.problems.push(...layers.flatMap(({ problems }) => problems));
   for (const { name, fileOf } of settingDescriptors) {
-    // A secret's file is decided upon together with the secret.
+    // A secret's file is decided on together with the secret.
     if (fileOf !== undefined) continue;
     const fileName = fileSettingOf(name)?.name ?? '';
     const layer = layers.find((each) => each.values.has(name) || each.values.has(fileName));
@@ -242,7 +242,7 @@ function inputOf({ kind }: SettingDescriptor, { value, base }: Given): unknown {
   return value;
 }
 
-/** A command in a variable or a flag: a JSON list, or one word; anything else is left for the schema to refuse. */
+/** A command in a variable or a flag: a JSON list, or one word; the schema refuses anything else. */
 function commandWords(text: string): unknown {
   const trimmed = text.trim();
   if (!trimmed.startsWith('[')) return /\s/.test(trimmed) ? text : [trimmed];
@@ -254,8 +254,8 @@ function commandWords(text: string): unknown {
 }
 
 /**
- * Makes the path of a program absolute: commands run in folders of the mirror, where a relative one would lead to what the
- * service sent.
+ * Makes the path of a program absolute: commands run in folders of the mirror, where a relative path would lead to files
+ * from the service.
  */
 function withAbsoluteProgram(words: unknown, base: string): unknown {
   if (!isList(words)) return words;
@@ -267,7 +267,7 @@ function isList(value: unknown): value is readonly unknown[] {
   return Array.isArray(value);
 }
 
-/** Adds the objection of the schema to a value, with the value itself where that may be shown. */
+/** Adds a problem that the schema found in a value, with the value itself if it may be shown. */
 function refuseValue(whole: Layer, path: readonly PropertyKey[], message: string): void {
   const setting = path.filter((part) => typeof part === 'string').join('.');
   const given = givenFor(setting, whole.values);
@@ -277,15 +277,15 @@ function refuseValue(whole: Layer, path: readonly PropertyKey[], message: string
   whole.refuse(setting, given?.source, isShown ? `${message}, got ${quote(value)}` : message);
 }
 
-/** The value of a setting, for a secret that of its file where that was given. */
+/** The value of a setting; for a secret, its file's value if a file was given. */
 function givenFor(name: string, values: Values): Given | undefined {
   return values.get(name) ?? values.get(fileSettingOf(name)?.name ?? '');
 }
 
-/** Whether a rejected value may be shown: an address may hold a password, wherever a mistake has put it. */
+/** Whether a rejected value may be shown: an address may hold a password, even in a wrong place. */
 function isPrintable(setting: string, value: string): boolean {
   const descriptor = settingsByName.get(setting);
-  // In place of a secret's file, people give the secret itself; the arguments of a command may be anything.
+  // Users sometimes give a secret itself in place of its file; the arguments of a command may be anything.
   if (descriptor === undefined || descriptor.secret || descriptor.fileOf !== undefined) return false;
   if (descriptor.kind === 'command') return false;
   if (descriptor.kind !== 'address') return !/:\/\/[^]*@/.test(value);

@@ -17,7 +17,7 @@ import { SettingsError, type SettingSource } from './problems.ts';
 import { removedSettings } from './removed-settings.ts';
 import type { NeedsOf, SettingsFor } from './schema.ts';
 
-/** The settings file that is read where none is named. */
+/** The settings file that is read by default. */
 export const DEFAULT_CONFIG_FILE = '/etc/workbook-mirror/config.yaml';
 
 /** The arguments of {@link loadSettings}. */
@@ -25,17 +25,17 @@ export interface LoadRequest<T extends readonly Need[]> {
   /** The values of flags by the dotted name of their setting; a repeated flag as a list. */
   readonly flags: Readonly<Record<string, string | readonly string[]>>;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The file that `--config` names. */
+  /** The file given by `--config`. */
   readonly configFile?: string | undefined;
-  /** The parts that the command cannot do without; from a literal list they are typed as present. */
+  /** The parts that the command requires; from a literal list they are typed as present. */
   readonly needs: T;
-  /** Where relative paths in flags and variables start; the working directory unless given. */
+  /** The base folder for relative paths in flags and variables; by default the working directory. */
   readonly cwd?: string;
-  /** In place of {@link DEFAULT_CONFIG_FILE}, which is read if it is there and no file is named. */
+  /** Replaces {@link DEFAULT_CONFIG_FILE}, which is read if it exists and no file is named. */
   readonly defaultConfigFile?: string;
 }
 
-/** The settings, and where each value came from, by dotted name. */
+/** The settings, and the source of each, by dotted name. */
 export interface LoadedSettings<T extends readonly Need[]> {
   readonly settings: SettingsFor<NeedsOf<T>>;
   readonly sources: SettingSources;
@@ -46,7 +46,7 @@ export interface LoadedSettings<T extends readonly Need[]> {
 /**
  * Reads the settings from flags, environment, file and systemd credentials, the strongest first, and validates them.
  *
- * @throws SettingsError `settings.invalid`, with all that is wrong
+ * @throws SettingsError `settings.invalid`, with all problems
  */
 export function loadSettings<const T extends readonly Need[]>(request: LoadRequest<T>): LoadedSettings<T> {
   const { flags, env, needs, cwd = process.cwd() } = request;
@@ -95,10 +95,10 @@ function readLayer({ path, source }: FileChoice): Layer | undefined {
   }
 }
 
-/** Names of settings files that people write where they work; such a file is read only where it is named. */
+/** Common names of settings files in a working directory; such a file is read only if it is named. */
 const COMMON_NAMES = ['config.yaml', 'config.yml', 'workbook-mirror.yaml', 'workbook-mirror.yml'];
 
-/** Says where a settings file was looked for. */
+/** Reports where a settings file was looked for. */
 function noFileAdvice(path: string, cwd: string): string {
   const here = COMMON_NAMES.find((name) => existsSync(join(cwd, name)));
   const named = `--config ${here ?? 'FILE'} behind the command`;
@@ -106,7 +106,7 @@ function noFileAdvice(path: string, cwd: string): string {
   return `No settings file was read: there is none at ${path}${found}. ${CONFIG_VARIABLE} or ${named} names one.`;
 }
 
-/** The paths of the secrets that systemd hands over, by dotted name, removed settings included (systemd.exec, "Credentials"). */
+/** The paths of the secrets from systemd, by dotted name, removed settings included (systemd.exec, "Credentials"). */
 function findCredentials(directory = ''): ReadonlyMap<string, string> {
   const secrets = settingDescriptors.filter(({ secret }) => secret);
   const paths = [...secrets, ...removedSettings].map(

@@ -4,9 +4,9 @@ import type { Retention } from '../mirror/store/disk.ts';
 import type { Shard } from '../mirror/plan/selection.ts';
 import { invalidValue } from './problems.ts';
 
-/** How the values that the plan decides by are written in settings: limits of deletions, retentions and shards. */
+/** The text form, in settings, of the values that the plan uses: limits of deletions, retentions and shards. */
 
-/** Reads a limit of deletions. @throws MirrorError `settings.invalid`; the message says what is expected */
+/** Parses a limit of deletions. @throws MirrorError `settings.invalid`; the message describes valid values */
 export function parseDeletionLimit(text: string): DeletionLimit {
   const trimmed = text.trim();
   if (trimmed === 'off') return { kind: 'off' };
@@ -16,13 +16,13 @@ export function parseDeletionLimit(text: string): DeletionLimit {
   throw invalidValue('expected a share such as 20%, a number such as 100, or off');
 }
 
-/** Writes a limit of deletions so that {@link parseDeletionLimit} gives the same one back. */
+/** Formats a limit of deletions so that {@link parseDeletionLimit} returns the same one. */
 export function formatDeletionLimit(limit: DeletionLimit): string {
   if (limit.kind === 'off') return 'off';
   return limit.kind === 'count' ? String(limit.count) : `${limit.percent}%`;
 }
 
-/** Reads a retention. @throws MirrorError `settings.invalid`; the message says what is expected */
+/** Parses a retention. @throws MirrorError `settings.invalid`; the message describes valid values */
 export function parseRetention(text: string): Retention {
   const trimmed = text.trim();
   if (trimmed === 'off' || trimmed === '0') return { kind: 'off' };
@@ -35,20 +35,20 @@ export function parseRetention(text: string): Retention {
   }
 }
 
-/** Writes a retention so that {@link parseRetention} gives the same one back. */
+/** Formats a retention so that {@link parseRetention} returns the same one. */
 export function formatRetention(retention: Retention): string {
   if (retention.kind === 'count') return String(retention.count);
   return retention.kind === 'age' ? formatDuration(retention.ageMs) : retention.kind;
 }
 
-/** More instances than that read the same lists for a share that is hardly worth it. */
+/** More instances would each read the same lists for a share that is hardly worth it. */
 const MOST_SHARDS = 1024;
 
 /**
- * Reads the setting `shard`: `2/5`, the second of five, or `auto/5`, which takes the number of a pod of a StatefulSet, or of an
+ * Parses the setting `shard`: `2/5`, the second of five, or `auto/5`, which takes the number of a pod of a StatefulSet, or of an
  * Indexed Job: both count from 0.
  * @param hostName ends with the number in a StatefulSet
- * @param completionIndex the variable `JOB_COMPLETION_INDEX`; undefined where it is not set
+ * @param completionIndex the variable `JOB_COMPLETION_INDEX`; undefined if it is not set
  * @throws MirrorError `settings.invalid`
  */
 export function parseShard(text: string, hostName: string, completionIndex: string | undefined): Shard {
@@ -71,14 +71,14 @@ export function parseShard(text: string, hostName: string, completionIndex: stri
   );
 }
 
-/** The number of this process among its like, from 1 on; NaN where none is to be found. */
+/** The number of this process among its like, from 1; NaN if none is found. */
 function indexOf(hostName: string, completionIndex: string | undefined): number {
   const fromJob = completionIndex !== undefined && completionIndex !== '';
   const ordinal = fromJob ? completionIndex : /-(\d{1,9})$/.exec(hostName)?.[1];
   return /^\d{1,9}$/.test(ordinal ?? '') ? Number(ordinal) + 1 : Number.NaN;
 }
 
-/** Writes a shard as the setting has it. */
+/** Formats a shard as in the setting. */
 export function formatShard({ index, count }: Shard): string {
   return `${index}/${count}`;
 }

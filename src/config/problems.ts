@@ -2,27 +2,27 @@ import { MirrorError } from '../lib/errors/errors.ts';
 import { printable } from '../lib/text/humanize.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 
-/** Where a setting's value came from. */
+/** The source of a setting's value. */
 export interface SettingSource {
   readonly kind: 'default' | 'file' | 'environment' | 'flag' | 'credential';
   /** The file with its line, the variable, the flag, or the credential's path; empty for a default. */
   readonly detail: string;
 }
 
-/** The source of a setting that nothing gave. */
+/** The source of a setting that was not given. */
 export const DEFAULT_SOURCE: SettingSource = { kind: 'default', detail: '' };
 
-/** One thing that is wrong with the settings. It never holds a secret's value. */
+/** One problem with the settings. It never holds a secret's value. */
 export interface SettingProblem {
-  /** The dotted name; undefined where the trouble is not with one setting, such as a file that is not YAML. */
+  /** The dotted name; undefined if the problem is not about one setting, for example a file that is not YAML. */
   readonly setting: string | undefined;
-  /** Where the value came from; undefined if nothing gave one. */
+  /** The source of the value; undefined if none was given. */
   readonly source: SettingSource | undefined;
   /** The expectation or the fault, without a full stop. */
   readonly message: string;
 }
 
-/** All that is wrong with the settings, at once: `settings.invalid` with one line a problem. */
+/** All problems with the settings together: `settings.invalid` with one line a problem. */
 export class SettingsError extends MirrorError {
   readonly problems: readonly SettingProblem[];
 
@@ -40,12 +40,12 @@ export class SettingsError extends MirrorError {
   }
 }
 
-/** A value that is not one of its setting: the message says what is expected, without the value. */
+/** An invalid value: the message describes valid ones, and leaves this one out. */
 export function invalidValue(message: string): MirrorError {
   return new MirrorError('settings.invalid', message);
 }
 
-/** One line for a terminal: name, source, what is expected. */
+/** One line for a terminal: name, source, valid values. */
 export function describeProblem({ setting, source, message }: SettingProblem): string {
   const name = setting === undefined ? undefined : printable(setting);
   const origin = source === undefined || source.kind === 'default' ? undefined : printable(source.detail);
@@ -53,7 +53,7 @@ export function describeProblem({ setting, source, message }: SettingProblem): s
   return origin === undefined ? `${name}: ${message}` : `${name} (${origin}): ${message}`;
 }
 
-/** A text that somebody else wrote, in quotes, safe to print on a terminal, shortened. */
+/** A foreign text in quotes, safe to print on a terminal, shortened. */
 export function quote(text: string): string {
   return `"${printable(text.length > 80 ? `${text.slice(0, 80)}…` : text)}"`;
 }

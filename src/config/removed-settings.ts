@@ -5,7 +5,7 @@ const TIMEOUT = 'give service.timeout, which is for the start of an answer and f
 const NETWORKS =
   'leave it out: link-local addresses are refused; refuse others by a firewall, or by IPAddressDeny= of systemd';
 
-/** Settings that an earlier version had, by dotted name: each with what to do, as a sentence without a full stop. */
+/** Settings of an earlier version, by dotted name: each with its remedy, as a clause. */
 const ADVICE: Readonly<Record<string, string>> = {
   'service.apiKeySecond': `${MOVE_KEY} service.apiKey, or of its file`,
   'service.apiKeySecondFile': `${MOVE_KEY} service.apiKey, or of its file`,
@@ -39,7 +39,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   'serve.pageSize': 'leave it out: a page has 100 rows, or as many as the request asks for with page_size',
 };
 
-/** A setting that an earlier version had. */
+/** A setting of an earlier version. */
 export interface RemovedSetting {
   /** The dotted name. */
   readonly name: string;
@@ -49,7 +49,7 @@ export interface RemovedSetting {
   readonly message: string;
 }
 
-/** All of them, for those who look them up in another way than by name. */
+/** All of them, for a search by other things than the name. */
 export const removedSettings: readonly RemovedSetting[] = Object.entries(ADVICE).map(([name, advice]) => ({
   name,
   environmentVariable: environmentVariableOf(name),
@@ -57,7 +57,7 @@ export const removedSettings: readonly RemovedSetting[] = Object.entries(ADVICE)
   message: `this setting was removed; ${advice}`,
 }));
 
-/** The removed setting of a dotted name, or the first one of a section of that name; undefined where there is none. */
+/** The removed setting with a dotted name, or the first one in a section with that name; undefined for none. */
 export function removedSetting(name: string): RemovedSetting | undefined {
   return (
     removedSettings.find((each) => each.name === name) ??

@@ -15,7 +15,7 @@ export function renderJsonSchema(): string {
     io: 'input',
     unrepresentable: 'any',
     override: ({ zodSchema, jsonSchema }) => {
-      // Nothing has to be in the file: the environment, flags and credentials count too.
+      // Nothing is required in the file: the environment, flags and credentials count too.
       delete jsonSchema.required;
       // A section whose lines are all commented out is null.
       if (zodSchema instanceof z.ZodObject && zodSchema !== settingsSchema)
@@ -27,13 +27,13 @@ export function renderJsonSchema(): string {
   return `${JSON.stringify({ title: 'Settings of workbook-mirror', ...schema }, undefined, 2)}\n`;
 }
 
-/** One setting as it is in force, fit for JSON and for printing: spelled as in the file, secrets masked. */
+/** The present value of a setting, ready for JSON and for printing: spelled as in the file, secrets masked. */
 export interface EffectiveSetting {
   readonly value: string | number | readonly string[] | null;
   readonly source: SettingSource;
 }
 
-/** All settings as they are in force, by dotted name, secrets masked; null where nothing is set. */
+/** The present values of all settings, by dotted name, secrets masked; null if nothing is set. */
 export function effectiveSettings(
   settings: Settings,
   sources: SettingSources,
@@ -52,7 +52,7 @@ function plain(value: unknown): EffectiveSetting['value'] {
   return typeof value === 'string' || typeof value === 'number' ? value : null;
 }
 
-/** All settings as they are in force as YAML, secrets masked, each with where it came from. */
+/** The present values of all settings as YAML, secrets masked, each with its source. */
 export function renderEffective(settings: Settings, sources: SettingSources): string {
   const lines: string[] = [];
   const effective = effectiveSettings(settings, sources);
@@ -74,7 +74,7 @@ function describeSource({ kind, detail }: SettingSource): string {
   return kind === 'default' ? 'default' : printable(`${kind} ${detail}`);
 }
 
-/** A value as YAML on one line, in which every character shows as itself: what does not is named by its number. */
+/** A value as YAML on one line; characters that do not show as themselves become numbers. */
 export function inlineYaml(value: unknown): string {
   const text = stringify(value, {
     collectionStyle: 'flow',

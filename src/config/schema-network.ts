@@ -43,7 +43,7 @@ export const serviceSection = section('The service that is mirrored.', {
     example: 'your-personal-api-token',
   }),
   apiTokenFile: secretFile('service.apiToken', ROTATION),
-  // Some limits are ten times as long, which must still be a time that a timer can wait for.
+  // Some limits are ten times as long, and must still fit a timer.
   timeout: setting(duration('1ms', '1d'), {
     description: 'timeout until a response starts, and for silence within it',
     default: '2m',
@@ -54,7 +54,7 @@ export const serviceSection = section('The service that is mirrored.', {
   }),
 });
 
-/** Why a text cannot be a name of the host of `http.allowedHosts`; undefined if it can. */
+/** Why a text cannot be a host name in `http.allowedHosts`; undefined if it can. */
 function hostProblem(text: string): string | undefined {
   return /^(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?$/i.test(text)
     ? undefined

@@ -186,10 +186,10 @@ export const settingsSchema = z.strictObject({
 /** All settings, validated. Durations are milliseconds; paths are absolute; the base address has no trailing slash. */
 export type Settings = z.output<typeof settingsSchema>;
 
-/** The parts that a literal list of needs names; none for a list that is only known when the program runs. */
+/** The parts in a literal list of needs; none for a list that is only known when the program runs. */
 export type NeedsOf<T extends readonly Need[]> = number extends T['length'] ? never : T[number];
 
-/** {@link Settings} in which what some commands need is known to be there. */
+/** {@link Settings} with the parts that some commands require. */
 export type SettingsFor<N extends Need> = Settings &
   ('service' extends N ? { service: { baseUrl: string; apiKey: Secret } } : unknown) &
   ('directory' extends N ? { directory: string } : unknown);

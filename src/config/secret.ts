@@ -7,37 +7,37 @@ import { MirrorError } from '../lib/errors/errors.ts';
 import { pastedProblem } from './bare-secret.ts';
 import { invalidValue } from './problems.ts';
 
-/** Stands for a secret in every output. */
+/** Replaces a secret in every output. */
 const MASK = '***';
 
-/** This is far above any file of keys, and keeps a wrong path from filling the memory. */
+/** Far above any file of keys, and a guard against a wrong path to a huge file. */
 const MAX_SECRET_BYTES = 65_536;
 
-/** The most keys in one text: a longer one is some other file, whose lines must not be sent to the service. */
+/** The most keys in one text: a longer text is some other file, whose lines must not be sent to the service. */
 const MAX_KEYS = 10;
 
 type Values = readonly [string, ...string[]];
 
-/** Values that must not be printed: only the methods that reveal give them, everything else gives a mask. */
+/** Values that must not be printed: only the revealing methods return them, everything else a mask. */
 export class Secret {
   readonly #read: () => Values;
   readonly #mask: string;
 
   /**
-   * @param read gives the values; called each time that they are revealed
-   * @param mask what is printed in their place
+   * @param read returns the values; called each time that they are revealed
+   * @param mask the text that is printed in their place
    */
   constructor(read: () => Values, mask: string = MASK) {
     this.#read = read;
     this.#mask = mask;
   }
 
-  /** The value, the first one of several, for the one place that sends it. */
+  /** The value, or the first of several, for the one place that sends it. */
   reveal(): string {
     return this.#read()[0];
   }
 
-  /** All values, in their order. */
+  /** All values, in order. */
   revealAll(): readonly string[] {
     return this.#read();
   }
@@ -56,7 +56,7 @@ export class Secret {
 }
 
 /**
- * Reads the values in the text of a secret: one, or keys one per line, each of them once. Empty lines do not count.
+ * Reads the values in the text of a secret: one value, or keys one per line. Repeated and empty lines are ignored.
  *
  * @throws MirrorError `settings.invalid`, never with a part of the text
  */
@@ -77,7 +77,7 @@ function parseSecret(text: string, holdsSeveral: boolean): Values {
   return [first, ...more];
 }
 
-/** Says why a text is obviously more or something else than a secret, without a part of it; undefined if it may be one. */
+/** Why a text is obviously not a bare secret, without quoting it; undefined if it may be one. */
 function secretProblem(value: string): string | undefined {
   const problem = pastedProblem(value);
   if (problem !== undefined) return problem;
@@ -87,7 +87,7 @@ function secretProblem(value: string): string | undefined {
     : 'holds letters outside of ASCII, which no key has: copy the key alone';
 }
 
-/** Says that an address stands in the place of a key; undefined if none does. */
+/** The problem if an address was given in place of a key; undefined otherwise. */
 export function addressInPlaceOfKey(text: string): string | undefined {
   return /^[a-z][a-z0-9+.-]*:\/\//i.test(text)
     ? 'is an address: give the key that the service shows there'
@@ -95,7 +95,7 @@ export function addressInPlaceOfKey(text: string): string | undefined {
 }
 
 /**
- * A secret given as it is.
+ * A secret given directly.
  *
  * @throws MirrorError `settings.invalid`, never with the value
  */
@@ -106,7 +106,7 @@ export function inlineSecret(text: string, holdsSeveral = false): Secret {
 
 /**
  * A secret in a file. It is read again when the file has changed; while the file is missing, empty or unusable the
- * last good value stays, so that a rotation may replace it in any way.
+ * last valid value stays, so that a rotation may replace it in any way.
  *
  * @param path absolute
  * @throws MirrorError `settings.invalid` if the file has no usable secret now
@@ -118,18 +118,18 @@ export function fileSecret(path: string, holdsSeveral = false): Secret {
       const { stamp, isRegular } = stateOf(path);
       if (isRegular && stamp !== current.stamp) current = readSecret(path, holdsSeveral);
     } catch {
-      // Looked at again at the next call.
+      // Checked again at the next call.
     }
     return current.values;
   });
 }
 
-/** Which content a file has, as far as its metadata tells: the stamp differs whenever the content may differ. */
+/** The identity of a file's content by its metadata: the stamp differs whenever the content may differ. */
 function stateOf(path: string) {
   const stat = statSync(path, { bigint: true });
-  // The change time catches a new content of the same length whose modification time was set back.
+  // The change time reveals a new content of the same length whose modification time was set back.
   const stamp = [stat.dev, stat.ino, stat.size, stat.mtimeNs, stat.ctimeNs].join(':');
-  // A pipe or a device is read once only.
+  // A pipe or a device is read only once.
   return { stamp, isRegular: stat.isFile(), sizeBytes: Number(stat.size) };
 }
 
@@ -137,7 +137,7 @@ function readSecret(
   path: string,
   holdsSeveral: boolean,
 ): { readonly stamp: string; readonly values: Values } {
-  // The metadata comes first: content that is newer than its stamp is read once more, the reverse would be missed.
+  // The metadata comes first: content newer than its stamp is read once more; in the other order a change would be missed.
   const { stamp, sizeBytes } = readable(() => stateOf(path));
   if (sizeBytes > MAX_SECRET_BYTES) throw invalidValue('expected a file that holds nothing but the secret');
   const text = readable(() => readFileSync(path, 'utf8'));
@@ -153,14 +153,14 @@ function readable<T>(action: () => T): T {
   try {
     return action();
   } catch (error) {
-    // The path is left out: where the secret itself was given in its place, the message would show it.
+    // The path is left out: if the secret itself was given in its place, the message would show it.
     throw invalidValue(
       `expected the path of a file that can be read (${systemCode(error) ?? 'unknown error'})`,
     );
   }
 }
 
-/** All secrets that settings hold, as they are now, to keep them out of every output: also the password alone of an address. */
+/** All present secrets of the settings, also the password alone of an address, to keep them out of every output. */
 export function secretsOf(settings: object): string[] {
   return Object.values(settings).flatMap((value: unknown) => {
     if (value instanceof Secret) {
@@ -171,7 +171,7 @@ export function secretsOf(settings: object): string[] {
   });
 }
 
-/** The password in an address, as it stands there and as it is meant. */
+/** The password in an address, both encoded and decoded. */
 function passwordIn(text: string): string[] {
   const password = URL.parse(text)?.password ?? '';
   return password === '' ? [] : [password, unescape(password)];

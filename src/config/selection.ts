@@ -4,14 +4,14 @@ import type { ConfiguredBranch, Selection, SelectionPattern } from '../mirror/pl
 import { serviceBranch } from '../mirror/upstream/listing.ts';
 import type { Settings } from './schema.ts';
 
-/** Tells whether a name fits. */
+/** Tells whether a name matches. */
 export type Matches = (name: string) => boolean;
 
 const EVERYTHING = '**';
 
 const OPTIONS: picomatch.PicomatchOptions = { dot: true, nonegate: true };
 
-/** Takes the names that fit one of some patterns: the one language of all patterns in settings and on the command line. */
+/** Matches names against some patterns: the one language of all patterns in settings and on the command line. */
 export function anyOf(patterns: readonly string[]): Matches {
   // Patterns never match the parts `.` and `..` of a name, and everything means everything.
   if (patterns.includes(EVERYTHING)) return () => true;
@@ -19,7 +19,7 @@ export function anyOf(patterns: readonly string[]): Matches {
   return (name) => matches(name);
 }
 
-/** Whether a text fits more than the one name that it spells. */
+/** Whether a text matches more than the one name that it spells. */
 export function isPattern(text: string): boolean {
   return picomatch.scan(text).isGlob;
 }
