@@ -8,12 +8,12 @@ export const CREDENTIAL_HEADERS: Readonly<Record<Generation, string>> = {
 };
 
 /**
- * The header in which a replica of the service says when its answer was last known to be what the original has, ISO 8601. The service
- * itself never sends it. In a replica's archives, the times of files are those of the mirror, and not those of the archiver.
+ * The header in which a replica says when its answer was last known to equal the original's, ISO 8601. The service
+ * itself never sends it. In a replica's archives, files have the times of the mirror, and not the archiver's.
  */
 export const LAST_VERIFIED_HEADER = 'last-verified';
 
-/** Where a person makes a generation's credential (sections 5.1 and 5.2). */
+/** Where a user makes a generation's credential (sections 5.1 and 5.2). */
 export const CREDENTIAL_PLACES: Readonly<Record<Generation, string>> = {
   current: 'Access > API Key',
   v1: 'Organization > Personal API Token',
@@ -23,7 +23,7 @@ export const CREDENTIAL_PLACES: Readonly<Record<Generation, string>> = {
 export const REPOSITORIES_PATH = '/repos';
 
 /**
- * The same path by the other name, `/repositories`: newer installations answer both alike, and some know this one alone.
+ * The same path by the other name, `/repositories`: newer installations accept both, and some only this one.
  * @param target a path of the current API below the base address
  */
 export function underOtherName(target: string): string {
@@ -34,9 +34,9 @@ export function underOtherName(target: string): string {
 export const WORKBOOKS_PATH = '/v1/workbooks';
 
 /**
- * The headers of every request of a generation (section 5). A cache on the way is to ask the service before it answers (RFC 9111,
+ * The headers of every request of a generation (section 5). A cache on the way must ask the service before it answers (RFC 9111,
  * section 5.2.1.4): an old list would pass for the present one.
- * @param accept what is asked for; the specification shows `application/json` on every request
+ * @param accept the requested media type; the specification shows `application/json` on every request
  */
 export function requestHeaders(
   generation: Generation,
@@ -58,9 +58,9 @@ function encodePath(path: string): string {
 
 /**
  * Path of a repository's contents below the base address (section 4.1).
- * @param reference the `{repo}` part, already encoded as it is to be sent
+ * @param reference the `{repo}` part, already encoded
  * @param path a folder or workbook inside the repository, or nothing for the whole of it
- * @param branch the branch, or nothing for what the service gives without one
+ * @param branch the branch, or nothing for the service's answer without one
  */
 export function contentsPath(reference: string, path?: string, branch?: string): string {
   const inner = path === undefined || path === '' ? '' : `/${encodePath(path)}`;

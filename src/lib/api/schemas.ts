@@ -1,19 +1,19 @@
 import { z } from 'zod';
 
 /**
- * The service's answers as schemas (service specification, sections 2.1 to 2.5). They name what this program needs and
- * keep whatever else an answer holds: newer and older installations send other fields too.
+ * The service's answers as schemas (service specification, sections 2.1 to 2.5). They name the fields that this program needs and
+ * keep all others: newer and older installations send other fields too.
  */
 
 /** An ISO 8601 instant with an offset; the current API gives microseconds, v1 no fraction (sections 2.1 and 2.3). */
 const instant = z.iso.datetime({ offset: true });
 
-/** No name is longer than any path that a file system takes (Linux, PATH_MAX) or a server does in an address (RFC 9110, 4.1). */
+/** No name is longer than the longest path of a file system (Linux, PATH_MAX) or of a server's addresses (RFC 9110, 4.1). */
 const name = z.string().min(1).max(4096);
 
 /** A repository of the current API (section 2.1). `url` is null for a drag-and-drop repository. */
 export const repositorySchema = z.looseObject({
-  // Control characters in an id would make the keys of two targets one.
+  // Control characters in an id would make the keys of two targets equal.
   id: name.regex(/^\P{Cc}*$/u),
   name,
   full_name: name,
@@ -39,7 +39,7 @@ const versionSchema = z.looseObject({
 /** A counter of section 2.4; absent or malformed counts as zero. */
 const counter = z.number().int().nonnegative().catch(0);
 
-/** The file of a version, as older installations tell it: its size in bytes and its SHA-256 (appendix). */
+/** The file of a version, as older installations describe it: its size in bytes and its SHA-256 (appendix). */
 const fileSchema = z.looseObject({
   size: z.number().int().nonnegative().nullish().catch(null),
   digest: z

@@ -1,23 +1,23 @@
-/** Work beside everything else, done whenever something asks for it, and never twice at once. */
+/** Background work, done on request, and never twice at once. */
 export interface BackgroundWork {
-  /** Has the work done: now, or once more after what is going on. Nothing begins after `close`. */
+  /** Requests the work: now, or once more after the running one. Nothing begins after `close`. */
   readonly wake: () => void;
   readonly isBusy: () => boolean;
-  /** Waits until nothing is going on. */
+  /** Waits until no work is running. */
   readonly idle: () => Promise<void>;
-  /** Begins nothing more, leaves running work this time to end, in milliseconds, and then stops it; waits for its end. */
+  /** Begins nothing more, gives running work this time to end, in milliseconds, and then stops it; waits for its end. */
   readonly close: (timeoutMs: number) => Promise<void>;
 }
 
-/** How a piece of work learns that it is to end. */
+/** The signals that ask work to end. */
 export interface Ending {
   /** Fires as `close` is called: begin nothing more, wait for nothing. */
   readonly closing: AbortSignal;
-  /** Fires when the time for an end is over: stop what is going on. */
+  /** Fires when the time to end is over: stop running work. */
   readonly stop: AbortSignal;
 }
 
-/** Makes background work. @param onError receives errors of the work, which is done again when it is asked for again */
+/** Makes background work. @param onError receives errors of the work, which runs again at the next request */
 export function createBackgroundWork(
   work: (ending: Ending) => Promise<void>,
   onError: (error: unknown) => void,

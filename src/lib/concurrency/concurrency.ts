@@ -1,4 +1,4 @@
-/** Calls `work` for every item, so many at a time; the first failure stops what has not begun and is thrown. */
+/** Calls `work` for every item, so many at a time; after the first failure no more begin, and it is thrown. */
 export async function forEachConcurrently<T>(
   items: Iterable<T>,
   concurrency: number,
@@ -20,8 +20,8 @@ export async function forEachConcurrently<T>(
 }
 
 /**
- * Joins two signals: the one that is given fires with whichever of them fires first. `leave` ends that, and is to be called when
- * nothing listens any more, as a signal that lives for as long as the program would keep what `AbortSignal.any` makes of it.
+ * Joins two signals: the given one fires with whichever fires first. Call `leave` when nothing listens any more: a signal that
+ * lives as long as the program would otherwise keep the result of `AbortSignal.any` in memory.
  */
 export function joinSignals(
   one: AbortSignal,
@@ -41,7 +41,7 @@ export function joinSignals(
   };
 }
 
-/** Waits for work that others may wait for too, but no longer than a signal lets. @throws the reason of `signal`; what the work throws */
+/** Waits for work that others may wait for too, until a signal fires. @throws the reason of `signal`; the errors of the work */
 export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work;
   return new Promise((resolve, reject) => {

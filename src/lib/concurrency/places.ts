@@ -1,4 +1,4 @@
-/** A limit on how much work is under way at once; the rest waits in the order it came. One place makes a queue. */
+/** A limit on how much work runs at once; the rest waits in order. One place makes a queue. */
 export class Places {
   private readonly waiting = new Set<() => void>();
   private free: number;
@@ -10,7 +10,7 @@ export class Places {
 
   /**
    * Waits for a place.
-   * @returns gives the place back; to be called once
+   * @returns releases the place; call it once
    * @throws the reason of `signal`
    */
   async take(signal?: AbortSignal): Promise<() => void> {
@@ -20,7 +20,7 @@ export class Places {
     return () => this.leave();
   }
 
-  /** Does work in a place; never before the caller goes on. @throws what the work throws */
+  /** Does work in a place; never synchronously. @throws the errors of the work */
   async run<T>(work: () => Promise<T>): Promise<T> {
     const leave = await this.take();
     try {
@@ -51,7 +51,7 @@ export class Places {
       this.free += 1;
       return;
     }
-    // The place is handed over, so `free` is not touched here.
+    // The place is passed on, so `free` does not change.
     this.waiting.delete(next);
     next();
   }

@@ -1,4 +1,4 @@
-/** Gives the result of a piece of work, which is at most as old as it was agreed. */
+/** Returns the result of a piece of work; it is no older than the agreed age. */
 export type SharedWork<Value> = () => Promise<Value>;
 
 interface Round<Value> {
@@ -8,11 +8,11 @@ interface Round<Value> {
 }
 
 /**
- * Shares work between callers: a call within `maxAgeMs` of its beginning gets the same result, and it is never done twice at
- * once. A later call, while it is still going on, gets the next one, which starts when this one is over; so no result was
- * true only longer than `maxAgeMs` before the call.
+ * Shares work between callers: a call within `maxAgeMs` of its beginning gets the same result, and the work never runs twice at
+ * once. A later call during the work gets the result of the next run, which starts when this one is over; so each result was
+ * true at most `maxAgeMs` before the call.
  * @param maxAgeMs in milliseconds
- * @param now the clock, in milliseconds; one that is set back makes the work be done again
+ * @param now the clock, in milliseconds; if it is set back, the work runs again
  */
 export function shareWork<Value>(
   work: () => Promise<Value>,
@@ -43,9 +43,9 @@ export function shareWork<Value>(
 }
 
 /**
- * Waits for a promise, but not for ever.
+ * Waits for a promise, with a time limit.
  * @param timeoutMs in milliseconds
- * @returns null when it took longer
+ * @returns null if it took longer
  */
 export async function waitAtMost<Value>(promise: Promise<Value>, timeoutMs: number): Promise<Value | null> {
   const { promise: late, resolve } = Promise.withResolvers<null>();

@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 
 /**
  * Whether a request carries the token: as a bearer token (RFC 6750), or as the password of any user (RFC 7617), which
- * browsers ask for by themselves.
+ * browsers ask for automatically.
  */
 export function hasToken(authorization: string | undefined, token: string): boolean {
   const pair = basicPair(authorization);
@@ -19,7 +19,7 @@ export function basicPair(authorization: string | undefined): string | null {
   return encoded === undefined ? null : Buffer.from(encoded, 'base64').toString('utf8');
 }
 
-/** Compares in a time that depends on neither text: their digests have one length, whatever was sent. */
+/** Compares in a time that depends on neither text: their digests have one length for every input. */
 function isSame(sent: string, expected: string): boolean {
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(sent), digest(expected));
@@ -32,11 +32,11 @@ export function isLoopback(address: string): boolean {
 }
 
 /**
- * Whether a request names a host that a browser can only have reached on purpose: an address, `localhost`, or a name that is known
- * to be ours. Any other name may be a foreign site's that was made to point here (DNS rebinding), the scripts of which could read
+ * Whether a request names a host that a browser can only have reached on purpose: an address, `localhost`, or a known own
+ * name. Any other name may belong to a foreign site that was made to point here (DNS rebinding): its scripts could read
  * everything, also from a network that the site itself does not reach.
- * @param host the header; programs that are no browser may send none
- * @param ownNames names, in any case; `*.` in front of one stands for all below it
+ * @param host the header; programs other than browsers may send none
+ * @param ownNames names, in any case; a leading `*.` covers all names below
  */
 export function isOwnHost(host: string | undefined, ownNames: readonly string[]): boolean {
   if (host === undefined) return true;
@@ -51,8 +51,8 @@ export function isOwnHost(host: string | undefined, ownNames: readonly string[])
 }
 
 /**
- * Whether a browser says that another site's page asks in the background (Fetch Metadata, W3C). Such a page could not read
- * the answer, but take up the daemon's time and its event streams. Following a link from another site is no such thing.
+ * Whether a browser says that another site's page makes a background request (Fetch Metadata, W3C). Such a page could not read
+ * the answer, but would take up the daemon's time and its event streams. Following a link from another site is allowed.
  */
 export function isForeignFetch(headers: IncomingHttpHeaders): boolean {
   const site = headers['sec-fetch-site'];

@@ -6,20 +6,20 @@ import { gzip } from 'node:zlib';
 export interface BufferedBody {
   readonly contentType: string;
   readonly bytes: Uint8Array;
-  /** The same, packed by gzip (RFC 1952): once, however often it is asked for. Null where that saves nothing. */
+  /** The same, compressed by gzip (RFC 1952): once for all requests. Null if that saves nothing. */
   readonly packed: (() => Promise<Uint8Array>) | null;
-  /** Entity tag (RFC 9110, section 8.8.3); null where nobody asks for the same thing again. */
+  /** Entity tag (RFC 9110, section 8.8.3); null if clients never request the same content again. */
   readonly etag: string | null;
 }
 
-/** Below this, in bytes, packing saves no packet. */
+/** Below this, in bytes, compression saves no packet. */
 const LEAST_TO_PACK_BYTES = 1400;
 
 const pack = promisify(gzip);
 
 /**
- * Makes a body that is sent packed to clients that take gzip.
- * @param mark changes when the content does, and makes the tag; null for a body without one
+ * Makes a body that is sent compressed to clients that accept gzip.
+ * @param mark changes with the content, and gives the tag; null for a body without one
  */
 export function packableBody(
   contentType: string,
@@ -32,12 +32,12 @@ export function packableBody(
     contentType,
     bytes,
     packed: bytes.length < LEAST_TO_PACK_BYTES ? null : () => (packed ??= pack(bytes)),
-    // A weak one: packed or not, it is the same.
+    // A weak one: compressed or not, it is the same.
     etag: mark === null ? null : `W/"${createHash('sha256').update(mark).digest('base64url').slice(0, 22)}"`,
   };
 }
 
-/** Makes a body that is always sent as it is. */
+/** Makes a body that is always sent unchanged. */
 export function plainBody(contentType: string, content: string): BufferedBody {
   return { contentType, bytes: Buffer.from(content), packed: null, etag: null };
 }

@@ -7,7 +7,7 @@ import { PROGRAM_FOLDER } from '../process/program-folder.ts';
 import { type BufferedBody, packableBody } from './buffered-body.ts';
 import type { ReplyHeaders } from './reply.ts';
 
-/** The files of a page, by their paths below the program's folder; the one that is shown first is `index.html`. */
+/** The files of a page, by their paths below the program's folder; the start page is `index.html`. */
 export type PageFiles = ReadonlyMap<string, BufferedBody>;
 
 /** The types of a page's files; any other file in the folder is not part of the page. */
@@ -19,8 +19,8 @@ const CONTENT_TYPES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * A browser lets the page run and show its own files and ask its own origin, and nothing else (CSP Level 3, W3C), even if a name got
- * into it unescaped.
+ * A browser lets the page run and show its own files and send requests to its own origin, and nothing else (CSP Level 3, W3C), even
+ * if an unescaped name got into it.
  */
 export const PAGE_HEADERS: ReplyHeaders = {
   'content-security-policy':
@@ -31,17 +31,17 @@ export const PAGE_HEADERS: ReplyHeaders = {
   'x-content-type-options': 'nosniff',
 };
 
-/** The folder of what the pages share, below the program's. */
+/** The folder of the files that pages share, below the program's. */
 const SHARED_FOLDER = 'lib/page';
 
 /**
  * Reads the files of a page, once: afterwards no path of a request ever reaches the disk. They keep their paths below the program's
- * folder, so that what scripts of a page import of what the pages share is found in a browser as it is here.
+ * folder, so that a page's scripts find the shared files in a browser as they do here.
  * @param folder of the files that only this page has, below the program's
  * @param name as in "the status page"
  * @param hint for an installation that lacks them
  * @param program another folder than the program's, for tests
- * @throws MirrorError `http.unusable` when they cannot be read
+ * @throws MirrorError `http.unusable` if they cannot be read
  */
 export async function loadPage(
   folder: string,
@@ -64,7 +64,7 @@ export async function loadPage(
   }
 }
 
-/** Gives the files of a folder with their paths, without those that are not part of the page. */
+/** Returns the files of a folder with their paths, without files of other types. */
 async function loadFolder(program: string, folder: string): Promise<[string, BufferedBody][]> {
   const paths = (await readdir(join(program, folder))).map((file) => `${folder}/${file}`);
   const files = await Promise.all(paths.map((path) => loadFile(program, path)));

@@ -8,9 +8,9 @@ export type ReplyHeaders = Readonly<Record<string, string>>;
 
 /** Bytes that are made, or read, while they are sent. */
 export interface StreamedBody {
-  /** In bytes; left out where it is not known. */
+  /** In bytes; left out if unknown. */
   readonly lengthBytes?: number;
-  /** Called when the bytes are wanted; `signal` fires when nobody wants them any more. */
+  /** Called when the bytes are needed; `signal` fires when the client no longer needs them. */
   readonly open: (signal: AbortSignal) => AsyncIterable<Uint8Array>;
 }
 
@@ -19,13 +19,13 @@ export interface Reply {
   /** HTTP status code. */
   readonly status: number;
   readonly headers: ReplyHeaders;
-  /** Null for none at all, as 304 has none. */
+  /** Null for no body at all, as for 304. */
   readonly body: BufferedBody | StreamedBody | null;
 }
 
 /**
- * Sends a reply, in full or visibly broken: packed where that is wanted, and its head only where the client has the content already.
- * @throws what streamed content throws before its first bytes; nothing has been sent then
+ * Sends a reply, in full or visibly broken: compressed if the client accepts it, and only its head if the client has the content already.
+ * @throws errors of streamed content before its first bytes; nothing has been sent then
  */
 export async function sendReply(
   { method, headers: asked }: Pick<IncomingMessage, 'method' | 'headers'>,
@@ -56,7 +56,7 @@ async function sendContent(
   head['content-type'] = contentType;
   head['content-length'] = sent.length;
   if (isPacked) head['content-encoding'] = 'gzip';
-  // Of HEAD, Node sends the head only.
+  // For HEAD, Node sends only the head.
   response.writeHead(status, head).end(sent);
 }
 
@@ -88,7 +88,7 @@ async function sendStream(
   }
   // An error cuts the connection: an answer that ended properly would look whole.
   await pipeline(all, response).catch(() => undefined);
-  // A client that goes before it has taken the first bytes ends what hands them on, and not what makes them.
+  // If a client leaves before it has taken the first bytes, the pipe ends, and not the source of the bytes.
   void chunks.return?.().catch(() => undefined);
 }
 
@@ -104,6 +104,6 @@ export function acceptsGzip(acceptEncoding: string | string[] | undefined): bool
  */
 export function matchesTag(header: string | undefined, tag: string): boolean {
   if (header === undefined) return false;
-  // With its quotes, which no tag has within it, it stands there as a whole or not at all.
+  // With its quotes, which no tag contains, it occurs as a whole or not at all.
   return header.trim() === '*' || header.includes(tag.replace(/^W\//, ''));
 }

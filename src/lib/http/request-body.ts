@@ -3,9 +3,9 @@ import type { IncomingMessage } from 'node:http';
 import { invalid, RequestError, tooLarge } from './request-error.ts';
 
 /**
- * The body of a request as it comes. A reader that stops early can still answer: Node's own iteration would cut the connection. The
+ * The body of a request as it arrives. A reader that stops early can still answer: Node's own iteration would cut the connection. The
  * rest is thrown away, for clients that read no answer before they have sent everything.
- * @throws RequestError 400 when the client breaks off before the end
+ * @throws RequestError 400 if the client breaks off before the end
  */
 export async function* bodyOf(message: IncomingMessage): AsyncIterable<Uint8Array> {
   try {
@@ -24,9 +24,9 @@ function brokenOff(): RequestError {
 }
 
 /**
- * Reads the whole of a request's body, into one buffer: a list of chunks would take a hundred times the size of a body that comes byte by
+ * Reads the whole body of a request into one buffer: a list of chunks would take a hundred times the size if a body arrives byte by
  * byte.
- * @param limitBytes more than this is refused
+ * @param limitBytes a longer body is refused
  * @throws RequestError 413 for more than the limit
  */
 export async function readBody(body: AsyncIterable<Uint8Array>, limitBytes: number): Promise<Buffer> {
@@ -46,7 +46,7 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
  * Decodes a body; a byte order mark is left out. Any other encoding is refused: names would be stored with replacement characters.
- * @throws RequestError 400 for what is not UTF-8
+ * @throws RequestError 400 for a body that is not UTF-8
  */
 export function textOfBody(bytes: Uint8Array): string {
   try {
@@ -59,7 +59,7 @@ export function textOfBody(bytes: Uint8Array): string {
 }
 
 /**
- * Reads a body in JSON, whatever its content type says: clients differ, and only what it holds counts.
+ * Reads a body in JSON, with any content type: clients differ, and only the content counts.
  * @throws RequestError 400 for anything but JSON in UTF-8, 413 for more than the limit
  */
 export async function readJson(body: AsyncIterable<Uint8Array>, limitBytes: number): Promise<unknown> {

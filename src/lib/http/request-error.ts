@@ -10,7 +10,7 @@ export class RequestError extends Error {
   /**
    * @param status HTTP status code
    * @param code stable word for programs
-   * @param message what a person needs to know to do better
+   * @param message advice for a person
    * @param headers further headers of the answer
    */
   constructor(status: number, code: string, message: string, headers: Readonly<Record<string, string>> = {}) {
@@ -21,12 +21,12 @@ export class RequestError extends Error {
   }
 }
 
-/** The refusal of a request that makes no sense. */
+/** The refusal of a malformed request. */
 export function invalid(message: string): RequestError {
   return new RequestError(400, 'invalid', message);
 }
 
-/** The refusal of a request that sends too much; the rest of it is not read. */
+/** The refusal of a request that is too large; the rest of it is not read. */
 export function tooLarge(message: string): RequestError {
   return new RequestError(413, 'too_large', message, { connection: 'close' });
 }

@@ -6,15 +6,15 @@ import { createServer } from './node-http.ts';
 
 /** How long clients of a server may take, in milliseconds. */
 export interface ServerPatience {
-  /** For all of a request, from its first byte to its last. */
+  /** For a whole request, from its first byte to its last. */
   readonly requestMs: number;
-  /** For a connection on which nothing moves; 0 for any time. */
+  /** For a connection without traffic; 0 for any time. */
   readonly idleMs: number;
 }
 
 /**
- * Bounds of what strangers can use of each server; times in milliseconds. Node closes connections that go beyond them. Each connection is
- * a file descriptor, of which a process has 1024 at least on Linux.
+ * Limits on what strangers can use of each server; times in milliseconds. Node closes connections that exceed them. Each connection is
+ * a file descriptor, and a process on Linux has at least 1024 of them.
  */
 const MAX_CONNECTIONS = 200;
 const TIMEOUTS = { headersTimeout: 10_000, keepAliveTimeout: 5000, connectionsCheckingInterval: 5000 };
@@ -25,33 +25,33 @@ export interface ListenPlace {
   readonly port: number;
 }
 
-/** The setting that says where something listens. */
+/** The setting for the listening address. */
 export interface ListenSetting {
   readonly name: string;
-  /** A value that works. */
+  /** An example of a valid value. */
   readonly example: string;
   /** Whether it may be `off`. */
   readonly canBeOff: boolean;
 }
 
-/** An HTTP server with bounds on what strangers can use of it. */
+/** An HTTP server with limits on what strangers can use of it. */
 export interface HttpServer {
-  /** Its listener of `request` answers. */
+  /** Its `request` listener answers. */
   readonly node: Server;
   /**
-   * Starts to answer. Where that failed it may be called again.
+   * Starts to answer. If that fails it may be called again.
    * @returns the port
-   * @throws MirrorError `http.unusable` where it cannot listen there now
+   * @throws MirrorError `http.unusable` if it cannot listen there now
    */
   readonly listen: (place: ListenPlace) => Promise<number>;
-  /** Stops at once: open connections are cut. */
+  /** Stops immediately: open connections are cut. */
   readonly close: () => Promise<void>;
 }
 
 /**
- * Makes a server that does nothing yet.
- * @param setting says where it listens
- * @param onTrouble is called when a connection cannot be accepted, as for want of file descriptors, which is no reason to end
+ * Makes a server that is not listening yet.
+ * @param setting the setting for the listening address
+ * @param onTrouble is called if a connection cannot be accepted, for example for lack of file descriptors; the server continues
  */
 export function createHttpServer(
   patience: ServerPatience,
@@ -73,7 +73,7 @@ export function createHttpServer(
     },
     close: async () => {
       const closed = new Promise<void>((resolve) => {
-        // The error says that it was not listening.
+        // The error means that it was not listening.
         server.close(() => resolve());
       });
       server.closeAllConnections();
@@ -82,7 +82,7 @@ export function createHttpServer(
   };
 }
 
-/** Makes a server with its limits, which listens nowhere yet. */
+/** Makes a server with its limits, which is not listening yet. */
 export function createBoundServer({ requestMs, idleMs }: ServerPatience): Server {
   const server = createServer({ ...TIMEOUTS, requestTimeout: requestMs });
   server.maxConnections = MAX_CONNECTIONS;
@@ -114,7 +114,7 @@ const REASONS: Readonly<Record<string, readonly [problem: string, advice: string
   EAFNOSUPPORT: ['this machine has no IPv6', 'Give NAME an IPv4 address, such as EXAMPLE'],
 };
 
-/** Says why nothing can be served at an address: `http.unusable`. */
+/** The error `http.unusable` with the reason why an address cannot be used. */
 export function listenError(
   error: Error,
   { host, port }: ListenPlace,

@@ -2,13 +2,13 @@
 export interface SplitTarget {
   /** Encoded, and not normalised: `..` and `//` stay. */
   readonly path: string;
-  /** Without the question mark; empty where there is none. */
+  /** Without the question mark; empty if there is no query. */
   readonly query: string;
 }
 
 /**
  * Splits a request target into path and query.
- * @param target of the request line; with scheme and host when a proxy was asked (RFC 9112, section 3.2.2)
+ * @param target from the request line; with scheme and host if it came for a proxy (RFC 9112, section 3.2.2)
  */
 export function splitTarget(target: string): SplitTarget {
   const local = target.replace(/^https?:\/\/[^/?#]*/i, '');

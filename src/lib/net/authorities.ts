@@ -4,7 +4,7 @@ let isDone = false;
 
 /**
  * Trusts the authorities of this machine for TLS, beside those that Node brings and those of NODE_EXTRA_CA_CERTS: most companies have their own.
- * It reads them once, before the first connection: that takes a fifth of a second, which commands without TLS are spared.
+ * It reads them once, before the first connection: that takes a fifth of a second, which commands without TLS save.
  */
 export function trustSystemAuthorities(): void {
   if (isDone) return;

@@ -1,6 +1,6 @@
 import { BlockList, isIP, isIPv6 } from 'node:net';
 
-/** Where a connection is to lead. */
+/** The destination of a connection. */
 export interface Destination {
   readonly protocol: 'http:' | 'https:';
   /** A name, or an address without brackets. */
@@ -8,12 +8,12 @@ export interface Destination {
   readonly port: number;
 }
 
-/** The variables that say which proxy this machine has, in small letters first (curl(1), "ENVIRONMENT"). */
+/** The variables for this machine's proxy, in small letters first (curl(1), "ENVIRONMENT"). */
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** A proxy as the environment names it. */
+/** A proxy from the environment. */
 export interface OperatorsProxy {
-  /** With a scheme; it may hold a password, and may be no address at all. */
+  /** With a scheme; it may hold a password, and may be an invalid address. */
   readonly address: string;
   /** The variable that names it. */
   readonly variable: string;
@@ -34,7 +34,7 @@ function familyOf(address: string): 'ipv4' | 'ipv6' {
   return isIPv6(address) ? 'ipv6' : 'ipv4';
 }
 
-/** Whether an entry, an address or a network such as `10.0.0.0/8`, has an address. */
+/** Whether an entry, an address or a network such as `10.0.0.0/8`, covers an address. */
 function hasAddress(entry: string, host: string): boolean {
   const [address = '', length] = entry.split('/');
   if (isIP(address) === 0 || isIP(host) === 0) return false;
@@ -47,8 +47,8 @@ function hasAddress(entry: string, host: string): boolean {
 }
 
 /**
- * Whether a list of hosts has one: names with all below them, addresses, networks, or `*` for all (curl(1), `NO_PROXY`). As many
- * programs do it takes `*.example.com` for what is below that name, and a port behind a name or an address for that port alone.
+ * Whether a list covers a host: names with all names below them, addresses, networks, or `*` for all (curl(1), `NO_PROXY`). As in many
+ * programs, `*.example.com` covers only the names below, and a port after a name or an address limits the entry to that port.
  */
 function isExcepted(list: string, { host, port }: Destination): boolean {
   const name = host.toLowerCase().replace(/\.$/, '');
@@ -69,8 +69,8 @@ function isExcepted(list: string, { host, port }: Destination): boolean {
 }
 
 /**
- * Finds the proxy that the operator's environment names for a connection, as programs on this machine do.
- * @returns null where there is none; an address that is none counts as one, which cannot be used
+ * Finds the proxy in the operator's environment for a connection, as other programs on this machine do.
+ * @returns null if there is none; an invalid address counts as a proxy that cannot be used
  */
 export function operatorsProxy(variables: Variables, destination: Destination): OperatorsProxy | null {
   const own = find(variables, `${destination.protocol.slice(0, -1)}_proxy`);

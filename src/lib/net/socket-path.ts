@@ -11,7 +11,7 @@ export interface SocketPath {
   readonly close: () => Promise<void>;
 }
 
-/** Gives a path of a socket that fits into its address: a long one leads through its opened folder. @throws what the system says */
+/** Returns a path of a socket that fits into its address: a long one leads through its opened folder. @throws system errors */
 export async function openSocketPath(file: string): Promise<SocketPath> {
   if (Buffer.byteLength(file) <= LONGEST_PATH_BYTES) return { path: file, close: () => Promise.resolve() };
   const folder = await open(dirname(file), constants.O_RDONLY | constants.O_DIRECTORY);

@@ -4,7 +4,7 @@ import { MirrorError } from '../errors/errors.ts';
 import { trustSystemAuthorities } from './authorities.ts';
 import { operatorsProxy } from './operators-proxy.ts';
 
-/** A proxy that requests go through. */
+/** A proxy for requests. */
 export interface NamedProxy {
   /** Scheme, host and port, without user name and password. */
   readonly origin: string;
@@ -12,18 +12,18 @@ export interface NamedProxy {
   readonly variable: string;
 }
 
-/** The way to an address. */
+/** The route to an address. */
 export interface Way {
   readonly dispatcher: Dispatcher;
-  /** Null where there is none. */
+  /** Null for a direct route. */
   readonly proxy: NamedProxy | null;
 }
 
-/** The ways out of this machine, with connections that are kept. */
+/** The routes out of this machine, with pooled connections. */
 export interface Ways {
   /**
-   * Finds the way to an address: directly, or through the proxy that HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY name for it.
-   * @throws MirrorError `service.unreachable` where what they name is no proxy
+   * Finds the route to an address: direct, or through the proxy from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY.
+   * @throws MirrorError `service.unreachable` if the variable does not hold a proxy's address
    */
   readonly to: (url: URL) => Way;
   readonly close: () => Promise<void>;
@@ -31,15 +31,15 @@ export interface Ways {
 
 /** How connections are made. */
 export interface WayOptions extends Omit<Agent.Options, 'connect' | 'connectTimeout' | 'factory'> {
-  /** How long a connection may take, in milliseconds. */
+  /** The longest time that a connection may take, in milliseconds. */
   readonly connectTimeoutMs: number;
-  /** Makes the direct connections; left out, undici's own way. */
+  /** Makes the direct connections; undici's own by default. */
   readonly connect?: buildConnector.connector;
 }
 
 const SCHEMES: ReadonlySet<string> = new Set(['http:', 'https:', 'socks5:', 'socks:']);
 
-/** Creates the ways: one that connects directly, and one for each proxy once it is needed. */
+/** Creates the routes: a direct one, and one for each proxy once it is needed. */
 export function createWays({ connectTimeoutMs, connect, ...options }: WayOptions): Ways {
   const direct = new Agent({ ...options, connect: connect ?? { timeout: connectTimeoutMs } });
   const proxied = new Map<string, Way>();

@@ -35,7 +35,7 @@ export function durationText(durationMs) {
 }
 
 /**
- * Makes a sentence of a clause.
+ * Makes a sentence from a clause.
  * @param {string} text
  * @returns {string}
  */
@@ -53,11 +53,11 @@ export function sentence(text) {
 export const UNFIT_FOR_TERMINAL =
   /[[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}\u{FFF9}-\u{FFFB}]--[\u{200C}\u{200D}\p{Variation_Selector}]]/gv;
 
-/** What is not of visible ASCII and spaces. Most texts have nothing of it, and this is found out in a tenth of the time. */
+/** All characters except visible ASCII and spaces. Most texts have none, and this test takes a tenth of the time. */
 const UNUSUAL = /[^ -~]/;
 
 /**
- * Makes text of anybody's fit to be shown: what could hide or reorder text becomes visible. A text that is fit stays as it is.
+ * Makes foreign text safe to show: characters that could hide or reorder text become visible. A safe text stays as it is.
  * @param {string} text
  * @returns {string}
  */

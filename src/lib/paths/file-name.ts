@@ -2,11 +2,11 @@
 const MAX_PATH_BYTES = 3000;
 /** NAME_MAX of Linux's file systems, in bytes. */
 const MAX_SEGMENT_BYTES = 255;
-/** A character takes at most so many bytes of UTF-8 for each of its UTF-16 units. */
+/** The most bytes of UTF-8 for each UTF-16 unit of a character. */
 const MAX_BYTES_A_UNIT = 3;
 
 /**
- * The fault of a name, or null. Names are taken as they are: `%2e%2e`, `CON`, a dot or a space at the end, U+200B
+ * The fault of a name, or null. Names are judged as they are: `%2e%2e`, `CON`, a dot or a space at the end, U+200B
  * and right-to-left text are legal in Git and on Linux, and stay.
  */
 export function nameFault(path: string): string | null {
@@ -14,10 +14,10 @@ export function nameFault(path: string): string | null {
   return pathFault(path);
 }
 
-/** A path of plain ASCII without any of the faults: most are told by this one look. */
+/** A path of plain ASCII without any of the faults: this test is enough for most paths. */
 const PLAIN_PATH = /^(?![A-Za-z]:)(?:(?!\.{1,2}(?:\/|$))[ -.0-[\]-~]{1,255}(?:\/(?!$)|$))+$/;
 
-/** The fault that keeps a path of any length from being one of a file or folder below another folder, or null. */
+/** The fault for which a path of any length cannot name a file or folder below another folder, or null. */
 function pathFault(path: string): string | null {
   if (PLAIN_PATH.test(path)) return null;
   if (path === '') return 'has no name';
@@ -38,15 +38,15 @@ function isLonger(text: string, limitBytes: number): boolean {
   return text.length * MAX_BYTES_A_UNIT > limitBytes && Buffer.byteLength(text) > limitBytes;
 }
 
-/** A name that a tree cannot hold, and what is wrong with it: the fault goes on where the name ends. */
+/** A name that a tree cannot hold, and its fault, which follows the name. */
 export interface TreeFault {
   readonly path: string;
   readonly fault: string;
 }
 
 /**
- * The first of some paths that cannot be a file of one tree together with the others; null where all of them can. The rules are
- * those for the entries of an archive: what was written by them, or says so, is held to them where it is read.
+ * The first of some paths that cannot be a file of one tree together with the others; null if all can. The rules are
+ * those for the entries of an archive: any text that should have been written by them is checked when it is read.
  */
 export function treeFault(paths: readonly string[]): TreeFault | null {
   const files = new Set<string>();
@@ -68,7 +68,7 @@ export function treeFault(paths: readonly string[]): TreeFault | null {
   return null;
 }
 
-/** Whether a path of whatever names leads to something below the folder that it is joined to. */
+/** Whether a path with any names leads to something below the folder that it is joined to. */
 export function leadsBelow(path: string): boolean {
   return !path.includes('\0') && path.split('/').every((segment) => !['', '.', '..'].includes(segment));
 }

@@ -8,7 +8,7 @@ const LONE_SURROGATE = /\p{Surrogate}/gu;
 /** Names that Windows gives to devices, with any extension (Microsoft, "Naming Files, Paths, and Namespaces"). */
 const DEVICE_NAME = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?:$|\.)/i;
 
-/** Names under which the history keeps trees: a branch of such a name would be taken for one. */
+/** Names of trees in the history: a branch with such a name would be mistaken for one. */
 const DATED_NAME = /^\d{8}T\d{6}\.\d{3}Z(?:-replaced)?$/;
 
 function digest(text: string): string {
@@ -21,7 +21,7 @@ function percentEncode(text: string): string {
     .join('');
 }
 
-/** Cuts a segment so that it and what is put behind it have room, never through a character or an encoded byte. */
+/** Cuts a segment to make room for a suffix, never through a character or an encoded byte. */
 function cut(segment: string, suffix: string): string {
   let kept = '';
   let sizeBytes = Buffer.byteLength(suffix);
@@ -33,7 +33,7 @@ function cut(segment: string, suffix: string): string {
   return kept + suffix;
 }
 
-/** Puts `~` and a mark behind a segment that would meet another one. */
+/** Appends `~` and a mark to a segment that would collide with another one. */
 export function markSegment(segment: string, mark: string): string {
   return cut(segment, `~${mark}`);
 }
@@ -58,10 +58,10 @@ export function repositoryPath(fullName: string): string {
   return fullName.split('/').map(encodeSegment).join('/');
 }
 
-/** Text that has but one Unicode form, and one lower case. */
+/** Text with only one Unicode form, and one lower case. */
 const PLAIN = /^[\0-\x7f]*$/;
 
-/** The form that two names share where a file system without case or with its own Unicode form takes them for one. */
+/** The form that two names share if a file system that ignores case or Unicode form takes them for one. */
 export function foldName(name: string): string {
   return PLAIN.test(name)
     ? name.toLowerCase()

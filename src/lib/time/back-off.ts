@@ -13,7 +13,7 @@ export interface BackOffPolicy {
  * together do not come back together.
  * @param attempts failures in a row, at least 1
  * @param random a number from 0 up to 1
- * @param retryAfterMs the service's own wish, which is never undercut (RFC 9110, section 10.2.3)
+ * @param retryAfterMs the time that the service asked for, at least (RFC 9110, section 10.2.3)
  */
 export function backOffDelayMs(
   policy: BackOffPolicy,
@@ -30,7 +30,7 @@ export const MAX_RETRY_AFTER_MS = 24 * 60 * 60 * 1000;
 
 /**
  * Reads a Retry-After header: seconds or an HTTP date (RFC 9110, section 10.2.3).
- * @returns milliseconds from now, from 0 to a day; undefined when the header says nothing useful
+ * @returns milliseconds from now, from 0 to a day; undefined if the header says nothing useful
  */
 export function retryAfterMs(header: string | undefined, nowMs: number): number | undefined {
   if (header === undefined) return undefined;

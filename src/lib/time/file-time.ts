@@ -1,9 +1,9 @@
-/** The last second that every file system can keep; the first is 0 (ext4 with small inodes, xfs without `bigtime`). */
+/** The last second that every file system can store; the first is 0 (ext4 with small inodes, xfs without `bigtime`). */
 const LAST_SECOND = 2 ** 31 - 1;
 
 /**
- * The nearest time that every file system can keep. A file system changes a time that it cannot keep, and a file with another time
- * than its manifest says would look as if somebody had changed it.
+ * The nearest time that every file system can store. A file system changes a time that it cannot store, and a file with another time
+ * than its manifest says would look as if someone had changed it.
  * @param timeMs milliseconds since the epoch
  */
 export function storableTimeMs(timeMs: number): number {
@@ -11,11 +11,11 @@ export function storableTimeMs(timeMs: number): number {
 }
 
 /**
- * The time for new bytes of a path. rsync and many others take a file of the same size and second for the same file, and would keep the
- * old bytes for good: new bytes get the second after that of the bytes before.
- * @param timeMs the time that the new bytes have; as all others in milliseconds since the epoch
- * @param before the time of the file that has the same size and other bytes
- * @param beforeOwn the time that the file before would have without this rule: a third file of that second would meet the first one
+ * The time for new bytes of a path. rsync and other programs take a file of the same size and second for the same file, and would keep
+ * the old bytes for good: so new bytes get the second after the old ones.
+ * @param timeMs the time of the new bytes; like all others in milliseconds since the epoch
+ * @param before the time of the file with the same size and other bytes
+ * @param beforeOwn the time of the file before without this rule: a third file of that second would collide with the first one
  */
 export function timeApartMs(timeMs: number, before: number, beforeOwn: number): number {
   const second = secondOf(timeMs);
@@ -24,7 +24,7 @@ export function timeApartMs(timeMs: number, before: number, beforeOwn: number): 
   return (last < LAST_SECOND ? last + 1 : last - 1) * 1000;
 }
 
-/** Whether a file that was to have a time has it, or the one that {@link timeApartMs} gave it instead. */
+/** Whether a file has an intended time, or the one that {@link timeApartMs} gave it instead. */
 export function isTimeFor(timeMs: number, foundMs: number): boolean {
   return foundMs === timeMs || foundMs === timeApartMs(timeMs, timeMs, timeMs);
 }

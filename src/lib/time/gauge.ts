@@ -1,6 +1,6 @@
 import type { Amount } from '../text/amount.ts';
 
-/** Speed is that of the last one to two such spans, in milliseconds: steady enough to read, and soon right after a change. */
+/** Speed is measured over the last one to two such spans, in milliseconds: steady enough to read, and quick to follow a change. */
 const SPAN_MS = 2000;
 
 /** The shortest time from which a speed is computed, in milliseconds. */
@@ -11,7 +11,7 @@ interface Mark {
   readonly doneBytes: number;
 }
 
-/** Measures how far some work on bytes is, and how fast it goes. */
+/** Measures the progress and speed of some work on bytes. */
 export class Gauge {
   readonly #now: () => number;
   #doneBytes = 0;
@@ -21,8 +21,8 @@ export class Gauge {
   #newer: Mark;
 
   /**
-   * @param totalBytes null where nobody knows
-   * @param isEstimate whether the total is only what it was the last time
+   * @param totalBytes null if unknown
+   * @param isEstimate whether the total is only the last known one
    * @param now milliseconds on a clock that only goes forward
    */
   constructor(totalBytes: number | null, isEstimate = false, now: () => number = () => performance.now()) {
@@ -36,10 +36,10 @@ export class Gauge {
     this.reach(this.#doneBytes + bytes);
   }
 
-  /** Says how much is done in all. @param totalBytes where it is known by now how much there is to do */
+  /** Records how much is done in all. @param totalBytes the total, if known by now */
   reach(doneBytes: number, totalBytes: number | null = null): void {
     const atMs = this.#now();
-    // What is begun anew, or goes on where another try broke off, was not done in this moment.
+    // Work that restarts, or continues after an interruption, was not done in this moment.
     if (doneBytes < this.#doneBytes) this.#older = this.#newer = { atMs, doneBytes };
     this.#doneBytes = doneBytes;
     if (totalBytes !== null) {

@@ -1,6 +1,6 @@
-/** A clock may have been ahead. A time that lies in the future proves nothing, and never wins over one that does not. */
+/** A clock may have been ahead. A time in the future proves nothing, and never wins over another one. */
 
-/** How far a clock may be set back, or differ from that of another machine, before a time counts as wrong. In milliseconds. */
+/** How far a clock may be set back, or differ from another machine's, before a time counts as wrong. In milliseconds. */
 export const CLOCK_STEP_MS = 5 * 60 * 1000;
 
 /** Whether any of some times lies in the future. All times in milliseconds since the epoch; null for never. */
@@ -8,7 +8,7 @@ export function isAhead(nowMs: number, ...timesMs: readonly (number | null)[]): 
   return timesMs.some((timeMs) => timeMs !== null && timeMs > nowMs);
 }
 
-/** The latest of some times that lies not in the future; 0 when there is none. */
+/** The latest of some times that is not in the future; 0 if there is none. */
 export function latestUntil(nowMs: number, timesMs: readonly (number | null)[]): number {
   return timesMs.reduce<number>(
     (latest, timeMs) => (timeMs !== null && timeMs <= nowMs ? Math.max(latest, timeMs) : latest),
@@ -16,13 +16,13 @@ export function latestUntil(nowMs: number, timesMs: readonly (number | null)[]):
   );
 }
 
-/** The latest of some times that lies not in the future or, where all do, the latest; 0 when there is none. */
+/** The latest of some times that is not in the future or, if all are, the latest; 0 if there is none. */
 export function latestKnown(nowMs: number, timesMs: readonly (number | null)[]): number {
   const latestMs = latestUntil(nowMs, timesMs);
   return latestMs > 0 ? latestMs : latestUntil(Number.POSITIVE_INFINITY, timesMs);
 }
 
-/** Compares times for sorting: the latest first, and those in the future last. */
+/** Compares times for sorting: the latest first, and times in the future last. */
 export function latestFirst(nowMs: number): (one: number, other: number) => number {
   return (one, other) => Number(one > nowMs) - Number(other > nowMs) || other - one;
 }

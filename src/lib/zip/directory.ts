@@ -4,15 +4,15 @@ import { storableTimeMs } from '../time/file-time.ts';
 import { DIRECTORY_ENTRY_BYTES, type DirectoryPlace, type ReadBytes, ZipFault } from './end-record.ts';
 import { type ExtraFacts, numbersOf, parseExtraFields } from './extra-fields.ts';
 
-/** An entry of a zip's central directory: only what is needed, as there may be a million. */
+/** An entry of a zip's central directory: only the necessary facts, as there may be a million. */
 export interface ZipEntry {
-  /** The decoded name; where it cannot be decoded, something like it for messages. */
+  /** The decoded name; if it cannot be decoded, an approximation for messages. */
   readonly name: string;
-  /** False where the bytes of the name are not in the encoding that the archive says. */
+  /** False if the bytes of the name are not in the encoding that the archive claims. */
   readonly isDecodable: boolean;
   /** The bytes of the name, a character for each. */
   readonly nameBytes: string;
-  /** The Unix file mode, or 0 where the archive has none. */
+  /** The Unix file mode, or 0 if the archive has none. */
   readonly unixMode: number;
   /** General purpose bit flag (APPNOTE 6.3.10, section 4.4.4). */
   readonly flags: number;
@@ -23,19 +23,19 @@ export interface ZipEntry {
   /** Bytes of the content once unpacked, as the archive claims. */
   readonly sizeBytes: number;
   readonly headerOffset: number;
-  /** Milliseconds since the epoch, as a file system can keep it; a time without a zone is taken for UTC. */
+  /** Milliseconds since the epoch, as a file system can store it; a time without a zone counts as UTC. */
   readonly modifiedAtMs: number;
 }
 
-/** The ways of packing that are understood (APPNOTE 6.3.10, section 4.4.5). */
+/** The supported ways of packing (APPNOTE 6.3.10, section 4.4.5). */
 export const METHODS = { stored: 0, deflated: 8 } as const;
 
 /** Bits 0, 6 and 13: encrypted, strongly encrypted, local header masked (APPNOTE 6.3.10, section 4.4.4). */
 export const ENCRYPTION_FLAGS = 0x2041;
 
-/** An entry of the directory cannot be understood, which ends the list of entries. */
+/** A malformed entry of the directory, which ends the list of entries. */
 export class ZipEntryFault extends ZipFault {
-  /** The entry's name, as far as it can be told. */
+  /** The entry's name, as far as it is readable. */
   readonly entryName: string;
 
   constructor(entryName: string, message: string) {
@@ -79,7 +79,7 @@ function entryBytes(bytes: Buffer): number {
 
 const SIGNATURE = 0x02014b50;
 
-/** Parses the entry that some bytes begin with (APPNOTE 6.3.10, section 4.3.12). @throws ZipFault */
+/** Parses the entry at the start of some bytes (APPNOTE 6.3.10, section 4.3.12). @throws ZipFault */
 function parseEntry(bytes: Buffer): ZipEntry {
   const nameEnd = Math.min(bytes.length, DIRECTORY_ENTRY_BYTES + bytes.readUInt16LE(28));
   const extraEnd = Math.min(bytes.length, nameEnd + bytes.readUInt16LE(30));
@@ -119,8 +119,8 @@ function parseEntry(bytes: Buffer): ZipEntry {
 }
 
 /**
- * The time of the last change of an entry, in milliseconds since the epoch, as a file system can keep it. A time that its extra field
- * cannot hold, such as one after 2038, is in the older field all the same, which has no zone and is taken for UTC.
+ * The time of the last change of an entry, in milliseconds since the epoch, as a file system can store it. A time that its extra field
+ * cannot hold, for example after 2038, is in the older field all the same, which has no zone and counts as UTC.
  * @param dosTime a DOS date and time, in 32 bits (APPNOTE 6.3.10, section 4.4.6)
  */
 export function changeTimeMs(dosTime: number, { modifiedAtMs }: ExtraFacts): number {
@@ -139,9 +139,9 @@ const CODE_PAGE_437 =
   'ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u00a0';
 
 /**
- * Decodes a name: UTF-8 where the archive says so and where the bytes are UTF-8 all the same, as many programs leave the
+ * Decodes a name: as UTF-8 if the archive says so, or if the bytes are UTF-8 all the same, as many programs omit the
  * flag out; otherwise code page 437 (APPNOTE 6.3.10, appendix D), with control characters as such. A second name in an
- * extra field (section 4.6.9) is not looked at, so that there is one only.
+ * extra field (section 4.6.9) is ignored, so that there is only one.
  * @param nameBytes the same bytes, a character for each
  */
 export function decodeName(
@@ -149,7 +149,7 @@ export function decodeName(
   nameBytes: string,
   flags: number,
 ): { readonly name: string; readonly isDecodable: boolean } {
-  // One text in memory instead of two, for the names that have but ASCII.
+  // One text in memory instead of two, for names in ASCII.
   if (isAscii(bytes)) return { name: nameBytes, isDecodable: true };
   try {
     return { name: UTF8.decode(bytes), isDecodable: true };

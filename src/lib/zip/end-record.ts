@@ -4,8 +4,8 @@ import { uint64 } from './extra-fields.ts';
 export class ZipFault extends Error {}
 
 /**
- * Reads a part of an archive. The bytes are good until the next part is read.
- * @throws ZipFault where the archive does not have all of it; Error of the disk
+ * Reads a part of an archive. The bytes are valid until the next part is read.
+ * @throws ZipFault if the archive lacks some of it; Error of the disk
  */
 export type ReadBytes = (position: number, lengthBytes: number) => Buffer;
 
@@ -13,7 +13,7 @@ export function endedEarly(): ZipFault {
   return new ZipFault('The archive is damaged: unexpected end of the file.');
 }
 
-/** Where an archive's central directory lies, and what it is said to hold. Positions and sizes in bytes. */
+/** The place of an archive's central directory, and its claimed contents. Positions and sizes in bytes. */
 export interface DirectoryPlace {
   readonly offset: number;
   readonly end: number;
@@ -40,13 +40,13 @@ interface EndRecord {
   readonly directoryOffset: number;
 }
 
-/** The most of an archive's end that is looked at: the end record with the longest comment, and the records of zip64. */
+/** The most bytes of an archive's end that are examined: the end record with the longest comment, and the records of zip64. */
 export const END_AREA_BYTES = 128 * 1024;
 
 /**
  * Reads the end of an archive (APPNOTE 6.3.10, sections 4.3.14 to 4.3.16): the last end record counts, and directory,
  * zip64 records, end record and comment must follow each other and end where the file ends. So there is one reading of an
- * archive, whatever its comment or something before or behind it looks like.
+ * archive, even if its comment or something before or behind it looks like a record.
  * @param tail its last bytes, {@link END_AREA_BYTES} or all
  * @param sizeBytes of the whole archive
  * @throws ZipFault
@@ -101,7 +101,7 @@ function parseZip64End(record: Buffer): EndRecord {
   };
 }
 
-/** Whether the short record says what the long one says, where it has no all-ones to stand for it. */
+/** Whether the short record agrees with the long one, except for all-ones fields. */
 function agree(end: EndRecord, zip64: EndRecord): boolean {
   const pairs: readonly (readonly [number, number, number])[] = [
     [end.entriesHere, zip64.entriesHere, 0xffff],

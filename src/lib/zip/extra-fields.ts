@@ -1,8 +1,8 @@
-/** The facts in the extra fields of an entry that matter (APPNOTE 6.3.10, section 4.5). */
+/** The relevant facts in the extra fields of an entry (APPNOTE 6.3.10, section 4.5). */
 export interface ExtraFacts {
   /** Whether there is a field with sizes and places of 64 bits (section 4.5.3). */
   readonly isWide: boolean;
-  /** Those, in the order of the fields that have no room for them. */
+  /** These numbers, in the order of the fields that have no room for them. */
   readonly wide: readonly number[];
   /** The time of the last change, in milliseconds since the epoch; null for none. */
   readonly modifiedAtMs: number | null;
@@ -17,7 +17,7 @@ const WINDOWS_TIMES = 0x000a;
 /** Info-ZIP's "UT" (its file proginfo/extrafld.txt). */
 const UNIX_TIMES = 0x5455;
 
-/** Parses extra fields; null where one is longer than there are bytes. */
+/** Parses extra fields; null if one is longer than the bytes. */
 export function parseExtraFields(bytes: Buffer, start: number, end: number): ExtraFacts | null {
   if (start === end) return NO_FACTS;
   let wide: readonly number[] | null = null;
@@ -34,10 +34,10 @@ export function parseExtraFields(bytes: Buffer, start: number, end: number): Ext
   return { isWide: wide !== null, wide: wide ?? [], modifiedAtMs };
 }
 
-/** Says that a number is in the zip64 extra field (section 4.5.3). */
+/** Marks a number that is in the zip64 extra field (section 4.5.3). */
 const IN_EXTRA = 0xffffffff;
 
-/** Reads numbers of a header, one after the other in the order of the zip64 field; null for one that this field lacks. */
+/** Reads numbers of a header, in the order of the zip64 field; null for one that this field lacks. */
 export function numbersOf(bytes: Buffer, { isWide, wide }: ExtraFacts): (at: number) => number | null {
   const left = [...wide];
   return (at) => {
@@ -52,7 +52,7 @@ function wideNumbers(bytes: Buffer, start: number, end: number): number[] {
   );
 }
 
-/** A number of 64 bits; beyond 2^53 it is not exact, and no file is as great as that. */
+/** A number of 64 bits; beyond 2^53 it is not exact, and no file is as large as that. */
 export function uint64(bytes: Buffer, at: number): number {
   return bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * 0x1_0000_0000;
 }

@@ -1,7 +1,7 @@
 import { constants, createInflateRaw, type InflateRaw } from 'node:zlib';
 
 /**
- * The parts of Node's inflater by which its synchronous functions work (lib/zlib.js). They are not documented; what is documented
+ * The parts of Node's inflater that its synchronous functions use (lib/zlib.js). They are not documented; the documented calls
  * either makes an inflater for every call, which takes as long as inflating, or cannot be called synchronously piece by piece.
  */
 interface Engine {
@@ -16,27 +16,27 @@ interface Engine {
       outputBytes: number,
     ) => void;
   };
-  /** Bytes that are left of the output, and of the input. */
+  /** Remaining bytes of the output, and of the input. */
   readonly _writeState: Uint32Array;
 }
 
 type Reusable = InflateRaw & Engine;
 
-/** Inflates raw deflated bytes piece by piece, one thing after the other. */
+/** Inflates raw deflated bytes piece by piece, one content after the other. */
 export class Inflater {
   #engine = createEngine();
 
-  /** Begins with the first bytes of something. */
+  /** Begins with the first bytes of a content. */
   reset(): void {
-    // One that met damage is of no more use.
+    // An inflater that met damage cannot be reused.
     if (this.#engine.destroyed) this.#engine = createEngine();
     this.#engine.reset();
   }
 
   /**
-   * Inflates as far as input and room go. The end has come where room is left and input, too.
-   * @param isLast whether no more input follows, which spares zlib a copy of what was made
-   * @throws Error of zlib, with a code; also where the last input does not come to the end
+   * Inflates as far as input and room go. The end was reached if room is left and input, too.
+   * @param isLast whether no more input follows, which saves zlib a copy of the output
+   * @throws Error of zlib, with a code; also if the last input does not reach the end
    */
   inflate(
     input: Uint8Array,
@@ -57,7 +57,7 @@ export class Inflater {
 function createEngine(): Reusable {
   const inflateRaw = createInflateRaw();
   if (!isReusable(inflateRaw)) throw new TypeError('this version of Node cannot inflate piece by piece');
-  // It tells of damage twice: at once by its state, and later by an event.
+  // It reports damage twice: immediately by its state, and later by an event.
   return inflateRaw.on('error', () => {});
 }
 

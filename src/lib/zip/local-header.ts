@@ -16,21 +16,21 @@ export interface LocalHeader {
   readonly nameBytes: string;
   readonly flags: number;
   readonly compressionMethod: number;
-  /** As the header claims. Where there is a descriptor behind the content, that counts instead. */
+  /** As the header claims. A descriptor behind the content overrides it. */
   readonly content: Content;
-  /** Milliseconds since the epoch, as a file system can keep it. */
+  /** Milliseconds since the epoch, as a file system can store it. */
   readonly modifiedAtMs: number;
-  /** Where the content starts; it may be behind the end of an archive that is cut off. */
+  /** The offset of the content; it may be behind the end of a truncated archive. */
   readonly dataOffset: number;
 }
 
 /** The fixed part of a local header. */
 export const LOCAL_HEADER_BYTES = 30;
 const LOCAL_SIGNATURE = 0x04034b50;
-/** A number that is in the zip64 extra field, which does not have it. */
+/** A number that should be in the zip64 extra field, but is not. */
 const UNKNOWN_NUMBER = 0xffffffff;
 
-/** The length of a local header, by its fixed part; null where no local header is there. */
+/** The length of a local header, from its fixed part; null if these bytes are no local header. */
 export function localHeaderBytes(bytes: Buffer): number | null {
   if (bytes.length < LOCAL_HEADER_BYTES || bytes.readUInt32LE(0) !== LOCAL_SIGNATURE) return null;
   return LOCAL_HEADER_BYTES + bytes.readUInt16LE(26) + bytes.readUInt16LE(28);
@@ -39,7 +39,7 @@ export function localHeaderBytes(bytes: Buffer): number | null {
 /**
  * Parses a local header.
  * @param bytes the whole header
- * @param position where it lies in the archive
+ * @param position its offset in the archive
  */
 export function parseLocalHeader(bytes: Buffer, position: number): LocalHeader {
   const flags = bytes.readUInt16LE(6);
@@ -73,16 +73,16 @@ export function hasDescriptor({ flags }: LocalHeader): boolean {
 /** With and without its signature, with sizes of 32 and of 64 bits (APPNOTE 6.3.10, section 4.3.9). */
 const DESCRIPTOR_LENGTHS = [12, 16, 20, 24];
 
-/** The longest descriptor, and the signature of what follows it. */
+/** The longest descriptor, and the signature behind it. */
 export const DESCRIPTOR_AREA_BYTES = 28;
 
 /** Signatures of what may follow an entry: the next one, or the directory (APPNOTE 6.3.10, sections 4.3.7 and 4.3.12). */
 const NEXT_SIGNATURES: ReadonlySet<number> = new Set([LOCAL_SIGNATURE, 0x02014b50]);
 
 /**
- * The length of the descriptor behind a content, by the content and the signature that follows: 0 where it is left out and the header has
- * the same numbers, null where no length fits.
- * @param bytes {@link DESCRIPTOR_AREA_BYTES} of what is behind the content
+ * The length of the descriptor behind a content, found by the content and the signature that follows: 0 if it is left out and the header
+ * has the same numbers, null if no length fits.
+ * @param bytes {@link DESCRIPTOR_AREA_BYTES} from behind the content
  */
 export function descriptorBytes(bytes: Buffer, content: Content, claimed: Content): number | null {
   if (bytes.length < DESCRIPTOR_AREA_BYTES) return null;
@@ -91,7 +91,7 @@ export function descriptorBytes(bytes: Buffer, content: Content, claimed: Conten
   return found ?? (isNextAt(0) && isSameContent(claimed, content) ? 0 : null);
 }
 
-/** Whether two contents are the same, as far as their sizes and checksums tell. */
+/** Whether two contents are the same, judged by sizes and checksums. */
 export function isSameContent(one: Content, other: Content): boolean {
   return (
     one.crc32 === other.crc32 &&

@@ -1,24 +1,24 @@
 import { END_AREA_BYTES, readEnd } from './end-record.ts';
 
-/** Reads a part of a file. It rejects where the file does not have all of it. */
+/** Reads a part of a file. It rejects if the file lacks some of it. */
 type ReadLater = (position: number, lengthBytes: number) => Promise<Buffer>;
 
-/** How much of a file tells its kind. */
+/** How much of a file shows its kind. */
 export const START_BYTES = 512;
 
-/** How zip archives begin: with an entry, or, where they are empty, with the end of the directory (APPNOTE 6.3.10, 4.3). */
+/** The starts of zip archives: an entry or, if they are empty, the end of the directory (APPNOTE 6.3.10, 4.3). */
 const ARCHIVE_STARTS = ['PK\u0003\u0004', 'PK\u0005\u0006', 'PK\u0006\u0006'];
 
-/** Whether a file that begins so may be a zip archive. */
+/** Whether a file with this start may be a zip archive. */
 export function isArchiveStart(start: Uint8Array): boolean {
   const text = Buffer.from(start).toString('latin1');
   return ARCHIVE_STARTS.some((magic) => text.startsWith(magic));
 }
 
-/** Of a compound file (MS-CFB, section 2.2): the old workbooks, and new ones that have a password (MS-OFFCRYPTO, section 1.3). */
+/** The start of a compound file (MS-CFB, section 2.2): old workbooks, and new ones with a password (MS-OFFCRYPTO, section 1.3). */
 const COMPOUND_FILE = '\u00d0\u00cf\u0011\u00e0\u00a1\u00b1\u001a\u00e1';
 
-/** Whether a file that begins so may be a compound file. */
+/** Whether a file with this start may be a compound file. */
 export function isCompoundStart(start: Uint8Array): boolean {
   return Buffer.from(start).toString('latin1').startsWith(COMPOUND_FILE);
 }
