@@ -176,7 +176,7 @@ describe.skipIf(missing !== undefined)(
       const context = { timezoneId: 'Asia/Tokyo', locale: 'en-GB' };
       const { page } = await openPage(browser, { report: report({ targets }), context });
       expect(await page.locator('#pass').innerText()).toMatch(/GMT\+9|JST/);
-      expect(await page.locator('#problems').innerText()).toContain('SIGHUP to the daemon');
+      expect(await page.locator('#problems').innerText()).toContain('`workbook-mirror poll` does so now');
     });
 
     it('says every state in words, in the title and in the icon, as it comes', async () => {
@@ -509,7 +509,7 @@ describe.skipIf(missing !== undefined)(
           context: { colorScheme },
         });
         for (const index of [0, 3]) await page.locator('.row-toggle').nth(index).click();
-        await page.locator('.filter', { hasText: 'failing' }).click();
+        await page.locator('.filter', { hasText: 'failing' }).first().click();
         expect(await page.evaluate(faintTexts)).toEqual([]);
         await page.locator('#pause').click();
         expect(await page.evaluate(faintTexts)).toEqual([]);
