@@ -5,21 +5,21 @@ import { fromBufferPromise } from 'yauzl';
 import { findLeadingFolder, type LeadingFolder } from '../mirror/archive/policy.ts';
 import { NotMet, NotTried } from './verdict.ts';
 
-/** An archive, read whole. */
+/** A fully read archive. */
 export interface Archive {
-  /** By path in the repository: a folder around everything is taken off. */
+  /** By path in the repository, without a folder around everything. */
   readonly files: ReadonlyMap<string, Buffer>;
-  /** Whether there is one folder around everything that the listing does not know. */
+  /** Whether a single folder, unknown to the listing, contains everything. */
   readonly leadingFolder: LeadingFolder['kind'];
 }
 
-/** Most bytes that one archive may unpack to here. */
+/** Largest unpacked size of one archive, in bytes. */
 const MAX_UNPACKED_BYTES = 256 * 1024 * 1024;
 
 /**
- * Reads an archive in memory: every entry must have the size and CRC-32 that the directory says (APPNOTE 6.3.10).
- * @param workbookPaths paths of the workbooks that are listed on its branch
- * @throws NotMet for anything but a whole archive that the mirror can read
+ * Reads an archive in memory: every entry must have the size and CRC-32 of the directory (APPNOTE 6.3.10).
+ * @param workbookPaths paths of the listed workbooks on its branch
+ * @throws NotMet unless it is a complete archive that the mirror can read
  */
 export async function readArchive(bytes: Buffer, workbookPaths: Iterable<string>): Promise<Archive> {
   try {
@@ -48,7 +48,7 @@ export async function readArchive(bytes: Buffer, workbookPaths: Iterable<string>
   } catch (error) {
     if (error instanceof NotMet || error instanceof NotTried) throw error;
     // The error may name an entry.
-    throw new NotMet('it is no whole zip archive, or packed in a way that the mirror cannot read');
+    throw new NotMet('it is not a complete zip archive, or packed in a way that the mirror cannot read');
   }
 }
 

@@ -11,22 +11,22 @@ import {
 } from '../mirror/upstream/connections.ts';
 import { transportError } from '../mirror/upstream/failures.ts';
 
-/** How the service is asked, and how far a probe may go. Durations in milliseconds. */
+/** How to reach the service, and the limits of a probe. Durations in milliseconds. */
 export interface AskOptions {
   /** The application's address followed by `/api`, without a slash at the end. */
   readonly baseUrl: string;
-  /** Null where there is none for a generation. */
+  /** Null for a generation without credential. */
   readonly credential: (generation: Generation) => string | null;
-  /** How long an answer may take to begin, and to go on. */
+  /** Longest time until an answer begins, and until it ends. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
-  /** Most requests in all. */
+  /** Most requests in total. */
   readonly maxRequests: number;
-  /** Longest pause that is waited for when the service asks for one. */
+  /** Longest pause to grant if the service asks for one. */
   readonly maxPauseMs: number;
   /** Waits. @throws MirrorError `pass.abandoned` */
   readonly pause: (delayMs: number) => Promise<void>;
-  /** Called before each request with the subject, and how many requests there are with it. */
+  /** Called before each request with the subject and the number of this request. */
   readonly onProgress: (what: string, sent: number) => void;
 }
 
@@ -34,57 +34,57 @@ export interface AskOptions {
 export interface ProbeRequest {
   /** Path and query below the base address, or a whole address of the same origin. */
   readonly target: string | URL;
-  /** The current one unless given. */
+  /** The current one if omitted. */
   readonly generation?: Generation;
-  /** Further headers. */
+  /** Additional headers. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether the configured credential is left out. */
+  /** Whether to omit the configured credential. */
   readonly isAnonymous?: boolean;
-  /** So many bytes of the body are read, after decoding; then it is broken off. The start of it unless given. */
+  /** Most bytes of the decoded body to read; then it is cut off. Only its start if omitted. */
   readonly maxBytes?: number;
 }
 
-/** An answer, or why there is none. */
+/** An answer, or the reason for its absence. */
 export interface ProbeAnswer {
-  /** HTTP status code; 0 where there was no whole answer. */
+  /** HTTP status code; 0 without a complete answer. */
   readonly status: number;
   readonly headers: AnswerHeaders;
-  /** Without its content coding. */
+  /** The decoded body. */
   readonly body: Buffer;
-  /** False where the body was broken off. */
+  /** False if the body was cut off. */
   readonly isWhole: boolean;
-  /** From sending to the first byte of the answer, in milliseconds. */
+  /** Time from sending to the first byte of the answer, in milliseconds. */
   readonly waitMs: number;
-  /** When it began to come, by this machine's clock, in milliseconds since the epoch. */
+  /** Arrival of its first byte by this machine's clock, in milliseconds since the epoch. */
   readonly atMs: number;
-  /** Why there was no whole answer; null where there was one. */
+  /** Why there was no complete answer; null if there was one. */
   readonly failure: MirrorError | null;
 }
 
-/** A probe that ends early; what was found until then stands. */
+/** Ends a probe early; the findings so far are kept. */
 export class ProbeStopped extends Error {
   override readonly name = 'ProbeStopped';
 }
 
-/** Asks the service, within limits, one request after the other. */
+/** Sends requests to the service, within limits, one after the other. */
 export interface Asker {
   /**
-   * Sends a request, without following redirects, and sends it again after a pause that the service asks for.
-   * @returns an answer with status 0 where none came
-   * @throws ProbeStopped when the limits are reached, or the service does not want to be asked any more; MirrorError `pass.abandoned`
+   * Sends a request, without following redirects, and repeats it after a pause if the service asks for one.
+   * @returns the answer, with status 0 if none came
+   * @throws ProbeStopped when the limits are reached, or the service wants no more requests; MirrorError `pass.abandoned`
    */
   readonly ask: (request: ProbeRequest) => Promise<ProbeAnswer>;
-  /** Says what the next requests are about. */
+  /** Sets the subject of the next requests. */
   readonly about: (what: string) => void;
-  /** One for each request that was sent, without its body. */
+  /** The answer to each sent request, without its body. */
   readonly answers: readonly Omit<ProbeAnswer, 'body'>[];
   readonly close: () => Promise<void>;
 }
 
-/** An answer that comes more slowly than this is given up, in bytes a millisecond: a drip would hold the probe for ever. */
+/** A slower answer is aborted, in bytes per millisecond: a trickle would block the probe forever. */
 const LEAST_RATE = 32;
 
-/** Enough for an error, or for the first bytes of what is not read whole. */
+/** Enough for an error, or for the start of a body that is not read completely. */
 const PEEK_BYTES = 64 * 1024;
 
 const MOST_PAUSES = 3;
@@ -92,10 +92,10 @@ const MOST_SILENCES = 4;
 
 /**
  * Decides whether to go on after an answer (RFC 9110, section 10.2.3; RFC 6585, section 4).
- * @param isOwn whether it was asked with the configured credential
- * @param pauses how many pauses were made already
- * @param silences how many requests in a row had no answer, this one included
- * @returns how long to wait before the same is asked again, in milliseconds; null where it need not be
+ * @param isOwn whether the configured credential was sent
+ * @param pauses number of pauses so far
+ * @param silences number of consecutive requests without answer, including this one
+ * @returns the pause before the request is repeated, in milliseconds; null if it is not repeated
  * @throws ProbeStopped
  */
 export function pauseAfter(
@@ -114,7 +114,7 @@ export function pauseAfter(
   throw new ProbeStopped(`the service asked for fewer requests (status ${status})`);
 }
 
-/** Opens the way to a service. Proxies are taken from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY. */
+/** Opens a connection to a service. Proxies come from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY. */
 export function createAsker(options: AskOptions): Asker {
   const { timeoutMs, maxRequests } = options;
   const connections = createConnections(new URL(options.baseUrl).origin, timeoutMs, 1);
@@ -180,7 +180,7 @@ function tooSlow(cause: unknown, { origin, pathname }: URL): MirrorError {
   });
 }
 
-/** Reads a body up to a bound; of one that is announced to be longer, only the start. */
+/** Reads a body up to a limit; only the start of one that is announced to be longer. */
 async function readUpTo(
   answer: WireAnswer,
   maxBytes: number,
@@ -190,7 +190,7 @@ async function readUpTo(
   let sizeBytes = 0;
   try {
     for await (const piece of piecesOf(answer)) {
-      // The memory of a piece is used again.
+      // Copy the piece: its memory is reused.
       chunks.push(Buffer.from(piece));
       sizeBytes += piece.length;
       if (sizeBytes > limit) return { body: Buffer.concat(chunks).subarray(0, limit), isWhole: false };

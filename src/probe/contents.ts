@@ -8,7 +8,7 @@ import { isArchive, shapeOf } from './words.ts';
 
 const CONTENTS = { group: 'Archives and files', section: '4.1', kind: 'required' } as const;
 
-/** The form of the names in a folder's archive; null where its files are not those of the folder. */
+/** The form of the names in a folder's archive; null if its files are not the folder's. */
 function folderForm(
   folder: string,
   whole: ReadonlyMap<string, Buffer>,
@@ -17,7 +17,7 @@ function folderForm(
   const expected = [...whole]
     .filter(([path]) => path.startsWith(`${folder}/`))
     .map(([path, bytes]) => [path.slice(folder.length + 1), bytes] as const);
-  // Names that all begin with the same folders are in the same order as without these.
+  // A common prefix does not change the order of the names.
   const [firstExpected = ''] = expected.map(([path]) => path).sort();
   const [firstFound = ''] = [...found.keys()].sort();
   const prefix = firstFound.slice(0, firstFound.length - firstExpected.length);
@@ -45,7 +45,7 @@ async function checkFolders(subject: Subject): Promise<string> {
   return [...forms].join('; ');
 }
 
-/** Whether contents do not claim to be JSON or HTML. */
+/** Whether the media type is neither JSON nor HTML. */
 function isBinary({ headers }: ProbeAnswer): boolean {
   return !/json|html/i.test(headers['content-type'] ?? '');
 }
@@ -120,8 +120,8 @@ export const CONTENTS_STATEMENTS: Statements = {
       return kinds.has('unknown') ? 'unknown from the listing' : 'no';
     },
     meaning: (answer) => {
-      if (answer === 'yes') return 'the mirror takes it off';
-      return answer === 'no' ? null : 'the mirror will ask for single paths to find out';
+      if (answer === 'yes') return 'the mirror removes it';
+      return answer === 'no' ? null : 'the mirror will request single paths to find out';
     },
   },
   'archives.folder': {

@@ -9,14 +9,14 @@ import type { SubjectOptions } from './subject.ts';
 import { shapeOf } from './words.ts';
 import { given, holds, type Need } from './verdict.ts';
 
-/** No service gives out such a key. */
+/** A key that no service issues. */
 const MADE_UP = 'made-up-by-workbook-mirror-probe';
 
 const TARGETS: Readonly<Record<Generation, string>> = { current: REPOSITORIES_PATH, v1: WORKBOOKS_PATH };
 
 /**
- * A statement that a credential is refused; which status does so is not shown.
- * @param credential null for none; undefined where it cannot be told from one that fits
+ * A statement that a credential is refused; the specification shows no status for it.
+ * @param credential null for none; undefined if none can be sent that is surely wrong
  */
 function refused(
   section: string,
@@ -46,21 +46,21 @@ function refused(
   };
 }
 
-/** The consequence for the mirror, whose key may be refused some day. */
+/** The consequence for the mirror when its key is refused. */
 function meaningOf(answer: string, outcome: string): string | null {
   if (outcome === 'not tried')
     return answer === 'not asked' ? 'with --with-wrong-key it is; some installations lock people out' : null;
   const status = Number.parseInt(answer, 10);
   if (status === 401) return null;
-  if (status === 403) return 'the mirror takes it for a key that may not do this';
-  if (status === 404) return 'a key that is refused looks like an address that is wrong: check both';
+  if (status === 403) return 'the mirror treats it as a key without permission';
+  if (status === 404) return 'a refused key looks like a wrong address: check both';
   if (status >= 300 && status < 400) return 'a redirect, as to a login page: the mirror does not follow it';
   if (status >= 200 && status < 300)
     return 'the service answers without a valid key: please report this to its operator';
-  return 'the mirror takes it for a failure and tries again';
+  return 'the mirror treats it as a failure and tries again';
 }
 
-/** A credential of the other generation, which must be refused; undefined where it fits as well, or is not to be sent. */
+/** A credential of the other generation, which must be refused; undefined if it fits as well, or must not be sent. */
 function other({ apiToken, wrong }: SubjectOptions, which: 'apiKey' | 'apiToken'): string | undefined {
   if (wrong?.apiKey === undefined || apiToken === null || wrong.apiKey === apiToken) return undefined;
   return which === 'apiKey' ? wrong.apiKey : apiToken;

@@ -3,7 +3,7 @@ import type { PageList, Subject } from './subject.ts';
 import { given, holds } from './verdict.ts';
 import { isObject, partOf } from './words.ts';
 
-/** Common to all statements about the list of workbooks, unless they say otherwise. */
+/** Defaults of all statements about the list of workbooks. */
 export const WORKBOOKS = {
   group: 'Workbooks (v1)',
   section: '2.5',
@@ -11,7 +11,7 @@ export const WORKBOOKS = {
   needs: 'token',
 } as const;
 
-/** The same for the same workbook on the same branch. */
+/** Identifies a workbook on a branch. */
 export function keyOf(row: unknown): string {
   return isObject(row) ? JSON.stringify([row['id'], partOf(row, 'version')['branch']]) : JSON.stringify(row);
 }
@@ -21,7 +21,7 @@ export function rowsOf({ pages }: PageList): readonly unknown[] {
   return pages.flatMap(({ rows }) => rows);
 }
 
-/** Where a reference to another page leads. */
+/** The target of a reference to another page. */
 function leadsTo(reference: string, base: URL): string {
   const url = URL.parse(reference, `${base.href}/v1/workbooks`);
   if (url === null) return 'no address';
@@ -31,7 +31,7 @@ function leadsTo(reference: string, base: URL): string {
     : 'without the prefix of the base address';
 }
 
-/** Where references to other pages lead; `always null` without any. */
+/** The targets of references to other pages; `always null` without any. */
 export function whereTo(baseUrl: string, references: readonly string[]): string {
   const places = new Set(references.map((reference) => leadsTo(reference, new URL(baseUrl))));
   return places.size === 0 ? 'always null' : [...places].join('; ');
@@ -55,7 +55,7 @@ const CUT_MEANINGS: Readonly<Record<string, string>> = {
   'too many': 'the mirror reads all pages in each pass; the probe stopped here',
   'not to be followed': 'the mirror cannot follow next: a pass will fail with listing.malformed',
   'answer of another kind':
-    'a page that next names is not there: the mirror reads the list again, and believes no absence',
+    'a page that next names is missing: the mirror reads the list again, and believes no absence',
 };
 
 /** Statements about the list of workbooks and its pages. */
@@ -69,15 +69,13 @@ export const PAGE_STATEMENTS: Statements = {
       return 'yes';
     },
     meaning: (answer, outcome) => {
-      if (outcome === 'not tried')
-        return 'without service.apiToken changes are found from the contents alone';
-      if (outcome === 'holds')
-        return 'changes are found from this list; contents are pulled only where it says so';
+      if (outcome === 'not tried') return 'without service.apiToken changes are found only from the contents';
+      if (outcome === 'holds') return 'changes are found from this list; only changed contents are pulled';
       if (answer.startsWith('404'))
-        return 'changes are found from the contents alone: choose a schedule that the service can bear';
+        return 'changes are found only from the contents: choose a schedule that the service can handle';
       return answer.startsWith('403')
-        ? 'the token may not read the list: a pass will fail until it may, or service.apiToken is left out'
-        : 'a pass will fail on this: leave service.apiToken out, and changes are found from the contents alone';
+        ? 'the token may not read the list: passes fail until it may, or until service.apiToken is removed'
+        : 'passes fail on this: without service.apiToken, changes are found only from the contents';
     },
   },
   'workbooks.pages': {
@@ -127,7 +125,7 @@ export const PAGE_STATEMENTS: Statements = {
       holds(['always null', 'the base address'].includes(places), places);
       return places;
     },
-    meaning: 'the mirror stays at its own base address: of a next that leads elsewhere only the query counts',
+    meaning: 'the mirror stays at its own base address: if next leads elsewhere, it uses only the query',
   },
   'workbooks.previous': {
     ...WORKBOOKS,

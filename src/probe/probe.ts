@@ -10,7 +10,7 @@ import { TRANSPORT_STATEMENTS } from './transport.ts';
 import { shapeOf } from './words.ts';
 import { WORKBOOK_STATEMENTS } from './workbooks.ts';
 
-/** All that is asked of a service, in this order; what all answers together tell comes after. */
+/** All statements, in the order in which they are tried; those about all answers together come last. */
 export const STATEMENTS: Statements = {
   ...REPOSITORY_STATEMENTS,
   ...WORKBOOK_STATEMENTS,
@@ -24,18 +24,18 @@ export interface ProbeReport {
   /** Version of this format. */
   readonly format: 2;
   readonly requests: number;
-  /** Why it ended before everything was asked; null when it did not. */
+  /** Why it ended early; null if it did not. */
   readonly stopped: string | null;
   readonly findings: readonly Finding[];
 }
 
-/** How a service is probed. */
+/** Settings of a probe. */
 export type ProbeOptions = AskOptions & Omit<SubjectOptions, 'apiToken'>;
 
 /**
- * Holds a service against its specification, and asks how it behaves where that says "not shown". It reads only.
- * @throws MirrorError `credentials.refused`, `service.unreachable`, `service.not_found` or `service.wrong_kind` when the list of
- *   repositories cannot be had, without which nothing can be asked; `pass.abandoned`
+ * Compares a service with its specification, and finds out how it behaves where that says "not shown". It only reads.
+ * @throws MirrorError `credentials.refused`, `service.unreachable`, `service.not_found` or `service.wrong_kind` if the list of
+ *   repositories is unavailable, on which all else depends; `pass.abandoned`
  */
 export async function probe(options: ProbeOptions): Promise<ProbeReport> {
   const asker = createAsker(options);
@@ -62,12 +62,12 @@ export async function probe(options: ProbeOptions): Promise<ProbeReport> {
   return { format: 2, requests: asker.answers.length, stopped, findings };
 }
 
-/** A statement's subject for a person who watches the progress. */
+/** A statement's subject, as the progress shows it. */
 function subjectOf({ group }: Pick<Statement, 'group'>): string {
   return group.replace(/^./, (letter) => letter.toLowerCase());
 }
 
-/** Asks for what everything else depends on. */
+/** Requests the list on which everything else depends. */
 async function requireList(subject: Subject): Promise<void> {
   const answer = await subject.repositoryList().catch((error: unknown) => {
     if (error instanceof ProbeStopped) throw cannotBegin(error.message);
@@ -86,5 +86,5 @@ function cannotBegin(why: string): MirrorError {
   const [code, hint] = why.includes('credential')
     ? (['credentials.refused', 'Check the setting service.apiKey: a personal API key is needed.'] as const)
     : (['service.busy', 'Try again later.'] as const);
-  return new MirrorError(code, `Nothing could be asked: ${why}.`, { hint });
+  return new MirrorError(code, `The probe could not begin: ${why}.`, { hint });
 }

@@ -19,7 +19,7 @@ const FORM_WORDS: Readonly<Record<ReferenceForm, string>> = {
   name: 'short name',
 };
 
-/** The question which forms of reference name a repository of a kind. */
+/** Asks which forms of reference work for a kind of repository. */
 function ofReferences(
   what: string,
   answersOf: (subject: Subject) => Promise<AnswersByForm | null>,
@@ -44,7 +44,7 @@ function ofReferences(
   };
 }
 
-/** A statement about what is not there. @param meaning of an answer that says so plainly */
+/** A statement about missing content. @param meaning of an answer that says so plainly */
 function ofAbsence(
   what: string,
   ask: (subject: Subject) => Promise<ProbeAnswer>,
@@ -64,15 +64,15 @@ function ofAbsence(
   };
 }
 
-/** The consequence of an answer for something absent. @param isBelieved of an answer that says so */
+/** The consequence of an answer about missing content. @param isBelieved the consequence if the answer says so */
 export function absenceMeaning(answer: string, isBelieved: string): string {
   const status = Number.parseInt(answer, 10);
   if (status === 404 || status === 410) return isBelieved;
-  if (status === 400) return 'the mirror takes it for absent, but not as proof';
-  if (status === 403) return 'the mirror takes it for forbidden, never for gone';
+  if (status === 400) return 'the mirror treats it as absent, but not as proof';
+  if (status === 403) return 'the mirror treats it as forbidden, never as deleted';
   if (status >= 200 && status < 300)
-    return 'the mirror cannot tell this from success by the status: it goes by the kind of the answer';
-  return 'the mirror takes it for a failure, never for gone';
+    return 'the status looks like success: the mirror decides by the kind of the answer';
+  return 'the mirror treats it as a failure, never as deleted';
 }
 
 async function checkOmittedBranch(subject: Subject): Promise<string> {
@@ -90,7 +90,7 @@ async function checkOmittedBranch(subject: Subject): Promise<string> {
   return alike === 1 ? `one listed branch (${of})` : `${alike} listed branches alike (${of})`;
 }
 
-/** Statements about what `{repo}`, `{path}` and `branch` may be. */
+/** Statements about the values of `{repo}`, `{path}` and `branch`. */
 export const REFERENCE_STATEMENTS: Statements = {
   'references.git': ofReferences('Git', async (subject) => (await subject.references()).git),
   'references.drag_and_drop': ofReferences(
@@ -113,12 +113,12 @@ export const REFERENCE_STATEMENTS: Statements = {
   'paths.absent': ofAbsence(
     'a path',
     async (subject) => subject.askContents((await subject.samples())[0], `${MISSING}/${MISSING}.xlsx`),
-    'the mirror may ask for single paths, to tell a folder around everything',
+    'the mirror may request single paths, to detect a folder around everything',
   ),
   'branches.omitted': {
     ...REFERENCES,
     kind: 'required',
-    says: 'branch may be left out; which one is given then?',
+    says: 'branch may be omitted; which one is given then?',
     check: checkOmittedBranch,
   },
 };

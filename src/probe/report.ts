@@ -3,9 +3,9 @@ import type { ProbeReport } from './probe.ts';
 import { type Finding, GROUPS } from './statement.ts';
 
 /**
- * Puts a report into lines for a person: a group after the other; each statement with what was found, the answer, and what it means
+ * Formats a report as lines for a person, group by group: each statement with the outcome, the answer, and its meaning
  * for the mirror.
- * @param emphasise how the name of a group is shown
+ * @param emphasise formats the name of a group
  */
 export function renderReport(report: ProbeReport, emphasise: (text: string) => TerminalText): TerminalText {
   const groups = GROUPS.flatMap((group) => {

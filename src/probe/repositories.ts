@@ -8,16 +8,16 @@ const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const MICROSECONDS = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}\+00:00$/;
 const GIT_ADDRESS = /^https:\/\/[^/\s@]+\/\S+\.git$/;
 
-/** Says what is wrong with a repository (section 2.1). */
+/** The fault of a repository (section 2.1). */
 function rowFault(row: unknown): string | null {
-  if (!isObject(row)) return 'a row is no object';
+  if (!isObject(row)) return 'a row is not an object';
   for (const field of ['id', 'name', 'full_name', 'created_at']) {
     const value = row[field];
-    if (typeof value !== 'string' || value === '') return `${field} is no string`;
+    if (typeof value !== 'string' || value === '') return `${field} is not a string`;
   }
   const { id, url, created_at: createdAt } = row;
   if (url !== null && (typeof url !== 'string' || url === '')) return 'url is neither a string nor null';
-  if (!UUID.test(String(id))) return 'an id is no UUID';
+  if (!UUID.test(String(id))) return 'an id is not a UUID';
   const at = String(createdAt);
   if (!MICROSECONDS.test(at) || Number.isNaN(Date.parse(at))) return 'a created_at has another form';
   return namesFault(row);
@@ -49,8 +49,7 @@ export const REPOSITORY_STATEMENTS: Statements = {
     },
     meaning: (answer, outcome) => {
       if (outcome === 'differs') return 'the mirror cannot work with this: check the base address';
-      if (answer.endsWith('/repos'))
-        return 'the mirror finds that out, and asks for repositories as /repositories';
+      if (answer.endsWith('/repos')) return 'the mirror detects that, and requests /repositories';
       return answer.includes(' 0 malformed')
         ? null
         : 'while a row is malformed the mirror believes no absence, and retires nothing';
@@ -60,7 +59,7 @@ export const REPOSITORY_STATEMENTS: Statements = {
     ...REPOSITORIES,
     says: 'a repository has a UUID as id, a url or null, names that follow from it, and created_at with microseconds and +00:00',
     check: async (subject) => allHold(await subject.repositoryRows(), rowFault),
-    meaning: 'the mirror needs id, name and full_name, by which it names its folders, and nothing else',
+    meaning: 'the mirror needs only id, name and full_name, for the names of its folders',
   },
   'repositories.unique': {
     ...REPOSITORIES,

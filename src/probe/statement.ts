@@ -11,34 +11,34 @@ export const GROUPS = [
   'Transport',
 ] as const;
 
-/** The answer where one is missing. */
+/** The answer if one is missing. */
 const MISSING: Readonly<Record<Need, string>> = {
   token: 'not asked: there is no token',
   'group-key': 'not asked: there is no group key',
   'wrong-keys': 'not asked',
 };
 
-/** Something that a client can see of the service, and what its specification says of it. */
+/** Observable behaviour of the service, with what the specification says about it. */
 export interface Statement {
   readonly group: (typeof GROUPS)[number];
-  /** The section of the API's specification, or of another one that holds for what is offered beyond it. */
+  /** The section of the API's specification, or of another one for features beyond it. */
   readonly section: string;
   /**
-   * - `required`: the specification says so.
-   * - `optional`: it need not be offered; what is offered must be right.
-   * - `open`: the specification says "not shown"; whatever is seen is fine.
+   * - `required`: the specification demands it.
+   * - `optional`: it may be missing, but must be right if it exists.
+   * - `open`: the specification says "not shown"; every behaviour is fine.
    */
   readonly kind: 'required' | 'optional' | 'open';
-  /** The statement; a question where the specification leaves it open. */
+  /** The statement; a question if the specification leaves it open. */
   readonly says: string;
   readonly needs?: Need;
   /**
-   * Finds out what the service does.
+   * Observes the service.
    * @returns the answer in counts and words: no name of a repository, workbook, person or host
-   * @throws NotMet where the statement does not hold, NotTried where there is nothing to try it on
+   * @throws NotMet if the statement is false, NotTried if there is nothing to try it on
    */
   readonly check: (subject: Subject) => Promise<string> | string;
-  /** The consequence for the mirror if the statement does not hold; or a function that finds it by the answer, null for no consequence. */
+  /** The consequence for the mirror if the statement is false; or a function that derives it from the answer, null for none. */
   readonly meaning?: string | ((answer: string, outcome: Finding['outcome']) => string | null);
 }
 
@@ -49,14 +49,14 @@ export type Statements = Readonly<Record<string, Statement>>;
 export interface Finding extends Pick<Statement, 'group' | 'section' | 'kind'> {
   readonly id: string;
   readonly statement: string;
-  /** `seen` is for what the specification leaves open. */
+  /** `seen` is for behaviour that the specification leaves open. */
   readonly outcome: 'holds' | 'differs' | 'seen' | 'not tried';
   readonly answer: string;
-  /** The consequence for the mirror; null where there is none. */
+  /** The consequence for the mirror; null if there is none. */
   readonly meaning: string | null;
 }
 
-/** Tries one statement. @throws ProbeStopped, and what is neither the service's nor the statement's fault */
+/** Tries one statement. @throws ProbeStopped, and errors that neither the service nor the statement caused */
 export async function tryStatement(id: string, statement: Statement, subject: Subject): Promise<Finding> {
   const { group, section, kind, says, needs, check, meaning } = statement;
   const found = (outcome: Finding['outcome'], answer: string): Finding => {

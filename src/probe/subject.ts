@@ -8,20 +8,20 @@ import type { Asker, ProbeAnswer, ProbeRequest } from './connection.ts';
 import { isArchive, isObject, jsonOf, type JsonObject, shapeOf } from './words.ts';
 import { given, holds, type Need, NotMet } from './verdict.ts';
 
-/** Credentials to ask with, and bounds of what is looked into. */
+/** Credentials to use, and limits of the samples. */
 export interface SubjectOptions {
   readonly baseUrl: string;
-  /** Null where v1 is not asked. */
+  /** Null if v1 is not probed. */
   readonly apiToken: string | null;
-  /** Credentials that must be refused where they do not belong; null where none but the right one may be sent. */
+  /** Credentials that must be refused elsewhere; null if only the right one may be sent. */
   readonly wrong: { readonly apiKey?: string; readonly groupKey?: string } | null;
-  /** How many repositories, branches of each, and files of each branch are looked into. */
+  /** Number of sampled repositories, branches of each, and files of each branch. */
   readonly sample: number;
-  /** Greatest archive or file that is downloaded, in bytes. */
+  /** Largest archive or file to download, in bytes. */
   readonly maxDownloadBytes: number;
 }
 
-/** A page of v1, and where it came from. */
+/** A page of v1, and its address. */
 export interface PageSeen {
   readonly address: URL;
   readonly body: JsonObject;
@@ -31,9 +31,9 @@ export interface PageSeen {
 
 /** The pages of the list of workbooks. */
 export interface PageList {
-  /** In their order, as far as they were followed. */
+  /** In their order, as far as they could be followed. */
   readonly pages: readonly PageSeen[];
-  /** Why not all of them could be followed; null when they could. */
+  /** Why not all could be followed; null if they could. */
   readonly cut: string | null;
 }
 
@@ -41,19 +41,19 @@ export interface PageList {
 export interface ListedWorkbook {
   readonly integration: string;
   readonly branch: string;
-  /** Without the slash that its name begins with. */
+  /** Without the leading slash of its name. */
   readonly path: string;
 }
 
-/** A branch that was downloaded whole. */
+/** A fully downloaded branch. */
 export interface SampledBranch extends Archive {
   readonly repository: Repository;
-  /** As it stands in addresses, encoded. */
+  /** As in addresses, encoded. */
   readonly reference: string;
-  /** Null: the one that is given when none is named. */
+  /** Null for the default branch. */
   readonly branch: string | null;
   readonly answer: ProbeAnswer;
-  /** Paths of the workbooks that v1 lists on it. */
+  /** Paths of its workbooks in v1's list. */
   readonly listed: readonly string[];
 }
 
@@ -64,16 +64,16 @@ export interface SampledFile {
   readonly bytes: Buffer;
 }
 
-/** How a repository answers to the forms of reference. */
+/** A repository's answers to the forms of reference. */
 export type AnswersByForm = ReadonlyMap<ReferenceForm, ProbeAnswer>;
 
-/** Greatest list that is read, in bytes. */
+/** Largest list to read, in bytes. */
 export const LIST_BYTES = 64 * 1024 * 1024;
 
-/** Pages that are followed at most. */
+/** Most pages to follow. */
 const MOST_PAGES = 25;
 
-/** Repositories that are downloaded at most, also where they turn out to be empty or too large. */
+/** Most repositories to download, including empty and too large ones. */
 const MOST_CANDIDATES = 8;
 
 function once<T>(make: () => Promise<T>): () => Promise<T> {
@@ -82,8 +82,8 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
 }
 
 /**
- * The repositories in the order in which they are tried: those with fewest listed workbooks first, as they may be the
- * smallest, but those with none last, as there is little to see in them.
+ * The repositories in the order in which they are tried: the fewest listed workbooks first, as these may be the
+ * smallest, but repositories without any last, as they show little.
  */
 export function orderCandidates(
   repositories: readonly Repository[],
@@ -99,12 +99,12 @@ function workbooksOf({ id, fullName }: Repository, listed: readonly ListedWorkbo
   return listed.filter(({ integration }) => integration === fullName || integration === id);
 }
 
-/** The form that finds contents; null where none does. */
+/** The form that finds contents; null if none does. */
 export function workingForm(answers: AnswersByForm | null): ReferenceForm | null {
   return [...(answers ?? [])].find(([, answer]) => isArchive(answer))?.[0] ?? null;
 }
 
-/** The service under examination: asks it, and remembers what it said for the statements after. */
+/** The probed service: sends requests, and keeps the answers for later statements. */
 export class Subject {
   readonly options: SubjectOptions;
   readonly asker: Asker;
@@ -114,21 +114,21 @@ export class Subject {
     this.options = options;
   }
 
-  /** The parts of {@link Need} that are there. */
+  /** The available parts of {@link Need}. */
   has(need: Need): boolean {
     const { apiToken, wrong } = this.options;
     if (need === 'token') return apiToken !== null;
     return need === 'wrong-keys' ? wrong !== null : wrong?.groupKey !== undefined;
   }
 
-  /** Sends a request; of the current API unless it says otherwise. */
+  /** Sends a request, by default to the current API. */
   ask(request: ProbeRequest): Promise<ProbeAnswer> {
     const { target } = request;
     const isRenamed = this.#usesOtherName && typeof target === 'string';
     return this.asker.ask(isRenamed ? { ...request, target: underOtherName(target) } : request);
   }
 
-  /** Asks for contents on a branch. @param path the whole where it is left out */
+  /** Requests contents on a branch. @param path everything if omitted */
   askContents(
     { reference, branch }: Pick<SampledBranch, 'reference' | 'branch'>,
     path?: string,
@@ -138,7 +138,7 @@ export class Subject {
     return this.ask({ target, maxBytes: this.options.maxDownloadBytes, ...more });
   }
 
-  /** Whether the installation answers `/repositories` alone. Then it is asked for everything by that name, as the mirror asks. */
+  /** Whether the installation answers `/repositories` alone. Then that name is used for all requests, as the mirror does. */
   #usesOtherName = false;
 
   /** Whether {@link repositoryList} found the list under `/repositories` alone. */
@@ -164,7 +164,7 @@ export class Subject {
     return value as readonly unknown[];
   });
 
-  /** Those of the rows that the mirror would take. */
+  /** The rows that the mirror would accept. */
   readonly repositories = once(async (): Promise<readonly Repository[]> => {
     const rows = (await unlessNotMet(this.repositoryRows())) ?? [];
     return rows.flatMap((row) => {
@@ -175,7 +175,7 @@ export class Subject {
     });
   });
 
-  /** Asks for a page of v1. @param target a query as it follows the path, or an address. @throws NotMet unless it is one */
+  /** Requests a page of v1. @param target the query after the path, or an address. @throws NotMet unless it is a page */
   async page(target: string | URL = ''): Promise<PageSeen> {
     const address = target instanceof URL ? target : new URL(this.options.baseUrl + WORKBOOKS_PATH + target);
     const answer = await this.ask({ generation: 'v1', target: address, maxBytes: LIST_BYTES });
@@ -203,20 +203,20 @@ export class Subject {
   /** All pages of the list of workbooks. */
   readonly pages = once(() => this.readPages());
 
-  /** All rows of the list of workbooks that are objects. @throws NotTried where none is listed */
+  /** All rows of the list of workbooks that are objects. @throws NotTried if none is listed */
   async workbooks(): Promise<readonly JsonObject[]> {
     const rows = await this.#rows();
     given(rows.length > 0, 'no workbook is listed');
     return rows;
   }
 
-  /** The rows of the list of workbooks that are objects. Faults of the list are reported where that is examined. */
+  /** The rows of the list of workbooks that are objects. Other statements report faults of the list. */
   async #rows(): Promise<readonly JsonObject[]> {
     const list = await unlessNotMet(this.pages());
     return (list?.pages ?? []).flatMap((page) => page.rows).filter(isObject);
   }
 
-  /** The rows that say where they belong; none where v1 is not asked. */
+  /** The rows that name their repository; none if v1 is not probed. */
   readonly listed = once(async (): Promise<readonly ListedWorkbook[]> => {
     if (!this.has('token')) return [];
     return (await this.#rows()).flatMap(({ integration, name, version }) => {
@@ -227,7 +227,7 @@ export class Subject {
     });
   });
 
-  /** How one repository of each kind answers to the forms of reference; null where there is none of that kind. */
+  /** The answers of one repository of each kind to the forms of reference; null if there is none of that kind. */
   readonly references = once(async () => {
     const repositories = await this.repositories();
     const candidates = orderCandidates(repositories, await this.listed());
@@ -245,7 +245,7 @@ export class Subject {
     };
   });
 
-  /** Branches of some repositories that have files, downloaded whole; and what is wrong with those that are not whole. */
+  /** Downloaded branches of some repositories with files, and the faults of incomplete ones. */
   readonly downloads = once(async () => {
     const { sample } = this.options;
     const samples: SampledBranch[] = [];
@@ -270,14 +270,14 @@ export class Subject {
     return { samples, faults };
   });
 
-  /** The branches that were downloaded. @throws NotTried where there is none */
+  /** The downloaded branches. @throws NotTried if there is none */
   async samples(): Promise<readonly [SampledBranch, ...SampledBranch[]]> {
     const [first, ...more] = (await this.downloads()).samples;
     given(first !== undefined, 'no repository with files could be downloaded within the limit');
     return [first, ...more];
   }
 
-  /** Repositories that can be asked for, with the reference for each. */
+  /** Repositories with a working reference, and that reference. */
   async #candidates() {
     const repositories = await this.repositories();
     const { git, dragAndDrop } = await this.references();
@@ -292,7 +292,7 @@ export class Subject {
       });
   }
 
-  /** Files of the sampled branches: workbooks that are listed first, then those in folders. @throws NotTried where there is none */
+  /** Files of the sampled branches: listed workbooks first, then files in folders. @throws NotTried if there is none */
   async files(): Promise<readonly [SampledFile, ...SampledFile[]]> {
     const files = (await this.samples()).flatMap((of) => {
       const rank = (path: string): number =>
@@ -308,7 +308,7 @@ export class Subject {
   }
 }
 
-/** The archive in an answer, or what is wrong with it. @throws NotTried where it is too much */
+/** The archive in an answer, or its fault. @throws NotTried if it is too large */
 async function archiveOf(answer: ProbeAnswer, listed: readonly string[]): Promise<Archive | string> {
   if (!isArchive(answer)) return `the contents of a branch: ${shapeOf(answer)}`;
   try {
@@ -319,7 +319,7 @@ async function archiveOf(answer: ProbeAnswer, listed: readonly string[]): Promis
   }
 }
 
-/** Null where what was asked for is not as specified. */
+/** Null if the answer is not as specified. */
 async function unlessNotMet<T>(asked: Promise<T>): Promise<T | null> {
   try {
     return await asked;
@@ -329,7 +329,7 @@ async function unlessNotMet<T>(asked: Promise<T>): Promise<T | null> {
   }
 }
 
-/** Where the mirror finds the next page; null where it finds none, or one that it read before. */
+/** The address at which the mirror finds the next page; null if there is none, or it was read before. */
 function nextAfter(next: string, pages: readonly PageSeen[]): URL | null {
   const current = pages.at(-1)?.address;
   try {

@@ -9,7 +9,7 @@ const WORTH_SAYING_MS = 600_000;
 
 type Head = Subject['asker']['answers'][number];
 
-/** The answers that came. */
+/** The received answers. */
 function headsOf(subject: Subject): readonly Head[] {
   return subject.asker.answers.filter(({ status }) => status > 0);
 }
@@ -23,7 +23,7 @@ function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 }
 
-/** Findings that need all answers together; to be asked for last. */
+/** Statements about all answers together; try them last. */
 export const TRANSPORT_STATEMENTS: Statements = {
   'transport.answers': {
     ...TRANSPORT,
@@ -34,7 +34,7 @@ export const TRANSPORT_STATEMENTS: Statements = {
       holds(headsOf(subject).length === subject.asker.answers.length, answer);
       return answer;
     },
-    meaning: 'the mirror tries what fails again, four times',
+    meaning: 'the mirror repeats failed requests, four times',
   },
   'transport.time': {
     ...TRANSPORT,
@@ -49,7 +49,7 @@ export const TRANSPORT_STATEMENTS: Statements = {
     ...TRANSPORT,
     says: 'was a pause asked for (Retry-After)?',
     check: (subject) => howOften(headsOf(subject), ({ headers }) => headers['retry-after'] !== undefined),
-    meaning: (answer) => (answer === 'no' ? null : 'the mirror keeps to it'),
+    meaning: (answer) => (answer === 'no' ? null : 'the mirror respects it'),
   },
   'transport.redirects': {
     ...TRANSPORT,

@@ -1,7 +1,7 @@
-/** Facts without which a check cannot be made. */
+/** Facts that a check needs. */
 export type Need = 'token' | 'group-key' | 'wrong-keys';
 
-/** A statement that does not hold. */
+/** A statement is false. */
 export class NotMet extends Error {
   override readonly name = 'NotMet';
 }
@@ -22,8 +22,8 @@ export function given(condition: boolean, otherwise: string): asserts condition 
 }
 
 /**
- * Holds a statement about many items against each of them.
- * @param fault says what is wrong with an item; null where nothing is
+ * Checks a statement on each of many items.
+ * @param fault gives the fault of an item, or null
  * @returns `all`
  * @throws NotMet with the first few faults
  */

@@ -1,9 +1,9 @@
 import type { ProbeAnswer } from './connection.ts';
 
-/** Kinds of answers that are told apart. */
+/** The kinds of answers. */
 export type Kind = 'JSON' | 'HTML page' | 'zip archive' | 'empty' | 'other' | 'no answer';
 
-/** Names what an answer seems to be, by its first bytes and, where they say nothing, by its media type. */
+/** Guesses the kind of an answer by its first bytes, else by its media type. */
 export function kindOf({ status, headers, body }: ProbeAnswer): Kind {
   if (status === 0) return 'no answer';
   if (body.length === 0) return 'empty';
@@ -19,15 +19,15 @@ export function isArchive(answer: ProbeAnswer): boolean {
   return answer.status === 200 && kindOf(answer) === 'zip archive';
 }
 
-/** An object of JSON. */
+/** A JSON object. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Whether a value is an object of JSON. */
+/** Whether a value is a JSON object. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A member that is an object; an empty one where there is none. */
+/** A member that is an object; an empty object if there is none. */
 export function partOf(row: JsonObject, field: string): JsonObject {
   const value = row[field];
   return isObject(value) ? value : {};
@@ -55,7 +55,7 @@ export function archiveOrShape(answer: ProbeAnswer): string {
 
 const MOST_WORDS = 12;
 
-/** Values with how often they occur: `modify 12, add 3`. Only what reads like a word is shown. */
+/** Values with their counts: `modify 12, add 3`. Shows only values that look like a word. */
 export function tally(values: readonly unknown[]): string {
   const words = values.map((value) =>
     typeof value === 'string' && /^[a-z][a-z_-]{0,19}$/i.test(value) ? value : '(no word)',

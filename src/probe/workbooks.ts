@@ -10,10 +10,10 @@ const VERSION_TEXTS = ['id', 'author', 'action', 'created_at', 'message', 'statu
 const COMMIT = /^[0-9a-f]{40}$/i;
 const WHOLE_SECONDS = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:[+-]\d{2}:\d{2}|Z)$/;
 
-/** Says which field of an object is missing or no string, or empty where it must not be. */
+/** Names a field of an object that is missing, not a string, or wrongly empty. */
 function textFault(row: JsonObject, fields: readonly string[], mayBeEmpty: readonly string[]): string | null {
   const fault = fields.find((field) => typeof row[field] !== 'string');
-  if (fault !== undefined) return `${fault} is no string`;
+  if (fault !== undefined) return `${fault} is not a string`;
   const empty = fields.find((field) => row[field] === '' && !mayBeEmpty.includes(field));
   return empty === undefined ? null : `${empty} is empty`;
 }
@@ -45,7 +45,7 @@ function ofFilter(filter: WorkbookStatusFilter): Statement {
   };
 }
 
-/** Holds the integrations of workbooks against the repositories (sections 2.1 and 2.2). */
+/** Compares the integrations of workbooks with the repositories (sections 2.1 and 2.2). */
 async function checkIntegrations(subject: Subject): Promise<string> {
   const repositories = await subject.repositories();
   const integrations = [...new Set((await subject.workbooks()).map((row) => String(row['integration'])))];
@@ -54,7 +54,7 @@ async function checkIntegrations(subject: Subject): Promise<string> {
   const byId = integrations.filter((each) => !names.has(each) && ids.has(each));
   const unknown = integrations.filter((each) => !names.has(each) && !ids.has(each)).length;
   const answer = `full_name ${integrations.length - byId.length - unknown}, id ${byId.length}, no listed repository ${unknown}`;
-  // The form for a drag-and-drop repository is not shown.
+  // The specification does not show the form for a drag-and-drop repository.
   holds(unknown === 0 && byId.every((each) => ids.get(each)?.url === null), answer);
   return answer;
 }
@@ -71,7 +71,7 @@ async function checkBranches(subject: Subject): Promise<string> {
     : `not seen: each of ${workbooks.size} on one branch only`;
 }
 
-/** Says what is wrong with a workbook beside its version (sections 2.2 and 2.4). */
+/** The fault of a workbook, except in its version (sections 2.2 and 2.4). */
 function rowFault(row: JsonObject): string | null {
   const fault = textFault(row, TEXTS, []);
   if (fault !== null) return fault;
@@ -81,10 +81,10 @@ function rowFault(row: JsonObject): string | null {
   if (displayName !== String(name).split('/').at(-1)) return 'a display_name is not the end of name';
   if (id !== `${String(integration)}${String(name)}`) return 'an id is not integration and name together';
   const isCounted = WORKBOOK_STATUS_FILTERS.every((each) => isObject(status) && isCounter(status[each]));
-  return isCounted ? null : 'a counter is no whole number';
+  return isCounted ? null : 'a counter is not a whole number';
 }
 
-/** Says what is wrong with the version of a workbook (section 2.3). */
+/** The fault of the version of a workbook (section 2.3). */
 function versionFault(row: JsonObject): string | null {
   const version = partOf(row, 'version');
   const fault = textFault(version, VERSION_TEXTS, ['author', 'message']);
@@ -93,9 +93,9 @@ function versionFault(row: JsonObject): string | null {
   if (!COMMIT.test(String(id))) return 'an id has another form';
   const at = String(createdAt);
   if (!WHOLE_SECONDS.test(at) || Number.isNaN(Date.parse(at))) return 'a created_at has another form';
-  if (!isObject(parent)) return 'a parent is no object';
+  if (!isObject(parent)) return 'a parent is not an object';
   if (Object.keys(parent).join(',') !== 'id') return 'a parent has other fields than id';
-  return COMMIT.test(String(parent['id'])) ? null : 'the id of a parent is no commit';
+  return COMMIT.test(String(parent['id'])) ? null : 'the id of a parent is not a commit';
 }
 
 /** Statements about the rows of the list of workbooks. */
@@ -120,9 +120,7 @@ const ROW_STATEMENTS: Statements = {
     says: 'integration is the full_name of a listed repository',
     check: checkIntegrations,
     meaning: (answer, outcome) =>
-      outcome === 'differs' && !answer.endsWith(' 0')
-        ? 'rows of repositories that are not listed are left out'
-        : null,
+      outcome === 'differs' && !answer.endsWith(' 0') ? 'rows of unlisted repositories are ignored' : null,
   },
   'workbooks.branches': {
     ...WORKBOOKS,
@@ -142,12 +140,11 @@ const ROW_STATEMENTS: Statements = {
     says: 'which values has version.status?',
     check: async (subject) =>
       tally((await subject.workbooks()).map((row) => partOf(row, 'version')['status'])),
-    meaning: () =>
-      'it counts as processing unless it reads like finished (success, failed, …), or is missing',
+    meaning: () => 'it counts as processing unless it looks finished (success, failed, …), or is missing',
   },
 };
 
-/** Statements about the filters of the list, and what is listed. */
+/** Statements about the filters and the content of the list. */
 const FILTER_STATEMENTS: Statements = {
   'workbooks.processing': ofFilter('processing'),
   'workbooks.failure': ofFilter('failure'),

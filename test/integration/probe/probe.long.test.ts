@@ -208,8 +208,8 @@ describe('a probe', () => {
       'missing fields',
       { missingFields: true },
       {
-        'repositories.fields': '2 of 2: created_at is no string',
-        'workbooks.fields': '10 of 10: display_name is no string',
+        'repositories.fields': '2 of 2: created_at is not a string',
+        'workbooks.fields': '10 of 10: display_name is not a string',
       },
     ],
     [

@@ -122,7 +122,7 @@ describe('the report', () => {
       kind: 'required',
       statement: 'id is a UUID',
       outcome: 'differs',
-      answer: '1 of 2: an id is no UUID',
+      answer: '1 of 2: an id is not a UUID',
       meaning: 'the mirror takes any text',
     };
     const stopped = 'all 7 requests were used up';
@@ -131,7 +131,7 @@ describe('the report', () => {
     expect(group?.split('\n').map((line) => line.trim())).toEqual([
       'Repositories',
       'differs    id is a UUID (the API, section 2.1)',
-      '1 of 2: an id is no UUID',
+      '1 of 2: an id is not a UUID',
       '→ the mirror takes any text',
     ]);
     expect(end).toContain('It ended early: all 7 requests were used up. 7 requests were sent');
