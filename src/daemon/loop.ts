@@ -2,12 +2,12 @@ import { createBackgroundWork } from '../lib/concurrency/background-work.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import type { Trigger } from '../mirror/pass/events.ts';
 
-/** The daemon's loop: one pass at a time, and one pass after it for all triggers that come during it: it has the name of the first. */
+/** The daemon's loop: one pass at a time, then one for all triggers during it, named after the first of them. */
 export interface Loop {
   readonly trigger: (trigger: Trigger) => void;
-  /** Does work while no pass is made: now, or after the running one. @throws MirrorError `pass.abandoned` once the loop has stopped */
+  /** Does work between passes: now, or after the running one. @throws MirrorError `pass.abandoned` once the loop has stopped */
   readonly between: <T>(work: () => Promise<T>) => Promise<T>;
-  /** Takes no more triggers, abandons the running pass and waits for it to end. */
+  /** Ignores further triggers, abandons the running pass and waits for it to end. */
   readonly stop: () => Promise<void>;
 }
 
@@ -17,7 +17,7 @@ function stopped(): MirrorError {
 
 /**
  * Makes a loop.
- * @param pass does one pass; it reports its own failures, so what it throws is a defect and goes to `onDefect`
+ * @param pass does one pass; it reports its own failures, so any error it throws is a defect and goes to `onDefect`
  */
 export function createLoop(
   pass: (trigger: Trigger, signal: AbortSignal) => Promise<void>,

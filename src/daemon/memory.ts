@@ -3,24 +3,24 @@ import { runInNewContext } from 'node:vm';
 
 import { bindTrim } from '../lib/native/allocator.ts';
 
-/** Gives back what the passes have left over. */
+/** Releases unused memory after passes. */
 export interface MemoryRelease {
-  /** Work ended: memory is given back a while later, unless there is work again just then. */
+  /** Work ended: memory is released a while later, unless work is running then. */
   readonly atRest: () => void;
   readonly close: () => void;
 }
 
-/** Work that follows at once would only ask for the memory again, and threads that have nothing to do free theirs as they end, after 10 s. */
+/** Wait before releasing: work that follows immediately would need the memory again, and idle threads release theirs after 10 s. */
 const REST_MS = 20_000;
-/** Less than this is not worth a collection, which stops everything else for two to four milliseconds a megabyte in use. */
+/** Less than this is not worth a collection, which pauses the process for 2 to 4 ms per megabyte in use. */
 const LEAST_BYTES = 8 * 1024 * 1024;
 /** The memory in use may grow by this share before the next collection, so that a big heap is not collected at every pass. */
 const GROWTH_SHARE = 0.5;
 
 /**
- * Gives memory back while the daemon rests. V8 collects by what is allocated and sizes its heap by the machine: without
- * this, a daemon that does nothing for minutes would keep hundreds of megabytes of garbage until the next pass.
- * @param isWorking whether a pass or a pull is under way
+ * Releases memory while the daemon is idle. V8 collects only when memory is allocated, and sizes its heap by the machine: without
+ * this, an idle daemon would keep hundreds of megabytes of garbage until the next pass.
+ * @param isWorking whether a pass or a pull is running
  */
 export function createMemoryRelease(isWorking: () => boolean): MemoryRelease {
   const trim = bindTrim();
@@ -29,7 +29,7 @@ export function createMemoryRelease(isWorking: () => boolean): MemoryRelease {
   let restMs = REST_MS;
   const release = (): void => {
     timer = undefined;
-    // Passes on a schedule may always be under way just now: the end of this one will do.
+    // Some work may run at every such moment, so wait only for the end of this one.
     restMs = isWorking() ? 0 : REST_MS;
     if (restMs === 0) return;
     const grownBytes = process.memoryUsage().heapTotal - usedBytes;
@@ -37,12 +37,12 @@ export function createMemoryRelease(isWorking: () => boolean): MemoryRelease {
       collect();
       usedBytes = process.memoryUsage().heapUsed;
     }
-    // The collection gives back none of what lies beside the heap.
+    // The collection does not release memory outside the heap.
     trim();
   };
   return {
     atRest: () => {
-      // Not put off by later work: a daemon that has some every few seconds would never give anything back.
+      // Later work does not delay it: a daemon with work every few seconds would never release memory.
       timer ??= setTimeout(release, restMs).unref();
     },
     close: () => clearTimeout(timer),

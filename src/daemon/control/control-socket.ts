@@ -11,15 +11,15 @@ import { eventFailure } from '../../mirror/pass/events.ts';
 import type { DirectoryLayout } from '../../mirror/store/layout.ts';
 import { type ControlPlace, TaskRoutes } from './task-routes.ts';
 
-/** A command that waits for a pass sends nothing until that is over. */
+/** A command that waits for a pass sends nothing until the pass ends. */
 const PATIENCE: ServerPatience = { requestMs: 15_000, idleMs: 0 };
 
-/** Connections at a time: few commands run at once, and each of them costs the daemon a file descriptor. */
+/** Most connections at a time: few commands run at once, and each costs the daemon a file descriptor. */
 const MAX_CONNECTIONS = 64;
 
 /**
  * Listens for commands on the control socket of a directory. Only the permissions of the socket decide who may connect: the owner, root,
- * and the group where the directory lets its group write. Where the file system has no sockets it says so once, and the daemon goes on.
+ * and the group if the directory is group-writable. If the file system has no sockets, it says so once, and the daemon goes on.
  */
 export async function startControlSocket(
   layout: DirectoryLayout,
@@ -49,8 +49,8 @@ export async function startControlSocket(
 }
 
 /**
- * Makes the socket under another name, and gives it its place once it has its permissions: that replaces the socket of a daemon that crashed.
- * @returns ends it
+ * Makes the socket under a temporary name, sets its permissions, and then renames it: this replaces the socket of a crashed daemon.
+ * @returns a function that closes it
  */
 async function listen(
   server: Server,
@@ -80,7 +80,7 @@ async function listen(
     const closed = new Promise<void>((resolve) => {
       server.close(() => resolve());
     });
-    // A daemon that took over a directory, or another directory in this place, has a socket of its own there.
+    // The path may now hold the socket of another daemon, which took over this directory or its path.
     const present = await unlessMissing(lstat(controlSocket)).catch(() => null);
     if (present?.ino === own.ino && present.dev === own.dev) await unlink(controlSocket).catch(() => {});
     await closed;

@@ -24,8 +24,8 @@ interface DaemonParts {
 }
 
 /**
- * Does the tasks of commands, which come by the control socket.
- * @returns what ends that, and what takes in the events of which commands hear that wait for a pass
+ * Carries out the tasks of commands, which arrive on the control socket.
+ * @returns functions that end this, and that receive the events for commands that wait for a pass
  */
 export async function listenToCommands(
   { current, secrets, mirror, status, drift, requests, polls, loop }: DaemonParts,
@@ -37,7 +37,7 @@ export async function listenToCommands(
     isDaemon: true,
     secrets: secrets.all,
     makePass: async (targets, emit) => {
-      // A disk that fails now fails the pass, too, which reports it.
+      // A failing disk fails the pass, too, which reports it.
       await drift.repair(targets).catch(() => {});
       const outcome = requests.add(targets);
       polls.ask();
@@ -48,7 +48,7 @@ export async function listenToCommands(
     live: () => liveStatus(status, mirror),
     whileIdle: (work) =>
       loop.between(async () => {
-        // The next pass decides about pulls that wait, and may be a day away.
+        // The next pass decides about waiting pulls, and may be a day away.
         const waiting = mirror.context.queue.clear();
         try {
           return await work(idleMirror(mirror));

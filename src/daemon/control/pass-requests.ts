@@ -4,13 +4,13 @@ import type { Retries } from '../../mirror/plan/actions.ts';
 /** The requests that one pass answers. */
 export interface TakenRequests {
   readonly retries: Retries;
-  /** Whether anyone asked, now or before a pass that failed. */
+  /** Whether there are requests, new ones or from before a failed pass. */
   readonly isAsked: boolean;
-  /** Answers those who wait. Targets that a failed pass could not try are tried by the next one. */
+  /** Answers the waiting requests. Targets that a failed pass could not try are tried by the next one. */
   readonly answer: (outcome: PassOutcome) => void;
 }
 
-/** The requests of people for a pass, until a pass takes and answers them. */
+/** Requests for a pass, until a pass takes and answers them. */
 export class PassRequests {
   #retries: Retries = new Set();
   #waiting: ((outcome: PassOutcome) => void)[] = [];
@@ -31,7 +31,7 @@ export class PassRequests {
       retries,
       isAsked: waiting.length > 0 || retries === 'all' || retries.size > 0,
       answer: (outcome) => {
-        // Refused keys wait for their time again: a person asked for one try.
+        // Refused keys wait again: a person asked for one try only.
         const isRefused = outcome.failure?.code === 'credentials.refused';
         if (outcome.summary === null && !isRefused) this.#want(retries);
         for (const resolve of waiting) resolve(outcome);

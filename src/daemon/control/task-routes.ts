@@ -11,25 +11,25 @@ import { RequestError } from '../../lib/http/request-error.ts';
 import { scrub } from '../../lib/text/scrub.ts';
 import { refusal } from '../web/replies.ts';
 
-/** The daemon, as the place where tasks are done. */
+/** The daemon, where tasks are done. */
 export interface ControlPlace extends TaskPlace {
-  /** All secrets, which are masked in whatever goes to a command. */
+  /** All secrets, which are masked in everything sent to a command. */
   readonly secrets: () => readonly string[];
 }
 
 /** The longest body of a request, in bytes: names of some thousand targets. */
 const LONGEST_BODY_BYTES = 1024 * 1024;
 
-/** Tasks at a time that ask the service, or read the disk. */
+/** Most tasks at a time that use the service or read the disk. */
 const MOST_TASKS = 8;
 
-/** Progress that a command does not read is left out from here on, in bytes. */
+/** If a command leaves this many bytes unread, further progress is skipped. */
 const MOST_UNREAD_BYTES = 1024 * 1024;
 
-/** How often a command hears how far its task is, in milliseconds. */
+/** Interval of progress reports to a command, in milliseconds. */
 const TEXT_EVERY_MS = 100;
 
-/** How long a command may take to read the end of a reply, in milliseconds: what it leaves unread is kept in memory for it. */
+/** How long a command may take to read the end of a reply, in milliseconds: unread data stays in memory. */
 const READING_TIMEOUT_MS = 30_000;
 
 /** The routes of the control socket: one for each task of the table. */
@@ -82,7 +82,7 @@ export class TaskRoutes {
     const { kind } = TASKS[name];
     const gone = new AbortController();
     response.once('close', () => gone.abort());
-    // The head says that the task is taken.
+    // Sending the head confirms that the task is accepted.
     response.writeHead(200, { 'content-type': 'application/x-ndjson' }).flushHeaders();
     const send = (line: ReplyLine<unknown>): void => {
       if (!response.destroyed) response.write(`${scrub(JSON.stringify(line), this.#place.secrets())}\n`);
@@ -113,7 +113,7 @@ export class TaskRoutes {
   }
 }
 
-/** Whether a task asks the service or reads the disk: the others wait for a pass, or tell what the daemon knows. */
+/** Whether a task uses the service or reads the disk: the others wait for a pass, or report known data. */
 function isHeavy(name: TaskName): boolean {
   return TASKS[name].kind !== 'pass' && name !== 'status';
 }

@@ -13,30 +13,30 @@ import { unlessStateFails } from '../../mirror/state/state.ts';
 import { findDrift, summariseDrift, targetOf } from '../../mirror/store/verify/examine.ts';
 import { TreeWatch } from './tree-watch.ts';
 
-/** The watch on what others do to the published trees. */
+/** Watches for changes that others make to the published trees. */
 export interface DriftWatch {
-  /** Notes that the next pass is to repair the trees that are known to differ. @param targets those meant; null for all */
+  /** Makes the next pass repair the trees that are known to differ. @param targets limits it to these; null for all */
   readonly repair: (targets: readonly string[] | null) => Promise<void>;
-  /** To be called after every pass. */
+  /** Call it after every pass. */
   readonly afterPass: () => void;
   readonly close: () => Promise<void>;
 }
 
 /**
- * A file that is changed again and again must not make the daemon poll the service as often: a tree that was repaired less
- * than this ago waits for the schedule, in milliseconds.
+ * A file that changes constantly must not make the daemon poll the service constantly: a tree repaired within
+ * this time waits for the schedule, in milliseconds.
  */
 const REPAIR_PAUSE_MS = 60_000;
 
-/** Hints that come within this time of the first one are looked at together, in milliseconds. */
+/** Hints within this time of the first one are handled together, in milliseconds. */
 const SETTLE_MS = 500;
 
-/** After a look, trees that changed during it wait for so long, in milliseconds: a big one is read for seconds. */
+/** Delay before comparing a tree that changed during the last comparison, in milliseconds: reading a big one takes seconds. */
 const REST_MS = 5000;
 
 /**
  * Watches the published trees while the daemon runs, as the setting `drift` says.
- * @param repairNow called when a tree is to be repaired at once
+ * @param repairNow called when a tree must be repaired immediately
  */
 export async function startDriftWatch(
   { drift }: SettingsFor<never>,
@@ -67,7 +67,7 @@ export async function startDriftWatch(
     repair: (chosen) => checks.repair(chosen),
     afterPass: () => {
       const isWatched = isReady && isComplete;
-      // Changes from before the watch was complete are found once by looking at everything.
+      // Compare everything once, to find changes from before the watch was complete.
       if (!isWatched || !isLookedAt || checks.hasMissed) checks.lookAtAll();
       else checks.lookAtDrifted();
       isLookedAt = isWatched;
@@ -80,16 +80,16 @@ export async function startDriftWatch(
 }
 
 /**
- * Finds out which trees someone changed, notes it for `status`, and asks for repairs if they are wanted. Hints only say where to look:
+ * Finds changed trees, records them for `status`, and requests repairs if wanted. Hints only say where to look:
  * the tree is compared with its manifest.
  */
 class TreeChecks {
-  /** Whether a note could not be saved, so that no pass knows of that tree, and no further hint may ever come. */
+  /** Whether saving a note failed: then no pass knows of that tree, and another hint may never come. */
   hasMissed = false;
   readonly #mirror: Mirror;
   readonly #emit: EventSink;
   readonly #repairNow: (() => void) | null;
-  /** The notes in the records about trees that differed at the last look; null where a pass has removed it since. */
+  /** The notes in the records about trees that differed at the last look; null if a pass has removed it since. */
   readonly #drifted: Map<string, DriftNote | null>;
   readonly #askedAtMs = new Map<string, number>();
   /** Hints: paths below the directory. */
@@ -101,8 +101,8 @@ class TreeChecks {
   );
 
   /**
-   * @param repairNow null where trees that differ are only reported
-   * @param notes of trees that differed when they were last looked at, by target
+   * @param repairNow null if differing trees are only reported
+   * @param notes about trees that differed when last compared, by target
    */
   constructor(
     mirror: Mirror,
@@ -122,14 +122,14 @@ class TreeChecks {
     this.#looks.wake();
   };
 
-  /** Looks at all trees, as after a time without a watch. */
+  /** Compares all trees, for example after a time without a watch. */
   lookAtAll(): void {
     this.hasMissed = false;
     this.#isAllHinted = true;
     this.#looks.wake();
   }
 
-  /** Looks again at the trees that differed: the pass may have repaired them, and someone may have changed them since. */
+  /** Compares the trees that differed again: the pass may have repaired them, and someone may have changed them since. */
   lookAtDrifted(): void {
     const { root, mirror } = this.#mirror.store.layout;
     for (const target of this.#drifted.keys()) this.hint(join(relative(root, mirror), target));
@@ -160,7 +160,7 @@ class TreeChecks {
       await this.#forgetRepaired();
       for (const [index, target] of targets.entries()) {
         onScanned?.scanned(index, targets.length);
-        // A tree that cannot be read keeps no other from being looked at.
+        // An unreadable tree must not stop the comparison of others.
         await this.#lookAt(target, stop).catch((error: unknown) => {
           if (!stop.aborted) this.#reportUnseen(error);
         });
@@ -171,7 +171,7 @@ class TreeChecks {
     }
   }
 
-  /** Takes out all that is hinted at, as targets. */
+  /** Takes all hints, as targets. */
   async #takeTargets(): Promise<string[]> {
     const { store } = this.#mirror;
     const isAll = this.#isAllHinted;
@@ -180,20 +180,20 @@ class TreeChecks {
     this.#isAllHinted = false;
     this.#hints.clear();
     for (const path of paths) {
-      // A tree that was replaced as a whole hints at every file of the new one.
+      // Replacing a whole tree gives a hint for every file of the new one.
       if (isBelowOne(targets, path)) continue;
       const target = await targetOf(store, path);
       if (target !== null) targets.add(target);
     }
     if (isAll) {
       for (const { path } of (await store.inventory.read()).published) targets.add(path);
-      // One that differed and is not published any more differs no longer.
+      // A tree that is no longer published no longer differs.
       for (const target of this.#drifted.keys()) targets.add(target);
     }
     return [...targets];
   }
 
-  /** Forgets the notes that a pass has removed: what differs from now on is news, also where it looks like what was repaired. */
+  /** Forgets the notes that a pass has removed: every later difference is news, even if it looks like the repaired one. */
   async #forgetRepaired(): Promise<void> {
     if (this.#drifted.size === 0) return;
     const { store, state } = this.#mirror;
@@ -221,7 +221,7 @@ class TreeChecks {
     const isNoted = await noteDrift(this.#mirror, target, note);
     if (isNoted) this.#drifted.set(target, note);
     else this.hasMissed = true;
-    // A listener that reads the records must find the news there.
+    // Save first: a listener that reads the records must find the news there.
     this.#emit({ name: 'target.drifted', target, ...summary });
     if (isNoted && needsRepair) this.#askForRepair(target);
   }

@@ -6,12 +6,12 @@ import { createBackgroundWork } from '../../lib/concurrency/background-work.ts';
 import { isMissing, systemCode, unlessMissing, unlessMissingNow } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 
-/** A folder that is watched. */
+/** A watched folder. */
 interface Folder {
   readonly path: string;
   readonly watcher: FSWatcher;
   readonly children: Map<string, Folder>;
-  /** Whether it is watched no more. */
+  /** Whether the watch has ended. */
   isLeft: boolean;
 }
 
@@ -22,23 +22,23 @@ interface Place {
 }
 
 /**
- * Watches everything below some folders of a directory, whatever comes and goes there, and says where something may have changed. These are
- * hints and no more: one says nothing of what happened, a burst of changes may lose some (inotify(7), IN_Q_OVERFLOW), and a file that is
- * changed through another hard link or through mapped memory gives none. So the receiver of a hint examines the tree. Links are not followed.
+ * Watches everything below some folders of a directory, including new folders, and reports where something may have changed. These are
+ * only hints: they do not say what happened, a burst of changes may lose some (inotify(7), IN_Q_OVERFLOW), and a change
+ * through another hard link or mapped memory gives none. So the receiver must examine the tree. Links are not followed.
  *
- * One watch a folder tells of its files too, so no file is looked at. A folder is watched before it is listed, and its parent before it: so
- * there is an event of everything that the list may have missed. A new folder is hinted at once it is watched: who looks then sees what
- * happened in it before, and what happens later is an event.
+ * The watch of a folder covers its files, so files need no watch. A folder is watched after its parent and before it is listed, so that
+ * every change that the list misses causes an event. A new folder gives a hint once it is watched: examining it then shows earlier
+ * changes, and later ones cause events.
  */
 export class TreeWatch {
-  /** Resolves when everything that is there is watched, or cannot be, and when the watch is closed. */
+  /** Resolves when everything present is watched or found unwatchable, or the watch is closed. */
   readonly ready: Promise<void>;
   readonly #directory: string;
   readonly #names: readonly string[];
   readonly #onHint: (path: string) => void;
   readonly #onError: (error: MirrorError) => void;
   #root: Folder | null = null;
-  /** Where something else may stand by now than what is watched, by path. */
+  /** Paths at which a watched folder may have been replaced. */
   readonly #places = new Map<string, Place>();
   readonly #looks = createBackgroundWork(
     () => this.#lookAtPlaces(),
@@ -49,10 +49,10 @@ export class TreeWatch {
   #hasFailed = false;
 
   /**
-   * @param names of the folders in the directory; one that is not there is watched when it appears
+   * @param names of the folders in the directory; a missing one is watched when it appears
    * @param onHint receives paths below the directory, with slashes
    * @param onError called once when some folder cannot be watched, and once when the system has no watches left: then all are
-   *   given back, and no further hint comes
+   *   released, and no further hint comes
    */
   constructor(
     directory: string,
@@ -75,7 +75,7 @@ export class TreeWatch {
   async #begin(): Promise<void> {
     const root = this.#watch(this.#directory);
     if (root === null) {
-      this.#fail(new Error(`the folder ${this.#directory} is not there`));
+      this.#fail(new Error(`the folder ${this.#directory} is missing`));
       return;
     }
     this.#root = root;
@@ -85,7 +85,7 @@ export class TreeWatch {
     this.#isReady = true;
   }
 
-  /** Gives all watches back: nothing is told any more. */
+  /** Releases all watches: no hint follows. */
   #leave(): void {
     this.#isOver = true;
     this.#places.clear();
@@ -109,7 +109,7 @@ export class TreeWatch {
     this.#looks.wake();
   }
 
-  /** One place after the other, so that the last look at a place comes after its last event. */
+  /** Handles one path after the other, so that each is last examined after its last event. */
   async #lookAtPlaces(): Promise<void> {
     for (const [path, place] of this.#places) {
       this.#places.delete(path);
@@ -117,7 +117,7 @@ export class TreeWatch {
     }
   }
 
-  /** What stands at a place is watched anew: by its path nobody sees whether it is still the same. */
+  /** Renews the watch of a path: the path does not show whether it is still the same folder. */
   async #lookAt({ folder, name }: Place, path: string): Promise<void> {
     const before = folder.children.get(name);
     if (before !== undefined) unwatch(before);
@@ -136,26 +136,26 @@ export class TreeWatch {
       await this.#enter(folder, child);
   }
 
-  /** The folders in one that was just watched; none where it cannot be listed. */
+  /** The folders in a newly watched one; none if it cannot be listed. */
   async #foldersIn(place: Place, path: string): Promise<readonly string[]> {
     try {
       const entries = await readdir(path, { withFileTypes: true });
       return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
     } catch (error) {
-      // The folder is gone, or what was in it, where the file system does not tell folders from files in its lists.
+      // The folder has vanished, or an entry whose type the file system's list does not show.
       if (isMissing(error)) this.#places.set(path, place);
       else this.#fail(error);
       return [];
     }
   }
 
-  /** Watches a folder alone; null if it is not there any more, or cannot be watched. */
+  /** Watches a single folder; null if it has vanished or cannot be watched. */
   #watch(path: string): Folder | null {
     try {
       const watcher = unlessMissingNow(() => watch(path));
       if (watcher === null) return null;
       const folder = { path, watcher, children: new Map<string, Folder>(), isLeft: false };
-      // An event of the folder itself has its own name, as one of a child of that name would have.
+      // An event of the folder itself carries its own name, like one of a child with that name.
       watcher.on('change', (event, name) => this.#onEvent(folder, event, String(name)));
       watcher.on('error', (error) => this.#fail(error));
       return folder;
@@ -166,7 +166,7 @@ export class TreeWatch {
   }
 }
 
-/** Gives back the watches of a folder and of all below it. */
+/** Releases the watches of a folder and of all below it. */
 function unwatch(folder: Folder): void {
   folder.isLeft = true;
   folder.watcher.close();
@@ -174,10 +174,10 @@ function unwatch(folder: Folder): void {
   folder.children.clear();
 }
 
-/** The limits of the system: none of its watches, its inotify instances or its open files is left (inotify(7)). */
+/** Error codes of the system's limits on watches, inotify instances and open files (inotify(7)). */
 const USED_UP: ReadonlySet<string> = new Set(['ENOSPC', 'EMFILE', 'ENFILE']);
 
-/** Says why a watch is not complete, and whether nothing more can be watched at all. */
+/** The error for an incomplete watch, and whether nothing more can be watched. */
 function watchFailure(error: unknown): { readonly error: MirrorError; readonly isOver: boolean } {
   const isOver = USED_UP.has(systemCode(error) ?? '');
   const why = error instanceof Error ? error.message : String(error);
@@ -185,6 +185,6 @@ function watchFailure(error: unknown): { readonly error: MirrorError; readonly i
   const advice = isOver
     ? 'Raise fs.inotify.max_user_watches and fs.inotify.max_user_instances with sysctl (one watch a folder of the mirror), or the limit of open files.'
     : 'Check the permissions below mirror/.';
-  const hint = `${advice} Until then drift there is found by the full check.`;
+  const hint = `${advice} Until then only the full check finds drift there.`;
   return { error: new MirrorError('disk.failed', message, { cause: error, hint }), isOver };
 }

@@ -21,12 +21,12 @@ import { tellTree } from './tell-tree.ts';
 
 /** Everything that the command after publishing needs from the mirror and the daemon. */
 export interface AfterPublishPorts extends HookSurroundings {
-  /** The command as the settings have it now; null for none. */
+  /** The command in the current settings; null for none. */
   readonly command: () => HookCommand | null;
   readonly inventory: () => Promise<StandingTrees>;
-  /** The trees that the command was told of, by path; null while the state cannot be read. */
+  /** The trees that the command was notified of, by path; null while the state cannot be read. */
   readonly recall: () => Promise<ReadonlyMap<string, ToldTree> | null>;
-  /** Remembers the tree that the command was last told of at a path; null for none any more. */
+  /** Records the tree that the command was last notified of at a path; null removes it. */
   readonly remember: (target: string, tree: ToldTree | null) => Promise<unknown>;
   readonly emit: EventSink;
 }
@@ -34,30 +34,30 @@ export interface AfterPublishPorts extends HookSurroundings {
 /** Wait after the first failure for a target, and the longest wait, in milliseconds. */
 const BACK_OFF = { firstDelayMs: 30_000, maxDelayMs: 3_600_000 };
 
-/** The most changes that are kept, those of all targets together: losing a list costs the command a look at the tree. */
+/** Most changes kept for all targets together: without a list, the command must examine the tree. */
 const CHANGES_KEPT = 200_000;
 
-/** The shortest wait between two looks at what is due again, in milliseconds. */
+/** The shortest wait between two checks of what is due again, in milliseconds. */
 const LEAST_WAIT_MS = 100;
 
 /**
- * The command after publishing: run for one target at a time, beside the passes. The trees that it received are remembered
- * by target, and compared with those on the disk: so it is run at least once for every state that lasts, across crashes, and once for
- * several states that came while it was busy.
+ * The command after publishing: run for one target at a time, in parallel with passes. The trees that it received are recorded
+ * by target, and compared with the published ones: so it runs at least once for every lasting state, even after a crash, and once for
+ * several states published while it was busy.
  */
 export class AfterPublish {
   readonly #ports: AfterPublishPorts;
   readonly #running: BackgroundWork;
   readonly #told = new Map<string, ToldTree>();
   readonly #due = new Map<string, DueHook>();
-  /** The states that were published since the last look. */
+  /** The states published since the last check. */
   readonly #toSee = new Map<string, ToldTree>();
-  /** Whether all trees are to be looked at: until that was done, it is not known what is due. */
+  /** Whether all trees must be checked: until then it is not known what is due. */
   #isAllToSee = false;
   #isRecalled = false;
   /** The changes of the latest publish of each target that the command has not run for. */
   readonly #changes = new Map<string, ChangeSpan>();
-  /** The targets that the command failed for. Times in milliseconds, of the clock that never jumps. */
+  /** The targets that the command failed for. Times in milliseconds, of the monotonic clock. */
   readonly #failed = new Map<string, { readonly attempts: number; readonly nextAtMs: number }>();
   #timer: NodeJS.Timeout | undefined;
 
@@ -83,19 +83,19 @@ export class AfterPublish {
     this.#running.wake();
   };
 
-  /** Something moved, left the mirror, or may be due from before: every tree is looked at. */
+  /** Something moved, left the mirror, or may be due from before: every tree is checked. */
   lookAtAll(): void {
     this.#isAllToSee = true;
     this.#running.wake();
   }
 
-  /** Waits until everything that is due now was run; gives for how many targets it failed and is still due. */
+  /** Waits until the command was run for everything due now; returns the number of targets still due after failures. */
   async settled(): Promise<number> {
     await this.#running.idle();
     return this.#due.size + (this.#isAllToSee ? 1 : 0);
   }
 
-  /** Begins no further one, and gives the running one so long to end, in milliseconds, before it is stopped. */
+  /** Starts no more runs, and stops the running one after this time, in milliseconds. */
   async close(timeoutMs: number): Promise<void> {
     clearTimeout(this.#timer);
     await this.#running.close(timeoutMs);
@@ -169,7 +169,7 @@ export class AfterPublish {
   async #run(command: HookCommand, due: DueHook, stop: AbortSignal): Promise<void> {
     const { target, movedFrom } = due;
     const span = this.#changes.get(target);
-    // Whatever comes while the command runs is due afterwards.
+    // Changes while the command runs are due afterwards.
     this.#due.delete(target);
     try {
       const changes = knownChanges(due, this.#told.get(target), span);
@@ -184,7 +184,7 @@ export class AfterPublish {
       this.#ports.emit({ name: 'hook.finished', hook: 'afterPublish', target, durationMs });
     } catch (error) {
       if (!this.#due.has(target)) this.#due.set(target, due);
-      // Stopped with the program: due again at its next start.
+      // Stopped with the program: due again at the next start.
       if (error instanceof MirrorError && error.code === 'pass.abandoned') return;
       const attempts = (this.#failed.get(target)?.attempts ?? 0) + 1;
       const nextAtMs = performance.now() + backOffDelayMs(BACK_OFF, attempts, Math.random());

@@ -8,15 +8,15 @@ export interface DueHook {
   readonly event: 'published' | 'moved' | 'retired';
   /** `<repository>/<branch>`, below `mirror/`. */
   readonly target: string;
-  /** Where the tree stood before, if it moved. */
+  /** The former path of the tree, if it moved. */
   readonly movedFrom: string | null;
-  /** The tree that stands there, or the one that left. */
+  /** The tree at that path, or the one that left. */
   readonly tree: ToldTree;
-  /** The state that the command was last told of; null for none. */
+  /** The state that the command was last notified of; null for none. */
   readonly before: ToldTree | null;
 }
 
-/** The trees that the disk holds. */
+/** The trees on the disk. */
 export interface StandingTrees {
   readonly published: readonly Published[];
   readonly others: readonly Pick<OtherTree, 'path'>[];
@@ -24,16 +24,16 @@ export interface StandingTrees {
   readonly unreadable: readonly string[];
 }
 
-/** Whether two trees are of one target. */
+/** Whether two trees belong to one target. */
 export function isSameTarget(a: ToldTree, b: ToldTree): boolean {
   return a.repositoryId === b.repositoryId && a.branch === b.branch;
 }
 
 /**
- * Everything that the command has not been told to its success: what stands is compared with what it was told, so that
- * nothing is forgotten across crashes, restarts and failures. What moved comes first, what left the mirror last.
- * @param trees what the mirror holds: nothing is due for what another instance mirrors now, and for paths whose manifest cannot
- *   be read
+ * Everything for which the command has not succeeded yet: the published trees are compared with those it received, so that
+ * nothing is forgotten after crashes, restarts and failures. Moved trees come first, trees that left the mirror last.
+ * @param trees the mirror's trees: nothing is due for trees that another instance mirrors now, and for paths with an unreadable
+ *   manifest
  * @param told by path
  */
 export function dueHooks(
@@ -65,7 +65,7 @@ export function dueHooks(
   return [...moved, ...changed, ...retired];
 }
 
-/** The news of a tree that stands; null for none. */
+/** The news of a published tree; null for none. */
 export function dueForTree(
   target: string,
   tree: ToldTree,
@@ -87,13 +87,13 @@ function keyOf({ repositoryId, branch }: ToldTree): string {
 
 /** The changes that lead from one state of a tree to a later one. States are named by their `publishedAtMs`. */
 export interface ChangeSpan {
-  /** Null where nothing stood before. */
+  /** Null if there was no tree before. */
   readonly since: number | null;
   readonly until: number;
   readonly changes: readonly FileChange[];
 }
 
-/** The changes that a publish made. @param previous what was published before; null where nothing was */
+/** The changes that a publish made. @param previous the tree before; null if there was none */
 export function spanOf(previous: Manifest | null, manifest: Manifest): ChangeSpan {
   return {
     since: previous?.publishedAtMs ?? null,
@@ -103,8 +103,8 @@ export function spanOf(previous: Manifest | null, manifest: Manifest): ChangeSpa
 }
 
 /**
- * The changed files of what is due, if they are known: a span must lead from just what the command was told last to just what
- * stands there. Null where they are not known, so that the command has to look at the whole tree.
+ * The changed files of a due tree, if known: a span must lead exactly from the tree that the command received last to the
+ * published one. Null if unknown: then the command must examine the whole tree.
  */
 export function knownChanges(
   { event, before, tree }: Omit<DueHook, 'target' | 'movedFrom'>,
@@ -112,7 +112,7 @@ export function knownChanges(
   span: ChangeSpan | undefined,
 ): readonly FileChange[] | null {
   if (event === 'retired') return null;
-  // Whatever the command was told of another repository's tree in this place is no basis for a list.
+  // A list must not start from another repository's tree at this path.
   if (occupant !== undefined && !isSameTarget(occupant, tree)) return null;
   const base = before?.publishedAtMs ?? null;
   if (base === tree.publishedAtMs) return [];

@@ -19,16 +19,16 @@ import {
 import { type Notification, tellOfEvent, tellOfTargets, type Troubles } from './notifications.ts';
 import { createPoster, type Poster } from './post.ts';
 
-/** The time in which hooks end once the program is to stop, in milliseconds. */
+/** Time for hooks to end when the program stops, in milliseconds. */
 export const HOOKS_CLOSE_MS = 27_000;
 
 /** How long an address may take to answer, in milliseconds. */
 const ANSWER_TIMEOUT_MS = 30_000;
 
-/** The most of the time for the end that is kept for notifications, in milliseconds. */
+/** Longest part of that time to reserve for notifications, in milliseconds. */
 const TELLING_MS = 5000;
 
-/** Drift is noted a moment after its event, and may be over by then: the wait before targets are looked at, in milliseconds. */
+/** Wait before targets are checked, in milliseconds: drift is recorded a moment after its event, and may be over by then. */
 const SETTLE_MS = 1000;
 
 /** Events after which the command that is run after publishing may be due. */
@@ -40,8 +40,8 @@ const LOOK_AGAIN: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The commands and notifications that events trigger; all of them run beside the passes. Troubles are remembered once their notifications
- * have arrived, so that a restart neither repeats a trouble nor forgets one.
+ * The commands and notifications that events trigger; all of them run in parallel with passes. Troubles are recorded once their notifications
+ * have arrived, so that a restart neither repeats nor forgets one.
  */
 export class Hooks {
   readonly #current: () => SettingsFor<'directory'>;
@@ -58,8 +58,8 @@ export class Hooks {
   #closed: Promise<void> | null = null;
 
   /**
-   * Begins with the commands that are due from before.
-   * @param current the settings in force
+   * Starts with the commands that are still due.
+   * @param current gives the current settings
    */
   constructor(
     current: () => SettingsFor<'directory'>,
@@ -95,7 +95,7 @@ export class Hooks {
     this.#afterPublish.lookAtAll();
   }
 
-  /** Takes in events; never throws. */
+  /** Receives events; never throws. */
   readonly sink: EventSink = (event) => {
     const { name } = event;
     if (LOOK_AGAIN.has(name)) this.#afterPublish.lookAtAll();
@@ -114,8 +114,8 @@ export class Hooks {
   }
 
   /**
-   * Begins nothing new, and leaves work under way this time to end, in milliseconds. Commands that were not run are due at the
-   * next start; notifications that were not sent are lost.
+   * Starts nothing new, and gives running work this time to end, in milliseconds. Commands that did not run are due at the
+   * next start; unsent notifications are lost.
    */
   close(timeoutMs: number): Promise<void> {
     this.#closed ??= this.#close(timeoutMs);
@@ -128,17 +128,17 @@ export class Hooks {
     clearTimeout(this.#settling);
     await this.#allLooks();
     await Promise.all([this.#webhook.close(tellingMs), this.#heartbeat.close(tellingMs)]);
-    // The notifications that have arrived by now are remembered.
+    // Record the notifications that have arrived by now.
     await this.#allLooks();
     await this.#poster.close();
   }
 
-  /** Waits for all looks so far. */
+  /** Waits for all checks so far. */
   #allLooks(): Promise<void> {
     return this.#looks.run(() => Promise.resolve());
   }
 
-  /** Does one look after the other. A mirror that cannot be read now is looked at after the next pass. */
+  /** Runs one check after the other. A mirror that is unreadable now is checked after the next pass. */
   #look(work: () => Promise<void>): void {
     this.#looks.run(work).catch((error: unknown) => {
       this.#emit({ name: 'state.failed', ...eventFailure(error) });
@@ -152,7 +152,7 @@ export class Hooks {
     if (notifications.length > 0) this.#webhook.tell(notifications);
   }
 
-  /** @param isAfterPass whether a pass came to its end just now: the heartbeat is for that alone */
+  /** @param isAfterPass whether a pass has just completed: only then a heartbeat is sent */
   async #tellOfMirror(isAfterPass: boolean): Promise<void> {
     const { webhook, heartbeat } = this.#current().hooks;
     const isBeating = isAfterPass && heartbeat !== undefined;

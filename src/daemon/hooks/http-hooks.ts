@@ -12,10 +12,10 @@ import type { Poster, PostRequest } from './post.ts';
 import type { Notification } from './notifications.ts';
 import { webhookContent, type WebhookFormat, type WebhookMessage } from './webhook-formats.ts';
 
-/** Where notifications go, as the settings have it now. */
+/** The receiver of notifications in the current settings. */
 export interface WebhookTarget {
   readonly address: string;
-  /** Null where they are not signed. */
+  /** Null if they are not signed. */
   readonly key: string | null;
   /** See `isChosen`. */
   readonly filters: readonly string[];
@@ -28,27 +28,27 @@ export interface WebhookPorts {
   readonly send: Poster['send'];
   /** Masks the secrets in a text. */
   readonly scrub: (text: string) => string;
-  /** The name of this machine, which every notification holds. */
+  /** The name of this machine, which is in every notification. */
   readonly host: string;
   readonly emit: EventSink;
-  /** Called whenever nothing waits any more, as all was delivered, given up after its attempts, or not chosen. */
+  /** Called whenever nothing waits any more: all was delivered, given up or not chosen. */
   readonly onDone: () => void;
 }
 
-/** Notifications on their way, one after the other, beside everything else. */
+/** Sends notifications, one after the other, in parallel with other work. */
 export interface Webhook {
   readonly tell: (notifications: readonly Notification[]) => void;
-  /** Delivers what waits, without waiting between attempts any more; what is left after the time is given up. */
+  /** Delivers waiting notifications without pauses between attempts; drops those left after the time. */
   readonly close: (timeoutMs: number) => Promise<void>;
 }
 
-/** Notifications that wait, at most. */
+/** Most notifications that wait. */
 const MOST_WAITING = 1000;
 
-/** Attempts at one notification: about an hour in all, with these waits in milliseconds. */
+/** Attempts at one notification: about an hour in total, with these waits in milliseconds. */
 const NOTIFICATION: DeliveryPolicy = { mostAttempts: 12, firstDelayMs: 5000, maxDelayMs: 600_000 };
 
-/** Attempts at one sign of life: the next pass gives the next one, whatever became of this one, or the receiver sounds a false alarm. */
+/** Attempts at one heartbeat: few, so that it ends before the next pass sends its own, or the receiver would raise a false alarm. */
 const SIGN: DeliveryPolicy = { mostAttempts: 3, firstDelayMs: 4000, maxDelayMs: 20_000 };
 
 /** Makes a webhook. */
@@ -102,32 +102,33 @@ function requestOf(
 
 /**
  * Signs a notification (Standard Webhooks specification, "Signature scheme").
- * @param key base64 with or without `whsec_` before it
- * @param id names the notification, the same at every attempt
+ * @param key base64 with or without the prefix `whsec_`
+ * @param id of the notification, the same at every attempt
  * @param timestamp of the attempt, in whole seconds since the epoch
  * @returns the value of the header `webhook-signature`
- * @throws MirrorError `notification.failed` for a key that is none: the file that holds it may have changed
+ * @throws MirrorError `notification.failed` for an invalid key: its file may have changed
  */
 export function signatureOf(key: string, id: string, timestamp: number, body: string): string {
   const bytes = signingKey(key);
   if (bytes === null) {
-    const message = 'hooks.webhookSecret does not hold a key: nothing is sent, as nothing may go unsigned.';
-    const hint = 'Give 24 to 64 bytes in base64, with or without whsec_ before them.';
+    const message =
+      'hooks.webhookSecret does not hold a key: nothing is sent, as notifications must be signed.';
+    const hint = 'Give 24 to 64 bytes in base64, with or without the prefix whsec_.';
     throw new MirrorError('notification.failed', message, { hint });
   }
   const digest = createHmac('sha256', bytes).update(`${id}.${timestamp}.${body}`).digest('base64');
   return `v1,${digest}`;
 }
 
-/** A sign of life to a service that sounds an alarm when it does not come. */
+/** Regular requests to a service that raises an alarm when they stop. */
 export interface Heartbeat {
-  /** Gives a sign, unless the one before is still on its way. */
+  /** Sends one, unless the previous one is still being sent. */
   readonly beat: () => void;
-  /** Lets the one that is on its way arrive, for so long, in milliseconds. */
+  /** Gives the one being sent this time to arrive, in milliseconds. */
   readonly close: (timeoutMs: number) => Promise<void>;
 }
 
-/** Makes a heartbeat. @param address the address as the settings have it now; null for none */
+/** Makes a heartbeat. @param address gives the address in the current settings; null for none */
 export function createHeartbeat(
   address: () => string | null,
   send: Poster['send'],
@@ -155,23 +156,23 @@ type UnsentRequest = Omit<PostRequest, 'signal'>;
 
 type Receiver = 'webhook' | 'heartbeat';
 
-/** Something that is to be delivered. */
+/** Something to deliver. */
 interface Delivery {
   readonly to: Receiver;
-  /** The request as it is to be sent now; null when nothing is to be sent any more. */
+  /** The request to send now; null if there is nothing to send any more. */
   readonly request: () => UnsentRequest | null;
   readonly send: Poster['send'];
   readonly emit: EventSink;
 }
 
-/** How often something is tried, and how long it waits in between. */
+/** Number of attempts, and the waits between them. */
 interface DeliveryPolicy extends BackOffPolicy {
   readonly mostAttempts: number;
 }
 
 /**
- * Tries until something is delivered or given up. The receiver may ask for a pause (Retry-After) of up to the longest wait.
- * @returns false if nothing more is to be sent: the setting is gone, or the program ends
+ * Tries until the delivery succeeds or is given up. The receiver may ask for a pause (Retry-After) of up to the longest wait.
+ * @returns false if nothing more can be sent: the setting was removed, or the program ends
  */
 async function deliver(
   { to, request, send, emit }: Delivery,
@@ -190,7 +191,7 @@ async function deliver(
       wishMs = Math.min(answer.retryAfterMs ?? 0, policy.maxDelayMs);
       throw new MirrorError(
         'notification.failed',
-        `${new URL(present.address).origin} did not take it (status ${answer.status}).`,
+        `${new URL(present.address).origin} refused it (status ${answer.status}).`,
         { hint: 'Check the address and the program behind it. Redirects are not followed.' },
       );
     } catch (error) {

@@ -13,18 +13,18 @@ export interface Notification {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** Troubles that were reported and are not over, by what has them: only a change is reported, however often something fails. */
+/** Reported troubles that continue, by subject: only a change is reported, however often something fails. */
 export type Troubles = Map<string, string>;
 
-/** How many targets a notification names. */
+/** Most targets that a notification names. */
 const TARGETS_NAMED = 20;
 
-/** A notification; one about a trouble, null for its end, is sent only when the trouble turns. */
+/** A notification; one about a trouble (null for its end) is sent only when the trouble changes. */
 interface News extends Notification {
   readonly trouble?: readonly [key: string, state: string | null];
 }
 
-/** The news in each event that has some. */
+/** The news of each event that has some. */
 const NEWS_IN: { readonly [Name in EventName]?: (event: EventFields[Name]) => News | null } = {
   'target.pulled': ({ target, files, added, changed, removed }) =>
     added + changed + removed === 0
@@ -75,7 +75,7 @@ const NEWS_IN: { readonly [Name in EventName]?: (event: EventFields[Name]) => Ne
   }),
 };
 
-/** The notifications for an event. @param troubles is brought up to date */
+/** The notifications for an event. @param troubles is updated */
 export function tellOfEvent(troubles: Troubles, event: MirrorEvent): Notification[] {
   if (event.name === 'pass.finished') troubles.delete('stuck');
   const news = newsIn(event);
@@ -85,7 +85,7 @@ export function tellOfEvent(troubles: Troubles, event: MirrorEvent): Notificatio
   ];
 }
 
-/** A hook that ran has found out again for which targets it is due: the trouble that is of none of them is over. */
+/** After a run, a hook knows the targets for which it is due: its trouble without a target is over. */
 function hookFindsTargets({ hook }: EventFields['hook.finished']): News {
   return { type: 'hook.recovered', fields: { hook }, trouble: [`hook:${hook}:`, null] };
 }
@@ -95,8 +95,8 @@ function newsIn<Name extends EventName>(event: { readonly name: Name } & EventFi
 }
 
 /**
- * The notifications for the states of the targets, and for whether the mirror is ready.
- * @param troubles is brought up to date; targets that are gone are forgotten
+ * The notifications for the states of the targets, and for the mirror's readiness.
+ * @param troubles is updated; deleted targets are removed
  */
 export function tellOfTargets(
   troubles: Troubles,
@@ -149,7 +149,7 @@ function targetKey(target: string): string {
   return `target:${target}`;
 }
 
-/** Reasons that the notifications for each target tell. */
+/** Reasons that the notifications of single targets cover. */
 const TOLD_OF_TARGET: ReadonlySet<string> = new Set(['failing', 'quarantined', 'stalled', 'held']);
 
 function tellOfReadiness(troubles: Troubles, readiness: Readiness): Notification[] {
@@ -165,7 +165,7 @@ function tellOfReadiness(troubles: Troubles, readiness: Readiness): Notification
   return whenTurned(troubles, { type: 'mirror.stale', fields, trouble: ['mirror', 'stale'] });
 }
 
-/** @returns the parts of a failure; `triedAgain`: whether the program tries again soon, so that no person is needed yet */
+/** @returns the parts of a failure; `triedAgain`: whether the program tries again soon, so that no manual action is needed yet */
 function failureFields({ code, message, hint }: EventFailure): Readonly<Record<string, unknown>> {
   return { code, message, hint, triedAgain: ERROR_RULES[code].action === 'retry' };
 }

@@ -5,10 +5,10 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { transportError } from '../../mirror/upstream/failures.ts';
 import { createWays, type NamedProxy } from '../../lib/net/ways.ts';
 
-/** A request to an address that may be a credential by itself. */
+/** A request to an address that may itself be a credential. */
 export interface PostRequest {
   readonly method: 'GET' | 'POST';
-  /** An http or https address. It reaches no error: only its origin does. */
+  /** An http or https address. Errors show only its origin. */
   readonly address: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
@@ -17,26 +17,26 @@ export interface PostRequest {
 
 export interface PostAnswer {
   readonly status: number;
-  /** How long it wants to be left alone (Retry-After, RFC 9110, section 10.2.3), in milliseconds. */
+  /** The requested pause (Retry-After, RFC 9110, section 10.2.3), in milliseconds. */
   readonly retryAfterMs: number | undefined;
 }
 
 /** Sends requests to the addresses of webhooks and the heartbeat. */
 export interface Poster {
   /**
-   * Sends one request, once. No redirect is followed: it would carry what is sent to another place.
+   * Sends one request, once. Redirects are not followed: they could carry the data to another place.
    * @throws MirrorError `notification.failed` when there is no answer
    */
   readonly send: (request: PostRequest) => Promise<PostAnswer>;
   readonly close: () => Promise<void>;
 }
 
-/** Bytes of an answer that are read, so that its connection can be used again; what is longer is cut off. */
+/** Bytes of an answer to read, so that its connection can be reused; longer answers are cut off. */
 const ANSWER_BYTES_READ = 64 * 1024;
 
 /**
- * Opens the way. Proxies are taken from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY.
- * @param timeoutMs how long a request may take from its beginning to the end of its answer, in milliseconds
+ * Opens a client. Proxies come from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY.
+ * @param timeoutMs longest time from the start of a request to the end of its answer, in milliseconds
  */
 export function createPoster(timeoutMs: number): Poster {
   const ways = createWays({
@@ -74,7 +74,7 @@ export function createPoster(timeoutMs: number): Poster {
   };
 }
 
-/** An address that came from a file may have become anything since it was checked. */
+/** An address from a file may have changed since it was checked. */
 function parsed(address: string): URL {
   const url = URL.parse(address);
   if (url?.protocol === 'http:' || url?.protocol === 'https:') return url;
@@ -83,7 +83,7 @@ function parsed(address: string): URL {
   });
 }
 
-/** Takes user name and password out of an address, for a header (RFC 7617). @returns no header where it has none */
+/** The header with user name and password of an address (RFC 7617). @returns no header if it has none */
 function takeCredentials(url: URL): Readonly<Record<string, string>> {
   const { username, password } = url;
   url.username = '';
@@ -93,7 +93,7 @@ function takeCredentials(url: URL): Readonly<Record<string, string>> {
   return { authorization: `Basic ${Buffer.from(text).toString('base64')}` };
 }
 
-/** The error for a request without an answer, which tells nothing of the address but its origin. */
+/** The error for a request without an answer; it shows only the origin of the address. */
 function unanswered(
   error: unknown,
   origin: string,

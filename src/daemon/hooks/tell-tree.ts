@@ -9,7 +9,7 @@ import type { DueHook } from './due-hooks.ts';
 
 /**
  * Runs the command after publishing for a target.
- * @param changes the changed files; null where they are not known
+ * @param changes the changed files; null if unknown
  * @returns how long it took, in milliseconds
  * @throws MirrorError `hook.failed`, `pass.abandoned`
  */
@@ -20,7 +20,7 @@ export async function tellTree(
   changes: readonly FileChange[] | null,
   signal: AbortSignal,
 ): Promise<number> {
-  // Not the link to it: the command has one state for as long as it runs, up to `readerGrace`.
+  // The real path, not the link: so the command sees one state while it runs, up to `readerGrace`.
   const folder = publishedTree(layout, target);
   const { exitCode, lastLine, durationMs } = await runCommand({
     ...command,

@@ -1,12 +1,12 @@
 import type { Notification } from './notifications.ts';
 
-/** How receivers take notifications: as data, or as a message for people in the form of their service. */
+/** Formats of notifications: data, or a message for people in the form of a service. */
 export type WebhookFormat = 'json' | 'slack' | 'ntfy' | 'apprise';
 
-/** A notification on its way to a receiver. */
+/** A notification to send. */
 export interface WebhookMessage extends Notification {
   readonly id: string;
-  /** When it happened, RFC 3339. */
+  /** Time of the event, RFC 3339. */
   readonly at: string;
   /** The name of this machine. */
   readonly host: string;
@@ -20,7 +20,7 @@ export interface WebhookContent {
 
 type Facts = Notification['fields'];
 
-/** How much a person should care: the word of Apprise, the emoji of Slack and ntfy, and the priority of ntfy, 1 to 5. */
+/** Severity for people: the word of Apprise, the emoji of Slack and ntfy, and the priority of ntfy, 1 to 5. */
 const WEIGHTS = {
   info: { emoji: 'information_source', priority: '2' },
   success: { emoji: 'white_check_mark', priority: '3' },
@@ -33,7 +33,7 @@ const SLACK_ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&
 /** ntfy makes an attachment of a message of more than 4,096 bytes (docs.ntfy.sh, "Limitations"): at most three bytes a UTF-16 unit. */
 const MOST_TEXT_UNITS = 1300;
 
-/** A notification as its receiver takes it. @param scrub masks the secrets in a text */
+/** Formats a notification for its receiver. @param scrub masks the secrets in a text */
 export function webhookContent(
   format: WebhookFormat,
   { id, type, at, host, fields }: WebhookMessage,
@@ -42,7 +42,7 @@ export function webhookContent(
   if (format === 'json') return json(scrub(JSON.stringify({ id, type, at, host, ...fields })));
   const weight = weightOf(type, fields['triedAgain'] === true);
   const title = scrub(`${type.replace('.', ' ')} (${host})`);
-  // Half a character, as of a name or at the cut, makes JSON that some receivers refuse.
+  // Half a surrogate pair, from a name or the cut, makes JSON that some receivers refuse.
   const text = scrub(textOf(fields) || title)
     .slice(0, MOST_TEXT_UNITS)
     .toWellFormed();
@@ -74,7 +74,7 @@ function weightOf(type: Notification['type'], isTriedAgain: boolean): keyof type
   return isTriedAgain || /^target\.(?:held|drifted)|^settings|^hook/.test(type) ? 'warning' : 'failure';
 }
 
-/** The facts, one a line: the target first, then the sentences, then the others by their names. */
+/** The facts, one per line: the target first, then the sentences, then the others by name. */
 function textOf({ target, message, hint, code: _code, triedAgain: _triedAgain, ...facts }: Facts): string {
   const others = Object.entries(facts).map(([name, fact]) => [`${name}: `, fact] as const);
   return [['', target] as const, ['', message] as const, ['', hint] as const, ...others]

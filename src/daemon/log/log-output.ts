@@ -4,20 +4,20 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { type LogLevel, standardError, standardOutput } from '../../lib/process/streams.ts';
 import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 
-/** The most bytes of lines that wait for a slow reader: some thousand lines. More would take memory without end. */
+/** Most bytes of lines that wait for a slow reader: some thousand lines. This bounds the memory. */
 const MAX_WAITING_BYTES = 1024 * 1024;
 
-/** Where the lines of the log go. */
+/** The output of the log. */
 export interface LogOutput {
   /** Takes a line with its line feed. */
   readonly write: (line: TerminalText, level: LogLevel) => void;
-  /** Emits once more that lines are dropped, if they are: for those that begin to listen later than the log begins. */
+  /** Emits again that lines are dropped, if they are: for listeners that start after the log. */
   readonly report: () => void;
 }
 
 /**
- * Writes the log to standard output for as long as that takes it. A full disk or a slow reader must not stop the mirror: lines are dropped and
- * counted until the next one can be written, which standard error, and everything that hears of events, learns once.
+ * Writes the log to standard output. A full disk or a slow reader must not stop the mirror: lines are dropped and
+ * counted until one can be written again. Standard error and the listeners for events get one message about it.
  */
 export function createLogOutput(emit: EventSink, stream = standardOutput): LogOutput {
   let failure: MirrorError | null = null;
@@ -33,7 +33,7 @@ export function createLogOutput(emit: EventSink, stream = standardOutput): LogOu
     report();
   };
   const noteWritten = (): void => {
-    // A reader that takes a line now and then is still too slow.
+    // A reader that reads a line now and then is still too slow.
     if (failure === null || stream.waitingBytes() > 0) return;
     failure = null;
     const dropped = droppedLines;
@@ -45,7 +45,7 @@ export function createLogOutput(emit: EventSink, stream = standardOutput): LogOu
       drop('The reader of the log is too slow: lines are dropped until it has caught up.');
       return;
     }
-    // The line before may have been cut in the middle.
+    // The previous line may have been cut in the middle.
     stream.write(failure === null ? line : joinLines([say``, line]), level, (error) => {
       if (error === null || error === undefined) noteWritten();
       else drop(`The log cannot be written, and lines are dropped until it can: ${error.message}.`, error);

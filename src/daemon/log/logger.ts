@@ -17,28 +17,28 @@ import type { LogLevel } from '../../lib/process/streams.ts';
 import type { LogOutput } from './log-output.ts';
 import { describeEvent } from '../../app/messages.ts';
 
-/** How the log is written. */
+/** Settings of the log. */
 export interface LoggerOptions {
   /** The least severe lines that are written. */
   readonly level: LogLevel;
   readonly format: 'json' | 'pretty';
   readonly colors: boolean;
-  /** The secrets as they are now: none of them ever reaches the log. */
+  /** Gives the current secrets, which must not reach the log. */
   readonly secrets: () => readonly string[];
-  /** Takes a line with its line feed; written at once, so that a process that is killed has lost none. */
+  /** Receives a line with its line feed, and writes it immediately, so that a killed process has lost none. */
   readonly write: (line: TerminalText, level: EventLevel) => void;
 }
 
 /** A log of events. */
 export interface EventLog {
-  /** Takes events, and writes those that are loud enough. */
+  /** Receives events, and writes those of sufficient level. */
   readonly sink: EventSink;
-  /** Has the lines from now on be written down to this level. */
+  /** Sets the lowest level of the lines from now on. */
   readonly setLevel: (level: LogLevel) => void;
 }
 
 /**
- * Makes a log of events: the event's name in `event`, its fields beside it, a sentence in `msg`. Times are UTC, in JSON lines
+ * Makes a log of events: the event's name in `event`, its fields next to it, a sentence in `msg`. Times are UTC, in JSON lines
  * with milliseconds (RFC 3339).
  */
 export function createEventLog(options: LoggerOptions): EventLog {
@@ -86,8 +86,8 @@ function prettyLine(atMs: number, level: EventLevel, message: TerminalText, colo
 }
 
 /**
- * The log of `run`, as the settings want it; one that goes to the journal carries its priorities.
- * @param secrets gives what is to be masked
+ * The log of `run` according to the settings; if it goes to the journal, lines carry its priorities.
+ * @param secrets gives the texts to mask
  */
 export function logOf(
   settings: SettingsFor<never>,
@@ -104,15 +104,15 @@ export function logOf(
   });
 }
 
-/** The level of a log that runs: as the settings want it, or for a while down to every detail. */
+/** The level of a running log: the one from the settings, or temporarily `debug`. */
 interface LogLevelSwitch {
-  /** Goes to `debug`, and back to the level of the settings. */
+  /** Switches to `debug`, or back to the level of the settings. */
   readonly toggle: () => void;
-  /** Takes the level of new settings. */
+  /** Applies the level of new settings. */
   readonly take: (level: LogLevel) => void;
 }
 
-/** Keeps a log to the level of the settings, which a person may leave for a while. @param first the level at the beginning */
+/** Controls the level of a log, which a person may change temporarily. @param first the initial level */
 export function followLevel(log: EventLog, first: LogLevel, emit: EventSink): LogLevelSwitch {
   let wanted = first;
   let present = first;
