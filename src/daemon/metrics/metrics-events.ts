@@ -15,7 +15,7 @@ const PULL_RESULTS = ['published', 'unchanged', 'failed', 'held', 'absent'] as c
 /** The listeners for some events, by name. */
 type Listeners = { readonly [Name in EventName]?: (event: EventFields[Name]) => void };
 
-/** Registers the metrics that follow from events. @returns takes in the events */
+/** Registers the metrics derived from events. @returns the receiver of events */
 export function countEvents(registry: Registry): EventSink {
   const listeners = { ...passMetrics(registry), ...pullMetrics(registry), ...otherMetrics(registry) };
   return (event) => hear(listeners, event);
@@ -45,12 +45,12 @@ function passMetrics(registry: Registry): Listeners {
   const ended = counter(
     registry,
     'passes_total',
-    'Passes that ended, by what started them and how they ended.',
+    'Passes that ended, by trigger and result.',
     TRIGGERS.flatMap((trigger) => PASS_RESULTS.map((result) => ({ trigger, result }))),
   );
   const durations = new Histogram({
     name: `${PREFIX}pass_duration_seconds`,
-    help: 'How long passes took.',
+    help: 'Duration of passes.',
     labelNames: ['result'],
     buckets: PASS_BUCKETS,
     registers: [registry],
@@ -71,19 +71,19 @@ function pullMetrics(registry: Registry): Listeners {
   const results = counter(
     registry,
     'pulls_total',
-    'What became of targets that were to be pulled.',
+    'Results of targets that had to be pulled.',
     PULL_RESULTS.map((result) => ({ result })),
   );
-  const downloaded = counter(registry, 'downloaded_bytes_total', 'Bytes of contents that were downloaded.');
+  const downloaded = counter(registry, 'downloaded_bytes_total', 'Downloaded bytes of contents.');
   const changedFiles = counter(
     registry,
     'changed_files_total',
-    'Files of published trees that changed, by kind.',
+    'Changed files of published trees, by kind.',
     [{ kind: 'added' }, { kind: 'changed' }, { kind: 'removed' }],
   );
   const durations = new Histogram({
     name: `${PREFIX}pull_duration_seconds`,
-    help: 'How long pulls took that came to their end.',
+    help: 'Duration of completed pulls.',
     buckets: PULL_BUCKETS,
     registers: [registry],
   });
@@ -113,12 +113,12 @@ function otherMetrics(registry: Registry): Listeners {
   const count = (name: string, help: string): Counter => counter(registry, name, help);
   const retried = new Counter({
     name: `${PREFIX}requests_retried_total`,
-    help: 'Requests to the service that were tried again, by error code.',
+    help: 'Repeated requests to the service, by error code.',
     labelNames: ['code'],
     registers: [registry],
   });
-  const retired = count('retired_targets_total', 'Targets whose trees went to the history.');
-  const hooks = counter(registry, 'hook_runs_total', 'Hooks that came to their end, by result.', [
+  const retired = count('retired_targets_total', 'Targets whose trees were moved to the history.');
+  const hooks = counter(registry, 'hook_runs_total', 'Completed hook runs, by result.', [
     { result: 'finished' },
     { result: 'failed' },
   ]);

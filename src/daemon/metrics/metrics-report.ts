@@ -13,7 +13,7 @@ import { CREDENTIAL_STATES, type DaemonReport, PASS_RESULTS } from '../status/st
 /** The prefix of the names of all metrics of this program, except those of the process. */
 export const PREFIX = 'workbook_mirror_';
 
-/** The most targets that have series of their own: every one of them costs the scraper memory. */
+/** Most targets with their own series: each costs the scraper memory. */
 const MOST_TARGETS = 1000;
 
 /** One value with its labels. */
@@ -22,43 +22,46 @@ interface Sample {
   readonly value: number;
 }
 
-/** A help text and a value, by the name of a gauge; null where it is not known, and then there is no series. */
+/** A help text and a value, by the name of a gauge; null if unknown, and then there is no series. */
 type Gauges<Subject, Value> = Readonly<
   Record<string, readonly [help: string, value: (subject: Subject) => Value | null]>
 >;
 
 /** Gauges of the whole: with one value, or with one for each set of labels. */
 const GAUGES: Gauges<DaemonReport, number | readonly Sample[]> = {
-  standby: ['1 while this instance waits for another one to be gone, else 0.', () => 0],
+  standby: ['1 while this instance waits for another one to end, else 0.', () => 0],
   ready: [
-    '1 if the mirror may be read for what the service has, else 0.',
+    '1 if the mirror is up to date with the service, else 0.',
     ({ readiness }) => Number(readiness.isReady),
   ],
   listed: [
-    '1 once a pass of this process came to its end, else 0.',
+    '1 once a pass of this process has completed, else 0.',
     ({ readiness }) => Number(readiness.isListed),
   ],
-  alive: ['1 if the loop moves, 0 if the pass in hand is stuck.', ({ liveness }) => Number(liveness.isAlive)],
+  alive: [
+    '1 if the daemon makes progress, 0 if the current pass is stuck.',
+    ({ liveness }) => Number(liveness.isAlive),
+  ],
   unmatched_patterns: [
-    'Patterns of the settings that match nothing of what the service lists.',
+    'Patterns of the settings that match nothing that the service lists.',
     ({ live }) => live.selection?.unmatched.length ?? null,
   ],
   loop_silent_seconds: [
-    'How long the pass in hand has made no progress; 0 between passes.',
+    'Time without progress in the current pass; 0 between passes.',
     ({ liveness }) => inSeconds(liveness.silentMs),
   ],
-  pass_in_progress: ['1 while a pass is going on, else 0.', ({ live }) => Number(live.pass !== null)],
+  pass_in_progress: ['1 while a pass is running, else 0.', ({ live }) => Number(live.pass !== null)],
   slow_pulls: [
     'Pulls that take longer than a minute; passes end without them.',
     ({ live }) => live.slow.length,
   ],
   oldest_slow_pull_start_timestamp_seconds: [
-    'When the first one of them was begun; no value while there is none.',
+    'Start of the oldest slow pull; no value without one.',
     ({ live }) => inSeconds(earliest(live.slow.map(({ startedAtMs }) => startedAtMs))),
   ],
   next_pass_timestamp_seconds: ['When the next pass starts.', ({ live }) => inSeconds(live.nextPassAtMs)],
   settings_ok: [
-    '1 if the settings as they stand now are in force, 0 if they were refused.',
+    '1 if the latest settings are in force, 0 if they were refused.',
     ({ live }) => Number(live.settings.problem === null),
   ],
   settings_restart_needed: [
@@ -68,11 +71,11 @@ const GAUGES: Gauges<DaemonReport, number | readonly Sample[]> = {
   leases: ['Leases that publishing waits for.', ({ leases }) => leases.length],
   disk_size_bytes: ['Size of the file system of the directory.', ({ disk }) => disk?.sizeBytes ?? null],
   disk_free_bytes: [
-    'Room that the daemon may still use on the file system of the directory.',
+    'Free space for the daemon on the file system of the directory.',
     ({ disk }) => disk?.freeBytes ?? null,
   ],
   shards: [
-    'How many instances share the work, where several mirror one service.',
+    'Number of instances that share the work, if several mirror one service.',
     ({ shard }) => shard?.count ?? null,
   ],
   upstream_read_timestamp_seconds: [
@@ -85,7 +88,7 @@ const GAUGES: Gauges<DaemonReport, number | readonly Sample[]> = {
   ],
   upstream_workbooks: ['Workbooks that the service lists.', ({ live }) => live.upstream?.workbooks ?? null],
   upstream_workbooks_processing: [
-    'Workbooks that the service is not done with.',
+    'Workbooks that the service is still processing.',
     ({ live }) => live.upstream?.processing.count ?? null,
   ],
   upstream_workbooks_failed: [
@@ -93,11 +96,11 @@ const GAUGES: Gauges<DaemonReport, number | readonly Sample[]> = {
     ({ live }) => live.upstream?.failed.count ?? null,
   ],
   stale_targets: [
-    'Selected targets that were not verified within maxStaleness, whatever their state.',
+    'Selected targets not verified within maxStaleness, in any state.',
     ({ targets }) => targets.filter(({ state, isStale }) => !isLeftAlone(state) && isStale).length,
   ],
   held_deletions: [
-    'Targets of which a deletion waits for approve.',
+    'Targets with a deletion that waits for approval.',
     ({ targets }) => targets.filter(({ held }) => held !== null).length,
   ],
   drifted_trees: [
@@ -105,7 +108,7 @@ const GAUGES: Gauges<DaemonReport, number | readonly Sample[]> = {
     ({ targets }) => targets.filter(({ drift }) => drift !== null).length,
   ],
   oldest_verified_timestamp_seconds: [
-    'The earliest of the times at which the selected targets were last verified.',
+    'Verification time of the selected target verified longest ago.',
     ({ targets }) => {
       const selected = targets.filter(({ state }) => !isLeftAlone(state));
       return inSeconds(earliest(selected.map(({ verifiedAtMs }) => verifiedAtMs)));
@@ -118,15 +121,15 @@ const GAUGES: Gauges<DaemonReport, number | readonly Sample[]> = {
     ({ targets }) => sum(targets.map(({ sizeBytes }) => sizeBytes)),
   ],
   targets_left_out: [
-    'Targets that have no series of their own, as there are too many; they count in all other metrics.',
+    'Targets without their own series, as there are too many; they count in all other metrics.',
     ({ targets }) => Math.max(0, targets.length - MOST_TARGETS),
   ],
   build_info: [
-    'Always 1; the labels say which version runs, on which Node.',
+    'Always 1; the labels give the version of the program and of Node.',
     ({ version }) => sample({ version, node_version: process.versions.node }, 1),
   ],
   shard_info: [
-    'The share of this instance, where several mirror one service: always 1.',
+    'Always 1; the labels give the share of this instance, if several mirror one service.',
     ({ shard }) => shard && sample({ index: String(shard.index), count: String(shard.count) }, 1),
   ],
   targets: [
@@ -148,12 +151,12 @@ const GAUGES: Gauges<DaemonReport, number | readonly Sample[]> = {
       ),
   ],
   target_state: [
-    'Always 1; the label says which state a target is in.',
+    'Always 1; the label gives the state of a target.',
     ({ targets }) =>
       chosenTargets(targets).flatMap((target) => sample({ ...labelsOf(target), state: target.state }, 1)),
   ],
   last_pass_end_timestamp_seconds: [
-    'When a pass last ended in this way, of the latest 300 passes of this process.',
+    'When a pass last ended with this result, among the latest 300 passes of this process.',
     ({ live }) =>
       PASS_RESULTS.flatMap((result) => {
         const last = live.passes.findLast((pass) => pass.result === result);
@@ -161,7 +164,7 @@ const GAUGES: Gauges<DaemonReport, number | readonly Sample[]> = {
       }),
   ],
   credential_state: [
-    '1 for the state that a credential is in, else 0; unknown until it is first used.',
+    '1 for the current state of a credential, else 0; unknown until first used.',
     ({ live }) =>
       Object.entries(live.credentials).flatMap(([credential, { state }]) =>
         CREDENTIAL_STATES.flatMap((each) => sample({ credential, state: each }, Number(each === state))),
@@ -172,7 +175,7 @@ const GAUGES: Gauges<DaemonReport, number | readonly Sample[]> = {
 /** Gauges of single targets, with the labels `repository` and `branch`. */
 const OF_TARGETS: Gauges<TargetStatus, number> = {
   target_last_verified_timestamp_seconds: [
-    'When a target was last known to be what the service has.',
+    'When a target was last verified against the service.',
     ({ verifiedAtMs }) => inSeconds(verifiedAtMs),
   ],
   target_last_changed_timestamp_seconds: [
@@ -180,7 +183,7 @@ const OF_TARGETS: Gauges<TargetStatus, number> = {
     ({ changedAtMs }) => inSeconds(changedAtMs),
   ],
   target_last_compared_timestamp_seconds: [
-    'When the contents of a target were last compared whole.',
+    'When the contents of a target were last compared completely.',
     ({ checkedAtMs }) => inSeconds(checkedAtMs),
   ],
   target_stale: [
@@ -190,7 +193,7 @@ const OF_TARGETS: Gauges<TargetStatus, number> = {
   target_failures: ['Failures of a target in a row.', ({ failure }) => failure?.attempts ?? 0],
 };
 
-/** Registers all gauges, with the values that follow from a report. The number of targets adds no more series than {@link MOST_TARGETS} have. */
+/** Registers all gauges, with values from a report. At most {@link MOST_TARGETS} targets get series. */
 export function registerGauges(registry: Registry, report: DaemonReport): void {
   const add = (name: string, help: string, samples: readonly Sample[]): void => {
     const [first] = samples;
@@ -214,7 +217,7 @@ function sample(labels: Sample['labels'], value: number | null): readonly Sample
   return value === null ? [] : [{ labels, value }];
 }
 
-/** Counts for each key, so that one that occurs nowhere reads 0. */
+/** Counts for each key; 0 for a key that does not occur. */
 function countBy<Key extends string>(
   label: string,
   keys: readonly Key[],
@@ -225,14 +228,14 @@ function countBy<Key extends string>(
   return [...counts].map(([key, value]) => ({ labels: { [label]: key }, value }));
 }
 
-/** Names of targets as below `mirror/`: unlike the service's own, no two are the same. */
+/** Names of targets as below `mirror/`: unlike the service's names, these are unique. */
 function labelsOf({ target }: TargetStatus): { repository: string; branch: string } {
   const name = target.toWellFormed();
   const slash = name.lastIndexOf('/');
   return { repository: name.slice(0, Math.max(slash, 0)), branch: name.slice(slash + 1) };
 }
 
-/** Those that are not well first, then by name. */
+/** Targets with problems first, then by name. */
 function chosenTargets(targets: readonly TargetStatus[]): readonly TargetStatus[] {
   if (targets.length <= MOST_TARGETS) return targets;
   const rank = (target: TargetStatus): number => Number(isWell(target));

@@ -7,15 +7,15 @@ import { registerGauges } from './metrics-report.ts';
 
 /** The metrics of a daemon. */
 export interface Metrics {
-  /** Counts what happens. */
+  /** Counts events. */
   readonly sink: EventSink;
-  /** Gives all metrics as they are now, in the text format of Prometheus, version 0.0.4: gauges follow from the report. */
+  /** Gives all current metrics in the text format of Prometheus, version 0.0.4: gauges come from the report. */
   readonly render: (report: DaemonReport) => Promise<{ readonly contentType: string; readonly text: string }>;
 }
 
 /**
  * Makes the metrics of a daemon. Names follow "Metric and label naming" of the Prometheus documentation: one prefix, base
- * units, `_total` for what only grows. Those of the process itself have the names that all clients for Prometheus give them.
+ * units, `_total` for counters. Metrics of the process have the names that all Prometheus clients use.
  */
 export function createMetrics(): Metrics {
   const counted = new Registry();
@@ -24,12 +24,12 @@ export function createMetrics(): Metrics {
   return {
     sink,
     render: async (report) => {
-      // A registry of its own for each scrape: what is gone from the report is gone from the answer, and scrapes that meet
+      // A new registry for each scrape: old series disappear with the report, and simultaneous scrapes
       // do not mix.
       const judged = new Registry();
       registerGauges(judged, report);
       const text = `${await judged.metrics()}\n${await counted.metrics()}`;
-      // The library spells it in a way of its own, which not every scraper reads.
+      // Not every scraper can read the library's own spelling.
       return { contentType: counted.contentType, text: text.replaceAll(' Nan\n', ' NaN\n') };
     },
   };

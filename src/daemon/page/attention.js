@@ -7,28 +7,28 @@ import { heldClause, isLeftAlone, STATES } from './targets.js';
 /** @import { Report, Selection, Tone } from './targets.js' */
 
 /**
- * Something that wants attention.
+ * A matter that needs attention.
  * @typedef {object} Problem
  * @property {Tone} tone
- * @property {string} title stays the same while the problem does
+ * @property {string} title constant while the problem lasts
  * @property {string} text
  * @property {number | null} [nextAtMs] when it is tried again, milliseconds since the epoch
  * @property {string | null} [hint] what can be done about it
- * @property {string | null} [command] that lets it go
+ * @property {string | null} [command] that approves the deletion
  * @property {Partial<Selection> | null} [selection] the targets that it is about
  */
 
-/** The most held deletions that are listed one by one; of the others, the number is shown. */
+/** Most held deletions listed individually; the others are counted. */
 const HOLDS_LISTED = 5;
 
-/** Less free room than this share of the disk is worth a word. */
+/** A smaller share of free space is reported. */
 const LOW_DISK_SHARE = 0.05;
 
 /** @type {Readonly<Record<'apiKey' | 'apiToken', string>>} */
 export const CREDENTIAL_NAMES = { apiKey: 'API key', apiToken: 'API token' };
 
 /**
- * Everything that wants attention.
+ * All matters that need attention.
  * @param {Report} report
  * @returns {Problem[]}
  */
@@ -48,7 +48,7 @@ function daemonProblems({ liveness, live, readiness }) {
     const { state, nextAttemptAtMs: nextAtMs } = live.credentials[kind];
     if (state !== 'refused') continue;
     const title = `The service refuses the ${CREDENTIAL_NAMES[kind]}`;
-    const text = 'It was revoked, is mistyped, or may not read what is mirrored.';
+    const text = 'It was revoked or mistyped, or has no permission to read.';
     const hint = `Check service.${kind}; a new key in the file is used automatically.`;
     problems.push({ tone: 'bad', title, text, nextAtMs, hint });
   }
@@ -62,7 +62,7 @@ function daemonProblems({ liveness, live, readiness }) {
 }
 
 /**
- * States that no failure and no hold explains.
+ * States without a failure or hold that explains them.
  * @type {Readonly<Record<string, { word: string, text: string, hint?: string }>>}
  */
 const UNEXPLAINED = {
@@ -129,11 +129,11 @@ function otherProblems({ live, disk }) {
     problems.push({ tone: 'warn', title, text: problem.message, hint: problem.hint });
   }
   if (restartNeeded.length > 0) {
-    const text = `These settings changed and will be in force after it: ${restartNeeded.join(', ')}.`;
+    const text = `These changed settings take effect after it: ${restartNeeded.join(', ')}.`;
     problems.push({ tone: 'warn', title: 'A restart is needed', text });
   }
   for (const { setting, pattern, nearest } of live.selection?.unmatched ?? []) {
-    const text = `The service lists nothing of the name ${pattern}.`;
+    const text = `The service lists nothing named ${pattern}.`;
     const hint = nearest === null ? null : `The nearest name is ${nearest}. Letter case counts.`;
     problems.push({ tone: 'warn', title: `A pattern of ${setting} matches nothing`, text, hint });
   }
@@ -143,7 +143,7 @@ function otherProblems({ live, disk }) {
     problems.push({
       tone: 'warn',
       title,
-      text: 'They are mirrored as the service has them, and listed below the table.',
+      text: 'They are mirrored unchanged, and listed below the table.',
     });
   }
   if (disk !== null && disk.freeBytes < disk.sizeBytes * LOW_DISK_SHARE) {

@@ -8,7 +8,7 @@ import { driftClause, heldClause, STATES, wordOf } from './targets.js';
 
 /** @import { Target } from './targets.js' */
 
-/** How many of the files that would go are named. */
+/** Most files to be deleted that are named. */
 const FILES_NAMED = 10;
 
 /**
@@ -54,7 +54,7 @@ function troubles({ failure, drift, held, restoredAtMs, approveCommand }) {
     const rest = held.first.length > FILES_NAMED ? ', …' : '';
     facts.push(
       ...fact('Held', `because ${heldClause(held)}, since `, timeNode(held.sinceMs)),
-      ...fact('Would go', `${held.first.slice(0, FILES_NAMED).join(', ')}${rest}`),
+      ...fact('Would be deleted', `${held.first.slice(0, FILES_NAMED).join(', ')}${rest}`),
       ...fact('Next look', timeNode(held.nextLookAtMs)),
       ...fact('Approve by', element('code', {}, approveCommand ?? 'workbook-mirror approve')),
     );

@@ -1,4 +1,4 @@
-/** Making and filling elements. Whatever text comes from the service becomes a text node, and never markup. */
+/** Making and filling elements. Text from the service always becomes a text node, never markup. */
 
 import { printable } from '../../lib/page/text.js';
 
@@ -8,7 +8,7 @@ const SVG = 'http://www.w3.org/2000/svg';
 /** @typedef {Readonly<Record<string, string | number | boolean | null>>} Attributes */
 
 /**
- * An HTML element. Attributes that are null or false are left out.
+ * An HTML element, without attributes that are null or false.
  * @template {keyof HTMLElementTagNameMap} Name
  * @param {Name} name
  * @param {Attributes} attributes
@@ -32,7 +32,7 @@ export function drawing(name, attributes, ...children) {
 }
 
 /**
- * A button that does something.
+ * A button with an action.
  * @param {Attributes} attributes
  * @param {() => void} act
  * @param {...Child} children
@@ -45,10 +45,10 @@ export function button(attributes, act, ...children) {
 }
 
 /**
- * The element of the page with an id.
+ * The page's element with an id.
  * @template {HTMLElement} [Kind=HTMLElement]
  * @param {string} id
- * @param {new () => Kind} [kind] what it must be
+ * @param {new () => Kind} [kind] its expected class
  * @returns {Kind}
  * @throws {Error} when index.html has none
  */
@@ -60,7 +60,7 @@ export function byId(id, kind) {
 }
 
 /**
- * Puts other children into an element.
+ * Replaces the children of an element.
  * @param {Element} parent
  * @param {...Child} children
  */
@@ -69,7 +69,7 @@ export function fill(parent, ...children) {
 }
 
 /**
- * Sets an element's text, if it is another one.
+ * Sets an element's text, if it differs.
  * @param {Node} node
  * @param {string} text
  */

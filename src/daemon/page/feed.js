@@ -1,4 +1,4 @@
-/** Keeps asking the daemon how the mirror is. */
+/** Keeps requesting the status from the daemon. */
 
 /** @import { Report } from './targets.js' */
 
@@ -8,21 +8,21 @@
  * - `connecting`: no answer yet.
  * - `live`: it does.
  * - `gone`: the daemon does not answer.
- * - `mute`: it answers, but not with its state.
- * - `paused`: it is not asked, by the reader's wish.
+ * - `mute`: it answers, but without its state.
+ * - `paused`: the user stopped the requests.
  * @typedef {'connecting' | 'live' | 'gone' | 'mute' | 'paused'} Contact
  */
 
-/** An answer that takes longer, in milliseconds, is not waited for. */
+/** Timeout of an answer, in milliseconds. */
 const ANSWER_TIMEOUT_MS = 15_000;
-/** The shortest time between two questions, in milliseconds. */
+/** Shortest time between two requests, in milliseconds. */
 const LEAST_GAP_MS = 1000;
-/** With events, too: they do not come either when the daemon hangs. */
+/** Also with events: a hanging daemon sends none. */
 const ASK_EVERY_MS = 5000;
-/** Where the page is not in sight, the title and the icon are enough. */
+/** Interval for a hidden page, of which only title and icon show. */
 const ASK_HIDDEN_EVERY_MS = 30_000;
 
-/** The live connection: it asks at every event of the daemon, and every few seconds without. */
+/** The live connection: requests the status at every event of the daemon, and every few seconds without one. */
 export class Feed {
   /** @type {EventSource | null} */
   #stream = null;
@@ -37,15 +37,15 @@ export class Feed {
 
   /**
    * @param {object} listeners
-   * @param {(report: Report | null) => void} listeners.onAnswer null when nothing but the clock has moved since the last answer
-   * @param {(contact: Contact, problem: string | null) => void} listeners.onContact called after every question
+   * @param {(report: Report | null) => void} listeners.onAnswer null if only the clock has changed since the last answer
+   * @param {(contact: Contact, problem: string | null) => void} listeners.onContact called after every request
    */
   constructor({ onAnswer, onContact }) {
     this.#onAnswer = onAnswer;
     this.#onContact = onContact;
   }
 
-  /** Begins, and goes on until the page is left. */
+  /** Starts, and continues until the page is left. */
   start() {
     document.addEventListener('visibilitychange', () => this.#wake());
     addEventListener('pageshow', () => this.#wake());
@@ -57,7 +57,7 @@ export class Feed {
     return this.#isPaused;
   }
 
-  /** Asks no more, until {@link resume}. */
+  /** Stops the requests until {@link resume}. */
   pause() {
     this.#isPaused = true;
     this.#closeStream();
@@ -65,7 +65,7 @@ export class Feed {
     this.#onContact('paused', null);
   }
 
-  /** Goes on after {@link pause}, or asks at once. */
+  /** Continues after {@link pause}, or requests the status immediately. */
   resume() {
     this.#isPaused = false;
     this.#wake();
@@ -73,7 +73,7 @@ export class Feed {
 
   #wake() {
     if (this.#isPaused) return;
-    // A browser has few connections for one host: pages out of sight must not hold them.
+    // A browser opens few connections to one host: hidden pages must not hold them.
     if (document.hidden) this.#closeStream();
     else this.#openStream();
     void this.#ask();
@@ -110,7 +110,7 @@ export class Feed {
     this.#isAsking = false;
     if (this.isPaused) return;
     this.#onContact(contact, problem);
-    // A page with thousands of targets takes long to show them: it stays fluid, and leaves the daemon in peace.
+    // Showing thousands of targets takes long: pause, to keep the page responsive and the daemon's load low.
     const endedAtMs = performance.now();
     this.#mayAskAtMs = endedAtMs + Math.max(LEAST_GAP_MS, 4 * (endedAtMs - startedAtMs));
     // The daemon has closed it for good.
@@ -145,13 +145,13 @@ export class Feed {
   }
 }
 
-/** The start of a text that says why is enough. */
+/** Longest part of the reason to show. */
 const REASON_LENGTH = 300;
 
 /** @param {Response} response @returns {Promise<string>} */
 async function describeRefusal(response) {
   const { status } = response;
-  if (status === 401) return 'It wants a token: load this page again to give one.';
+  if (status === 401) return 'Token required: load this page again to enter it.';
   const isText = response.headers.get('content-type')?.startsWith('text/plain') ?? false;
   const reason = isText ? (await response.text()).trim().slice(0, REASON_LENGTH) : '';
   return reason === '' ? `It answered with the status ${status}.` : `It says: ${reason}`;

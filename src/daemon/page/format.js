@@ -5,7 +5,7 @@ import { durationText } from '../../lib/page/text.js';
 const SECOND_MS = 1000;
 
 /**
- * How far a time lies from now: `just now`, `12 s ago`, `in 3 min`.
+ * The distance of a time from now: `just now`, `12 s ago`, `in 3 min`.
  * @param {number} atMs milliseconds since the epoch
  * @param {number} nowMs milliseconds since the epoch
  * @returns {string}
@@ -17,7 +17,7 @@ export function agoText(atMs, nowMs) {
   return pastMs > 0 ? `${text} ago` : `in ${text}`;
 }
 
-/** A duration in whole seconds, for what is counted every second: `0 s`, `4 s`, `3 min`. @param {number} durationMs @returns {string} */
+/** A duration in whole seconds, for live counters: `0 s`, `4 s`, `3 min`. @param {number} durationMs @returns {string} */
 export function wholeText(durationMs) {
   const ms = Math.max(0, durationMs);
   return ms < 10 * SECOND_MS
@@ -26,7 +26,7 @@ export function wholeText(durationMs) {
 }
 
 /**
- * A time as a countdown: `4:05`, `1:02:03`, `2 days`; `due` when it is over.
+ * A time as a countdown: `4:05`, `1:02:03`, `2 days`; `due` afterwards.
  * @param {number} atMs milliseconds since the epoch
  * @param {number} nowMs milliseconds since the epoch
  * @returns {string}

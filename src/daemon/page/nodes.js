@@ -1,4 +1,4 @@
-/** The parts that the page is made of: signs, times that stay right, facts; and filling elements again. */
+/** The building blocks of the page: signs, self-updating times, facts; and refilling elements. */
 
 import { byId, drawing, element, fill, setText } from './dom.js';
 import { agoText, countdownText, utcText, wholeText } from './format.js';
@@ -10,10 +10,10 @@ import { agoText, countdownText, utcText, wholeText } from './format.js';
 const signatures = new WeakMap();
 
 /**
- * Fills an element again if it is filled from other data than before. The control that has the focus has it afterwards, if
- * there is still one of its `data-key`.
+ * Refills an element if its data changed. The focused control keeps the focus, if
+ * its `data-key` still exists.
  * @param {Element} parent
- * @param {unknown} data what the children follow from, as JSON
+ * @param {unknown} data source of the children, as JSON
  * @param {() => Child[]} build
  */
 export function refill(parent, data, build) {
@@ -29,7 +29,7 @@ export function refill(parent, data, build) {
 }
 
 /**
- * The sign of a tone, drawn in the current colour; its shape tells it as well.
+ * The sign of a tone, in the current colour; its shape differs, too.
  * @param {Tone} tone
  * @returns {SVGElement}
  */
@@ -59,7 +59,7 @@ export function fact(term, ...facts) {
 }
 
 /**
- * A time shown by its distance from now, which {@link tick} keeps right; null is `never`.
+ * A time shown as its distance from now, which {@link tick} updates; null is `never`.
  * @param {number | null} atMs milliseconds since the epoch
  * @param {'ago' | 'elapsed' | 'countdown' | 'clock'} [form]
  * @returns {Child}
@@ -74,7 +74,7 @@ export function timeNode(atMs, form = 'ago') {
 }
 
 /**
- * Corrects all times that are shown by their distance from now.
+ * Updates all times that are shown as a distance from now.
  * @param {number} nowMs milliseconds since the epoch
  */
 export function tick(nowMs) {
@@ -103,7 +103,7 @@ function localText(atMs) {
   return Number.isNaN(new Date(atMs).getTime()) ? 'an unknown time' : local.format(atMs);
 }
 
-/** Says something to a screen reader. @param {string} text */
+/** Announces a text to screen readers. @param {string} text */
 export function announce(text) {
   setText(byId('announcer'), text);
 }

@@ -8,11 +8,11 @@ import { isLeftAlone } from './targets.js';
 
 /** @typedef {{ readonly tone: Tone, readonly word: string, readonly sentence: string }} Overall */
 
-/** The states of targets of which the last attempt failed. @type {ReadonlySet<string>} */
+/** The states of targets whose last attempt failed. @type {ReadonlySet<string>} */
 const FAILING = new Set(['failing', 'quarantined', 'stalled']);
 
 /**
- * Judges a report: the gravest thing gives the word.
+ * Judges a report: the gravest problem decides the word.
  * @param {Report} report
  * @returns {Overall}
  */
@@ -32,7 +32,7 @@ export function unknownState({ word, sentence }) {
 /** @param {Report} report @returns {Overall | null} */
 function daemonState({ liveness, live, readiness, targets }) {
   if (!liveness.isAlive) {
-    const sentence = `The pass in hand has made no progress for ${durationText(liveness.silentMs)}.`;
+    const sentence = `The current pass has made no progress for ${durationText(liveness.silentMs)}.`;
     return { tone: 'bad', word: 'Stuck', sentence };
   }
   if (liveness.state === 'stopping')
@@ -43,7 +43,7 @@ function daemonState({ liveness, live, readiness, targets }) {
     ...(apiToken.state === 'refused' ? ['the API token'] : []),
   ];
   if (refused.length > 0) {
-    const sentence = `The service refuses ${refused.join(' and ')}. The mirror stays readable, and grows old.`;
+    const sentence = `The service refuses ${refused.join(' and ')}. The mirror stays readable, but becomes outdated.`;
     return { tone: 'bad', word: 'Key refused', sentence };
   }
   if (live.passes.at(-1)?.result === 'failed' && !readiness.isReady)
@@ -56,14 +56,14 @@ function daemonState({ liveness, live, readiness, targets }) {
   const mirrored = targets.filter(({ state }) => state !== 'pending').length;
   const known =
     targets.length === 0 ? '' : ` ${numberText(mirrored)} of ${counted(targets.length, 'target')} mirrored.`;
-  return { tone: 'off', word: 'Starting', sentence: `The first pass has not come to its end yet.${known}` };
+  return { tone: 'off', word: 'Starting', sentence: `The first pass has not finished yet.${known}` };
 }
 
 /** @param {Report} report @returns {Overall | null} */
 function mirrorState({ readiness, targets, maxStalenessMs }) {
   const { notReady, selectsNothing } = readiness;
   if (selectsNothing) {
-    const sentence = 'The settings select nothing of what the service lists.';
+    const sentence = 'The settings select nothing that the service lists.';
     return { tone: 'bad', word: 'Not ready', sentence };
   }
   const all = counted(targets.length, 'target');
@@ -101,9 +101,9 @@ function readyState({ targets, maxStalenessMs, live }) {
   const selected = targets.filter(({ state }) => !isLeftAlone(state)).length;
   const sentence =
     selected === 0
-      ? 'The service was asked; there is nothing to mirror.'
+      ? 'The service answered; there is nothing to mirror.'
       : `${selected === 1 ? 'The one target was' : `All ${counted(selected, 'target')} were`} verified against the service within the last ${durationText(maxStalenessMs)}.`;
-  // The mirror is as fresh as before: the reason why the pass failed appears once, among the problems.
+  // The mirror is still fresh: the reason for the failure appears once, among the problems.
   return live.passes.at(-1)?.result === 'failed'
     ? { tone: 'warn', word: 'Ready', sentence: `${sentence} The last pass failed.` }
     : { tone: 'ok', word: 'Ready', sentence };

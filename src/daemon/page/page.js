@@ -1,4 +1,4 @@
-/** The status page: takes every report of the daemon and shows it. */
+/** The status page: shows every report of the daemon. */
 
 import { byId, setText } from './dom.js';
 import { problemsOf } from './attention.js';
@@ -13,7 +13,7 @@ import { TargetTable } from './table.js';
 /** @import { Contact } from './feed.js' */
 /** @import { Report, Selection, Tone } from './targets.js' */
 
-/** The wait before the result of a search is announced, in milliseconds: the reader may still be typing. */
+/** Delay before the result of a search is announced, in milliseconds: the user may still be typing. */
 const TYPING_MS = 700;
 
 /** @type {Readonly<Record<Contact, { word: string, tone: Tone, notice: string }>>} */
@@ -21,14 +21,14 @@ const CONTACTS = {
   connecting: { word: 'Connecting', tone: 'off', notice: '' },
   live: { word: 'Live', tone: 'ok', notice: '' },
   gone: { word: 'No answer', tone: 'bad', notice: 'The daemon does not answer.' },
-  mute: { word: 'No state', tone: 'bad', notice: 'The daemon answers, but does not tell its state.' },
+  mute: { word: 'No state', tone: 'bad', notice: 'The daemon answers, but without its state.' },
   paused: { word: 'Paused', tone: 'off', notice: 'Paused.' },
 };
 
 /** The colours of the icon of the page. @type {Readonly<Record<Tone, string>>} */
 const ICON_COLOURS = { ok: '#12805c', warn: '#a66300', bad: '#c5302a', held: '#6350c7', off: '#64707c' };
 
-/** Whether what is shown may be wrong by now. @param {Contact} contact @returns {boolean} */
+/** Whether the shown data may be outdated. @param {Contact} contact @returns {boolean} */
 function isOld(contact) {
   return contact === 'gone' || contact === 'mute';
 }
@@ -37,7 +37,7 @@ function isOld(contact) {
 class StatusPage {
   /** @type {Report | null} */
   #report = null;
-  /** When the report came that is shown, and when the daemon last answered at all: by this machine's clock. */
+  /** When the shown report came, and when the daemon last answered: by this machine's clock. */
   #reportAtMs = 0;
   #answeredAtMs = 0;
   /** @type {Contact} */
@@ -82,7 +82,7 @@ class StatusPage {
   #onAnswer(report) {
     this.#answeredAtMs = Date.now();
     if (report === null) return;
-    // Another version may say what the scripts of this page do not know.
+    // This page's scripts may not understand another version.
     if (this.#report !== null && this.#report.version !== report.version) {
       location.reload();
       return;
@@ -127,7 +127,7 @@ class StatusPage {
     tick(this.#nowMs());
   }
 
-  /** Shows the state of the whole, in the page, the title and the icon. */
+  /** Shows the overall state in the page, the title and the icon. */
   #showState() {
     const report = this.#report;
     let { word, tone } = CONTACTS[this.#contact];
@@ -158,7 +158,7 @@ class StatusPage {
     const age =
       this.#report === null
         ? 'It has not answered since this page was loaded.'
-        : `What is shown is ${wholeText(Date.now() - this.#answeredAtMs)} old.`;
+        : `The data shown is ${wholeText(Date.now() - this.#answeredAtMs)} old.`;
     setText(byId('notice-title'), notice);
     setText(byId('notice-text'), `${this.#problem ?? ''} ${age}`.trim());
     setText(byId('retry'), this.#feed.isPaused ? 'Go on' : 'Try now');

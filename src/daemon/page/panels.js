@@ -14,7 +14,7 @@ import { badge, fact, refill, sign, timeNode } from './nodes.js';
 const NOTICES_SHOWN = 8;
 
 /**
- * Shows the matters that want attention; nothing at all when there is nothing.
+ * Shows the matters that need attention; hidden if there are none.
  * @param {readonly Problem[]} problems
  * @param {(selection: Partial<Selection>) => void} onSelect
  */
@@ -41,7 +41,7 @@ function problemNode({ tone, title, text, nextAtMs, hint, command, selection }, 
       element('h3', {}, title),
       element('p', {}, text, ...(nextAtMs ? [' It is tried again ', timeNode(nextAtMs), '.'] : [])),
       hint ? element('p', { class: 'hint' }, hint) : null,
-      command ? element('p', {}, 'If it is to go: ', element('code', {}, command)) : null,
+      command ? element('p', {}, 'To approve: ', element('code', {}, command)) : null,
     ),
     selection ? button(show, () => onSelect(selection), 'Show') : null,
   );
@@ -51,7 +51,7 @@ function problemNode({ tone, title, text, nextAtMs, hint, command, selection }, 
 export function showChanged({ changes }, onSelect) {
   refill(byId('changed'), changes, () =>
     changes.length === 0
-      ? [element('li', { class: 'dim' }, 'Nothing was published yet.')]
+      ? [element('li', { class: 'dim' }, 'Nothing has been published yet.')]
       : changes.map(({ target, atMs, kind, files, first: [file] }) => {
           const attributes = { class: 'link', 'data-key': `changed ${target} ${atMs}`, title: target };
           const more = files > 1 && file ? ` and ${files - 1} more` : '';
@@ -67,7 +67,7 @@ export function showChanged({ changes }, onSelect) {
   );
 }
 
-/** Shows what is known of the service, the credentials, the settings and the directory. @param {Report} report */
+/** Shows the facts about the service, the credentials, the settings and the directory. @param {Report} report */
 export function showFacts({ live, disk, publishesWhole, leases, shard }) {
   const { upstream, credentials, settings } = live;
   const isRefused = settings.problem !== null;
@@ -133,7 +133,7 @@ function flagged({ count, first }) {
 
 /** @param {Report['live']['credentials']['apiKey']} credential @returns {Child[]} */
 function credential({ state, key, sinceMs, nextAttemptAtMs }) {
-  if (state === 'unknown') return [badge('off', 'not asked yet, or not given')];
+  if (state === 'unknown') return [badge('off', 'not used yet, or not set')];
   const which = key !== null && key > 1 ? ` (key ${key})` : '';
   return [
     badge(state === 'refused' ? 'bad' : 'ok', `${state}${which}`),
@@ -148,7 +148,7 @@ function usedPercent({ sizeBytes, freeBytes }) {
   return sizeBytes === 0 ? 0 : Math.ceil((100 * (sizeBytes - freeBytes)) / sizeBytes);
 }
 
-/** Shows the latest warnings and errors, the latest first. @param {Report} report @param {boolean} isWhole whether all of them */
+/** Shows the latest warnings and errors, the latest first. @param {Report} report @param {boolean} isWhole whether to show all */
 export function showNotices({ notices }, isWhole) {
   const shown = notices.toReversed().slice(0, isWhole ? notices.length : NOTICES_SHOWN);
   const more = byId('notices-more');

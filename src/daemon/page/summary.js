@@ -1,4 +1,4 @@
-/** The first glance: the state, what is mirrored where, the pass in hand or the next one, and the latest passes. */
+/** The first glance: the state, service and directory, the current or next pass, and the latest passes. */
 
 import { byId, drawing, element, setText } from './dom.js';
 import { durationText, sizeText } from '../../lib/page/text.js';
@@ -11,14 +11,14 @@ import { countStates, STATES, wordOf } from './targets.js';
 /** @import { Report, Tone } from './targets.js' */
 /** @typedef {Report['live']['passes'][number]} PassNote */
 
-/** Names of targets in hand that are shown; of the others, their number is. */
+/** Most names of current targets that are shown; the others are counted. */
 const PULLING_SHOWN = 4;
 
 /** Passes in the chart. */
 const PASSES_SHOWN = 100;
 
 /**
- * Shows the state of the whole.
+ * Shows the overall state.
  * @param {Report} report
  * @param {Overall} overall
  */
@@ -39,7 +39,7 @@ export function showSummary(report, overall) {
   ]);
 }
 
-/** The best at the left. @param {ReturnType<typeof countStates>} counts @param {number} total @returns {SVGElement} */
+/** The best state is at the left. @param {ReturnType<typeof countStates>} counts @param {number} total @returns {SVGElement} */
 function shareBar(counts, total) {
   let x = 0;
   const parts = counts.toReversed().map(({ state, count }) => {
@@ -52,11 +52,11 @@ function shareBar(counts, total) {
   return drawing('svg', { viewBox: '0 0 100 1', preserveAspectRatio: 'none' }, ...parts);
 }
 
-/** Shows the pass in hand, or when the next one is due, and how the last one ended. @param {Report} report */
+/** Shows the current pass, or when the next one is due, and the result of the last one. @param {Report} report */
 export function showPass({ live, pulls, scan }) {
   const { pass, slow, passes, nextPassAtMs } = live;
   const last = passes.at(-1) ?? null;
-  setText(byId('pass-title'), pass === null ? 'Next pass' : 'Pass in hand');
+  setText(byId('pass-title'), pass === null ? 'Next pass' : 'Current pass');
   refill(byId('pass-now'), [pass, slow, last, nextPassAtMs, pulls, scan], () => [
     ...(pass === null ? nextPass(nextPassAtMs) : passInHand(pass)),
     pullList([...new Set([...(pass?.pulling ?? []), ...slow.map(({ target }) => target)])], pulls),
@@ -177,7 +177,7 @@ function passesSentence(passes) {
   return `${count}, ${failed === 0 ? 'none' : numberText(failed)} failed. Median ${median}, longest ${longest}.`;
 }
 
-/** Shows the latest passes as bars, as high as they took long; a bar says more where one points at it. @param {Report} report */
+/** Shows the latest passes as bars whose height is the duration; hovering over a bar shows details. @param {Report} report */
 export function showPasses({ live }) {
   const passes = live.passes.slice(-PASSES_SHOWN);
   const sentence = passesSentence(passes);

@@ -1,4 +1,4 @@
-/** The table of targets: a page of those that are chosen, with the search, the filters by state, and the order. */
+/** The table of targets: one page of the chosen ones, with search, filters by state, and order. */
 
 import { button, byId, element, setText } from './dom.js';
 import { sizeText } from '../../lib/page/text.js';
@@ -16,7 +16,7 @@ const PAGE_SIZE = 100;
 /** @param {TargetState} state */
 const stateBadge = (state) => badge(STATES[state].tone, wordOf(state));
 
-/** The cells of a row but for its heading. @type {Readonly<Record<Exclude<ColumnName, 'target'>, (target: Target) => Child>>} */
+/** The cells of a row except its heading. @type {Readonly<Record<Exclude<ColumnName, 'target'>, (target: Target) => Child>>} */
 const CELLS = {
   state: ({ state }) => stateBadge(state),
   verified: ({ verifiedAtMs }) => timeNode(verifiedAtMs),
@@ -25,7 +25,7 @@ const CELLS = {
   size: ({ sizeBytes }) => sizeText(sizeBytes),
 };
 
-/** The table. The choice is kept in the address, so that it can be passed on. */
+/** The table. The choice is kept in the address, so that it can be shared. */
 export class TargetTable {
   /** @type {readonly Target[]} */
   #targets = [];
@@ -36,7 +36,7 @@ export class TargetTable {
   #body = byId('targets-body');
   #onChoice;
 
-  /** @param {() => void} onChoice called when the reader has chosen otherwise */
+  /** @param {() => void} onChoice called when the user changes the choice */
   constructor(onChoice) {
     this.#onChoice = onChoice;
     this.#search.value = this.#choice.search;
@@ -74,7 +74,7 @@ export class TargetTable {
     setText(byId('targets-none'), targets.length === 0 ? 'There are no targets yet.' : this.#noneText());
   }
 
-  /** Shows the targets of a selection, and goes there. @param {Partial<Selection>} selection */
+  /** Shows the targets of a selection, and scrolls there. @param {Partial<Selection>} selection */
   select(selection) {
     this.#choose({ search: '', state: null, ...selection });
     byId('targets').scrollIntoView({ block: 'start' });
@@ -90,7 +90,7 @@ export class TargetTable {
     this.#onChoice();
   }
 
-  /** A slash goes to the search, except where it is written. @param {KeyboardEvent} event */
+  /** The slash key focuses the search, except while typing. @param {KeyboardEvent} event */
   #onKey(event) {
     if (event.key !== '/' || event.ctrlKey || event.altKey || event.metaKey) return;
     if (event.target instanceof Element && event.target.matches('input')) return;
@@ -112,7 +112,7 @@ export class TargetTable {
   #showFilters() {
     const { state: chosen } = this.#choice;
     const counts = countStates(this.#targets);
-    // A filter that is on stays, even where nothing is in that state any more.
+    // An active filter stays, even if no target is in that state any more.
     if (chosen !== null && !counts.some(({ state }) => state === chosen))
       counts.unshift({ state: chosen, count: 0 });
     refill(byId('filters'), [counts, chosen], () => [

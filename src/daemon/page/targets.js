@@ -9,7 +9,7 @@ import { counted, numberText } from './format.js';
 /** @typedef {Target['state']} TargetState */
 
 /**
- * How good or bad something is, for its colour, its sign and, of a target, its word in `PLAIN`.
+ * The severity, which gives the colour, the sign and, for a target, the word in `PLAIN`.
  * @typedef {'ok' | 'warn' | 'bad' | 'held' | 'off'} Tone
  */
 
@@ -37,25 +37,25 @@ export const STATES = {
   held: { tone: 'held', rank: 6, meaning: 'A deletion waits for a person to approve it.' },
   missing: { tone: 'off', rank: 7, meaning: 'The service no longer lists it; its tree is kept for now.' },
   pending: { tone: 'warn', rank: 8, meaning: 'It was never mirrored.' },
-  absent: { tone: 'ok', rank: 9, meaning: 'The service has no contents there, so far.' },
-  unselected: { tone: 'off', rank: 10, meaning: 'It is left out by the settings now, and kept as it is.' },
+  absent: { tone: 'ok', rank: 9, meaning: 'The service has no contents for it yet.' },
+  unselected: { tone: 'off', rank: 10, meaning: 'The settings no longer select it; it is kept unchanged.' },
   fresh: { tone: 'ok', rank: 11, meaning: 'It was verified against the service in time.' },
 };
 
 const PLAIN = { ok: 'fresh', warn: 'late', bad: 'failing', held: 'needs you', off: 'gone' };
 
-/** The state for a person: one of five words, and the precise state as its reason. @param {TargetState} state */
+/** The state for people: one of five words, with the precise state as its reason. @param {TargetState} state */
 export function wordOf(state) {
   const plain = PLAIN[STATES[state].tone];
   return state === plain || state === 'stale' ? plain : `${plain}: ${state}`;
 }
 
-/** Whether a target is none of those that this instance is to keep fresh. @param {TargetState} state */
+/** Whether this instance does not keep the target fresh. @param {TargetState} state */
 export function isLeftAlone(state) {
   return state === 'unselected';
 }
 
-/** The columns, in their order, with what a first click sorts by. @type {readonly { name: ColumnName, title: string, startsDescending: boolean }[]} */
+/** The columns, in order, with the direction of a first click. @type {readonly { name: ColumnName, title: string, startsDescending: boolean }[]} */
 export const COLUMNS = [
   { name: 'target', title: 'Target', startsDescending: false },
   { name: 'state', title: 'State', startsDescending: false },
@@ -71,13 +71,13 @@ export const FIRST_CHOICE = { search: '', state: null, column: 'state', isDescen
 const collator = new Intl.Collator('en', { numeric: true });
 
 /**
- * How a target is to be seen beside others: null comes last in either direction.
+ * Sort keys of a target: null comes last in either direction.
  * @type {Readonly<Record<ColumnName, (target: Target) => string | number | null>>}
  */
 const KEYS = {
   target: ({ target }) => target,
   state: ({ state }) => STATES[state].rank,
-  // What was never verified is the oldest of all.
+  // A target that was never verified counts as the oldest.
   verified: ({ verifiedAtMs }) => verifiedAtMs ?? 0,
   changed: ({ changedAtMs }) => changedAtMs,
   files: ({ files }) => files,
@@ -85,7 +85,7 @@ const KEYS = {
 };
 
 /**
- * The targets that are chosen, in order; equal ones by name.
+ * The chosen targets, in order; equal ones by name.
  * @param {readonly Target[]} targets
  * @param {Selection & Order} choice
  * @returns {Target[]}
@@ -102,7 +102,7 @@ export function arrange(targets, choice) {
 }
 
 /**
- * A choice as the query of an address, so that it can be passed on; an empty text for the first choice.
+ * A choice as the query of an address, for sharing; an empty text for the default choice.
  * @param {Choice} choice
  * @returns {string}
  */
@@ -120,7 +120,7 @@ export function toQuery(choice) {
 }
 
 /**
- * The choice in the query of an address; anything else in it is left out.
+ * The choice in the query of an address; other parts are ignored.
  * @param {string} query
  * @returns {Choice}
  */
@@ -138,7 +138,7 @@ export function fromQuery(query) {
 }
 
 /**
- * How many targets there are in each state, the worst state first, without those states that have none.
+ * The number of targets in each occurring state, the worst state first.
  * @param {readonly Target[]} targets
  * @returns {{ state: TargetState, count: number }[]}
  */
@@ -152,7 +152,7 @@ export function countStates(targets) {
 }
 
 /**
- * The trouble with a target, in a few words; null when there is none.
+ * The problem of a target, in a few words; null if there is none.
  * @param {Target} target
  * @returns {string | null}
  */
@@ -204,7 +204,7 @@ export function driftClause({ added, missing, modified, first }) {
 }
 
 /**
- * Every word of the search has to be somewhere in what the table says of a target.
+ * Every word of the search must occur in a target's row.
  * @param {Selection} selection
  * @returns {(target: Target) => boolean}
  */

@@ -330,7 +330,7 @@ describe.skipIf(missing !== undefined)(
       const { page, stop, startAgain, faults } = await openPage(browser, { report: report() });
       await stop();
       await page.locator('#notice', { hasText: 'The daemon does not answer.' }).waitFor();
-      expect(await page.locator('#notice').innerText()).toMatch(/What is shown is \d+ s old\./);
+      expect(await page.locator('#notice').innerText()).toMatch(/The data shown is \d+ s old\./);
       expect(await page.locator('h1').innerText()).toBe('Unknown');
       expect(await page.locator('#sentence').innerText()).toContain('When it last answered: Ready.');
       expect(await page.title()).toBe('No answer – workbook-mirror');
@@ -402,7 +402,7 @@ describe.skipIf(missing !== undefined)(
           "const ask = fetch; globalThis.fetch = (url, options) => url === 'api/status' ? Promise.resolve(new Response('no', { status: 401 })) : ask(url, options);",
         waits: false,
       });
-      await page.locator('#notice', { hasText: 'load this page again to give one' }).waitFor();
+      await page.locator('#notice', { hasText: 'load this page again to enter it' }).waitFor();
       expect(await page.content()).not.toContain('secret-of-the-test');
     });
 
