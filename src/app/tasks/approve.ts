@@ -71,8 +71,10 @@ export async function approve(
 ): Promise<{ readonly approved: number }> {
   const { directory, shard } = settings.ofDirectory();
   await refuseMissing(directory);
+  // A program that uses the socket may send no name.
+  const unnamed = { approvedBy: 'an unknown user' };
   const given = { approvedAtMs: Date.now(), isByWord: isDaemon };
   for (const approval of approvals)
-    await writeApproval(layoutOf(directory, shard), { ...approval, ...given });
+    await writeApproval(layoutOf(directory, shard), { ...unnamed, ...approval, ...given });
   return { approved: approvals.length };
 }
