@@ -35,7 +35,7 @@ async function serviceAsMirrored(): Promise<FakeService> {
   return service;
 }
 
-/** A mirror on a copy of the directory that version 0.1.0 (commit 94fbe25) left, packed with times and links. */
+/** A mirror on a copy of a directory of version 0.1.0 (commit 94fbe25), packed with times and links. */
 async function adopted(service: FakeService, publish: string, isStateLost: boolean): Promise<MirrorHarness> {
   const directory = await mkdtemp(join(tmpdir(), 'workbook-mirror-test-'));
   execFileSync('tar', ['-xzf', join(FIXTURES, `${publish}.tar.gz`), '-C', directory]);
@@ -67,7 +67,7 @@ describe.each(['auto', 'exchange', 'rename', 'link'])(
       await mirror.expectExact();
     });
 
-    it('gives back every state of its history, also after it went on', async () => {
+    it('restores every state of its history, even after later passes', async () => {
       const service = await serviceAsMirrored();
       const mirror = await adopted(service, publish, false);
       const accounting = service.repositories.find(({ fullName }) => fullName === 'Accounting');

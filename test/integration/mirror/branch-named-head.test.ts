@@ -10,7 +10,7 @@ function fileAt({ directory }: MirrorCommands, path: string): Promise<string> {
 }
 
 describe('a branch that the service calls HEAD', () => {
-  it('is mirrored beside the others, under a name of its own', async () => {
+  it('is mirrored next to the others, under its own name', async () => {
     const commands = await startCommands();
     const { service } = commands;
     const repository = service.addRepository('org.example/plan.git', { 'a.xlsx': 'of main' });
@@ -39,7 +39,7 @@ describe('a branch that the service calls HEAD', () => {
     expect((await commands.command(['workbooks', 'list'])).stdout).toMatch(/a\.xlsx +HEAD /);
   });
 
-  it('takes the place of what the service gave without a branch, as any other does', async () => {
+  it('replaces the contents without a branch, as any other does', async () => {
     const commands = await startCommands();
     const { service } = commands;
     const repository = service.addRepository('Texts', { 'readme.md': 'no workbook' });

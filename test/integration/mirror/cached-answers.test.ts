@@ -15,7 +15,7 @@ async function mirrored(): Promise<MirrorCommands> {
   return commands;
 }
 
-/** Has a cache give everything below a path as it is now, with these headers. */
+/** Makes a cache answer everything below a path with its present state and these headers. */
 async function cacheAnswers(
   { service }: MirrorCommands,
   path: RegExp,
@@ -42,15 +42,15 @@ function ageMs({ verifiedAtMs }: { readonly verifiedAtMs: number | null }): numb
   return Date.now() - (verifiedAtMs ?? Number.NaN);
 }
 
-describe('a cache on the way to the service', () => {
-  it('is asked to ask the service, with every request', async () => {
+describe('a cache in front of the service', () => {
+  it('is told to revalidate, with every request', async () => {
     const { service, command } = await mirrored();
     await command(['probe']);
     const sent = service.requests.map(({ headers }) => headers['cache-control']);
     expect(new Set(sent)).toEqual(new Set(['no-cache']));
   });
 
-  it('makes what its lists say as old as they are, and is named', async () => {
+  it('dates the facts of its lists by their age, and is named', async () => {
     const commands = await mirrored();
     await cacheAnswers(commands, LISTS, { age: '7200', via: '1.1 squid.example' });
     const { exitCode, stderr } = await commands.command(['sync']);
@@ -87,7 +87,7 @@ describe('a cache on the way to the service', () => {
     },
   );
 
-  it('may send an age that no clock shows', async () => {
+  it('may send an age beyond the range of clocks', async () => {
     const commands = await startCommands();
     commands.service.addRepository('Accounting', { 'a.xlsx': 'a' });
     commands.service.knobs.headers = { age: '9'.repeat(30) };
@@ -110,7 +110,7 @@ describe('a cache on the way to the service', () => {
     );
   });
 
-  it('does not bring back contents from before the mirror was found to be right', async () => {
+  it('does not bring back contents from before the last verification', async () => {
     const commands = await mirrored();
     const { service, directory } = commands;
     await cacheAnswers(commands, CONTENTS, { age: '3600' });
@@ -133,7 +133,7 @@ describe('a cache on the way to the service', () => {
     expect((await commands.status())['Accounting/main']?.state).toBe('failing');
   });
 
-  it('is not believed that a repository is gone, however often it says so', async () => {
+  it('never proves that a repository is deleted, however often it lacks it', async () => {
     const commands = await mirrored();
     const { service } = commands;
     service.addRepository('Other', { 'o.xlsx': 'o' });

@@ -8,7 +8,7 @@ import { start, variablesOf } from '../../support/program.ts';
 
 const YEAR_MS = 365 * 24 * 3_600_000;
 
-/** Does something under a clock that is two years ahead. */
+/** Runs something under a clock that is two years ahead. */
 async function ahead<T>(work: () => Promise<T>): Promise<T> {
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 2 * YEAR_MS });
   try {
@@ -29,7 +29,7 @@ async function started(): Promise<MirrorCommands> {
   return commands;
 }
 
-/** Every time that a manifest tells of itself. */
+/** Every time in a manifest. */
 async function manifestTimes({ directory }: MirrorCommands): Promise<number[]> {
   const text = await readFile(join(directory, 'manifests/Accounting/main.json'), 'utf8');
   return [...text.matchAll(/"(?:verified|compared|published)_at": "(?<time>[^"]*)"/g)].map(({ groups }) =>
@@ -58,7 +58,7 @@ const accidents: readonly Accident[] = [
     },
   ],
   [
-    'a pass of which the state is lost',
+    'a pass with lost state',
     async ({ command, directory }) => {
       await ahead(() => command(['sync']));
       for (const name of await readdir(join(directory, '.workbook-mirror')))
@@ -88,7 +88,7 @@ describe('when the clock was two years ahead', () => {
       expect({ state, isStale }).toEqual({ state: 'fresh', isStale: false });
     const nowMs = Date.now();
     expect((await manifestTimes(commands)).filter((timeMs) => timeMs > nowMs)).toEqual([]);
-    // Nothing is looked at again and again for it.
+    // Later passes do not check the same again.
     commands.service.takeRequests();
     expect((await commands.command(['sync'])).exitCode).toBe(0);
     expect(commands.service.takeDownloads()).toEqual([]);
@@ -106,7 +106,7 @@ describe('when the clock was two years ahead', () => {
     expect((await fetch(new URL('readyz', address))).status).toBe(200);
   });
 
-  it('status says that such a time lies in the future, and that nothing is verified', async () => {
+  it('status reports a time in the future, and nothing as verified', async () => {
     const { command } = await started();
     await ahead(() => command(['sync']));
     const { stdout, exitCode } = await command(['status']);
@@ -115,7 +115,7 @@ describe('when the clock was two years ahead', () => {
     expect(exitCode).toBe(1);
   });
 
-  it('a repository that was gone then leaves the mirror as any other', async () => {
+  it('a repository deleted at that time leaves the mirror as any other', async () => {
     const { command, service, directory } = await started();
     await command(['sync']);
     const [accounting] = service.repositories;

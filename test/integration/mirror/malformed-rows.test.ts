@@ -43,11 +43,11 @@ const ofAccounting: readonly [string, unknown, string][] = [
     'version.branch',
   ],
   ['has no name', { ...ROW, name: 7 }, 'name'],
-  ['tells its repository by its id alone', { ...ROW, integration: null }, 'integration'],
+  ['names its repository only by its id', { ...ROW, integration: null }, 'integration'],
 ];
 
 describe('a row of the list of workbooks that cannot be read', () => {
-  it.each(ofAccounting)('and %s has its repository compared as a whole', async (_name, row, field) => {
+  it.each(ofAccounting)('and %s causes a full comparison of its repository', async (_name, row, field) => {
     const { command, service, directory, hideBehind } = await mirrored();
     hideBehind(row);
     const { exitCode, stderr } = await command(['sync']);
@@ -62,7 +62,7 @@ describe('a row of the list of workbooks that cannot be read', () => {
       const shown = await command(args);
       expect(shown.stdout + shown.stderr).toContain(JSON.stringify(field));
     }
-    // As long as it is there, every pass asks, which costs little; the same bytes are not pulled again.
+    // While the row exists, every pass asks, at little cost; the same bytes are not pulled again.
     expect((await command(['sync'])).exitCode).toBe(0);
     expect(service.takeDownloads()).toHaveLength(1);
     service.write(service.repositories[0] ?? never(), 'main', 'a.xlsx', 'a, third version');
@@ -72,7 +72,7 @@ describe('a row of the list of workbooks that cannot be read', () => {
   });
 
   it.each([null, 7, {}, { id: 'x', name: 'y', version: null }])(
-    'and does not tell its repository (%j) has nothing verified by the list',
+    'and does not name its repository (%j) prevents verification by the list',
     async (row) => {
       const { command, directory, service, hideBehind } = await mirrored();
       hideBehind(row);
@@ -102,7 +102,7 @@ describe('a row of the list of workbooks that cannot be read', () => {
 });
 
 describe('a row of the list of repositories that cannot be read', () => {
-  it('is named, and makes the pass end with 1, as what it names is not mirrored', async () => {
+  it('is reported, and makes the pass end with 1, as its repository is not mirrored', async () => {
     const { command, service } = await mirrored();
     service.knobs.malformedRepositories = [{ id: 'x', name: 'Budget', full_name: null }];
     const { exitCode, stderr } = await command(['sync']);

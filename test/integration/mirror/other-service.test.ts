@@ -30,7 +30,7 @@ function treesIn(directory: string): Promise<string[]> {
 }
 
 describe('another service in the same directory', () => {
-  it('is held as a whole, and says so everywhere, until approve --all', async () => {
+  it('is held as a whole, with a message everywhere, until approve --all', async () => {
     const { command, service, other, directory } = await mirrored();
     const settings = { SERVICE_BASE_URL: other.baseUrl, GUARD_TARGETS: 'off' };
     for (let passes = 0; passes < 3; passes += 1) {
@@ -52,14 +52,14 @@ describe('another service in the same directory', () => {
 
     const approved = await command(['approve', '--all', '--yes'], settings);
     expect(approved.exitCode).toBe(0);
-    // What the other service lacks leaves by its second list.
+    // A repository that the other service lacks is retired after its second list.
     await command(['sync'], settings);
     expect((await command(['sync'], settings)).exitCode).toBe(0);
     expect(await treesIn(directory)).toEqual(['Accounting', 'Sales']);
     expect(await readFile(join(directory, 'mirror/Accounting/main/a.xlsx'), 'utf8')).toBe(
       'of another installation',
     );
-    // The word was for once: the way back is held again.
+    // The approval was for once: the way back is held again.
     expect((await command(['sync'], { GUARD_TARGETS: 'off' })).exitCode).toBe(1);
     expect(await treesIn(directory)).toEqual(['Accounting', 'Sales']);
   });
@@ -78,7 +78,7 @@ describe('another service in the same directory', () => {
     expect((await fetch(new URL('readyz', address))).status).toBe(503);
   });
 
-  it('is not the same service under another address, which is remembered', async () => {
+  it('is not assumed for the same service at another address, which is recorded', async () => {
     const { command, service, directory } = await mirrored();
     const moved = service.baseUrl.replace('127.0.0.1', 'localhost');
     expect((await command(['sync'], { SERVICE_BASE_URL: moved })).exitCode).toBe(0);
@@ -86,7 +86,7 @@ describe('another service in the same directory', () => {
     expect(inventory).toMatchObject({ service: moved });
   });
 
-  it('is known from a directory whose inventory is of before there were addresses, or is gone', async () => {
+  it('is recognised even if the inventory has no addresses or is missing', async () => {
     const { command, other, directory } = await mirrored();
     for (const content of ['{}', '']) {
       await writeFile(join(directory, 'inventory.json'), content);
@@ -103,7 +103,7 @@ describe('another service in the same directory', () => {
     expect(await readFile(join(directory, 'inventory.json'), 'utf8')).not.toContain('hidden-word');
   });
 
-  it('is also one that was set up again at the same address', async () => {
+  it('includes a new installation at the same address', async () => {
     const { command, service, directory } = await mirrored();
     service.repositories.splice(0);
     service.sequence = 1000;
@@ -116,7 +116,7 @@ describe('another service in the same directory', () => {
     expect(await readFile(join(directory, 'mirror/Accounting/main/a.xlsx'), 'utf8')).toBe('a');
   });
 
-  it('is not a service that lists nothing at all', async () => {
+  it('is not assumed for an empty list', async () => {
     const { command, directory } = await mirrored();
     const empty = await FakeService.start();
     onTestFinished(() => empty.close());

@@ -25,7 +25,7 @@ function sha256(bytes: Buffer): string {
   return hash('sha256', bytes, 'hex');
 }
 
-/** An entry that tells its sizes and its checksum behind its content alone. */
+/** An entry with its sizes and checksum only behind its content. */
 function streamed(name: string, data: Buffer | string, more: Partial<ZipEntry> = {}): ZipEntry {
   const bytes = Buffer.from(data);
   const packed = deflateRawSync(bytes);
@@ -38,14 +38,14 @@ async function arrive(zip: Buffer, options: UnpackOptions = {}): Promise<Readonl
   return (await unpackZip(zip, options)).files;
 }
 
-/** An entry that is stored, and does not say before its content how long that is. */
+/** A stored entry without a length before its content. */
 function unending(name: string): ZipEntry {
   const data = Buffer.from('stored');
   const behind = descriptor(crc32(data), data.length, data.length);
   return { name, data, flags: 8, behind, local: { crc: 0, compressedSize: 0, size: 0 } };
 }
 
-describe('an archive is unpacked while it arrives', () => {
+describe('an archive is unpacked during the download', () => {
   const ENTRIES: readonly ZipEntry[] = [
     { name: 'top/stored.xlsx', data: LARGE },
     { name: 'top/small.txt', data: 'small' },
@@ -80,7 +80,7 @@ describe('an archive is unpacked while it arrives', () => {
     expect(files['top/stored.xlsx']?.equals(LARGE)).toBe(true);
   });
 
-  it('with its directory in a file where that is long', async () => {
+  it('with its directory in a file if it is long', async () => {
     const entries = Array.from({ length: 3000 }, (_, index) => ({
       name: `${'n'.repeat(200)}${index}`,
       data: `${index}`,
@@ -110,7 +110,7 @@ describe('a published file', () => {
     }
   });
 
-  it('that is large is not there any more once it was found to be the same', async () => {
+  it('that is large no longer exists once it was found to be the same', async () => {
     const same = [{ path: 'x', sizeBytes: LARGE.length, crc32: null, sha256: sha256(LARGE) }];
     expect(await arrive(buildZip([{ name: 'x', data: LARGE }]), { known: same })).toEqual({});
   });
@@ -124,10 +124,10 @@ describe('a published file', () => {
   });
 });
 
-describe('an archive that is more than it may be is refused', () => {
+describe('an archive over a limit is refused', () => {
   it.each([
     ['bytes', { maxUnpackedBytes: 100_000 }, [{ name: 'a', data: DENSE, method: 8 }]],
-    ['bytes that it does not tell before', { maxUnpackedBytes: 100_000 }, [streamed('a', DENSE)]],
+    ['bytes that it does not announce', { maxUnpackedBytes: 100_000 }, [streamed('a', DENSE)]],
     ['entries', { maxEntries: 2 }, ['a', 'b', 'c'].map((name) => ({ name, data: name }))],
     [
       'folders',
@@ -236,7 +236,7 @@ const end: fc.Arbitrary<ZipEnd> = fc.oneof(
   fc.constant({ entryCount: 1 }),
 );
 
-/** Where an archive is cut off, or one of its bits is changed; none of both most often. */
+/** The place of a cut or a changed bit in an archive; mostly none. */
 const harm = fc.oneof(
   { weight: 4, arbitrary: fc.constant((zip: Buffer) => zip) },
   fc
@@ -260,7 +260,7 @@ async function filesOf(zip: Buffer, options: UnpackOptions): Promise<Unpacked['f
   }
 }
 
-it('an archive comes to the same, however it is made and harmed, in any pieces, while it arrives or kept', async () => {
+it('an archive has the same result for any form and damage, in any pieces, unpacked early or late', async () => {
   const counts = { taken: 0, refused: 0 };
   await fc.assert(
     fc.asyncProperty(

@@ -30,7 +30,7 @@ function report(level: string, violations: readonly string[]): void {
   expect(violations).toStrictEqual([]);
 }
 
-/** What is not as it should be about the error of an archive, or null. */
+/** The fault in the error of an archive, or null. */
 function faultOf(error: unknown, { verdict, names }: HostileArchive): string | null {
   if (!(error instanceof MirrorError)) return String(error);
   if (error.code !== verdict) return `${error.code}: ${error.message}`;
@@ -40,7 +40,7 @@ function faultOf(error: unknown, { verdict, names }: HostileArchive): string | n
   return error.message.includes(names) ? null : `does not name ${names}: ${error.message}`;
 }
 
-it('no hostile archive is taken by itself', async () => {
+it('no hostile archive is accepted alone', async () => {
   const violations: string[] = [];
   for (const hostile of corpus) {
     const outcome = await contentOf(hostile.bytes).then(
@@ -53,20 +53,20 @@ it('no hostile archive is taken by itself', async () => {
   report('by themselves', violations);
 });
 
-describe('an odd archive is taken', () => {
+describe('an odd archive is accepted', () => {
   it.each(oddArchives())('%s', async (_name, bytes, files) => {
     expect(await contentOf(bytes)).toStrictEqual(files);
   });
 });
 
-it('names that differ in case or Unicode form are taken where they are accepted', async () => {
+it('names that differ in case or Unicode form are used if they are accepted', async () => {
   for (const { bytes, name } of corpus.filter((each) => each.name.includes('that differ in'))) {
     const files = await contentOf(bytes, { ...DEFAULT_LIMITS, nameTwins: 'accept' });
     expect(Object.keys(files), name).toHaveLength(2);
   }
 });
 
-/** Where the name turned up that nothing but a hostile archive has: in a folder around the mirror, or below it. */
+/** The places of the name that only a hostile archive has: in a folder around the mirror, or below it. */
 async function escapes(directory: string): Promise<string[]> {
   const found: string[] = [];
   for (let folder = dirname(directory); ; folder = dirname(folder)) {
@@ -96,7 +96,7 @@ interface Situation {
   readonly write: (name: string, text: string) => string;
 }
 
-/** Serves one archive, then a good version; gives what is not as it should be. */
+/** Serves one archive, then a good version. @returns the problems found */
 async function serve(hostile: HostileArchive, { service, mirror, write }: Situation): Promise<string[]> {
   const faults: string[] = [];
   const id = write('Accounting', `${hostile.name} 1`);

@@ -61,7 +61,7 @@ describe('an archive is found damaged', () => {
     ['by a CRC of a great stored entry', { name: 'a', data: LONG, crc: 1 }],
     ['by a CRC of a great deflated entry', { name: 'a', data: LONG, method: 8, crc: 1 }],
     ['by a size that is too small', { name: 'a', data: small, method: 8, size: 10 }],
-    ['by a size of nothing', { name: 'a', data: small, method: 8, size: 0 }],
+    ['by a size of zero', { name: 'a', data: small, method: 8, size: 0 }],
     ['by a size that is too great', { name: 'a', data: small, method: 8, size: 5000 }],
     ['by a size that is far too great', { name: 'a', data: small, method: 8, size: 200_000_000 }],
     ['by a size that is too small for what is inside', { name: 'a', data: LONG, method: 8, size: 2_900_000 }],
@@ -75,8 +75,8 @@ describe('an archive is found damaged', () => {
       'by a compressed size that is far too great',
       { name: 'a', data: small, method: 8, compressedSize: 0x7fffffff },
     ],
-    ['by a place beyond the end', { name: 'a', data: small, offset: 1_000_000 }],
-    ['by a place where no entry is', { name: 'a', data: small, offset: 7 }],
+    ['by an offset beyond the end', { name: 'a', data: small, offset: 1_000_000 }],
+    ['by an offset without an entry', { name: 'a', data: small, offset: 7 }],
   ];
   it.each(lies)('%s', async (_name, entry) => {
     const zip = buildZip([{ name: 'good', data: 'good' }, entry]);
@@ -99,7 +99,7 @@ describe('an archive is found damaged', () => {
     },
   );
 
-  it('where deflated bytes were changed', async () => {
+  it('if deflated bytes were changed', async () => {
     const zip = buildZip([{ name: 'a', data: LONG, method: 8 }]);
     for (const at of [100, 10_000, 1_000_000]) {
       const changed = Buffer.from(zip);
@@ -112,7 +112,7 @@ describe('an archive is found damaged', () => {
     ['plain', {}],
     ['zip64', { zip64: true }],
     ['with data descriptors', { dataDescriptors: true }],
-  ])('wherever it is cut off (%s)', async (_name, knobs) => {
+  ])('after a cut at any place (%s)', async (_name, knobs) => {
     const files = new Map([
       ['a.txt', Buffer.from('a')],
       ['deep/b.txt', Buffer.from(small)],
@@ -128,13 +128,13 @@ describe('an archive is found damaged', () => {
   it.each([
     ['behind it', (zip: Buffer) => Buffer.concat([zip, Buffer.alloc(100, '#')])],
     ['before it', (zip: Buffer) => Buffer.concat([Buffer.alloc(100, '#'), zip])],
-    ['in its place', () => Buffer.alloc(1000, '#')],
-  ])('by what is %s', async (_name, change) => {
+    ['instead of it', () => Buffer.alloc(1000, '#')],
+  ])('by bytes %s', async (_name, change) => {
     const zip = change(buildZip([{ name: 'a', data: small }]));
     await expect(readAll(zip)).rejects.toMatchObject({ code: 'archive.damaged' });
   });
 
-  it('or else gives the right bytes, whichever single byte is changed', async () => {
+  it('or gives the right bytes after a change of any single byte', async () => {
     const zip = buildZip([
       { name: 'a', data: small, method: 8 },
       { name: 'b', data: 'b' },

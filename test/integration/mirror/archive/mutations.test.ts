@@ -8,7 +8,7 @@ import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { buildZip, descriptor, type ZipEntry } from '../../../support/zip-builder.ts';
 import { readZip } from '../../../support/unpacked.ts';
 
-/** More than what an entry of a small archive can need, whatever the archive claims. */
+/** More than an entry of a small archive can need. */
 const MEMORY_BYTES = 300e6;
 
 const noise = Buffer.from(
@@ -85,7 +85,7 @@ const mutation: fc.Arbitrary<Mutation> = fc.oneof(
   }),
 );
 
-/** Whatever was read, or the error. */
+/** The bytes, or the error. */
 async function outcomeOf(zip: Uint8Array): Promise<readonly string[] | MirrorError> {
   try {
     const { entries, files } = await readZip(zip, {}, [[zip.length], [509]]);
@@ -100,7 +100,7 @@ async function outcomeOf(zip: Uint8Array): Promise<readonly string[] | MirrorErr
   }
 }
 
-it('a changed archive fails or gives the right bytes, and takes neither long nor much memory', async () => {
+it('a changed archive fails or gives the right bytes, without much time or memory', async () => {
   for (const zip of ARCHIVES) expect(await outcomeOf(zip)).toHaveLength(Object.keys(FILES).length);
   const before = process.memoryUsage().rss;
   const counts = { tried: 0, taken: 0 };

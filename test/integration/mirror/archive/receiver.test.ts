@@ -75,7 +75,7 @@ async function expectFiles(expected: Readonly<Record<string, Buffer>>): Promise<
 }
 
 describe('a download that breaks off', () => {
-  it('and is given up, leaves nothing open', async () => {
+  it('and is abandoned leaves nothing open', async () => {
     const into = receiver();
     await into.begin();
     await send(into, ZIP.subarray(0, 2 * MIB));
@@ -85,7 +85,7 @@ describe('a download that breaks off', () => {
   });
 });
 
-it('a folder that is not there fails the download by the disk', async () => {
+it('a missing folder fails the download as a disk error', async () => {
   tree = join(folder, 'other');
   const into = receiver();
   await into.begin();
@@ -94,7 +94,7 @@ it('a folder that is not there fails the download by the disk', async () => {
   await into.release();
 });
 
-it('several archives arrive at a time', async () => {
+it('several archives can arrive at a time', async () => {
   const trees = Array.from({ length: 5 }, (_, index) => join(folder, `tree ${index}`));
   await Promise.all(
     trees.map(async (path, index) => {
@@ -126,7 +126,7 @@ async function receiverOfKept(): Promise<ArchiveReceiver> {
   return into;
 }
 
-it('an archive that was kept shows that its unpacking goes on', async () => {
+it('an archive that was kept shows progress of its unpacking', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   onTestFinished(() => void vi.useRealTimers());
   const into = await receiverOfKept();
@@ -144,7 +144,7 @@ it('an archive that was kept shows that its unpacking goes on', async () => {
   await into.release();
 });
 
-it('an archive whose unpacking is called off ends at once', async () => {
+it('an archive whose unpacking is cancelled ends immediately', async () => {
   const into = await receiverOfKept();
   const control = new AbortController();
   const finished = into.finish(() => {}, control.signal);

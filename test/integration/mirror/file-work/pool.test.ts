@@ -30,8 +30,8 @@ async function walked(): Promise<readonly string[]> {
   return (await doInThread('walk', tree)).paths;
 }
 
-describe('a thread whose task is called off', () => {
-  it('ends, as it would keep the program from ending', async () => {
+describe('a thread with a cancelled task', () => {
+  it('ends, as the program could not end otherwise', async () => {
     const control = new AbortController();
     const starting = once(process, 'worker') as Promise<[Worker]>;
     const walking = doInThread('walk', tree, control.signal);
@@ -45,8 +45,8 @@ describe('a thread whose task is called off', () => {
   });
 });
 
-describe('threads with nothing to do', () => {
-  it('take the next task, end after a while, and others start with a task that comes then', async () => {
+describe('idle threads', () => {
+  it('take the next task, or end after a while, and new ones start for later tasks', async () => {
     expect(await walked()).toEqual(['plan.xlsx']);
     vi.advanceTimersByTime(1000);
     expect(await walked()).toEqual(['plan.xlsx']);
@@ -55,7 +55,7 @@ describe('threads with nothing to do', () => {
     if (first === undefined) throw new Error('there is no thread');
     const ended = once(first, 'exit');
     vi.advanceTimersByTime(60_000);
-    // Before the first has ended: nobody waits for that.
+    // Before the first has ended: no task waits for that.
     expect(await walked()).toEqual(['plan.xlsx']);
     expect(started).toHaveLength(2);
     await ended;

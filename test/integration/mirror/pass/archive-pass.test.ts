@@ -59,7 +59,7 @@ const damaged: readonly [string, Buffer][] = [
 ];
 
 describe.each(['exchange', 'rename'])('with publish %s', (publish) => {
-  it.each(hostile)('%s puts this version in quarantine, and the others go on', async (_name, entries) => {
+  it.each(hostile)('%s puts this version in quarantine, and the others continue', async (_name, entries) => {
     const { service, mirror, give } = await situation({ PUBLISH: publish });
     const before = await accounting(mirror);
     give(buildZip(entries));
@@ -80,7 +80,7 @@ describe.each(['exchange', 'rename'])('with publish %s', (publish) => {
     await mirror.expectExact();
   });
 
-  it.each(damaged)('%s is tried again, and the others go on', async (_name, zip) => {
+  it.each(damaged)('%s is retried, and the others continue', async (_name, zip) => {
     const { service, mirror, give } = await situation({ PUBLISH: publish });
     const before = await accounting(mirror);
     give(zip);
@@ -94,7 +94,7 @@ describe.each(['exchange', 'rename'])('with publish %s', (publish) => {
   });
 });
 
-it('a version in quarantine is looked at again after a while, as other files may have been corrected', async () => {
+it('a version in quarantine is retried after a while, as other files may have been corrected', async () => {
   const { service, mirror, give } = await situation();
   give(buildZip([GOOD, { name: '../x', data: 'x' }]));
   await mirror.pass();
@@ -104,7 +104,7 @@ it('a version in quarantine is looked at again after a while, as other files may
 });
 
 it.each(['command', 'signal'] as const)(
-  'a version in quarantine is tried again by a pass of trigger %s',
+  'a version in quarantine is retried by a pass of trigger %s',
   async (trigger) => {
     const { service, mirror, give } = await situation();
     give(buildZip([GOOD, { name: '../x', data: 'x' }]));
@@ -118,7 +118,7 @@ it.each(['command', 'signal'] as const)(
   },
 );
 
-it('a version that is in quarantine for a limit is taken at the next retry when the limit is another', async () => {
+it('a version in quarantine for a limit is accepted at the next retry under a new limit', async () => {
   const { service, mirror } = await startPair({}, { ARCHIVE_MAX_ENTRIES: '1' });
   service.addRepository('Accounting', { 'a.xlsx': 'a', 'b.xlsx': 'b' });
   expect(await mirror.results()).toMatchObject({ 'Accounting/main': { code: 'archive.refused' } });
@@ -146,7 +146,7 @@ it('nothing is written outside the directory, and nothing is left inside it', as
   await mirror.expectExact();
 });
 
-it('a link is left out, named in the manifest and in the log, and not followed', async () => {
+it('a link is omitted, named in the manifest and in the log, and not followed', async () => {
   const { mirror, give } = await situation();
   const outside = join(mirror.directory, 'outside');
   await mkdir(outside);
@@ -171,7 +171,7 @@ it('a link is left out, named in the manifest and in the log, and not followed',
 });
 
 it.each(['folder', 'y/folder'])(
-  'an entry that the directory alone calls a folder makes no file: %s',
+  'an entry that only the directory calls a folder makes no file: %s',
   async (name) => {
     const { service, mirror } = await startPair();
     service.addRepository('Accounting', { 'a.xlsx': 'a', 'x/b.xlsx': 'b' });
@@ -200,7 +200,7 @@ it('a link in an archive with one leading folder is named without that folder', 
   expect((await mirror.manifest('Accounting/main')).skipped).toMatchObject([{ path: 'link' }]);
 });
 
-it('names that the program uses itself are as good as any', async () => {
+it('names that the program uses itself are valid', async () => {
   const { service, mirror } = await startPair();
   const names = [
     'intent.json',
@@ -224,7 +224,7 @@ it('names in old code pages reach the disk decoded', async () => {
   expect(paths).toStrictEqual(['a.xlsx', 'größe', 'x/b.xlsx']);
 });
 
-it('a large file that did not change is left as it is by the full check', async () => {
+it('a large unchanged file is not written by the full check', async () => {
   const { service, mirror } = await startPair({}, { CONTENT: 'all' });
   service.addRepository('Plan', { 'a.bin': 'x'.repeat(9 * 1024 * 1024), 'small.txt': 'small' });
   await mirror.pass();

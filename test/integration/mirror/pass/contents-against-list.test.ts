@@ -7,10 +7,10 @@ import { type FakeKnobs, type FakeRepository, FakeService } from '../../../suppo
 import { runHere, type Written } from '../../../support/in-process.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
-/** So many `sync` are more than enough for the contents to be believed, if they ever are. */
+/** More `sync` than contents ever need to be accepted. */
 const MANY = 8;
 
-/** A directory and a service, used by the command line alone. */
+/** A directory and a service, used only by the command line. */
 interface User {
   readonly service: FakeService;
   readonly repository: FakeRepository;
@@ -69,7 +69,7 @@ async function user(
   };
 }
 
-/** The contents that are there now, with other files; undefined takes one away. */
+/** The present contents with other files; undefined removes one. */
 function contentsNow(
   { repository }: User,
   others: Readonly<Record<string, string | undefined>> = {},
@@ -82,7 +82,7 @@ function contentsNow(
   return files;
 }
 
-/** What `sync`, `status` and `why` say of the one target. */
+/** The output of `sync`, `status` and `why` about the only target. */
 async function said({ run }: User): Promise<{
   readonly exitCode: number;
   readonly stderr: string;
@@ -136,7 +136,7 @@ describe('a new version in the list with the bytes of the version before', () =>
     },
   );
 
-  it('is believed once several answers agree, and is left alone then', async () => {
+  it('is accepted once several answers agree, and not pulled again', async () => {
     const mirror = await user();
     await mirror.syncUntilFresh();
     mirror.service.write(mirror.repository, 'main', 'a.xlsx', 'a1');
@@ -148,7 +148,7 @@ describe('a new version in the list with the bytes of the version before', () =>
     expect(mirror.service.takeDownloads()).toEqual([]);
   });
 
-  it('is not believed however often it is asked for within a moment', async () => {
+  it('is not accepted by many requests within a moment', async () => {
     const mirror = await user();
     await mirror.syncUntilFresh();
     mirror.service.write(mirror.repository, 'main', 'a.xlsx', 'a1');
@@ -158,14 +158,14 @@ describe('a new version in the list with the bytes of the version before', () =>
     expect(codes).toEqual([1, 1, 1, 1, 1]);
   });
 
-  it('is believed at once where its digest in the list proves it', async () => {
+  it('is accepted immediately if its listed digest proves it', async () => {
     const mirror = await user({ digests: true });
     await mirror.syncUntilFresh();
     mirror.service.write(mirror.repository, 'main', 'a.xlsx', 'a1');
     expect(await mirror.syncUntilFresh()).toEqual([0]);
   });
 
-  it('keeps back the other changes of the target until it is believed', async () => {
+  it('delays the other changes of the target until it is accepted', async () => {
     const mirror = await user();
     await mirror.syncUntilFresh();
     const { service, repository } = mirror;
@@ -212,7 +212,7 @@ describe('a commit between the list and the contents', () => {
     },
   );
 
-  it('leaves no workbook with a version that it may not have', async () => {
+  it('leaves no workbook with a version that may be wrong', async () => {
     const mirror = await user();
     await mirror.syncUntilFresh();
     const { service, repository } = mirror;
@@ -231,7 +231,7 @@ describe('a commit between the list and the contents', () => {
   it.each([
     ['lack the workbook', undefined],
     ['have the bytes of the version before both', 'b1'],
-  ])('explains nothing where the contents contradict the later list, too: they %s', async (_what, text) => {
+  ])('explains nothing if the contents contradict the later list, too: they %s', async (_what, text) => {
     const mirror = await user();
     await mirror.syncUntilFresh();
     const { service, repository } = mirror;
@@ -249,7 +249,7 @@ describe('a commit between the list and the contents', () => {
     expect(await mirror.tree()).toEqual(FILES);
   });
 
-  it('explains nothing where the second list is not whole', async () => {
+  it('explains nothing if the second list is incomplete', async () => {
     const mirror = await user();
     await mirror.syncUntilFresh();
     const { service, repository } = mirror;
@@ -285,7 +285,7 @@ describe('size and digest of the list', () => {
 });
 
 describe('a listed workbook that the contents lack', () => {
-  it('stays, and is named, until the contents have it again', async () => {
+  it('is kept and reported until the contents have it again', async () => {
     const mirror = await user();
     await mirror.syncUntilFresh();
     mirror.service.write(mirror.repository, 'main', 'a.xlsx', 'a2');
@@ -317,7 +317,7 @@ describe('a listed workbook that the contents lack', () => {
     },
   );
 
-  it('comes back within the hour where the contents have it again, without a new version', async () => {
+  it('returns within the hour if the contents have it again, without a new version', async () => {
     const mirror = await user();
     mirror.service.knobs.contentsOf = () => contentsNow(mirror, { 'b.xlsx': undefined });
     expect(await mirror.syncUntilFresh()).toEqual([1, 1, 0]);
@@ -331,7 +331,7 @@ describe('a listed workbook that the contents lack', () => {
     expect(status).not.toContain('b.xlsx');
   });
 
-  it('goes at once where the list says that it was deleted, or no longer shows it', async () => {
+  it('is removed immediately if the list deletes it or no longer shows it', async () => {
     const mirror = await user();
     await mirror.syncUntilFresh();
     mirror.service.write(mirror.repository, 'main', 'a.xlsx', 'a2');
@@ -358,7 +358,7 @@ describe('contents with other bytes under the published version', () => {
     expect(await mirror.tree()).toEqual({ ...FILES, 'a.xlsx': 'a2' });
   });
 
-  it('say nothing where only another branch lists the workbook', async () => {
+  it('are published if only another branch lists the workbook', async () => {
     const mirror = await user({ rows: 'latest-only' });
     mirror.service.fork(mirror.repository, 'main', 'side');
     await mirror.syncUntilFresh();
@@ -395,7 +395,7 @@ describe('a name in another Unicode form in the contents than in the list', () =
     },
   );
 
-  it('is missing where it is not plain which file is meant', async () => {
+  it('is missing if more than one file could be meant', async () => {
     const mirror = await user(listAsNfc, { [NFD]: 'u1', 'b.xlsx': 'b1' });
     // Two files of one normalised form, neither of which has the listed name.
     const half = 'Ǖ.xlsx';

@@ -10,7 +10,7 @@ function away(): Promise<never> {
   );
 }
 
-it('counts a call that failed in a pull as a failed disk, which is tried again soon', async () => {
+it('treats a failed call in a pull as a failed disk, which is retried soon', async () => {
   const { service, mirror } = await startPair();
   service.addRepository('team/book', { 'a.txt': 'a' });
   const { store } = mirror.context;
@@ -21,7 +21,7 @@ it('counts a call that failed in a pull as a failed disk, which is tried again s
   expect(Object.values(await mirror.results())).toMatchObject([{ outcome: 'pulled' }]);
 });
 
-it('counts a call that failed beside the pulls as a failed disk, which ends the pass and not the daemon', async () => {
+it('treats a failed call outside pulls as a failed disk, which ends the pass but not the daemon', async () => {
   const { mirror } = await startPair();
   const { store } = mirror.context;
   const { code, action } = await mirror.failure({

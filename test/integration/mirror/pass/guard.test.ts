@@ -18,7 +18,7 @@ function approveIn(mirror: MirrorHarness, targets: readonly string[] | null): Pr
   return approveHere(mirror.diskSettings, targets);
 }
 
-/** The targets that left the mirror, and who let each of them go. */
+/** The targets that left the mirror, and who approved each. */
 async function approversIn({ diskSettings }: MirrorHarness): Promise<unknown> {
   const kept = await listHistory(diskSettings, null);
   return kept.map(({ target, approval }) => [target, approval?.approvedBy]);
@@ -30,8 +30,8 @@ function sheets(count: number): Record<string, string> {
   );
 }
 
-describe('a pass in which too many targets are gone', () => {
-  it('retires none of them, says so, goes on with the rest, and lets through what is approved', async () => {
+describe('a pass with too many deleted targets', () => {
+  it('retires none of them, reports it, does the rest, and retires approved ones', async () => {
     const { service, mirror } = await startPair({}, GUARDED);
     const repositories = ['A', 'B', 'C', 'D', 'E'].map((name) => service.addRepository(name, sheets(1)));
     const [a, b, c] = repositories;
@@ -68,7 +68,7 @@ describe('a pass in which too many targets are gone', () => {
     ]);
   });
 
-  it('counts branches that are gone together with repositories', async () => {
+  it('counts deleted branches together with repositories', async () => {
     const { service, mirror } = await startPair({}, GUARDED);
     const kept = service.addRepository('Kept', sheets(1));
     for (const branch of ['one', 'two', 'three']) service.write(kept, branch, 'plan.xlsx', branch);
@@ -91,7 +91,7 @@ describe('a pass in which too many targets are gone', () => {
 });
 
 describe('a version that lacks too many files', () => {
-  it('is held without being downloaded at every pass, and goes through when it is approved', async () => {
+  it('is held without a download at every pass, and published when it is approved', async () => {
     const { service, mirror } = await startPair({}, GUARDED);
     const repository = service.addRepository('Accounting', sheets(10));
     await mirror.pass();

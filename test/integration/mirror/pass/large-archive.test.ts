@@ -29,7 +29,7 @@ async function mirrored(): Promise<{
   return { service, mirror, repository };
 }
 
-/** Paths of files that are not as they should be. */
+/** Paths of wrong files. */
 async function wrongIn(mirror: MirrorHarness, files: Readonly<Record<string, Buffer>>): Promise<string[]> {
   const tree = join(mirror.directory, 'mirror/Large/main');
   const found = await readdir(tree, { recursive: true, withFileTypes: true });
@@ -56,7 +56,7 @@ it('a large archive is mirrored whole, and leaves nothing behind', async () => {
   expect(await staged(mirror)).toEqual([]);
 });
 
-it('one that contradicts itself at its end leaves what is published as it is', async () => {
+it('one that contradicts itself at its end does not change the published tree', async () => {
   const { service, mirror, repository } = await mirrored();
   service.write(repository, 'main', '1/13.xlsx', randomBytes(2 * MIB));
   const names = Object.keys(FILES);

@@ -9,7 +9,7 @@ import { type MirrorHarness, startPair } from '../../../support/mirror-harness.t
 const NAMES = ['A', 'B', 'C', 'git.example.com/org/d.git'];
 const BRANCHES = ['main', 'one', 'two'];
 
-/** What happens at the service between two passes. Names and branches are numbers of those above. */
+/** The changes at the service between two passes. Names and branches are numbers of those above. */
 const change = fc.record({
   kind: fc.constantFrom('write', 'remove', 'delete-branch', 'delete-repository', 'rename', 'processing'),
   name: fc.nat(NAMES.length - 1),
@@ -87,7 +87,7 @@ it.each([
   ['with the list of workbooks', {}],
   ['without the list of workbooks', { v1: '404' }],
   ['with one row a workbook', { rows: 'latest-only' }],
-] as const)('a plan is what the next pass does, %s', async (_what, knobs) => {
+] as const)('a plan shows what the next pass does, %s', async (_what, knobs) => {
   await fc.assert(
     fc.asyncProperty(fc.array(change, { minLength: 4, maxLength: 14 }), async (changes) => {
       const { service, mirror } = await startPair(knobs, { GUARD_TARGETS: '50%' });

@@ -17,8 +17,8 @@ async function mirrored(
   return { service, mirror };
 }
 
-describe('a filter with a slip in it', () => {
-  it('leaves the mirror as it was until a person approves, and says what is near', async () => {
+describe('a filter with a typing error', () => {
+  it('does not change the mirror until a person approves, and suggests similar names', async () => {
     const { service, mirror } = await mirrored();
     await mirror.restart({ REPOSITORIES_INCLUDE: 'accounting' });
     const [repository] = service.repositories;
@@ -43,7 +43,7 @@ describe('a filter with a slip in it', () => {
     expect(held.map(({ target }) => target).sort()).toEqual(NAMES.map((name) => `${name}/main`));
     expect(held[0]).toMatchObject({ subject: 'deselected', deletions: 6, of: 6 });
 
-    // One target is let go: the others stay as they were.
+    // One target is approved: the others stay as they were.
     await approveHere(mirror.diskSettings, ['Travel/main']);
     expect(await mirror.results()).toMatchObject({
       'Travel/main': { action: 'hold', reason: 'not-selected' },
@@ -57,7 +57,7 @@ describe('a filter with a slip in it', () => {
     expect(await mirror.targets()).toHaveLength(6);
   });
 
-  it('is forgotten when it is mended', async () => {
+  it('leaves no trace when it is corrected', async () => {
     const { mirror } = await mirrored();
     await mirror.restart({ REPOSITORIES_INCLUDE: 'accounting' });
     await mirror.pass();
@@ -67,12 +67,12 @@ describe('a filter with a slip in it', () => {
     expect(await readApprovals(mirror.context.store.layout)).toEqual(new Map());
     const records = [...(await mirror.context.state.records()).values()];
     expect(records.every(({ held }) => held === null)).toBe(true);
-    // An approval that was never used is none for the next slip.
+    // An unused approval does not apply to the next error.
     await mirror.restart({ REPOSITORIES_INCLUDE: 'travel' });
     expect((await mirror.results())['Travel/main']).toMatchObject({ action: 'keep' });
   });
 
-  it('makes a first pass fail that finds nothing to do', async () => {
+  it('makes a first pass fail if it selects nothing', async () => {
     const { service, mirror } = await startPair({}, { REPOSITORIES_INCLUDE: 'acounting' });
     service.addRepository('Accounting', { 'plan.xlsx': 'x' });
     expect((await mirror.pass()).exitCode).toBe(1);
@@ -83,21 +83,21 @@ describe('a filter with a slip in it', () => {
   });
 });
 
-describe('a filter that leaves out no more than the guard lets through', () => {
-  it('is followed at once', async () => {
+describe('a filter that excludes no more than the guard allows', () => {
+  it('is applied immediately', async () => {
     const { mirror } = await mirrored();
     await mirror.restart({ REPOSITORIES_EXCLUDE: 'Travel' });
     expect((await mirror.pass()).exitCode).toBe(0);
     expect((await mirror.results())['Travel/main']).toMatchObject({ action: 'hold', reason: 'not-selected' });
   });
 
-  it('is followed at once where nothing is guarded', async () => {
+  it('is applied immediately without a guard', async () => {
     const { mirror } = await mirrored({ GUARD_TARGETS: 'off' });
     await mirror.restart({ REPOSITORIES_INCLUDE: 'Travel' });
     expect((await mirror.pass()).exitCode).toBe(0);
   });
 
-  it('is warned of where it names a branch, or a target, that is not there', async () => {
+  it('causes a warning if it names a missing branch or target', async () => {
     const { mirror } = await mirrored();
     await mirror.restart({ BRANCHES_EXCLUDE: 'mainn', TARGETS: 'Traevl/main' });
     expect((await mirror.pass()).exitCode).toBe(0);

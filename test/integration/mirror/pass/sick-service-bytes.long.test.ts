@@ -47,7 +47,7 @@ async function pointsOf(
   }));
 }
 
-describe('an answer that is cut at any byte changes nothing, and the next pass makes up for it', () => {
+describe('an answer cut at any byte changes nothing, and the next pass corrects that', () => {
   it.each(['content-length', 'chunked'] as const)(
     '(%s)',
     async (length) => {
@@ -64,7 +64,7 @@ describe('an answer that is cut at any byte changes nothing, and the next pass m
   );
 });
 
-describe('an archive with a byte that is another is refused, or gives the same files', () => {
+describe('an archive with a changed byte is refused, or gives the same files', () => {
   it.each(['stored', 'deflated'] as const)(
     '(%s)',
     async (compression) => {

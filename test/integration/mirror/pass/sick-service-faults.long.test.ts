@@ -35,7 +35,7 @@ function raw(bytes: string): Fault {
   return { kind: 'raw', bytes: Buffer.from(bytes, 'latin1') };
 }
 
-/** Bodies with status 200 that are nothing that the API gives. */
+/** Bodies with status 200 that the API never gives. */
 const BODIES: Readonly<Record<string, Fault>> = {
   'an HTML page': { kind: 'html' },
   'an error in JSON': { kind: 'json' },
@@ -73,7 +73,7 @@ const BODIES: Readonly<Record<string, Fault>> = {
   },
 };
 
-/** What is wrong with connections and headers. */
+/** Faults of connections and headers. */
 const CONNECTIONS: Readonly<Record<string, Fault>> = {
   'a length that is too great': { kind: 'length', delta: 5 },
   'a length that is too small': { kind: 'length', delta: -5 },
@@ -154,10 +154,10 @@ function pointsOf(
   );
 }
 
-/** Archives have a folder around everything, so that the service is asked about it. */
+/** Archives have a folder around everything, so that the client asks the service about it. */
 const WRAPPED = { leadingFolder: 'export' } as const;
 
-describe('whatever is wrong with an answer, nothing that was right is lost', () => {
+describe('after any fault of an answer, no correct data is lost', () => {
   it(
     'as long as it comes in time',
     async () => {

@@ -20,14 +20,14 @@ import {
   treeOf,
 } from '../../../support/mirror-harness.ts';
 
-/** A service on which the contents of one repository wait until they are let go; the pulls that wait are slow. */
+/** A service that holds the contents of one repository until a test releases them, so that their pulls are slow. */
 class SlowPair {
   readonly service: FakeService;
   readonly mirror: MirrorHarness;
   readonly queue: PullQueue;
   readonly slow: FakeRepository;
   readonly prompt: FakeRepository;
-  /** What makes the pulls slow that go on, in the order of the queue. */
+  /** Makes running pulls slow, in the order of the queue. */
   private timers: (() => void)[] = [];
   private readonly stop = new AbortController();
   private gate = Promise.withResolvers<void>();
@@ -60,7 +60,7 @@ class SlowPair {
   /** From now on its contents wait in the middle. */
   hold(): void {
     this.gate = Promise.withResolvers<void>();
-    // Nobody waits for it in the end, perhaps.
+    // A test may end without waiting for it.
     this.gate.promise.catch(() => {});
     const { promise: released } = this.gate;
     this.service.fault = (path) => {
@@ -80,14 +80,14 @@ class SlowPair {
     if (running[at]?.isSlow === false) this.timers[at]?.();
   }
 
-  /** Lets go what waits; what is asked for later comes at once. */
+  /** Releases waiting contents; later requests are answered immediately. */
   async release(): Promise<void> {
     this.service.fault = null;
     this.gate.resolve();
     await this.drained();
   }
 
-  /** Cuts the connection of what waits, and refuses each further try for its contents. */
+  /** Cuts waiting connections, and refuses each further request for these contents. */
   async cut(): Promise<void> {
     this.service.fault = (path) =>
       path.includes('/contents') && path.includes(this.slow.id) ? { kind: 'status', status: 500 } : null;
@@ -104,7 +104,7 @@ class SlowPair {
     return this.mirror.pass({ queue, trigger: 'schedule', signal: stop.signal, ...options });
   }
 
-  /** As the daemon's end. */
+  /** Like the end of the daemon. */
   async abandon(): Promise<void> {
     this.stop.abort();
     await this.queue.drain();
@@ -131,11 +131,11 @@ class SlowPair {
   }
 }
 
-/** How long something is waited for, in milliseconds. */
+/** The longest wait for something, in milliseconds. */
 const POLL = { timeout: 20_000 };
 
-describe('a pass that is the only one', () => {
-  it('lets the others go before a slow pull, and waits for it', async () => {
+describe('a single pass', () => {
+  it('does the others before a slow pull, and waits for it', async () => {
     const pair = await SlowPair.start({}, false);
     const pass = pair.pass();
     await expect
@@ -159,7 +159,7 @@ describe('a pass that is the only one', () => {
 });
 
 describe('a slow pull', () => {
-  it('goes on beside the passes that follow, and is recorded as what it was when it began', async () => {
+  it('continues during later passes, and is recorded with its state at the start', async () => {
     const pair = await SlowPair.start();
     const first = await pair.pass();
     expect(resultsOf(first)['Slow/main']).toMatchObject({ action: 'pull', outcome: 'unfinished' });
@@ -187,7 +187,7 @@ describe('a slow pull', () => {
     await pair.mirror.expectExact();
   });
 
-  it('that fails is recorded as any other, and tried again in its time', async () => {
+  it('that fails is recorded as any other, and retried in its time', async () => {
     const pair = await SlowPair.start();
     await pair.pass();
     await pair.cut();
@@ -198,7 +198,7 @@ describe('a slow pull', () => {
     await pair.mirror.expectExact();
   });
 
-  it('is held when a lease was taken meanwhile, and published after it', async () => {
+  it('is held by a lease taken during it, and published afterwards', async () => {
     const pair = await SlowPair.start();
     await pair.pass();
     const layout = layoutOf(pair.mirror.directory);
@@ -225,7 +225,7 @@ describe('a slow pull', () => {
     await pair.mirror.expectExact();
   });
 
-  it('to which the key is refused fails: the next pass finds out whether the lists refuse it as well', async () => {
+  it('with a refused key fails: the next pass finds out whether the lists refuse it as well', async () => {
     const pair = await SlowPair.start();
     for (const branch of ['b', 'c']) pair.service.write(pair.slow, branch, 'a.xlsx', branch);
     await pair.pass();
@@ -237,7 +237,7 @@ describe('a slow pull', () => {
     await expect(pair.pass()).rejects.toMatchObject({ code: 'credentials.refused' });
   });
 
-  it('still puts right what differs, for the next process too, until that is done', async () => {
+  it('keeps its repair due, for the next process too, until it is done', async () => {
     const pair = await SlowPair.start();
     await pair.release();
     await pair.pass();
@@ -251,7 +251,7 @@ describe('a slow pull', () => {
     expect(await noted()).toEqual([]);
   });
 
-  it('that ends while the plan is made is still told as one that goes on', async () => {
+  it('that ends during planning is still reported as running', async () => {
     const pair = await SlowPair.start();
     await pair.pass();
     const { store } = pair.mirror.context;
@@ -265,7 +265,7 @@ describe('a slow pull', () => {
     expect(summary).toMatchObject({ pulling: 1, waiting: 0 });
   });
 
-  it('is told of when its record is saved, however it ends', async () => {
+  it('is reported when its record is saved, for any end', async () => {
     const pair = await SlowPair.start();
     const { state } = pair.mirror.context;
     const log: string[] = [];
@@ -299,7 +299,7 @@ describe('a slow pull', () => {
 });
 
 describe('a slow pull whose target', () => {
-  it('leaves the service is called off when its time has come', async () => {
+  it('leaves the service is cancelled when it is retired', async () => {
     const pair = await SlowPair.start({ RETIRE_AFTER_PASSES: '1' });
     await pair.release();
     await pair.pass();
@@ -314,7 +314,7 @@ describe('a slow pull whose target', () => {
     await pair.mirror.expectExact();
   });
 
-  it('is renamed while it puts right what differs is put right in its new place', async () => {
+  it('is renamed during a repair is repaired at its new path', async () => {
     const pair = await SlowPair.start();
     await pair.release();
     await pair.pass();
@@ -332,7 +332,7 @@ describe('a slow pull whose target', () => {
     expect((await driftNotesOf(pair.mirror)).size).toBe(0);
   });
 
-  it('is to take the place of a gone one leaves that one there until it is done', async () => {
+  it('replaces a deleted one leaves that one there until it is done', async () => {
     const pair = await SlowPair.start({ RETIRE_AFTER_PASSES: '1' });
     const old = pair.service.addRepository('Place', { 'old.xlsx': 'old' });
     pair.service.removeRepository(pair.slow);
@@ -377,7 +377,7 @@ describe('a slow pull whose target', () => {
 });
 
 describe('more slow pulls than places', () => {
-  it('leave the pass in time, and come in their turns without another one', async () => {
+  it('let the pass end in time, and run in turn without another pass', async () => {
     const pair = await SlowPair.start();
     for (const branch of ['b', 'c', 'd', 'e', 'f']) pair.service.write(pair.slow, branch, 'a.xlsx', branch);
     const { summary } = await pair.pass();

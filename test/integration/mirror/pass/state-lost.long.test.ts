@@ -9,7 +9,7 @@ import type { FakeService } from '../../../support/fake-service.ts';
 import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 import { hasRedis, startRedis } from '../../../support/stores.ts';
 
-/** Ways to lose what is remembered, done to the file of the embedded store while the mirror is closed. */
+/** Ways to lose the state, done to the file of the embedded store while the mirror is closed. */
 const LOSSES: readonly (readonly [string, (file: string) => Promise<void>])[] = [
   ['is deleted', (file) => rm(file)],
   ['is overwritten with random bytes', (file) => writeFile(file, randomBytes(20_000))],
@@ -40,7 +40,7 @@ const LOSSES: readonly (readonly [string, (file: string) => Promise<void>])[] = 
     (file) => withDatabase(file, `UPDATE kv SET value = replace(value, '"verifiedAtMs":', '"verifiedAt":')`),
   ],
   [
-    'has records that know more than this version',
+    'has records with unknown fields',
     (file) =>
       withDatabase(file, `UPDATE kv SET value = replace(value, '"repository":', '"news":[1],"repository":')`),
   ],
@@ -84,7 +84,7 @@ describe('a state cache that', () => {
     await expectUnharmed(service, mirror);
   });
 
-  it('is that of an earlier moment says nothing wrong about the present trees', async () => {
+  it('is of an earlier time claims nothing wrong about the present trees', async () => {
     const { service, mirror } = await startMirrored();
     const file = join(mirror.directory, '.workbook-mirror/state.db');
     const copy = join(mirror.directory, '.workbook-mirror/earlier.db');
@@ -97,14 +97,14 @@ describe('a state cache that', () => {
     await expectUnharmed(service, mirror);
   });
 
-  it('cannot be reached at all is reported, and the mirror goes on', async () => {
+  it('cannot be reached is reported, and the mirror continues', async () => {
     const { service, mirror } = await startMirrored();
     await mirror.restart({ STATE: 'redis://127.0.0.1:1' });
     await expectUnharmed(service, mirror);
     expect(mirror.eventsOf('state.failed').length).toBeGreaterThan(0);
   });
 
-  it.skipIf(!hasRedis)('goes away in the middle is reported, and the mirror goes on', async () => {
+  it.skipIf(!hasRedis)('fails during a pass is reported, and the mirror continues', async () => {
     const redis = await startRedis();
     const { service, mirror } = await startMirrored({ STATE: redis.address });
     await expectUnharmed(service, mirror);
@@ -141,7 +141,7 @@ describe('a manifest that', () => {
       'is of a future format',
       async (file) => writeFile(file, (await readFile(file, 'utf8')).replace('"format": 1', '"format": 99')),
     ],
-  ])('%s is written anew from what the service has, and the tree before is kept', async (_what, lose) => {
+  ])('%s is written again from the service, and the old tree is kept', async (_what, lose) => {
     const { service, mirror } = await startMirrored();
     await lose(join(mirror.directory, 'manifests/A/main.json'));
     service.takeRequests();

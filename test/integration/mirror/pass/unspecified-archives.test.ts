@@ -67,14 +67,14 @@ describe('an archive is unpacked exactly', () => {
     },
   );
 
-  it.each([false, true])('without anything in it, where nothing is listed (zip64: %s)', async (zip64) => {
+  it.each([false, true])('without entries, if no workbook is listed (zip64: %s)', async (zip64) => {
     const { service, mirror } = await startPair({ emptyRepository: 'empty-archive', zip64 });
     service.addRepository('Empty');
     await mirror.pass();
     await mirror.expectExact();
   });
 
-  it('but not without anything in it, where workbooks are listed', async () => {
+  it('but not without entries, if workbooks are listed', async () => {
     const { service, mirror } = await startPair();
     const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
     await mirror.pass();
@@ -92,7 +92,7 @@ describe('the one leading folder', () => {
   it.each([
     ['with a list of workbooks', {}],
     ['without a list of workbooks', withoutList],
-  ])('is taken away, also from contents that lie in one folder (%s)', async (_name, knobs) => {
+  ])('is removed, even from contents in one folder (%s)', async (_name, knobs) => {
     const { service, mirror } = await startPair({ ...knobs, leadingFolder: 'Reports' });
     service.addRepository('Wide', FILES);
     service.addRepository('Narrow', { 'Reports/a.xlsx': 'a', 'Reports/b/c.xlsx': 'c' });
@@ -104,7 +104,7 @@ describe('the one leading folder', () => {
   it.each([
     ['with a list of workbooks', {}],
     ['without a list of workbooks', withoutList],
-  ])('is left where it belongs to the contents (%s)', async (_name, knobs) => {
+  ])('is kept if it belongs to the contents (%s)', async (_name, knobs) => {
     const { service, mirror } = await startPair(knobs);
     service.addRepository('Narrow', { 'Reports/a.xlsx': 'a', 'Reports/b/c.xlsx': 'c' });
     service.addRepository('Twice', { 'Reports/Reports/a.xlsx': 'a' });
@@ -113,7 +113,7 @@ describe('the one leading folder', () => {
     await mirror.expectExact();
   });
 
-  it('is left where it belongs to the contents, though the router has a page for every address', async () => {
+  it('is kept if it belongs to the contents, although the router has a page for every address', async () => {
     const { service, mirror } = await startPair({
       v1: '404',
       references: new Set(['id']),
@@ -141,7 +141,7 @@ describe('the one leading folder', () => {
     );
   });
 
-  it('is not seen in a folder into which everything moved after the listing', async () => {
+  it('is not assumed for a folder into which everything moved after the listing', async () => {
     const { service, mirror } = await startPair();
     const repository = service.addRepository('Accounting', { 'a.xlsx': 'a', 'b.xlsx': 'b' });
     await mirror.pass();

@@ -26,7 +26,7 @@ describe('one row a branch, or one row in all', () => {
     },
   );
 
-  it('keeps a branch all of whose workbooks are shown on other branches now', async () => {
+  it('keeps a branch if all its workbooks are now shown on other branches', async () => {
     const { service, mirror } = await startPair({ rows: 'latest-only' }, { RETIRE_AFTER_PASSES: '1' });
     const repository = service.addRepository('Accounting', { 'a.xlsx': 'a1' });
     await mirror.pass();
@@ -46,7 +46,7 @@ describe('one row a branch, or one row in all', () => {
     });
   });
 
-  it('catches by the full check what one row in all hides', async () => {
+  it('finds changes hidden by one row in all by the full check', async () => {
     const { service, mirror } = await startPair({ rows: 'latest-only' });
     const repository = service.addRepository('Accounting', { 'a.xlsx': 'a1', 'b.xlsx': 'b1' });
     service.fork(repository, 'main', 'dev');
@@ -60,7 +60,7 @@ describe('one row a branch, or one row in all', () => {
 });
 
 describe('the branches that are mirrored', () => {
-  it('are those of versions, whatever their names', async () => {
+  it('are the branches of versions, with any names', async () => {
     const { service, mirror } = await startPair();
     const repository = service.addRepository('Accounting', { 'a.xlsx': 'main' });
     service.write(repository, 'feature/x y', 'a.xlsx', 'feature');
@@ -70,7 +70,7 @@ describe('the branches that are mirrored', () => {
     expect(await mirror.targets()).toContain('Accounting/feature%2Fx y');
   });
 
-  it('are those configured, though no listing names them', async () => {
+  it('include configured ones, although no listing names them', async () => {
     const { service, mirror } = await startPair({}, { TARGETS: 'Accounting/texts' });
     const repository = service.addRepository('Accounting', { 'a.xlsx': 'main' });
     service.write(repository, 'texts', 'readme.md', 'r');
@@ -81,7 +81,7 @@ describe('the branches that are mirrored', () => {
     });
   });
 
-  it('are those already mirrored, after their last workbook went', async () => {
+  it('include mirrored ones after their last workbook was deleted', async () => {
     const { service, mirror } = await startPair();
     const repository = service.addRepository('Accounting', { 'a.xlsx': 'main', 'readme.md': 'r' });
     await mirror.pass();
@@ -110,7 +110,7 @@ describe('the branches that are mirrored', () => {
   });
 });
 
-describe('a branch that is gone', () => {
+describe('a deleted branch', () => {
   it.each(['per-branch', 'latest-only'] as const)(
     'is retired only after the set number of complete answers (%s)',
     async (rows) => {
@@ -133,7 +133,7 @@ describe('a branch that is gone', () => {
     },
   );
 
-  it('leaves from where its tree stands when its repository is given another name in the same moment', async () => {
+  it('is retired from its present path when its repository is renamed at the same time', async () => {
     const { service, mirror } = await startPair();
     const repository = service.addRepository('Plan', { 'a.xlsx': 'a' });
     service.write(repository, 'dev', 'b.xlsx', 'b');
@@ -146,7 +146,7 @@ describe('a branch that is gone', () => {
     expect(mirror.eventsOf('target.retired')).toMatchObject([{ target: 'Plan/dev', reason: 'branch-gone' }]);
   });
 
-  it('waits for a lease as HEAD that gave way, whose repository is given another name meanwhile', async () => {
+  it('waits for a lease like a replaced HEAD, even if its repository is renamed then', async () => {
     const { service, mirror } = await startPair();
     const repository = service.addRepository('Plan', { 'readme.txt': 'r' });
     await mirror.pass();
@@ -175,7 +175,7 @@ describe('a branch that is gone', () => {
     expect(await mirror.tree('Accounting/main')).toStrictEqual(treeOf({ 'a.xlsx': 'a' }));
   });
 
-  it('is retired, too, where the router answers other forms of reference with a page', async () => {
+  it('is retired, too, if the router answers other forms of reference with a page', async () => {
     const { service, mirror } = await startPair({
       references: new Set(['id']),
       unacceptedReference: 'html-200',

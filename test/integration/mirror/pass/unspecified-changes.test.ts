@@ -49,7 +49,7 @@ describe('when nothing has changed', () => {
 });
 
 describe('when a workbook has changed', () => {
-  it('pulls the one target and replaces the one file', async () => {
+  it('pulls only this target and replaces only this file', async () => {
     const { service, mirror } = await startPair();
     seed(service);
     await mirror.pass();
@@ -68,7 +68,7 @@ describe('when a workbook has changed', () => {
   });
 
   it.each(['auto', 'exchange', 'rename'])(
-    'takes additions, removals and files for folders (publish %s)',
+    'applies additions, removals and files in place of folders (publish %s)',
     async (publish) => {
       const { service, mirror } = await startPair({}, { PUBLISH: publish });
       const repository = service.addRepository('Accounting', {
@@ -110,7 +110,7 @@ describe('when a workbook has changed', () => {
     expect(await mtime()).toBe(versionTimeMs(service.version(repository, 'main', 'a.xlsx')));
   });
 
-  it('pulls once more what was newer than its listing', async () => {
+  it('pulls once more if the contents were newer than the listing', async () => {
     const { service, mirror } = await startPair();
     const repository = service.addRepository('Accounting', { 'a.xlsx': 'a1' });
     service.knobs.beforeDownload = () => {
@@ -131,7 +131,7 @@ describe('when a workbook has changed', () => {
 });
 
 describe('when only other files have changed', () => {
-  it('is seen by the full check, not before', async () => {
+  it('finds them by the full check, not before', async () => {
     const { service, mirror } = await startPair();
     seed(service);
     await mirror.pass();
@@ -146,7 +146,7 @@ describe('when only other files have changed', () => {
     await mirror.expectExact();
   });
 
-  it('is looked for after a loss of the records, by the manifests', async () => {
+  it('looks for them after a loss of the records, by the manifests', async () => {
     const { service, mirror } = await startPair();
     seed(service);
     await mirror.pass();
@@ -192,7 +192,7 @@ describe('entity tags', () => {
     expect(isSent).toBe(etag === 'strong');
   });
 
-  it('are not relied on when the tree is not there', async () => {
+  it('are not used if the tree is missing', async () => {
     const { service, mirror } = await startPair({ etag: 'strong', conditional: true });
     seed(service);
     await mirror.pass();
@@ -230,7 +230,7 @@ describe('without a list of workbooks', () => {
     },
   );
 
-  it('goes on with the branches it knows when v1 is switched off, and back again', async () => {
+  it('keeps the known branches when v1 is switched off, and on again', async () => {
     const { service, mirror } = await startPair();
     const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
     service.write(repository, 'dev', 'b.xlsx', 'b');
@@ -281,7 +281,7 @@ describe('while the service is still processing', () => {
     await mirror.expectExact();
   });
 
-  it('waits only so long with the first mirror, and pulls once more when it has finished', async () => {
+  it('limits the wait for the first mirror, and pulls once more when it has finished', async () => {
     const { service, mirror } = await startPair();
     const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
     const version = service.version(repository, 'main', 'a.xlsx');
@@ -299,7 +299,7 @@ describe('while the service is still processing', () => {
     await mirror.expectExact();
   });
 
-  it('pulls a new version of what is mirrored at once, and again when it has finished', async () => {
+  it('pulls a new version of a mirrored target immediately, and again when it has finished', async () => {
     const { service, mirror } = await startPair();
     const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
     await mirror.pass();

@@ -19,7 +19,7 @@ describe('joining repositories and workbooks', () => {
     });
   });
 
-  it('joins by id, where an installation sends that', async () => {
+  it('joins by id, if an installation sends that', async () => {
     const { service, mirror } = await startPair({ integration: 'id' });
     seed(service);
     await mirror.pass();
@@ -67,7 +67,7 @@ describe('fields', () => {
     ['lacks optional fields', { missingFields: true }],
     ['lacks optional fields and has unknown ones', { missingFields: true, extraFields: true }],
   ];
-  it.each(variations)('mirrors exactly where an answer %s', async (_name, knobs) => {
+  it.each(variations)('mirrors exactly if an answer %s', async (_name, knobs) => {
     const { service, mirror } = await startPair(knobs);
     seed(service);
     expect((await mirror.pass()).exitCode).toBe(0);
@@ -127,7 +127,7 @@ describe('pages', () => {
     expect(await mirror.stamps()).toStrictEqual(before);
   });
 
-  it.each([-1, 1, 1000])('mirrors exactly where the count is always off by %i', async (countOffset) => {
+  it.each([-1, 1, 1000])('mirrors exactly if the count is always off by %i', async (countOffset) => {
     const { service, mirror } = await startPair({ pageSize: 2, countOffset });
     seed(service);
     await mirror.pass();
@@ -137,14 +137,14 @@ describe('pages', () => {
     expect(service.takeDownloads()).toStrictEqual([]);
   });
 
-  it('mirrors exactly where a row always occurs twice', async () => {
+  it('mirrors exactly if a row always occurs twice', async () => {
     const { service, mirror } = await startPair({ pageSize: 2, duplicateRows: true });
     seed(service);
     await mirror.pass();
     await mirror.expectExact();
   });
 
-  it('takes a list whose count is off for no proof that a branch is gone', async () => {
+  it('does not accept a list with a wrong count as proof that a branch is deleted', async () => {
     const { service, mirror } = await startPair({ countOffset: 1 });
     const repository = service.addRepository('Accounting', { 'd.xlsx': 'd' });
     service.fork(repository, 'main', 'dev');

@@ -37,7 +37,7 @@ const installation = fc.record({
 
 const DAY_MS = 25 * 3_600_000;
 
-/** Whether the lists of an installation are complete, so that what they lack is gone. */
+/** True if the lists of an installation are complete, so that a missing row means a deletion. */
 function provesAbsence(knobs: FakeKnobs): boolean {
   const { absentStatus, countOffset, duplicateRows, malformedWorkbooks, malformedRepositories } = knobs;
   return (

@@ -5,8 +5,8 @@ import { startPair, treeOf } from '../../../support/mirror-harness.ts';
 
 const FORMS: readonly ReferenceForm[] = ['id', 'full_name_encoded', 'full_name', 'name'];
 
-describe('how a repository is named in a request', () => {
-  it.each(FORMS)('mirrors both kinds of repositories where only the form %s is accepted', async (form) => {
+describe('the reference to a repository', () => {
+  it.each(FORMS)('mirrors both kinds of repositories if only the form %s is accepted', async (form) => {
     const { service, mirror } = await startPair({ references: new Set([form]) });
     service.addRepository('git.example.com/org/plan.git', {
       'a.xlsx': 'a',
@@ -19,7 +19,7 @@ describe('how a repository is named in a request', () => {
     expect(service.credentialFaults()).toStrictEqual([]);
   });
 
-  it.each([400, 404] as const)('takes status %i for a reference that is not known', async (absentStatus) => {
+  it.each([400, 404] as const)('recognises status %i as an unknown reference', async (absentStatus) => {
     const { service, mirror } = await startPair({
       references: new Set<ReferenceForm>(['name']),
       absentStatus,
@@ -42,7 +42,7 @@ describe('how a repository is named in a request', () => {
     },
   );
 
-  it('remembers what worked, also over a restart', async () => {
+  it('remembers the form that worked, even after a restart', async () => {
     const { service, mirror } = await startPair({ references: new Set<ReferenceForm>(['name']) });
     const repository = service.addRepository('git.example.com/org/plan.git', { 'a.xlsx': 'a' });
     await mirror.pass();

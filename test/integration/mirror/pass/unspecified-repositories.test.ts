@@ -99,7 +99,7 @@ describe('a repository that is renamed', () => {
   });
 });
 
-describe('a repository that is gone', () => {
+describe('a deleted repository', () => {
   it('is retired only after the set number of complete answers', async () => {
     const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '3' });
     service.addRepository('Stays', { 'a.xlsx': 's' });
@@ -115,7 +115,7 @@ describe('a repository that is gone', () => {
     expect([...(await mirror.files('history/Accounting')).values()].map(String)).toContain('a');
   });
 
-  it('stays when no repository at all is listed any longer', async () => {
+  it('stays when the list of repositories is empty', async () => {
     const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
     service.addRepository('Accounting', { 'a.xlsx': 'a' });
     service.addRepository('Second', { 'b.xlsx': 'b' });
@@ -127,8 +127,8 @@ describe('a repository that is gone', () => {
   });
 });
 
-describe('a repository that is deleted and created anew under the same name', () => {
-  it('takes the place of the old one, which goes to the history', async () => {
+describe('a repository that is deleted and recreated with the same name', () => {
+  it('replaces the old one, which goes to the history', async () => {
     const { service, mirror } = await startPair();
     const old = service.addRepository('Accounting', { 'a.xlsx': 'old', 'gone.txt': 'gone' });
     await mirror.pass();
@@ -147,7 +147,7 @@ describe('a repository that is deleted and created anew under the same name', ()
 });
 
 describe('names of repositories', () => {
-  it('may be as odd as the service lets them be', async () => {
+  it('may be as odd as the service allows', async () => {
     const { service, mirror } = await startPair();
     const names = [
       'a:b',
@@ -182,7 +182,7 @@ describe('two trees of one target', () => {
     service.addRepository('Other', { 'plan.xlsx': 'two' });
     await mirror.pass();
     service.renameRepository(repository, 'New');
-    // What a rename leaves that is not recognised: the old tree with its manifest, beside the new one.
+    // The result of an unrecognised rename: the old tree with its manifest, next to the new one.
     const folders = ['mirror', 'manifests'] as const;
     const copies = folders.map((folder) => join(mirror.directory, `aside-${folder}`));
     for (const [at, folder] of folders.entries()) {

@@ -20,7 +20,7 @@ function workbook(text: string): Buffer {
   return Buffer.concat([header, Buffer.from(name), Buffer.from(text), filling(text)]);
 }
 
-/** Bytes that no archive makes smaller, the same for the same text: requests for small workbooks cost more than an archive. */
+/** Incompressible bytes, the same for the same text: requests for small workbooks cost more than an archive. */
 function filling(text: string): Buffer {
   return createHash('shake256', { outputLength: 64 * 1024 })
     .update(text)
@@ -78,7 +78,7 @@ describe('a new version in a drag-and-drop repository', () => {
     expect(pathsAskedFor(service)).toStrictEqual([]);
   });
 
-  it('has the time and the facts that the whole contents would have given it', async () => {
+  it('has the same time and facts as from the whole contents', async () => {
     const { service, mirror, repository } = await mirrored('Accounting', { digests: true });
     service.write(repository, 'main', 'a.xlsx', workbook('changed'));
     service.write(repository, 'main', 'd.xlsx', workbook('new'));
@@ -93,7 +93,7 @@ describe('a new version in a drag-and-drop repository', () => {
     expect(files).toStrictEqual(other);
   });
 
-  it('is pulled with others by their paths, and the list that is read then shows the same', async () => {
+  it('is pulled with others by their paths, if the second list shows the same', async () => {
     const { service, mirror, repository } = await mirrored('Accounting');
     for (const path of ['a.xlsx', 'b.xlsx']) service.write(repository, 'main', path, workbook(`new ${path}`));
     await mirror.pass();
@@ -103,7 +103,7 @@ describe('a new version in a drag-and-drop repository', () => {
     expect(pathsAskedFor(service)).toStrictEqual([]);
   });
 
-  it('is pulled with the whole contents where the list that is read then shows another version', async () => {
+  it('is pulled with the whole contents if the second list shows another version', async () => {
     const { service, mirror, repository } = await mirrored('Accounting');
     for (const path of ['a.xlsx', 'b.xlsx']) service.write(repository, 'main', path, workbook(`new ${path}`));
     service.knobs.afterPage = () => {
@@ -117,7 +117,7 @@ describe('a new version in a drag-and-drop repository', () => {
     await mirror.expectExact();
   });
 
-  it('is pulled with the whole contents where a page of the list is older than the next one', async () => {
+  it('is pulled with the whole contents if a page of the list is older than the next one', async () => {
     const { service, mirror, repository } = await mirrored('Accounting', { digests: true, pageSize: 2 });
     service.knobs.afterPage = () => {
       service.knobs.afterPage = null;
@@ -129,7 +129,7 @@ describe('a new version in a drag-and-drop repository', () => {
     await mirror.expectExact();
   });
 
-  it('is pulled with the whole contents where another one that changed still has its old bytes', async () => {
+  it('is pulled with the whole contents if another changed one still has its old bytes', async () => {
     const { service, mirror, repository } = await mirrored('Accounting');
     const old = new Map(repository.branches.get('main')?.files);
     for (const path of ['a.xlsx', 'b.xlsx']) service.write(repository, 'main', path, workbook(`new ${path}`));
@@ -141,7 +141,7 @@ describe('a new version in a drag-and-drop repository', () => {
     await mirror.expectExact();
   });
 
-  it('does not bring an old state back that a cache has of the list and of the file', async () => {
+  it('does not bring back an old state from a cache of the list and the file', async () => {
     const { service, mirror, repository } = await mirrored('Accounting', { digests: true });
     const { files = new Map(), versions = new Map() } = repository.branches.get('main') ?? {};
     const [oldFiles, oldVersions] = [new Map(files), new Map(versions)];
@@ -200,7 +200,7 @@ describe('a new version in a drag-and-drop repository', () => {
     expect(downloadedBytes).toBeLessThanOrEqual(2 * changedBytes);
   });
 
-  it('is pulled with the whole contents where a workbook that is listed no longer is there', async () => {
+  it('is pulled with the whole contents if a workbook that is no longer listed still exists', async () => {
     const { service, mirror, repository } = await mirrored('Accounting');
     const bytes = repository.branches.get('main')?.files.get('a.xlsx') ?? Buffer.alloc(0);
     service.remove(repository, 'main', 'a.xlsx');
@@ -210,7 +210,7 @@ describe('a new version in a drag-and-drop repository', () => {
     await mirror.expectExact();
   });
 
-  it('is pulled with the whole contents where the file is newer than the listing', async () => {
+  it('is pulled with the whole contents if the file is newer than the listing', async () => {
     const { service, mirror, repository } = await mirrored('Accounting', { digests: true });
     service.write(repository, 'main', 'a.xlsx', workbook('changed'));
     service.knobs.afterPage = () => {
@@ -232,7 +232,7 @@ describe('a new version in a drag-and-drop repository', () => {
     ['fails', { kind: 'status', status: 500 }],
     ['is another file', { kind: 'body', body: workbook('something else') }],
     ['is cut', { kind: 'truncate', keep: 10 }],
-  ] as const)('is pulled with the whole contents where what its path gives %s', async (_name, fault) => {
+  ] as const)('is pulled with the whole contents if the response for its path %s', async (_name, fault) => {
     const { service, mirror, repository } = await mirrored('Accounting', { digests: true });
     service.write(repository, 'main', 'a.xlsx', workbook('changed'));
     service.failTimes('a.xlsx', 9, fault);
@@ -241,7 +241,7 @@ describe('a new version in a drag-and-drop repository', () => {
     await mirror.expectExact();
   });
 
-  it('is pulled with the whole contents where other files may have changed with it', async () => {
+  it('is pulled with the whole contents if other files may have changed with it', async () => {
     const others = { 'notes.txt': 'some notes'.padEnd(500) };
     const { service, mirror, repository } = await mirrored('Accounting', { digests: true }, {}, others);
     service.write(repository, 'main', 'a.xlsx', workbook('changed'));
@@ -251,7 +251,7 @@ describe('a new version in a drag-and-drop repository', () => {
     await mirror.expectExact();
   });
 
-  it('that is taken back leaves the published file as it is', async () => {
+  it('that is reverted does not change the published file', async () => {
     const pair = await mirrored('Accounting', { digests: true });
     const { service, mirror, repository } = pair;
     const before = await inodeOf(pair, 'Accounting/main/a.xlsx');
@@ -262,7 +262,7 @@ describe('a new version in a drag-and-drop repository', () => {
     await mirror.expectExact();
   });
 
-  it('is pulled with the whole contents where the file is gone, with its folder', async () => {
+  it('is pulled with the whole contents if the file is missing with its folder', async () => {
     const { service, mirror, repository } = await mirrored('Accounting');
     service.write(repository, 'main', 'dir/x.xlsx', workbook('x'));
     await mirror.pass();
@@ -277,7 +277,7 @@ describe('a new version in a drag-and-drop repository', () => {
     );
   });
 
-  it('is pulled with the whole contents where the service was not done with what is published', async () => {
+  it('is pulled with the whole contents if the service had not finished the published version', async () => {
     const { service, mirror, repository } = await mirrored('Accounting');
     service.write(repository, 'main', 'a.xlsx', workbook('half processed'));
     Object.assign(service.version(repository, 'main', 'a.xlsx'), { status: 'processing', processing: 1 });
@@ -289,7 +289,7 @@ describe('a new version in a drag-and-drop repository', () => {
     await mirror.expectExact();
   });
 
-  it('leaves what the listing does not show to the full check, which is due all the same', async () => {
+  it('leaves changes outside the listing to the full check, which stays due', async () => {
     const { service, mirror, repository } = await mirrored('Accounting', { digests: true });
     service.write(repository, 'main', 'notes.txt', 'other notes');
     for (const hours of [1, 12, 23]) {
@@ -301,7 +301,7 @@ describe('a new version in a drag-and-drop repository', () => {
     await mirror.expectExact();
   });
 
-  it('leaves the full check due although all that was remembered is lost', async () => {
+  it('leaves the full check due even after a loss of the state', async () => {
     const { service, mirror, repository } = await mirrored('Accounting', { digests: true });
     service.write(repository, 'main', 'notes.txt', 'other notes');
     service.write(repository, 'main', 'a.xlsx', workbook('changed'));
@@ -325,7 +325,7 @@ describe('a new version in a Git repository', () => {
     await mirror.expectExact();
   });
 
-  it('is pulled by its path where only workbooks are wanted at once', async () => {
+  it('is pulled by its path if only workbooks are needed immediately', async () => {
     const others = { 'notes.txt': 'some notes'.padEnd(500) };
     const settings = { CONTENT: 'workbooks' };
     const { service, mirror, repository } = await mirrored(NAME, {}, settings, others);
@@ -336,7 +336,7 @@ describe('a new version in a Git repository', () => {
   });
 });
 
-it('everything is pulled with the whole contents where that is wanted', async () => {
+it('everything is pulled with the whole contents if the settings say so', async () => {
   const { service, mirror, repository } = await mirrored('Accounting', {}, { CONTENT: 'all' });
   service.write(repository, 'main', 'a.xlsx', workbook('changed'));
   await mirror.pass();

@@ -6,7 +6,7 @@ import { ownerOf } from '../../../../src/mirror/plan/selection.ts';
 import { FakeService } from '../../../support/fake-service.ts';
 import { type HarnessSettings, MirrorHarness } from '../../../support/mirror-harness.ts';
 
-/** Two instances with disks of their own, the first of which had all before. */
+/** Two instances with their own disks; the first had everything before. */
 async function split(
   settings: HarnessSettings = {},
 ): Promise<{ service: FakeService; first: MirrorHarness; second: MirrorHarness; moved: string[] }> {
@@ -23,8 +23,8 @@ async function split(
   return { service, first, second, moved: moved.map(({ fullName }) => `${fullName}/main`).sort() };
 }
 
-describe('instances with disks of their own', () => {
-  it('keep what another one mirrors now until a person lets it go', async () => {
+describe('instances with their own disks', () => {
+  it('keep the trees that another one mirrors now until a person approves', async () => {
     const { service, first, second, moved } = await split();
     await second.pass();
     expect(await second.targets()).toEqual(moved);
@@ -46,7 +46,7 @@ describe('instances with disks of their own', () => {
     expect(await readApprovals(first.context.store.layout)).toEqual(new Map());
   });
 
-  it('take up what comes back to them, without a download where nothing changed', async () => {
+  it('resume returned trees, without a download of unchanged ones', async () => {
     const { service, first, moved } = await split();
     await first.pass();
     service.takeDownloads();
@@ -58,7 +58,7 @@ describe('instances with disks of their own', () => {
     expect(await first.targets()).toHaveLength(12);
   });
 
-  it('retire what the service no longer has, also where another one would mirror it', async () => {
+  it('retire trees that the service no longer has, even of another instance', async () => {
     const { service, first, moved } = await split({ RETIRE_AFTER_PASSES: '1' });
     const gone = service.repositories.find(({ fullName }) => `${fullName}/main` === moved[0]);
     if (gone !== undefined) service.removeRepository(gone);

@@ -85,7 +85,7 @@ class Instances {
 const THREE = ['1/3', '2/3', '3/3'];
 
 describe('instances that share a directory', () => {
-  it('mirror all of it together, each repository once, and each speaks of its share', async () => {
+  it('mirror everything together, each repository once, and each reports its share', async () => {
     const instances = await Instances.start(THREE, 30);
     const { service } = instances;
     await instances.pass();
@@ -108,7 +108,7 @@ describe('instances that share a directory', () => {
     expect(await instances.listed()).toEqual(Object.keys(service.expectedTrees()).sort());
   });
 
-  it('follow what changes, each its own, and drop the rows of the others', async () => {
+  it('follow their own changes, and drop the rows of the others', async () => {
     const instances = await Instances.start(THREE, 30);
     await instances.pass();
     instances.service.takeDownloads();
@@ -131,7 +131,7 @@ describe('instances that share a directory', () => {
     }
   });
 
-  it('take over from one another without a download where the count changed', async () => {
+  it('take over from one another without a download after a change of the count', async () => {
     const instances = await Instances.start(THREE, 30);
     await instances.pass();
     instances.service.takeDownloads();
@@ -146,7 +146,7 @@ describe('instances that share a directory', () => {
     await instances.pass();
     await instances.expectExact();
     expect(instances.service.takeDownloads()).toHaveLength(1);
-    // Back to one that has all of it.
+    // Back to one instance with everything.
     await instances.stop();
     const [first] = instances.all;
     await first?.restart({ SHARD: '' });
@@ -156,7 +156,7 @@ describe('instances that share a directory', () => {
     await instances.expectExact();
   });
 
-  it('finish what all others left once none works there, and leave it to them before', async () => {
+  it('finish the work of others once none of them runs, and leave it to them before', async () => {
     const instances = await Instances.start(['1/2'], 4);
     const [first] = instances.all;
     const left = layoutOf(instances.directory, { index: 3 });
@@ -196,7 +196,7 @@ describe('instances that share a directory', () => {
     },
   );
 
-  it('leave what is gone to its owner, and wait for its place', async () => {
+  it('leave a deleted target to its owner, and wait for its path', async () => {
     const instances = await Instances.start(['1/2', '2/2'], 8, { RETIRE_AFTER_PASSES: '1' });
     await instances.pass();
     const gone = instances.repositoryOf(1, 2);
@@ -215,7 +215,7 @@ describe('instances that share a directory', () => {
     await instances.expectExact();
   });
 
-  it('tell what is lost with its manifest where it belongs, and bring it back', async () => {
+  it('report and restore a target lost with its manifest in its own share', async () => {
     const instances = await Instances.start(['1/2', '2/2'], 12);
     await instances.pass();
     const lost = instances.repositoryOf(2, 2);
@@ -233,7 +233,7 @@ describe('instances that share a directory', () => {
     expect(await instances.listed()).toHaveLength(12);
   });
 
-  it('speak of the whole, which is no better than its worst share', async () => {
+  it('report the whole, which is not better than its worst share', async () => {
     const instances = await Instances.start(THREE, 12);
     const whole = async (aheadMs = 0): Promise<string> => {
       const settings = instances.all[0]?.diskSettings;
@@ -266,7 +266,7 @@ describe('instances that share a directory', () => {
     expect(await whole()).toMatch(/^not well\n4 shares, 1 well\n/);
   });
 
-  it('have no share that selects nothing, where it just is empty', async () => {
+  it('do not report an empty share as a filter without a match', async () => {
     const instances = await Instances.start(['1/2', '2/2'], 1);
     for (const mirror of instances.all) {
       expect((await mirror.pass()).exitCode).toBe(0);
@@ -276,21 +276,21 @@ describe('instances that share a directory', () => {
   });
 });
 
-describe('the lock of a directory that is shared', () => {
+describe('the lock of a shared directory', () => {
   const refused = async (instances: Instances, shard: string): Promise<string> =>
     instances.open(shard).then(
       () => 'opened',
       (error: unknown) => `${(error as { code: string }).code}: ${String(error)}`,
     );
 
-  it('keeps a second instance with the same share out, and one that would have all', async () => {
+  it('excludes a second instance with the same share, and one for the whole directory', async () => {
     const instances = await Instances.start(['1/2'], 2);
     expect(await refused(instances, '1/2')).toMatch(/^directory.locked: .*Another workbook-mirror works/);
     expect(await refused(instances, '')).toMatch(/^directory.locked: .*Instances that share this directory/);
     expect(await refused(instances, '2/2')).toBe('opened');
   }, 30_000);
 
-  it('keeps instances of another count out until all of the present one have ended', async () => {
+  it('excludes instances of another count until all present ones have ended', async () => {
     const instances = await Instances.start(['1/2', '2/2'], 2);
     const [first, second] = instances.all;
     const message = 'Instances work in this directory as shards of 2, and this one is shard 4/5.';
@@ -302,7 +302,7 @@ describe('the lock of a directory that is shared', () => {
     expect(await refused(instances, '1/2')).toContain('as shards of 5, and this one is shard 1/2.');
   }, 60_000);
 
-  it('is lost to instances of another count that came where a file server took it away', async () => {
+  it('is lost to new instances of another count after a file server dropped it', async () => {
     const instances = await Instances.start(['2/2'], 2);
     const [mirror] = instances.all;
     await mirror?.pass();
@@ -311,7 +311,7 @@ describe('the lock of a directory that is shared', () => {
     await expect(mirror?.pass()).rejects.toMatchObject({ code: 'directory.taken' });
   });
 
-  it('keeps instances with a share out while one has all', async () => {
+  it('excludes instances with a share while one has the whole directory', async () => {
     const instances = await Instances.start([''], 2);
     expect(await refused(instances, '1/2')).toMatch(/^directory.locked: .*Another workbook-mirror works/);
     const lock = join(instances.directory, '.workbook-mirror', 'lock');
