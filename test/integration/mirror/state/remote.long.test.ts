@@ -59,13 +59,13 @@ describe('the state cache in another program', () => {
     await expectWorks((await startPostgres(postgres ?? '')).address);
   });
 
-  it('says that it fails instead of taking failure for emptiness when it was never there', async () => {
+  it('reports a failure, rather than an empty cache, if it was never reachable', async () => {
     const state = await stateAt('redis://127.0.0.1:1');
     await expect(state.records()).rejects.toMatchObject({ code: 'state.unavailable' });
     expect(await state.saveRecords(records(1))).toBe(false);
   });
 
-  it.skipIf(!hasRedis)('says so, too, when it goes away', async () => {
+  it.skipIf(!hasRedis)('reports it, too, when it becomes unreachable', async () => {
     const redis = await startRedis();
     const state = await stateAt(redis.address);
     await state.saveRecords(records(1));

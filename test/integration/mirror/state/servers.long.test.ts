@@ -30,7 +30,7 @@ async function listening(server: Server): Promise<number> {
 }
 
 describe('a Redis server', () => {
-  it.skipIf(!hasRedis)('may be started anew: the next call finds it', async () => {
+  it.skipIf(!hasRedis)('may be restarted: the next call finds it', async () => {
     const first = await startRedis();
     const store = await opened(first.address);
     await store.set('a', '1');
@@ -43,7 +43,7 @@ describe('a Redis server', () => {
     expect(await store.get('a')).toBe('2');
   });
 
-  it.skipIf(!hasRedis)('may close idle connections: nobody notices', async () => {
+  it.skipIf(!hasRedis)('may close idle connections without an effect', async () => {
     const { address, port } = await startRedis();
     const store = await opened(address);
     await store.set('a', '1');
@@ -51,7 +51,7 @@ describe('a Redis server', () => {
     await expect.poll(() => store.get('a').catch(() => null)).toBe('1');
   });
 
-  it.skipIf(!hasRedis)('that hangs fails a call, and the next one works once it goes on', async () => {
+  it.skipIf(!hasRedis)('that hangs fails a call, and the next one works once it continues', async () => {
     const { address, kill } = await startRedis();
     const store = await opened(address);
     await store.set('a', '1');
@@ -61,14 +61,14 @@ describe('a Redis server', () => {
     expect(await store.get('a')).toBe('1');
   });
 
-  it.skipIf(!hasRedis)('that refuses a write says so', async () => {
+  it.skipIf(!hasRedis)('that refuses a write fails the call', async () => {
     const { address } = await startRedis({ args: ['--maxmemory', '1'] });
     const store = await opened(address);
     await expect(store.set('a', '1')).rejects.toThrow('OOM');
     expect(await store.get('a')).toBeUndefined();
   });
 
-  it.skipIf(!hasRedis)('needs to allow no more than its own keys', async () => {
+  it.skipIf(!hasRedis)('needs to allow only the keys of the program', async () => {
     const user = ['mirror', 'on', '>word', '~workbook-mirror:*', '-@all', '+@connection', '+@hash'];
     const { port } = await startRedis({ args: ['--user', ...user] });
     const store = await opened(`redis://mirror:word@127.0.0.1:${port}`);
@@ -81,7 +81,7 @@ describe('a Redis server', () => {
     expect(await store.get('b')).toBeUndefined();
   });
 
-  it.skipIf(!hasRedis)('is spoken to by TLS where the address says so, and must be trusted', async () => {
+  it.skipIf(!hasRedis)('is used by TLS if the address says so, and must be trusted', async () => {
     const folder = await temporaryFolder();
     const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'certificate.pem')];
     const names = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'];
@@ -113,7 +113,7 @@ describe('a PostgreSQL server', () => {
   });
 
   it.skipIf(postgres === null)(
-    'that hangs fails a call, and the next one works once it goes on',
+    'that hangs fails a call, and the next one works once it continues',
     async () => {
       const { address, restart, sql } = await startPostgres(binaries);
       sql('ALTER SYSTEM SET max_prepared_transactions = 1');
@@ -140,7 +140,7 @@ describe('a PostgreSQL server', () => {
     }
   });
 
-  it.skipIf(postgres === null)('needs to allow no more than the use of a table that there is', async () => {
+  it.skipIf(postgres === null)('needs to allow only the use of an existing table', async () => {
     const { address, sql } = await startPostgres(binaries);
     await (await opened(address)).set('a', '1');
     sql(`CREATE ROLE mirror LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE ON workbook_mirror_state TO mirror`);
@@ -151,7 +151,7 @@ describe('a PostgreSQL server', () => {
     expect(await store.delete('a')).toBe(true);
   });
 
-  it.skipIf(postgres === null)('may lose the table: it is made anew', async () => {
+  it.skipIf(postgres === null)('may lose the table: it is made again', async () => {
     const { address, sql } = await startPostgres(binaries);
     const store = await opened(address);
     await store.set('a', '1');
@@ -175,7 +175,7 @@ describe.each(['redis', 'postgres'])('an address that begins with %s', (scheme) 
     ],
   ];
 
-  it.each(refusals)('%s fails, and no password is told', async (_what, where) => {
+  it.each(refusals)('%s fails, without the password', async (_what, where) => {
     const database = await openRemote(`${scheme}://user:s3cret%40word@${await where()}/0`);
     const state = new State(database, { onFailed: () => {}, onRecovered: () => {} }, 'directory', null);
     onTestFinished(() => state.close());

@@ -18,7 +18,7 @@ async function settingsFor(state: string): Promise<Record<string, string>> {
 
 const FAILURE = /The state store fails/g;
 
-it('a command reports once that the server of the state is away', async () => {
+it('a command reports once that the state server is unreachable', async () => {
   const settings = await settingsFor('redis://127.0.0.1:1');
   const synced = await run(['sync'], settings);
   expect(synced.exitCode).toBe(0);

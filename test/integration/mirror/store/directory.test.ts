@@ -44,9 +44,9 @@ async function rot(file: string): Promise<void> {
   await utimes(file, atime, mtime);
 }
 
-describe('bytes that changed on disk and nothing else', () => {
+describe('changed bytes on disk, with unchanged metadata', () => {
   it.each(['auto', 'exchange', 'rename'])(
-    'are found and put right by the full check (%s)',
+    'are found and repaired by the full check (%s)',
     async (publish) => {
       const { mirror } = await startMirrored({ PUBLISH: publish });
       const file = join(mirror.directory, 'mirror/Accounting/main/notes.txt');
@@ -61,7 +61,7 @@ describe('bytes that changed on disk and nothing else', () => {
     },
   );
 
-  it('are found even where every pass in between brought changes of other files', async () => {
+  it('are found even if every pass in between changed other files', async () => {
     const { service, mirror, repository } = await startMirrored();
     await rot(join(mirror.directory, 'mirror/Accounting/main/notes.txt'));
     for (let hours = 1; hours <= 25; hours += 6) {
@@ -92,7 +92,7 @@ describe('a mirror that was restored from an older backup', () => {
     await mirror.expectExact();
   });
 
-  it('is held against its manifests when it comes without its private folder, and repaired where they differ', async () => {
+  it('is compared with its manifests if its private folder is missing, and differences are repaired', async () => {
     const { service, mirror } = await startMirrored();
     await mirror.whileClosed(async () => {
       await rm(join(mirror.directory, '.workbook-mirror'), { recursive: true });
@@ -107,7 +107,7 @@ describe('a mirror that was restored from an older backup', () => {
     await mirror.expectExact();
   });
 
-  it('is still to be repaired when the first that opened it did not come to it', async () => {
+  it('still needs its repair if the first process that opened it did not do it', async () => {
     const { service, mirror } = await startMirrored();
     await mirror.whileClosed(async () => {
       await rm(join(mirror.directory, '.workbook-mirror'), { recursive: true });
@@ -132,8 +132,8 @@ describe('a mirror that was restored from an older backup', () => {
   });
 });
 
-describe('a directory that is not the one that was opened any more', () => {
-  it('is not written to while another one stands in its place, and goes on when it is back', async () => {
+describe('a directory that was replaced after it was opened', () => {
+  it('is not written to while it is replaced, and is used again when it is back', async () => {
     const { service, mirror, repository } = await startMirrored();
     const aside = `${mirror.directory}-aside`;
     await rename(mirror.directory, aside);
@@ -151,7 +151,7 @@ describe('a directory that is not the one that was opened any more', () => {
     await mirror.expectExact();
   });
 
-  it('is noticed in the middle of a pass, too', async () => {
+  it('is noticed during a pass, too', async () => {
     const { service, mirror, repository } = await startMirrored();
     const aside = `${mirror.directory}-aside`;
     service.write(repository, 'main', 'plan.xlsx', 'a newer plan');
@@ -171,10 +171,10 @@ describe('a directory that is not the one that was opened any more', () => {
   });
 });
 
-describe('a directory of which another instance took the lock', () => {
+describe('a directory whose lock another instance took', () => {
   const THEIRS = 'pid 7 on elsewhere since 2025-01-01T00:00:00.000Z\n';
 
-  it('is not written to any more', async () => {
+  it('is no longer written to', async () => {
     const { service, mirror, repository } = await startMirrored();
     await writeFile(join(mirror.directory, '.workbook-mirror/lock'), THEIRS);
     service.write(repository, 'main', 'plan.xlsx', 'a newer plan');
@@ -203,7 +203,7 @@ describe('a clock that jumps', () => {
   it.each([
     ['a year ahead and back', 365 * DAY_MS],
     ['a year back and forth', -365 * DAY_MS],
-  ])('%s loses nothing and leaves nothing unchecked', async (_what, aheadMs) => {
+  ])('%s loses no data and skips no check', async (_what, aheadMs) => {
     const { service, mirror, repository } = await startMirrored();
     await mirror.pass({ aheadMs });
     await mirror.expectExact();
@@ -217,7 +217,7 @@ describe('a clock that jumps', () => {
   });
 });
 
-describe('links that someone puts below the directory', () => {
+describe('foreign links below the directory', () => {
   it.each([
     ['mirror/org', 'mirror'],
     ['manifests/org', 'manifests'],

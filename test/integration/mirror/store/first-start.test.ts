@@ -37,7 +37,7 @@ describe('a first start', () => {
     expect(await readdir(directory, { recursive: true })).toEqual(before);
   }
 
-  it('is refused beside other data, which is named, until it is said to be meant', async () => {
+  it('is refused next to other data, which is named, until it is confirmed', async () => {
     for (const name of ['letters', 'Budget.xlsx', '.profile', 'a', 'b', 'c', 'd'])
       await writeFile(join(folder, name), '');
     await expectRefused(folder, '".profile", "Budget.xlsx", "a", "b", "c" and 2 more');
@@ -46,13 +46,16 @@ describe('a first start', () => {
     await open(folder);
   });
 
-  it.each(['mirror', 'manifests', 'history'])('takes a folder named %s alone for no mirror', async (name) => {
-    await mkdir(join(folder, name));
-    await writeFile(join(folder, name, 'deployment.yaml'), '');
-    await expectRefused(folder, JSON.stringify(name));
-  });
+  it.each(['mirror', 'manifests', 'history'])(
+    'does not treat a folder named %s as a mirror',
+    async (name) => {
+      await mkdir(join(folder, name));
+      await writeFile(join(folder, name, 'deployment.yaml'), '');
+      await expectRefused(folder, JSON.stringify(name));
+    },
+  );
 
-  it('takes an empty folder, one with what a file system keeps there, and one that is not there', async () => {
+  it('accepts an empty folder, one with files of the file system, and a missing one', async () => {
     await mkdir(join(folder, 'volume/lost+found'), { recursive: true });
     for (const name of ['', 'volume', 'new/below/it']) {
       const directory = name === '' ? await temporaryFolder() : join(folder, name);
@@ -61,7 +64,7 @@ describe('a first start', () => {
     }
   });
 
-  it('takes a mirror that was restored without its private folder, and one that was only begun', async () => {
+  it('accepts a mirror restored without its private folder, and an unfinished one', async () => {
     await open(folder);
     await rm(join(folder, '.workbook-mirror'), { recursive: true });
     await open(folder);
@@ -71,7 +74,7 @@ describe('a first start', () => {
     await open(begun);
   });
 
-  it('is refused inside another mirror, also through a link', async () => {
+  it('is refused inside another mirror, even through a link', async () => {
     await open(join(folder, 'outer'));
     const inner = join(folder, 'outer/mirror/Accounting');
     await mkdir(inner);
@@ -84,7 +87,7 @@ describe('a first start', () => {
 });
 
 describe('the commands', () => {
-  it('say what to type for a mirror beside other data, and that works as it is copied', async () => {
+  it('suggest the line for a mirror next to other data, which works when copied', async () => {
     const { settings } = await startEmbedded();
     const directory = await temporaryFolder();
     await writeFile(join(directory, "Anna's notes"), '');
@@ -101,7 +104,7 @@ describe('the commands', () => {
     expect((await run(['sync'], given)).exitCode).toBe(0);
   });
 
-  it('leave a folder alone in which nothing is mirrored', async () => {
+  it('do not change a folder without a mirror', async () => {
     const directory = await temporaryFolder();
     await writeFile(join(directory, 'notes.txt'), '');
     const settings = { WORKBOOK_MIRROR_DIRECTORY: directory };

@@ -28,7 +28,7 @@ const EVIL = 'b5c1fb2efc6d6b4674c2fdcc48ce01b43a3b7c03763c0c3355de0099ee0f8c73';
 const LEFT_AT = '20260101T000000.000Z';
 const TARGET = 'Accounting/main';
 
-/** A folder with the directory of a mirror in it, and something beside it that nothing may touch. */
+/** A folder with the directory of a mirror, and a file next to it that must not change. */
 interface World {
   readonly root: string;
   readonly directory: string;
@@ -74,7 +74,7 @@ async function expectPlain(folder: string): Promise<void> {
   }
 }
 
-/** Runs what may refuse, but only as the program refuses things. */
+/** Runs an action that may fail, but only with an error of the program. */
 async function attempted(work: Promise<unknown>): Promise<void> {
   await work.catch(onlyRefusal);
 }
@@ -121,7 +121,7 @@ function targetManifest(files: readonly ManifestFile[]): Manifest {
   return manifestWith({ repository: repository({ id: 'id-1' }), files });
 }
 
-/** A manifest's text that says what no manifest of this program says. */
+/** A manifest's text that this program never writes. */
 const hostileManifest = fc
   .array(fc.record({ path: hostilePath, mode: hostileMode }), { minLength: 1, maxLength: 4 })
   .map((entries) => {
@@ -164,8 +164,8 @@ const hostileMoves = fc.array(
 /** What lies in a stage: a tree of its own, or a link to one elsewhere. */
 const stagedTree = fc.constantFrom('folder', 'link', 'none');
 
-describe('a directory that somebody else has written into', () => {
-  it('has no interrupted publish, however made, that makes the next start write outside of it', async () => {
+describe('a directory with foreign writes', () => {
+  it('has no interrupted publish of any form that makes the next start write outside of it', async () => {
     await fc.assert(
       fc.asyncProperty(hostileMoves, journalPath, stagedTree, async (moves, target, staged) => {
         const world = await makeWorld();
@@ -190,7 +190,7 @@ describe('a directory that somebody else has written into', () => {
     );
   });
 
-  it('follows no link that stands where a file of its own belongs', async () => {
+  it('has no link in place of a file that the program follows', async () => {
     for (const name of ['lock', 'publish.lock', 'CACHEDIR.TAG', 'state.db', 'state.db-wal', 'directory-id']) {
       const world = await makeWorld();
       const { directory, root, settings } = world;
@@ -208,7 +208,7 @@ describe('a directory that somebody else has written into', () => {
     }
   });
 
-  it('follows no link that stands where a folder of its own belongs', async () => {
+  it('has no link in place of a folder that the program follows', async () => {
     for (const name of ['staging', 'trash', 'leases', 'approvals', '../mirror', '../history', '.']) {
       const world = await makeWorld();
       const { directory, root, settings } = world;
@@ -232,7 +232,7 @@ describe('a directory that somebody else has written into', () => {
     }
   });
 
-  it('has no manifest, however made, that makes a command write outside of what it was told', async () => {
+  it('has no manifest of any form that makes a command write outside its target', async () => {
     await fc.assert(
       fc.asyncProperty(hostileManifest, hostileManifest, async (kept, published) => {
         const world = await makeWorld();

@@ -43,12 +43,12 @@ async function makeLayout(): Promise<DirectoryLayout> {
   return layout;
 }
 
-/** What is to be remembered of everything that is published. */
+/** The records to keep of all published trees. */
 async function remembered(layout: DirectoryLayout): Promise<RememberedTree[]> {
   return [...(await createInventory(layout).read()).trees.values()];
 }
 
-/** What another process says that begins with what is remembered. */
+/** The view of another process that starts with these records. */
 async function fingerprints(
   layout: DirectoryLayout,
   trees: readonly RememberedTree[],
@@ -60,7 +60,7 @@ async function fingerprints(
 }
 
 describe('an inventory', () => {
-  it('tells what stands in folders of any depth, in order, and whether the trees are there', async () => {
+  it('lists manifests in folders of any depth, in order, and whether their trees exist', async () => {
     const layout = await makeLayout();
     for (const path of ['b/main', 'a/x/main', 'a/main', 'a/feature%2Fx']) await put(layout, path);
     await rm(treePath(layout, 'a/main'), { recursive: true });
@@ -79,7 +79,7 @@ describe('an inventory', () => {
     expect(published[0]).toMatchObject({ fileCount: 2, branch: 'main', fingerprint: 'f1' });
   });
 
-  it('is empty where nothing was ever published', async () => {
+  it('is empty before the first publish', async () => {
     expect(await createInventory(layoutOf(join(await temporaryFolder(), 'none'))).read()).toEqual({
       paths: [],
       published: [],
@@ -91,20 +91,17 @@ describe('an inventory', () => {
   });
 
   // Root may read everything.
-  it.skipIf(process.getuid?.() === 0)(
-    'says of what the disk does not give that it is not known',
-    async () => {
-      const layout = await makeLayout();
-      await put(layout, 'a/main');
-      await put(layout, 'b/main');
-      await chmod(manifestPath(layout, 'b/main'), 0);
-      const { published, unreadable } = await createInventory(layout).read();
-      expect(published.map(({ path }) => path)).toEqual(['a/main']);
-      expect(unreadable).toEqual(['b/main']);
-    },
-  );
+  it.skipIf(process.getuid?.() === 0)('reports unreadable parts of the disk as unknown', async () => {
+    const layout = await makeLayout();
+    await put(layout, 'a/main');
+    await put(layout, 'b/main');
+    await chmod(manifestPath(layout, 'b/main'), 0);
+    const { published, unreadable } = await createInventory(layout).read();
+    expect(published.map(({ path }) => path)).toEqual(['a/main']);
+    expect(unreadable).toEqual(['b/main']);
+  });
 
-  it('takes what is remembered for the very manifest that it was made from, and reads everything else', async () => {
+  it('uses a record only for the manifest that it came from, and reads everything else', async () => {
     const layout = await makeLayout();
     for (const path of ['a/main', 'b/main', 'c/main']) await put(layout, path);
     // Shows what is taken and what is read.
@@ -121,7 +118,7 @@ describe('an inventory', () => {
     });
   });
 
-  it('gives the same from what is remembered as from the manifests', async () => {
+  it('gives the same from records as from the manifests', async () => {
     const layout = await makeLayout();
     await put(layout, 'a/main', { borrowed: ['x'], etag: '"e"', restoredAtMs: 5 });
     await put(layout, 'b/main', { missing: ['y.xlsx'] });
@@ -131,7 +128,7 @@ describe('an inventory', () => {
     expect(await inventory.read()).toStrictEqual({ ...first, isOwn: expect.any(Function) as unknown });
   });
 
-  it('remembers of what was just published what a reading would', async () => {
+  it('records the same after a publish as after reading', async () => {
     const layout = await makeLayout();
     await put(layout, 'a/main');
     const [read] = await remembered(layout);
@@ -140,7 +137,7 @@ describe('an inventory', () => {
     expect(await inventory.note('none/main', MANIFEST)).toBeNull();
   });
 
-  it('does not read what was just published, until it changes', async () => {
+  it('does not read a tree that it just published, until it changes', async () => {
     const layout = await makeLayout();
     await put(layout, 'a/main', { fingerprint: 'written' });
     const inventory = createInventory(layout);
@@ -152,7 +149,7 @@ describe('an inventory', () => {
     expect(await fingerprints()).toStrictEqual(['written anew']);
   });
 
-  it('has what it remembers survive the state cache, and nothing of it that was spoilt', async () => {
+  it('keeps its records in the state cache, and drops damaged ones', async () => {
     const layout = await makeLayout();
     await put(layout, 'a/main');
     const [tree] = await remembered(layout);

@@ -19,16 +19,16 @@ beforeEach(async () => {
 
 afterEach(() => rm(root, { recursive: true }));
 
-/** Whatever is done with the path fails, with ELOOP. */
+/** Every call on the path fails, with ELOOP. */
 const breakPath = (path: string): Promise<void> => symlink(path, path);
 
-describe('a disk that fails at what instances share', () => {
-  it('is called one where other instances are looked for', async () => {
+describe('a disk that fails at shared files', () => {
+  it('is reported by the search for other instances', async () => {
     await breakPath(layout.shards);
     await expect(otherInstances(layout)).rejects.toMatchObject({ code: 'disk.failed' });
   });
 
-  it('is called one at the lock that they share', async () => {
+  it('is reported at the shared lock', async () => {
     await mkdir(join(layout.shards, '1'), { recursive: true });
     await breakPath(layout.commonLock);
     await expect(withCommonLock(layout, bindNativeCalls(), () => Promise.resolve())).rejects.toMatchObject({
@@ -36,7 +36,7 @@ describe('a disk that fails at what instances share', () => {
     });
   });
 
-  it('is called one where the work that others left is gathered', async () => {
+  it('is reported by the search for the work of others', async () => {
     const other = layoutOf(root, { index: 2 });
     await mkdir(join(layout.shards, '2'), { recursive: true });
     await breakPath(other.staging);

@@ -151,7 +151,7 @@ describe('publishing', () => {
     },
   );
 
-  it('removes folders that become empty, and brings files where folders were, file by file', async () => {
+  it('removes emptied folders, and puts files in place of folders, file by file', async () => {
     const directory = await temporaryFolder();
     const store = await opened(directory, 'rename');
     await publish(store, { 'a/b/c.txt': '1', 'd.txt': '2' });
@@ -177,7 +177,7 @@ describe('publishing', () => {
     expect(await treeOf(directory)).toEqual({ 'a.txt': 'ONE' });
   });
 
-  it('puts a tree without manifest, and another repository’s tree, into the history instead of losing it', async () => {
+  it('moves a tree without manifest, and another repository’s tree, into the history', async () => {
     const directory = await temporaryFolder();
     const store = await opened(directory);
     await mkdir(join(directory, 'mirror', PATH), { recursive: true });
@@ -193,7 +193,7 @@ describe('publishing', () => {
   });
 
   it.each<PublishMode>(['auto', 'exchange', 'rename'])(
-    'takes the place of a file that someone put where the tree was (%s)',
+    'replaces a file in place of the tree (%s)',
     async (mode) => {
       const directory = await temporaryFolder();
       const store = await opened(directory, mode);
@@ -238,7 +238,7 @@ describe('publishing', () => {
   });
 
   it.each<PublishMode>(['auto', 'exchange', 'rename'])(
-    'publishes no part of a tree when the one before is gone meanwhile (%s)',
+    'publishes no part of a tree if the old one disappears during it (%s)',
     async (mode) => {
       const directory = await temporaryFolder();
       const store = await opened(directory, mode);
@@ -256,7 +256,7 @@ describe('publishing', () => {
     },
   );
 
-  it('has every state on disk that a concurrent reader sees whole', async () => {
+  it('shows a concurrent reader only whole states', async () => {
     const directory = await temporaryFolder();
     const store = await opened(directory, 'exchange');
     const state = (version: number): Files =>
@@ -283,7 +283,7 @@ describe('publishing', () => {
 });
 
 describe('recovery', () => {
-  it('throws a stage away whose journal was not written whole', async () => {
+  it('deletes a stage with an incomplete journal', async () => {
     const directory = await temporaryFolder();
     const store = await opened(directory);
     await publish(store, { 'a.txt': 'one' });
@@ -297,7 +297,7 @@ describe('recovery', () => {
     expect(await readdir(again.layout.staging)).toEqual([]);
   });
 
-  it('refuses what an earlier version began, and names the version that ends it', async () => {
+  it('refuses an interrupted publish of an earlier version, and names the version that can finish it', async () => {
     const directory = await temporaryFolder();
     const store = await opened(directory);
     await publish(store, { 'a.txt': 'one' });
@@ -316,7 +316,7 @@ describe('recovery', () => {
     expect(await readdir(join(directory, '.workbook-mirror/staging'))).toEqual([]);
   });
 
-  it('brings the manifest back into step when it was lost between tree and manifest', async () => {
+  it('restores the manifest after a crash between tree and manifest', async () => {
     const directory = await temporaryFolder();
     const store = await opened(directory);
     await publish(store, { 'a.txt': 'one' });
@@ -358,7 +358,7 @@ describe('an error in the middle of a publish', () => {
     expect(await publish(store, { 'a.txt': 'three', 'b.txt': 'four' })).not.toBe('manifest');
   });
 
-  it('does not retire another tree that stands there when it is completed', async () => {
+  it('does not retire another tree at the path when it is completed', async () => {
     const directory = await temporaryFolder();
     const store = await opened(directory);
     await publish(store, { 'a.txt': 'old' });
@@ -406,7 +406,7 @@ describe('the directory', () => {
     await (await opened(directory)).lock.release();
   });
 
-  it('leaves no file of a shared directory open where it cannot be opened', async () => {
+  it('leaves no file of a shared directory open if it cannot be opened', async () => {
     const directory = await temporaryFolder();
     const open = (): Promise<MirrorStore> => opened(directory, 'auto', Date.now, { index: 1, count: 2 });
     await (await open()).lock.release();
@@ -417,7 +417,7 @@ describe('the directory', () => {
     expect(filesOpenBelow(directory)).toEqual([]);
   });
 
-  it('counts a manifest that cannot be understood as none, and sees a tree that is gone', async () => {
+  it('treats a malformed manifest as missing, and notices a missing tree', async () => {
     const directory = await temporaryFolder();
     const store = await opened(directory);
     await publish(store, { 'a.txt': 'one' });

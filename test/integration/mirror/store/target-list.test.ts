@@ -66,14 +66,14 @@ describe('the inventory of a directory', () => {
     expect(mirror.eventsOf('target.lost')).toEqual([]);
   });
 
-  it('is written by the next pass where a directory has targets and none', async () => {
+  it('is written by the next pass if a directory has targets but no inventory', async () => {
     const { mirror, file } = await mirrored();
     await mirror.whileClosed(() => rm(file));
     await mirror.pass();
     expect(await listed(mirror)).toEqual(['A/main', 'B/main', 'org/C.git/main']);
   });
 
-  it('is understood as version 0.1.0 wrote it, with a checksum', async () => {
+  it('is understood in the form of version 0.1.0, with a checksum', async () => {
     const { mirror, file } = await mirrored();
     await mirror.whileClosed(async () => {
       const { format, ...rest } = JSON.parse(await readFile(file, 'utf8')) as { format: number };
@@ -87,7 +87,7 @@ describe('the inventory of a directory', () => {
   it.each([
     ['half of it', (text: string) => text.slice(0, text.length / 2)],
     ['a path that leads elsewhere', (text: string) => text.replace('"B/main"', '"../B"')],
-  ])('says so of %s, once, and writes another', async (_what, spoil) => {
+  ])('reports %s once, and writes a new one', async (_what, spoil) => {
     const { mirror, file } = await mirrored();
     await mirror.whileClosed(async () => writeFile(file, spoil(await readFile(file, 'utf8'))));
     await mirror.pass();
@@ -98,7 +98,7 @@ describe('the inventory of a directory', () => {
 });
 
 describe('an inventory that is a link', () => {
-  it('is neither followed nor written through, and gives way to a file', async () => {
+  it('is neither followed nor written through, and is replaced by a file', async () => {
     const { mirror, file } = await mirrored();
     const outside = join(await temporaryFolder(), 'inventory.json');
     const text = await readFile(file, 'utf8');
@@ -116,7 +116,7 @@ describe('an inventory that is a link', () => {
 });
 
 describe('a target that is lost with its manifest', () => {
-  it('is told by the next pass, and pulled again', async () => {
+  it('is reported by the next pass, and pulled again', async () => {
     const { mirror } = await mirrored();
     await mirror.whileClosed(() => lose(mirror, 'A/main'));
     await mirror.pass();
@@ -127,7 +127,7 @@ describe('a target that is lost with its manifest', () => {
     expect(await listed(mirror)).toEqual(['A/main', 'B/main', 'org/C.git/main']);
   });
 
-  it('stays in the inventory while it cannot be pulled, and is told once for as long', async () => {
+  it('stays in the inventory while it cannot be pulled, and is reported once', async () => {
     const { service, mirror } = await mirrored();
     await mirror.whileClosed(() => lose(mirror, 'A/main'));
     service.knobs.beforeDownload = () => {
@@ -148,7 +148,7 @@ describe('a target that is lost with its manifest', () => {
     expect(await listed(mirror)).toEqual(['B/main', 'org/C.git/main']);
   });
 
-  it('is told also where it was retired before, and the clock was ahead when the inventory was written', async () => {
+  it('is reported even if it was retired before, and the inventory was written under a clock ahead', async () => {
     const { service, mirror, file } = await mirrored(RETIRE_AT_ONCE);
     const repository = named(service, 'A');
     service.removeRepository(repository);
@@ -163,7 +163,7 @@ describe('a target that is lost with its manifest', () => {
     expect(mirror.eventsOf('target.lost')).toEqual([{ name: 'target.lost', target: 'A/main' }]);
   });
 
-  it('is none that was retired or moved since, as when the program was killed before it wrote that', async () => {
+  it('does not include a retired or moved one, even if the program was killed before it recorded that', async () => {
     const { service, mirror, file } = await mirrored(RETIRE_AT_ONCE);
     const before = await readFile(file, 'utf8');
     service.removeRepository(named(service, 'A'));

@@ -29,12 +29,12 @@ async function healed(service: FakeService, mirror: MirrorHarness): Promise<void
   expect(service.credentialFaults()).toStrictEqual([]);
 }
 
-/** The greatest answer in JSON that is read. */
+/** The largest answer in JSON that is read. */
 const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
 
 describe('an answer in JSON', () => {
   describe.each(['/repos', '/v1/workbooks'])('of %s', (list) => {
-    it('too great, and says so ends the pass, and is not asked for twice', async () => {
+    it('too large, and says so ends the pass, and is not requested twice', async () => {
       const { service, mirror } = await withChanges();
       const before = await mirror.stamps();
       service.fault = (path) => (path.endsWith(list) ? { kind: 'length', delta: MAX_ANSWER_BYTES } : null);
@@ -82,7 +82,7 @@ describe('a download', () => {
       0,
     ],
   ];
-  it.each(tooGreat)('%s fails its target alone, once, and leaves nothing behind', async (_what, fault) => {
+  it.each(tooGreat)('%s fails only its target, once, and leaves nothing behind', async (_what, fault) => {
     const { service, mirror } = await withChanges({ ARCHIVE_MAX_SIZE: '2MB' });
     const [{ id } = { id: '' }] = service.repositories;
     const isConcerned = (path: string): boolean => path.includes(id) && path.includes('/contents');
@@ -187,7 +187,7 @@ describe('a pause that the service asks for', () => {
     expect(service.takeDownloads()).toHaveLength(1);
   });
 
-  it('that is short is waited for by all pulls, and by none is it cut short', async () => {
+  it('that is short delays all pulls, and no pull shortens it', async () => {
     const { service, mirror } = await withChanges({
       CONCURRENCY: '2',
     });
@@ -206,7 +206,7 @@ describe('a pause that the service asks for', () => {
     await mirror.expectExact();
   });
 
-  it('outlives the process, although the pass failed by it', async () => {
+  it('survives the process, although the pass failed because of it', async () => {
     const { service, mirror } = await withChanges();
     service.fault = () => busy(503, '600');
     await mirror.failure();
@@ -217,7 +217,7 @@ describe('a pause that the service asks for', () => {
     expect(service.takeRequests()).toStrictEqual([]);
   });
 
-  it('is written down at once, not only when the program ends', async () => {
+  it('is recorded immediately, not only when the program ends', async () => {
     const { service, mirror } = await withChanges();
     service.fault = () => busy(503, '600');
     await mirror.failure();
@@ -231,7 +231,7 @@ describe('a pause that the service asks for', () => {
     throw new Error('it was not written down');
   });
 
-  it('does not outlive the address that it is about', async () => {
+  it('ends with a change of its address', async () => {
     const { service, mirror } = await withChanges();
     service.fault = () => busy(503, '600');
     await mirror.failure();
@@ -243,7 +243,7 @@ describe('a pause that the service asks for', () => {
 
   it.each([
     ['is over after it', 601_000],
-    ['is none when the clock was ahead', -25 * 3_600_000],
+    ['is ignored when the clock was ahead', -25 * 3_600_000],
   ])('%s', async (_what, differenceMs) => {
     const { service, mirror } = await withChanges();
     service.fault = () => busy(503, '600');
@@ -260,7 +260,7 @@ describe('a pause that the service asks for', () => {
     [500, '600'],
     [429, 'soon'],
     [503, '-5'],
-  ])('with status %i and %s is none', async (status, wish) => {
+  ])('with status %i and %s is ignored', async (status, wish) => {
     const { service, mirror } = await withChanges();
     service.fault = () => busy(status, wish);
     await mirror.failure();
@@ -270,7 +270,7 @@ describe('a pause that the service asks for', () => {
 });
 
 describe('the service’s clock', () => {
-  it('is part of the listing, and said to be wrong once', async () => {
+  it('is part of the listing, and reported once if wrong', async () => {
     const { service, mirror } = await withChanges();
     const { signal } = new AbortController();
     const listing = await mirror.context.service.poll(signal, false);

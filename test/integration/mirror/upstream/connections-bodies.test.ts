@@ -39,7 +39,7 @@ function connectTo(origin: string): Connections {
   return connections;
 }
 
-/** Asks a server that does as it is told. */
+/** Asks a server controlled by the test. */
 async function ask(
   listener: RequestListener,
   signal: AbortSignal = new AbortController().signal,
@@ -83,7 +83,7 @@ async function textOf(answer: WireAnswer): Promise<string> {
 /** So many buffers are enough, where those that wait and those on the way are counted. */
 const FEW = 20;
 
-describe.each(['plain', 'TLS'])('a body that comes by %s', (kind) => {
+describe.each(['plain', 'TLS'])('a body sent by %s', (kind) => {
   async function origin(): Promise<string | null> {
     if (kind === 'plain') return `http://${await listen(serve(createServer()))}`;
     const certificate = await makeCertificate('localhost');
@@ -114,7 +114,7 @@ describe.each(['plain', 'TLS'])('a body that comes by %s', (kind) => {
 });
 
 describe('a body', () => {
-  it('that comes through a proxy is right', async () => {
+  it('that passes a proxy is right', async () => {
     const address = `http://${await listen(serve(createServer()))}`;
     const proxy = createServer(({ url = '' }, response) => {
       httpRequest(url, (answer) => answer.pipe(response)).end();
@@ -143,7 +143,7 @@ describe('a body', () => {
 });
 
 describe('an exchange', () => {
-  it.each([undefined, '{"a":1}'])('brings what was asked, and the answer (%s)', async (sent) => {
+  it.each([undefined, '{"a":1}'])('sends the request and gives the response (%s)', async (sent) => {
     const answer = await ask(
       (request, response) => {
         const { method = '', url = '', headers } = request;
@@ -161,7 +161,7 @@ describe('an exchange', () => {
     expect(await textOf(answer)).toBe(`${sent === undefined ? 'GET' : 'POST'} /a/b?c=d y ${sent ?? ''}`);
   });
 
-  it('takes no early hints for the answer', async () => {
+  it('does not treat early hints as the response', async () => {
     const answer = await ask((_request, response) => {
       response.writeEarlyHints({ link: '</style.css>; rel=preload' });
       response.end('well');
@@ -171,7 +171,7 @@ describe('an exchange', () => {
 
   const reason = new Error('enough');
 
-  it('that is abandoned within the answer ends its body', async () => {
+  it('that is abandoned during the response ends its body', async () => {
     const abandon = new AbortController();
     const answer = await ask((_request, response) => {
       response.writeHead(200, { 'content-length': 10 });
@@ -194,7 +194,7 @@ describe('an exchange', () => {
     await closed;
   });
 
-  it('that breaks off within the answer fails its body, and the program goes on where nothing reads it', async () => {
+  it('that breaks off during the response fails its body, and an unread failure does not end the program', async () => {
     const abandon = new AbortController();
     const answer = await ask((_request, response) => {
       response.writeHead(200, { 'content-length': 10 });

@@ -91,27 +91,27 @@ async function deadAddress(): Promise<string> {
 }
 
 describe('a service', () => {
-  it('that speaks plain HTTP where TLS was expected is said to', async () => {
+  it('that speaks plain HTTP instead of TLS is reported', async () => {
     const address = await listen(createHttpServer(answers));
     const { message, hint } = await failure(`https://${address}`);
     expect(message).toMatch(`https://${address} does not speak TLS, but most likely plain HTTP`);
     expect(hint).toContain(`http://${address}`);
   });
 
-  it('that speaks TLS where plain HTTP was expected may be the reason', async ({ skip }) => {
+  it('that speaks TLS instead of plain HTTP is named as a possible reason', async ({ skip }) => {
     const server = await listenWithTls('localhost');
     if (server === null) return skip('openssl cannot make a certificate');
     expect((await failure(`http://${server.address}`)).hint).toContain(`https://${server.address}`);
     return undefined;
   });
 
-  it('that answers plain HTTP with an alert of TLS may speak TLS', async () => {
+  it('that answers plain HTTP with an alert of TLS is reported as possible TLS', async () => {
     const alert = Buffer.from([0x15, 3, 1, 0, 2, 2, 70]);
     const address = await listen(createServer((socket) => socket.once('data', () => socket.end(alert))));
     expect((await failure(`http://${address}`)).hint).toContain(`https://${address}`);
   });
 
-  it('whose authority is unknown has that said, with what to do', async ({ skip }) => {
+  it('whose authority is unknown is reported, with a remedy', async ({ skip }) => {
     const server = await listenWithTls('localhost');
     if (server === null) return skip('openssl cannot make a certificate');
     const { message, hint } = await failure(`https://${server.address}`);
@@ -120,7 +120,7 @@ describe('a service', () => {
     return undefined;
   });
 
-  it('whose certificate has other names has them said', async ({ skip }) => {
+  it('whose certificate has other names is reported with the names', async ({ skip }) => {
     const server = await listenWithTls('other.test');
     if (server === null) return skip('openssl cannot make a certificate');
     const before = getCACertificates();
@@ -135,7 +135,7 @@ describe('a service', () => {
   it.each([
     ['CERT_HAS_EXPIRED', 'renewed'],
     ['CERT_NOT_YET_VALID', 'clock'],
-  ])('whose certificate is out of its time, by %s, has that said', (code, help) => {
+  ])('whose certificate is expired or not yet valid, by %s, is reported', (code, help) => {
     const error = Object.assign(new Error('it is out of its time'), { code });
     expect(transportError(error, new URL('https://a.test/api/repos'))).toMatchObject({
       message: `The certificate of https://a.test is refused: it is out of its time (${code}).`,
@@ -145,7 +145,7 @@ describe('a service', () => {
 });
 
 describe('a proxy', () => {
-  it('is asked for plain HTTP and for TLS, with a scheme or without', async ({ skip }) => {
+  it('is used for plain HTTP and for TLS, with a scheme or without', async ({ skip }) => {
     const server = await listenWithTls('localhost');
     if (server === null) return skip('openssl cannot make a certificate');
     const plain = await listen(createHttpServer(answers));
@@ -178,7 +178,7 @@ describe('a proxy', () => {
     ['https', 407, 'user:password'],
     ['https', 403, 'NO_PROXY'],
     ['https', 502, 'NO_PROXY'],
-  ])('that refuses %s with status %i has that said: %s', async (scheme, status, help) => {
+  ])('that refuses %s with status %i is reported: %s', async (scheme, status, help) => {
     const { address } = await listenAsProxy(status);
     vi.stubEnv('ALL_PROXY', address);
     const error = await failure(`${scheme}://workbooks.test`);
@@ -205,7 +205,7 @@ describe('a proxy', () => {
     },
   );
 
-  it('that is dead is named where a webhook is not reached', async () => {
+  it('that is dead is named if a webhook is not reached', async () => {
     const dead = await deadAddress();
     vi.stubEnv('HTTP_PROXY', dead);
     const poster = createPoster(5000);
@@ -222,9 +222,9 @@ describe('a proxy', () => {
   });
 });
 
-describe('a body of which all came before the service closed the connection', () => {
+describe('a body that arrived before the service closed the connection', () => {
   // At one of these sizes the last piece is the one that makes undici wait for the reader.
-  it.each([3, 4, 5, 6, 7])('is read whole, however late (%i reads)', async (reads) => {
+  it.each([3, 4, 5, 6, 7])('is read completely, at any delay (%i reads)', async (reads) => {
     const body = Buffer.alloc(reads * 128 * 1024, 'x');
     const head = `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n`;
     const server = createServer((socket) => {

@@ -204,7 +204,7 @@ describe('a download that breaks off', () => {
   it.each([
     ['with a length', false],
     ['in chunks', true],
-  ])('goes on where it broke off: %s', async (_what, isChunked) => {
+  ])('continues after a break: %s', async (_what, isChunked) => {
     state = archive(1_000_000);
     moods = [{ cutAfter: 300_000, isChunked }, { cutAfter: 200_000 }, {}];
     const found = await download(open());
@@ -216,7 +216,7 @@ describe('a download that breaks off', () => {
     expect(bodyBytes).toBe(1_000_000);
   });
 
-  it('goes on also after a silence', async () => {
+  it('continues after a silence, too', async () => {
     state = archive(400_000);
     moods = [{ cutAfter: 100_000, isStalled: true }];
     await download(open({ timeoutMs: 50 }));
@@ -232,7 +232,7 @@ describe('a download that breaks off', () => {
     expect(asked).toHaveLength(10);
   });
 
-  it('is not tried for ever by tries that hardly bring anything', async () => {
+  it('is not retried forever with hardly any progress', async () => {
     state = archive(1_000_000);
     moods = Array.from({ length: 100 }, () => ({ cutAfter: 1000 }));
     await expect(download(open())).rejects.toMatchObject({ code: 'contents.interrupted' });
@@ -243,7 +243,7 @@ describe('a download that breaks off', () => {
   it.each<[string, Mood]>([
     ['has a weak tag', { headers: { etag: 'W/"a"' } }],
     ['has no tag', { headers: { etag: '' } }],
-  ])('begins anew where the answer %s', async (_what, mood) => {
+  ])('starts again if the response %s', async (_what, mood) => {
     state = archive(300_000);
     moods = [{ ...mood, cutAfter: 200_000 }];
     await download(open());
@@ -252,7 +252,7 @@ describe('a download that breaks off', () => {
     expect(retriedFrom).toEqual([0]);
   });
 
-  it('begins anew where it comes in a content coding', async () => {
+  it('starts again if the response has a content coding', async () => {
     state = archive(300_000);
     const body = gzipSync(state);
     const coded = { body, headers: { 'content-encoding': 'gzip' } };
@@ -262,14 +262,14 @@ describe('a download that breaks off', () => {
     expect(asked.map(({ range }) => range)).toEqual([undefined, undefined]);
   });
 
-  it('begins anew at a service that knows no parts', async () => {
+  it('starts again at a service without ranges', async () => {
     state = archive(500_000);
     moods = [{ cutAfter: 300_000 }, { cutAfter: 200_000, ignoresRange: true }, { ignoresRange: true }];
     await download(open());
     expect(state.equals(await kept())).toBe(true);
   });
 
-  it('is another one when the contents have changed', async () => {
+  it('starts again when the contents have changed', async () => {
     const before = archive(500_000);
     const after = archive(400_000);
     state = before;
@@ -281,7 +281,7 @@ describe('a download that breaks off', () => {
     expect(after.equals(await kept())).toBe(true);
   });
 
-  it('asks whether something has changed only while nothing has come', async () => {
+  it('sends a conditional request only while it has no bytes', async () => {
     state = archive(300_000);
     moods = [{ cutAfter: 100_000 }];
     const context = open();
@@ -318,7 +318,7 @@ describe('a download that breaks off', () => {
     {},
   ];
 
-  it('is one of the service’s states, whole, or an error, whatever happens', async () => {
+  it('gives one whole state of the service, or an error, after any faults', async () => {
     const mood = fc.record({
       lie: fc.nat(LIES.length - 1),
       cut: fc.option(fc.nat(260_000), { freq: 2 }),
@@ -364,7 +364,7 @@ describe('a download that breaks off', () => {
 });
 
 describe('a single file', () => {
-  it('is asked for by its path, and digested on its way', async () => {
+  it('is requested by its path, and digested during the download', async () => {
     state = randomBytes(100_000);
     await writeFile(destination, 'of an attempt before');
     const found = await downloadPath(open(), 'a b/ü.bin', { sizeBytes: 100_000, sha256: sha256(state) });
@@ -373,7 +373,7 @@ describe('a single file', () => {
     expect(asked.map(({ path }) => path)).toEqual(['/api/repos/r/contents/a b/ü.bin?branch=main']);
   });
 
-  it('is digested whole when it came in parts, and when it began anew', async () => {
+  it('is digested as a whole, even after parts or a new start', async () => {
     state = randomBytes(500_000);
     moods = [{ cutAfter: 100_000 }, { cutAfter: 200_000 }, { cutAfter: 100_000, ignoresRange: true }];
     const found = await downloadPath(open(), 'a.bin', { sha256: sha256(state) });
@@ -401,14 +401,14 @@ describe('a single file', () => {
     ['has another digest', { sha256: 'ab' }, {}],
     ['has another size', { sizeBytes: 7 }, { isChunked: true }],
     ['is no workbook', {}, {}],
-  ])('that %s is another one, and leaves nothing behind', async (_what, expected, mood) => {
+  ])('that %s is refused, and leaves nothing behind', async (_what, expected, mood) => {
     state = randomBytes(1000);
     moods = [mood];
     expect(await downloadPath(open(), 'a.bin', expected)).toEqual({ kind: 'different' });
     expect(await isThere()).toBe(false);
   });
 
-  it('that is greater than it may be is an error, and leaves nothing behind', async () => {
+  it('that is too large is an error, and leaves nothing behind', async () => {
     state = randomBytes(100_000);
     for (const isChunked of [false, true]) {
       moods = [{ isChunked }];
@@ -420,7 +420,7 @@ describe('a single file', () => {
     }
   });
 
-  it('is left when the pass is abandoned, and leaves nothing behind', async () => {
+  it('ends when the pass is abandoned, and leaves nothing behind', async () => {
     state = randomBytes(100_000);
     moods = [{ cutAfter: 50_000, isStalled: true }];
     const abort = new AbortController();
@@ -440,7 +440,7 @@ describe('a single file', () => {
 });
 
 describe('a disk that fails', () => {
-  it('is no fault of the service, and is not tried again', async () => {
+  it('is not a fault of the service, and is not retried', async () => {
     state = archive(100_000);
     destination = join(folder, 'missing', 'download');
     await expect(download(open())).rejects.toMatchObject({ code: 'disk.failed' });
@@ -449,7 +449,7 @@ describe('a disk that fails', () => {
 });
 
 describe('a limited download', () => {
-  it('comes whole, and is not taken for one that hardly moves', async () => {
+  it('is complete, and does not count as stalled', async () => {
     state = archive(100_000);
     const progress: number[] = [];
     const context = open({ timeoutMs: 15, onProgress: () => progress.push(1) }, undefined, 200_000);
@@ -458,7 +458,7 @@ describe('a limited download', () => {
     expect(progress.length).toBeGreaterThan(0);
   });
 
-  it('is left when the pass is abandoned while it waits for its turn', async () => {
+  it('ends when the pass is abandoned during its wait', async () => {
     state = archive(1_000_000);
     const abort = new AbortController();
     const { signal } = abort;
@@ -471,7 +471,7 @@ describe('a limited download', () => {
 });
 
 describe('connections', () => {
-  it('for lists are apart from those that downloads keep busy', async () => {
+  it('for lists are separate from the connections for downloads', async () => {
     state = archive(1_000_000);
     moods = [
       { cutAfter: 100, isStalled: true },

@@ -45,7 +45,7 @@ describe('a list', () => {
         headers: { 'content-encoding': 'gzip' },
       },
     ],
-  ])('%s ends the pass, and is not asked for twice', async (_what, list, fault) => {
+  ])('%s ends the pass, and is not requested twice', async (_what, list, fault) => {
     const { service, mirror } = await withChange();
     service.fault = (path) => (path.endsWith(list) ? fault : null);
     expect(await mirror.failure()).toMatchObject({ code: 'service.answer_too_large', action: 'stall' });
@@ -91,7 +91,7 @@ describe('a list', () => {
     });
   });
 
-  it('of repositories with status 404 points at the address', async () => {
+  it('of repositories with status 404 suggests an error in the address', async () => {
     const { service, mirror } = await withChange();
     service.fault = () => ({ kind: 'status', status: 404 });
     expect(await mirror.failure()).toMatchObject({ code: 'service.not_found' });
@@ -116,7 +116,7 @@ describe('contents', () => {
     ],
     ['an archive with something behind it', { kind: 'pad', bytes: 100 }, 'archive.damaged', 'retry', 1],
   ];
-  it.each(failures)('with %s fail this target only', async (_name, fault, code, errorAction, requests) => {
+  it.each(failures)('with %s fail only this target', async (_name, fault, code, errorAction, requests) => {
     const { service, mirror, before } = await withChange();
     const isConcerned = contentsOf(service, 'Accounting');
     service.fault = (path) => (isConcerned(path) ? fault : null);
@@ -171,7 +171,7 @@ describe('contents', () => {
     await mirror.expectExact();
   });
 
-  it('with status 401 fail each target by itself, and nothing is tried twice', async () => {
+  it('with status 401 fail each target separately, without retries', async () => {
     const { service, mirror } = await withChange({ CONCURRENCY: '1' });
     service.fault = (path) => (path.includes('/contents') ? { kind: 'status', status: 401 } : null);
     const codes = Object.values(await mirror.results()).map(({ code }) => code);
@@ -179,7 +179,7 @@ describe('contents', () => {
     expect(service.takeDownloads()).toHaveLength(codes.length);
   });
 
-  it('that keep failing wait, and a person who asks does not', async () => {
+  it('that keep failing wait, unless a person asks', async () => {
     const { service, mirror } = await withChange();
     service.fault = (path) => (path.includes('/contents') ? { kind: 'json' } : null);
     await mirror.pass();
@@ -195,7 +195,7 @@ describe('contents', () => {
 
 describe('Retry-After', () => {
   it.each(['0', 'Thu, 01 Jan 1970 00:00:00 GMT', 'nonsense'])(
-    'of %s is tried again within the pass',
+    'of %s is retried within the pass',
     async (wish) => {
       const { service, mirror } = await withChange();
       service.failTimes('/repos', 2, { kind: 'status', status: 429, headers: { 'retry-after': wish } });
@@ -204,7 +204,7 @@ describe('Retry-After', () => {
     },
   );
 
-  it('that is longer than a pass would wait is not tried again in the pass', async () => {
+  it('that is longer than a pass waits is not retried in the pass', async () => {
     const { service, mirror } = await withChange();
     service.failTimes('/repos', 1, { kind: 'status', status: 503, headers: { 'retry-after': '3600' } });
     expect(await mirror.failure()).toMatchObject({ code: 'service.failed', retryAfterMs: 3_600_000 });
@@ -247,7 +247,7 @@ describe('a service that falls silent', () => {
   it.each([
     ['before', { kind: 'silence' }, 'service.timeout'],
     ['within', { kind: 'stall', after: 50 }, 'contents.interrupted'],
-  ] as const)('%s contents fails this target only', async (_when, fault, code) => {
+  ] as const)('%s contents fails only this target', async (_when, fault, code) => {
     const { service, mirror, before } = await withChange({
       SERVICE_TIMEOUT: '150ms',
     });

@@ -70,7 +70,7 @@ describe('a redirect', () => {
     expect(other.requests).toStrictEqual([]);
   });
 
-  it('to where it came from ends, and so does one to nowhere', async () => {
+  it('to its own address ends, and so does one without an address', async () => {
     const { service, mirror } = await seeded();
     service.fault = (path) => (path.startsWith('/api/repos') ? { kind: 'redirect', to: path } : null);
     expect(await mirror.failure()).toMatchObject({ code: 'service.redirected' });
@@ -129,7 +129,7 @@ describe('the next page', () => {
     return { kind: 'body', body: Buffer.from(JSON.stringify({ count, next, previous: null, results })) };
   }
 
-  it('that leads in a circle ends the pass', async () => {
+  it('in a cycle ends the pass', async () => {
     const { service, mirror } = await seeded();
     await mirror.pass();
     const before = await mirror.stamps();
@@ -141,7 +141,7 @@ describe('the next page', () => {
   it.each([
     ['full pages', false],
     ['empty pages', true],
-  ])('that never ends does not keep a pass busy for ever (%s)', async (_name, isEmpty) => {
+  ])('without an end does not keep a pass busy forever (%s)', async (_name, isEmpty) => {
     const { service, mirror } = await seeded();
     await mirror.pass();
     const abort = new AbortController();
@@ -214,7 +214,7 @@ describe('secrets', () => {
     ['the name of another host', (key) => `http://${key}.invalid/`],
     ['a path of its own', (key) => `/sso/${key}/${encodeURIComponent(key)}`],
   ];
-  it.each(reflections)('are masked where the service redirects to %s that holds them', async (_name, to) => {
+  it.each(reflections)('are masked if the service redirects to %s that has them', async (_name, to) => {
     const { service, mirror } = await seeded();
     const key = 'Key+5f1d-Abc';
     await mirror.restart({ SERVICE_API_KEY: key, SERVICE_API_TOKEN: key });
@@ -235,7 +235,7 @@ describe('secrets', () => {
     expect(failed).toHaveLength(2);
   });
 
-  it('are not named where they are in the address of a next page that leads in a circle', async () => {
+  it('are not named if they are in the address of a next page in a cycle', async () => {
     const { service, mirror } = await seeded();
     const next = `?page=${API_TOKEN}`;
     const page = Buffer.from(JSON.stringify({ count: 2, next, results: [] }));
@@ -245,7 +245,7 @@ describe('secrets', () => {
     expect(error.message).not.toContain(API_TOKEN);
   });
 
-  it('are sent as the file holds them at the time of each request', async () => {
+  it('are sent as they are in the file at the time of each request', async () => {
     const { service, mirror } = await seeded();
     const file = `${mirror.directory}/key`;
     await writeFile(file, 'first-key\n');

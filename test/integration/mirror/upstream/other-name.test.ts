@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 
 import { startPair } from '../../../support/mirror-harness.ts';
 
-it('an installation that knows /repositories alone is mirrored, and is asked for /repos once', async () => {
+it('an installation with only /repositories is mirrored, and is asked for /repos once', async () => {
   const { service, mirror } = await startPair({ repositoriesPath: '/repositories' });
   const repository = service.addRepository('Accounting', { 'a.xlsx': 'a', 'b.xlsx': 'b' });
   await mirror.pass();

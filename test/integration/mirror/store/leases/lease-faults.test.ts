@@ -61,7 +61,7 @@ function take(directory: string): Promise<Lease> {
   return acquireLease(layoutOf(directory), bindNativeCalls(), request, Date.now);
 }
 
-describe('a lease that cannot be looked at', () => {
+describe('a lease that cannot be read', () => {
   it.each(['EIO', 'EMFILE', 'EACCES', 'ESTALE'])('for %s may hold: nothing is published', async (code) => {
     const { service, mirror } = await startPair();
     const plan = service.addRepository('Plan', { 'a.xlsx': '1' });
@@ -77,7 +77,7 @@ describe('a lease that cannot be looked at', () => {
     await mirror.expectExact();
   });
 
-  it('is no reason to count what is no lease: a link, a folder, a file that is being written', async () => {
+  it('does not count if it is not a lease: a link, a folder, a file during its write', async () => {
     const { mirror } = await startPair();
     const layout = layoutOf(mirror.directory);
     const elsewhere = join(await temporaryFolder(), 'file');
@@ -109,7 +109,7 @@ describe('sweeping the folder of the leases', () => {
     ]);
   });
 
-  it('removes what cannot be read when no lease could last any more', async () => {
+  it('removes unreadable leases older than the maximum', async () => {
     const { mirror } = await startPair();
     const layout = layoutOf(mirror.directory);
     const file = join(layout.leases, 'closed.json');
@@ -125,7 +125,7 @@ describe('sweeping the folder of the leases', () => {
 });
 
 describe('the command under a lease', () => {
-  it('is waited for although a signal could not be sent to it', async () => {
+  it('is awaited although a signal could not be sent to it', async () => {
     const child = spawn('/bin/sh', ['-c', 'read line; exit 7'], { stdio: ['pipe', 'ignore', 'ignore'] });
     const end = ended(child, ['sh']);
     await once(child, 'spawn');

@@ -45,7 +45,7 @@ function leasesOf({ directory }: MirrorHarness): Promise<readonly Lease[]> {
 }
 
 describe('a pass while a lease holds', () => {
-  it('publishes, moves, retires, prunes and removes nothing, downloads nothing new, verifies what did not change, and is no failure', async () => {
+  it('publishes, moves, retires, prunes, removes and downloads nothing, verifies unchanged targets, and does not fail', async () => {
     const { service, mirror } = await startPair(
       { headers: { date: '' } },
       { RETIRE_AFTER_PASSES: '1', HISTORY_RETIRED: '1h' },
@@ -99,7 +99,7 @@ describe('a pass while a lease holds', () => {
     expect(left.map(({ path, kind }) => [path, kind])).toEqual([['Changed/main', 'replaced']]);
   });
 
-  it('still compares contents whole, and holds what is found to differ', async () => {
+  it('still makes full comparisons, and holds the targets that differ', async () => {
     const { service, mirror } = await startPair({ v1: '404' });
     const repository = service.addRepository('Accounting', { 'a.xlsx': '1' });
     service.addRepository('Same', { 'a.xlsx': '1' });
@@ -149,8 +149,8 @@ describe('a pass while a lease holds', () => {
   });
 });
 
-describe('a lease that is taken while publishing is going on', () => {
-  it('waits for the step in hand and lets none begin after it, whatever the concurrency', async () => {
+describe('a lease that is taken during publishing', () => {
+  it('waits for the current step and lets none begin after it, at any concurrency', async () => {
     const { service, mirror } = await startPair({}, { CONCURRENCY: '4', PUBLISH: 'exchange' });
     const repositories = Array.from({ length: 24 }, (_, index) =>
       service.addRepository(`R${index}`, { 'a.xlsx': '0', 'b.xlsx': '0' }),
@@ -175,7 +175,7 @@ describe('a lease that is taken while publishing is going on', () => {
     await mirror.expectExact();
   });
 
-  it('is not given, and leaves nothing behind, where it is broken off while it waits', async () => {
+  it('is not granted, and leaves nothing behind, if its wait is aborted', async () => {
     const { mirror } = await startPair();
     const layout = layoutOf(mirror.directory);
     const native = bindNativeCalls();
@@ -196,7 +196,7 @@ describe('a lease that is taken while publishing is going on', () => {
     expect(await readdir(layout.leases)).toEqual([]);
   });
 
-  it('tells of a publish that a crash had interrupted, which is completed after it', async () => {
+  it('reports a publish interrupted by a crash, which is completed after it', async () => {
     const { service, mirror } = await startPair({}, { PUBLISH: 'rename' });
     const repository = service.addRepository('Accounting', { 'a.xlsx': '1', 'b.xlsx': '1' });
     await mirror.pass();
@@ -280,7 +280,7 @@ describe('the commands that publish', () => {
 });
 
 describe('leases on disk', () => {
-  it('hold for no longer than a lease can, nor by a clock that was wrong, but bear one that is set back a little', () => {
+  it('hold at most for the longest lease, not by a wrong clock, but tolerate one set back a little', () => {
     const lease = { id: ID, holder: 'x', takenAtMs: 1e12, untilMs: 1e12 + 60_000 };
     const heldAt = (nowMs: number, each: Lease = lease): boolean => holdsAt(each, nowMs);
     expect(heldAt(lease.takenAtMs)).toBe(true);
@@ -294,7 +294,7 @@ describe('leases on disk', () => {
     );
   });
 
-  it('that cannot be understood hold, and are removed, as one of their age could at most', async () => {
+  it('that are malformed hold at most as long as any lease, and are then removed', async () => {
     const { service, mirror } = await startPair();
     const plan = service.addRepository('Plan', { 'a.xlsx': '1' });
     await mirror.pass();
@@ -318,7 +318,7 @@ describe('leases on disk', () => {
     await mirror.expectExact();
   });
 
-  it('can be read by whoever publishes, whatever the umask of the holder', async () => {
+  it('can be read by every publisher, for any umask of the holder', async () => {
     const { mirror } = await startPair();
     const before = process.umask(0o077);
     onTestFinished(() => {
@@ -331,13 +331,13 @@ describe('leases on disk', () => {
     expect(mode & 0o777).toBe(0o644);
   });
 
-  it('are refused in a directory that no program which waits for them has opened', async () => {
+  it('are refused in a directory that was never opened by a program that respects them', async () => {
     const directory = await temporaryFolder();
     await expect(take({ directory })).rejects.toMatchObject({ code: 'directory.unusable' });
     expect(await readdir(directory)).toEqual([]);
   });
 
-  it('are known to be lost as soon as they are released by somebody else, or are over', async () => {
+  it('are reported as lost as soon as another process releases them, or they expire', async () => {
     const { mirror } = await startPair();
     const layout = layoutOf(mirror.directory);
     const over = new AbortController();

@@ -94,7 +94,7 @@ async function allIn(folder: string): Promise<Files> {
   return Object.fromEntries((await Promise.all(found)).toSorted(byName));
 }
 
-/** All that a person finds in a directory, whatever the time at which it was made. */
+/** All that a person finds in a directory, without times. */
 async function stateOf(directory: string): Promise<unknown> {
   const [mirror, manifests, history] = await Promise.all(
     ['mirror', 'manifests', 'history'].map((name) => allIn(join(directory, name))),
@@ -139,7 +139,7 @@ describe('a change that is cut off', () => {
 
   const modes: readonly PublishMode[] = ['auto', 'exchange', 'rename', 'link'];
   it.each(modes.flatMap((mode) => Object.keys(CHANGES).map((change) => [mode, change] as const)))(
-    'is found as before or as after, at whichever move it ended (%s, %s)',
+    'leaves the state before or after it, for a cut at any move (%s, %s)',
     async (mode, change) => {
       const cases = fc.record({
         before: trees,
@@ -182,7 +182,7 @@ describe('a change that is cut off', () => {
     },
   );
 
-  it('leaves alone what someone else put in the place since', async () => {
+  it('does not change files that others put there since', async () => {
     const directory = await temporaryFolder();
     const store = await opened(directory, 'rename', false);
     await publish(store, PATH, { a: '1', b: '1' });

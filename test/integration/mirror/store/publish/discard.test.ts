@@ -6,7 +6,7 @@ import { layoutOf } from '../../../../../src/mirror/store/layout.ts';
 import { discardStage } from '../../../../../src/mirror/store/publish/journal.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
 
-it('says that the disk fails where a stage cannot be looked at, and ends nothing else', async () => {
+it('a stage that cannot be read is reported as a failed disk, and ends nothing else', async () => {
   const root = await temporaryFolder();
   const gate = {
     pass: async <T>(work: () => Promise<T>): Promise<T> => work(),

@@ -51,7 +51,7 @@ function take({ directory }: { directory: string }): Promise<Lease> {
   return acquireLease(layoutOf(directory), native, request, Date.now);
 }
 
-/** Has the lock on publishing, as a program that hangs would. */
+/** Holds the lock on publishing, like a program that hangs. */
 async function block({ gate }: DirectoryLayout): Promise<FileHandle> {
   const handle = await open(gate, 'r+');
   onTestFinished(() => handle.close());
@@ -59,7 +59,7 @@ async function block({ gate }: DirectoryLayout): Promise<FileHandle> {
   return handle;
 }
 
-/** What a program leaves that is killed when it has moved the tree of a renamed repository, and nothing else yet. */
+/** The state after a kill that follows just the move of a renamed repository's tree. */
 async function leaveHalfMove({ directory }: MirrorHarness, from: string, to: string): Promise<void> {
   const text = await readFile(join(directory, 'manifests', from, 'main.json'), 'utf8');
   const stage = join(layoutOf(directory).staging, 'left');
@@ -80,7 +80,7 @@ async function leaveHalfMove({ directory }: MirrorHarness, from: string, to: str
 }
 
 describe('a move that was interrupted', () => {
-  it('keeps both its paths from other publishes when the lease that it waits for ends in the middle of a pass', async () => {
+  it('protects both its paths from other publishes when its lease ends during a pass', async () => {
     const { service, mirror } = await startPair();
     const plan = service.addRepository('Old', { 'a.xlsx': '1' });
     await mirror.pass();
@@ -103,7 +103,7 @@ describe('a move that was interrupted', () => {
 });
 
 describe('a duplicate that a lease keeps from leaving', () => {
-  it('does not touch what is remembered of the tree that counts', async () => {
+  it('does not change the record of the tree that counts', async () => {
     const { service, mirror } = await startPair();
     service.addRepository('Plan', { 'a.xlsx': '1' });
     await mirror.pass();
@@ -126,7 +126,7 @@ describe('a duplicate that a lease keeps from leaving', () => {
 });
 
 describe('the view for the command before publishing', () => {
-  it('changes nothing of what is published while a lease holds that was taken meanwhile', async () => {
+  it('changes no published file under a lease taken after its start', async () => {
     const folder = await temporaryFolder();
     const script = join(folder, 'gate.sh');
     const body =
@@ -193,7 +193,7 @@ async function modeOf(file: string): Promise<number> {
 }
 
 describe('the lock on publishing', () => {
-  it('can be opened by nobody but its user, also where it was made otherwise', async () => {
+  it('can be opened only by its user, even if it was made with other modes', async () => {
     const { mirror } = await startPair();
     const { gate, lockFile } = layoutOf(mirror.directory);
     expect(await modeOf(gate)).toBe(0o600);
@@ -206,7 +206,7 @@ describe('the lock on publishing', () => {
     expect(await modeOf(lockFile)).toBe(0o600);
   });
 
-  it('stays open for a group for as long as that may take leases', async () => {
+  it('stays open for a group as long as it may take leases', async () => {
     const { mirror } = await startPair();
     const { gate, leases } = layoutOf(mirror.directory);
     await chmod(leases, 0o770);
@@ -217,24 +217,21 @@ describe('the lock on publishing', () => {
     expect(await modeOf(gate)).toBe(0o600);
   });
 
-  it.runIf(process.getuid?.() === 0)(
-    'is closed to another group than that which may take leases',
-    async () => {
-      const { mirror } = await startPair();
-      const { gate, leases } = layoutOf(mirror.directory);
-      await chmod(leases, 0o770);
-      await chmod(gate, 0o640);
-      await chown(gate, 0, 12_345);
-      await mirror.restart();
-      expect(await modeOf(gate)).toBe(0o600);
-      await chown(leases, 0, 12_345);
-      await chmod(gate, 0o640);
-      await mirror.restart();
-      expect(await modeOf(gate)).toBe(0o640);
-    },
-  );
+  it.runIf(process.getuid?.() === 0)('is closed to groups that may not take leases', async () => {
+    const { mirror } = await startPair();
+    const { gate, leases } = layoutOf(mirror.directory);
+    await chmod(leases, 0o770);
+    await chmod(gate, 0o640);
+    await chown(gate, 0, 12_345);
+    await mirror.restart();
+    expect(await modeOf(gate)).toBe(0o600);
+    await chown(leases, 0, 12_345);
+    await chmod(gate, 0o640);
+    await mirror.restart();
+    expect(await modeOf(gate)).toBe(0o640);
+  });
 
-  it('is given back by whoever takes a lease before anything else is done', async () => {
+  it('is released by each taker of a lease before anything else', async () => {
     const { mirror } = await startPair();
     const layout = layoutOf(mirror.directory);
     const asked: boolean[] = [];
@@ -260,7 +257,7 @@ describe('the lock on publishing', () => {
     expect(asked).not.toContain(false);
   });
 
-  it('is free for a lease also while many publish without a pause, and none begins after it', async () => {
+  it('is free for a lease even during constant publishing, and none begins after it', async () => {
     const { service, mirror } = await startPair();
     const { store } = mirror.context;
     for (let index = 0; index < 8; index += 1) service.addRepository(`R${index}`, { 'a.xlsx': '1' });
@@ -291,7 +288,7 @@ describe('the lock on publishing', () => {
     expect(Math.max(...ends)).toBeLessThan(grantedAtMs);
   });
 
-  it('that nobody gives back keeps what a crash left from being settled', async () => {
+  it('that is never released blocks the recovery after a crash', async () => {
     const { service, mirror } = await startPair({}, { PUBLISH: 'rename' });
     service.addRepository('Plan', { 'a.xlsx': '1' });
     await mirror.pass();
@@ -322,7 +319,7 @@ describe('the lock on publishing', () => {
     expect([...(await mirror.tree('Plan/main')).keys()]).toEqual(['a.xlsx', 'b.xlsx']);
   });
 
-  it('is a failure of the disk where the file system takes no locks', async () => {
+  it('is a failure of the disk if the file system has no locks', async () => {
     const { mirror } = await startPair();
     const layout = layoutOf(mirror.directory);
     const refuse = (): never => {
@@ -338,7 +335,7 @@ describe('the lock on publishing', () => {
     expect(await readdir(layout.leases)).toEqual([]);
   });
 
-  it('is not asked for where there is nothing to settle', async () => {
+  it('is not requested if there is nothing to recover', async () => {
     const { service, mirror } = await startPair();
     service.addRepository('Plan', { 'a.xlsx': '1' });
     await mirror.pass();
@@ -346,7 +343,7 @@ describe('the lock on publishing', () => {
     expect(await mirror.results()).toMatchObject({ 'Plan/main': { action: 'keep' } });
   });
 
-  it('is waited for until the program is to end', async () => {
+  it('is awaited until the program must end', async () => {
     const { service, mirror } = await startPair();
     service.addRepository('Plan', { 'a.xlsx': '1' });
     await block(layoutOf(mirror.directory));
@@ -354,7 +351,7 @@ describe('the lock on publishing', () => {
     expect(error.code).toBe('pass.abandoned');
   });
 
-  it('is waited for once only by what prunes the history, and hardly again by what follows', async () => {
+  it('is awaited only once by pruning, and hardly again by later steps', async () => {
     const { service, mirror } = await startPair({}, { HISTORY_REPLACED: '50' });
     const plan = service.addRepository('Plan', { 'a.xlsx': '0' });
     await mirror.pass();

@@ -135,7 +135,7 @@ const FIRST: Files = { 'a.txt': 'one', 'b/c.txt': 'two', 'b/d.txt': 'three' };
 const NEXT: Files = { ...FIRST, 'a.txt': 'ONE', 'e/f.txt': 'new' };
 
 describe('publish: link', () => {
-  it('has a relative link lead to a whole tree', async () => {
+  it('makes a relative link to a whole tree', async () => {
     const mirror = await opened(await temporaryFolder());
     expect(await publish(mirror, FIRST)).toBe('link');
     const { directory, store } = mirror;
@@ -176,7 +176,7 @@ describe('publish: link', () => {
     },
   );
 
-  it('changes nothing but the manifest where nothing else changes', async () => {
+  it('changes only the manifest if nothing else changes', async () => {
     const mirror = await opened(await temporaryFolder());
     await publish(mirror, FIRST);
     const before = await readlink(placeIn(mirror.directory));
@@ -189,7 +189,7 @@ describe('publish: link', () => {
     ['rename', 'link', 'link'],
     ['link', 'auto', 'exchange'],
     ['link', 'rename', 'exchange'],
-  ])('takes over what was published with %s when it is %s', async (from, to, method) => {
+  ])('takes over trees published with %s when it is %s', async (from, to, method) => {
     const directory = await temporaryFolder();
     const before = await opened(directory, from);
     await publish(before, FIRST);
@@ -206,7 +206,7 @@ describe('publish: link', () => {
     expect(await readdir(after.store.layout.trash)).toEqual([]);
   });
 
-  it('retires a tree with what others put into it, and leaves it to who resolved the link', async () => {
+  it('retires a tree with foreign files in it, and leaves it to readers that resolved the link', async () => {
     const mirror = await opened(await temporaryFolder());
     const { directory, store } = mirror;
     await publish(mirror, FIRST);
@@ -252,7 +252,7 @@ describe('publish: link', () => {
     expect(await filesIn(placeIn(directory, to))).toEqual(FIRST);
   });
 
-  it('takes the place of another repository, whose tree goes to the history', async () => {
+  it('replaces another repository, whose tree goes to the history', async () => {
     const mirror = await opened(await temporaryFolder());
     await publish(mirror, FIRST);
     expect(await publish(mirror, NEXT, 'id-2')).toBe('link');
@@ -277,7 +277,7 @@ describe('publish: link', () => {
     expect(await targetOf(store, 'mirror/Accounting')).toBeNull();
   });
 
-  it('puts a tree in the place of a link that leads nowhere any more', async () => {
+  it('replaces a dangling link by a tree', async () => {
     for (const mode of ['link', 'auto', 'rename'] as const) {
       const directory = await temporaryFolder();
       const before = await opened(directory);
@@ -301,7 +301,7 @@ describe('publish: link', () => {
     ['out of the directory', '/etc'],
     ['to a tree by another way', '../../mirror/../trees/aa/aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa'],
     ['to where no tree of its own lies', '../../trees'],
-  ])('works through no link that leads %s', async (_name, text) => {
+  ])('does not work through a link that leads %s', async (_name, text) => {
     const directory = await temporaryFolder();
     const mirror = await opened(directory);
     await mkdir(dirname(placeIn(directory)), { recursive: true });
@@ -315,7 +315,7 @@ describe('publish: link', () => {
     ['its link', (_tree, place) => rm(place)],
     ['its link, and something else is there', (_tree, place) => rm(place).then(() => mkdir(place))],
   ];
-  it.each(REMOVALS)('publishes no part of a tree when someone removes %s meanwhile', async (_what, act) => {
+  it.each(REMOVALS)('publishes no part of a tree if someone removes %s during it', async (_what, act) => {
     const mirror = await opened(await temporaryFolder());
     const { directory, store } = mirror;
     await publish(mirror, FIRST);
@@ -381,7 +381,7 @@ describe('publish: link', () => {
     expect(await treesIn(directory)).toHaveLength(1);
   });
 
-  it('keeps a tree whose link someone puts back in time, wherever', async () => {
+  it('keeps a tree whose link is restored in time, at any path', async () => {
     const mirror = await opened(await temporaryFolder());
     const { directory } = mirror;
     await publish(mirror, FIRST);
@@ -394,7 +394,7 @@ describe('publish: link', () => {
     expect(await filesIn(placeIn(directory, 'Accounting/pinned'))).toEqual(FIRST);
   });
 
-  it('takes no tree for an old one while its link is made or moved', async () => {
+  it('does not treat a tree as old while its link is made or moved', async () => {
     const mirror = await opened(await temporaryFolder());
     const { directory, store } = mirror;
     await publish(mirror, FIRST);
@@ -442,7 +442,7 @@ describe('publish: link', () => {
     ['auto', 'b'],
     ['rename', 'b'],
     ['rename', 'b/c.txt'],
-  ])('is no way out of the directory where publish is %s: a link of its form at %s', async (mode, at) => {
+  ])('does not lead out of the directory with publish %s: a link of its form at %s', async (mode, at) => {
     const directory = await temporaryFolder();
     const elsewhere = await temporaryFolder();
     await writeFile(join(elsewhere, 'c.txt'), 'theirs');
@@ -460,7 +460,7 @@ describe('publish: link', () => {
     expect(await filesIn(elsewhere)).toEqual({ 'c.txt': 'theirs' });
   });
 
-  it('reads nothing through a link to a tree that is none', async () => {
+  it('reads nothing through a link to a false tree', async () => {
     const directory = await temporaryFolder();
     const elsewhere = await temporaryFolder();
     await writeFile(join(elsewhere, 'secret.txt'), 'secret');
@@ -474,7 +474,7 @@ describe('publish: link', () => {
     expect(entry === undefined ? {} : await filesIn(entry.tree)).toEqual({});
   });
 
-  it('keeps a tree that somebody else has linked to, whatever becomes of its target', async () => {
+  it('keeps a tree with a foreign link, whatever happens to its target', async () => {
     const directory = await temporaryFolder();
     const mirror = await opened(directory);
     await publish(mirror, FIRST);
@@ -518,7 +518,7 @@ describe('publish: link', () => {
     expect(await readdir(elsewhere)).toEqual([old]);
   });
 
-  it('leaves a tree that may be linked to where the journal of its stage cannot be read any more', async () => {
+  it('keeps a tree that may have a link if the journal of its stage is unreadable', async () => {
     const directory = await temporaryFolder();
     const mirror = await opened(directory);
     await publish(mirror, FIRST);
@@ -532,7 +532,7 @@ describe('publish: link', () => {
     expect(await readdir(join(directory, '.workbook-mirror/staging'))).toEqual([]);
   });
 
-  it('refuses to be made where `trees` is a link', async () => {
+  it('refuses to start if `trees` is a link', async () => {
     const directory = await temporaryFolder();
     await (await opened(directory)).store.lock.release();
     await rm(join(directory, 'trees'), { recursive: true });
@@ -540,7 +540,7 @@ describe('publish: link', () => {
     await expect(opened(directory)).rejects.toMatchObject({ code: 'disk.changed' });
   });
 
-  it('shows a reader whole trees alone, each for as long as it likes within the grace', async () => {
+  it('shows a reader only whole trees, each for any time within the grace', async () => {
     const mirror = await opened(await temporaryFolder());
     const states = Array.from({ length: 30 }, (_, index): Files => {
       const text = `state ${index}`;

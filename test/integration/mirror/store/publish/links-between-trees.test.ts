@@ -39,7 +39,7 @@ async function inodeOf(mirror: MirrorHarness, branch: string): Promise<number> {
 }
 
 describe('a file with names in two trees', () => {
-  it('is taken over as it is', async () => {
+  it('is taken over unchanged', async () => {
     const { service, mirror } = await linked();
     const stamps = await mirror.stamps();
     for (const aheadMs of [0, 2 * DAY_MS]) {
