@@ -13,7 +13,7 @@ const FILES = Object.fromEntries(
   Array.from({ length: 130 }, (_, index) => [`sheet-${1000 + index}.xlsx`, `${index}`]),
 );
 
-/** A mirror of which a deletion is held. */
+/** A mirror with a deletion on hold. */
 async function held(): Promise<{
   settings: Record<string, string>;
   directory: string;
@@ -30,7 +30,7 @@ async function held(): Promise<{
 }
 
 describe('approve', () => {
-  it('approves nothing unseen: without a terminal it lists what would go, and asks for --yes', async () => {
+  it('approves nothing unseen: without a terminal it lists the deletions, and asks for --yes', async () => {
     const { settings, directory, close } = await held();
     const refused = await run(['approve', 'Accounting/main'], settings);
     expect(refused).toMatchObject({ exitCode: 2, stdout: '' });
@@ -57,7 +57,7 @@ describe('approve', () => {
     await close();
   });
 
-  it.runIf(hasProgram('script'))('asks on a terminal, and takes nothing but a yes for one', async () => {
+  it.runIf(hasProgram('script'))('asks on a terminal, and accepts only a yes', async () => {
     const { settings, directory, close } = await held();
     for (const answer of ['\r', 'n\r', 'yess\r', '\u0004']) {
       const { code, text } = await onTerminal('approve Accounting/main', [['[y/N] ', answer]], settings);

@@ -17,11 +17,11 @@ interface Beside {
   readonly service: FakeService;
   readonly directory: string;
   readonly daemon: Running;
-  /** Runs a command that knows nothing but the directory. */
+  /** Runs a command that knows only the directory. */
   readonly on: (...args: string[]) => Promise<Written>;
 }
 
-/** A daemon that makes no pass unless it is asked for one; it alone has the keys of the service. */
+/** A daemon that makes passes only on request; only it has the keys of the service. */
 async function besideDaemon(more: Readonly<Record<string, string>> = {}): Promise<Beside> {
   const service = await FakeService.start({});
   onTestFinished(() => service.close());
@@ -39,7 +39,7 @@ async function besideDaemon(more: Readonly<Record<string, string>> = {}): Promis
 
 const written = (text: string): unknown => expect.stringContaining(text);
 
-describe('a command beside a daemon, without keys', () => {
+describe('a command next to a daemon, without keys', () => {
   it('lists, compares and plans', async () => {
     const { service, on } = await besideDaemon();
     const [a] = service.repositories;
@@ -58,7 +58,7 @@ describe('a command beside a daemon, without keys', () => {
     expect(await on('plan', '--json')).toMatchObject({ stdout: written('"versions-changed"') });
   });
 
-  it('has the pass of sync made, and says so', async () => {
+  it('lets the daemon make the pass of sync, and says so', async () => {
     const { service, directory, on } = await besideDaemon();
     const [a] = service.repositories;
     if (a === undefined) throw new Error('no repository');
@@ -94,7 +94,7 @@ describe('a command beside a daemon, without keys', () => {
     expect(await readFile(join(directory, 'mirror/B/main/b.xlsx'), 'utf8')).toBe('b');
   });
 
-  it('lets a held deletion go', async () => {
+  it('approves a held deletion', async () => {
     const { service, on } = await besideDaemon();
     const [a] = service.repositories;
     if (a === undefined) throw new Error('no repository');
@@ -116,7 +116,7 @@ describe('a command beside a daemon, without keys', () => {
     });
   });
 
-  it('makes a repository, but for one with a password, which goes through no socket', async () => {
+  it('makes a repository, unless it has a password, which no socket carries', async () => {
     const { service, on } = await besideDaemon();
     const made = { id: 'r9', name: 'New', full_name: 'New', url: null };
     service.fault = () => ({ kind: 'body', body: Buffer.from(JSON.stringify(made)) });
@@ -137,13 +137,13 @@ describe('a command beside a daemon, without keys', () => {
       .toContain('Current pass: ');
   });
 
-  it('does its work itself where its flags give other settings than the daemon has', async () => {
+  it('works itself if its flags differ from the settings of the daemon', async () => {
     const { service, on } = await besideDaemon();
     const flags = ['--service-base-url', service.baseUrl, '--repositories-exclude', 'A'];
     expect(await on('plan', ...flags)).toMatchObject({ exitCode: 2, stderr: written('service.apiKey') });
   });
 
-  it('is interrupted without the work that it waits for', async () => {
+  it('can be interrupted while the work continues', async () => {
     const { service, directory, daemon, on } = await besideDaemon({ WORKBOOK_MIRROR_LOG_LEVEL: 'debug' });
     service.fault = () => ({ kind: 'silence' });
     const waiting = start(['poll', '--wait'], { WORKBOOK_MIRROR_DIRECTORY: directory });
@@ -157,7 +157,7 @@ describe('a command beside a daemon, without keys', () => {
   });
 });
 
-describe('a command beside a daemon that hangs', () => {
+describe('a command next to a daemon that hangs', () => {
   it('ends, and says so', async () => {
     const directory = await temporaryFolder();
     await mkdir(join(directory, '.workbook-mirror'));
@@ -170,8 +170,8 @@ describe('a command beside a daemon that hangs', () => {
   }, 40_000);
 });
 
-describe('a command beside a daemon that is busy with others', () => {
-  it('is to be given again, and asks for no restart', async () => {
+describe('a command next to a daemon that is busy with others', () => {
+  it('must be given again, and suggests no restart', async () => {
     const { service, directory, on } = await besideDaemon();
     const { promise: released, resolve } = Promise.withResolvers<void>();
     service.fault = () => ({ kind: 'wait', after: 0, released });

@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { startEmbedded } from '../support/embedded.ts';
 import { run, start } from '../support/program.ts';
 
-/** A schedule that does not come during a test. */
+/** A schedule without a run during a test. */
 const NEVER = { WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *' };
 
 describe('the daemon', () => {
@@ -20,7 +20,7 @@ describe('the daemon', () => {
     expect(exitCode).toBe(0);
   });
 
-  it('makes a pass at once, one at SIGHUP, logs JSON lines of a closed set of events, and ends with 0 at SIGTERM', async () => {
+  it('makes a pass at the start, one at SIGHUP, logs only known events as JSON lines, and ends with 0 at SIGTERM', async () => {
     const embedded = await startEmbedded();
     const daemon = start(['run'], { ...embedded.settings, ...NEVER });
     await daemon.prints(/"pass\.finished"/);
@@ -53,7 +53,7 @@ describe('the daemon', () => {
     expect(await embedded.differences()).toEqual([]);
   });
 
-  it('lets no second instance into its directory, and leaves nothing that blocks when it is killed', async () => {
+  it('excludes a second instance, and leaves no lock when it is killed', async () => {
     const embedded = await startEmbedded();
     const daemon = start(['run'], { ...embedded.settings, ...NEVER });
     await daemon.prints(/"pass\.finished"/);
@@ -69,7 +69,7 @@ describe('the daemon', () => {
 });
 
 describe('the demo', () => {
-  it('does everything once and finds the mirror identical to Git', async () => {
+  it('does everything once, and the mirror is identical to Git', async () => {
     const { exitCode, stdout } = await run(['demo', '--once']);
     expect(exitCode).toBe(0);
     expect(stdout).toMatch(/readable on disk .* after the commit/);
@@ -136,12 +136,12 @@ describe('killed at any moment', () => {
 });
 
 describe('nothing outside the directory', () => {
-  it('is written through a link that stands where a tree belongs', async () => {
+  it('is written through a link in place of a tree', async () => {
     const embedded = await startEmbedded();
     const outside = join(embedded.directory, '../outside');
     await mkdir(outside);
     await mkdir(join(embedded.directory, 'mirror'), { recursive: true });
-    // A mirror that was begun.
+    // A mirror after its first pass.
     await mkdir(join(embedded.directory, '.workbook-mirror'));
     await symlink(outside, join(embedded.directory, 'mirror/Accounting'));
     const { exitCode, stderr } = await run(['sync'], embedded.settings);

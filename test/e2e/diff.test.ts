@@ -9,7 +9,7 @@ import { temporaryFolder } from '../support/temporary.ts';
 
 describe('diff --upstream', () => {
   it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
-    'leaves nothing behind when %s ends it, and does not end as if files differed',
+    'leaves nothing behind when %s ends it, and does not exit as if files differed',
     async (signal) => {
       const service = await FakeService.start();
       const folder = await temporaryFolder();

@@ -9,7 +9,7 @@ import { canMount, startService } from '../support/mounts.ts';
 const STRANGER = 65_533;
 
 describe('too many open files', () => {
-  it('is said wherever it is met, with the limits to raise, and is no defect', async () => {
+  it('is reported everywhere, with the limits to raise, and is not a defect', async () => {
     const { shell } = await startService();
     const ends = [];
     // With less, Node itself may not start.
@@ -23,7 +23,7 @@ describe('too many open files', () => {
     expect(ends).toEqual(ends.map(() => ({ exitCode: 1, isExplained: true })));
   });
 
-  it('is no damaged installation where the files of the status page cannot be read', async () => {
+  it('is not reported as a damaged installation if the files of the status page cannot be read', async () => {
     const { shell } = await startService();
     const { exitCode, text } = await shell(
       'ulimit -n 34; exec $PROGRAM run --directory $D/run --http-listen 127.0.0.1:0',
@@ -72,7 +72,7 @@ describe('a directory that the user may not write in', () => {
   });
 });
 
-it('a name that cannot be stored quarantines its target, is printed, and keeps no other from being mirrored', async () => {
+it('a name that cannot be stored quarantines its target, is printed, and does not block other targets', async () => {
   const { folder, shell } = await startService({ [`${'l'.repeat(250)}/${'m'.repeat(250)}/a.xlsx`]: 'a' });
   // A path has room for 4,095 bytes: the directory takes so many of them that these names are too long for the rest.
   const deep = join(folder, ...Array.from({ length: 15 }, () => 'd'.repeat(240)));

@@ -17,7 +17,7 @@ async function someWorkbook(directory: string): Promise<string> {
 }
 
 describe('an edit of a mirrored file', () => {
-  it('is reported while the daemon runs, shows in status, and is put right by verify --repair', async () => {
+  it('is reported while the daemon runs, shows in status, and is repaired by verify --repair', async () => {
     const embedded = await startEmbedded();
     const daemon = start(['run'], { ...embedded.settings, ...NEVER });
     await daemon.prints(/"pass\.finished"/);
@@ -39,7 +39,7 @@ describe('an edit of a mirrored file', () => {
     expect((await run(['status'], embedded.settings)).exitCode).toBe(0);
   });
 
-  it('is put right at once where the settings say so, and the daemon’s own publishes are none', async () => {
+  it('is repaired immediately if the settings say so, and own publishes of the daemon do not count', async () => {
     const embedded = await startEmbedded();
     const daemon = start(['run'], { ...embedded.settings, ...NEVER, WORKBOOK_MIRROR_DRIFT: 'repair' });
     await daemon.prints(/"pass\.finished"/);
@@ -58,7 +58,7 @@ describe('an edit of a mirrored file', () => {
     expect((await daemon.ended).exitCode).toBe(0);
   });
 
-  it('made while no daemon ran is found when it starts', async () => {
+  it('made without a daemon is found when one starts', async () => {
     const embedded = await startEmbedded();
     await run(['sync'], embedded.settings);
     await rm(await someWorkbook(embedded.directory));

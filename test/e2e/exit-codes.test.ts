@@ -9,7 +9,7 @@ import { buildZip } from '../support/zip-builder.ts';
 import { run, type Running, start, variablesOf } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
-/** A service with two repositories, and a directory for a daemon that makes no pass unless it is asked for one. */
+/** A service with two repositories, and a directory for a daemon that makes passes only on request. */
 interface Around {
   readonly service: FakeService;
   readonly directory: string;
@@ -53,10 +53,10 @@ async function stateOf({ settings }: Around, target: string): Promise<string | u
   return targets.find((each) => each.target === target)?.state;
 }
 
-/** A state of the target `A/main`, and how it comes about in a mirror that is fresh. */
+/** A state of the target `A/main`, and its cause in a fresh mirror. */
 interface Row {
   readonly state: string;
-  /** The exit code of `sync`, `poll --wait` and `status`; `/readyz` says 200 where it is 0, else 503. */
+  /** The exit code of `sync`, `poll --wait` and `status`; `/readyz` gives 200 if it is 0, else 503. */
   readonly exitCode: 0 | 1;
   /** Before the daemon starts. */
   readonly before?: (place: Around) => unknown;
@@ -90,7 +90,7 @@ const ROWS: readonly Row[] = [
     },
   },
   {
-    // The poll repairs what someone changed: until then all say that it drifted.
+    // The poll repairs the changed tree: until then all report drift.
     state: 'fresh',
     exitCode: 0,
     during: async ({ directory, settings }, daemon) => {
@@ -187,7 +187,7 @@ describe('sync, poll --wait, status and /readyz agree', () => {
     expect((await run(['poll', '--wait'], settings)).exitCode).toBe(0);
   });
 
-  it('before a pass has come to its end', async () => {
+  it('before the first finished pass', async () => {
     const { service, settings } = await around();
     service.fault = () => ({ kind: 'silence' });
     const daemon = await startDaemon(settings);
@@ -195,7 +195,7 @@ describe('sync, poll --wait, status and /readyz agree', () => {
     expect([(await run(['status'], settings)).exitCode, await daemon.ready()]).toEqual([1, 503]);
   });
 
-  it('about a service that is away: the pass fails with 3, and what was verified stays fresh', async () => {
+  it('about an unreachable service: the pass fails with 3, and verified targets stay fresh', async () => {
     const { service, settings } = await around();
     const daemon = await startDaemon(settings);
     await daemon.prints(/"pass\.finished"/);
@@ -206,7 +206,7 @@ describe('sync, poll --wait, status and /readyz agree', () => {
     expect(status.stdout).toMatch(/^Last pass: .*failed: service\./m);
   });
 
-  it('about another service than the one that was mirrored: the pass fails, and nothing counts as fresh', async () => {
+  it('about a service that replaced the mirrored one: the pass fails, and nothing counts as fresh', async () => {
     const place = await around();
     await run(['sync'], place.settings);
     const service = await FakeService.start();
@@ -232,7 +232,7 @@ describe('sync, poll --wait, status and /readyz agree', () => {
   });
 });
 
-it('a tree that someone removed with its manifest is damaged, and not fresh', async () => {
+it('a tree removed with its manifest is damaged, and not fresh', async () => {
   const place = await around();
   expect((await run(['sync'], place.settings)).exitCode).toBe(0);
   await rm(join(place.directory, 'mirror/A/main'), { recursive: true });

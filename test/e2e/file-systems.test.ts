@@ -7,7 +7,7 @@ import { canMount, startService } from '../support/mounts.ts';
 
 describe.runIf(canMount)('a mount point below the directory', () => {
   it.each(['mirror', 'manifests', 'history', '.workbook-mirror'])(
-    'at %s is refused by name, by config check as well, and nothing is made',
+    'at %s is refused by name, by config check as well, without any write',
     async (name) => {
       const { shell, folder } = await startService();
       const mount = `mkdir $D/m/${name} && mount -t tmpfs none $D/m/${name}`;
@@ -22,7 +22,7 @@ describe.runIf(canMount)('a mount point below the directory', () => {
     },
   );
 
-  it('deeper is named, and what is not below it is mirrored', async () => {
+  it('deeper is named, and all targets elsewhere are mirrored', async () => {
     const { shell } = await startService();
     const { exitCode, text } = await shell(
       'mkdir -p $D/m/.workbook-mirror $D/m/mirror/A; mount -t tmpfs none $D/m/mirror/A; exec $PROGRAM sync',
@@ -35,7 +35,7 @@ describe.runIf(canMount)('a mount point below the directory', () => {
 });
 
 describe.runIf(canMount)('a mirror in a lower layer of an overlay', () => {
-  it('is refused, as none of its folders can be renamed, and one in an upper layer is mirrored', async () => {
+  it('is refused, as its folders cannot be renamed, and one in an upper layer is mirrored', async () => {
     const { shell, folder } = await startService();
     const overlay = `mount -t tmpfs none $D/m; mkdir -p $D/m/lower $D/m/upper $D/m/work $D/m/ov
       mount -t overlay -o redirect_dir=off,lowerdir=$D/m/lower,upperdir=$D/m/upper,workdir=$D/m/work ov $D/m/ov`;
@@ -54,7 +54,7 @@ describe.runIf(canMount)('a mirror in a lower layer of an overlay', () => {
   });
 });
 
-it('trying out a file system leaves nothing behind, and config check says what was found', async () => {
+it('the test of a file system leaves nothing behind, and config check reports its result', async () => {
   const { shell, folder } = await startService();
   const { exitCode, text } = await shell('$PROGRAM sync -q; exec $PROGRAM config check');
   expect(text).not.toMatch(/its file system|mount point/);

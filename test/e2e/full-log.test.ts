@@ -9,7 +9,7 @@ import { MAIN } from '../support/built.ts';
 import { cleanEnvironment } from '../support/program.ts';
 import { freePort } from '../support/stores.ts';
 
-it('a daemon whose log cannot be written goes on, and says so elsewhere', async () => {
+it('a daemon whose log cannot be written continues, and reports it elsewhere', async () => {
   const embedded = await startEmbedded();
   const port = await freePort();
   const daemon = spawn(process.execPath, [MAIN, 'run'], {

@@ -13,14 +13,14 @@ const BOUND = { timeout: 60_000, maxBuffer: 16 * 1024 * 1024 };
 
 const execute = promisify(execFile);
 
-/** Settings of a service that nobody listens for. */
+/** Settings of a service that does not run. */
 const NOWHERE = {
   WORKBOOK_MIRROR_SERVICE_BASE_URL: 'http://127.0.0.1:9/api',
   WORKBOOK_MIRROR_SERVICE_API_KEY: 'a-key-for-nothing',
 };
 
-describe('how much a command tells', () => {
-  it('is nothing but data when quiet and all is well, and every step when verbose', async () => {
+describe('the verbosity of a command', () => {
+  it('shows only data when quiet and all is well, and every step when verbose', async () => {
     const { settings } = await startEmbedded();
     expect(await run(['sync', '-q'], settings)).toMatchObject({ exitCode: 0, stdout: '', stderr: '' });
     const verbose = await run(['sync', '--verbose'], settings);
@@ -31,18 +31,18 @@ describe('how much a command tells', () => {
     expect((await run(['verify', '-v'], settings)).stderr).toContain('✓ Accounting/main: ');
   });
 
-  it('is the error also when quiet', async () => {
+  it('includes errors even when quiet', async () => {
     const directory = join(await temporaryFolder(), 'm');
     const { exitCode, stderr } = await run(['sync', '-q', '--directory', directory], NOWHERE);
     expect(exitCode).toBe(3);
     expect(stderr).toContain('workbook-mirror: The request to http://127.0.0.1:9/api/repos failed');
   });
 
-  it('cannot be both', async () => {
+  it('cannot be both quiet and verbose', async () => {
     expect(await run(['sync', '-q', '-v'])).toMatchObject({ exitCode: 2, stdout: '' });
   });
 
-  it('is the level of the log of run', async () => {
+  it('sets the log level of run', async () => {
     const { settings } = await startEmbedded();
     const talkative = start(['run', '-v', '--log-format', 'json'], settings);
     await talkative.prints(/"event":"pass.planned"/);
@@ -52,7 +52,7 @@ describe('how much a command tells', () => {
 });
 
 describe('colours', () => {
-  it('that are forbidden and forced have Node warn of nothing', async () => {
+  it('that are forbidden and forced cause no warning of Node', async () => {
     const { stderr } = await run(['help', 'exit-codes'], { NO_COLOR: '1', FORCE_COLOR: '1' });
     expect(stderr).toBe('');
   });
@@ -70,8 +70,8 @@ describe('colours', () => {
   });
 });
 
-describe('an error that nobody waited for', () => {
-  it('is told as text, and ends the program as a defect', async () => {
+describe('an unhandled error', () => {
+  it('is reported as text, and ends the program as a defect', async () => {
     const script = String.raw`process.on('SIGWINCH', () => { throw new Error('odd\u009b2J\n    at nobody'); })`;
     const running = start(
       ['serve', '--serve-directory', await temporaryFolder(), '--serve-listen', '127.0.0.1:0'],
@@ -88,7 +88,7 @@ describe('an error that nobody waited for', () => {
 });
 
 describe('help', () => {
-  it('explains commands, and lists the topics beside them', async () => {
+  it('explains commands, and lists the topics next to them', async () => {
     expect((await run(['help'])).stdout).toMatch(/Mirror:[^]*Topics of the manual[^]*exit-codes/);
     expect((await run(['help', 'history', 'restore'])).stdout).toContain(
       'Usage: workbook-mirror history restore',
@@ -102,7 +102,7 @@ describe('help', () => {
     expect(stdout).toMatch(/^\| 4 +\| another instance holds the directory/m);
   });
 
-  it('leads from an unknown name to the nearest', async () => {
+  it('suggests the nearest name for an unknown one', async () => {
     const { exitCode, stderr } = await run(['help', 'setings']);
     expect(exitCode).toBe(2);
     expect(stderr).toContain('Did you mean `help settings`?');
@@ -121,7 +121,7 @@ describe('help', () => {
 });
 
 describe('why', () => {
-  it('tells when the next poll is only where the schedule of the daemon is known', async () => {
+  it('shows the time of the next poll only if the schedule of the daemon is known', async () => {
     const { settings, directory } = await startEmbedded();
     const daemon = start(['run'], settings);
     await daemon.prints(/"pass\.finished"/);
@@ -132,8 +132,8 @@ describe('why', () => {
   });
 });
 
-describe('who is new', () => {
-  it('is told how to begin', async () => {
+describe('a new user', () => {
+  it('learns how to begin', async () => {
     const { exitCode, stderr } = await run(['sync']);
     expect(exitCode).toBe(2);
     expect(stderr).toContain('`workbook-mirror help five-minutes` how to begin');
@@ -144,14 +144,14 @@ describe('who is new', () => {
     [['status'], 1, '`workbook-mirror sync --directory '],
     [['why', 'Accounting/main'], 2, '`workbook-mirror sync --directory '],
     [['history', 'restore', 'a', '--at', 'yesterday'], 2, '`workbook-mirror history list --directory '],
-  ])('is told by %j before the first pass what comes next', async (args, exitCode, advice) => {
+  ])('learns the next step from %j before the first pass', async (args, exitCode, advice) => {
     const ended = await run([...args, '--directory', await temporaryFolder()]);
     expect(ended.exitCode).toBe(exitCode);
     expect(ended.stdout + ended.stderr).toContain(advice);
   });
 
   it.each([[['why', 'a/main']], [['approve', '--all']], [['history', 'list']], [['verify']], [['status']]])(
-    'is told by %j of a directory that is not there',
+    'learns from %j that a directory is missing',
     async (args) => {
       const { exitCode, stderr } = await run([...args, '--directory', '/nonexistent/mirror']);
       expect(exitCode).toBe(2);

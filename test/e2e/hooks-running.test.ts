@@ -10,7 +10,7 @@ import { type Received, startReceiver } from '../support/listen.ts';
 import { start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
-/** Waits until something is so; gives up after twenty seconds. */
+/** Waits for a condition; gives up after twenty seconds. */
 async function until(isSo: () => boolean | Promise<boolean>): Promise<boolean> {
   for (let tries = 0; tries < 400; tries += 1) {
     if (await isSo()) return true;
@@ -19,7 +19,7 @@ async function until(isSo: () => boolean | Promise<boolean>): Promise<boolean> {
   return false;
 }
 
-/** Whether a process runs: one that has ended and that nobody has asked for yet does not. */
+/** True if a process runs; a zombie does not. */
 async function runs(pid: number): Promise<boolean> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
   return /\) [^ZX]/.test(stat);
@@ -30,7 +30,7 @@ async function areRunning(pids: readonly number[]): Promise<number[]> {
   return pids.filter((_pid, index) => states[index]);
 }
 
-describe('programs that ignore that they are asked to end', () => {
+describe('programs that ignore SIGTERM', () => {
   it.each(['AFTER_PUBLISH', 'BEFORE_PUBLISH'])(
     'do not outlive the daemon, nor do their children (%s)',
     async (hook) => {
@@ -65,7 +65,7 @@ function isSignedWith(key: string, { headers, body }: Received): boolean {
   return headers['webhook-signature'] === `v1,${digest}`;
 }
 
-it('nothing is sent while the file of the signing key holds none, and what waits is sent with the next key', async () => {
+it('nothing is sent while the file of the signing key is empty, and waiting messages are sent with the next key', async () => {
   const embedded = await startEmbedded();
   const { origin, received: deliveries } = await startReceiver();
   const file = join(await temporaryFolder(), 'key');

@@ -17,7 +17,7 @@ async function programOf(body: string): Promise<{ path: string; folder: string }
   return { path, folder };
 }
 
-it('sync runs the command for every change, in the tree, without any of the settings, and not again', async () => {
+it('sync runs the command once for every change, in the tree, without any of the settings', async () => {
   const embedded = await startEmbedded();
   const { path, folder } = await programOf(
     `{ echo "$MIRROR_EVENT $MIRROR_TARGET $MIRROR_CHANGES $(wc -l)"; env; } >> "$(dirname "$0")/ran"`,
@@ -66,7 +66,7 @@ it('config check refuses a command that cannot be run, as the daemon does', asyn
   expect(checked.stderr).toContain('hooks.afterPublish: ');
 });
 
-it('config check counts a secret in a file once', async () => {
+it('config check counts a secret in a file only once', async () => {
   const { settings } = await startEmbedded();
   const path = join(await temporaryFolder(), 'key');
   await writeFile(path, 'a-key');
@@ -78,7 +78,7 @@ it('config check counts a secret in a file once', async () => {
   expect(inFile).toBe(await given(settings));
 });
 
-it('tells a webhook and gives a sign of life, and shows neither address', async () => {
+it('a pass notifies a webhook and sends a heartbeat, and shows neither address', async () => {
   const embedded = await startEmbedded();
   const { origin, received } = await startReceiver();
   const settings = {

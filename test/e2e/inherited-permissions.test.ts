@@ -7,7 +7,7 @@ import { startService } from '../support/mounts.ts';
 const isRoot = process.getuid?.() === 0;
 const hasAcl = spawnSync('sh', ['-c', 'command -v setfacl && command -v getfacl']).status === 0;
 
-/** The daemon, a reader whom only an ACL lets in, and a group of readers. */
+/** The daemon, a reader with access only by an ACL, and a group of readers. */
 const [DAEMON, READER, GROUP] = [65_533, 65_500, 65_400];
 
 /** Every way to publish, and how many files change in one step. */
@@ -20,9 +20,9 @@ const WAYS: readonly (readonly [mode: string, changes: number])[] = [
 ];
 
 /**
- * Mirrors, has the administrator run a script, and mirrors again: as an ordinary user, where the tests run as root.
+ * Mirrors, runs a script of the administrator, and mirrors again: as an ordinary user if the tests run as root.
  * @param groups of that user
- * @returns what a last script prints
+ * @returns the output of a last script
  */
 async function publishTwice(
   [mode, changes]: (typeof WAYS)[number],
@@ -45,8 +45,8 @@ async function publishTwice(
   return second.text;
 }
 
-describe.runIf(hasAcl)('a default ACL that lets a reader in', () => {
-  it.each(WAYS)('is handed on to what is published by %s, %i at a time', async (...way) => {
+describe.runIf(hasAcl)('a default ACL for a reader', () => {
+  it.each(WAYS)('is inherited by files published by %s, %i at a time', async (...way) => {
     const text = await publishTwice(
       way,
       String(DAEMON),
@@ -58,7 +58,7 @@ describe.runIf(hasAcl)('a default ACL that lets a reader in', () => {
     expect(entries.filter((entry) => !entry.includes(`\nuser:${READER}:r`))).toEqual([]);
   });
 
-  it('on one tree alone is handed on to the tree that replaces it', async () => {
+  it('on only one tree is inherited by the tree that replaces it', async () => {
     const text = await publishTwice(
       ['exchange', 1],
       String(DAEMON),
@@ -74,7 +74,7 @@ describe.runIf(hasAcl)('a default ACL that lets a reader in', () => {
   });
 });
 
-describe.runIf(isRoot)('a set-group-ID bit that lets a group in', () => {
+describe.runIf(isRoot)('a set-group-ID bit for a group', () => {
   const cases = [DAEMON, `${DAEMON},${GROUP}`].flatMap((groups) =>
     WAYS.map(([mode, changes]) => ({ mode, changes, groups: String(groups) })),
   );

@@ -24,7 +24,7 @@ const [KEY, TOKEN, DIRECTORY] = ['API key (Access > API Key), not shown: ', 'or 
 const SURE = '[y/N] ';
 
 describe.runIf(hasProgram('script'))('init on a terminal', () => {
-  it('checks each answer, asks again where one is wrong, and writes what works', async () => {
+  it('checks each answer, asks again after a wrong one, and writes valid settings', async () => {
     const { service, folder, config, keyFile } = await prepare();
     await mkdir(join(folder, 'other'));
     await writeFile(join(folder, 'other/report.txt'), '');
@@ -74,7 +74,7 @@ describe.runIf(hasProgram('script'))('init on a terminal', () => {
   it.each([
     ['Ctrl-C', `${API_KEY}\u0003`, 130],
     ['the end of the input', '\u0004', 1],
-  ])('writes nothing after %s, and leaves a terminal that shows what is typed', async (_name, keys, code) => {
+  ])('writes nothing after %s, and restores the echo of the terminal', async (_name, keys, code) => {
     const { service, folder, config } = await prepare();
     const flags = `init --config ${config} --service-base-url ${service.baseUrl}`;
     const ended = await onTerminal(flags, [[KEY, keys]], {}, 'stty -a');
@@ -86,7 +86,7 @@ describe.runIf(hasProgram('script'))('init on a terminal', () => {
 });
 
 describe('init --yes', () => {
-  it('does the same by flags, keeps the file of the key where it is, and replaces nothing', async () => {
+  it('does the same by flags, keeps the file of the key in place, and replaces nothing', async () => {
     const { service, folder, config } = await prepare();
     const keyFile = join(folder, 'my-key');
     await writeFile(keyFile, API_KEY);
@@ -113,7 +113,7 @@ describe('init --yes', () => {
     expect(await run(['init'])).toMatchObject({ exitCode: 2, stdout: '' });
   });
 
-  it.runIf(canMount)('stores credentials where the unit is installed', async () => {
+  it.runIf(canMount)('stores credentials if the unit is installed', async () => {
     const { service, folder, shell } = await startService();
     await writeFile(join(folder, 'key'), `${API_KEY}\n`);
     await chmod(join(folder, 'key'), 0o600);

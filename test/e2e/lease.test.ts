@@ -12,7 +12,7 @@ import { MAIN } from '../support/built.ts';
 const acquire = ['lease', 'acquire', '--for'] as const;
 
 describe('lease acquire with a command', () => {
-  it('ends as the command does, and releases the lease however that is', async () => {
+  it('ends as the command does, and releases the lease in every case', async () => {
     const { settings, directory } = await startEmbedded();
     expect((await run(['sync'], settings)).exitCode).toBe(0);
     const endings: [string[], number][] = [
@@ -30,7 +30,7 @@ describe('lease acquire with a command', () => {
     }
   });
 
-  it('runs our own commands, which see the lease', async () => {
+  it('runs commands of the program, which see the lease', async () => {
     const { settings } = await startEmbedded();
     await run(['sync'], settings);
     const inner = [process.execPath, MAIN, 'lease', 'list', '--json'];
@@ -56,7 +56,7 @@ describe('lease acquire with a command', () => {
     }
   });
 
-  it('says that it is worth nothing when the lease ran out or was taken away before the command ended', async () => {
+  it('reports that the lease expired or was removed before the command ended', async () => {
     const { settings } = await startEmbedded();
     await run(['sync'], settings);
     const late = await run([...acquire, '500ms', '--', 'sleep', '1'], settings);
@@ -71,7 +71,7 @@ describe('lease acquire with a command', () => {
     expect((await taken.ended).exitCode).toBe(1);
   });
 
-  it('leaves a lease that others see when it is killed', async () => {
+  it('leaves a visible lease when it is killed', async () => {
     const { settings } = await startEmbedded();
     await run(['sync'], settings);
     const held = start([...acquire, '10m', '--', 'sh', '-c', 'echo ready; exec sleep 1'], settings);
@@ -83,7 +83,7 @@ describe('lease acquire with a command', () => {
     expect((await run(['lease', 'list'], settings)).stdout).toBe('No lease is in force.\n');
   });
 
-  it('holds nothing any longer when its time is over, although nobody has ended it', async () => {
+  it('no longer holds anything after its time, even if it was never released', async () => {
     const { settings, writer, differences } = await startEmbedded();
     await run(['sync'], settings);
     const { stdout } = await run([...acquire, '200ms', '--json'], settings);
@@ -94,7 +94,7 @@ describe('lease acquire with a command', () => {
     expect(await differences()).toEqual([]);
   });
 
-  it('refuses what makes no sense', async () => {
+  it('refuses invalid arguments', async () => {
     const { settings, directory } = await startEmbedded();
     expect((await run([...acquire, '1m', '--', 'true'], settings)).exitCode).toBe(2);
     await run(['sync'], settings);

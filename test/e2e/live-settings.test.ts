@@ -15,7 +15,7 @@ async function startWithFile(
   text: string,
 ): Promise<{ daemon: Running; file: string; write: (text: string) => Promise<void> }> {
   const file = join(await temporaryFolder(), 'config.yaml');
-  // As careful programs do it: whoever reads sees the old or the new text.
+  // As careful programs do it: a reader sees the old or the new text.
   const write = async (next: string): Promise<void> => {
     await writeFile(`${file}.new`, next);
     await rename(`${file}.new`, file);
@@ -27,13 +27,13 @@ async function startWithFile(
 }
 
 describe('settings that change while the daemon runs', () => {
-  it('are in force at once: the schedule, the log level, what is mirrored', async () => {
+  it('apply immediately: the schedule, the log level, the selection', async () => {
     const { daemon, write } = await startWithFile(await startEmbedded(), NEVER);
     expect(daemon.stdout()).not.toContain('pass.started');
     await write(`schedule: "* * * * * *"\nlog:\n  level: debug\nrepositories:\n  include: [nothing]\n`);
     await daemon.prints(/"settings\.reloaded".*schedule, log\.level|"settings\.reloaded".*"log\.level"/);
     await daemon.prints(/"pass\.started","trigger":"schedule"/);
-    // Nobody means that: the mirror stays as it was, until somebody says so.
+    // This looks like an error: the mirror stays as it was until an approval.
     await daemon.prints(/"selection\.unmatched","setting":"repositories\.include","pattern":"nothing"/);
     await daemon.prints(/"deletion\.held".*"subject":"deselected"/);
     expect(daemon.stdout()).not.toMatch(/"pull":0,"keep":0,"hold":0/);
@@ -44,7 +44,7 @@ describe('settings that change while the daemon runs', () => {
     await daemon.prints(/"selection\.empty"/);
   });
 
-  it('are refused as a whole when anything is wrong with them, and the old ones stay', async () => {
+  it('are refused as a whole if any of them is wrong, and the old ones stay', async () => {
     const { daemon, write } = await startWithFile(await startEmbedded(), NEVER);
     await write('schedule: "* * * * * *"\nlog:\n  level: loud\n');
     await daemon.prints(/"settings\.refused"[^\n]*loud[^\n]*\n/);
@@ -66,7 +66,7 @@ describe('settings that change while the daemon runs', () => {
     await daemon.prints(/"level":"info"[^\n]*"settings\.restart_unneeded"/);
   });
 
-  it('are found in a folder whose contents Kubernetes swaps by a link', async () => {
+  it('are found in a folder that Kubernetes swaps by a link', async () => {
     const embedded = await startEmbedded();
     const folder = await temporaryFolder();
     const put = async (name: string, text: string): Promise<void> => {
@@ -84,7 +84,7 @@ describe('settings that change while the daemon runs', () => {
     await daemon.prints(/"settings\.reloaded","changed":\["concurrency"\]/);
   });
 
-  it('are read again at SIGHUP; SIGUSR2 makes the log talk, and quiet again', async () => {
+  it('are read again at SIGHUP; SIGUSR2 makes the log verbose, and quiet again', async () => {
     const { daemon } = await startWithFile(await startEmbedded(), NEVER);
     daemon.child.kill('SIGUSR2');
     await daemon.prints(/"log\.level_changed","level":"debug"/);

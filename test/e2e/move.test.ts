@@ -13,7 +13,7 @@ import { temporaryFolder } from '../support/temporary.ts';
 
 const execute = promisify(execFile);
 
-/** A service, and two machines with the program: a folder for what each has in `/var/lib/workbook-mirror`. */
+/** A service, and two machines with the program: a folder for the `/var/lib/workbook-mirror` of each. */
 async function surroundings(): Promise<{
   service: FakeService;
   settingsOf: (machine: string) => Record<string, string>;
@@ -71,7 +71,7 @@ describe('a mirror that moves', () => {
     },
   );
 
-  it('goes on without a pull when the service gets another name', async () => {
+  it('continues without a pull when the service gets another name', async () => {
     const { service, settingsOf } = await surroundings();
     expect(await run(['sync'], settingsOf('old'))).toMatchObject({ exitCode: 0 });
     service.takeDownloads();

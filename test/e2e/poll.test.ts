@@ -16,7 +16,7 @@ import { temporaryFolder } from '../support/temporary.ts';
 const OWN_PROCESSES = ['--pid', '--fork', '--mount-proc'];
 const canUnshare = spawnSync('unshare', [...OWN_PROCESSES, 'true']).status === 0;
 
-/** An archive that no limit lets through. */
+/** An archive over every limit. */
 const BAD = buildZip([{ name: '../x', data: 'x' }]);
 
 interface Surroundings {
@@ -25,7 +25,7 @@ interface Surroundings {
   readonly settings: Record<string, string>;
 }
 
-/** A service with one repository, and the settings for a daemon that makes no pass by itself after the first one. */
+/** A service with one repository, and settings for a daemon without scheduled passes after the first. */
 async function surroundings(): Promise<Surroundings> {
   const service = await FakeService.start({});
   onTestFinished(() => service.close());
@@ -54,7 +54,7 @@ const published = ({ directory }: Surroundings): Promise<string> =>
   readFile(join(directory, 'mirror/A/main/plan.xlsx'), 'utf8');
 
 describe('poll', () => {
-  it('waits for a pass that finds the change, and says how that ended', async () => {
+  it('waits for a pass that finds the change, and reports its result', async () => {
     const around = await surroundings();
     const daemon = await startDaemon(around.settings);
     change(around, 'b');
@@ -76,7 +76,7 @@ describe('poll', () => {
     });
   });
 
-  it('without --wait ends as soon as the daemon knows of it', async () => {
+  it('without --wait ends as soon as the daemon has accepted it', async () => {
     const around = await surroundings();
     const daemon = await startDaemon(around.settings);
     const polled = await run(['poll'], around.settings);
@@ -86,7 +86,7 @@ describe('poll', () => {
     await daemon.ended;
   });
 
-  it('ends with the exit code of a pass that failed, and with that of one that is incomplete', async () => {
+  it('ends with the exit code of a failed and of an incomplete pass', async () => {
     const around = await surroundings();
     await startDaemon(around.settings);
     around.service.fault = (path) => (path.includes('/contents') ? { kind: 'status', status: 500 } : null);
@@ -101,7 +101,7 @@ describe('poll', () => {
     });
   });
 
-  it('is answered by the daemon that is started after one was killed amid the pass', async () => {
+  it('is answered by a new daemon after one was killed during the pass', async () => {
     const around = await surroundings();
     const first = await startDaemon(around.settings);
     around.service.fault = () => ({ kind: 'silence' });
@@ -116,7 +116,7 @@ describe('poll', () => {
     expect(await published(around)).toBe('b');
   });
 
-  it('makes the pass itself where no daemon runs', async () => {
+  it('makes the pass itself if no daemon runs', async () => {
     const around = await surroundings();
     expect((await run(['poll'], around.settings)).exitCode).toBe(2);
     expect((await run(['sync'], around.settings)).exitCode).toBe(0);
@@ -132,7 +132,7 @@ describe('poll', () => {
     expect(await published(around)).toBe('c');
   });
 
-  it('tries targets that wait: all, or those that are named', async () => {
+  it('retries waiting targets: all, or only named ones', async () => {
     const around = await surroundings();
     around.service.addRepository('B', { 'plan.xlsx': 'b' });
     await startDaemon(around.settings);
@@ -151,7 +151,7 @@ describe('poll', () => {
     expect((await run(['poll', '--wait'], around.settings)).exitCode).toBe(0);
   });
 
-  it.skipIf(!canUnshare)('is asked of a daemon in another container, whose process is not seen', async () => {
+  it.skipIf(!canUnshare)('reaches a daemon in another container, whose process is not visible', async () => {
     const around = await surroundings();
     await startDaemon(around.settings);
     change(around, 'b');
@@ -166,7 +166,7 @@ describe('poll', () => {
 });
 
 describe('several instances in one directory', () => {
-  it('are all asked, unless a share is named', async () => {
+  it('are all polled, unless a share is named', async () => {
     const around = await surroundings();
     for (const name of ['B', 'C', 'D', 'E']) around.service.addRepository(name, { 'plan.xlsx': name });
     const shardOf = (shard: string) => ({ ...around.settings, WORKBOOK_MIRROR_SHARD: shard });
@@ -182,7 +182,7 @@ describe('several instances in one directory', () => {
 describe('the control socket', () => {
   const socketIn = (directory: string): string => join(directory, '.workbook-mirror/control.sock');
 
-  it('belongs to the owner alone, or to the group as well where that may write to the directory', async () => {
+  it('belongs only to the owner, or also to the group if that may write to the directory', async () => {
     const around = await surroundings();
     const first = await startDaemon(around.settings);
     const modeOf = async (): Promise<string> => {
@@ -199,7 +199,7 @@ describe('the control socket', () => {
     expect(await modeOf()).toBe('660');
   });
 
-  it('takes the place of one that a crash left, and is found in a folder with a path of any length', async () => {
+  it('replaces one left by a crash, and is found in a folder with a path of any length', async () => {
     const around = await surroundings();
     let directory = around.directory;
     for (let level = 0; level < 12; level += 1) directory = join(directory, 'x'.repeat(240));
@@ -214,7 +214,7 @@ describe('the control socket', () => {
     await rm(around.directory, { recursive: true, force: true });
   });
 
-  it('answers curl, says what it does not understand, and withstands clients that hang or flood', async () => {
+  it('answers curl, reports invalid requests, and withstands clients that hang or flood', async () => {
     const around = await surroundings();
     await startDaemon(around.settings);
     const curl = (...args: string[]): string =>
@@ -238,7 +238,7 @@ describe('the control socket', () => {
     for (const socket of hanging) socket.destroy();
   });
 
-  it('is not needed: where none can be made the daemon says so, and mirrors', async () => {
+  it('is optional: if it cannot be made, the daemon reports that, and mirrors', async () => {
     const around = await surroundings();
     await mkdir(`${socketIn(around.directory)}.new/x`, { recursive: true });
     const daemon = await startDaemon(around.settings);
@@ -261,7 +261,7 @@ describe('POST /api/poll', () => {
     return { daemon, address };
   }
 
-  it('makes a pass, for many at once a few', async () => {
+  it('makes a pass, and only a few for many requests at once', async () => {
     const around = await surroundings();
     const { daemon, address } = await served(around);
     change(around, 'b');

@@ -7,7 +7,7 @@ import { API_KEY, API_TOKEN, FakeService } from '../support/fake-service.ts';
 import { run, variablesOf } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
-it('a key that the service puts into the address of a login page is shown nowhere and kept nowhere', async () => {
+it('a key that the service puts into the address of a login page is neither shown nor kept', async () => {
   const service = await FakeService.start();
   onTestFinished(() => service.close());
   service.addRepository('Accounting', { 'a.xlsx': 'a' });
@@ -37,7 +37,7 @@ it('a key that the service puts into the address of a login page is shown nowher
   expect(holding.map((text) => text.slice(0, 500))).toStrictEqual([]);
 }, 60_000);
 
-it('commands that end do not say that a key works', async () => {
+it('commands that end do not report a working key', async () => {
   const service = await FakeService.start();
   onTestFinished(() => service.close());
   service.addRepository('Accounting', { 'a.xlsx': 'a' });

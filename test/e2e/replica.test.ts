@@ -40,7 +40,7 @@ async function sync(settings: Readonly<Record<string, string>>): Promise<string[
   return targets.filter(({ action }) => action === 'pull').map(({ target }) => target);
 }
 
-/** Syncs until a new version with the bytes of the one before is believed. */
+/** Syncs until a new version with the bytes of the last one is accepted. */
 async function syncUntilBelieved(settings: Readonly<Record<string, string>>): Promise<void> {
   for (let tries = 0; tries < 20 && (await run(['sync'], settings)).exitCode !== 0; tries += 1)
     await sleep(500);
@@ -52,7 +52,7 @@ function stateOf(files: Iterable<readonly [path: string, content: string]>): str
   return JSON.stringify(Object.fromEntries([...files].sort(([a], [b]) => (a < b ? -1 : 1))));
 }
 
-/** A service on Git with whatever names there may be. */
+/** A service on Git with all kinds of names. */
 async function startOdd() {
   const folder = await temporaryFolder();
   const registry = await openRegistry(join(folder, 'service'), { sources: 'any' });
@@ -127,7 +127,7 @@ const ODD = [
 ];
 
 describe('a mirror of a replica', () => {
-  it('is byte for byte the mirror of the original, through three, comes to rest, and follows every edit', async () => {
+  it('equals the mirror of the original byte for byte across three mirrors, settles, and follows every edit', async () => {
     const embedded = await startEmbedded();
     const places = [
       embedded.directory,
@@ -157,7 +157,7 @@ describe('a mirror of a replica', () => {
     }
   });
 
-  it('is so with any names, and follows what is removed', async () => {
+  it('is equal with any names, and follows deletions', async () => {
     const odd = await startOdd();
     const folder = await temporaryFolder();
     const accounts = await odd.registry.create('Accounting');
@@ -187,7 +187,7 @@ describe('a mirror of a replica', () => {
     expect(await sync(guardless)).toEqual([]);
     await odd.removeBranch(accounts.id, 'feature/x/y');
     odd.hide(same.id);
-    // What is missing leaves with the second answer that lacks it.
+    // A missing target is retired after the second answer without it.
     for (const settings of [a, guardless]) {
       await run(['sync'], settings);
       await sync(settings);
@@ -198,7 +198,7 @@ describe('a mirror of a replica', () => {
     expect(await contentsOf(join(folder, 'b'))).toEqual(after);
   });
 
-  it('has the times of the files in the original, also where a version is newer than its file', async () => {
+  it('has the times of the files in the original, even if a version is newer than its file', async () => {
     const odd = await startOdd();
     const folder = await temporaryFolder();
     const { id } = await odd.registry.create('Accounting');
@@ -212,7 +212,7 @@ describe('a mirror of a replica', () => {
     await odd.commit(id, 'main', [write('a.xlsx', 'two')], 'refs/heads/main^0');
     await odd.commit(id, 'main', [write('a.xlsx', 'one')], 'refs/heads/main^0');
     await syncUntilBelieved(a);
-    // Seen on the way, the file has a new time.
+    // If a pass sees the state between, the file has a new time.
     await odd.commit(id, 'main', [write('b.xlsx', 'two')], 'refs/heads/main^0');
     await sync(a);
     await odd.commit(id, 'main', [write('b.xlsx', 'one')], 'refs/heads/main^0');
@@ -225,7 +225,7 @@ describe('a mirror of a replica', () => {
     expect(await contentsOf(join(folder, 'late'))).toEqual(original);
   });
 
-  it('is so where the service has no v1: then it is HEAD that is mirrored', async () => {
+  it('is equal if the service has no v1: then HEAD is mirrored', async () => {
     const embedded = await startEmbedded();
     const { WORKBOOK_MIRROR_SERVICE_API_TOKEN: _token, ...settings } = embedded.settings;
     await sync(settings);
@@ -245,13 +245,13 @@ describe('a mirror of a replica', () => {
     { WORKBOOK_MIRROR_PUBLISH: 'auto', WORKBOOK_MIRROR_HISTORY_REPLACED: 'off' },
     { WORKBOOK_MIRROR_PUBLISH: 'exchange', WORKBOOK_MIRROR_HISTORY_REPLACED: '1h' },
     { WORKBOOK_MIRROR_PUBLISH: 'rename', WORKBOOK_MIRROR_HISTORY_REPLACED: 'off' },
-  ])('is never a mixture while the original is published all the time: %o', async (publishing) => {
+  ])('is never a mixture while the original is published continuously: %o', async (publishing) => {
     const odd = await startOdd();
     const folder = await temporaryFolder();
     const { id } = await odd.registry.create('Busy');
     const files = Array.from({ length: 40 }, (_, index) => `folder ${index % 7}/${index}.xlsx`);
     const states = new Set<string>();
-    // Some edits change one file, some all: every file says which edit it is of.
+    // Some edits change one file, some all: every file names its edit.
     const content = new Map(files.map((path) => [path, 'edit 0']));
     const note = (): void => {
       states.add(stateOf(content));
@@ -272,7 +272,7 @@ describe('a mirror of a replica', () => {
     const edits = (async () => {
       for (let edit = 1; edit <= 200; edit += 1) {
         const changed = edit % 3 === 0 ? files : [files[edit % files.length] ?? ''];
-        // What Git holds between the two is seen by nobody but before or after.
+        // While Git commits, a reader sees the state before or after.
         for (const path of changed) content.set(path, `edit ${edit}`);
         note();
         await odd.commit(
@@ -297,7 +297,7 @@ describe('a mirror of a replica', () => {
     while (editing.isRunning || exact === 0) {
       const { exitCode } = await run(['sync'], b);
       codes.add(exitCode);
-      // Where every workbook changed while the original read it, no version is known for a pass: a new replica lists none, and has HEAD.
+      // If every workbook changed while the original read it, no version is known for a pass: a new replica lists none, and has HEAD.
       const isThere = (await readdir(join(folder, 'b/mirror/Busy')).catch((): string[] => [])).includes(
         'main',
       );
@@ -316,7 +316,7 @@ describe('a mirror of a replica', () => {
 });
 
 describe('serve --from-mirror', () => {
-  it('answers beside the daemon, says how old it is, and ends with 0', async () => {
+  it('answers next to the daemon, reports its age, and ends with 0', async () => {
     const embedded = await startEmbedded();
     await sync(embedded.settings);
     const daemon = start(['run'], { ...embedded.settings, WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *' });
@@ -340,7 +340,7 @@ describe('serve --from-mirror', () => {
     expect((await serve.ended).exitCode).toBe(0);
   });
 
-  it('says what is wrong with a directory, and with what does not go together', async () => {
+  it('reports problems of a directory, and options that exclude each other', async () => {
     const folder = await temporaryFolder();
     const missing = await run(['serve', '--from-mirror', '--directory', join(folder, 'none')]);
     expect([missing.exitCode, missing.stdout]).toEqual([2, '']);

@@ -12,7 +12,7 @@ import { temporaryFolder } from '../support/temporary.ts';
 const KEY = 'a-key-of-the-tests';
 
 describe('repos create', () => {
-  it.skipIf(!existsSync('/dev/zero'))('reads no more of a password than one can have', async () => {
+  it.skipIf(!existsSync('/dev/zero'))('limits the length of a password that it reads', async () => {
     const client = {
       WORKBOOK_MIRROR_SERVICE_BASE_URL: 'http://127.0.0.1:1/api',
       WORKBOOK_MIRROR_SERVICE_API_KEY: KEY,

@@ -14,8 +14,8 @@ import { temporaryFolder } from '../support/temporary.ts';
 
 const NEVER = { WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *' };
 
-describe('a daemon ends with a code that has its supervisor start it again', () => {
-  it('where another mirror is in the place of its directory, but not while there is none', async () => {
+describe('a daemon ends with the exit code for a restart', () => {
+  it('if another mirror replaced its directory, but not while it is missing', async () => {
     const embedded = await startEmbedded();
     const daemon = start(['run'], { ...embedded.settings, ...NEVER });
     await daemon.prints(/"pass\.finished"/);
@@ -33,7 +33,7 @@ describe('a daemon ends with a code that has its supervisor start it again', () 
     await again.prints(/"pass\.finished"[^\n]*"pulled":0/);
   });
 
-  it('where the file with further certificate authorities changed, and the one that it knows is refused', async () => {
+  it('if the file with extra certificate authorities changed, and its old authority is refused', async () => {
     const [certificate, other] = [await makeCertificate('localhost'), await makeCertificate('other')];
     if (certificate === null || other === null) throw new Error('openssl is missing');
     const folder = await temporaryFolder();
@@ -53,7 +53,7 @@ describe('a daemon ends with a code that has its supervisor start it again', () 
     expect(await daemon.ended).toMatchObject({ exitCode: 3 });
   });
 
-  it('where the files of the program are gone', async () => {
+  it('if the files of the program are missing', async () => {
     const embedded = await startEmbedded();
     const folder = await temporaryFolder();
     const built = dirname(MAIN);

@@ -14,7 +14,7 @@ import { temporaryFolder } from '../support/temporary.ts';
 
 const execute = promisify(execFile);
 
-/** A mirror of which the history keeps one state, and the bytes that a workbook had in it. */
+/** A mirror with one state in its history, and the bytes of a workbook in that state. */
 async function changed(): Promise<{
   readonly settings: Readonly<Record<string, string>>;
   readonly target: string;
@@ -49,7 +49,7 @@ function inShell(
 }
 
 describe('a single file of the history', () => {
-  it('goes to standard output, byte for byte and alone, or into a folder', async () => {
+  it('is written to standard output, byte for byte, or into a folder', async () => {
     const { settings, target, path, bytes } = await changed();
     const args = ['history', 'restore', target, path];
     const { stdout, stderr } = await inShell('"$@"', args, settings);
@@ -63,7 +63,7 @@ describe('a single file of the history', () => {
     expect(await readFile(join(to, path))).toEqual(bytes);
   });
 
-  it('ends with 1 where its reader is gone, as half a file is none, and says so where its disk is full', async () => {
+  it('ends with 1 if its reader closes early, as half a file is useless, and reports a full disk', async () => {
     const { settings, target, path } = await changed();
     const args = ['history', 'restore', target, path];
     const read = await inShell('"$@" -q | true; echo "${PIPESTATUS[0]}"', args, settings);
@@ -73,7 +73,7 @@ describe('a single file of the history', () => {
     expect(String(full.stderr)).toContain('cannot write to standard output: ENOSPC');
   });
 
-  it('is refused where it would go with others, with JSON or to a terminal', async () => {
+  it('is refused with other files, with JSON or on a terminal', async () => {
     const { settings, target, path } = await changed();
     for (const more of [['--json'], [path]]) {
       const refused = await run(['history', 'restore', target, path, ...more], settings);

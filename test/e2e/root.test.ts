@@ -18,7 +18,7 @@ async function giveTo(owner: number, folder: string): Promise<void> {
 
 const statusSchema = z.object({ targets: z.array(z.object({ target: z.string() })) });
 
-/** Who owns what lies below a folder, besides an owner. */
+/** The owners of files below a folder, except a given one. */
 async function notOf(owner: number, folder: string): Promise<string[]> {
   const foreign: string[] = [];
   for (const name of await readdir(folder, { recursive: true })) {
@@ -28,7 +28,7 @@ async function notOf(owner: number, folder: string): Promise<string[]> {
 }
 
 describe.runIf(process.getuid?.() === 0)('root, in the directory of another user', () => {
-  it('leaves nothing there that its owner may not replace, and follows none of the owner’s links', async () => {
+  it('leaves only files that the owner may replace, and follows no links of the owner', async () => {
     const { settings, directory } = await startEmbedded();
     expect((await run(['sync'], settings)).exitCode).toBe(0);
     const status = statusSchema.parse(JSON.parse((await run(['status', '--json'], settings)).stdout));

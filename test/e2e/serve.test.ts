@@ -31,7 +31,7 @@ async function stop(service: Running): Promise<void> {
 }
 
 describe('serve', () => {
-  it('prints settings that a mirror takes as they are', async () => {
+  it('prints settings that a mirror accepts unchanged', async () => {
     const folder = await temporaryFolder();
     const service = start(['serve', '--samples', '--serve-directory', join(folder, 'service')], LISTEN);
     await service.prints(/^http:.*\/api$/m);
@@ -43,7 +43,7 @@ describe('serve', () => {
     expect(service.stderr()).toMatch(/Listening on .*\n(?:.*\n)*?.*Serving 3 repositories/);
     expect(service.stderr()).toMatch(/Keys that last: workbook-mirror keys create --kind personal/);
 
-    // A terminal that is closed, or a habit: neither ends the service nor leaves anything behind.
+    // A closed terminal or a SIGHUP by habit neither ends the service nor leaves anything behind.
     service.child.kill('SIGHUP');
     await service.prints(/SIGHUP changes nothing here/);
     await stop(service);
@@ -70,7 +70,7 @@ describe('serve', () => {
     expect(existsSync(join(directory, 'samples-unfinished'))).toBe(false);
   });
 
-  it('says that v1 is off where there is no token, and as little as is asked for', async () => {
+  it('says that v1 is off without a token, and respects -q and --log-format', async () => {
     const directory = join(await temporaryFolder(), 'service');
     const key = { ...LISTEN, WORKBOOK_MIRROR_SERVE_API_KEY: 'key' };
     const service = start(['serve', '--serve-directory', directory], key);
@@ -122,7 +122,7 @@ describe('serve', () => {
     expect(await readFile(join(folder, 'file'), 'utf8')).toBe('');
   });
 
-  it('keeps what it writes for its own user', async () => {
+  it('makes its files private to its user', async () => {
     const directory = join(await temporaryFolder(), 'new', 'service');
     const service = start(['serve', '--samples', '--serve-directory', directory], LISTEN);
     await service.prints(/^http:.*\/api$/m);
@@ -143,7 +143,7 @@ describe('serve', () => {
 });
 
 describe('keys', () => {
-  it('are made in a new directory with a word of it, and revoked by their beginning', async () => {
+  it('are made in a new directory with a notice, and revoked by a prefix', async () => {
     const directory = join(await temporaryFolder(), 'service');
     const place = ['--serve-directory', directory];
     const first = await run(['keys', 'create', '--kind', 'personal', '--name', 'Anna', ...place]);
@@ -157,8 +157,8 @@ describe('keys', () => {
   });
 });
 
-describe('commands that ask once', () => {
-  it('say which key is refused, once, and nothing of another try', async () => {
+describe('commands with a single attempt', () => {
+  it('name the refused key once, and promise no retry', async () => {
     const directory = join(await temporaryFolder(), 'service');
     const service = start(['serve', '--serve-directory', directory], LISTEN);
     await service.prints(/^http:.*\/api$/m);

@@ -15,7 +15,7 @@ const SERVED = {
   WORKBOOK_MIRROR_SCHEDULE: '* * * * * *',
 };
 
-/** Where a daemon serves, once it does. */
+/** The address of a daemon, once it serves. */
 async function addressOf(daemon: Running): Promise<string> {
   await daemon.prints(/"http\.listening"/);
   return /"address":"([^"]+)"/.exec(daemon.stdout())?.[1] ?? '';
@@ -26,7 +26,7 @@ async function statusOf(address: string, path: string): Promise<number> {
 }
 
 describe('the daemon, asked over HTTP', () => {
-  it('is ready once everything was verified, and not any more when the service is gone for too long', async () => {
+  it('is ready once everything was verified, and no longer when the service is away for too long', async () => {
     const embedded = await startEmbedded();
     const { origin, received: beats } = await startReceiver();
     const daemon = start(['run'], {
@@ -50,7 +50,7 @@ describe('the daemon, asked over HTTP', () => {
     expect(metrics).not.toContain(embedded.settings['WORKBOOK_MIRROR_SERVICE_API_KEY']);
   });
 
-  it('is not ready any more once its settings select what nobody has looked at', async () => {
+  it('is no longer ready once its settings select unverified targets', async () => {
     const embedded = await startEmbedded();
     const file = join(await temporaryFolder(), 'config.yaml');
     await writeFile(file, 'repositories:\n  include: [Accounting]\n');
@@ -65,7 +65,7 @@ describe('the daemon, asked over HTTP', () => {
     await expect.poll(() => statusOf(address, '/readyz'), { timeout: 60_000 }).toBe(503);
   });
 
-  it('ends at once at SIGTERM also with pages open and in the middle of a pass', async () => {
+  it('ends immediately at SIGTERM, even with open pages and during a pass', async () => {
     const embedded = await startEmbedded();
     const silent = createServer(() => {});
     await new Promise<void>((resolve) => {

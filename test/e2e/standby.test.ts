@@ -12,7 +12,7 @@ const SETTINGS = {
   WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0',
 };
 
-/** The address that a daemon says it answers under, last. */
+/** The last address that a daemon reports. */
 function addressOf({ stdout }: Running): string {
   const addresses = [...stdout().matchAll(/"event":"http\.listening"[^\n]*"address":"([^"]+)"/g)];
   return addresses.at(-1)?.[1] ?? '';
@@ -32,7 +32,7 @@ function linesOf({ stdout }: Running): Line[] {
     .map((line) => JSON.parse(line) as Line);
 }
 
-/** An instance that has mirrored all, and that others would stand by for. */
+/** An instance that has mirrored everything, for others to stand by. */
 async function startFirst() {
   const embedded = await startEmbedded();
   const settings = { ...embedded.settings, ...SETTINGS };
@@ -85,7 +85,7 @@ describe('an instance that stands by', () => {
     );
   });
 
-  it('takes over with the settings as they are then, also those that need a restart', async () => {
+  it('takes over with the current settings, even those that need a restart', async () => {
     const { embedded, settings, first } = await startFirst();
     const configFile = join(embedded.directory, '../standby.yaml');
     await writeFile(configFile, 'publish: auto\n');
@@ -103,7 +103,7 @@ describe('an instance that stands by', () => {
     expect(second.stdout()).toContain('"level":"debug"');
   });
 
-  it('is what becomes of one whose lock another one took, once its supervisor starts it again', async () => {
+  it('is the state of one that lost its lock, once its supervisor restarts it', async () => {
     const { embedded, first } = await startFirst();
     const lockFile = join(embedded.directory, '.workbook-mirror/lock');
     await writeFile(lockFile, 'pid 7 on elsewhere since 2025-01-01T00:00:00.000Z\n');
@@ -116,7 +116,7 @@ describe('an instance that stands by', () => {
     expect(await readFile(lockFile, 'utf8')).toContain('pid 7 on elsewhere');
   });
 
-  it('ends with 0 when it is told to, and leaves the other one alone', async () => {
+  it('ends with 0 when it is stopped, and does not affect the other one', async () => {
     const { settings, first } = await startFirst();
     const second = start(['run'], settings);
     await second.prints(/"standby\.began"/);

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { cleanEnvironment, run } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
-/** Tells, when the program ends, what it loaded: the names of its packages, on standard error. */
+/** Prints, when the program ends, the names of its loaded packages on standard error. */
 const SPY = `
 import { registerHooks } from 'node:module';
 const packages = new Set();
@@ -20,7 +20,7 @@ registerHooks({
 process.on('exit', () => process.stderr.write('loaded: ' + [...packages].sort().join(' ') + '.\\n'));
 `;
 
-/** Packages are parts of the program that is built, so the sources are started. @returns what they print on standard error */
+/** The built program has its packages inside, so this starts the sources. @returns their standard error */
 function loadedBy(args: readonly string[], settings: Readonly<Record<string, string>> = {}): string {
   const spy = `--import=data:text/javascript,${encodeURIComponent(SPY)}`;
   const main = join(import.meta.dirname, '../../src/main.ts');
@@ -30,7 +30,7 @@ function loadedBy(args: readonly string[], settings: Readonly<Record<string, str
   }).stderr;
 }
 
-describe('what is loaded to answer', () => {
+describe('the packages loaded to answer', () => {
   it.each([
     [['--version'], ''],
     [['-V'], ''],
@@ -38,11 +38,11 @@ describe('what is loaded to answer', () => {
     [['status', '--version'], 'commander leven'],
     [['history', '--help'], 'commander leven'],
     [['nonsense'], 'commander leven'],
-  ])('%j is %j alone', (args, packages) => {
+  ])('%j are only %j', (args, packages) => {
     expect(loadedBy(args)).toContain(`loaded: ${packages}.\n`);
   });
 
-  it('a report has nothing in it that asks the service, unpacks or calls the system natively', async () => {
+  it('a report loads no code to send requests, unpack or call the system natively', async () => {
     const stderr = loadedBy(['status', '--directory', await temporaryFolder()]);
     expect(stderr).toMatch(/^loaded: .*\bzod\./m);
     for (const name of ['undici', 'yauzl', 'koffi', 'prom-client', 'pino', 'chokidar'])
@@ -53,7 +53,7 @@ describe('what is loaded to answer', () => {
     ['sqlite', []],
     ['redis://127.0.0.1:1', ['redis']],
     ['postgres://127.0.0.1:1/db', ['pg']],
-  ])('a pass with %s as its state has %j of what speaks to other programs', async (state, expected) => {
+  ])('a pass with %s as its state loads %j of the clients for other programs', async (state, expected) => {
     const stderr = loadedBy(['sync', '--directory', await temporaryFolder()], {
       WORKBOOK_MIRROR_SERVICE_BASE_URL: 'http://127.0.0.1:1/api',
       WORKBOOK_MIRROR_SERVICE_API_KEY: 'key',
@@ -64,7 +64,7 @@ describe('what is loaded to answer', () => {
     expect(['redis', 'pg'].filter((name) => new RegExp(`\\b${name}\\b`).test(loaded))).toEqual(expected);
   });
 
-  it('the version is the same alone and on a line with more on it', async () => {
+  it('the version is the same alone and with other options', async () => {
     const alone = await run(['--version']);
     expect(alone).toMatchObject({ exitCode: 0, stderr: '' });
     expect(alone.stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
@@ -78,13 +78,13 @@ describe('flags of settings', () => {
     ['in the help of a command', ['status', '--help-all']],
     ['in the help of a command in a group', ['config', 'show', '--help-all']],
     ['in the manual page', ['help', '--man']],
-  ])('are there: %s', async (_where, args) => {
+  ])('exist: %s', async (_where, args) => {
     const { exitCode, stdout } = await run(args);
     expect(exitCode).toBe(0);
     expect(stdout.replaceAll('\\', '')).toMatch(/--max-staleness|maxStaleness/);
   });
 
-  it('are known before a command runs, and what is none is refused', async () => {
+  it('are known before a command runs, and unknown ones are refused', async () => {
     const directory = await temporaryFolder();
     const { exitCode } = await run(['config', 'show', '--directory', directory, '--max-staleness', '1h']);
     expect(exitCode).toBe(0);

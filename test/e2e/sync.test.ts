@@ -39,8 +39,8 @@ describe('sync', () => {
   });
 });
 
-describe('the commands that look', () => {
-  it('plan says what a sync would do, and changes nothing', async () => {
+describe('the commands that only read', () => {
+  it('plan shows the actions of a sync, and changes nothing', async () => {
     const embedded = await startEmbedded();
     const { exitCode, stdout } = await run(['plan'], embedded.settings);
     expect(exitCode).toBe(0);
@@ -50,7 +50,7 @@ describe('the commands that look', () => {
     expect((await run(['plan'], embedded.settings)).stdout).toContain('Nothing would be pulled.');
   });
 
-  it('status and why tell how things stand and why', async () => {
+  it('status and why show the state and its reason', async () => {
     const embedded = await startEmbedded();
     const before = await run(['status'], embedded.settings);
     expect(before.exitCode).toBe(2);
