@@ -15,7 +15,7 @@ import { temporaryFolder } from '../../support/temporary.ts';
 const OLD = 'old-key-8a31';
 const NEW = 'new-key-77c0';
 
-/** A mirror that made a pass on a service which takes the old key and the old token. */
+/** A mirror after a pass on a service that accepts the old key and the old token. */
 async function mirrored(
   settings: HarnessSettings = {},
 ): Promise<{ service: FakeService; mirror: MirrorHarness }> {
@@ -100,7 +100,7 @@ describe('a second key', () => {
     expect(credentialEvents(mirror).slice(2)).toStrictEqual(['accepted apiKey 2']);
   });
 
-  it('is used at once where it is put on the first line of the file, and the old one while it is not accepted', async () => {
+  it('is used immediately if it is on the first line of the file, and the old one until it is accepted', async () => {
     const { service, mirror } = await mirrored();
     const file = join(mirror.directory, 'key');
     await writeFile(file, OLD);
@@ -145,7 +145,7 @@ describe('a second key', () => {
     expect(service.takeRequests()).toStrictEqual([]);
   });
 
-  it('that is the same as the first is not tried as another', async () => {
+  it('that equals the first is not tried separately', async () => {
     const { service, mirror } = await mirrored({ SERVICE_API_KEY: `${OLD}\n${OLD}` });
     service.apiKey = NEW;
     await mirror.failure(SCHEDULED);
@@ -174,7 +174,7 @@ describe('a refused key', () => {
     expect(await mirror.context.state.records()).toStrictEqual(before);
   });
 
-  it('is tried again when its back off is over, and recovers by itself', async () => {
+  it('is retried when its wait is over, and recovers without a user', async () => {
     const { service, mirror } = await mirrored();
     service.apiToken = NEW;
     await mirror.failure(SCHEDULED);
@@ -235,7 +235,7 @@ describe('a refused key', () => {
     throw new Error('it was not written down');
   });
 
-  it('costs one more request where the state cache is lost', async () => {
+  it('costs one more request if the state cache is lost', async () => {
     const { service, mirror } = await mirrored();
     service.apiKey = NEW;
     await mirror.failure(SCHEDULED);
@@ -282,7 +282,7 @@ describe('a key in a file', () => {
     ],
     ['swapped as Kubernetes does', (_file, folder) => mountSecret(folder, NEW)],
   ];
-  it.each(replacements)('that was refused is taken at once when it is %s', async (_how, replace) => {
+  it.each(replacements)('that was refused is used immediately when it is %s', async (_how, replace) => {
     const { service, mirror } = await startPair();
     const folder = join(mirror.directory, 'secret');
     const file = join(folder, 'api-key');
@@ -305,7 +305,7 @@ describe('a key in a file', () => {
   });
 });
 
-describe('a key that is revoked while a pass is under way', () => {
+describe('a key that is revoked during a pass', () => {
   it('fails the targets that are left, and the next pass finds out by the lists', async () => {
     const { service, mirror } = await mirrored({ CONCURRENCY: '1' });
     for (let count = 0; count < 20; count += 1) service.addRepository(`More${count}`, { 'm.xlsx': 'm' });
@@ -330,8 +330,8 @@ describe('a key that is revoked while a pass is under way', () => {
   });
 });
 
-describe('what says nothing of the key', () => {
-  it('is status 401 of one repository, in every pass: that one fails alone, the others go on', async () => {
+describe('an answer without meaning for the key', () => {
+  it('is status 401 of one repository, in every pass: only that one fails', async () => {
     const { service, mirror } = await mirrored({ CONCURRENCY: '1' });
     const [{ id } = { id: '' }] = service.repositories;
     service.fault = (path) =>
@@ -353,7 +353,7 @@ describe('what says nothing of the key', () => {
     expect(mirror.eventsOf('credentials.refused')).toStrictEqual([]);
   });
 
-  it('is status 401 of all branches of several repositories: the others go on', async () => {
+  it('is status 401 of all branches of several repositories: the others continue', async () => {
     const { service, mirror } = await mirrored({ CONCURRENCY: '1' });
     const refused = Array.from({ length: 4 }, (_, number) => {
       const repository = service.addRepository(`Refused${number}`, { 'r.xlsx': 'r' });
@@ -369,7 +369,7 @@ describe('what says nothing of the key', () => {
     expect(mirror.eventsOf('credentials.refused')).toStrictEqual([]);
   });
 
-  it('is status 401 of one new repository: it is asked for in one form only', async () => {
+  it('is status 401 of one new repository: it is requested in one form only', async () => {
     const { service, mirror } = await mirrored();
     const { id } = service.addRepository('github.com/org/new.git', { 'n.xlsx': 'n' });
     service.fault = (path) =>
@@ -382,7 +382,7 @@ describe('what says nothing of the key', () => {
     expect(mirror.eventsOf('credentials.refused')).toStrictEqual([]);
   });
 
-  it('is status 401 of one repository with both keys, pass after pass, while one of them is let in elsewhere', async () => {
+  it('is status 401 of one repository with both keys, in every pass, while one of them is accepted elsewhere', async () => {
     const { service, mirror } = await mirrored(TWO_KEYS);
     service.moreKeys.add(NEW);
     const [{ id } = { id: '' }] = service.repositories;
@@ -417,7 +417,7 @@ describe('what says nothing of the key', () => {
   });
 });
 
-it('a key that is accepted is said to be once, and once more when it is another one', async () => {
+it('an accepted key is reported once, and once more after a change', async () => {
   const { service, mirror } = await startPair();
   const file = join(mirror.directory, 'api-key');
   await writeFile(file, OLD);
@@ -432,7 +432,7 @@ it('a key that is accepted is said to be once, and once more when it is another 
   expect(credentialEvents(mirror).slice(2)).toStrictEqual(['accepted apiKey 1']);
 });
 
-it('a command that ends after a pass says only what has changed of a key', async () => {
+it('a command that ends after a pass reports only changes of a key', async () => {
   const { service } = await mirrored();
   const folder = await temporaryFolder();
   const events: MirrorEvent[] = [];
@@ -450,7 +450,7 @@ it('a command that ends after a pass says only what has changed of a key', async
   expect(events.map(({ name }) => name)).toStrictEqual(['credentials.refused', 'credentials.accepted']);
 });
 
-it('a key that is accepted is not said to be again when other settings change', async () => {
+it('an accepted key is not reported again when other settings change', async () => {
   const { service } = await mirrored();
   const folder = await temporaryFolder();
   const events: MirrorEvent[] = [];

@@ -22,7 +22,7 @@ const native = bindNativeCalls();
 interface Waiting {
   readonly directory: string;
   readonly lockFile: string;
-  /** What the supervisor was told. */
+  /** The messages to the supervisor. */
   readonly told: string[];
   readonly events: MirrorEvent[];
   readonly hangUp: () => Promise<void>;
@@ -114,7 +114,7 @@ const namesOf = (events: readonly MirrorEvent[]): string[] =>
   events.map(({ name }) => name).filter((name) => name !== 'http.listening');
 
 describe('standing by', () => {
-  it('takes over with the settings as they are then', async () => {
+  it('takes over with the current settings', async () => {
     const instance = await waiting();
     await instance.write('log:\n  level: warn\n');
     await instance.release();
@@ -122,7 +122,7 @@ describe('standing by', () => {
     expect(namesOf(instance.events)).toEqual(['standby.began', 'standby.ended']);
   });
 
-  it('stands by on while the settings are not valid, and says so', async () => {
+  it('keeps standing by while the settings are invalid, and reports that', async () => {
     const instance = await waiting();
     await instance.write('log:\n  level: loud\n');
     await instance.release();
@@ -140,7 +140,7 @@ describe('standing by', () => {
     expect(instance.told).toEqual(['reloading', 'ready']);
   });
 
-  it('names the one that it waits for now', async () => {
+  it('names the present instance that it waits for', async () => {
     const instance = await waiting();
     expect(instance.told.at(-1)).toContain(`pid ${process.pid} on `);
     await writeFile(instance.lockFile, 'pid 7 on elsewhere since 2025-01-01T00:00:00.000Z\n');
@@ -153,7 +153,7 @@ describe('standing by', () => {
     });
   });
 
-  it('takes nothing else for the directory, and takes over when that is back, on whatever device', async () => {
+  it('accepts no other directory, and takes over when its own is back, on any device', async () => {
     const instance = await waiting();
     const internal = join(instance.directory, '.workbook-mirror');
     const id = await readFile(join(internal, 'directory-id'), 'utf8');

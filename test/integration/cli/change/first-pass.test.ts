@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { startCommands } from '../../../support/mirror-commands.ts';
 import { start, variablesOf } from '../../../support/program.ts';
 
-it('during a first pass it is known how many targets there are, and which are queued', async () => {
+it('during a first pass the number of targets and the queued ones are known', async () => {
   const { service, directory, command } = await startCommands();
   for (const name of ['A', 'B', 'C']) service.addRepository(name, { 'plan.xlsx': name });
   const held = service.addRepository('D', { 'plan.xlsx': 'd' });
@@ -21,7 +21,7 @@ it('during a first pass it is known how many targets there are, and which are qu
   expect(why.stdout).toMatch(/queued since .* to be pulled for the first time/);
   pass.child.kill('SIGTERM');
   await pass.ended;
-  // What was left behind is still to be mirrored.
+  // Unfinished targets must still be mirrored.
   service.fault = null;
   expect((await command(['status'])).exitCode).toBe(1);
   expect((await command(['sync'])).exitCode).toBe(0);

@@ -36,7 +36,7 @@ async function mirrored(): Promise<Mirrored> {
   return { service, directory, settings, on };
 }
 
-/** Everything that still tells of a target in the mirror. */
+/** Every remaining trace of a target in the mirror. */
 async function tracesOf(target: string, { directory, on }: Mirrored): Promise<string[]> {
   const inventory = await readFile(join(directory, 'inventory.json'), 'utf8');
   const status = await on(['status', '--json']);
@@ -68,7 +68,7 @@ describe('forget', () => {
   it.each([
     ['the tree', ['mirror/Old']],
     ['the tree and its manifest', ['mirror/Old', 'manifests/Old']],
-  ])('clears away the rest where somebody removed %s by hand', async (_title, removed) => {
+  ])('clears the rest after a removal of %s by hand', async (_title, removed) => {
     const mirror = await mirrored();
     const { directory, on } = mirror;
     for (const path of removed) await rm(join(directory, path), { recursive: true });
@@ -93,7 +93,7 @@ describe('forget', () => {
     expect((await mirror.on(['sync'])).exitCode).toBe(0);
   });
 
-  it('refuses what would be mirrored again, what it does not know, and to go on unasked', async () => {
+  it('refuses selected and unknown targets, and asks before it continues', async () => {
     const mirror = await mirrored();
     const before = await tracesOf('Old/main', mirror);
     const cases: [readonly string[], Readonly<Record<string, string>>, RegExp][] = [
@@ -110,7 +110,7 @@ describe('forget', () => {
     }
   });
 
-  it('has the daemon do it that works there', async () => {
+  it('leaves the work to a running daemon', async () => {
     const mirror = await mirrored();
     const { directory, settings, on } = mirror;
     const daemon = start(['run'], variablesOf({ ...settings, ...WITHOUT_OLD, GUARD_TARGETS: '20%' }));

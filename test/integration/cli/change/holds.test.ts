@@ -13,7 +13,7 @@ async function mirrored(): Promise<MirrorCommands> {
 const NARROW = { REPOSITORIES_INCLUDE: 'A,B' };
 
 describe('filters that were narrowed too much', () => {
-  it('are shown by plan as the pass that follows counts them', async () => {
+  it('are counted by plan as by the next pass', async () => {
     const { command } = await mirrored();
     const planned = await command(['plan'], NARROW);
     expect(planned.stdout).toMatch(/^hold +unchanged, deselected .* C\/main$/m);
@@ -26,11 +26,11 @@ describe('filters that were narrowed too much', () => {
     expect(synced.exitCode).toBe(1);
   });
 
-  it('hold nothing any more once the deselection is approved', async () => {
+  it('no longer hold anything once the deselection is approved', async () => {
     const { command } = await mirrored();
     await command(['sync'], NARROW);
     const approved = await command(['approve', '--all', '--yes'], NARROW);
-    // What is let through is listed, also where nobody is asked.
+    // Approved targets are listed, even without a question.
     for (const name of ['C', 'D', 'E', 'F'])
       expect(approved.stderr).toContain(`${name}/main: the settings no longer select it`);
     for (let passes = 0; passes < 2; passes += 1) {
@@ -44,7 +44,7 @@ describe('filters that were narrowed too much', () => {
     expect((await command(['status'], NARROW)).stdout).not.toContain('held');
   });
 
-  it('are named also by a quiet command, where they select nothing', async () => {
+  it('are named even by a quiet command, if they select nothing', async () => {
     const { command } = await startCommands().then((started) => {
       started.service.addRepository('Accounting', { 'plan.xlsx': 'x' });
       return started;
@@ -55,8 +55,8 @@ describe('filters that were narrowed too much', () => {
   });
 });
 
-describe('what went wrong', () => {
-  it('is counted by what was tried', async () => {
+describe('the report of a failure', () => {
+  it('counts attempts', async () => {
     const { command, service } = await mirrored();
     for (const repository of service.repositories) service.write(repository, 'main', 'plan.xlsx', 'changed');
     service.fault = (path) => (path.includes('/contents') ? { kind: 'status', status: 500 } : null);
@@ -66,7 +66,7 @@ describe('what went wrong', () => {
     expect((await command(['status'])).stdout).toContain('6 of 6 pulls failed');
   });
 
-  it('is called a hold where a deletion is held', async () => {
+  it('calls a held deletion a hold', async () => {
     const { command, service } = await startCommands();
     const names = Array.from({ length: 10 }, (_, index) => `${index}.xlsx`);
     const files = Object.fromEntries(names.map((name) => [name, name])) as Record<string, string>;
@@ -79,13 +79,13 @@ describe('what went wrong', () => {
     );
   });
 
-  it('is said once by verify, also in a pipe', async () => {
+  it('is printed once by verify, even in a pipe', async () => {
     const { command } = await mirrored();
     const { stdout, stderr } = await command(['verify']);
     expect(`${stdout}${stderr}`.match(/6 targets, 6 files/g)).toHaveLength(1);
   });
 
-  it('is no matter of whether a daemon runs, which why knows', async () => {
+  it('does not depend on a running daemon, which why detects', async () => {
     const { command } = await mirrored();
     const { stdout } = await command(['why', 'A/main'], { SCHEDULE: '*/5 * * * *' });
     expect(stdout).toContain('no process works there');

@@ -27,7 +27,7 @@ async function startMirrored(
   return { service, mirror, tree: join(mirror.directory, 'mirror/A/main') };
 }
 
-/** `verify --repair`, as the command does it where no daemon runs. */
+/** `verify --repair`, as the command does it without a daemon. */
 async function repairOf(mirror: MirrorHarness, service: FakeService | null): Promise<Repaired | null> {
   const { settings } = loadSettings({
     flags: {},
@@ -47,7 +47,7 @@ async function repairOf(mirror: MirrorHarness, service: FakeService | null): Pro
   return (await mirror.whileClosed(() => runTaskHere('repair', settings, {}))).repaired;
 }
 
-/** What someone may do to a tree that takes no bytes away which the disk has not elsewhere. */
+/** Changes of a tree that lose no bytes, as the disk has them elsewhere. */
 const HARMLESS: readonly (readonly [string, (tree: string) => Promise<unknown>])[] = [
   ['a file is added', (tree) => writeFile(join(tree, 'mine.txt'), 'mine')],
   ['an empty folder is added', (tree) => mkdir(join(tree, 'empty'))],
@@ -57,7 +57,7 @@ const HARMLESS: readonly (readonly [string, (tree: string) => Promise<unknown>])
 ];
 
 describe('verify --repair', () => {
-  it.each(HARMLESS)('needs no service where %s', async (_what, damage) => {
+  it.each(HARMLESS)('needs no service if %s', async (_what, damage) => {
     const { mirror, tree } = await startMirrored({ HISTORY_REPLACED: '3' });
     const same = await lstat(join(tree, 'same.xlsx'));
     await damage(tree);
@@ -70,7 +70,7 @@ describe('verify --repair', () => {
     expect((await lstat(join(tree, 'same.xlsx'))).ino).toBe(same.ino);
   });
 
-  it('needs no service where the history has the bytes of a file that is removed', async () => {
+  it('needs no service if the history has the bytes of a removed file', async () => {
     const { service, mirror, tree } = await startMirrored({ HISTORY_REPLACED: '3' });
     const [repository] = service.repositories;
     if (repository === undefined) throw new Error('no repository');
@@ -99,7 +99,7 @@ describe('verify --repair', () => {
   });
 
   it.each(['auto', 'rename'])(
-    'pulls a tree that is gone, and a manifest that cannot be read (%s)',
+    'pulls a missing tree, and one with an unreadable manifest (%s)',
     async (publish) => {
       const { service, mirror, tree } = await startMirrored({ PUBLISH: publish });
       await rm(tree, { recursive: true });
@@ -113,7 +113,7 @@ describe('verify --repair', () => {
     },
   );
 
-  it('brings back a target that is lost with its manifest, and writes a damaged inventory anew', async () => {
+  it('restores a target lost with its manifest, and rewrites a damaged inventory', async () => {
     const { service, mirror, tree } = await startMirrored();
     await rm(tree, { recursive: true });
     await rm(join(mirror.directory, 'manifests/A/main.json'));

@@ -77,7 +77,7 @@ describe('sync --allow-failed', () => {
     }
   });
 
-  it('ends with 0 where a deletion is held, and says so, also where a daemon makes the pass', async () => {
+  it('ends with 0 if a deletion is held, and reports it, even if a daemon makes the pass', async () => {
     const { service, settings } = await place();
     await runHere(['sync'], settings);
     const [gone] = service.repositories;

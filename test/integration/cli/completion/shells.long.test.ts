@@ -48,7 +48,7 @@ type Shell = keyof typeof STARTS;
 const [TAB, DUMP] = ['\t', '\u0014'];
 const WAIT = { timeout: 20_000, interval: 5 };
 
-/** Names of repositories and branches that a shell would make something of. */
+/** Names of repositories and branches with meaning for a shell. */
 const HOSTILE = [
   'Accounting$(touch pwned)/main',
   'Acc`touch pwned`/main',
@@ -129,10 +129,10 @@ async function startShell(shell: Shell, program: string) {
   };
 }
 
-describe.each(['bash', 'zsh', 'fish'] as const)('what %s completes', (shell) => {
+describe.each(['bash', 'zsh', 'fish'] as const)('the completion of %s', (shell) => {
   const test = it.skipIf(![shell, 'script', 'stty'].every(hasProgram));
 
-  test('is a name as plain text, and nothing on the line is run', async () => {
+  test('gives a name as plain text, and runs nothing on the line', async () => {
     const { home, folder, line, completed } = await startShell(shell, 'cat "$HOME/names"');
     const openings = shell === 'bash' ? [''] : ['', '"', "'"];
     for (const name of HOSTILE) {
@@ -151,7 +151,7 @@ describe.each(['bash', 'zsh', 'fish'] as const)('what %s completes', (shell) => 
     expect(await readdir(folder)).toEqual([]);
   });
 
-  test('are commands, flags, their words, chapters, files and targets on the disk', async () => {
+  test('has commands, flags, their words, chapters, files and targets on the disk', async () => {
     const { home, folder, completed } = await startShell(shell, `exec '${process.execPath}' '${MAIN}' "$@"`);
     await mkdir(join(folder, 'place$(touch pwned)'));
     const manifests = join(home, 'mirror/manifests');

@@ -45,7 +45,7 @@ async function troubledMirror(): Promise<Record<string, string>> {
   return settings;
 }
 
-/** Commands that tell of each state of a target, and of each mistake that a person makes with a name. */
+/** Commands that show each state of a target, and each mistake with a name. */
 const ASKED: readonly string[][] = [
   ['status'],
   ['plan'],

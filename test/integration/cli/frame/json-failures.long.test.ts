@@ -12,7 +12,7 @@ import { listen } from '../../../support/listen.ts';
 import { run, start } from '../../../support/program.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
-/** What each command with `--json` needs beside that flag to be understood. */
+/** The other arguments that each command with `--json` needs. */
 const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   sync: [],
   poll: [],
@@ -72,7 +72,7 @@ async function silentSettings(): Promise<Record<string, string>> {
 }
 
 describe('a command with --json that fails', () => {
-  it('is one of those that are tried here', () => {
+  it('is in the list of this test', () => {
     const found = leaves(createProgram()).filter(([, command]) =>
       command.options.some(({ long }) => long === '--json'),
     );
@@ -105,7 +105,7 @@ describe('a command with --json that fails', () => {
     [['keys', 'create', '--kind', 'none', '--json']],
     [['synk', '--json']],
     [['--json']],
-  ])('says so in JSON where the line is not understood: %j', async (line) => {
+  ])('says so in JSON if the line is invalid: %j', async (line) => {
     const refused = await runHere(line, { DIRECTORY: '/nowhere' });
     expect(refused.exitCode).toBe(2);
     expectFailure(refused, 'usage.invalid');
@@ -116,13 +116,13 @@ describe('a command with --json that fails', () => {
     [['verify'], 2, 'directory.unusable'],
     [['lease', 'list'], 2, 'directory.unusable'],
     [['repos', 'list', '--service-base-url', 'http://127.0.0.1:1/api'], 3, 'service.unreachable'],
-  ])('says what the command met: %j', async (line, exitCode, code) => {
+  ])('reports the failure of the command: %j', async (line, exitCode, code) => {
     const failed = await runHere([...line, '--json'], { DIRECTORY: '/nowhere', SERVICE_API_KEY: 'key' });
     expect(failed.exitCode).toBe(exitCode);
     expectFailure(failed, code);
   });
 
-  it('says so of a defect', async () => {
+  it('reports a defect in JSON', async () => {
     vi.doMock('../../../../src/cli/read/status.ts', () => ({
       runStatus: () => Promise.reject(new TypeError('boom')),
     }));
@@ -134,7 +134,7 @@ describe('a command with --json that fails', () => {
     expectFailure(failed, 'internal.defect');
   });
 
-  it('says so of an error that nobody waits for', async () => {
+  it('reports an unhandled error in JSON', async () => {
     const boom = `process.on('newListener',(n)=>{if(n==='uncaughtException')setImmediate(()=>{throw new TypeError('boom')})})`;
     const failed = await run(['plan', '--json'], {
       ...(await silentSettings()),
@@ -150,7 +150,7 @@ describe('a command with --json that fails', () => {
     expect((await runHere(line, { DIRECTORY: '/nowhere' })).stdout).toBe('');
   });
 
-  it('prints its report, and nothing else, where it ends with 1 all the same', async () => {
+  it('prints only its report, even if it ends with 1', async () => {
     const { settings, directory } = await startEmbedded();
     await run(['sync'], settings);
     const stale = await runHere(['status', '--json'], { DIRECTORY: directory, MAX_STALENESS: '1s' });
@@ -174,7 +174,7 @@ describe('a command with --json that is interrupted', () => {
     },
   );
 
-  it('says so where the command stops in order', async () => {
+  it('reports it if the command stops in order', async () => {
     const asked = start(['repos', 'list', '--json'], {
       ...(await silentSettings()),
       NODE_OPTIONS: preloaded(TELL_STOPPABLE),
@@ -186,7 +186,7 @@ describe('a command with --json that is interrupted', () => {
     expectFailure(ended, 'pass.abandoned');
   });
 
-  it('says so where a second signal ends it at once', async () => {
+  it('reports it if a second signal ends it immediately', async () => {
     const { settings } = await startEmbedded();
     await run(['sync'], settings);
     const stopped = start(['sync', '--json'], {

@@ -30,7 +30,7 @@ describe('a target may be named as people write it', () => {
     expect(exitCode).toBe(0);
   });
 
-  it('also where nothing waits there, and nothing is held', async () => {
+  it('even if no target waits, and none is held', async () => {
     const { command } = await mirrored();
     const name = 'Accounting/feature/q3';
     expect((await command(['approve', '--yes', name])).stderr).toContain(
@@ -43,8 +43,8 @@ describe('a target may be named as people write it', () => {
   });
 });
 
-describe('a name that stands for several targets', () => {
-  it('has why list the branches of a repository', async () => {
+describe('a name of several targets', () => {
+  it('makes why list the branches of a repository', async () => {
     const { command } = await mirrored();
     const { stdout, exitCode } = await command(['why', 'Accounting']);
     expect(stdout).toBe(
@@ -80,7 +80,7 @@ function targetsIn(stdout: string): readonly string[] {
   return found;
 }
 
-describe('a pattern stands for all targets that fit it', () => {
+describe('a pattern selects all matching targets', () => {
   const BOTH = ['Accounting/feature%2Fq3', 'Accounting/main'];
 
   it.each([
@@ -104,7 +104,7 @@ describe('a pattern stands for all targets that fit it', () => {
   });
 
   it.each([['status'], ['plan'], ['sync'], ['verify'], ['poll'], ['approve', '--yes'], ['forget', '--yes']])(
-    'and is refused by %j where none fits, with the nearest target',
+    'and is refused by %j without a match, with the nearest target',
     async (...args) => {
       const { command } = await mirrored();
       const { stderr, exitCode } = await command([...args, 'Sale/mai?']);
@@ -115,7 +115,7 @@ describe('a pattern stands for all targets that fit it', () => {
   );
 });
 
-it('sync pulls the named targets alone, also before they are mirrored, and exits as they are', async () => {
+it('sync pulls only the named targets, even before they are mirrored, and exits by their state', async () => {
   const { command, service, directory, status } = await mirrored();
   await rm(directory, { recursive: true });
   expect(await command(['sync', 'Accounting/*'])).toMatchObject({ exitCode: 0 });

@@ -82,8 +82,8 @@ function jsonBody(value: unknown): { kind: 'body'; body: Buffer; headers: Record
   };
 }
 
-describe('what the service says', () => {
-  it('reaches a terminal as text alone when it is listed', async () => {
+describe('text of the service', () => {
+  it('reaches a terminal only as text when it is listed', async () => {
     await withService(async (service, settings) => {
       await fc.assert(
         fc.asyncProperty(hostileName, async (name) => {
@@ -107,7 +107,7 @@ describe('what the service says', () => {
     });
   });
 
-  it('reaches a terminal as text alone in an error', async () => {
+  it('reaches a terminal only as text in an error', async () => {
     await withService(async (service, settings) => {
       await fc.assert(
         fc.asyncProperty(hostileName, fc.constantFrom(...STATUSES), async (name, status) => {
@@ -127,7 +127,7 @@ describe('what the service says', () => {
     });
   });
 
-  it('reaches a terminal as text alone once it is mirrored', async () => {
+  it('reaches a terminal only as text once it is mirrored', async () => {
     await fc.assert(
       fc.asyncProperty(hostileName, (name) =>
         withService(async (service, settings) => {
@@ -186,8 +186,8 @@ describe('what the service says', () => {
   });
 });
 
-describe('what stands on the command line and in the environment', () => {
-  it('reaches a terminal as text alone', async () => {
+describe('text of the command line and of the environment', () => {
+  it('reaches a terminal only as text', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-test-'));
     const config = join(folder, 'c\u202e\u009b.yaml');
     await writeFile(config, `"directory\\u009b": x\nschedule: "\\u202e"\n`);
@@ -216,14 +216,14 @@ describe('what stands on the command line and in the environment', () => {
   });
 });
 
-describe('what programs read', () => {
+describe('output for programs', () => {
   it.each([
     ['completion', 'bash'],
     ['completion', 'zsh'],
     ['completion', 'fish'],
     ['config', 'schema'],
     ['help', '--man'],
-  ])('has nothing in it that would have to be escaped: %s %s', async (...args) => {
+  ])('has nothing that needs escapes: %s %s', async (...args) => {
     const { stdout } = await runHere(args);
     expect(stdout.length).toBeGreaterThan(300);
     // What the README says of escapes stands in the manual page.

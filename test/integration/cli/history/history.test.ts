@@ -38,8 +38,8 @@ async function kept(mirror: MirrorHarness, file = 'plan.xlsx'): Promise<[string,
   );
 }
 
-describe('trees that are gone from the service', () => {
-  it('are listed, restored into a folder beside the daemon, and pruned when their time is over', async () => {
+describe('trees deleted from the service', () => {
+  it('are listed, restored into a folder next to the daemon, and pruned when their time is over', async () => {
     const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
     const gone = service.addRepository('Gone', { 'plan.xlsx': 'one', 'notes/a.txt': 'two' });
     service.addRepository('Kept', { 'plan.xlsx': 'x' });
@@ -82,7 +82,7 @@ describe('trees that are gone from the service', () => {
     ]);
   });
 
-  it('come back into the mirror with one command, and stay until the service has them or they are let go', async () => {
+  it('return into the mirror with one command, and stay until the service has them or an approval', async () => {
     const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
     const gone = service.addRepository('Gone', { 'plan.xlsx': 'one' });
     service.addRepository('Kept', { 'plan.xlsx': 'x' });
@@ -123,7 +123,7 @@ describe('trees that are gone from the service', () => {
     await mirror.expectExact();
   });
 
-  it('are not restored where they were damaged, nor over what is mirrored', async () => {
+  it('are not restored if damaged, nor over a mirrored tree', async () => {
     const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
     const gone = service.addRepository('Gone', { 'plan.xlsx': 'one' });
     const heir = service.addRepository('Kept', { 'plan.xlsx': 'x' });
@@ -191,7 +191,7 @@ describe('trees that a newer state replaced', () => {
     },
   );
 
-  it('are not kept where they are not to be', async () => {
+  it('are not kept if the settings say so', async () => {
     const { service, mirror } = await startPair({}, { HISTORY_REPLACED: 'off' });
     const repository = service.addRepository('A', { 'plan.xlsx': 'v0', 'a.txt': 'text' });
     await mirror.pass();
@@ -200,7 +200,7 @@ describe('trees that a newer state replaced', () => {
     expect(await kept(mirror)).toEqual([]);
   });
 
-  it('are put together again under the path that a renamed repository had', async () => {
+  it('are restored under the old path of a renamed repository', async () => {
     const { service, mirror } = await startPair();
     const repository = service.addRepository('Old', { 'plan.xlsx': 'v0', 'same.xlsx': 'same' });
     await mirror.pass();
@@ -214,7 +214,7 @@ describe('trees that a newer state replaced', () => {
     expect(await readFile(join(to, 'same.xlsx'), 'utf8')).toBe('same');
   });
 
-  it('give back every state that is listed, byte for byte, whatever changed and was pruned', async () => {
+  it('restore every listed state, byte for byte, after any changes and pruning', async () => {
     const files = fc.dictionary(fc.constantFrom('a', 'b', 'c/d', 'c/e'), fc.constantFrom('1', '2', '3'));
     const count = fc.integer({ min: 1, max: 3 });
     const mode = fc.constantFrom('auto', 'exchange', 'rename', 'link');
@@ -259,8 +259,8 @@ describe('trees that a newer state replaced', () => {
   });
 });
 
-describe('a tree in the history that is not as it was', () => {
-  it('is restored all the same where its bytes are elsewhere: its link in the mirror was edited, or all times are lost', async () => {
+describe('a changed tree in the history', () => {
+  it('is restored from bytes elsewhere: its link in the mirror was edited, or all times are lost', async () => {
     const { service, mirror } = await startPair({}, { HISTORY_REPLACED: '5' });
     const repository = service.addRepository('A', { 'plan.xlsx': 'v0', 'same.xlsx': 'same' });
     await mirror.pass();
@@ -297,7 +297,7 @@ describe('a tree in the history that is not as it was', () => {
 });
 
 describe('the history', () => {
-  it('takes nothing for a tree of its own that it did not put there', async () => {
+  it('ignores trees that it did not put there', async () => {
     const { service, mirror } = await startPair({}, { HISTORY_RETIRED: 'off' });
     service.addRepository('A', { 'plan.xlsx': 'v0' });
     const foreign = join(mirror.directory, 'history/A/notes');

@@ -68,7 +68,7 @@ describe('single files of the history', () => {
     expect(await text(mirror, 'plan.xlsx', second?.leftAtMs)).toBe('v1');
   });
 
-  it('come from what is published where that did not change since the time', async () => {
+  it('come from the published tree if they did not change since the time', async () => {
     const mirror = await changed();
     const nowMs = Date.now();
     expect(await text(mirror, 'plan.xlsx', nowMs)).toBe('v2');
@@ -101,7 +101,7 @@ describe('single files of the history', () => {
     await expect(restore(mirror, inside, ['plan.xlsx'])).rejects.toMatchObject({ code: 'usage.invalid' });
   });
 
-  it('are refused with the nearest, or with the state that has them, and nothing is written', async () => {
+  it('are refused with a suggestion, or with the state that has them, without any write', async () => {
     const mirror = await changed();
     const parent = await temporaryFolder();
     const hintOf = (paths: readonly string[], atMs: number | null = null): Promise<unknown> =>
@@ -130,7 +130,7 @@ describe('single files of the history', () => {
     });
   });
 
-  it('are taken from another copy where theirs is not right, and else nothing is left of them', async () => {
+  it('are taken from another copy if theirs is damaged, otherwise leave nothing behind', async () => {
     const mirror = await changed();
     const [first, second] = await listHistory(mirror.diskSettings, 'Org/A/main');
     const secret = join(await temporaryFolder(), 'secret');
@@ -164,7 +164,7 @@ describe('single files of the history', () => {
     expect(written).toBe(0);
   });
 
-  it('are not there where a signal came before the last of them', async () => {
+  it('do not exist if a signal came before the last of them', async () => {
     const mirror = await changed();
     const parent = await temporaryFolder();
     const request = { target: 'Org/A/main', paths: ['plan.xlsx', 'Q1'], atMs: null, to: join(parent, 'x') };
@@ -177,7 +177,7 @@ describe('single files of the history', () => {
     expect(await readdir(parent)).toEqual([]);
   });
 
-  it('are known to be changed while they are written out', async () => {
+  it('are checked for changes while they are written', async () => {
     const { service, mirror } = await startPair({}, { HISTORY_REPLACED: '5' });
     const repository = service.addRepository('Org/A', { 'plan.xlsx': 'x'.repeat(4_000_000) });
     await mirror.pass();

@@ -101,7 +101,7 @@ describe('diff --upstream', () => {
     },
   );
 
-  it('downloads nothing where the lists show nothing new, and just the new versions where those answer for all', async () => {
+  it('downloads nothing if the lists show nothing new, and only new versions if these are enough', async () => {
     const { service, mirror } = await startPair();
     const repository = service.addRepository('Accounting', FILES);
     await mirror.pass();
@@ -115,7 +115,7 @@ describe('diff --upstream', () => {
     expect(service.takeDownloads().join()).toContain('a.xlsx');
   });
 
-  it('asks for other files under their entity tag, which the lists do not name', async () => {
+  it('requests unlisted files with their entity tag', async () => {
     const { service, mirror } = await startPair({ etag: 'strong' });
     const repository = service.addRepository('git.example.com/plan.git', {
       'a.xlsx': 'one',
@@ -129,7 +129,7 @@ describe('diff --upstream', () => {
     expect(lines(await diffUpstream(settings, target))).toEqual(['changed notes.txt']);
   });
 
-  it('shows what is not mirrored yet as new, and what is gone from the service as removed', async () => {
+  it('shows targets not mirrored yet as new, and deleted ones as removed', async () => {
     const { service, mirror } = await startPair({}, { REPOSITORIES_EXCLUDE: 'New' });
     const gone = service.addRepository('Gone', { 'plan.xlsx': 'x' });
     const kept = service.addRepository('Kept', { 'plan.xlsx': 'x' });
@@ -174,7 +174,7 @@ describe('diff --upstream', () => {
     await other.stop();
   });
 
-  it('ends with 3 where the service cannot be reached or refuses the key, and with 2 where its contents are refused', async () => {
+  it('ends with 3 if the service is unreachable or refuses the key, and with 2 if its contents are refused', async () => {
     const { service, mirror } = await startPair();
     const repository = service.addRepository('Accounting', FILES);
     await mirror.pass();
@@ -216,7 +216,7 @@ describe('diff --upstream', () => {
 });
 
 describe('plan --files', () => {
-  it('lists the files that would change, and says where only the contents tell', async () => {
+  it('lists the files that would change, and says if only the contents can show it', async () => {
     const { service, mirror } = await startPair();
     const repository = service.addRepository('Accounting', FILES);
     const other = service.addRepository('Other', FILES);

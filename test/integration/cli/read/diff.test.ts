@@ -67,7 +67,7 @@ describe('diff', () => {
     },
   );
 
-  it('compares with the state of a time, and finds nothing where it is still the published one', async () => {
+  it('compares with the state at a time, and finds nothing if it is still published', async () => {
     const { mirror, path } = await changedTwice();
     const [first, second] = await listHistory(mirror.diskSettings, path);
     const at = (timeMs: number): Promise<DiffReport> => diff(mirror.diskSettings, path, timeMs);
@@ -79,7 +79,7 @@ describe('diff', () => {
     await expect(at(Date.UTC(2001, 0))).rejects.toMatchObject({ code: 'history.not_found' });
   });
 
-  it('prints a line a file and a summary or one JSON document, and tells by its exit code', async () => {
+  it('prints a line per file and a summary or one JSON document, and has an exit code for differences', async () => {
     const { mirror, path } = await changedTwice();
     const { exitCode, stdout, stderr } = await run(mirror, path);
     expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: '' });
@@ -96,7 +96,7 @@ describe('diff', () => {
     expect(same.stdout).toContain('\nNo file differs.\n');
   });
 
-  it('says of a target that was retired that nothing of it is mirrored any more', async () => {
+  it('reports that a retired target is no longer mirrored', async () => {
     const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
     const gone = service.addRepository('Gone', { 'plan.xlsx': 'one' });
     service.addRepository('Kept', { 'plan.xlsx': 'x' });
@@ -111,7 +111,7 @@ describe('diff', () => {
     expect(stdout).toContain('history list');
   });
 
-  it('names what is missing: the setting that keeps states, the nearest target, a manifest that can be used', async () => {
+  it('names the missing part: the setting that keeps states, the nearest target, a usable manifest', async () => {
     const { service, mirror } = await startPair();
     service.addRepository('Accounting', { 'a.xlsx': 'one' });
     await mirror.pass();
@@ -127,7 +127,7 @@ describe('diff', () => {
     expect(JSON.parse(damaged.stdout)).toMatchObject({ error: { code: 'disk.failed' } });
   });
 
-  it('does not take trouble with the history for a difference', async () => {
+  it('does not report problems of the history as differences', async () => {
     const { mirror, path } = await changedTwice();
     const entries = await listHistory(mirror.diskSettings, path);
     await rm(`${entries.at(-1)?.folder ?? ''}.json`);

@@ -6,7 +6,7 @@ import { startCommands } from '../../../support/mirror-commands.ts';
 
 const FILES = Object.fromEntries(Array.from({ length: 10 }, (_, at) => [`${at}.xlsx`, `${at}`]));
 
-it('log tells what changed, was held, approved and retired, without the service', async () => {
+it('log lists changes, holds, approvals and retirements, without the service', async () => {
   const { service, directory, command } = await startCommands();
   const settings = { GUARD_TARGETS: 'off' };
   const log = async (...args: string[]): Promise<string[]> => {

@@ -115,7 +115,7 @@ interface Damage {
   readonly name: string;
   readonly make: (tree: string) => Promise<unknown>;
   readonly facts: readonly Difference[] | 'gone';
-  /** What reading the bytes finds, where that is more. */
+  /** The findings of reading the bytes, if there are more. */
   readonly bytes?: readonly Difference[];
 }
 
@@ -259,7 +259,7 @@ describe('examining a published tree', () => {
     expect(await stampsOf(join(mirror.directory, 'mirror'))).toStrictEqual(before);
   });
 
-  it('tells what is too deep to be looked at, and the rest all the same', async () => {
+  it('reports what is too deep to check, and the rest as well', async () => {
     const { mirror, tree } = await mirrored();
     const name = 'x'.repeat(250);
     spawnSync('sh', ['-c', `for i in $(seq 20); do mkdir ${name} && cd ${name}; done`], { cwd: tree });
@@ -272,7 +272,7 @@ describe('examining a published tree', () => {
     ]);
   });
 
-  it.skipIf(process.getuid?.() === 0)('tells what may not be read, and the rest all the same', async () => {
+  it.skipIf(process.getuid?.() === 0)('reports unreadable parts, and the rest as well', async () => {
     const { mirror, tree } = await mirrored();
     await chmod(join(tree, 'a.xlsx'), 0);
     await chmod(join(tree, 'deep/er'), 0);
@@ -283,7 +283,7 @@ describe('examining a published tree', () => {
     ]);
   });
 
-  it('ends when it is told to', async () => {
+  it('ends when it is aborted', async () => {
     const { mirror } = await mirrored();
     const files = (await readStampedManifest(layoutOf(mirror.directory), PLAN))?.manifest?.files ?? [];
     const abort = new AbortController();
@@ -311,7 +311,7 @@ describe('verify', () => {
     );
   });
 
-  it('verifies a restored backup that holds nothing of the program’s own and is read-only', async () => {
+  it('verifies a read-only restored backup without private files of the program', async () => {
     const { mirror } = await mirrored();
     const backup = join(await temporaryFolder(), 'backup');
     await cp(mirror.directory, backup, {
@@ -336,7 +336,7 @@ describe('verify', () => {
     ]);
   });
 
-  it('tells what stands in the mirror and is in no manifest, and what manifests cannot be read', async () => {
+  it('reports files outside all manifests, and unreadable manifests', async () => {
     const { mirror } = await mirrored();
     const root = join(mirror.directory, 'mirror');
     await writeFile(join(root, 'stray.txt'), '');
@@ -362,7 +362,7 @@ describe('verify', () => {
     expect(text).toContain('1 manifest that cannot be read, 4 entries in no manifest.');
   });
 
-  it('tells a person the first differences of a target, and a program all', async () => {
+  it('shows a person the first differences of a target, and a program all', async () => {
     const { mirror, tree } = await mirrored();
     for (let i = 10; i < 40; i += 1) await writeFile(join(tree, `new ${i}`), '');
     const report = await verified(mirror.directory);
@@ -375,7 +375,7 @@ describe('verify', () => {
     expect(JSON.stringify(verificationData(report))).toContain('new 39');
   });
 
-  it('takes targets by their names and their paths, and names the nearest of one that it does not know', async () => {
+  it('accepts names and paths of targets, and suggests the nearest for an unknown one', async () => {
     const { mirror } = await mirrored();
     await writeFile(join(mirror.directory, 'mirror/stray'), '');
     const targets = ['Accounting/main/', `mirror/${PLAN}`, join(mirror.directory, 'mirror', PLAN)];
@@ -387,7 +387,7 @@ describe('verify', () => {
     expect(error.hint).toContain('The nearest is Accounting/main.');
   });
 
-  it('does not pass a folder in which nothing is mirrored, and refuses one that is not there', async () => {
+  it('fails for a folder without a mirror, and refuses a missing one', async () => {
     const directory = await temporaryFolder();
     const report = await verified(directory);
     expect(isClean(report)).toBe(false);
@@ -403,7 +403,7 @@ describe('verify', () => {
     expect(error.message).toContain('nothing was mirrored there yet');
   });
 
-  it('holds the number of all targets against the one that is expected', async () => {
+  it('compares the number of all targets with the expected one', async () => {
     const { mirror } = await mirrored();
     expect(isClean(await verified(mirror.directory, { expected: 3 }))).toBe(true);
     expect(isClean(await verified(mirror.directory, { expected: 3, targets: [PLAN] }))).toBe(true);
@@ -436,7 +436,7 @@ describe('verify', () => {
     expect(all).toContain(`"lost":[{"path":"${PLAN}"`);
   });
 
-  it('tells an inventory that is damaged, and says where there is none', async () => {
+  it('reports a damaged or missing inventory', async () => {
     const { mirror } = await mirrored();
     const file = join(mirror.directory, 'inventory.json');
     await writeFile(file, (await readFile(file, 'utf8')).replace('Texts/main', '../Texts'));
@@ -451,7 +451,7 @@ describe('verify', () => {
     expect(String(describeVerification(without))).toContain('all as published.\nWithout inventory.json,');
   });
 
-  it('does not call the tree a stray whose first publish is under way', async () => {
+  it('does not call a tree a stray during its first publish', async () => {
     const { mirror } = await mirrored();
     const stage = join(mirror.directory, '.workbook-mirror/staging/under-way');
     for (const folder of [stage, join(mirror.directory, 'mirror/New/main')])
@@ -474,7 +474,7 @@ describe('verify', () => {
   });
 });
 
-describe('verify beside a daemon', () => {
+describe('verify next to a daemon', () => {
   it.each(['auto', 'exchange', 'rename'])('raises no false alarm (publish %s)', async (mode) => {
     const { service, mirror } = await mirrored({ PUBLISH: mode });
     const [plan] = service.repositories;

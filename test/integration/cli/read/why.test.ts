@@ -25,7 +25,7 @@ async function answered(mirror: MirrorHarness, asked: string): Promise<Awaited<R
 }
 
 describe('why of a file name', () => {
-  it('explains the one file that has it, also by the end of its path', async () => {
+  it('explains the only file with that name, or with that end of a path', async () => {
     const { mirror } = await mirrored();
     for (const asked of ['only.xlsx', 'Q1/only.xlsx']) {
       const explanation = (await answered(mirror, asked)) as Explanation;
@@ -34,7 +34,7 @@ describe('why of a file name', () => {
     }
   });
 
-  it('lists the places of one that is in several, twenty of them to a person', async () => {
+  it('lists the places of a repeated name, up to twenty for a person', async () => {
     const { service, mirror } = await mirrored();
     const explanation = await answered(mirror, 'plan.xlsx');
     expect(explanation).toEqual({
@@ -57,8 +57,8 @@ describe('why of a file name', () => {
   });
 });
 
-describe('why of what is not mirrored', () => {
-  it('says when a target left the mirror, and how to bring it back', async () => {
+describe('why of an unmirrored target', () => {
+  it('says when a target left the mirror, and how to restore it', async () => {
     const { service, mirror } = await mirrored();
     const [a] = service.repositories;
     if (a === undefined) throw new Error('no repository');
@@ -74,7 +74,7 @@ describe('why of what is not mirrored', () => {
     }
   });
 
-  it('never says that nothing is mirrored where something is', async () => {
+  it('never says that nothing is mirrored if something is', async () => {
     const { mirror } = await mirrored();
     const error = await answered(mirror, 'nowhere-at-all.xlsx').catch((reason: unknown) => reason);
     expect(error).toMatchObject({

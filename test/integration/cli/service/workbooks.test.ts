@@ -63,7 +63,7 @@ describe('the list of workbooks without the service', () => {
     },
   );
 
-  it('is for people, too, who find what fits all that they ask for', async () => {
+  it('is for people, too, and combines filters', async () => {
     const { directory } = (await mirrored()).mirror;
     const { stdout } = await search(directory, '--name', 'plan*', '--branch', 'main');
     expect(stdout).toMatch(/^WORKBOOK +BRANCH +VERSION +CREATED +AUTHOR +TARGET +PATH\n/);
@@ -79,7 +79,7 @@ describe('the list of workbooks without the service', () => {
     );
   });
 
-  it('has files that are no workbooks where a name is looked for', async () => {
+  it('has files that are not workbooks in a search by name', async () => {
     const { directory } = (await mirrored()).mirror;
     expect(await found(directory, '--name', 'NOTES [old]')).toEqual(['Org/Plan/main/notes [old].txt']);
     expect(await found(directory, '--name', 'notes', '--author', 'a')).toEqual([]);
@@ -88,7 +88,7 @@ describe('the list of workbooks without the service', () => {
     );
   });
 
-  it('names what it could not look at, shows the rest, and ends with 1', async () => {
+  it('names unreadable parts, shows the rest, and ends with 1', async () => {
     const { directory } = (await mirrored()).mirror;
     await writeFile(join(directory, 'manifests/Org/Plan/main.json'), '{');
     await rm(join(directory, 'manifests/Org/Plan/feature%2Fx.json'));
@@ -101,7 +101,7 @@ describe('the list of workbooks without the service', () => {
     expect((await search(directory)).stderr).toContain('inventory.json cannot be used');
   });
 
-  it('works on a copy of what a backup takes, and writes nothing', async () => {
+  it('works on a copy of a backup, and writes nothing', async () => {
     const { directory } = (await mirrored()).mirror;
     const inventory = await readFile(join(directory, 'inventory.json'), 'utf8');
     await rm(join(directory, '.workbook-mirror'), { recursive: true });
@@ -110,7 +110,7 @@ describe('the list of workbooks without the service', () => {
     expect(await readFile(join(directory, 'inventory.json'), 'utf8')).toBe(inventory);
   });
 
-  it('has the targets of all who share a directory', async () => {
+  it('has the targets of all instances of a directory', async () => {
     const { service, mirror } = await startPair({}, { SHARD: '1/2' });
     for (const name of ['A', 'B', 'C', 'D', 'E', 'F']) service.addRepository(name, { 'plan.xlsx': name });
     const other = await MirrorHarness.open(service, { SHARD: '2/2' }, mirror.directory);
@@ -124,7 +124,7 @@ describe('the list of workbooks without the service', () => {
     expect(JSON.parse(list.stdout)).toHaveLength(6);
   });
 
-  it('ends with 1 where nothing is mirrored, and with 2 for what makes no sense', async () => {
+  it('ends with 1 without a mirror, and with 2 for invalid arguments', async () => {
     const folder = await temporaryFolder();
     const nothing = await search(folder, '--json');
     expect(nothing).toMatchObject({ exitCode: 1, stdout: '[]\n' });
@@ -140,7 +140,7 @@ describe('the list of workbooks without the service', () => {
 });
 
 describe('the list of workbooks of the service', () => {
-  it('is narrowed down in the same way', async () => {
+  it('is filtered in the same way', async () => {
     const { service } = await mirrored();
     const settings = {
       SERVICE_BASE_URL: service.baseUrl,

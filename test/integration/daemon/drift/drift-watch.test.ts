@@ -53,7 +53,7 @@ async function watchedMirror() {
   return { mirror, watch, repairNow, events, pass, change, notes };
 }
 
-it('notes what differs, and has it repaired, once the state can be written again', async () => {
+it('records drift, and has it repaired, once the state can be written again', async () => {
   const { mirror, watch, repairNow, change, notes } = await watchedMirror();
   const saveDrift = vi.spyOn(mirror.state, 'saveDrift').mockResolvedValueOnce(false);
   await change();
@@ -64,7 +64,7 @@ it('notes what differs, and has it repaired, once the state can be written again
   expect(await notes()).toEqual([true]);
 });
 
-it('notes again what differs in the same way after it was repaired', async () => {
+it('records the same drift again after its repair', async () => {
   const { watch, repairNow, events, pass, change, notes } = await watchedMirror();
   await change();
   await vi.waitFor(() => expect(repairNow).toHaveBeenCalledTimes(1), 10_000);

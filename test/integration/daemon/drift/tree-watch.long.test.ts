@@ -13,7 +13,7 @@ const folder = fc
   .array(fc.constantFrom('a', 'b'), { minLength: 1, maxLength: 3 })
   .map((names) => names.join('/'));
 
-/** What somebody does below a watched folder, or fails to do. */
+/** An action below a watched folder; it may fail. */
 const step = fc.oneof(
   fc.record({ kind: fc.constant('make' as const), at: folder }),
   fc.record({ kind: fc.constant('remove' as const), at: folder }),
@@ -32,7 +32,7 @@ async function take(root: string, each: Step): Promise<void> {
   else for (let turns = 0; turns < each.turns; turns += 1) await new Promise(setImmediate);
 }
 
-it('tells of a file in every folder that is there, whatever folders came, went and moved before', async () => {
+it('reports a file in every existing folder, after any additions, removals and moves of folders', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
       const directory = await temporaryFolder();

@@ -155,7 +155,7 @@ describe('the watch on published trees', () => {
     await vi.waitFor(() => expect(expected.filter((each) => !hints.has(each))).toStrictEqual([]));
   });
 
-  it('follows the tree that an exchange put in place, again and again', async () => {
+  it('follows the tree after each exchange', async () => {
     const { root, hinted, calm, hints } = await watched();
     const { exchange } = bindNativeCalls();
     const staged = join(root, '../staged');
@@ -177,7 +177,7 @@ describe('the watch on published trees', () => {
     }
   });
 
-  it('follows the tree where exchanges come faster than they are looked at', async () => {
+  it('follows the tree if exchanges come faster than checks', async () => {
     const { root, hinted, calm } = await watched();
     const { exchange } = bindNativeCalls();
     const tree = join(root, 'Accounting/main');
@@ -205,7 +205,7 @@ describe('the watch on published trees', () => {
     }
   });
 
-  it('leaves out what else is in the directory, and watches a folder that appears there or is replaced', async () => {
+  it('ignores other files of the directory, and watches a folder that appears there or is replaced', async () => {
     const { root, hinted, calm, hints } = await watched();
     await plant(join(root, '../other/main'));
     await pause(200);
@@ -233,7 +233,7 @@ describe('the watch on published trees', () => {
     expect([...hints]).toStrictEqual([]);
   });
 
-  it('tells nothing after it was closed', async () => {
+  it('reports nothing after it was closed', async () => {
     const root = await temporaryFolder();
     const hints: string[] = [];
     await mkdir(join(root, 'mirror'));
@@ -250,7 +250,7 @@ describe('the watch on published trees', () => {
     expect(hints).toStrictEqual([]);
   });
 
-  it('is closed before everything is watched', async () => {
+  it('can be closed before everything is watched', async () => {
     const root = await temporaryFolder();
     for (let i = 0; i < 500; i += 1) await mkdir(join(root, `mirror/r${i}/main`), { recursive: true });
     const errors: MirrorError[] = [];
@@ -265,7 +265,7 @@ describe('the watch on published trees', () => {
     expect(errors).toStrictEqual([]);
   });
 
-  it('says that nothing is watched where the directory is gone', async () => {
+  it('reports that nothing is watched if the directory is missing', async () => {
     const errors: MirrorError[] = [];
     const watch = new TreeWatch(
       join(await temporaryFolder(), 'gone'),
@@ -316,11 +316,11 @@ const canLimit =
   spawnSync('unshare', ['--user', '--map-root-user', 'test', '-w', '/proc/sys/user/max_inotify_watches'])
     .status === 0;
 
-describe.runIf(canLimit)('the watch where the system has no more to give', () => {
+describe.runIf(canLimit)('the watch at a limit of the system', () => {
   it.each([
     { name: 'watches', limits: { watches: 5, instances: 100 }, said: 'fs.inotify.max_user_watches' },
     { name: 'instances', limits: { watches: 1000, instances: 0 }, said: 'fs.inotify.max_user_instances' },
-  ])('says once that it has no $name, and ends', async ({ limits, said }) => {
+  ])('reports once that it has no $name, and ends', async ({ limits, said }) => {
     const root = await temporaryFolder();
     for (let i = 0; i < 40; i += 1) await mkdir(join(root, `mirror/r${i}/main/deep`), { recursive: true });
     const { errors, hints } = JSON.parse(watchWithin(limits, root)) as {

@@ -22,7 +22,7 @@ function manifestOf({ id, publishedAtMs }: Tree, files: readonly ManifestFile[])
   return { ...published(repository({ id, fullName: id }), { publishedAtMs }), files } as unknown as Manifest;
 }
 
-/** A mirror of which only the manifests are there, and a command that is a shell script. */
+/** A mirror with only its manifests, and a command that is a shell script. */
 class Stand {
   readonly folder: string;
   readonly trees = new Map<string, Tree>();
@@ -63,7 +63,7 @@ class Stand {
     this.queue.onPublished({ target, previous, manifest });
   }
 
-  /** What the command wrote so far. */
+  /** The output of the command so far. */
   async ran(): Promise<string[]> {
     const text = await readFile(join(this.folder, 'ran'), 'utf8').catch(() => '');
     return text.split('\n').filter((line) => line !== '');
@@ -123,7 +123,7 @@ describe('the command after publishing', () => {
     ]);
   });
 
-  it('never overlaps, and runs once, without a list of files, for what comes while it is busy', async () => {
+  it('never overlaps, and runs once, without a list of files, for changes during a run', async () => {
     const busy = `test -e busy && echo overlap >> "$MIRROR_DIRECTORY/ran"; touch busy; sleep 0.3; rm busy; ${LOG}`;
     const stand = await Stand.start(`cd "$MIRROR_DIRECTORY"; ${busy}`);
     stand.publish('A/main', 1, 'a');
@@ -152,7 +152,7 @@ describe('the command after publishing', () => {
     expect(await stand.ran()).toEqual(['A/main known', 'B/main unknown', 'C/main known']);
   });
 
-  it('runs at the next start for what a crash left, without a list of files', async () => {
+  it('runs at the next start for changes before a crash, without a list of files', async () => {
     const stand = await Stand.start(LOG);
     stand.trees.set('A/main', { id: 'a', publishedAtMs: 1 });
     stand.queue.lookAtAll();
@@ -164,7 +164,7 @@ describe('the command after publishing', () => {
     expect(await stand.ran()).toEqual(['published A/main unknown ', 'published A/main unknown ']);
   });
 
-  it('is told of what moved and of what left, across a restart', async () => {
+  it('receives moved and retired targets, even across a restart', async () => {
     const stand = await Stand.start(`${LOG}; echo "from $MIRROR_MOVED_FROM" >> "$MIRROR_DIRECTORY/ran"`);
     stand.trees.set('Old/main', { id: 'a', publishedAtMs: 1 });
     stand.trees.set('Gone/main', { id: 'b', publishedAtMs: 1 });
@@ -184,7 +184,7 @@ describe('the command after publishing', () => {
     expect([...stand.stored.keys()]).toEqual(['New/main']);
   });
 
-  it('that fails is reported with its last line, keeps nothing else from running, and is due again', async () => {
+  it('that fails is reported with its last line, does not block others, and is due again', async () => {
     const stand = await Stand.start(
       `cat > /dev/null; case $MIRROR_TARGET in A/*) echo "why s3cret" >&2; exit 7;; esac; ${LOG}`,
     );
@@ -200,7 +200,7 @@ describe('the command after publishing', () => {
     expect((await stand.ran()).at(-1)).toBe('published A/main unknown ');
   });
 
-  it('that takes too long has failed; one that is stopped with the program has not', async () => {
+  it('that takes too long fails; one stopped with the program does not', async () => {
     const stand = await Stand.start('sleep 60');
     stand.timeoutMs = 150;
     stand.publish('A/main', 1, 'a');
@@ -214,7 +214,7 @@ describe('the command after publishing', () => {
     expect(stand.stored.size).toBe(0);
   });
 
-  it('has the time of the program’s end to come to its own', async () => {
+  it('has the shutdown time of the program to finish', async () => {
     const stand = await Stand.start(`sleep 0.3; ${LOG}`);
     stand.publish('A/main', 1, 'a');
     await sleep(100);
@@ -222,7 +222,7 @@ describe('the command after publishing', () => {
     expect(stand.stored.size).toBe(1);
   });
 
-  it('runs for what this process publishes while the state cannot be read, and for the rest later', async () => {
+  it('runs for publishes of this process while the state cannot be read, and for the rest later', async () => {
     const stand = await Stand.start(LOG);
     stand.isStateThere = false;
     stand.trees.set('A/main', { id: 'a', publishedAtMs: 1 });
@@ -236,7 +236,7 @@ describe('the command after publishing', () => {
     expect((await stand.ran()).at(-1)).toBe('published A/main unknown ');
   });
 
-  it('reports a disk that cannot be read, and does without until it can', async () => {
+  it('reports an unreadable disk, and continues without it', async () => {
     const stand = await Stand.start(LOG);
     stand.trees.set('A/main', { id: 'a', publishedAtMs: 1 });
     stand.isDiskThere = false;
@@ -248,7 +248,7 @@ describe('the command after publishing', () => {
     expect(await stand.queue.settled()).toBe(0);
   });
 
-  it('forgets what is due when the settings have no command any more', async () => {
+  it('drops due runs when the settings no longer have a command', async () => {
     const stand = await Stand.start('exit 1');
     stand.publish('A/main', 1, 'a');
     expect(await stand.queue.settled()).toBe(1);

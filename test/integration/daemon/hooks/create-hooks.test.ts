@@ -13,7 +13,7 @@ import { FakeService } from '../../../support/fake-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 import { variablesOf } from '../../../support/program.ts';
 
-it('runs the command for what was published, renamed and removed in the service, and keeps a copy by it', async () => {
+it('runs the command for published, renamed and removed targets, and keeps a copy with it', async () => {
   const service = await FakeService.start();
   onTestFinished(() => service.close());
   const folder = await temporaryFolder();

@@ -51,7 +51,7 @@ async function until(test: () => boolean): Promise<void> {
 }
 
 describe('a webhook', () => {
-  it('is told in order, with a signature over what is sent', async () => {
+  it('receives messages in order, with a signature over the body', async () => {
     const { origin, received } = await startReceiver(() => 204);
     const { webhook, events } = startWebhook({
       address: `${origin}/a/path?q=1`,
@@ -79,7 +79,7 @@ describe('a webhook', () => {
     expect(events).toEqual([]);
   });
 
-  it('is told of what was chosen only, and without a key there is no signature', async () => {
+  it('receives only chosen events, and without a key no signature', async () => {
     const { origin, received } = await startReceiver(() => 200);
     const { webhook } = startWebhook({ address: origin, key: null, filters: ['pass.*'], format: 'json' });
     webhook.tell([note('A/main'), { type: 'pass.failed', fields: {} }]);
@@ -89,7 +89,7 @@ describe('a webhook', () => {
     expect(received).toHaveLength(1);
   });
 
-  it('that fails is tried again with the same id, honouring Retry-After, and the rest waits its turn', async () => {
+  it('that fails is retried with the same id, honouring Retry-After, and the rest waits', async () => {
     const { origin, received } = await startReceiver((count, response) => {
       if (count === 1) response.setHeader('retry-after', '1');
       return count === 1 ? 503 : 200;
@@ -141,7 +141,7 @@ describe('a webhook', () => {
     },
   );
 
-  it('tells what waits in the format that the settings have by then', async () => {
+  it('sends waiting messages in the current format', async () => {
     const { origin, received } = await startReceiver((count) => (count === 1 ? 503 : 200));
     let format: WebhookTarget['format'] = 'json';
     const { webhook, events } = startWebhook({
@@ -160,7 +160,7 @@ describe('a webhook', () => {
     expect(bodies).toMatchObject([{ type: 'target.failed' }, { text: expect.any(String) as string }]);
   });
 
-  it.skipIf(isAppriseMissing)('tells what Apprise hands on (skipped where apprise is missing)', async () => {
+  it.skipIf(isAppriseMissing)('sends messages that Apprise forwards (skipped without apprise)', async () => {
     const { origin, received } = await startReceiver(() => 200);
     const { webhook } = startWebhook({ address: origin, key: null, filters: ['*'], format: 'apprise' });
     webhook.tell([
@@ -193,7 +193,7 @@ describe('a webhook', () => {
     expect(other.received).toEqual([]);
   });
 
-  it('that hangs is given up at the end of the program, and what waits is bounded', async () => {
+  it('that hangs is abandoned at the end of the program, and waiting messages are bounded', async () => {
     const { origin, received } = await startReceiver(() => null);
     const { webhook, events } = startWebhook({ address: origin, key: null, filters: ['*'], format: 'json' });
     webhook.tell(Array.from({ length: 5000 }, (_, index) => note(`T${index}/main`)));
@@ -208,7 +208,7 @@ describe('a webhook', () => {
 describe('a request', () => {
   const never = new AbortController().signal;
 
-  it('has its time', async () => {
+  it('has a timeout', async () => {
     const { origin } = await startReceiver(() => null);
     const { send } = startPoster(200);
     const failure = send({ method: 'GET', address: `${origin}/s3cret`, signal: never });
@@ -223,7 +223,7 @@ describe('a request', () => {
     'http://user:s3cret@127.0.0.1:1/',
     'http://no-such-host.invalid/s3cret',
     'not an address s3cret',
-  ])('to %s fails without telling more than the origin', async (address) => {
+  ])('to %s fails, and only its origin is reported', async (address) => {
     const error: unknown = await startPoster()
       .send({ method: 'GET', address, signal: never })
       .catch((reason: unknown) => reason);
@@ -242,7 +242,7 @@ describe('a request', () => {
 });
 
 describe('a heartbeat', () => {
-  it('is one request at a time, and is tried again after a failure', async () => {
+  it('is one request at a time, and is retried after a failure', async () => {
     const { origin, received } = await startReceiver((count) => (count === 1 ? 500 : 200));
     const events: MirrorEvent[] = [];
     const heartbeat = createHeartbeat(

@@ -15,7 +15,7 @@ import type { ScrapedSample } from '../../../support/text-format.ts';
 const PROMTOOL = 'promtool';
 const isMissing = spawnSync(PROMTOOL, ['--version']).error !== undefined;
 
-/** Has Prometheus check something. @param input standard input */
+/** Runs a check of Prometheus. @param input standard input */
 function promtool(args: readonly string[], input = '') {
   const { status, stdout, stderr } = spawnSync(PROMTOOL, args, { input, encoding: 'utf8' });
   const complaints = stderr.split('\n').filter((line) => line !== '');
@@ -34,8 +34,8 @@ function asSeries({ name, labels, value }: ScrapedSample): { series: string; val
 /** A verdict on tests of rules; one that differs says why. */
 const SUCCESS = { isPassed: true, complaints: [], output: expect.stringContaining('SUCCESS') as string };
 
-describe.skipIf(isMissing)('Prometheus (skipped where promtool is missing)', () => {
-  it('takes our metrics, with names of any kind, and finds nothing wrong with them', async () => {
+describe.skipIf(isMissing)('Prometheus (skipped without promtool)', () => {
+  it('accepts our metrics, with names of any kind, without complaints', async () => {
     const names = ['quo"te/main', 'back\\slash/main', '} 1\nup 0/main', 'a\rb/main', '\ud800/main'];
     const report = eventfulReport();
     const targets = [...report.targets, ...names.map((target) => targetStatus({ target }))];
@@ -45,7 +45,7 @@ describe.skipIf(isMissing)('Prometheus (skipped where promtool is missing)', () 
     expect(complaints.filter((line) => !line.startsWith('nodejs_active_'))).toEqual([]);
   });
 
-  it('takes the rules for alerts', async () => {
+  it('accepts the rules for alerts', async () => {
     const { complaints, output } = promtool(['check', 'rules', RULES_FILE]);
     expect(complaints).toEqual([]);
     expect(output).toContain(`SUCCESS: ${(await readRules()).length} rules found`);

@@ -10,7 +10,7 @@ import { runPass } from '../../../../src/mirror/pass/pass.ts';
 import { API_KEY, API_TOKEN, FakeService } from '../../../support/fake-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
-it('publishes nothing of a service that another one replaced while a pass was asking it', async () => {
+it('publishes nothing of a service that was replaced during a pass', async () => {
   const [former, present] = [await FakeService.start(), await FakeService.start()];
   onTestFinished(async () => {
     await Promise.all([former.close(), present.close()]);

@@ -5,7 +5,7 @@ import { RecentChanges } from '../../../../src/daemon/status/recent-changes.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
 import { startCommands } from '../../../support/mirror-commands.ts';
 
-it('the last ten changes are read again when something changed or left, and not otherwise', async () => {
+it('the last ten changes are read again only when a target changed or left', async () => {
   const { service, directory, command } = await startCommands();
   const changes = new RecentChanges(layoutOf(directory));
   const recent = async (): Promise<readonly { readonly target: string; readonly kind: string }[]> => {

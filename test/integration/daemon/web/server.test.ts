@@ -29,7 +29,7 @@ interface Answer {
   readonly text: string;
 }
 
-/** A folder of a program that has a page. */
+/** The folder of a program with a page. */
 async function programFolder(): Promise<string> {
   const program = await temporaryFolder();
   const folder = join(program, 'daemon/page');
@@ -70,7 +70,7 @@ async function serve(
   return { server, events, ...(await server.listen(where)) };
 }
 
-/** Asks with a connection of its own, which takes no header but those that are given. */
+/** Sends a request on its own connection, with just the given headers. */
 async function ask(
   { port }: Pick<Served, 'port'>,
   path: string,
@@ -88,7 +88,7 @@ function json(answer: Answer): unknown {
   return JSON.parse(answer.text);
 }
 
-/** Opens the event stream, and gives what comes. */
+/** Opens the event stream, and gives its events. */
 async function listenTo({ port }: Served): Promise<{
   text: () => string;
   next: () => Promise<unknown>;
@@ -119,7 +119,7 @@ const TOKEN = 's3cret-token';
 const BASIC = `Basic ${Buffer.from(`anyone:${TOKEN}`).toString('base64')}`;
 
 describe('health', () => {
-  it('is told by status code, and with nothing else of the mirror', async () => {
+  it('is given by the status code, without other facts of the mirror', async () => {
     const ill = await serve();
     const healthz = await ask(ill, '/healthz');
     expect([healthz.status, json(healthz)]).toEqual([
@@ -170,7 +170,7 @@ describe('health', () => {
 });
 
 describe('the server', () => {
-  it('serves the page, metrics, status and its schema, with headers that forbid what the page does not need', async () => {
+  it('serves the page, metrics, status and its schema, with headers that forbid unneeded features', async () => {
     const served = await serve();
     const types: Record<string, string | undefined> = {};
     for (const path of [
@@ -229,7 +229,7 @@ describe('the server', () => {
     expect((await ask(await serve(), path)).status).toBe(404);
   });
 
-  it('takes GET and HEAD only', async () => {
+  it('accepts only GET and HEAD', async () => {
     const served = await serve();
     for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH', 'TRACE']) {
       const { status, headers } = await ask(served, '/api/status', {}, method);
@@ -242,7 +242,7 @@ describe('the server', () => {
     expect((await ask(served, '/api/events', {}, 'HEAD')).headers['content-type']).toBe('text/event-stream');
   });
 
-  it('packs what is large, for those who take it', async () => {
+  it('compresses large responses, for clients that accept it', async () => {
     const served = await serve();
     const plain = await ask(served, '/api/status');
     const packed = await ask(served, '/api/status', { 'accept-encoding': 'gzip, br' });
@@ -255,7 +255,7 @@ describe('the server', () => {
     ).toBeUndefined();
   });
 
-  it('sends no body to who has it already', async () => {
+  it('sends no body to a client that has it already', async () => {
     const served = await serve();
     for (const path of ['/api/status', '/', '/api/schema']) {
       const first = await ask(served, path);
@@ -266,7 +266,7 @@ describe('the server', () => {
     }
   });
 
-  it('is refused to start, with what helps, where something else listens or there is no page', async () => {
+  it('fails to start, with a hint, if the port is taken or the page is missing', async () => {
     const { port } = await serve();
     await expect(serve({}, { host: '127.0.0.1', port })).rejects.toMatchObject({
       code: 'http.unusable',
@@ -301,7 +301,7 @@ describe('with a token', () => {
     },
   );
 
-  it('another one is asked for as soon as there is another one', async () => {
+  it('a new one is required as soon as it changes', async () => {
     let token = TOKEN;
     const served = await serve({ token: () => token });
     expect((await ask(served, '/api/status', { authorization: BASIC })).status).toBe(200);
@@ -310,7 +310,7 @@ describe('with a token', () => {
   });
 });
 
-describe('a browser that was led astray', () => {
+describe('a browser on a hostile page', () => {
   it.each(['127.0.0.1', '0.0.0.0'])('gets nothing under a foreign name that points to %s', async (listen) => {
     const served = await serve({}, { host: listen, port: 0 });
     for (const path of ['/', '/api/status', '/metrics', '/readyz', '/healthz', '/nothing']) {
@@ -323,7 +323,7 @@ describe('a browser that was led astray', () => {
         expect((await ask(served, path, { host })).status).not.toBe(421);
   });
 
-  it('may use the names that are allowed, as soon as they are', async () => {
+  it('may use names as soon as they are allowed', async () => {
     let allowed: readonly string[] = [];
     const served = await serve({ allowedHosts: () => allowed }, { host: '0.0.0.0', port: 0 });
     const host = 'mirror.default.svc:9480';
@@ -332,7 +332,7 @@ describe('a browser that was led astray', () => {
     expect((await ask(served, '/metrics', { host })).status).toBe(200);
   });
 
-  it('may use any name where a token is asked for', async () => {
+  it('may use any name if a token is required', async () => {
     const guarded = await serve({ token: () => TOKEN });
     const host = 'mirror.example.com';
     expect((await ask(guarded, '/api/status', { host })).status).toBe(401);
@@ -351,7 +351,7 @@ describe('a request for a pass', () => {
   const TOKEN = 'a-token';
   const AUTHORIZED = { authorization: `Bearer ${TOKEN}` };
 
-  /** The status of the answer, and how often a pass was asked for. */
+  /** The status of the response, and the number of requested passes. */
   async function asked(
     options: Partial<WebServerOptions>,
     headers: Readonly<Record<string, string>>,
@@ -369,7 +369,7 @@ describe('a request for a pass', () => {
   });
 
   it.each([
-    ['where the settings have no token', { pollToken: () => null }, AUTHORIZED, 'POST', 404],
+    ['if the settings have no token', { pollToken: () => null }, AUTHORIZED, 'POST', 404],
     ['without a token', {}, {}, 'POST', 401],
     ['with another token', {}, { authorization: 'Bearer other' }, 'POST', 401],
     ['by another method', {}, AUTHORIZED, 'GET', 405],
@@ -381,7 +381,7 @@ describe('a request for a pass', () => {
 });
 
 describe('the report', () => {
-  it('that fails is told to the log once an hour, and to the client without its reason', async () => {
+  it('that fails is logged once an hour, and sent to the client without its reason', async () => {
     const served = await serve({ report: () => Promise.reject(new Error('EIO: /secret/path')) });
     for (const path of ['/api/status', '/readyz', '/metrics']) {
       const { status, text } = await ask(served, path);
@@ -400,7 +400,7 @@ describe('the report', () => {
     expect(served.events).toMatchObject([{ path: '/api/status' }, { path: '/readyz' }]);
   });
 
-  it('of 10,000 targets is served whole', async () => {
+  it('of 10,000 targets is served completely', async () => {
     const targets = Array.from({ length: 10_000 }, (_, index) => targetStatus({ target: `R${index}/main` }));
     const served = await serve({ report: () => Promise.resolve(daemonReport({ targets })) });
     const packed = await ask(served, '/api/status', { 'accept-encoding': 'gzip' });
@@ -410,7 +410,7 @@ describe('the report', () => {
 });
 
 describe('the event stream', () => {
-  it('tells that something changed, many changes at once, and nothing else', async () => {
+  it('reports only that something changed, once for many changes', async () => {
     const served = await serve();
     const stream = await listenTo(served);
     if (stream.text() === '') await stream.next();
@@ -423,7 +423,7 @@ describe('the event stream', () => {
     expect(stream.text().endsWith('data: 500\n\ndata: 501\n\n')).toBe(true);
   });
 
-  it('ends at once when the server does, as do connections that are kept', async () => {
+  it('ends immediately with the server, like idle connections', async () => {
     const served = await serve();
     const stream = await listenTo(served);
     const kept = connect(served.port, '127.0.0.1');
@@ -455,7 +455,7 @@ describe('a client that misbehaves', () => {
       'POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nx',
       'HTTP/1.1 405',
     ],
-  ])('by %s is answered, and does no harm to others', async (_, sent, expected) => {
+  ])('by %s is answered, and does not affect others', async (_, sent, expected) => {
     const served = await serve();
     const socket = connect(served.port, '127.0.0.1');
     socket.on('error', () => {});
@@ -466,7 +466,7 @@ describe('a client that misbehaves', () => {
     expect((await ask(served, '/healthz')).status).toBe(503);
   });
 
-  it('by not reading is cut off, whatever it has left unread', async () => {
+  it('by not reading is cut off, with any amount unread', async () => {
     const targets = Array.from({ length: 20_000 }, (_, number) =>
       targetStatus({ target: `target-${number}` }),
     );
@@ -486,7 +486,7 @@ describe('a client that misbehaves', () => {
     expect(bytes).toBeLessThan((await ask(served, '/api/status')).bytes.length);
   });
 
-  it('by leaving in the middle does no harm to others', async () => {
+  it('by leaving in the middle does not affect others', async () => {
     const gate = Promise.withResolvers<DaemonReport>();
     const served = await serve({ report: () => gate.promise });
     const socket = connect(served.port, '127.0.0.1');
@@ -501,7 +501,7 @@ describe('a client that misbehaves', () => {
 });
 
 describe('event streams', () => {
-  it('leave room for those who ask for health', async () => {
+  it('leave room for health checks', async () => {
     const served = await serve();
     await Promise.all(Array.from({ length: 100 }, () => listenTo(served)));
     expect((await ask(served, '/api/events')).status).toBe(503);
