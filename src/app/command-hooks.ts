@@ -83,6 +83,7 @@ interface OwnVariables {
   readonly MIRROR_EVENT: string;
   readonly MIRROR_STAGE?: string;
   readonly MIRROR_MOVED_FROM?: string;
+  readonly MIRROR_TEST?: '1';
   readonly MIRROR_FINGERPRINT: string;
   readonly MIRROR_PREVIOUS_FINGERPRINT: string;
   readonly MIRROR_CHANGES: 'known' | 'unknown';

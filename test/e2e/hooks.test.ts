@@ -6,6 +6,7 @@ import { expect, it } from 'vitest';
 import { startEmbedded } from '../support/embedded.ts';
 import { startReceiver } from '../support/listen.ts';
 import { run } from '../support/program.ts';
+import { RECEIVERS } from '../support/receivers.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 /** A script that is run as a program. */
@@ -105,4 +106,75 @@ it('a pass notifies a webhook and sends a heartbeat, and shows neither address',
   });
   const shown = await run(['config', 'show'], settings);
   for (const { stdout, stderr } of [first, shown]) expect(stdout + stderr).not.toContain('secret-h');
+});
+
+it('hooks test runs a command for a target, as a test, shows its output, and remembers nothing', async () => {
+  const embedded = await startEmbedded();
+  expect((await run(['sync'], embedded.settings)).exitCode).toBe(0);
+  const { path } = await programOf(
+    'echo "$MIRROR_TEST $MIRROR_HOOK $MIRROR_EVENT $MIRROR_BRANCH $(wc -l)"; pwd; echo oops >&2; exit ${MIRROR_STAGE:+7}',
+  );
+  const settings = {
+    ...embedded.settings,
+    WORKBOOK_MIRROR_HOOKS_AFTER_PUBLISH: path,
+    WORKBOOK_MIRROR_HOOKS_BEFORE_PUBLISH: path,
+  };
+  const after = await run(['hooks', 'test', 'after-publish', 'Accounting/main'], settings);
+  expect(after.exitCode).toBe(0);
+  expect(after.stdout).toMatch(/1 afterPublish published main [1-9]/);
+  expect(after.stdout).toContain('mirror/Accounting/main\n');
+  expect(after.stdout).toContain('oops');
+  const gate = await run(['hooks', 'test', 'before-publish', 'Accounting/main', '--json'], settings);
+  expect(gate.exitCode).toBe(1);
+  expect(JSON.parse(gate.stdout)).toMatchObject({
+    status: 7,
+    errorOutput: 'oops',
+    failure: { code: 'hook.failed' },
+  });
+  const due = /hooks\.afterPublish has not succeeded yet for 6 targets/;
+  expect((await run(['status'], settings)).stdout).toMatch(due);
+  for (const asked of ['Accounting/nothing', '../Accounting'])
+    expect(await run(['hooks', 'test', 'after-publish', asked], settings)).toMatchObject({
+      exitCode: 2,
+      stdout: '',
+    });
+});
+
+it('hooks test sends one notification that is marked as a test, in the form of its receiver, and shows no secret', async () => {
+  const { origin, received } = await startReceiver((count, response) => {
+    if (count < 5) return 204;
+    response.writeHead(403).end('no access by secret-hook');
+    return null;
+  });
+  const settings = {
+    WORKBOOK_MIRROR_HOOKS_WEBHOOK: `${origin}/secret-hook`,
+    WORKBOOK_MIRROR_HOOKS_HEARTBEAT: `${origin}/secret-heart`,
+    WORKBOOK_MIRROR_HOOKS_WEBHOOK_SECRET: Buffer.alloc(24, 7).toString('base64'),
+  };
+  const test = (form: string, hook = 'webhook') =>
+    run(['hooks', 'test', hook], { ...settings, WORKBOOK_MIRROR_HOOKS_WEBHOOK_FORMAT: form });
+  for (const form of ['json', 'slack', 'ntfy', 'apprise'] as const) {
+    const { exitCode, stdout } = await test(form);
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain('Status 204');
+    const request = received.at(-1);
+    expect(stdout).not.toContain('secret-h');
+    expect(stdout).not.toContain(String(request?.headers['webhook-signature']));
+    if (form === 'json') expect(JSON.parse(request?.body ?? '')).toMatchObject({ type: 'test' });
+    else if (request !== undefined)
+      expect(RECEIVERS[form](request)).toMatchObject({
+        status: 200,
+        text: 'This is a test by a person: nothing has happened.',
+      });
+  }
+  const failed = await test('json', 'heartbeat');
+  expect(failed).toMatchObject({ exitCode: 1 });
+  expect(failed.stdout).toContain('Status 403');
+  expect(received.map(({ url }) => url)).toHaveLength(5);
+  expect(received.at(-1)).toMatchObject({
+    method: 'GET',
+    headers: { 'user-agent': 'workbook-mirror (test)' },
+  });
+  expect(await run(['hooks', 'test', 'webhook', 'Accounting/main'], settings)).toMatchObject({ exitCode: 2 });
+  expect(await run(['hooks', 'test', 'webhook'], {})).toMatchObject({ exitCode: 2 });
 });

@@ -1,7 +1,7 @@
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
 
 import { SHELLS } from '../completion/scripts.ts';
-import { ALL_FLAGS, INIT_FLAGS } from '../settings/flag-sets.ts';
+import { ALL_FLAGS, DISK_FLAGS, INIT_FLAGS } from '../settings/flag-sets.ts';
 import { declare, declareGroup } from './declare.ts';
 
 /** Declares the command that writes the first settings: `init`. */
@@ -50,6 +50,26 @@ export function addConfigCommands(program: Command): void {
     help: 'Example: workbook-mirror config schema > config.schema.json',
     load: async () => (await import('../settings/config.ts')).runConfigSchema,
   });
+}
+
+/** Declares `hooks test`. */
+export function addHooksCommands(program: Command): void {
+  const hooks = declareGroup(program, 'hooks', 'commands and notifications');
+  declare(hooks, {
+    name: 'test',
+    flags: DISK_FLAGS,
+    summary: 'send a notification, or run a hook command, once as a test',
+    help:
+      'Sends one request to hooks.webhook or hooks.heartbeat, or runs hooks.afterPublish or hooks.beforePublish for a target that is ' +
+      'mirrored, with MIRROR_TEST=1. Shows request and answer, or output. Remembers nothing. Exits with 1 where it fails.\n\n' +
+      'Example: workbook-mirror hooks test webhook\n         workbook-mirror hooks test after-publish Accounting/main',
+    load: async () => (await import('../settings/hooks-test.ts')).runHooksTest,
+  })
+    .addArgument(
+      new Argument('<hook>', 'the hook').choices(['webhook', 'heartbeat', 'after-publish', 'before-publish']),
+    )
+    .argument('[target]', 'the target of a hook command, as below mirror/')
+    .option('--json', 'print the result as JSON');
 }
 
 /** Declares the commands that explain the program, to people and to their shells: `help`, `completion`. */

@@ -10,7 +10,7 @@ import { addWholeFlag, configureHelp, takeWholeFlag } from '../help/help-screen.
 import { takeLoudness } from './loudness.ts';
 import { addDecisionCommands, addPassCommands, addReportCommands } from './mirror-commands.ts';
 import { printOutcome } from './output.ts';
-import { addConfigCommands, addHelpCommands, addInitCommand } from './program-commands.ts';
+import { addConfigCommands, addHelpCommands, addHooksCommands, addInitCommand } from './program-commands.ts';
 import { addListCommands, addServiceCommands } from './service-commands.ts';
 import { standardError, standardOutput } from '../../lib/process/streams.ts';
 
@@ -83,6 +83,7 @@ export function createProgram(isWholeHelp = false): Command {
   addInitCommand(program.commandsGroup('Mirror:'));
   addPassCommands(program);
   addConfigCommands(program);
+  addHooksCommands(program);
   addReportCommands(program.commandsGroup('Look:'));
   addDecisionCommands(program.commandsGroup('Decide:'));
   addListCommands(program.commandsGroup('Ask:'));

@@ -23,7 +23,7 @@ import { createPoster, type Poster } from './post.ts';
 export const HOOKS_CLOSE_MS = 27_000;
 
 /** How long an address may take to answer, in milliseconds. */
-const ANSWER_TIMEOUT_MS = 30_000;
+export const ANSWER_TIMEOUT_MS = 30_000;
 
 /** Longest part of that time to reserve for notifications, in milliseconds. */
 const TELLING_MS = 5000;
@@ -168,7 +168,8 @@ export class Hooks {
   }
 }
 
-function webhookOf({ hooks }: SettingsFor<never>): WebhookTarget | null {
+/** The webhook of settings; null for none. */
+export function webhookOf({ hooks }: SettingsFor<never>): WebhookTarget | null {
   const { webhook, webhookSecret, webhookEvents: filters, webhookFormat: format } = hooks;
   if (webhook === undefined) return null;
   return { address: webhook.reveal(), key: webhookSecret?.reveal() ?? null, filters, format };

@@ -85,7 +85,11 @@ export function createWebhook({ target, send, scrub, host, emit, onDone }: Webho
   };
 }
 
-function requestOf(
+/**
+ * The request of a message to the webhook; null where there is none.
+ * @throws MirrorError `notification.failed` where the key to sign it is none
+ */
+export function requestOf(
   message: WebhookMessage,
   target: WebhookTarget | null,
   scrub: (text: string) => string,

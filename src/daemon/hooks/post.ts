@@ -19,6 +19,8 @@ export interface PostAnswer {
   readonly status: number;
   /** The requested pause (Retry-After, RFC 9110, section 10.2.3), in milliseconds. */
   readonly retryAfterMs: number | undefined;
+  /** The beginning of its body, which may repeat what was sent. */
+  readonly text: string;
 }
 
 /** Sends requests to the addresses of webhooks and the heartbeat. */
@@ -62,16 +64,32 @@ export function createPoster(timeoutMs: number): Poster {
           signal: AbortSignal.any([signal, limit]),
         });
         response.body.on('error', () => {});
-        await response.body.dump({ limit: ANSWER_BYTES_READ }).catch(() => {});
+        const text = await beginningOf(response.body);
         const wish = response.headers['retry-after'];
-        const text = Array.isArray(wish) ? wish[0] : wish;
-        return { status: response.statusCode, retryAfterMs: retryAfterMs(text, Date.now()) };
+        const waitText = Array.isArray(wish) ? wish[0] : wish;
+        return { status: response.statusCode, retryAfterMs: retryAfterMs(waitText, Date.now()), text };
       } catch (error) {
         throw unanswered(error, url.origin, limit.aborted ? timeoutMs : null, proxy);
       }
     },
     close: ways.close,
   };
+}
+
+/** Reads an answer, to its end where it is short; keeps what came of one that breaks off. */
+async function beginningOf(body: AsyncIterable<Uint8Array>): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  let sizeBytes = 0;
+  try {
+    for await (const piece of body) {
+      pieces.push(piece);
+      sizeBytes += piece.length;
+      if (sizeBytes > ANSWER_BYTES_READ) break;
+    }
+  } catch {
+    // Its status says whether it took what was sent.
+  }
+  return Buffer.concat(pieces).toString();
 }
 
 /** An address from a file may have changed since it was checked. */

@@ -3,8 +3,9 @@ import type { Notification } from './notifications.ts';
 /** Formats of notifications: data, or a message for people in the form of a service. */
 export type WebhookFormat = 'json' | 'slack' | 'ntfy' | 'apprise';
 
-/** A notification to send. */
-export interface WebhookMessage extends Notification {
+/** A notification to send, or a test. */
+export interface WebhookMessage extends Omit<Notification, 'type'> {
+  readonly type: Notification['type'] | 'test';
   readonly id: string;
   /** Time of the event, RFC 3339. */
   readonly at: string;
@@ -68,8 +69,8 @@ function json(body: string): WebhookContent {
   return { headers: { 'content-type': 'application/json' }, body };
 }
 
-function weightOf(type: Notification['type'], isTriedAgain: boolean): keyof typeof WEIGHTS {
-  if (/\.(?:published|moved|retired)$/.test(type)) return 'info';
+function weightOf(type: WebhookMessage['type'], isTriedAgain: boolean): keyof typeof WEIGHTS {
+  if (/\.(?:published|moved|retired)$|^test$/.test(type)) return 'info';
   if (/\.(?:recovered|fresh|accepted)$/.test(type)) return 'success';
   return isTriedAgain || /^target\.(?:held|drifted)|^settings|^hook/.test(type) ? 'warning' : 'failure';
 }

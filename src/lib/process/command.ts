@@ -1,7 +1,9 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { delimiter, isAbsolute, join } from 'node:path';
+import { finished } from 'node:stream/promises';
 
+import { waitAtMost } from '../concurrency/shared-work.ts';
 import { MirrorError } from '../errors/errors.ts';
 import { roughDuration } from '../text/humanize.ts';
 import { startProgram } from './run.ts';
@@ -19,13 +21,20 @@ export interface CommandRequest {
   readonly timeoutMs: number;
   /** Stops it immediately. */
   readonly signal: AbortSignal;
+  /** Gets the pieces of its standard output, which is thrown away where this is left out. */
+  readonly onOutput?: (piece: Buffer) => void;
 }
+
+/** How long the end of its standard output is waited for, in milliseconds: a child that goes on may hold it open. */
+const DRAIN_MS = 500;
 
 /** The end of a program that was not stopped. */
 export interface CommandEnd {
   readonly exitCode: number;
   /** The last line that it wrote to standard error, bounded; null for none. */
   readonly lastLine: string | null;
+  /** The end of what it wrote to standard error. */
+  readonly said: string;
   readonly durationMs: number;
 }
 
@@ -33,13 +42,12 @@ export interface CommandEnd {
 const LINE_CHARACTERS = 500;
 
 /**
- * Runs a program to its end, in its own process group, so that its children end with it when it is stopped. Its
- * standard output is thrown away.
+ * Runs a program to its end, in its own process group, so that its children end with it when it is stopped.
  * @throws MirrorError `hook.failed` if it cannot be started, takes too long, or is ended by a signal; `pass.abandoned` if
  *   `signal` stopped it
  */
 export async function runCommand(request: CommandRequest): Promise<CommandEnd> {
-  const { words, cwd, environment, input, timeoutMs, signal } = request;
+  const { words, cwd, environment, input, timeoutMs, signal, onOutput } = request;
   const [program = '', ...args] = words;
   const path = await findProgram(program, environment['PATH'] ?? '');
   const startedAtMs = performance.now();
@@ -50,10 +58,17 @@ export async function runCommand(request: CommandRequest): Promise<CommandEnd> {
     cwd,
     environment,
     input,
-    isOutputIgnored: true,
+    isOutputIgnored: onOutput === undefined,
     signal: AbortSignal.any([signal, limit]),
   });
+  if (onOutput !== undefined) running.stdout.on('data', onOutput).on('error', () => {});
   const { exitCode, endedBy, said, startError } = await running.ended;
+  if (onOutput !== undefined)
+    await waitAtMost(
+      finished(running.stdout).catch(() => {}),
+      DRAIN_MS,
+    );
+  running.stdout.destroy();
   const lastLine = lastLineOf(said);
   if (startError !== null) {
     throw new MirrorError('hook.failed', `It cannot be started: ${startError.message}.`, {
@@ -66,7 +81,7 @@ export async function runCommand(request: CommandRequest): Promise<CommandEnd> {
   if (limit.aborted)
     throw failure(`It did not end within ${roughDuration(timeoutMs)} and was stopped`, lastLine);
   if (exitCode === null) throw failure(`It was ended by ${endedBy ?? 'a signal'}`, lastLine);
-  return { exitCode, lastLine, durationMs: performance.now() - startedAtMs };
+  return { exitCode, lastLine, said, durationMs: performance.now() - startedAtMs };
 }
 
 function lastLineOf(said: string): string | null {

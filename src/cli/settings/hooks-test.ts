@@ -1,0 +1,200 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+
+import type { Command } from 'commander';
+
+import { commandOf, hookEnvironment } from '../../app/command-hooks.ts';
+import { refuseMissing } from '../../app/open-reader.ts';
+import { changedFiles, changeLines, toldTree } from '../../app/published-changes.ts';
+import { targetNamed, unknownName } from '../../app/target-names.ts';
+import { readTarget } from '../../app/tasks/diff-report.ts';
+import { secretsOf } from '../../config/secret.ts';
+import type { SettingsFor } from '../../config/schema.ts';
+import { ANSWER_TIMEOUT_MS, webhookOf } from '../../daemon/hooks/hooks.ts';
+import { requestOf } from '../../daemon/hooks/http-hooks.ts';
+import { createPoster, type PostRequest } from '../../daemon/hooks/post.ts';
+import { ownUserText } from '../../lib/disk/place-facts.ts';
+import { EXIT_CODES, MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
+import { runCommand } from '../../lib/process/command.ts';
+import { becomeOwnerOf } from '../../lib/process/owner.ts';
+import { untilStopped } from '../../lib/process/signals.ts';
+import { roughDuration } from '../../lib/text/humanize.ts';
+import { ownCommand } from '../../lib/text/own-command.ts';
+import { scrub, scrubbed } from '../../lib/text/scrub.ts';
+import { escapedLines, joinLines, type Shown, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { manifestPaths } from '../../mirror/store/inventory.ts';
+import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
+import { publishedTree } from '../../mirror/store/published-tree.ts';
+import { linesOf, type Outcome } from '../frame/output.ts';
+import { settingsOf } from './settings-flags.ts';
+
+/** A test of a hook. */
+export interface HookTest {
+  readonly hook: string;
+  /** The request that was sent, or the command that ran and how, one line each. */
+  readonly done: readonly string[];
+  /** The status of the answer, or the exit code; null where neither came. */
+  readonly status: number | null;
+  /** The beginning of the answer, or of the command's standard output. */
+  readonly output: string;
+  /** The end of the command's standard error. */
+  readonly errorOutput: string;
+  /** In milliseconds. */
+  readonly durationMs: number;
+  /** Null where it went well. */
+  readonly failure: Pick<MirrorError, 'code' | 'message' | 'hint'> | null;
+}
+
+/** The most bytes of output that are kept. */
+const OUTPUT_BYTES = 64 * 1024;
+
+/** Marks the requests of a test for the log of their receiver. */
+const AGENT = { 'user-agent': 'workbook-mirror (test)' };
+
+/** `hooks test` */
+export async function runHooksTest(command: Command): Promise<Outcome> {
+  const [hook = '', asked] = command.args;
+  const isRequest = hook === 'webhook' || hook === 'heartbeat';
+  if (isRequest !== (asked === undefined)) {
+    const what = isRequest ? 'is for the whole mirror: give no target' : 'runs for one target: name it';
+    throw new MirrorError('usage.invalid', `hooks test ${hook} ${what}.`);
+  }
+  const { settings } = settingsOf(command, []);
+  // Read before root goes on as another user.
+  const secrets = secretsOf(settings);
+  const startedAtMs = performance.now();
+  const test =
+    asked === undefined
+      ? await testRequest(settings, hook)
+      : await testCommand(settingsOf(command, ['directory']).settings, hook, asked);
+  const shown: HookTest = scrubbed({ hook, ...test, durationMs: performance.now() - startedAtMs }, secrets);
+  return {
+    data: shown,
+    text: () => describeTest(shown),
+    exitCode: shown.failure === null ? EXIT_CODES.ok : EXIT_CODES.incomplete,
+  };
+}
+
+/** The result of a test, but for what all of them have. */
+type Result = Omit<HookTest, 'hook' | 'durationMs'>;
+
+async function testRequest(settings: SettingsFor<never>, hook: string): Promise<Result> {
+  const request = hook === 'webhook' ? webhookRequest(settings) : heartbeatRequest(settings);
+  if (request === null) throw notSet(`hooks.${hook}`);
+  const { address, method, headers = {}, body } = request;
+  // The rest of the address is a secret.
+  const line = `${method} ${URL.parse(address)?.origin ?? ''}, to the address of hooks.${hook}`;
+  const shown = Object.entries(headers).map(
+    ([name, value]) => `  ${name}: ${name === 'webhook-signature' ? 'v1,***' : value}`,
+  );
+  const done = [line, ...shown, ...(body === undefined ? [] : ['', ...body.split('\n')])];
+  const poster = createPoster(ANSWER_TIMEOUT_MS);
+  try {
+    const { status, text } = await untilStopped((signal) => poster.send({ ...request, signal }));
+    const message = `The receiver did not take it (status ${status}).`;
+    const hint = 'Check the address and the program behind it. Redirects are not followed.';
+    const failure =
+      status >= 200 && status < 300 ? null : { code: 'notification.failed' as const, message, hint };
+    return { done, status, output: text, errorOutput: '', failure };
+  } catch (error) {
+    return { done, status: null, output: '', errorOutput: '', failure: failureOf(error) };
+  } finally {
+    await poster.close();
+  }
+}
+
+function webhookRequest(settings: SettingsFor<never>): Omit<PostRequest, 'signal'> | null {
+  const message = 'This is a test by a person: nothing has happened.';
+  const facts = { id: `msg_${randomUUID()}`, at: new Date().toISOString(), host: hostname() };
+  const test = { ...facts, type: 'test' as const, fields: { message } };
+  const request = requestOf(test, webhookOf(settings), (text) => scrub(text, secretsOf(settings)));
+  return request && { ...request, headers: { ...AGENT, ...request.headers } };
+}
+
+function heartbeatRequest({ hooks }: SettingsFor<never>): Omit<PostRequest, 'signal'> | null {
+  return hooks.heartbeat === undefined
+    ? null
+    : { method: 'GET', address: hooks.heartbeat.reveal(), headers: AGENT };
+}
+
+/** Runs a command as if all that a target has published were published for the first time. */
+async function testCommand(settings: SettingsFor<'directory'>, hook: string, asked: string): Promise<Result> {
+  const name = hook === 'after-publish' ? 'afterPublish' : 'beforePublish';
+  const command = commandOf(settings, name);
+  if (command === null) throw notSet(`hooks.${name}`);
+  await refuseMissing(settings.directory);
+  await becomeOwnerOf(settings.directory);
+  const layout = layoutOf(settings.directory);
+  const { target, manifest } = await targetOf(layout, asked);
+  const folder = publishedTree(layout, target);
+  const tree = toldTree(manifest);
+  const environment = hookEnvironment(process.env, layout, target, tree, {
+    MIRROR_HOOK: name,
+    MIRROR_TEST: '1',
+    ...(name === 'afterPublish'
+      ? { MIRROR_EVENT: 'published' }
+      : { MIRROR_EVENT: 'staged', MIRROR_STAGE: folder }),
+    MIRROR_FINGERPRINT: tree.fingerprint ?? '',
+    MIRROR_PREVIOUS_FINGERPRINT: '',
+    MIRROR_CHANGES: 'known',
+  });
+  const done = [
+    `${command.words.join(' ')}, for ${target}`,
+    `  as ${ownUserText()}, in ${folder}`,
+    '  with PATH, HOME and the like of this process; those of the daemon may differ',
+  ];
+  let output = Buffer.alloc(0);
+  const onOutput = (piece: Buffer): void => {
+    if (output.length < OUTPUT_BYTES) output = Buffer.concat([output, piece]).subarray(0, OUTPUT_BYTES);
+  };
+  const input = changeLines(changedFiles([], manifest.files));
+  try {
+    const request = { ...command, cwd: folder, environment, input, onOutput };
+    const { exitCode, said } = await untilStopped((signal) => runCommand({ ...request, signal }));
+    const message = `It ended with exit code ${exitCode}.`;
+    const failure = exitCode === 0 ? null : { code: 'hook.failed' as const, message, hint: undefined };
+    return { done, status: exitCode, output: output.toString(), errorOutput: said, failure };
+  } catch (error) {
+    return { done, status: null, output: output.toString(), errorOutput: '', failure: failureOf(error) };
+  }
+}
+
+/** The published state of a target. @throws MirrorError `target.unknown`, `disk.failed` */
+async function targetOf(layout: DirectoryLayout, asked: string) {
+  const known = await manifestPaths(layout);
+  const { path, published } = await readTarget(layout, targetNamed(asked, layout.mirror, known));
+  if (published.manifest !== null) return { target: path, manifest: published.manifest };
+  const advice = `\`${ownCommand('status')}\` lists all targets.`;
+  const message = `No target named ${JSON.stringify(asked)} is mirrored.`;
+  throw unknownName('target.unknown', message, path, known, advice);
+}
+
+function failureOf(error: unknown): HookTest['failure'] {
+  const { code, message, hint } = toMirrorError(error);
+  if (code === 'pass.abandoned' || code === 'internal.defect') throw error;
+  return { code, message, hint };
+}
+
+function notSet(name: string): MirrorError {
+  return new MirrorError('settings.invalid', `${name} is not set: there is nothing to test.`, {
+    hint: `Give the settings of the daemon, with --config. A credential that only its systemd unit has is not known here: run the command by systemd-run with the same LoadCredential=, as in \`${ownCommand('help systemd')}\`.`,
+  });
+}
+
+/** The test of a hook for a person. */
+export function describeTest(test: HookTest): TerminalText {
+  const { hook, done, status, output, errorOutput, durationMs, failure } = test;
+  const isRequest = hook === 'webhook' || hook === 'heartbeat';
+  const part = (title: string, text: string): readonly Shown[] =>
+    text === '' ? [] : [title, escapedLines(text.trimEnd()).prefixed('  ')];
+  return joinLines([
+    ...done,
+    '',
+    ...part(isRequest ? 'Answer:' : 'Standard output:', output),
+    ...part('Standard error:', errorOutput),
+    ...(status === null ? [] : [`${isRequest ? 'Status' : 'Exit code'} ${status}`]),
+    `It took ${roughDuration(durationMs)}.`,
+    failure === null ? 'It succeeded.' : `Failed: ${failure.message}`,
+    ...linesOf(failure?.hint ?? null),
+  ]);
+}
