@@ -28,14 +28,19 @@ export function addConfigCommands(program: Command): void {
     summary: 'check the settings of the daemon, or of the embedded service',
     help:
       'Reports all problems at once, tries whether the commands of hooks can be run, and looks at the file system of the directory. ' +
-      'Exits with 2 if there is a problem.\n\nExample: workbook-mirror config check --config config.yaml',
+      'Exits with 2 if there is a problem. --online also tries the service with every key, the clock, free space, the receivers of ' +
+      'hooks and the state cache, sends no notification, and exits with 1 for an error.\n\n' +
+      'Example: workbook-mirror config check --config config.yaml --online',
     load: async () => (await import('../settings/config.ts')).runConfigCheck,
-  }).addOption(
-    new Option('--for <command>', 'the command that is to run with them (default: run)').choices([
-      'run',
-      'serve',
-    ]),
-  );
+  })
+    .addOption(
+      new Option('--for <command>', 'the command that is to run with them (default: run)').choices([
+        'run',
+        'serve',
+      ]),
+    )
+    .addOption(new Option('--online', 'try everything that the daemon will need').conflicts('for'))
+    .option('--json', 'print the findings of --online as JSON');
   declare(config, {
     name: 'show',
     flags: ALL_FLAGS,

@@ -10,6 +10,8 @@ import { sharingSetting } from '../../config/changes.ts';
 import { checkCommands } from '../../app/command-hooks.ts';
 import { nextRunsMs } from '../../app/schedule.ts';
 import { type LockReach, locksIn, type MountLocks, mountText } from '../../lib/disk/lock-reach.ts';
+import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
+import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { limitsOfDirectory } from '../../mirror/store/probes.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import {
@@ -22,19 +24,25 @@ import {
 
 import { requiredServeDirectory } from '../../server/start/directory.ts';
 import type { Outcome } from '../frame/output.ts';
+import { describeFindings, type Finding, well } from './findings.ts';
+import { checkOnline } from './online-check.ts';
 import { settingsOf } from './settings-flags.ts';
 
 type Loaded = Pick<LoadedSettings<[]>, 'settings' | 'sources' | 'configFile'>;
 
 /** `config check` */
 export async function runConfigCheck(command: Command): Promise<Outcome> {
-  const { for: checked }: { for?: 'run' | 'serve' } = command.opts();
+  const options: { for?: 'run' | 'serve'; online?: true; json?: true } = command.opts();
+  const { for: checked, online, json } = options;
+  if (json === true && online !== true)
+    throw new MirrorError('usage.invalid', 'config check --json is for the findings of --online: give both.');
   if (checked === 'serve') {
     const loaded = settingsOf(command, []);
     requiredServeDirectory(loaded.settings.serve);
     return { text: () => describeCheck(loaded, 'serve') };
   }
   const loaded = settingsOf(command, ['service', 'directory']);
+  if (online === true) return checkAll(loaded);
   await checkCommands(loaded.settings);
   const { directory, publish, archive } = loaded.settings;
   const wants = { publish, nameTwins: archive.nameTwins };
@@ -47,6 +55,25 @@ export async function runConfigCheck(command: Command): Promise<Outcome> {
     ...limits.map((limit) => say`directory: its file system ${limit}.`),
   ];
   return { text: () => joinLines(lines) };
+}
+
+/** `config check --online` */
+async function checkAll(loaded: LoadedSettings<readonly ['service', 'directory']>): Promise<Outcome> {
+  const { settings } = loaded;
+  const warnings = [...exposedFiles(loaded), ...equalKeys(settings)].map((text): Finding => {
+    const finding = String(text).replace('Warning: ', '');
+    return { verdict: 'warning', subject: 'secrets', finding, whatToDo: null };
+  });
+  const schedule = well('schedule', String(describeSchedule(settings)).replace('schedule: ', ''));
+  // The user of the daemon owns the directory.
+  await becomeOwnerOf(settings.directory);
+  const data = [...warnings, schedule, ...(await checkOnline(loaded))];
+  const isWrong = data.some(({ verdict }) => verdict === 'error');
+  return {
+    data,
+    text: () => describeFindings(data),
+    exitCode: isWrong ? EXIT_CODES.incomplete : EXIT_CODES.ok,
+  };
 }
 
 /** `config show` */
@@ -72,8 +99,12 @@ export function describeCheck({ settings, sources, configFile }: Loaded, command
   const file = configFile === undefined ? 'no settings file was read' : `${configFile} was read`;
   const good = command === undefined ? 'good' : `good for ${command}`;
   const summary = say`The settings are ${good}: ${counted(given, 'setting')} given, the others at their defaults; ${file}.`;
+  return joinLines([summary, ...exposedFiles({ settings, sources, configFile })]);
+}
+
+function exposedFiles({ settings, sources, configFile }: Loaded): TerminalText[] {
   const ownFile = configFile === undefined || !holdsSecret(sources) ? [] : [configFile];
-  return joinLines([summary, ...exposedSecretFiles(settings, ownFile).map(exposed)]);
+  return exposedSecretFiles(settings, ownFile).map(exposed);
 }
 
 /** So many passes show what a schedule means. */

@@ -1,0 +1,114 @@
+import { toMirrorError } from '../../lib/errors/errors.ts';
+import type { Room } from '../../lib/disk/place-facts.ts';
+import { roughDuration, roughSize } from '../../lib/text/humanize.ts';
+import type { TerminalText } from '../../lib/text/terminal-text.ts';
+import { CLOCK_STEP_MS } from '../../lib/time/wrong-clock.ts';
+import { table } from '../frame/output.ts';
+
+/** One line of `config check --online`. */
+export interface Finding {
+  readonly verdict: 'ok' | 'warning' | 'error';
+  readonly subject: string;
+  readonly finding: string;
+  /** Null where there is nothing to do. */
+  readonly whatToDo: string | null;
+}
+
+/** A finding that needs nothing to be done. */
+export function well(subject: string, finding: string): Finding {
+  return { verdict: 'ok', subject, finding, whatToDo: null };
+}
+
+/** The finding of a check that failed. */
+export function failed(subject: string, error: unknown): Finding {
+  const { message, hint = null } = toMirrorError(error);
+  return { verdict: 'error', subject, finding: message.replaceAll('\n', ' '), whatToDo: hint };
+}
+
+/** Least shares of room that are free, below which it is a warning or an error. */
+const LEAST_FREE = { warning: 0.1, error: 0.01 };
+
+/** The free space and inodes of a file system. */
+export function roomFindings({ freeBytes, totalBytes, freeInodes, totalInodes }: Room): Finding[] {
+  const judged = (subject: string, share: number, finding: string): Finding => {
+    if (share >= LEAST_FREE.warning) return well(subject, finding);
+    const verdict = share < LEAST_FREE.error ? 'error' : 'warning';
+    return { verdict, subject, finding, whatToDo: 'Free some, or give the directory a larger file system.' };
+  };
+  const space = `${roughSize(freeBytes)} of ${roughSize(totalBytes)} are free`;
+  const hasLimit = totalInodes > 0;
+  return [
+    judged('free space', totalBytes > 0 ? freeBytes / totalBytes : 0, space),
+    judged(
+      'free inodes',
+      hasLimit ? freeInodes / totalInodes : 1,
+      hasLimit ? `${freeInodes} of ${totalInodes} are free` : 'their number is not limited',
+    ),
+  ];
+}
+
+/**
+ * The difference between this machine's clock and the service's.
+ * @param date the header of an answer (RFC 9110, section 6.6.1)
+ * @param nowMs when it came, in milliseconds since the epoch
+ */
+export function clockFinding(date: string | undefined, nowMs: number): Finding {
+  const subject = 'clock';
+  const serviceMs = Date.parse(date ?? '');
+  if (Number.isNaN(serviceMs)) {
+    const whatToDo = 'Compare the clock by hand: `timedatectl`.';
+    return { verdict: 'warning', subject, finding: 'the service does not say the time', whatToDo };
+  }
+  const differenceMs = Math.abs(serviceMs - nowMs);
+  const finding = `it differs from the service's by ${roughDuration(differenceMs)}`;
+  if (differenceMs < CLOCK_STEP_MS) return well(subject, finding);
+  return {
+    verdict: 'warning',
+    subject,
+    finding,
+    whatToDo: 'Set it by NTP (`timedatectl set-ntp true`), here or there.',
+  };
+}
+
+/** The answer to a request with one key. */
+export interface KeyAnswer {
+  /** 0 where no answer came. */
+  readonly status: number;
+  /** Why no answer came; null where one came. */
+  readonly failure: Error | null;
+}
+
+/**
+ * The findings on the keys of a setting, which are named by their position.
+ * @param answers one a key, in their order; fewer where the service does not answer
+ * @param place where a person makes such a key
+ */
+export function keyFindings(setting: string, answers: readonly KeyAnswer[], place: string): Finding[] {
+  const isAnyAccepted = answers.some(({ status }) => status === 200);
+  return answers.map(({ status, failure }, index) => {
+    const subject = answers.length === 1 ? setting : `${setting}, key ${index + 1} of ${answers.length}`;
+    if (failure !== null) return failed(subject, failure);
+    if (status === 200) return well(subject, 'the service accepts it');
+    const isRefused = status === 401 || status === 403;
+    return {
+      verdict: isAnyAccepted || (status === 404 && setting === 'service.apiToken') ? 'warning' : 'error',
+      subject,
+      finding: isRefused
+        ? `the service refuses it (status ${status})`
+        : `the service answers with status ${status}`,
+      whatToDo: isRefused
+        ? `Replace it by a new one from ${place}${isAnyAccepted ? ', or remove it' : ''}.`
+        : 'Check service.baseUrl, and ask the operator of the service; v1 may be missing there.',
+    };
+  });
+}
+
+/** The findings for a person: what there is to do is below each. */
+export function describeFindings(findings: readonly Finding[]): TerminalText {
+  const rows = findings.map(({ verdict, subject, finding }) => [verdict, subject, finding]);
+  return table(
+    ['RESULT', 'SUBJECT', 'FINDING'],
+    rows,
+    findings.map(({ whatToDo }) => whatToDo ?? ''),
+  );
+}

@@ -1,0 +1,196 @@
+import { statSync } from 'node:fs';
+
+import { buildConnector } from 'undici';
+
+import { checkCommands } from '../../app/command-hooks.ts';
+import { openStateOf } from '../../app/open-reader.ts';
+import { sharingSetting } from '../../config/changes.ts';
+import { effectiveSettings } from '../../config/render.ts';
+import type { LoadedSettings } from '../../config/load.ts';
+import {
+  CREDENTIAL_PLACES,
+  type Generation,
+  REPOSITORIES_PATH,
+  underOtherName,
+  WORKBOOKS_PATH,
+} from '../../lib/api/requests.ts';
+import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
+import { locksIn, mountText } from '../../lib/disk/lock-reach.ts';
+import { ownUserText, roomAt } from '../../lib/disk/place-facts.ts';
+import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
+import { createWays } from '../../lib/net/ways.ts';
+import { ownCommand } from '../../lib/text/own-command.ts';
+import { transportError } from '../../mirror/upstream/failures.ts';
+import { layoutOf } from '../../mirror/store/layout.ts';
+import { limitsOfDirectory } from '../../mirror/store/probes.ts';
+import { createAsker } from '../../probe/connection.ts';
+import { clockFinding, failed, type Finding, keyFindings, roomFindings, well } from './findings.ts';
+
+type Loaded = LoadedSettings<readonly ['service', 'directory']>;
+
+/** The most time of one check, and of one connection in it, in milliseconds. */
+const CHECK_MS = 60_000;
+const ANSWER_MS = 10_000;
+
+/** Makes all checks at once: one that fails or hangs ends none of the others. */
+export async function checkOnline({ settings, sources }: Loaded): Promise<Finding[]> {
+  const { hooks, directory } = settings;
+  const checks: readonly (readonly [subject: string, check: () => Promise<Finding[]>])[] = [
+    ['service', () => checkKeys(settings, 'current')],
+    ['service, v1', () => checkKeys(settings, 'v1')],
+    ['directory', () => checkDirectory(settings)],
+    ['hooks.afterPublish', () => checkProgram(settings, 'afterPublish')],
+    ['hooks.beforePublish', () => checkProgram(settings, 'beforePublish')],
+    ['hooks.webhook', () => checkReceiver('webhook', hooks.webhook?.reveal())],
+    ['hooks.heartbeat', () => checkReceiver('heartbeat', hooks.heartbeat?.reveal())],
+    ['state', () => checkState(settings)],
+  ];
+  const found = checks.map(async ([subject, check]) => {
+    try {
+      const hung = new MirrorError('service.timeout', 'the check did not end in time');
+      return (await waitAtMost(check(), CHECK_MS)) ?? [failed(subject, hung)];
+    } catch (error) {
+      return [failed(subject, error)];
+    }
+  });
+  const values = Object.entries(effectiveSettings(settings, sources)).map(([name, { value, source }]) =>
+    well(
+      `setting ${name}`,
+      `${JSON.stringify(value)} (${source.kind === 'default' ? 'default' : `${source.kind} ${source.detail}`})`,
+    ),
+  );
+  return [userFinding(directory), ...(await Promise.all(found)).flat(), ...values];
+}
+
+/** The user of the checks: what the daemon's user may do is found out by that user alone. */
+function userFinding(directory: string): Finding {
+  const owner = statSync(directory, { throwIfNoEntry: false })?.uid;
+  const finding = `the checks ran as ${ownUserText()}`;
+  if (owner === undefined || owner === process.geteuid?.()) return well('user', finding);
+  const whatToDo = `The directory belongs to user ${owner}: run the check as that user, or as root.`;
+  return { verdict: 'warning', subject: 'user', finding, whatToDo };
+}
+
+async function checkKeys({ service }: Loaded['settings'], generation: Generation): Promise<Finding[]> {
+  const name = generation === 'current' ? 'apiKey' : 'apiToken';
+  const answers = [];
+  for (const key of service[name]?.revealAll() ?? []) {
+    const targets =
+      generation === 'v1' ? [WORKBOOKS_PATH] : [REPOSITORIES_PATH, underOtherName(REPOSITORIES_PATH)];
+    const asker = createAsker({
+      baseUrl: service.baseUrl,
+      credential: () => key,
+      timeoutMs: Math.min(service.timeout, ANSWER_MS),
+      signal: AbortSignal.timeout(CHECK_MS),
+      maxRequests: targets.length,
+      maxPauseMs: 0,
+      pause: () => Promise.resolve(),
+      onProgress: () => {},
+    });
+    for (const target of targets) {
+      // It throws where the key is refused, or the service asks for a pause: the status says so.
+      await asker.ask({ target, generation }).catch(() => {});
+      if (asker.answers.at(-1)?.status !== 404) break;
+    }
+    await asker.close();
+    const answer = asker.answers.at(-1);
+    if (answer === undefined) break;
+    answers.push(answer);
+    if (answer.failure !== null) break;
+  }
+  const found = keyFindings(`service.${name}`, answers, CREDENTIAL_PLACES[generation]);
+  const [first] = answers;
+  if (generation === 'v1' || first === undefined) return found;
+  if (first.failure !== null) return [failed('service.baseUrl', first.failure)];
+  const finding = `${service.baseUrl} answers (status ${first.status})`;
+  return [well('service.baseUrl', finding), ...found, clockFinding(first.headers['date'], first.atMs)];
+}
+
+async function checkDirectory(settings: Loaded['settings']): Promise<Finding[]> {
+  const { directory, publish, archive } = settings;
+  const room = roomAt(directory);
+  const locks = await locksIn(directory);
+  const sharing = sharingSetting(settings);
+  const limits = await limitsOfDirectory(directory, { publish, nameTwins: archive.nameTwins }).catch(
+    (error: unknown) => [failed('directory', error)],
+  );
+  const subject = 'directory';
+  const warning = (finding: string, whatToDo: string): Finding => ({
+    verdict: 'warning',
+    subject,
+    finding,
+    whatToDo,
+  });
+  const inUse = limits?.map((limit) =>
+    typeof limit === 'string'
+      ? warning(`its file system ${limit}`, 'Read `help on-disk`, if that matters.')
+      : limit,
+  );
+  const untried = warning(
+    'what its file system can do was not tried',
+    'Make the first pass, or run the check as the user of the daemon.',
+  );
+  const isUnsafe = sharing !== null && locks?.reach === 'not-shared';
+  return [
+    ...(room === null ? [] : roomFindings(room)),
+    ...(locks === null ? [] : [well(subject, `${directory} is on ${mountText(locks)}`)]),
+    ...(isUnsafe
+      ? [warning(`${sharing}: other machines do not see the locks`, 'Use one machine only, or NFS 4.')]
+      : []),
+    ...(inUse ?? [untried]),
+    ...(inUse?.length === 0
+      ? [well(subject, 'its file system can do all that is needed, and none is mounted below')]
+      : []),
+  ];
+}
+
+async function checkProgram(
+  settings: Loaded['settings'],
+  name: 'afterPublish' | 'beforePublish',
+): Promise<Finding[]> {
+  const command = settings.hooks[name];
+  if (command === undefined) return [];
+  const others = { ...settings.hooks, afterPublish: undefined, beforePublish: undefined };
+  await checkCommands({ ...settings, hooks: { ...others, [name]: command } });
+  return [well(`hooks.${name}`, `${command[0]} can be run`)];
+}
+
+/** Connects to a receiver, or to the proxy on the way there, and sends nothing. */
+async function checkReceiver(hook: 'webhook' | 'heartbeat', address: string | undefined): Promise<Finding[]> {
+  if (address === undefined) return [];
+  const ways = createWays({ connectTimeoutMs: ANSWER_MS });
+  const { proxy } = ways.to(new URL(address));
+  await ways.close();
+  const { protocol, hostname, port, origin } = new URL(proxy?.origin ?? address);
+  const connect = buildConnector({ timeout: ANSWER_MS });
+  await new Promise<void>((resolve, reject) => {
+    connect({ protocol, hostname, port }, (error, socket) => {
+      socket?.destroy();
+      if (error === null) resolve();
+      else reject(unreached(error, origin));
+    });
+  });
+  const finding = `${proxy === null ? origin : `the proxy ${origin}`} takes connections; nothing was sent`;
+  return [
+    { ...well(`hooks.${hook}`, finding), whatToDo: `\`${ownCommand('hooks test', hook)}\` sends a test.` },
+  ];
+}
+
+/** The hint of the service's errors is about its own settings. */
+function unreached(error: unknown, origin: string): MirrorError {
+  const { message } = toMirrorError(transportError(error, new URL(origin)));
+  const hint = 'Check the address, the network, the proxy settings and the certificate.';
+  return new MirrorError('notification.failed', message, { hint });
+}
+
+async function checkState(settings: Loaded['settings']): Promise<Finding[]> {
+  if (settings.state.store === 'sqlite') return [well('state', 'it is a file in the directory')];
+  const place = { layout: layoutOf(settings.directory), id: 'config-check' };
+  const state = await openStateOf(settings, place, true, () => {});
+  try {
+    await state.records();
+    return [well('state', 'its server answers')];
+  } finally {
+    await state.close();
+  }
+}

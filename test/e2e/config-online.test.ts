@@ -1,0 +1,49 @@
+import { expect, it } from 'vitest';
+
+import { startEmbedded } from '../support/embedded.ts';
+import { startReceiver } from '../support/listen.ts';
+import { run } from '../support/program.ts';
+
+interface Row {
+  readonly verdict: string;
+  readonly subject: string;
+}
+
+it('config check --online makes all checks, names keys by position, and sends no notification', async () => {
+  const embedded = await startEmbedded();
+  const { origin, received } = await startReceiver();
+  const good = embedded.settings['WORKBOOK_MIRROR_SERVICE_API_KEY'] ?? '';
+  const settings = {
+    ...embedded.settings,
+    WORKBOOK_MIRROR_SERVICE_API_KEY: `a-wrong-key-of-mine\n${good}`,
+    WORKBOOK_MIRROR_HOOKS_WEBHOOK: `${origin}/secret-hook`,
+  };
+  const well = await run(['config', 'check', '--online', '--json'], settings);
+  expect(well.exitCode).toBe(0);
+  const verdicts = (text: string) =>
+    Object.fromEntries((JSON.parse(text) as Row[]).map(({ subject, verdict }) => [subject, verdict]));
+  expect(verdicts(well.stdout)).toMatchObject({
+    'service.baseUrl': 'ok',
+    'service.apiKey, key 1 of 2': 'warning',
+    'service.apiKey, key 2 of 2': 'ok',
+    clock: 'ok',
+    'hooks.webhook': 'ok',
+    schedule: 'ok',
+    'setting concurrency': 'ok',
+  });
+  for (const secret of ['a-wrong-key-of-mine', good, 'secret-hook'])
+    expect(well.stdout).not.toContain(secret);
+  expect(received).toEqual([]);
+
+  await embedded.service.close();
+  const lost = await run(['config', 'check', '--online', '--json'], {
+    ...settings,
+    WORKBOOK_MIRROR_HOOKS_AFTER_PUBLISH: '/missing/program',
+  });
+  expect(lost.exitCode).toBe(1);
+  expect(verdicts(lost.stdout)).toMatchObject({
+    'service.baseUrl': 'error',
+    'hooks.afterPublish': 'error',
+    'hooks.webhook': 'ok',
+  });
+});
