@@ -35,26 +35,26 @@ import { watchLeases } from './triggers/lease-watch.ts';
 import { startTicker } from './triggers/ticker.ts';
 import { startHttp } from './web/status-server.ts';
 
-/** The program ends within this time once it is to stop, in milliseconds: a little more than {@link HOOKS_CLOSE_MS}. */
+/** Time for the program to end once it must stop, in milliseconds: a little more than {@link HOOKS_CLOSE_MS}. */
 const SHUTDOWN_TIMEOUT_MS = 30_000;
 
-/** The listeners for events, in the order in which they receive them, each from when it exists. */
+/** The listeners for events, in the order in which they receive them, each once it exists. */
 const LISTENERS = [
   // First, so that its line is written even if another one fails.
   'log',
   // Keeps the status that the listeners below report.
   'status',
-  // Says in one line what the status knows now.
+  // Reports the status in one line.
   'supervision',
   // Notes that a pass met a lease.
   'leases',
   // Notes when a pass ended, and how long it took.
   'polls',
-  // Has browsers read the status, which knows of the event by now.
+  // Makes browsers read the status, which includes the event by now.
   'http',
   // Sends it to the commands that wait for a pass.
   'commands',
-  // Runs and tells, and may emit further events, which the others hear after this one.
+  // Runs commands and notifies; may emit further events, which the others receive after this one.
   'hooks',
 ] as const;
 
@@ -74,9 +74,9 @@ interface DaemonContext {
 }
 
 /**
- * The daemon: a pass at once, then one whenever something causes it, until SIGTERM or SIGINT.
- * @param loadSettings reads the settings, now and whenever they may have changed
- * @param adopt whether a first mirror may be made beside what is in the directory already
+ * The daemon: a pass immediately, then one at each trigger, until SIGTERM or SIGINT.
+ * @param loadSettings reads the settings, now and when they may have changed
+ * @param adopt whether a first mirror may be made in a directory that is not empty
  * @throws MirrorError when it cannot start
  */
 export async function run(loadSettings: LoadSettings, adopt = false): Promise<ExitCode> {
@@ -96,7 +96,7 @@ export async function run(loadSettings: LoadSettings, adopt = false): Promise<Ex
   const listeners: DaemonContext['listeners'] = { log: log.sink };
   const emit: EventSink = (event) => {
     if (isProgress(event)) progress.touch();
-    // Masked once for all who hear of it: page, notifications and supervisor as well as the log.
+    // Masked once for all listeners: page, notifications and supervisor as well as the log.
     const clean = scrubbed(event, secrets.all());
     for (const name of LISTENERS) listeners[name]?.(clean);
   };
@@ -110,7 +110,7 @@ export async function run(loadSettings: LoadSettings, adopt = false): Promise<Ex
   }
 }
 
-/** Whether an event tells that the running pass moves on. */
+/** Whether an event shows progress of the running pass. */
 function isProgress({ name }: MirrorEvent): boolean {
   return /^(?:pass|listing|target|deletion|publish|history|service)\./.test(name);
 }
@@ -155,7 +155,7 @@ async function mirrorUntilStopped(daemon: DaemonContext, adopt: boolean): Promis
   }
 }
 
-/** The context of a daemon whose first settings are others than those that it started with, as it stood by meanwhile. */
+/** The context of a daemon whose settings changed while it was on standby. */
 function withSettings(daemon: DaemonContext, first: DaemonContext['first']): DaemonContext {
   if (first === daemon.first) return daemon;
   const log = logOf(first.settings, daemon.secrets.all, daemon.output);
@@ -168,14 +168,14 @@ interface Closable {
   readonly close: () => Promise<void> | void;
 }
 
-/** Closes all parts in the order in which they were made, but together: all of them share the time in which the program ends. */
+/** Closes all parts in the order in which they were made, but together: all of them share the time for the end. */
 async function closeAll(parts: Closable[]): Promise<void> {
   await Promise.all(parts.splice(0).map(async (part) => part.close()));
 }
 
 /**
- * The whole life of the daemon: its parts, its loop, what causes a pass, and the wait for its end.
- * @param part has a part closed at the end, also if what follows fails
+ * The whole life of the daemon: its parts, its loop, the triggers of passes, and the wait for its end.
+ * @param part registers a part to close at the end, even after a failure
  */
 async function passUntilStopped(
   daemon: DaemonContext,
@@ -210,7 +210,7 @@ async function passUntilStopped(
     },
   });
 
-  // All that causes a pass.
+  // All triggers of passes.
   const drift = part(await startDriftWatch(first.settings, mirror, emit, () => loop.trigger('drift')));
   const ticker = startTicker(
     first.settings,
@@ -223,7 +223,7 @@ async function passUntilStopped(
   const parts = { current: settings.current, secrets, mirror, status, drift, requests, polls, loop };
   listeners.commands = part(await listenToCommands(parts, emit)).sink;
   await settings.begin(async (next) => {
-    // First, as nothing else refuses settings that are valid.
+    // First, because only this refuses valid settings.
     await mirror.take(next);
     level.take(next.log.level);
     ticker.take(next);
@@ -234,7 +234,7 @@ async function passUntilStopped(
     await settings.check();
     notifier.ready();
     await drift.repair(null);
-    // Its wish must not get lost where a pass of another name takes it with it.
+    // This request must not get lost if a pass with another trigger covers it.
     void requests.add(null);
     loop.trigger('signal');
   };
@@ -244,7 +244,7 @@ async function passUntilStopped(
   return untilStopped(daemon);
 }
 
-/** Waits until the daemon is to stop. From then on it has a limited time to end. */
+/** Waits until the daemon must stop. From then on it has a limited time to end. */
 async function untilStopped({ control, notifier }: DaemonContext): Promise<ExitCode> {
   const exitCode = await control.stopped;
   setTimeout(() => process.exit(exitCode), SHUTDOWN_TIMEOUT_MS).unref();
@@ -252,7 +252,7 @@ async function untilStopped({ control, notifier }: DaemonContext): Promise<ExitC
   return exitCode;
 }
 
-/** The loop of passes; each begins with the settings as they are then. */
+/** The loop of passes; each begins with the current settings. */
 function createPassLoop(
   { control, progress, emit }: DaemonContext,
   mirror: Mirror,
@@ -265,7 +265,7 @@ function createPassLoop(
     async (trigger, signal) => {
       const endWork = progress.begin();
       try {
-        // Hints of changed files may get lost; what is settled here holds for this pass already.
+        // Hints of changed files may get lost, so check the files: this pass must use the current settings.
         await check();
         await mirror.closeReplaced();
         const asked = requests.take();
@@ -289,8 +289,8 @@ function createPassLoop(
 }
 
 /**
- * Whether only another process can go on: one that opens the directory as it is now, or reads the files anew that this one read as it started.
- * Where a disk is not mounted there is no mirror, and a restart would begin one below its mount point.
+ * Whether only a new process can go on, which opens the directory again and rereads the files that this one read at its start.
+ * If the disk is not mounted, the answer is no: a restart would begin a mirror below its mount point.
  */
 async function needsRestart(failure: MirrorError, { store: { layout } }: Mirror): Promise<boolean> {
   if (failure.code === 'directory.replaced')
@@ -299,7 +299,7 @@ async function needsRestart(failure: MirrorError, { store: { layout } }: Mirror)
   return failure.code === 'directory.taken' || failure.code === 'program.replaced';
 }
 
-/** Whether the file with further authorities, which Node reads once, changed since the start. */
+/** Whether the file of additional authorities, which Node reads once, has changed since the start. */
 async function areAuthoritiesNew(file: string | undefined): Promise<boolean> {
   const found = file === undefined ? null : await stat(file).catch(() => null);
   return found !== null && found.mtimeMs > Date.now() - process.uptime() * 1000;

@@ -19,25 +19,25 @@ import { startStandbyHttp } from './web/status-server.ts';
 
 type Loaded = ReturnType<LoadSettings>;
 
-/** Everything that an instance needs while it stands by. */
+/** Everything that an instance needs on standby. */
 export interface Standby {
   /** Reads the settings again when it takes over. */
   readonly load: LoadSettings;
   readonly notifier: Notifier;
   readonly control: Pick<Control, 'onHangUp'>;
-  /** Fires when the program is to end. */
+  /** Fires when the program must end. */
   readonly stop: AbortSignal;
   readonly emit: EventSink;
 }
 
-/** How often the lock is tried for, in milliseconds. */
+/** Interval of attempts to take the lock, in milliseconds. */
 const TRY_EVERY_MS = 1000;
 
 /**
- * Opens something that another instance may have locked. With the setting `standby`, and also while shards of another count work there, it
- * stands by then: it says so to all who ask, and tries again until it can be opened, with the settings as they are then.
- * @returns null where the program was told to end meanwhile
- * @throws MirrorError what `open` throws otherwise
+ * Opens something that another instance may have locked. With the setting `standby`, and while shards of another count work there, it
+ * then goes on standby: it reports this and tries again, with the current settings, until it can be opened.
+ * @returns null if the program was ended during the wait
+ * @throws MirrorError other errors of `open`
  */
 export async function openOrStandBy<T>(
   standby: Standby,
@@ -58,7 +58,7 @@ function mayWait(error: MirrorError, { settings }: Loaded): boolean {
   return settings.standby || error instanceof OtherCountError;
 }
 
-/** Says where instances on other machines would not see the locks by which they exclude each other. */
+/** Warns if instances on other machines cannot see this directory's locks. */
 async function warnOfLocks(settings: SettingsFor<'directory'>, emit: EventSink): Promise<void> {
   const setting = sharingSetting(settings);
   if (setting === null) return;
@@ -120,7 +120,7 @@ async function standBy<T>(
   }
 }
 
-/** Opens with the settings as they are now, where nothing is in the way. @returns what was opened, or why to go on waiting */
+/** Opens with the current settings, if nothing prevents it. @returns the result, or the reason to continue waiting */
 async function takeOver<T>(
   load: LoadSettings,
   findObstacle: () => Promise<MirrorError | null>,
@@ -143,9 +143,9 @@ async function takeOver<T>(
 }
 
 /**
- * Watches the lock of a directory. Where its volume is not mounted for a while, or cannot be reached, another directory would seem to
- * be free: it is known by its id, as its device may be another one when it is back.
- * @returns a function that gives the reason not to try for the lock now; null for none
+ * Watches the lock of a directory. If its volume is temporarily unmounted or unreachable, the directory below it would seem to
+ * be free. The id identifies the right directory, as its device may change when it returns.
+ * @returns a function that gives the reason not to take the lock now; null for none
  */
 async function watchDirectory(first: Loaded): Promise<() => Promise<MirrorError | null>> {
   const { directory, shard } = first.settings;

@@ -62,7 +62,7 @@ describe('an instance that stands by', () => {
     const status = await fetch(`${address}api/status`);
     expect([status.status, await status.text()]).toEqual([
       503,
-      expect.stringContaining('stands by') as string,
+      expect.stringContaining('is on standby') as string,
     ]);
 
     await embedded.writer.edit();

@@ -1,9 +1,9 @@
 import type { SettingsFor } from '../../config/schema.ts';
 import { secretsOf } from '../../config/secret.ts';
 
-/** The secrets that a program has known so far: one that was replaced may still stand in what is on its way. */
+/** The secrets that a program has known so far: a replaced one may still be in messages under way. */
 export interface KnownSecrets {
-  /** Has those of further settings be known, too, also as their files change. */
+  /** Adds the secrets of further settings, also when their files change. */
   readonly learn: (settings: SettingsFor<never>) => void;
   readonly all: () => readonly string[];
 }

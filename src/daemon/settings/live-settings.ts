@@ -18,18 +18,18 @@ import { oneLine } from '../../lib/text/humanize.ts';
 
 type RunSettings = SettingsFor<'service' | 'directory'>;
 
-/** Reads the settings anew, from everywhere they come from. @throws MirrorError `settings.invalid` */
+/** Reads the settings again, from all their sources. @throws MirrorError `settings.invalid` */
 export type LoadSettings = () => LoadedSettings<readonly ['service', 'directory']>;
 
-/** The settings of a daemon that runs. */
+/** The settings of a running daemon. */
 export interface LiveSettings {
-  /** Those in force. */
+  /** The settings in force. */
   readonly current: () => RunSettings;
-  /** Reads them anew; what changed is in force when this returns, or was refused as a whole and reported. */
+  /** Reads them again; when this returns, all changes are in force, or refused together and reported. */
   readonly check: () => Promise<void>;
   /**
-   * Begins to follow. What changed since the first reading is taken now.
-   * @param takeAll has the daemon go by changed settings; where it throws, they are refused as a whole
+   * Begins to follow changes, and applies those since the first reading.
+   * @param takeAll applies changed settings to the daemon; if it throws, they are refused together
    */
   readonly begin: (takeAll: TakeSettings) => Promise<void>;
   readonly close: () => Promise<void>;
@@ -40,7 +40,7 @@ type TakeSettings = (settings: RunSettings) => Promise<void>;
 /** The prefix of the embedded service's settings, which do not concern the daemon. */
 const FOREIGN = 'serve.';
 
-/** Keeps to the settings as they are on disk. What needs a restart stays as it was, and is named. */
+/** Follows the settings on disk. Settings that need a restart stay unchanged, and are reported. */
 export function followSettings(
   first: ReturnType<LoadSettings>,
   load: LoadSettings,
@@ -56,7 +56,7 @@ export function followSettings(
 
   const refuse = (error: unknown): void => {
     const failure = failureIn(error);
-    // Files are looked at again and again while a mistake is in them: it is said once.
+    // Files with a mistake are read repeatedly, but the mistake is reported once.
     if (failure.message !== problem) emit({ name: 'settings.refused', ...failure });
     problem = failure.message;
   };
@@ -95,13 +95,13 @@ export function followSettings(
     },
     close: async () => {
       await files?.close();
-      // After all checks that were asked for.
+      // After all requested checks.
       await checks.run(() => Promise.resolve());
     },
   };
 }
 
-/** Tells which settings wait for a restart. */
+/** Reports which settings wait for a restart. */
 function restartEvent(settings: readonly string[]): MirrorEvent {
   if (settings.length === 0) return { name: 'settings.restart_unneeded', settings: [] };
   return { name: 'settings.restart_needed', settings };
@@ -112,7 +112,7 @@ function ownChanges(before: SettingDigests, after: SettingDigests): string[] {
   return changedSettings(before, after).filter((name) => !name.startsWith(FOREIGN));
 }
 
-/** The failure to take settings, with its message in one line. */
+/** The failure to apply settings, with its message in one line. */
 export function failureIn(error: unknown): EventFailure {
   const failure = eventFailure(error);
   return { ...failure, message: oneLine(failure.message) };
@@ -129,12 +129,12 @@ interface FileWatch {
   readonly close: () => Promise<void>;
 }
 
-/** Editors and Kubernetes replace files in several steps: they are looked at when it has been quiet so long, in milliseconds. */
+/** Quiet time before files are read, in milliseconds: editors and Kubernetes replace files in several steps. */
 const QUIET_MS = 300;
 
 /**
- * Says that something may have changed in the folders of some files. The folders are watched and not the files: who replaces
- * a file gives it another inode, and Kubernetes swaps a link beside it ("AtomicWriter": `..data`). A hint and no more; where
+ * Reports that something may have changed in the folders of some files. It watches the folders, not the files: a replaced
+ * file has another inode, and Kubernetes swaps a link next to it ("AtomicWriter": `..data`). These are only hints; if
  * nothing can be watched, none comes.
  * @param onHint called when all has been quiet again
  */
@@ -152,7 +152,7 @@ function watchFiles(files: readonly string[], onHint: () => void): FileWatch {
     atomic: false,
     backend: 'native',
   });
-  // A change of a link that stays a link is no event of its own; the folder's raw events tell of it.
+  // Replacing a link by a link causes no event of its own, but raw events of the folder.
   watcher.on('raw', hint);
   watcher.on('all', hint);
   watcher.on('error', () => {});

@@ -3,7 +3,7 @@ import type { CredentialKind } from '../../mirror/upstream/keyring.ts';
 import type { MirrorEvent } from '../../app/events.ts';
 import type { Live, PassNote } from './status-schema.ts';
 
-/** How many passes are kept for the history of passes. */
+/** Number of passes kept in the history of passes. */
 export const PASSES_KEPT = 300;
 
 /** The state at the start of the daemon. */
@@ -119,7 +119,7 @@ function nextSlow(
   return { ...live, slow, pass: { ...pass, done: pass.done + 1 } };
 }
 
-/** The ends that a pull may have. */
+/** The possible ends of a pull. */
 const PULL_ENDS = [
   'target.pulled',
   'target.failed',
@@ -132,7 +132,7 @@ const PULL_ENDS = [
 
 type PullEnd = Extract<MirrorEvent, { name: (typeof PULL_ENDS)[number] }>;
 
-/** Whether an event says that a pull is over, if there was one of its target. */
+/** Whether an event ends the pull of its target, if there is one. */
 export function endsPull(event: MirrorEvent): event is PullEnd {
   return PULL_ENDS.some((name) => name === event.name);
 }

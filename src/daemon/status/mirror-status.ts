@@ -15,17 +15,17 @@ export interface MirrorStatus {
   readonly policy: StatusPolicy;
   /** Milliseconds since the epoch. */
   readonly nowMs: number;
-  /** By target, in order. */
+  /** Sorted by target. */
   readonly targets: readonly TargetStatus[];
   readonly readiness: Readiness;
-  /** Why the records could not be read, so that those from before stand in for them, and nothing is ready; null if they could. */
+  /** Why the records could not be read, so that older ones are used and nothing is ready; null if they could. */
   readonly stateFailure: MirrorError | null;
 }
 
-/** While a pass works, the mirror is read again at most so often, in milliseconds: ten thousand targets take a good part of that. */
+/** Shortest time between readings during a pass, in milliseconds: ten thousand targets take much of it. */
 const LEAST_AGE_MS = 2000;
 
-/** Rare events after which the mirror is read again at once, as a reading from before must not be shown. */
+/** Rare events after which the mirror is read again immediately, as an older reading must not be shown. */
 export const READ_AT_ONCE: ReadonlySet<string> = new Set([
   'pass.finished',
   'pass.failed',
@@ -34,22 +34,22 @@ export const READ_AT_ONCE: ReadonlySet<string> = new Set([
   'target.whole',
 ]);
 
-/** One reading of the mirror from the disk. Times in milliseconds, of the clock that never jumps. */
+/** One reading of the mirror from the disk. Times in milliseconds, of the monotonic clock. */
 interface Reading extends Pick<MirrorStatus, 'stateFailure'> {
   readonly published: readonly Published[];
   readonly records: Awaited<ReturnType<State['records']>>;
-  /** Whether it was known before which targets there are: only then it holds all of them. */
+  /** Whether the targets were known before it: only then it contains all of them. */
   readonly isWhole: boolean;
   readonly readAtMs: number;
 }
 
-/** The parts of a mirror that are read. */
+/** The parts of a mirror to read. */
 interface MirrorParts {
   readonly store: Pick<MirrorStore, 'inventory'>;
   readonly state: Pick<State, 'records'>;
 }
 
-/** Reads the state of the mirror: the one place from which page, health, metrics and notifications know it. */
+/** Reads the state of the mirror: the single source for page, health, metrics and notifications. */
 export class MirrorStatusReader {
   readonly #current: () => SettingsFor<never>;
   readonly #mirror: MirrorParts;
@@ -57,13 +57,13 @@ export class MirrorStatusReader {
   readonly #policyFor = remembered(statusPolicyOf);
   #listed = NOT_LISTED;
   #reading: Reading | null = null;
-  /** The records that could be read last. */
+  /** The last records that could be read. */
   #records: Reading['records'] = new Map();
   #hasNews = false;
-  /** Whether the latest reading must not be shown any more. */
+  /** Whether the latest reading is outdated. */
   #isOutdated = false;
 
-  /** @param current the settings in force */
+  /** @param current gives the settings in force */
   constructor(current: () => SettingsFor<never>, mirror: MirrorParts) {
     this.#current = current;
     this.#mirror = mirror;
@@ -78,13 +78,13 @@ export class MirrorStatusReader {
 
   /**
    * Reads the state of the mirror.
-   * @param isAnew whether it is read from the disk in any case, and not only when that is due
-   * @throws MirrorError what reading the disk throws: an earlier reading is no answer then
+   * @param isAnew whether to read the disk in any case, and not only when that is due
+   * @throws MirrorError if the disk cannot be read: an earlier reading is not returned then
    */
   readonly read = (isAnew = false): Promise<MirrorStatus> =>
     this.#reads.run(async () => {
       if (isAnew || this.#reading === null || this.#isDue(this.#reading)) {
-        // A reading that fails leaves none.
+        // A failed reading leaves none.
         this.#reading = null;
         this.#reading = await this.#readDisk();
       }
@@ -120,7 +120,7 @@ export class MirrorStatusReader {
   }
 }
 
-/** Remembers what a function gave for the last argument: how long a schedule pauses at most is much to reckon. */
+/** Caches a function's result for the last argument: computing the longest pause of a schedule is expensive. */
 function remembered<A extends object, R>(reckon: (argument: A) => R): (argument: A) => R {
   let last: { readonly argument: A; readonly result: R } | null = null;
   return (argument) => {

@@ -4,9 +4,9 @@ import { type TargetStatus, whyNotWell } from '../../app/target-status.ts';
 import type { Liveness, Readiness } from './status-schema.ts';
 
 /**
- * Judges the mirror as a whole, for `/readyz` and for the exit codes of `sync`, `poll --wait` and `status`: it is known which targets
- * there are, and none of them counts against it. A pass that fails as a whole says nothing about targets: they stay fresh for `maxStaleness`.
- * Settings that select nothing of what there is are no reason to call nothing ready.
+ * Judges the whole mirror, for `/readyz` and the exit codes of `sync`, `poll --wait` and `status`. It is ready if its targets are
+ * known and none counts against it. A completely failed pass says nothing about targets: they stay fresh for `maxStaleness`.
+ * If the settings select nothing, the mirror can still be ready.
  */
 export function readinessOf(
   targets: readonly TargetStatus[],
@@ -22,16 +22,16 @@ export function readinessOf(
 }
 
 /**
- * Whether it is known which targets there are: a pass that began under the settings in force came to its end, and it had a
- * whole list of repositories. Before that, a mirror all the trees of which are fresh may still lack some.
+ * Whether the targets are known: a pass that began under the current settings has completed with a
+ * complete list of repositories. Before that, a mirror may lack targets even if all its trees are fresh.
  */
 export interface Listed {
   readonly isListed: boolean;
-  /** Whether the list of the running pass is whole. */
+  /** Whether the list of the running pass is complete. */
   readonly isWhole: boolean;
-  /** Whether the settings changed what is to be mirrored since the running pass began. */
+  /** Whether the selection in the settings has changed since the running pass began. */
   readonly isOutdated: boolean;
-  /** Whether the settings select nothing of what the service lists. */
+  /** Whether the settings select nothing that the service lists. */
   readonly selectsNothing: boolean;
 }
 
@@ -43,7 +43,7 @@ export const NOT_LISTED: Listed = {
   selectsNothing: false,
 };
 
-/** Settings by which other targets may be there than those that the last pass looked at. */
+/** Settings whose change may add targets that the last pass did not see. */
 const SELECTING = /^(?:service\.baseUrl|targets|repositories\.|branches\.)/;
 
 /** The state after an event. */
@@ -60,7 +60,7 @@ export function nextListed(listed: Listed, event: MirrorEvent): Listed {
     case 'selection.checked':
       return { ...listed, selectsNothing: selectsNothing(event) };
     case 'pass.failed':
-      // What is there is not what the service has that is asked now.
+      // The mirrored data came from another service.
       return event.code === 'directory.other_service' ? { ...listed, isListed: false } : listed;
     case 'pass.finished':
       return listed.isOutdated ? listed : { ...listed, isListed: listed.isWhole };
@@ -69,16 +69,16 @@ export function nextListed(listed: Listed, event: MirrorEvent): Listed {
   }
 }
 
-/** Work without progress for so long is stuck, in milliseconds: longer than any step of a pass takes that waits for no answer. */
+/** Work is stuck after this time without progress, in milliseconds: longer than any step of a pass that waits for no answer. */
 const STUCK_AFTER_MS = 15 * 60_000;
 
-/** So many times as long as the service may be silent, work may be, too: it connects, and waits for an answer. */
+/** Work may be silent for this multiple of the service's timeout: it connects, and waits for an answer. */
 const STUCK_AFTER_TIMEOUTS = 2;
 
 /**
- * Says whether the daemon is alive, and what it does.
- * @param silentMs how long the running work has made no progress, in milliseconds; 0 while there is none
- * @param timeoutMs how long the service may be silent, in milliseconds
+ * Reports whether the daemon is alive, and its activity.
+ * @param silentMs time without progress of the running work, in milliseconds; 0 without work
+ * @param timeoutMs longest silence of the service, in milliseconds
  */
 export function livenessOf(
   { hasStarted, isPassing, isStopping }: { hasStarted: boolean; isPassing: boolean; isStopping: boolean },

@@ -8,10 +8,10 @@ import type { Mirror } from '../../app/open-mirror.ts';
 import type { MirrorStatusReader } from './mirror-status.ts';
 
 /**
- * Has an instance with a share tell all others how that stands, after a pass: in the directory and, where it is remote, in the state.
- * That it cannot be told fails nothing: it shows as silence.
+ * Reports the state of an instance's share to all others, after a pass: in the directory and, if it is remote, in the state.
+ * A failed report fails nothing else: the others see that it is missing.
  * @param readMirror reads the state of the mirror
- * @param failure why the pass failed as a whole; null where it did not
+ * @param failure why the whole pass failed; null if it did not
  */
 export async function tellShare(
   readMirror: MirrorStatusReader['read'],
@@ -36,7 +36,7 @@ export async function tellShare(
   }
 }
 
-/** What is said of a share, by how its targets stand. */
+/** The report of a share, from the states of its targets. */
 function reportOf(
   shard: Shard,
   targets: readonly TargetStatus[],

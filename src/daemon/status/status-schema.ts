@@ -12,14 +12,14 @@ import { LOG_KINDS } from '../../app/change-log.ts';
 import { NOT_WELL_REASONS, TARGET_STATES } from '../../app/target-status.ts';
 
 /**
- * The schema of `/api/status`. The types of the daemon's status follow from it, and so does the JSON Schema that is published beside
+ * The schema of `/api/status`. The types of the daemon's status and the published JSON Schema are derived from
  * it.
  */
 
-/** The ends that a pass may have. */
+/** The possible ends of a pass. */
 export const PASS_RESULTS = ['finished', 'failed', 'abandoned'] as const;
 
-/** Whether the service accepts a credential; `unknown`: not asked yet since the program started. */
+/** Whether the service accepts a credential; `unknown`: not used since the program started. */
 export const CREDENTIAL_STATES = ['unknown', 'accepted', 'refused'] as const;
 
 const timeMs = z.number().meta({ description: 'milliseconds since the epoch' });
@@ -224,25 +224,25 @@ export const statusSchema = z
       'The answer of /api/status. Fields may be added; those that are here keep their names and meanings.',
   });
 
-/** Everything that the running daemon says of itself: the answer of `/api/status`. Times in milliseconds since the epoch. */
+/** The complete report of the running daemon: the answer of `/api/status`. Times in milliseconds since the epoch. */
 export type DaemonReport = z.infer<typeof statusSchema>;
 
-/** The present and recent work of the daemon: all of it follows from its events. */
+/** The present and recent work of the daemon, derived from its events. */
 export type Live = Readonly<DaemonReport['live']>;
 
-/** A pass that came to its end. */
+/** A finished pass. */
 export type PassNote = Live['passes'][number];
 
-/** Whether the mirror may be read for what the service has. */
+/** Whether the mirror is up to date with the service. */
 export type Readiness = DaemonReport['readiness'];
 
-/** Whether the loop moves; `stuck` when running work has made no progress for too long. */
+/** Whether the daemon makes progress; `stuck` if running work has made none for too long. */
 export type Liveness = DaemonReport['liveness'];
 
-/** The schema as JSON Schema, draft 2020-12; it lets fields be added. */
+/** The schema as JSON Schema, draft 2020-12; it allows additional fields. */
 export function statusJsonSchema(): unknown {
   return z.toJSONSchema(statusSchema, {
-    // What has a default when it is read is always there when it is sent.
+    // A field with a default for reading is always present when sent.
     io: 'output',
     // Fields may be added.
     override: ({ jsonSchema }) => void delete jsonSchema.additionalProperties,

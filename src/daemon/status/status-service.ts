@@ -19,27 +19,27 @@ import { describeEvent } from '../../app/messages.ts';
 import type { Mirror } from '../../app/open-mirror.ts';
 import { packageVersion } from '../../lib/process/program-folder.ts';
 
-/** The one source of the daemon's status: status page, health, metrics and supervisor all ask here. */
+/** The single source of the daemon's status for status page, health, metrics and supervisor. */
 export interface StatusService {
-  /** Takes in what happens, without secrets. */
+  /** Receives events, without secrets. */
   readonly sink: EventSink;
   readonly live: () => Live;
-  /** Whether the loop moves; looks at no disk. */
+  /** Whether the daemon makes progress; reads no disk. */
   readonly liveness: () => Liveness;
   readonly report: () => Promise<DaemonReport>;
   readonly readMirror: MirrorStatusReader['read'];
-  /** Whether something is under way whose progress is worth a look. */
+  /** Whether work is running whose progress is worth showing. */
   readonly isBusy: () => boolean;
 }
 
 /**
- * Whether all is well now, as `/readyz` has it: the exit codes of `sync` and `poll --wait` ask here after their pass, and agree with it.
- * A disk that cannot be read proves nothing.
+ * Whether all is well now, as in `/readyz`, for the exit codes of `sync` and `poll --wait` after their pass.
+ * An unreadable disk counts as not well.
  */
 export async function isReady({ readMirror }: Pick<StatusService, 'readMirror'>): Promise<boolean> {
   try {
     const { readiness, stateFailure } = await readMirror(true);
-    // The pass itself has verified its targets: that its records are lost costs no more than requests.
+    // The pass has verified its targets itself: losing its records costs only requests.
     return stateFailure !== null || readiness.isReady;
   } catch (error) {
     if (error instanceof MirrorError) return false;
@@ -50,16 +50,16 @@ export async function isReady({ readMirror }: Pick<StatusService, 'readMirror'>)
 /** A warning or an error of the log. */
 type Notice = DaemonReport['notices'][number];
 
-/** Requests within this time of another share its report, in milliseconds, unless something happened that a report must show. */
+/** Requests within this time share a report, in milliseconds, unless an event made it outdated. */
 const REPORT_AGE_MS = 1000;
 
-/** How many warnings and errors are kept. */
+/** Number of warnings and errors kept. */
 const NOTICES_KEPT = 200;
 
 /**
  * Makes the status of a daemon.
- * @param current the settings in force
- * @param progress tells whether the running work makes progress
+ * @param current gives the settings in force
+ * @param progress monitors the progress of the running work
  */
 export function createStatusService(
   current: () => SettingsFor<'service' | 'directory'>,
@@ -123,12 +123,12 @@ function noticeOf(event: MirrorEvent, atMs: number): Notice | null {
   return { atMs, level, event: event.name, message: String(describeEvent(event)) };
 }
 
-/** A target with the command that lets its held deletion go. */
+/** A target with the command that approves its held deletion. */
 export function withCommand(status: TargetStatus): DaemonReport['targets'][number] {
   return status.held === null ? status : { ...status, approveCommand: ownCommand('approve', status.target) };
 }
 
-/** Tells the room on a file system as df(1) does: what is kept for root is neither free nor part of the size. */
+/** Size and free space of a file system, as df(1) shows it: space reserved for root is in neither. */
 export function roomOn({
   bsize,
   blocks,

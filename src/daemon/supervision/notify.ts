@@ -2,33 +2,33 @@ import { LONGEST_TIMER_MS } from '../../lib/time/back-off.ts';
 import type { TerminalText } from '../../lib/text/terminal-text.ts';
 import { datagramTo, type SendDatagram } from '../../lib/native/datagram.ts';
 
-/** Tells systemd how the daemon stands: sd_notify(3). Where nobody listens, every call does nothing; none ever throws. */
+/** Reports the daemon's state to systemd: sd_notify(3). Without a listener, calls do nothing; none ever throws. */
 export interface Notifier {
-  /** The daemon works; also the end of what `reloading` began. */
+  /** The daemon works; also ends `reloading`. */
   readonly ready: () => void;
   /** Sends the present activity, in one line, for `systemctl status`. */
   readonly status: (text: TerminalText) => void;
   /** The settings are being read again, until the next `ready`. */
   readonly reloading: () => void;
-  /** It is going to end. */
+  /** It is about to end. */
   readonly stopping: () => void;
   /** It is alive. */
   readonly watchdog: () => void;
-  /** systemd kills the daemon after so long without `watchdog`, in milliseconds; null where it does not watch. */
+  /** systemd kills the daemon after this time without `watchdog`, in milliseconds; null if it does not watch. */
   readonly watchdogIntervalMs: number | null;
 }
 
-/** The variables by which systemd says where to and how often (sd_notify(3), sd_watchdog_enabled(3)). */
+/** systemd's variables for the socket and the watchdog (sd_notify(3), sd_watchdog_enabled(3)). */
 const VARIABLES = ['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'WATCHDOG_PID'] as const;
 
-/** systemd drops a whole message of more than 4096 bytes; a character takes at most three of them for each UTF-16 unit. */
+/** systemd drops a message of more than 4096 bytes; a UTF-16 unit takes at most three bytes. */
 const MAX_STATUS_UNITS = 1000;
 
 /**
- * Makes a notifier from the environment, and takes systemd's variables out of it: a program that the daemon starts must not
- * speak in its name.
+ * Makes a notifier from the environment, and removes systemd's variables from it: programs that the daemon starts must not
+ * report in its name.
  * @param env the environment; it is changed
- * @param open makes the way to the socket, by its path
+ * @param open opens the socket at a path
  */
 export function createNotifier(
   env: NodeJS.ProcessEnv,
@@ -47,7 +47,7 @@ export function createNotifier(
   };
 }
 
-/** A service manager that cannot be reached acts by its own time limits, and says so: that is nothing to end for. */
+/** An unreachable service manager applies its own time limits and reports it: this must not end the daemon. */
 function senderTo(path: string | undefined, open: (path: string) => SendDatagram): SendDatagram {
   let send: SendDatagram | null = null;
   return (text) => {
@@ -61,7 +61,7 @@ function senderTo(path: string | undefined, open: (path: string) => SendDatagram
   };
 }
 
-/** The watchdog is meant for one process: one that inherited the variables is not watched. */
+/** The watchdog watches one process, not one that inherited the variables. */
 function intervalMs(usec: string | undefined, pid: string | undefined): number | null {
   if (pid !== undefined && pid !== String(process.pid)) return null;
   const microseconds = /^[0-9]+$/.test(usec ?? '') ? Number(usec) : 0;

@@ -1,17 +1,17 @@
-/** Tells whether the running work makes progress: each piece of work that moves on calls `touch`. */
+/** Monitors the progress of running work: each piece of work calls `touch` when it progresses. */
 export interface ProgressMonitor {
   readonly touch: () => void;
   /** Begins work; until it ends, silence counts. Returns a function to call when it has ended. */
   readonly begin: () => () => void;
-  /** Whether any work that was begun has not ended. */
+  /** Whether any work is running. */
   readonly isWorking: () => boolean;
-  /** How long nothing was touched while work is going on, in milliseconds; 0 while none is. */
+  /** Time since the last `touch` while work is running, in milliseconds; 0 without work. */
   readonly idleMs: () => number;
 }
 
 /**
  * Makes a progress monitor.
- * @param isPulling whether pulls are under way, which may outlast their passes
+ * @param isPulling whether pulls are running, which may outlast their passes
  * @param now a monotonic clock, in milliseconds
  */
 export function createProgressMonitor(

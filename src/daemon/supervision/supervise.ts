@@ -7,12 +7,12 @@ import { escaped, type TerminalText } from '../../lib/text/terminal-text.ts';
 
 /** The daemon's messages to its supervisor. */
 export interface Supervision {
-  /** Takes in what happens, after the status service has. */
+  /** Receives events, after the status service. */
   readonly sink: EventSink;
   readonly close: () => void;
 }
 
-/** How often a loop that is stuck is looked for where nobody feeds on it, in milliseconds. */
+/** Interval of checks for a stuck loop without a watchdog, in milliseconds. */
 const LOOK_EVERY_MS = 10_000;
 
 /** The watchdog is fed twice in its time (sd_watchdog_enabled(3)). */
@@ -39,10 +39,10 @@ export function supervise(
 }
 
 /**
- * Feeds a supervisor's watchdog for as long as the event loop turns and the running work makes progress: a timer alone would go
- * on feeding it beside a pass that hangs. Durations in milliseconds.
- * @param onStuck called once each time that the work gets stuck
- * @returns stops it
+ * Feeds a supervisor's watchdog while the event loop turns and the running work makes progress: a timer alone would
+ * continue to feed it while a pass hangs. Durations in milliseconds.
+ * @param onStuck called once each time the work gets stuck
+ * @returns a function that stops it
  */
 export function startWatchdog(
   { watchdog, watchdogIntervalMs }: Pick<Notifier, 'watchdog' | 'watchdogIntervalMs'>,
@@ -81,7 +81,7 @@ export function describeLive({
           : []),
         ...(pass === null && nextPassAtMs !== null ? [`next pass at ${utcTime(nextPassAtMs)}`] : []),
         ...(slow.length === 0 ? [] : [`${counted(slow.length, 'pull')} of more than a minute`]),
-        // The page itself cannot say why it is not there.
+        // A missing page cannot report its own failure.
         ...(http.problem === null ? [] : [`no status page: ${oneLine(http.problem.message)}`]),
       ];
   return escaped(clauses.join('; '));

@@ -1,12 +1,12 @@
 import { EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
 import { STOP_SIGNALS } from '../../lib/process/signals.ts';
 
-/** The orders that the daemon receives from outside, from its very beginning to its very end. */
+/** The signals that the daemon receives, from its start to its end. */
 export interface Control {
-  /** Resolves when the daemon is to stop, with the exit code that it is to end with. */
+  /** Resolves with the exit code when the daemon must stop. */
   readonly stopped: Promise<ExitCode>;
   readonly stop: (exitCode: ExitCode) => void;
-  /** Called on SIGHUP; does nothing until the loop is there, or the program stands by. */
+  /** Called on SIGHUP; does nothing until the loop exists or the program is on standby. */
   onHangUp: () => Promise<void>;
   /** Called on SIGUSR2. */
   onToggleLevel: () => void;

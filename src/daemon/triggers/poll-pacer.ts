@@ -1,23 +1,23 @@
 import type { EventSink } from '../../app/events.ts';
 
-/** The shortest and the longest pause before a pass that others ask for, in milliseconds. */
+/** The shortest and the longest pause before a requested pass, in milliseconds. */
 const LEAST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 60_000;
 
 /**
- * How long after a pass the next one may begin that others ask for, in milliseconds: as long as that pass took, within bounds. So the
- * service has a rest, however often they ask.
+ * Pause between a pass and the next requested one, in milliseconds: as long as the pass took, within bounds. This protects the
+ * service from frequent requests.
  */
 export function pauseAfterPassMs(durationMs: number): number {
   return Math.min(Math.max(durationMs, LEAST_PAUSE_MS), LONGEST_PAUSE_MS);
 }
 
-/** Has passes made for those who ask for one: many requests one pass, and not too often. */
+/** Triggers requested passes: one pass for many requests, and not too often. */
 export interface PollPacer {
   readonly ask: () => void;
-  /** Says what is called when a pass is to be made; before that, requests are forgotten, as a daemon begins with a pass. */
+  /** Sets the function that triggers a pass; earlier requests are dropped, as a daemon begins with a pass. */
   readonly onDue: (makePass: () => void) => void;
-  /** Takes in when passes begin and end. */
+  /** Receives the start and end of passes. */
   readonly sink: EventSink;
   readonly close: () => void;
 }
@@ -36,7 +36,7 @@ export function createPollPacer(): PollPacer {
   };
   const arm = (): void => {
     clearTimeout(timer);
-    // What is asked for during a pass, that one may have missed.
+    // The running pass may have missed the change behind a request.
     if (!isWanted || isPassing || makePass === null) return;
     timer = setTimeout(begin, Math.max(0, mayBeginAtMs - performance.now())).unref();
   };

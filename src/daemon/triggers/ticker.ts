@@ -10,19 +10,19 @@ export interface TickerTimes {
 
 /** A schedule that can be changed while it runs. */
 export interface Ticker {
-  /** Ticks at other times from now on. */
+  /** Changes the times of the ticks. */
   readonly take: (times: TickerTimes) => void;
   readonly stop: () => void;
 }
 
-/** The longest time between two looks at the clock, in milliseconds: it may be set, and the machine may sleep. */
+/** Longest time between two readings of the clock, in milliseconds: it may be set, and the machine may sleep. */
 const LOOK_EVERY_MS = 10_000;
 
 /**
- * Ticks on a schedule. It looks at the time of day again and again, as a timer for a time that lies ahead would ring late after the
- * machine has slept. Where the time of day was set back it ticks at once: else nothing would happen until the old time is reached.
+ * Ticks on a schedule. It reads the time of day repeatedly, as a long timer would fire late after the
+ * machine has slept. If the time of day was set back, it ticks immediately: else nothing would happen until the old time.
  * @param onTick called at every tick
- * @param onNext receives the time of the next tick, in milliseconds since the epoch, at first and whenever it changes
+ * @param onNext receives the time of the next tick, in milliseconds since the epoch, initially and at each change
  */
 export function startTicker(
   times: TickerTimes,
@@ -48,7 +48,7 @@ export function startTicker(
     timer = setTimeout(look, Math.max(0, Math.min(LOOK_EVERY_MS, nextAtMs - Date.now())));
   };
   const reckon = (): void => {
-    // Settings that are being read while the program ends are taken afterwards: a timer would keep the process from its end.
+    // Settings read during shutdown arrive afterwards: a new timer would keep the process alive.
     if (isStopped) return;
     nextAtMs = nextRunOf(present) ?? Number.POSITIVE_INFINITY;
     if (Number.isFinite(nextAtMs)) onNext(nextAtMs);

@@ -9,31 +9,31 @@ import { refusal } from './replies.ts';
 import type { Route } from './routes.ts';
 import type { EventStreams } from './streams.ts';
 
-/** The clients that are answered. It is read for every request, as settings change. */
+/** Rules for accepted clients. Read for every request, as settings change. */
 export interface Access {
   /** The token of `http.token`; null for none. */
   readonly token: () => string | null;
-  /** The names under which it is answered without a token, beside addresses and `localhost`. */
+  /** Host names accepted without a token, besides addresses and `localhost`. */
   readonly allowedHosts: () => readonly string[];
-  /** The token of `http.pollToken`; null where no request may ask for a pass. */
+  /** The token of `http.pollToken`; null if passes cannot be requested. */
   readonly pollToken: () => string | null;
-  /** Has a pass made; null while this instance makes none. */
+  /** Requests a pass; null while this instance makes none. */
   readonly askForPass: (() => void) | null;
 }
 
-/** Everything that requests are answered from. */
+/** Everything needed to answer requests. */
 export interface Context extends Access {
   readonly routes: ReadonlyMap<string, Route>;
   readonly streams: EventStreams;
-  /** Told of a reply that failed, and of the path that was asked for. */
+  /** Called with the error and the path of a failed reply. */
   readonly onFailure: (path: string, error: unknown) => void;
 }
 
-/** The path of the event stream, and the one at which a program elsewhere asks for a pass. */
+/** The paths of the event stream and of requests for a pass. */
 const EVENTS_PATH = '/api/events';
 const POLL_PATH = '/api/poll';
 
-/** How long a client may take to read a reply, in milliseconds: what it leaves unread is kept in memory for it. */
+/** How long a client may take to read a reply, in milliseconds: unread data stays in memory. */
 const READING_TIMEOUT_MS = 30_000;
 
 const ACCEPTED = packableBody('application/json; charset=utf-8', JSON.stringify({ accepted: true }));
@@ -52,20 +52,20 @@ export async function handle(
   } catch (error) {
     context.onFailure(path, error);
     if (response.headersSent) response.destroy();
-    // The reason names paths of this machine: it goes to the log.
+    // The reason contains paths of this machine: it goes to the log.
     else await send(request, response, refusal(500, 'This could not be answered; the log says why.'));
   }
 }
 
 /**
- * Answers a request for a pass, which begins soon: many requests are one pass. The rest of the request, such as the news that a
- * webhook brings, is not read: the pass finds out what changed.
+ * Answers a request for a pass, which begins soon: many requests cause one pass. The request's body, such as the event of a
+ * webhook, is ignored: the pass finds the changes.
  */
 function replyToPoll({ pollToken, askForPass }: Access, { method, headers }: IncomingMessage): Reply {
   const token = pollToken();
   if (token === null) return refusal(404, 'There is nothing here: http.pollToken is not set.');
   if (method !== 'POST') return refusal(405, 'Only POST is answered here.', { allow: 'POST' });
-  // Not even a form there may be sent, although a browser takes that for a way here.
+  // Other sites must not even send a form, which browsers would allow.
   if (isForeignFetch({ ...headers, 'sec-fetch-mode': 'cors' }))
     return refusal(403, 'Pages of other sites are not answered.');
   if (!hasToken(headers.authorization, token)) {
@@ -74,7 +74,7 @@ function replyToPoll({ pollToken, askForPass }: Access, { method, headers }: Inc
     });
   }
   if (askForPass === null)
-    return refusal(503, 'This instance makes no pass now: it stands by.', { 'retry-after': '5' });
+    return refusal(503, 'This instance makes no pass now: it is on standby.', { 'retry-after': '5' });
   askForPass();
   return { status: 202, headers: {}, body: ACCEPTED };
 }
@@ -110,7 +110,7 @@ function refuseEarly(
   allowedHosts: Access['allowedHosts'],
 ): Reply | null {
   if (method !== 'GET' && method !== 'HEAD') {
-    // The rest that the client sends is not read.
+    // The rest of the request is not read.
     return refusal(405, 'Only GET and HEAD are answered.', { allow: 'GET, HEAD', connection: 'close' });
   }
   if (token === null && !isOwnHost(headers.host, allowedHosts())) {
@@ -141,7 +141,7 @@ function openStream(streams: EventStreams, request: IncomingMessage, response: S
     ...PAGE_HEADERS,
     'cache-control': 'no-store',
     'content-type': 'text/event-stream',
-    // nginx would keep the messages back until it has a buffer full of them.
+    // nginx would delay the messages until its buffer is full.
     'x-accel-buffering': 'no',
   });
   if (request.method === 'HEAD') response.end();

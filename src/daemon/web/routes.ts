@@ -9,21 +9,21 @@ import { json, livenessReply, readinessReply, refusal, statusBody } from './repl
 /** The data of the replies. */
 export interface Sources {
   readonly report: () => Promise<DaemonReport>;
-  /** Answers at once, also while the disk hangs. */
+  /** Answers immediately, even while the disk hangs. */
   readonly liveness: () => Liveness;
-  /** Writes the metrics for the same report that the other replies are made from. */
+  /** Writes the metrics of the same report as the other replies. */
   readonly renderMetrics: Metrics['render'];
 }
 
 /** The reply of a path. */
 export interface Route {
-  /** Whether it is answered without the token; then it is short, and answered whatever else goes on. */
+  /** Whether it is answered without the token; then it is short, and always answered. */
   readonly isPublic: boolean;
-  /** @param mayName whether names of targets may be told */
+  /** @param mayName whether it may name targets */
   readonly reply: (mayName: boolean) => Promise<Reply> | Reply;
 }
 
-/** A report that takes longer, in milliseconds, is not waited for. */
+/** Timeout of a report, in milliseconds. */
 const LONGEST_WAIT_MS = 10_000;
 
 /** Makes the table of paths. */
@@ -42,13 +42,13 @@ export function createRoutes(
     (make: (mayName: boolean) => Promise<Reply>): Route['reply'] =>
     async (mayName) =>
       (await waitAtMost(make(mayName), LONGEST_WAIT_MS)) ??
-      refusal(503, 'The state of the mirror cannot be told in time: its disk may hang.');
+      refusal(503, 'The state of the mirror is not available in time: its disk may hang.');
   const pages = [...page].map(([name, content]) => [`/page/${name}`, fixed(content)] as const);
   return new Map<string, Route>([
     ...pages,
     ...pages.filter(([path]) => path === '/page/index.html').map(([, route]) => ['/', route] as const),
     ['/api/schema', fixed(packableBody('application/schema+json', schema, schema))],
-    // Without a look at the disk, which may hang or be slow.
+    // Without reading the disk, which may hang or be slow.
     ['/healthz', { isPublic: true, reply: () => livenessReply(liveness()) }],
     [
       '/readyz',
@@ -62,16 +62,16 @@ export function createRoutes(
 /** In the text format of Prometheus, version 0.0.4. */
 const STANDBY_METRICS = packableBody(
   'text/plain; version=0.0.4; charset=utf-8',
-  '# HELP workbook_mirror_standby 1 while this instance waits for another one to be gone, else 0.\n' +
+  '# HELP workbook_mirror_standby 1 while this instance waits for another one to end, else 0.\n' +
     '# TYPE workbook_mirror_standby gauge\n' +
     'workbook_mirror_standby 1\n',
 );
 
-/** The paths of an instance that stands by: it is healthy, and not ready. @param reason gives a sentence that says what it waits for */
+/** The paths of an instance on standby, which is healthy but not ready. @param reason gives a sentence with the reason for waiting */
 export function standbyRoutes(reason: () => string): ReadonlyMap<string, Route> {
   const unavailable: Route = {
     isPublic: false,
-    reply: () => refusal(503, `This instance stands by. ${reason()}`, { 'retry-after': '5' }),
+    reply: () => refusal(503, `This instance is on standby. ${reason()}`, { 'retry-after': '5' }),
   };
   const alive = json({ alive: true, state: 'standby', silentMs: 0 });
   const notReady = (mayName: boolean): BufferedBody =>

@@ -9,7 +9,7 @@ import { createRoutes, type Route, type Sources } from './routes.ts';
 import { createEventStreams } from './streams.ts';
 
 export interface WebServerOptions extends Sources, Access {
-  /** Another folder than the program's to read the status page from, for tests. */
+  /** Another folder of the status page, for tests. */
   readonly program?: string;
   readonly emit: EventSink;
 }
@@ -17,12 +17,12 @@ export interface WebServerOptions extends Sources, Access {
 /** The HTTP server of the daemon: status page, health, metrics, and requests for a pass. */
 export interface WebServer {
   /**
-   * Starts to answer. Where that failed it may be asked for again.
+   * Starts to answer. After a failure it may be called again.
    * @returns the address to open, and the port
-   * @throws MirrorError `http.unusable` where it cannot listen there now
+   * @throws MirrorError `http.unusable` if it cannot listen there now
    */
   readonly listen: (place: ListenPlace) => Promise<{ address: string; port: number }>;
-  /** Tells the open pages that something changed. Cheap: it may be called with every event. */
+  /** Notifies the open pages of a change. Cheap: it may be called with every event. */
   readonly notify: () => void;
   /** Stops at once: open connections and event streams are cut. */
   readonly close: () => Promise<void>;
@@ -31,14 +31,14 @@ export interface WebServer {
 /** Event streams send something more often. */
 const PATIENCE: ServerPatience = { requestMs: 15_000, idleMs: 60_000 };
 
-/** The same failure to answer is told again after so long, in milliseconds: it may have ended, and begun again. */
+/** Time until the same failure is reported again, in milliseconds: it may have ended and begun again. */
 const TELL_AGAIN_MS = 3_600_000;
 
 const SETTING = { name: 'http.listen', example: '127.0.0.1:9480', canBeOff: true };
 
 /**
  * Reads the page and makes the server, which does nothing before `listen` is called.
- * @throws MirrorError `http.unusable` when the page is not there
+ * @throws MirrorError `http.unusable` if the page is missing
  */
 export async function createWebServer(options: WebServerOptions): Promise<WebServer> {
   const page = await loadPage(
@@ -79,8 +79,8 @@ export function serveRoutes(access: Access, emit: EventSink, routes: ReadonlyMap
 }
 
 /**
- * Tells the log of replies that failed: of the same failure once an hour, as pages ask again at once when they hear that something happened,
- * and this is something that happens.
+ * Logs failed replies, each failure at most once an hour: this event makes pages send requests immediately,
+ * which fail again.
  */
 function tellOnce(emit: EventSink): (path: string | null, error: unknown) => void {
   let told = '';

@@ -11,25 +11,25 @@ import { createWebServer, serveRoutes, type WebServer } from './server.ts';
 
 /** Status page, health and metrics, served. */
 export interface HttpSide {
-  /** Takes in what happens, after the status has. */
+  /** Receives events, after the status. */
   readonly sink: EventSink;
   readonly close: () => Promise<void>;
 }
 
-/** How often those who watch the page are told that pulls have moved on, in milliseconds. */
+/** Interval of notifications about the progress of pulls, in milliseconds. */
 const MOVING_EVERY_MS = 2000;
 
-/** When an address that cannot be listened on is tried again, in milliseconds. */
+/** Time until an unusable address is tried again, in milliseconds. */
 const TRY_AGAIN_MS = 10_000;
 
 const NOTHING_SERVED: HttpSide = { sink: () => {}, close: () => Promise.resolve() };
 
 /**
- * Serves what the status says, where `http.listen` says, if it does. Where it cannot listen there, it says so and tries again
+ * Serves the status at `http.listen`, if set. If it cannot listen there, it reports this and tries again
  * until it can: the mirror matters more than its page.
- * @param askForPass called when a program elsewhere wants a pass; null where none is made for it
- * @param tryAgainMs how long after a failure to listen it tries again, in milliseconds
- * @throws MirrorError `http.unusable` when the page is not there
+ * @param askForPass called when another program requests a pass; null to refuse such requests
+ * @param tryAgainMs time between attempts to listen, in milliseconds
+ * @throws MirrorError `http.unusable` if the page is missing
  */
 export async function startHttp(
   current: () => SettingsFor<never>,
@@ -63,8 +63,8 @@ export async function startHttp(
 }
 
 /**
- * Answers for an instance that stands by: it is healthy, and not ready.
- * @param reason gives a sentence that says what it waits for
+ * Answers for an instance on standby, which is healthy but not ready.
+ * @param reason gives a sentence with the reason for waiting
  */
 export async function startStandbyHttp(
   settings: SettingsFor<never>,
@@ -87,7 +87,7 @@ function accessOf(current: () => SettingsFor<never>, askForPass: Access['askForP
   };
 }
 
-/** Has a server listen, now or as soon as that can be done. The same failure twice in a row is said once. @returns ends it */
+/** Starts a server, now or as soon as possible. Repeated failures are reported once. @returns a function that ends it */
 async function keepListening(
   server: WebServer,
   place: ListenAddress,

@@ -1,32 +1,32 @@
 import type { ServerResponse } from 'node:http';
 
-/** The least time between two messages, and the time that a message waits for what it tells of to be seen, in milliseconds. */
+/** Shortest time between messages, and the delay of a message until its change is visible, in milliseconds. */
 const LEAST_GAP_MS = 1000;
-/** Proxies cut connections on which nothing moves, often after a minute. */
+/** Proxies cut idle connections, often after a minute. */
 const HEARTBEAT_MS = 15_000;
 /** How long a browser waits before it connects again, in milliseconds. */
 const RECONNECT_MS = 3000;
-/** A client that leaves so much unread, in bytes, is gone. */
+/** A client that leaves this many bytes unread is disconnected. */
 const MOST_UNREAD_BYTES = 16_384;
 
-/** So many streams may be open: they leave most connections of the server to those who ask for health. */
+/** Most open streams: they leave most connections of the server free for health checks. */
 const MOST_STREAMS = 100;
 
 /** The open event streams. */
 export interface EventStreams {
-  /** Makes an answer, the head of which was sent, a stream; it is forgotten when its connection ends. */
+  /** Turns an answer, whose head was sent, into a stream; it is removed when its connection ends. */
   readonly add: (response: ServerResponse) => void;
-  /** Whether as many are open as may be. */
+  /** Whether the limit is reached. */
   readonly isFull: () => boolean;
-  /** Tells all of them, a second later, that something changed; changes until then are part of the same message. */
+  /** Notifies all of them of a change, a second later; changes until then share the message. */
   readonly notify: () => void;
-  /** Ends all of them at once. */
+  /** Ends all of them immediately. */
   readonly close: () => void;
 }
 
 /**
- * Makes the event streams (HTML Standard, 9.2): messages that hold nothing but their number. A page that receives one
- * asks for the status, so that nothing needs to be kept for pages that were not there.
+ * Makes the event streams (HTML Standard, 9.2): messages that contain only their number. A page that receives one
+ * requests the status, so that nothing must be stored for disconnected pages.
  */
 export function createEventStreams(): EventStreams {
   const streams = new Set<ServerResponse>();
