@@ -8,7 +8,7 @@ import { secretsOf } from '../config/secret.ts';
 import { changedFiles, changeLines, toldTree } from './published-changes.ts';
 import { type CommandEnd, findProgram, runCommand, withLine } from '../lib/process/command.ts';
 
-/** A command and how long it may take, in milliseconds. */
+/** A command and its timeout, in milliseconds. */
 export interface HookCommand {
   readonly words: readonly string[];
   readonly timeoutMs: number;
@@ -16,7 +16,7 @@ export interface HookCommand {
 
 /** The facts about the mirror that both commands need. */
 export interface HookSurroundings {
-  /** The place of the mirror, which commands are given. */
+  /** The location of the mirror, which commands receive. */
   readonly layout: DirectoryLayout;
   /** Masks the secrets in a text. */
   readonly scrub: (text: string) => string;
@@ -31,7 +31,7 @@ export function commandOf(
   return words === undefined ? null : { words, timeoutMs: hooks.timeout };
 }
 
-/** The surroundings of commands. @param current the settings in force */
+/** The context of commands. @param current gives the settings in force */
 export function surroundingsOf(current: () => SettingsFor<'directory'>): HookSurroundings {
   return {
     layout: layoutOf(current().directory),
@@ -58,12 +58,12 @@ export async function checkCommands(settings: SettingsFor<never>): Promise<void>
 }
 
 /**
- * The variables of this process that a command gets: what programs need to find their way, and nothing that could be a secret, so
- * none of this program's settings and no proxy with its password.
+ * The variables of this process that a command gets: basic ones that programs need, and none that could be a secret, so
+ * no settings of this program and no proxy with its password.
  */
 const PASSED_ON = /^(?:PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_[A-Z]+|TZ|TMPDIR)$/;
 
-/** Where programs are looked for if nothing says so (Filesystem Hierarchy Standard). */
+/** Default search path of programs (Filesystem Hierarchy Standard). */
 const USUAL_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** The environment of a command before its own variables. */
@@ -77,7 +77,7 @@ export function cleanEnvironment(
   return clean;
 }
 
-/** The variables that only one of the two commands gets, or that follow from what it is run for. */
+/** The variables that only one of the two commands gets, or that depend on the target. */
 interface OwnVariables {
   readonly MIRROR_HOOK: 'afterPublish' | 'beforePublish';
   readonly MIRROR_EVENT: string;
@@ -89,7 +89,7 @@ interface OwnVariables {
   readonly MIRROR_CHANGES: 'known' | 'unknown';
 }
 
-/** The whole environment of a command. NUL, which no variable can hold, is left out of what the service named so. */
+/** The whole environment of a command. NUL, which no variable can hold, is removed from the service's names. */
 export function hookEnvironment(
   environment: Readonly<Record<string, string | undefined>>,
   layout: DirectoryLayout,
@@ -113,7 +113,7 @@ export function hookEnvironment(
 }
 
 /**
- * The command that looks at new states before they are published, as the settings want it; null for none.
+ * The command from the settings that checks new states before they are published; null for none.
  * @param onProgress called while the command runs
  */
 export function publishGateOf(
@@ -133,11 +133,11 @@ export function publishGateOf(
   };
 }
 
-/** How often a command that runs counts as progress, in milliseconds: it has a time limit of its own. */
+/** How often a running command counts as progress, in milliseconds: it has its own time limit. */
 const BEAT_MS = 1000;
 
 /**
- * Has the command before publishing look at a new state: exit code 0 lets it through.
+ * Runs the command before publishing on a new state: exit code 0 accepts it.
  * @throws MirrorError `publish.refused` for the exit codes 1 to 125, `hook.failed` for everything else, `pass.abandoned`
  */
 async function askGate(
@@ -160,7 +160,7 @@ async function askGate(
     refuseBadEnd(await runCommand({ ...command, cwd: folder, environment, input, signal }));
   } catch (error) {
     if (!(error instanceof MirrorError) || error.code === 'pass.abandoned') throw error;
-    // The sentence of a target that failed does not name the command.
+    // The message of a failed target does not name the command.
     const isRefusal = error.code === 'publish.refused';
     const message = isRefusal ? error.message : `The command hooks.beforePublish failed: ${error.message}`;
     throw new MirrorError(error.code, masked(message), {
@@ -172,7 +172,7 @@ async function askGate(
   }
 }
 
-/** Shells end so when a program cannot be run, and above when a signal ended it (POSIX, 2.8.2 "Exit Status for Commands"). */
+/** A shell's exit code if a program cannot be run; higher ones if a signal ended it (POSIX, 2.8.2 "Exit Status for Commands"). */
 const FIRST_EXIT_CODE_OF_SHELLS = 126;
 
 function refuseBadEnd({ exitCode, lastLine }: CommandEnd): void {

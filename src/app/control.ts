@@ -18,7 +18,7 @@ export function routeOf(name: string): string {
   return `/v1/${name}`;
 }
 
-/** A line of a reply: what is reported while the task is done and, at the end, its result or the error that it ended with. */
+/** A line of a reply: a progress report or, at the end, the result or error of the task. */
 export type ReplyLine<Result> =
   | TaskProgress
   | { readonly result: Result }
@@ -30,19 +30,19 @@ export type ReplyLine<Result> =
       };
     };
 
-/** Errors of a connection to a socket at which no process listens. */
+/** Errors of connecting to a socket without a listener. */
 const ABSENT_CODES: ReadonlySet<string> = new Set(['ENOENT', 'ECONNREFUSED', 'ENOTDIR']);
 
-/** A daemon that ended may be back within this time, in milliseconds, and is then asked again. */
+/** Time for a daemon to restart, in milliseconds, after which the request is repeated. */
 const BACK_WITHIN_MS = 15_000;
 
 /** The pause between two attempts to reach it, in milliseconds. */
 const LOOK_EVERY_MS = 250;
 
-/** A daemon that works begins its reply within this time, in milliseconds. */
+/** A working daemon begins its reply within this time, in milliseconds. */
 const TAKEN_WITHIN_MS = 15_000;
 
-/** Whether a daemon listens for commands in a directory. @throws MirrorError `daemon.absent` where this user may not ask it */
+/** Whether a daemon listens for commands in a directory. @throws MirrorError `daemon.absent` if this user has no access to it */
 export async function isDaemonListening(layout: DirectoryLayout): Promise<boolean> {
   const isConnected = await onSocket(layout, async (socketPath) => {
     const connection = connect(socketPath);
@@ -53,11 +53,11 @@ export async function isDaemonListening(layout: DirectoryLayout): Promise<boolea
 }
 
 /**
- * Asks the daemon that works in a directory to do a task. A daemon that ends before it has replied, and is started again, is asked again,
- * unless the task changes something.
- * @returns null where no daemon listens
- * @throws MirrorError what the task throws; `daemon.absent` where the daemon cannot be asked, or does not come back; `pass.abandoned`
- *   where `signal` fires
+ * Sends a task to the daemon of a directory. If the daemon restarts before it has replied, the task is sent again,
+ * unless it changes something.
+ * @returns null if no daemon listens
+ * @throws MirrorError the error of the task; `daemon.absent` if the daemon is unreachable or does not return; `pass.abandoned`
+ *   if `signal` fires
  */
 export async function askDaemon<Name extends TaskName>(
   layout: DirectoryLayout,
@@ -165,7 +165,7 @@ function interrupted(goesOn: boolean, cause: unknown): MirrorError {
   return new MirrorError('pass.abandoned', `Interrupted: this command waits no more.${rest}`, { cause });
 }
 
-/** Uses the socket of a directory. @returns null where no process listens @throws MirrorError `daemon.absent` where this user may not */
+/** Uses the socket of a directory. @returns null if no process listens @throws MirrorError `daemon.absent` if this user has no access */
 async function onSocket<T>(
   { controlSocket, root }: DirectoryLayout,
   use: (socketPath: string) => Promise<T>,

@@ -7,18 +7,18 @@ import { publishedManifest } from '../mirror/store/inventory.ts';
 import { type Difference, findDrift, summariseDrift } from '../mirror/store/verify/examine.ts';
 import { targetKey } from '../mirror/upstream/listing.ts';
 
-/** Where trees are looked at, and where notes about them are kept. */
+/** The trees to compare, and the state that stores notes about them. */
 interface DriftParts {
   readonly store: Pick<MirrorStore, 'layout'>;
   readonly state: Pick<State, 'saveDrift'>;
 }
 
 /**
- * Notes in the record of a published tree that it differs from its manifest, or that it does not. A target without a manifest has no such
- * note, and one that cannot be saved is lost: the next look at the tree finds again that it differs.
+ * Records whether a published tree differs from its manifest. A target without a manifest has no such
+ * note. A note that cannot be saved is lost: the next comparison of the tree finds the difference again.
  * @param path of the target, as below `mirror/`
- * @param note null where the tree is right
- * @returns false where the note could not be saved
+ * @param note null if the tree is right
+ * @returns false if the note could not be saved
  * @throws MirrorError `disk.failed`
  */
 export async function noteDrift(
@@ -33,9 +33,9 @@ export async function noteDrift(
 }
 
 /**
- * Compares all trees of a directory that was copied or restored with their manifests, notes those that differ for the next pass to repair,
- * and only then gives the directory its id: a backup that was taken while something was published may hold a tree and a manifest that do not
- * belong together. Where a note cannot be saved the directory stays without an id, and the next opening compares again.
+ * Compares all trees of a copied or restored directory with their manifests, records differing ones for the next pass to repair,
+ * and only then gives the directory its id: a backup taken during a publish may contain a tree and a manifest that do not
+ * match. If a note cannot be saved, the directory stays without an id, and the next opening compares again.
  * @param onScanned receives the progress
  * @throws MirrorError `directory.*`, `disk.*`
  */
@@ -57,7 +57,7 @@ export async function noteRestored(
   if (areNoted) await keepDirectoryId(store);
 }
 
-/** Notes that the next pass is to repair a tree. @returns as {@link noteDrift} @throws MirrorError `disk.failed` */
+/** Makes the next pass repair a tree. @returns as {@link noteDrift} @throws MirrorError `disk.failed` */
 export function noteForRepair(
   parts: DriftParts,
   path: string,
@@ -76,7 +76,7 @@ async function differencesAt(store: MirrorStore, path: string): Promise<readonly
   }
 }
 
-/** The notes in records about published trees, by their paths: a branch does not tell the path of its tree where two have like names. */
+/** The notes in records about published trees, by their paths: the name of a branch does not determine the path if two names are alike. */
 export function driftNotesIn(
   records: ReadonlyMap<string, TargetRecord>,
   published: readonly Pick<Published, 'path' | 'repository' | 'branch'>[],

@@ -2,8 +2,8 @@ import type { EventFailure, PassEventFields } from '../mirror/pass/events.ts';
 import type { CredentialKind } from '../mirror/upstream/keyring.ts';
 
 /**
- * Everything that the program reports while it works: the events of passes, and those of what is around them. The set is closed, and
- * the names are the names in the log. `target` is `<repository>/<branch>` as below `mirror/`. Durations in milliseconds, times in
+ * Everything that the program reports while it works: events of passes and of the rest of the daemon. The set is closed;
+ * the log uses the same names. `target` is `<repository>/<branch>` as below `mirror/`. Durations in milliseconds, times in
  * milliseconds since the epoch.
  */
 export interface EventFields extends PassEventFields {
@@ -20,7 +20,7 @@ export interface EventFields extends PassEventFields {
   'target.whole': { target: string };
   'drift.unwatched': EventFailure;
   'publish.fallback': { directory: string; limit: string };
-  /** `fromBytes`: where a download goes on; 0 for what begins anew. */
+  /** `fromBytes`: position at which a download continues; 0 if it starts over. */
   'service.retry': EventFailure & { delayMs: number; fromBytes: number };
   /** The service refuses all keys of the setting. */
   'credentials.refused': { credential: CredentialKind; nextAttemptAtMs: number };
@@ -37,7 +37,7 @@ export interface EventFields extends PassEventFields {
   'log.resumed': { droppedLines: number };
   'http.listening': { address: string };
   'http.unprotected': { address: string };
-  /** Nothing can be served where `http.listen` says; it is tried again, and the mirror goes on without it. */
+  /** `http.listen` cannot be used; it is tried again, and the mirror works without it. */
   'http.unavailable': EventFailure;
   'http.failed': EventFailure & { path: string | null };
   'hook.finished': { hook: string; target: string; durationMs: number };
@@ -48,7 +48,7 @@ export interface EventFields extends PassEventFields {
   'locks.unshared': { setting: 'standby' | 'shard'; directory: string; fileSystem: string };
   /** Another instance works in the directory. */
   'standby.began': EventFailure;
-  /** It is gone. `waitedMs`: for how long it was waited for; `takeoverMs`: from the lock to when all was recovered that it left. */
+  /** It has ended. `waitedMs`: time on standby; `takeoverMs`: time from taking the lock to the end of recovery. */
   'standby.ended': { waitedMs: number; takeoverMs: number };
   /** Commands cannot reach the daemon: its socket cannot be made. */
   'control.unavailable': EventFailure;
@@ -65,13 +65,13 @@ export type MirrorEvent = {
   [Name in EventName]: { readonly name: Name } & Readonly<EventFields[Name]>;
 }[EventName];
 
-/** Takes events; never throws. */
+/** Receives events; never throws. */
 export type EventSink = (event: MirrorEvent) => void;
 
-/** How loud an event is in the log. */
+/** The log level of an event. */
 export type EventLevel = 'debug' | 'info' | 'warn' | 'error';
 
-/** The one table of events and how loud they are. */
+/** The table of events and their levels. */
 export const EVENT_LEVELS: Readonly<Record<EventName, EventLevel>> = {
   'daemon.started': 'info',
   'daemon.scheduled': 'debug',

@@ -9,26 +9,26 @@ import { eventFailure } from '../mirror/pass/events.ts';
 import type { EventSink, MirrorEvent } from './events.ts';
 import type { State } from '../mirror/state/state.ts';
 
-/** The memory of one installation of the service; outlives the process where there is a state to keep it in. */
+/** The known facts about one installation of the service; they outlive the process if there is a state to store them in. */
 export type InstallationMemory = ReferenceMemory & PauseMemory & KeyMemory;
 
 /** The listeners on the connection to the service. */
 interface ConnectionListeners {
-  /** The service has said something that the next process must know at once: the memory holds it now. */
+  /** The service reported something that the next process must know: it is in the memory now. */
   readonly onWarning?: () => void;
   /** Bytes came. */
   readonly onProgress?: () => void;
-  /** Whether a key is reported the first time that it works, and not only when it begins to fail or works again. */
+  /** Whether to report a key the first time it works, and not only when it fails or works again. */
   readonly reportFirstAccept?: boolean;
 }
 
 /**
- * How many connections there may be for each of the pulls at once that are set: slow ones are pulled beside, up to three more for each,
- * and a pull may ask for several files together. Connections that nobody needs are not opened.
+ * Connections per pull of the setting `concurrency`: up to three slow pulls run in addition to each,
+ * and a pull may request several files together. Unneeded connections are not opened.
  */
 const CONNECTIONS_A_PULL = 16;
 
-/** Opens the way to the service, and gives a client that asks by it. */
+/** Opens a connection to the service, and returns a client for it. */
 export function connect(
   settings: SettingsFor<'service'>,
   memory: InstallationMemory,
@@ -41,7 +41,7 @@ export function connect(
   return new ServiceClient(transport, contents, settings.shard ?? null);
 }
 
-/** Opens the way to the service. */
+/** Opens a connection to the service. */
 export function openTransport(
   settings: SettingsFor<'service'>,
   memory: PauseMemory & KeyMemory,
@@ -75,7 +75,7 @@ function eventOf(change: KeyChange): MirrorEvent {
     : { name: 'credentials.refused', credential, nextAttemptAtMs: change.nextAttemptAtMs };
 }
 
-/** The remembered facts about the installation at an address; empty when the state is about another address. */
+/** The stored facts about the installation at an address; empty if the state is about another one. */
 export async function recallInstallation(state: State, baseUrl: string): Promise<InstallationMemory> {
   const installation = await state.installation();
   if (installation?.baseUrl !== baseUrl) return { form: null, pausedUntilMs: null, refused: null };
@@ -83,7 +83,7 @@ export async function recallInstallation(state: State, baseUrl: string): Promise
   return { form: referenceForm, pausedUntilMs: pausedUntilMs ?? null, refused: refused ?? null };
 }
 
-/** Makes a function that writes down what is known of the installation, if it changed; one write after the other. */
+/** Makes a function that saves the facts about the installation, if they changed; one write after the other. */
 export function rememberer(baseUrl: string, state: State, memory: InstallationMemory): () => Promise<void> {
   let known: InstallationMemory = { ...memory };
   const writes = new Places(1);

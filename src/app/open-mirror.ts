@@ -23,7 +23,7 @@ const PROCESSING_PATIENCE_MS = 15 * 60_000;
 /** How many complete lists in a row must lack a repository or branch before its tree is retired. */
 const RETIRE_AFTER_PASSES = 2;
 
-/** A pull that takes longer no longer counts against `concurrency`, and passes end without it. In milliseconds. */
+/** A slower pull no longer counts against `concurrency`, and passes end without it. In milliseconds. */
 const SLOW_AFTER_MS = 60_000;
 
 /** The policy of passes, from the settings. */
@@ -51,24 +51,24 @@ export function archiveLimitsOf({ archive }: SettingsFor<never>): ArchiveLimits 
 
 /** Everything that passes need, opened: the directory is locked until it is closed. */
 export interface Mirror {
-  /** Everything that a pass uses: read it anew at the beginning of each pass, as it changes with the settings. */
+  /** Everything that a pass uses: read it at the start of each pass, as it changes with the settings. */
   readonly context: PassContext;
   readonly policy: PassPolicy;
   readonly store: MirrorStore;
   readonly state: State;
   readonly monitor: PullMonitor;
-  /** Goes by other settings from now on. Where they cannot be used nothing changes. @throws MirrorError `settings.invalid` */
+  /** Switches to other settings. If they cannot be used, nothing changes. @throws MirrorError `settings.invalid` */
   readonly take: (settings: MirrorSettings) => Promise<void>;
   /**
-   * Calls off pulls that ask a former service, and closes everything that earlier settings had opened and no pull uses any more.
-   * To be called between passes.
+   * Cancels pulls from a former service, and closes everything that only earlier settings need and no pull uses any more.
+   * Call it between passes.
    */
   readonly closeReplaced: () => Promise<void>;
   /** Sets the one listener that receives every new state from now on, once it is durable and visible. */
   readonly onPublished: (listener: PassContext['onPublished']) => void;
-  /** Takes back the pulls that wait, and waits for those that go on. */
+  /** Drops waiting pulls, and waits for running ones. */
   readonly pullsEnded: () => Promise<void>;
-  /** Remembers what a pass found out about the installation. */
+  /** Saves the facts that a pass found about the installation. */
   readonly rememberInstallation: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
@@ -93,15 +93,15 @@ export function openMirrorStore(
 
 /** The options of a mirror that are not settings. */
 export interface MirrorOptions {
-  /** Whether a first mirror may be made beside what is in the directory already. */
+  /** Whether a first mirror may be made in a directory that is not empty. */
   readonly adopt?: boolean;
-  /** Called whenever the work of a pass has moved on. */
+  /** Called at each progress of a pass. */
   readonly onProgress?: () => void;
-  /** Keeps the progress of pulls. */
+  /** Tracks the progress of pulls. */
   readonly monitor?: PullMonitor;
-  /** Whether a key is reported the first time that it works: wanted by a daemon, and not by a single run. */
+  /** Whether to report a key the first time it works: for a daemon, not for a single run. */
   readonly reportFirstAccept?: boolean;
-  /** Whether pulls that take long go on beside the passes that follow: a pass then ends without them. */
+  /** Whether slow pulls continue during the following passes: a pass then ends without them. */
   readonly outlastsPasses?: boolean;
 }
 
@@ -164,7 +164,7 @@ export async function openMirror(
   }
 }
 
-/** Emits events about the findings when the directory was opened. */
+/** Emits events about the findings from opening the directory. */
 function tellOpened({ recovered, limits, layout }: MirrorStore, emit: EventSink): void {
   for (const target of recovered) emit({ name: 'publish.recovered', target });
   for (const limit of limits) emit({ name: 'publish.fallback', directory: layout.root, limit });
@@ -174,7 +174,7 @@ function tellOpened({ recovered, limits, layout }: MirrorStore, emit: EventSink)
 interface Setups {
   readonly current: () => Setup;
   readonly take: (next: Setup) => void;
-  /** Calls off pulls that ask another service than the one in force, and closes replaced setups that no pull uses any more. */
+  /** Cancels pulls from another service than the current one, and closes replaced setups that no pull uses any more. */
   readonly closeReplaced: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
@@ -183,7 +183,7 @@ function createSetups(first: Setup, queue: PullQueue): Setups {
   let current = first;
   let replaced: readonly Setup[] = [];
   const closeReplaced = async (): Promise<void> => {
-    // A pass that was under way when the settings changed may have begun more of the former service's since.
+    // A pass that ran when the settings changed may have started more pulls from the former service.
     for (const { baseUrl, client } of replaced)
       if (baseUrl !== current.baseUrl) await queue.callOff(({ service }) => service === client);
     const unused = replaced.filter(({ client }) => !queue.isUsing(client));
@@ -193,7 +193,7 @@ function createSetups(first: Setup, queue: PullQueue): Setups {
   return {
     current: () => current,
     take: (next) => {
-      // What another service gives is not to be published once the settings name this one.
+      // Data of another service must not be published once the settings name this one.
       if (next.baseUrl !== current.baseUrl) void queue.callOff(() => true);
       replaced = [...replaced, current];
       current = next;
@@ -206,7 +206,7 @@ function createSetups(first: Setup, queue: PullQueue): Setups {
   };
 }
 
-/** Everything that is made from settings that may change while the daemon runs. */
+/** Everything made from settings that may change while the daemon runs. */
 interface Setup {
   readonly baseUrl: string;
   readonly memory: InstallationMemory;
@@ -227,12 +227,12 @@ async function setUp(
 ): Promise<Setup> {
   await checkCommands(settings);
   const { baseUrl } = settings.service;
-  // Of one and the same installation there is one memory, also while two clients work.
+  // Two clients of the same installation share one memory.
   const isSame = before?.baseUrl === baseUrl;
   const memory = isSame ? before.memory : await recallInstallation(state, baseUrl);
   const rememberInstallation = isSame ? before.rememberInstallation : rememberer(baseUrl, state, memory);
   const client = connect(settings, memory, emit, {
-    // A pause and a refused key are remembered at once: a pass that fails by it, or is killed, must not be the last to know.
+    // Save a pause or a refused key immediately, as the pass may fail because of it, or be killed.
     onWarning: () => void rememberInstallation(),
     onProgress,
     reportFirstAccept,

@@ -13,11 +13,11 @@ import type { Published, TargetRecord } from '../mirror/plan/record.ts';
 import { openState, type State, stateIdOf, unlessStateFails } from '../mirror/state/state.ts';
 import { readStore, type StoreReader } from '../mirror/store/directory.ts';
 
-/** Opens a mirror for reports: kept apart from the code that passes need, which takes much longer to load. */
+/** Opens a mirror for reports: separate from the code of passes, which takes much longer to load. */
 
 const LEAST_STALENESS_MS = 15 * 60_000;
 
-/** The policy by which freshness is judged, from the settings. */
+/** The rules for freshness, from the settings. */
 export function statusPolicyOf(settings: SettingsFor<never>): StatusPolicy {
   const periodMs = longestPeriodMs(settings.schedule, settings.timezone);
   return {
@@ -38,7 +38,7 @@ export function openStateOf(
   return openState({
     address: state.store === 'sqlite' ? 'sqlite' : state.address.reveal(),
     file: store.layout.stateFile,
-    // Of several instances that share a directory each remembers what it did itself.
+    // Each of several instances in a directory stores its own work.
     directoryId: stateIdOf(store.id, shard),
     sharedService: settings.service.baseUrl ?? null,
     readOnly,
@@ -50,7 +50,7 @@ export function openStateOf(
   });
 }
 
-/** Refuses a directory that is not there: reading it would find nothing wrong. @throws MirrorError `directory.unusable` */
+/** Refuses a missing directory: reading it would find no faults. @throws MirrorError `directory.unusable` */
 export async function refuseMissing(directory: string): Promise<void> {
   try {
     await readdir(directory);
@@ -75,11 +75,11 @@ export async function refuseMissing(directory: string): Promise<void> {
 
 interface RecalledState {
   readonly state: State;
-  /** What it remembered of targets when it was opened; none where it could not be read. */
+  /** The records of targets when it was opened; none if it could not be read. */
   readonly records: ReadonlyMap<string, TargetRecord>;
 }
 
-/** Opens the state cache, and has the store know what that remembers of trees: without it, the store reads all manifests once. */
+/** Opens the state cache, and gives its facts about trees to the store, which otherwise reads all manifests once. */
 export async function openRecalledState(
   settings: SettingsFor<'directory'>,
   store: Pick<StoreReader, 'layout' | 'id' | 'inventory'>,
@@ -92,15 +92,15 @@ export async function openRecalledState(
   return { state, records };
 }
 
-/** The directory and the state for reading beside a running daemon: no lock is taken and nothing is written. */
+/** The directory and the state for reading while a daemon runs: takes no lock and writes nothing. */
 export interface MirrorReader extends RecalledState {
   readonly store: StoreReader;
 }
 
 /**
- * Reads a mirror, also beside a daemon that works there.
- * @param mayBeMissing whether a directory that is not there counts as one in which nothing was mirrored yet
- * @throws MirrorError `directory.unusable`, `state.unavailable`, and what the work throws
+ * Reads a mirror, even while a daemon works there.
+ * @param mayBeMissing whether a missing directory counts as an empty mirror
+ * @throws MirrorError `directory.unusable`, `state.unavailable`, and errors of the work
  */
 export async function withReader<T>(
   settings: SettingsFor<'directory'>,
@@ -118,7 +118,7 @@ export async function withReader<T>(
   }
 }
 
-/** The targets of a mirror, as the directory and the state cache have them. */
+/** The targets of a mirror, from the directory and the state cache. */
 export interface KnownTargets {
   readonly nowMs: number;
   readonly maxStalenessMs: number;
@@ -139,7 +139,7 @@ export async function readTargets(
 ): Promise<KnownTargets> {
   const policy = statusPolicyOf(settings);
   const nowMs = Date.now();
-  // Read after the records: a target that is published in between would have no record yet, and would seem to wait.
+  // Read this after the records: otherwise a target published in between would have no record, and seem to wait.
   const { published } = await store.inventory.read();
   const all = statusOfTargets(published, records, policy, nowMs);
   const statuses = ofTargets(all, asked, store.layout.mirror);

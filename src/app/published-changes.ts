@@ -18,12 +18,12 @@ export function toldTree({
   };
 }
 
-/** A change that a publish made to one file of a tree. */
+/** A published change of one file of a tree. */
 export interface FileChange {
   readonly change: 'added' | 'changed' | 'removed';
   /** Path below the tree, with slashes. */
   readonly path: string;
-  /** The version of the workbook that the file is now; absent for other files and for removed ones. */
+  /** The file's present version, if it is a workbook; absent for other and removed files. */
   readonly version?: string;
 }
 
@@ -42,7 +42,7 @@ export function changedFiles(before: readonly ManifestFile[], after: readonly Ma
   ];
 }
 
-/** The changes as a command reads them: one JSON object a line. */
+/** The changes in the form for a command: one JSON object per line. */
 export function* changeLines(changes: readonly FileChange[]): Generator<string> {
   for (const each of changes) yield `${JSON.stringify(each)}\n`;
 }

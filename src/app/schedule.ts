@@ -3,24 +3,24 @@ import { createTask } from 'node-cron';
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** The time that is looked over to find the longest time between two runs: a week, and what a weekend hides behind it. */
+/** The period searched for the longest time between two runs: a week, and a margin for schedules without weekends. */
 const LOOKED_OVER_MS = 9 * 24 * HOUR_MS;
 
-/** How many runs are looked at, at least and at most. */
+/** Number of runs to examine, at least and at most. */
 const RUNS_LOOKED_AT = [60, 20_000] as const;
 
-/** The months in one of which every zone with summer time has it, and in the other not. */
+/** Two months: every zone with summer time has it in exactly one of them. */
 const MONTHS = [0, 6];
 
 /**
- * The zone that a schedule is run in. One that comes in every hour alike means the same in every zone that is whole hours from
- * UTC, and in UTC no hour comes twice: node-cron leaves one of the two out, so that for an hour no pass would start.
+ * The time zone for running a schedule. One that is the same in every hour runs in UTC if its zone is whole hours from UTC:
+ * at the end of summer time an hour occurs twice, and node-cron skips one, so that no pass would start for an hour.
  */
 function zoneFor(expression: string, timezone: string): string {
   return isEvery(expression, 4) && isWholeHours(timezone) ? 'UTC' : timezone;
 }
 
-/** Whether the last so many fields of an expression leave nothing out. */
+/** Whether the last fields, this many, of an expression match everything. */
 function isEvery(expression: string, fields: number): boolean {
   return expression
     .trim()
@@ -29,7 +29,7 @@ function isEvery(expression: string, fields: number): boolean {
     .every((field) => field === '*');
 }
 
-/** Every hour, or every minute, is like the one before it where no field names one: two of them tell all. */
+/** If no field names an hour, or a minute, all of them are alike, and two are enough. */
 function lookedOverMs(expression: string): number {
   if (isEvery(expression, 5)) return 2 * MINUTE_MS;
   return isEvery(expression, 4) ? 2 * HOUR_MS : LOOKED_OVER_MS;
@@ -41,7 +41,7 @@ function isWholeHours(timezone: string): boolean {
   return MONTHS.every((month) => Number(minute.format(Date.UTC(year, month, 1))) === 0);
 }
 
-/** The longest time between two runs that follow each other, in milliseconds, over at least a week, or what repeats before that. */
+/** The longest time between two consecutive runs, in milliseconds, within a week or a shorter period of repetition. */
 export function longestPeriodMs(expression: string, timezone: string): number {
   const [least, most] = RUNS_LOOKED_AT;
   let runs: number[] = [];

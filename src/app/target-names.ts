@@ -6,9 +6,9 @@ import { counted } from '../lib/text/humanize.ts';
 import { likely } from '../lib/text/nearest.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 
-/** The targets that a name stands for, where they are several: all those of a repository, or those of which it may be the name. */
+/** Several targets with the same name: all of a repository, or all that the name may mean. */
 export interface SeveralTargets {
-  /** As it was asked for. */
+  /** The name as given. */
   readonly name: string;
   readonly isRepository: boolean;
   /** Paths below `mirror/`, sorted. */
@@ -16,7 +16,7 @@ export interface SeveralTargets {
 }
 
 /**
- * The path below `mirror/` that a person means: one on disk, absolute or from the working directory, one that begins with
+ * The path below `mirror/` that a person means: a path on disk, absolute or relative, one that begins with
  * `mirror/` or `history/`, or the path itself.
  * @param mirror the folder `mirror/`
  */
@@ -27,7 +27,7 @@ export function namedPath(asked: string, mirror: string): string {
   return path.replace(/\/+$/, '');
 }
 
-/** The path of a target as people write it: `Accounting/feature/q3` for `Accounting/feature%2Fq3`. */
+/** The path of a target in its readable form: `Accounting/feature/q3` for `Accounting/feature%2Fq3`. */
 export function writtenName(path: string): string {
   return path.split('/').map(decoded).join('/').normalize('NFC');
 }
@@ -36,15 +36,15 @@ function decoded(segment: string): string {
   try {
     return decodeURIComponent(segment);
   } catch {
-    // Some names cannot be read back, as those that were shortened.
+    // Some names cannot be decoded, for example shortened ones.
     return segment;
   }
 }
 
 /**
- * Finds the target that a person means, by its path, by its path on disk, or as people write it. The path itself comes first.
+ * Finds the target that a person means, by its path, by its path on disk, or by its readable form. The path itself comes first.
  * @param known paths of targets, below `mirror/`
- * @returns the path; where no target is known by that name, the path that was given
+ * @returns the path; the given one if there is no such target
  */
 export function findTarget(asked: string, mirror: string, known: Iterable<string>): string | SeveralTargets {
   const path = namedPath(asked, mirror);
@@ -63,8 +63,8 @@ export function findTarget(asked: string, mirror: string, known: Iterable<string
 }
 
 /**
- * The one target that a person means, as {@link findTarget}: every command that takes a target reads its name here.
- * @throws MirrorError `target.unknown` where the name stands for several; the hint lists them
+ * The one target that a person means, as {@link findTarget}; used by every command with a target.
+ * @throws MirrorError `target.unknown` if the name means several; the hint lists them
  */
 export function targetNamed(asked: string, mirror: string, known: Iterable<string>): string {
   const found = findTarget(asked, mirror, known);
@@ -117,8 +117,8 @@ export function noTarget(name: string, known: Iterable<string>): never {
 }
 
 /**
- * The error for a name that stands for nothing: its hint has the nearest that stands for something.
- * @param advice a sentence that says where all of them are listed
+ * The error for an unknown name: its hint contains the nearest known one.
+ * @param advice a sentence that says how to list all of them
  */
 export function unknownName(
   code: ErrorCode,
@@ -133,17 +133,17 @@ export function unknownName(
   });
 }
 
-/** Says that a name stands for several targets, as a clause. */
+/** The clause that a name means several targets. */
 export function severalSentence({ name, isRepository, targets }: SeveralTargets): string {
   return isRepository
     ? `${JSON.stringify(name)} is a repository with ${counted(targets.length, 'target')}`
     : `${JSON.stringify(name)} may be any of ${counted(targets.length, 'target')}`;
 }
 
-/** So many lines are shown to a person. */
+/** Most lines to show to a person. */
 const MOST_LINES = 20;
 
-/** The first of many lines, and how many there are beside them. */
+/** The first of many lines, and the number of the others. */
 export function firstOf(lines: readonly string[]): string[] {
   const more = lines.length - MOST_LINES;
   return [...lines.slice(0, MOST_LINES), ...(more > 0 ? [`and ${more} more`] : [])];

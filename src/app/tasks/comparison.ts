@@ -18,7 +18,7 @@ type ComparisonFacts = Pick<PlanInput, 'listing' | 'published' | 'unreadable' | 
 /**
  * Decides how the present state of a target is found out: by the plan of an instance that mirrors everything, remembers nothing, and
  * lets everything through, as nothing is published.
- * @param path below `mirror/`: where its tree stands, or belongs
+ * @param path below `mirror/`: the place of its tree, present or future
  * @returns null where neither the service nor the mirror has it
  */
 export function planComparison(facts: ComparisonFacts, path: string): Comparison | null {
@@ -35,7 +35,7 @@ export function planComparison(facts: ComparisonFacts, path: string): Comparison
         ? { kind: 'gone', action }
         : { kind: 'untold', action, reason: action.reason };
     case 'keep': {
-      // What a full check would ask, and how it would take the answer.
+      // Act as a full check would.
       const check = actionAt(planWithout(facts, 0), path);
       if (check?.kind !== 'pull') return { kind: 'gone', action };
       return { kind: 'as-listed', action: { ...check, depth: 'facts' }, plan };
@@ -43,7 +43,7 @@ export function planComparison(facts: ComparisonFacts, path: string): Comparison
   }
 }
 
-/** The tree that stands at a path counts before one that belongs there. */
+/** The tree at a path comes before one that belongs there. */
 function actionAt(plan: readonly Action[], path: string): Action | undefined {
   return (
     plan.find(({ published }) => published?.path === path) ?? plan.find((action) => action.path === path)

@@ -105,7 +105,7 @@ async function readPublished(layout: DirectoryLayout, path: string): Promise<Tar
   });
 }
 
-/** Refuses a target of which the disk has nothing. @throws MirrorError `target.unknown` */
+/** Refuses a target without data on the disk. @throws MirrorError `target.unknown` */
 export async function refuseUnknown(
   layout: DirectoryLayout,
   asked: string,

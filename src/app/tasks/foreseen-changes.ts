@@ -13,7 +13,7 @@ export interface ForeseenChanges {
 
 /**
  * Foresees the changes of an action from the lists. Whether a workbook that is no longer listed is gone, only the contents tell.
- * @param published the manifest of its tree; null where there is none
+ * @param published the manifest of its tree; null if there is none
  * @param rows all rows of the target's repository; null where the service has no list of workbooks
  */
 export function foreseeChanges(

@@ -5,8 +5,8 @@ import type { PassOutcome, TaskWork } from './task.ts';
 
 /**
  * Has a pass made now.
- * @param request.targets names of those that it tries and repairs whatever they wait for; left out for all
- * @returns how it ended; null where that is not waited for
+ * @param request.targets names of targets to try and repair, even if they wait; all if omitted
+ * @returns how it ended; null if the command does not wait
  * @throws MirrorError `target.unknown` for a name that several targets have and a pattern that fits none, `directory.unusable`, `disk.*`
  */
 export async function poll(

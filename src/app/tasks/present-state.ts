@@ -7,11 +7,11 @@ import type { Reception } from '../../mirror/pass/context.ts';
 import { receiveWhole, receiveWorkbooks, refuseDoubtful } from '../../mirror/pass/receive.ts';
 import { changesSince, newManifest } from '../../mirror/pass/new-manifest.ts';
 
-/** What the service has of a target. */
+/** The service's state of a target. */
 export interface PresentState {
-  /** Null where it has nothing. */
+  /** Null if it has nothing. */
   readonly manifest: Manifest | null;
-  /** What says so: its contents, or its lists alone. */
+  /** The source: its contents, or only its lists. */
   readonly by: 'contents' | 'lists';
 }
 
@@ -26,7 +26,7 @@ export interface Inquiry extends Omit<Reception, 'action'> {
 
 /**
  * Receives what the service has of a target as a pull does, with the same limits, into a private folder: neither the mirror nor its
- * tree is looked at. What the manifest of the published tree says of files is believed, so that what did not change is not written.
+ * tree is looked at. The manifest of the published tree is trusted, so that unchanged files are not written.
  * @param published the manifest of the published tree; null where there is none
  * @throws MirrorError `contents.*`, `archive.*`, `service.*`, `credentials.refused`, `disk.*`
  */

@@ -31,10 +31,10 @@ const pruneWish = z.strictObject({ target: path.nullable(), beforeMs: z.number()
 
 /**
  * The one table of tasks. Each is a route of the control socket: `POST /v1/NAME` with its request as JSON. A field may be added;
- * whatever else changes takes another number of the version.
+ * any other change needs a new version number.
  */
 export const TASKS = {
-  /** A pass now. `targets`: those that are tried and repaired whatever they wait for; left out for all. */
+  /** A pass now. `targets`: tried and repaired even if they wait; all if omitted. */
   poll: task(
     'pass',
     z.strictObject({ targets: names.optional(), wait: z.boolean().default(false) }),

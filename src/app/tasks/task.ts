@@ -31,7 +31,7 @@ export interface IdleMirror {
   readonly isPulling: (path: string) => boolean;
 }
 
-/** The process that does a task: the daemon, or that of the command where no daemon runs. */
+/** The process that does a task: the daemon, or the command's own if no daemon runs. */
 export interface TaskPlace {
   readonly settings: TaskSettings;
   /** Whether a daemon does it: then only the command says which user asks. */
@@ -63,7 +63,7 @@ export interface LiveStatus {
   } | null;
   /** The pulls that go on, the one that has taken longest first. */
   readonly pulls: readonly PullProgress[];
-  /** Progress of the look at all trees with which the daemon begins; null while there is none. */
+  /** Progress of the comparison of all trees at the daemon's start; null without one. */
   readonly scan: ScanProgress | null;
   readonly nextPassAtMs: number | null;
 }
