@@ -89,7 +89,7 @@ async function holdUntil(
   );
 }
 
-/** Waits for the end of a command, whatever else goes wrong with it once it runs. @returns its exit code, as a shell has it */
+/** Waits for the end of a started command, despite other errors. @returns its exit code, as in a shell */
 export async function ended(child: ChildProcess, [program = '']: readonly string[]): Promise<number> {
   const exited = new Promise((resolve) => child.once('exit', resolve));
   try {

@@ -50,7 +50,7 @@ async function pollNow(command: Command, wait: boolean): Promise<Outcome> {
 }
 
 /**
- * Has each of some processes make a pass that tries targets whatever they wait for.
+ * Makes each of some processes run a pass that also tries waiting targets.
  * @param names of the targets; none for all
  * @param wait whether to wait for a daemon's pass to end
  */

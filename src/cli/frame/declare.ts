@@ -54,7 +54,7 @@ function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
-/** Carries out a declared command that was parsed. @throws MirrorError whatever it meets */
+/** Carries out a declared command that was parsed. @throws MirrorError any error of the command */
 export async function carryOut(command: Command): Promise<Outcome> {
   const run = await declarations.get(command)?.load();
   return (await run?.(command)) ?? {};

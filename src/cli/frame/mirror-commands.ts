@@ -66,7 +66,7 @@ export function addPassCommands(program: Command): void {
 
 async function runDaemon(command: Command): Promise<Outcome> {
   const { adopt }: { adopt?: true } = command.opts();
-  // Node calls its main thread MainThread, by which nobody would find the daemon in a list of processes.
+  // Node names its main thread MainThread, so users could not find the daemon in a list of processes.
   process.title = ['workbook-mirror', ...process.argv.slice(2)].join(' ');
   const { settingsOf } = await import('../settings/settings-flags.ts');
   const { run } = await import('../../daemon/run.ts');

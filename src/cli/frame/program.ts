@@ -21,7 +21,7 @@ export interface ProgramResult {
 }
 
 /**
- * Parses a command line and runs its command, and tells what it fails with. What a command needs is loaded only when it runs.
+ * Parses a command line, runs its command, and reports its error. What a command needs is loaded only when it runs.
  * @param argv as `process.argv` has it
  */
 export async function runProgram(argv: readonly string[]): Promise<ProgramResult> {
@@ -39,9 +39,9 @@ export async function runProgram(argv: readonly string[]): Promise<ProgramResult
   }
 }
 
-/** @throws MirrorError whatever the command meets; `usage.invalid` for a bad command line */
+/** @throws MirrorError any error of the command; `usage.invalid` for a bad command line */
 async function runCommand(argv: readonly string[]): Promise<number> {
-  // What settings add to it is known when they are loaded.
+  // Settings can add to it once they are loaded.
   rememberInvocation({ program: programOf(process.env), diskFlags: [], passFlags: [] });
   const command = await parse(argv);
   if (command === undefined) return EXIT_CODES.ok;

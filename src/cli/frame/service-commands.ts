@@ -56,7 +56,9 @@ function addWorkbookCommands(program: Command): void {
     .addOption(
       new Option('--status <status>', 'only those with this status').choices(WORKBOOK_STATUS_FILTERS),
     )
-    .addOption(new Option('--offline', 'those of the mirror, not of the service').conflicts('status'))
+    .addOption(
+      new Option('--offline', 'list the workbooks of the mirror, not of the service').conflicts('status'),
+    )
     .option('--name <name>', 'part of a path, or a pattern for one')
     .option('--author <text>', 'part of who made the version')
     .option('--branch <pattern>', 'a branch, or a pattern for some')
@@ -91,7 +93,7 @@ function readCount(text: string): number {
   throw new InvalidArgumentError('A whole number from 1 to 99999 is needed.');
 }
 
-/** The settings that `serve` reads: its own, and those of the mirror that it answers from with `--from-mirror`. */
+/** The settings that `serve` reads: its own and, with `--from-mirror`, the mirror's. */
 const SERVE_FLAGS: FlagSet = {
   reads: ['serve', 'log', 'directory', 'state', 'schedule', 'timezone', 'maxStaleness'],
   needs: [],

@@ -10,8 +10,8 @@ export type Terminal = ReturnType<typeof openTerminal>;
 /**
  * Opens the terminal for questions. It shows what is typed only while an open question waits: a secret that is pasted too early must not
  * be seen. Ctrl-C ends the process by its signal.
- * @param hint what to do where there is none
- * @throws MirrorError `usage.invalid` where there is none
+ * @param hint the remedy without a terminal
+ * @throws MirrorError `usage.invalid` without a terminal
  */
 export function openTerminal(hint: string) {
   if (!process.stdin.isTTY || !standardError.isTerminal())

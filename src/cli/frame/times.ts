@@ -37,7 +37,7 @@ export function parseSince(text: string, nowMs: number, flag = '--since'): numbe
   }
 }
 
-/** Day, time of the day and zone, of which only the day must be there. */
+/** Day, time of the day and zone; only the day is required. */
 const ISO_TIME = /^(\d{4}-\d{2}-\d{2})([T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?(Z|[+-]\d{2}:?\d{2})?$/;
 
 function timeOf(text: string): number | null {

@@ -7,7 +7,7 @@ import {
   type RetireReason,
 } from '../../mirror/plan/actions.ts';
 
-/** What the daemon does about an error. */
+/** The daemon's reaction to an error. */
 const ACTIONS: Readonly<Record<ErrorAction, string>> = {
   retry: 'The daemon tries again, later each time.',
   hold: 'The daemon waits on purpose.',

@@ -156,7 +156,7 @@ async function lookUp(
 /**
  * The state of a target that the mirror had at a time, in the history or, where it did not change since, the one that is published;
  * null where neither is known to be.
- * @param entries those of the target, by time
+ * @param entries of the target, by time
  * @param atMs milliseconds since the epoch; null for the latest that the history keeps
  */
 async function stateAt(

@@ -18,7 +18,7 @@ import { limitsOfDirectory } from '../../mirror/store/probes.ts';
 import { createAsker } from '../../probe/connection.ts';
 import { addressCandidates, isOfApi } from './address.ts';
 
-/** Gives a setting a value, in place of that of a flag. */
+/** Sets a value as if a flag gave it. */
 export function give(layer: Layer, name: string, value: string): void {
   layer.values.set(name, { value, source: DEFAULT_SOURCE, base: process.cwd() });
 }

@@ -58,7 +58,7 @@ export async function runDiff(command: Command): Promise<Outcome> {
 }
 
 /**
- * Compares the published state of a target with the one before, or with that of a time. Reads manifests alone, and takes no lock.
+ * Compares the published state of a target with the previous one, or with its state at a time. Reads only manifests, and takes no lock.
  * @param asked as below `mirror/`, or its path on disk
  * @param atMs milliseconds since the epoch; null for the state before
  * @throws MirrorError `target.unknown`, `history.*`, `directory.unusable`, `disk.*`
@@ -86,7 +86,7 @@ async function stateBefore(
 ): Promise<TargetState> {
   for (const entry of kept.toReversed()) {
     const state = await stateOfEntry(entry);
-    // One that was published while the two were read stands in both places.
+    // A state published during the two readings is in both places.
     if (state.manifest?.publishedAtMs !== published.manifest?.publishedAtMs) return state;
   }
   const others = `\`${ownCommand('diff --upstream', path)}\` compares it with what the service has now.`;
@@ -120,7 +120,7 @@ async function diffUpstream(command: Command, asked: string): Promise<DiffReport
   return runOnce(command, 'diff', { target: path });
 }
 
-/** The path of a target that is mirrored, or was. @throws MirrorError `target.unknown` where the name stands for several */
+/** The path of a present or former target. @throws MirrorError `target.unknown` if the name means several */
 async function pathOf(layout: DirectoryLayout, asked: string): Promise<string> {
   const kept = (await readHistory(layout)).map((entry) => entry.path);
   return targetNamed(asked, layout.mirror, [...(await manifestPaths(layout)), ...kept]);

@@ -45,7 +45,7 @@ export function differenceCells({ change, path, before, after }: FileDifference)
   ];
 }
 
-/** What was and what is, or one of them where there is no other, or no difference. */
+/** The old and the new value, or only one if the other is missing or equal. */
 function fromTo([from, to]: readonly [string, string]): string {
   return from === to || from === '' || to === '' ? to || from : `${from} -> ${to}`;
 }
@@ -65,7 +65,7 @@ function sizesOf(before: FileState | null, after: FileState | null): readonly [s
   return [text(before, was, exact), text(after, is, exact)];
 }
 
-/** A digest, or a UUID, of which the beginning is enough to know it by. */
+/** Shortens a digest or UUID to its beginning, which identifies it. */
 const LONG_ID = /^[0-9a-f]{8}[0-9a-f-]{4,}$/i;
 
 const ID_SHOWN = 8;

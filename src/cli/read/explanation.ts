@@ -29,7 +29,7 @@ export interface Explanation {
   readonly isAttended: boolean | null;
 }
 
-/** Several targets of which a name may be one. */
+/** Several targets that a name may mean. */
 export interface Targets extends SeveralTargets {
   readonly states: readonly Pick<TargetStatus, 'target' | 'state'>[];
 }

@@ -91,7 +91,7 @@ interface ShareStatus {
 
 /** The state of all shares together. */
 export interface WholeStatus {
-  /** How many share the work, by the report that was written last; 0 where there is none. */
+  /** Number of shares, from the newest report; 0 without a report. */
   readonly count: number;
   readonly shares: readonly ShareStatus[];
   /** Recent reports by instances with another count: from before the count was changed, or of an instance that was forgotten. */
@@ -101,7 +101,7 @@ export interface WholeStatus {
 }
 
 /**
- * Judges the state of all shares. Of several reports for one share the one that was written last counts.
+ * Judges the state of all shares. If a share has several reports, the newest counts.
  * @param nowMs milliseconds since the epoch
  */
 export function judgeWhole(reports: readonly ShareReport[], nowMs: number): WholeStatus {

@@ -39,7 +39,7 @@ export async function runStatus(command: Command): Promise<Outcome> {
   };
 }
 
-/** How everything stands, from the disk. */
+/** The state of everything, from the disk. */
 interface StatusReport extends StatusOnDisk {
   /** How the work of the daemon goes; null where none can be asked. */
   readonly live: LiveStatus | null;
@@ -72,7 +72,7 @@ async function liveStatus(command: Command): Promise<LiveStatus | null> {
   return own === undefined ? null : own.run('status', {}).catch(() => null);
 }
 
-/** Reads how everything stands, also beside a running daemon. */
+/** Reads the state of everything, even while a daemon runs. */
 function status(settings: SettingsFor<'directory'>, names: readonly string[]): Promise<StatusOnDisk> {
   return withReader(settings, tellEvent, async (reader) => {
     const { store, state } = reader;

@@ -57,7 +57,7 @@ export function verificationData(report: VerifyReport): unknown {
 }
 
 function headOf({ path, state, differences }: VerifiedTarget): string {
-  if (state === 'gone') return `${path} is gone: no folder stands at mirror/${path}`;
+  if (state === 'gone') return `${path} is gone: there is no folder mirror/${path}`;
   return `${path} differs from its manifest in ${counted(differences.length, 'place')}`;
 }
 
@@ -131,7 +131,7 @@ function adviceOf(report: VerifyReport): string[] {
       !hasExpected(report) &&
       'Name the folder that holds mirror/ and manifests/; `--expect 0` says that it is to be empty.',
     strays.length > 0 &&
-      'What is in no manifest is left alone by workbook-mirror: move it out of mirror/ if nobody needs it there.',
+      'workbook-mirror does not touch files that no manifest lists: move them out of mirror/ if they are not needed there.',
   );
 }
 

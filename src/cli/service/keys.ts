@@ -35,7 +35,7 @@ export async function runKeysCreate(command: Command): Promise<void> {
   await changeKeys(directory, (keys) => [...keys, stored]);
   const secrets = { key, ...(signingSecret === null ? {} : { signingSecret }) };
   await printSeen(json === true ? jsonText({ ...listed(stored), ...secrets }) : say`${key}`).catch(
-    // A key that the person did not see must not let anybody in.
+    // A key that the user did not see must not stay valid.
     async (cause: unknown) => {
       await changeKeys(directory, (keys) => keys.filter((each) => each.id !== id));
       const why = systemCode(cause) ?? 'unknown error';

@@ -20,7 +20,7 @@ export type Searchable = Pick<WorkbookRow, 'path' | 'branch' | 'author' | 'messa
 const LONGEST_TEXT = 4096;
 
 /**
- * Tells which workbooks a person looks for: those that fit all flags. What is not known of a workbook fits no flag about it.
+ * Selects the workbooks that match all flags. An unknown property of a workbook matches no flag.
  * @param nowMs milliseconds since the epoch, from which ages count
  * @throws MirrorError `usage.invalid`
  */
@@ -39,7 +39,7 @@ export function createWorkbookFilter(
     fitsBranch?.(workbook.branch) !== false &&
     fitsAuthor?.(workbook.author ?? '') !== false &&
     fitsMessage?.(workbook.message ?? '') !== false &&
-    // A time that nobody can read is NaN, which is never later.
+    // An invalid time is NaN, which is never later.
     (sinceMs === null || Date.parse(workbook.createdAt ?? '') >= sinceMs);
 }
 
@@ -49,7 +49,7 @@ function checkText(flag: string, text: string | undefined): void {
   throw new MirrorError('usage.invalid', `--${flag} takes a text to look for; ${problem}.`);
 }
 
-/** Takes texts that a text is part of, whatever the letter case and the Unicode form of both. */
+/** Accepts texts that contain a text, ignoring letter case and Unicode form. */
 function partMatcher(part: string): Matches {
   const wanted = foldName(part);
   return (text) => foldName(text).includes(wanted);

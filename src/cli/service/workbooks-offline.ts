@@ -23,8 +23,8 @@ export type MirroredRow = Pick<WorkbookRow, Known> & {
 };
 
 /**
- * Lists the workbooks of a mirror that fit, by its manifests alone: those of all instances that share the directory, also beside a
- * running daemon. Problems that may hide some are told on standard error.
+ * Lists the matching workbooks of a mirror from its manifests, for all instances that share the directory, even while a
+ * daemon runs. Problems that may hide some are reported on standard error.
  * @throws MirrorError `usage.invalid`, `directory.unusable`, `disk.failed`
  */
 export async function listOffline(directory: string, flags: WorkbookFlags): Promise<Outcome> {

@@ -139,7 +139,7 @@ const REACH_TEXTS: Readonly<Record<LockReach, string>> = {
   local: ', a file system of this machine alone',
   shared: '; other machines see its locks',
   'not-shared': '; other machines do not see its locks',
-  unknown: '; it cannot be told whether other machines see its locks',
+  unknown: '; it is unknown whether other machines see its locks',
 };
 
 /**
@@ -161,7 +161,7 @@ function exposed(path: string): TerminalText {
   return say`Warning: every user of this machine can read ${path}, which holds a secret: give it to the user of the program, with mode 0400.`;
 }
 
-/** Whether a secret stands in the settings file itself, and not in a file that it names. */
+/** Whether a secret is in the settings file itself, and not in a file that it names. */
 function holdsSecret(sources: SettingSources): boolean {
   return settingDescriptors.some(
     ({ name, secret }) => secret && sources[name]?.kind === 'file' && isGiven(sources, name),

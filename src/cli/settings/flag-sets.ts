@@ -2,7 +2,7 @@ import type { Need } from '../../config/kinds.ts';
 
 /** The settings that a command has flags for. */
 export interface FlagSet {
-  /** Settings, and sections of them, by their dotted names; `mirror` for all but those of the embedded service. */
+  /** Settings, and sections of them, by their dotted names; `mirror` for all except the embedded service's. */
   readonly reads: readonly string[] | 'mirror' | 'all';
   /** The parts that it cannot do without. */
   readonly needs: readonly Need[];

@@ -28,7 +28,7 @@ function keepAll(value: string, before: string | string[] | undefined): string |
 /** The heading of the settings that people give on a line. */
 const SETTINGS = 'Settings (each is also a variable and a key of the settings file):';
 
-/** Gives a command a flag for each of its settings; those of removed ones are hidden, and loading the settings refuses them. */
+/** Gives a command a flag for each of its settings; flags of removed settings are hidden, and refused on loading. */
 export function addSettingsFlags(command: Command, set: FlagSet): void {
   for (const setting of settingDescriptors) {
     if (setting.flag === undefined || !belongs(setting.name, set)) continue;

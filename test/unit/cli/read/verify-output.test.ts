@@ -54,7 +54,7 @@ describe('the report of a verification', () => {
         '  modified   d: size, mtime',
         '  unreadable e\\u001b: EIO: i/o error, read',
         '',
-        'Texts/main is gone: no folder stands at mirror/Texts/main',
+        'Texts/main is gone: there is no folder mirror/Texts/main',
         '',
         '2 targets, 6 files, 6.0 kB, verified in 1.5 s: 2 targets not as published.',
         '`workbook-mirror verify --repair` repairs it; what the history does not have is downloaded.',

@@ -66,7 +66,7 @@ describe('config check', () => {
     ['ext4', '', 'directory: /srv/m is on ext4, a file system of this machine alone.'],
     ['nfs4', '', 'directory: /srv/m is on nfs4; other machines see its locks.'],
     ['nfs', 'nolock', 'directory: /srv/m is on nfs with nolock; other machines do not see its locks.'],
-    ['fuse', '', 'directory: /srv/m is on fuse; it cannot be told whether other machines see its locks.'],
+    ['fuse', '', 'directory: /srv/m is on fuse; it is unknown whether other machines see its locks.'],
   ])('explains %s', (fileSystem, options, expected) => {
     expect(shown(fileSystem, options, null)).toEqual([expected]);
   });
