@@ -16,7 +16,7 @@ const EMULATOR = 'qemu-aarch64-static';
 
 const BOUND = { timeout: 300_000, maxBuffer: 64 * 1024 * 1024 };
 
-/** What of a system Node needs beside itself, without anything of it being run. */
+/** The files of a system that Node needs; none of them is run. */
 const LIBRARIES = ['--variant=extract', '--architectures=arm64', '--include=libstdc++6', 'bookworm'];
 
 /** Why nothing of arm64 runs here; undefined when it does. */

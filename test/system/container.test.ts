@@ -10,7 +10,7 @@ import { type Embedded, startEmbedded } from '../support/embedded.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 import { buildImage, type Images, type Outcome, whyNoImages } from './images.ts';
 
-/** As some platforms run every container: a number that nobody knows, in the group of root. */
+/** As some platforms run every container: an unknown user number, in the group of root. */
 const ARBITRARY_USER = 1_000_770_000;
 
 const PACKAGE = '/usr/local/lib/node_modules/workbook-mirror';
@@ -56,7 +56,7 @@ describe.skipIf(missing !== undefined)(`the container image (${missing ?? 'as ro
     return volume;
   };
 
-  it('is the program, its manual and nothing to build with', async () => {
+  it('has the program and its manual, without build tools', async () => {
     expect((await runOnce([], '--version')).stdout).toMatch(/\d+\.\d+\.\d+/);
     expect((await runOnce([], '--help')).exitCode).toBe(0);
     const look = await runOnce(
@@ -84,7 +84,7 @@ describe.skipIf(missing !== undefined)(`the container image (${missing ?? 'as ro
     expect(exitCode, stderr).toBe(0);
   });
 
-  it('makes one pass as a user that it does not know', async () => {
+  it('makes one pass as an unknown user', async () => {
     const embedded = await startEmbedded();
     const volume = await volumeFor(0);
     const { exitCode, stderr } = await runOnce(mirroring(embedded, volume, `${ARBITRARY_USER}:0`), 'sync');
@@ -93,7 +93,7 @@ describe.skipIf(missing !== undefined)(`the container image (${missing ?? 'as ro
     expect((await stat(join(volume, 'mirror'))).uid).toBe(ARBITRARY_USER);
   });
 
-  it('mirrors until it is told to stop, is found healthy, and leaves no dead processes', async () => {
+  it('mirrors until it is stopped, is healthy, and leaves no zombies', async () => {
     const embedded = await startEmbedded();
     const name = `workbook-mirror-test-${process.pid}-${(count += 1)}`;
     const port = await freePort();
@@ -121,7 +121,7 @@ describe.skipIf(missing !== undefined)(`the container image (${missing ?? 'as ro
     expect((await images.podman('logs', name)).stdout).toContain('daemon.stopped');
   });
 
-  it('is found ill when nothing answers, and not asked where http.listen is off', async () => {
+  it('is unhealthy without an answer, and has no check if http.listen is off', async () => {
     const [program = '', ...args] = await healthCheck(images);
     const check = async (listen: string): Promise<number | null> =>
       (await runOnce([`--entrypoint=${program}`, `--env=WORKBOOK_MIRROR_HTTP_LISTEN=${listen}`], ...args))

@@ -164,7 +164,7 @@ describe.skipIf(noMachine !== undefined)(
       expect(workbooks()).not.toBe('');
     });
 
-    it('goes on with its state when it is upgraded during a pass', async () => {
+    it('continues with its state after an upgrade during a pass', async () => {
       const before = workbooks();
       const pid = machine.property(UNIT, 'MainPID');
       machine.demand('touch', '/run/stalling');

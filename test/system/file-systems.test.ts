@@ -58,7 +58,7 @@ describe.runIf(hasBtrfs)('btrfs', () => {
   const btrfs = `truncate -s 200M $D/image; mkfs.btrfs -q $D/image >/dev/null 2>&1; mount -o loop $D/image $D/m || exit 99
     trap 'cd /; umount $D/m' EXIT`;
 
-  it('with a quota that is used up says so', async () => {
+  it('reports an exhausted quota', async () => {
     const { shell } = await startService();
     const { exitCode, text } =
       await shell(`${btrfs}; btrfs quota enable $D/m; btrfs subvolume create $D/m/d >/dev/null

@@ -73,7 +73,7 @@ export async function buildImage(): Promise<Images> {
 }
 
 /**
- * A copy of the Dockerfile in which the base image has a tag only: no digest that it may be pinned to is that of what stands in for
+ * A copy of the Dockerfile in which the base image has a tag only: no digest that it may be pinned to belongs to the substitute for
  * it here, and buildah would ask the registry for it.
  */
 async function unpinned(folder: string): Promise<string> {

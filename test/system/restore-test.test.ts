@@ -15,7 +15,7 @@ const [RESTIC = ''] = /^workbook-mirror lease .*\n *restic .*$/m.exec(
   shellBlocks('backups', 'Backups')[0] ?? '',
 ) ?? [''];
 
-/** Writes down who asks it for what. */
+/** Records each request and its sender. */
 const ALARM = `require('node:http').createServer((asked, answer) => {
   console.log('asked for ' + asked.url);
   answer.end();
@@ -90,7 +90,7 @@ describe.skipIf(missing !== undefined)(`the restore test (${missing ?? 'with res
   const told = (): string =>
     machine.demand('journalctl', `--unit=mail-to-root@${UNIT}.service`, '--output=cat');
 
-  it('has nothing to complain of, and is well locked in', () => {
+  it('has no complaints, and is well confined', () => {
     for (const name of [UNIT, UNIT.replace('.service', '.timer')]) {
       const outcome = machine.run('systemd-analyze', 'verify', '--man=no', `/etc/systemd/system/${name}`);
       expect(outcome).toEqual({ exitCode: 0, stdout: '', stderr: '' });
@@ -101,7 +101,7 @@ describe.skipIf(missing !== undefined)(`the restore test (${missing ?? 'with res
     expect(status, stdout).toBe(0);
   });
 
-  it('fails where there is no backup, and tells', async () => {
+  it('fails without a backup, with a notification', async () => {
     expect(runTest()).toMatch(/^exit-code\n[^]*no backup of/);
     await machine.until('the word', () => told().includes(`told of ${UNIT}`));
     expect(alarms()).not.toContain('asked for');
@@ -128,7 +128,7 @@ describe.skipIf(missing !== undefined)(`the restore test (${missing ?? 'with res
     await machine.until('its end', () => machine.property(UNIT, 'ActiveState') === 'inactive');
   });
 
-  it('goes by the number of targets that it is told', async () => {
+  it('uses the configured number of targets', async () => {
     const where = machine.demand('cat', '/etc/workbook-mirror/restore-test.env');
     await machine.write('/etc/workbook-mirror/restore-test.env', `${where}VERIFY_OPTIONS=--expect 6\n`);
     expect(runTest()).toMatch(/^success\n/);

@@ -90,7 +90,7 @@ describe.skipIf(missing !== undefined)(`several instances of a unit (${missing ?
     },
   );
 
-  it('work at the same time, each with what is its own', () => {
+  it('work at the same time, each with its own data', () => {
     for (const name of PORTS.keys()) {
       expect(machine.property(unitOf(name), 'SubState')).toBe('running');
       expect(workbooksOf(name).length).toBeGreaterThan(3);
@@ -101,7 +101,7 @@ describe.skipIf(missing !== undefined)(`several instances of a unit (${missing ?
     expect(machine.run('test', '-e', '/var/lib/workbook-mirror').exitCode).toBe(1);
   });
 
-  it('see no secrets of each other, and write nothing into the directory of each other', () => {
+  it('see no secrets and write no directory of each other', () => {
     const found = within('eu', 'ls', '/run/credentials').stdout.trim();
     expect(found).toBe('workbook-mirror@eu.service');
     const key = within('eu', 'cat', `/run/credentials/${unitOf('eu')}/service-api-key`).stdout;
@@ -111,7 +111,7 @@ describe.skipIf(missing !== undefined)(`several instances of a unit (${missing ?
     expect(within('eu', 'touch', `${directoryOf('us')}/.workbook-mirror/it`).stderr).toContain('Read-only');
   });
 
-  it('are read by the group, or one by a group of its own', async () => {
+  it('are read by the group, or one by its own group', async () => {
     const read = (path: string | undefined) =>
       machine.run('runuser', '-u', 'reader', '--', 'cat', path ?? '').exitCode;
     for (const name of PORTS.keys()) expect(read(workbooksOf(name)[0])).toBe(0);
@@ -131,7 +131,7 @@ describe.skipIf(missing !== undefined)(`several instances of a unit (${missing ?
     expect(read(workbooksOf('eu')[0])).toBe(0);
   });
 
-  it('end without harm to each other, and say what is wrong with the settings of one', async () => {
+  it('end without harm to each other, and report wrong settings of one', async () => {
     const good = machine.demand('cat', settingsOf('us'));
     const before = machine.property(unitOf('eu'), 'MainPID');
     const told = (): string =>
@@ -175,7 +175,7 @@ describe.skipIf(missing !== undefined)(`several instances of a unit (${missing ?
     for (const [index, pid] of pids().entries()) expect(pid).not.toBe(before[index]);
   });
 
-  it('have their passes made by a timer of their own in place of the daemon', async () => {
+  it('can each make passes by their own timer instead of the daemon', async () => {
     machine.demand('systemctl', 'disable', '--now', unitOf('us'));
     machine.demand('rm', '-r', `${directoryOf('us')}/mirror`, `${directoryOf('us')}/manifests`);
     await machine.write(
@@ -191,7 +191,7 @@ describe.skipIf(missing !== undefined)(`several instances of a unit (${missing ?
     expect(machine.property(sync, 'Result')).toBe('success');
   });
 
-  it('may become of the one daemon, with all that it has', async () => {
+  it('can be made from the single daemon, with all its data', async () => {
     machine.demand(
       'cp',
       '-a',

@@ -104,19 +104,19 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
     },
   );
 
-  it.each(['workbook-mirror.service', 'workbook-mirror-sync.service'])('finds %s well locked in', (name) => {
+  it.each(['workbook-mirror.service', 'workbook-mirror-sync.service'])('finds %s well confined', (name) => {
     const args = ['security', '--offline=true', '--threshold=20', '--no-pager', join(SYSTEMD, name)];
     const { status, stdout } = spawnSync('systemd-analyze', args, { encoding: 'utf8' });
     expect(status, stdout).toBe(0);
   });
 
-  it('is started when the daemon says that it works, with what it says of itself', async () => {
+  it('is started when the daemon reports ready, with its status line', async () => {
     expect(state()).toMatchObject({ ActiveState: 'active', SubState: 'running', NRestarts: '0' });
     await machine.until('the mirror', () => mirrored() !== '');
     expect(state()['StatusText']).not.toBe('');
   });
 
-  it('hands the credentials over, and to nobody else', async () => {
+  it('passes the credentials to the daemon only', async () => {
     await machine.until('a whole pass', () => journal().includes('pass.finished'));
     const pid = state()['MainPID'] ?? '';
     const environment = machine.demand('cat', `/proc/${pid}/environ`, `/proc/${pid}/cmdline`);
@@ -129,14 +129,14 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
     expect(machine.run('runuser', '-u', 'reader', '--', 'cat', file).exitCode).not.toBe(0);
   });
 
-  it('lets the group read the mirror, and nobody else', () => {
+  it('lets only the group read the mirror', () => {
     const [file = ''] = mirrored().split('\n');
     expect(machine.run('runuser', '-u', 'reader', '--', 'cat', file).exitCode).toBe(0);
     expect(machine.run('runuser', '-u', 'reader', '--', 'touch', file).exitCode).not.toBe(0);
     expect(machine.run('runuser', '-u', 'stranger', '--', 'cat', file).exitCode).not.toBe(0);
   });
 
-  it('locks the daemon in', () => {
+  it('confines the daemon', () => {
     const pid = state()['MainPID'] ?? '';
     const status = machine.demand('cat', `/proc/${pid}/status`);
     expect(status).toMatch(/^CapBnd:\s0+$/m);
@@ -156,7 +156,7 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
     expect(machine.run('test', '-e', '/tmp/by-the-test').exitCode).toBe(1);
   });
 
-  it('does the tasks of commands of its user, and not those of others', () => {
+  it('does the tasks of commands of its user, but not of other users', () => {
     const poll = (user: string): ReturnType<Machine['run']> =>
       machine.run('runuser', '-u', user, '--', 'workbook-mirror', 'poll', '--wait');
     const { exitCode, stderr } = poll(UNIT);
@@ -193,7 +193,7 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
     expect(exitCode, stderr).toBe(0);
   });
 
-  it('gives its lines in the journal their priority', () => {
+  it('sets the priority of its lines in the journal', () => {
     const informed = journal(UNIT, '--priority=info..info');
     expect(informed).toContain('daemon.started');
     expect(informed).not.toMatch(/^<\d>/m);
@@ -230,14 +230,14 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
     expect(state()['MainPID']).not.toBe(before);
   });
 
-  it('goes on for longer than the watchdog waits, when all is well', async () => {
+  it('runs for longer than the watchdog waits, when all is well', async () => {
     const { MainPID: before = '', NRestarts: restarts } = state();
     const end = Date.now() + 5000;
     await machine.until('five seconds', () => Date.now() > end);
     expect(state()).toMatchObject({ MainPID: before, NRestarts: restarts, ActiveState: 'active' });
   });
 
-  it('is not started again with settings that cannot work', async () => {
+  it('is not restarted with invalid settings', async () => {
     await machine.write('/etc/workbook-mirror/config.yaml', `${SETTINGS}nonsense: 1\n`);
     await expect(restartWith('RestartSec=100ms')).rejects.toThrow();
     expect(state()).toMatchObject({ ActiveState: 'failed', NRestarts: '0', ExecMainStatus: '2' });
@@ -246,7 +246,7 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
     await machine.write('/etc/workbook-mirror/config.yaml', SETTINGS);
   });
 
-  it('works under a user of the moment, by a drop-in', async () => {
+  it('works under a dynamic user, by a drop-in', async () => {
     machine.run('systemctl', 'stop', UNIT);
     machine.demand('mv', '/var/lib/workbook-mirror', '/var/lib/kept');
     const began = machine.demand('date', '+%s').trim();
@@ -259,7 +259,7 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
     machine.demand('mv', '/var/lib/kept', '/var/lib/workbook-mirror');
   });
 
-  it('ends cleanly in the middle of a pull', async () => {
+  it('ends cleanly during a pull', async () => {
     await machine.write('/var/lib/proxy.mjs', STALLING_PROXY);
     machine.demand('systemd-run', '--unit=proxy', '/usr/local/bin/node', '/var/lib/proxy.mjs');
     machine.run('systemctl', 'stop', UNIT);
@@ -280,7 +280,7 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
     await machine.write('/etc/workbook-mirror/config.yaml', SETTINGS);
   });
 
-  it('mirrors by the timer in place of the daemon', async () => {
+  it('mirrors by the timer instead of the daemon', async () => {
     await machine.write(
       '/etc/systemd/system/workbook-mirror-sync.timer.d/test.conf',
       '[Timer]\nOnCalendar=\nOnCalendar=*:*:0/5\nRandomizedDelaySec=0\nAccuracySec=100ms\n',

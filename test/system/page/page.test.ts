@@ -170,7 +170,7 @@ describe.skipIf(missing !== undefined)(
       expect(await firstRows(page, 9)).toEqual([target]);
     });
 
-    it('gives times with their zone, and says what to do about drift', async () => {
+    it('shows times with their zone, and a remedy for drift', async () => {
       const drift = { added: 1, missing: 0, modified: 0, first: 'a', sinceMs: NOW_MS };
       const targets = [targetStatus({ state: 'drifted', drift }, NOW_MS)];
       const context = { timezoneId: 'Asia/Tokyo', locale: 'en-GB' };
@@ -179,7 +179,7 @@ describe.skipIf(missing !== undefined)(
       expect(await page.locator('#problems').innerText()).toContain('`workbook-mirror poll` does so now');
     });
 
-    it('says every state in words, in the title and in the icon, as it comes', async () => {
+    it('shows every state in words, in the title and in the icon, as it changes', async () => {
       const { page, say, faults } = await openPage(browser, { report: report() });
       const icons = new Set<string | null>();
       const failed = passNote({
@@ -212,7 +212,7 @@ describe.skipIf(missing !== undefined)(
       expect(faults).toEqual([]);
     });
 
-    it('shows names that mean harm as text, and nothing comes of them', async () => {
+    it('shows hostile names as text, without any effect', async () => {
       const { page, faults } = await openPage(browser, { report: troubledReport(NOW_MS) });
       const buttons = page.locator('.row-toggle');
       for (let index = 0; index < 8; index += 1) await buttons.nth(index).click();
@@ -244,7 +244,7 @@ describe.skipIf(missing !== undefined)(
     it.each([
       ['a desk', {}],
       ['a phone', PHONE],
-    ])('has nothing that sticks out sideways on %s, whatever goes wrong', async (_, context) => {
+    ])('needs no sideways scrolling on %s, with any problems', async (_, context) => {
       const { page } = await openPage(browser, { report: troubledReport(NOW_MS), context });
       await page.locator('.row-toggle').nth(3).click();
       expect(await sideways(page)).toBe(0);
@@ -278,7 +278,7 @@ describe.skipIf(missing !== undefined)(
       expect(await firstRows(page, 3)).toEqual(sizes.slice(0, 3).map(({ target }) => target));
     });
 
-    it('finds targets by what is typed, and keeps the choice in the address', async () => {
+    it('finds targets by typed text, and keeps the choice in the address', async () => {
       const targets = [...ordinaryTargets(NOW_MS), failingTarget({ repository: 'Payments' }, NOW_MS)];
       const { page, address } = await openPage(browser, { report: report({ targets }) });
       await page.keyboard.press('/');
@@ -300,7 +300,7 @@ describe.skipIf(missing !== undefined)(
       expect(await firstRows(page, 9)).toEqual(['Payments/main']);
     });
 
-    it('shows the targets of a problem that wants attention', async () => {
+    it('shows the targets of a problem', async () => {
       const targets = [...ordinaryTargets(NOW_MS), failingTarget({ repository: 'Payments' }, NOW_MS)];
       const { page } = await openPage(browser, { report: report({ targets }) });
       await page.locator('.problem', { hasText: 'Payments/main fails' }).locator('.show').click();
@@ -326,7 +326,7 @@ describe.skipIf(missing !== undefined)(
       ).toBe('A deletion is held: b/main');
     });
 
-    it('says at once when the daemon is gone, how old the page is, and when it is back', async () => {
+    it('shows immediately that the daemon is away, the age of the page, and the return', async () => {
       const { page, stop, startAgain, faults } = await openPage(browser, { report: report() });
       await stop();
       await page.locator('#notice', { hasText: 'The daemon does not answer.' }).waitFor();
@@ -366,7 +366,7 @@ describe.skipIf(missing !== undefined)(
       expect(page.url()).toBe(`${address}?search=plan`);
     });
 
-    it('says so when it cannot show what it is told, and goes on', async () => {
+    it('reports data that it cannot show, and continues', async () => {
       const { page, say } = await openPage(browser, { report: report() });
       const strange = { ...targetStatus({}, NOW_MS), state: 'odd' } as unknown as TargetStatus;
       say({ ...report(), targets: [strange] });
@@ -375,7 +375,7 @@ describe.skipIf(missing !== undefined)(
       await page.locator('h1', { hasText: 'Ready' }).waitFor();
     });
 
-    it('stands still while it is paused, and says so', async () => {
+    it('does not change while it is paused, and says so', async () => {
       const { page, say, asked } = await openPage(browser, { report: report() });
       const pause = page.locator('#pause');
       await pause.click();
@@ -393,7 +393,7 @@ describe.skipIf(missing !== undefined)(
       expect(await page.locator('#notice').isHidden()).toBe(true);
     });
 
-    it('says what is missing when the token is another one by now', async () => {
+    it('says what is missing after a change of the token', async () => {
       const { page } = await openPage(browser, {
         report: report(),
         token: 'secret-of-the-test',
@@ -416,7 +416,7 @@ describe.skipIf(missing !== undefined)(
       await page.locator('#contact', { hasText: 'Live' }).waitFor();
     });
 
-    it('tells a screen reader what is where', async () => {
+    it('names its parts for a screen reader', async () => {
       const { page } = await openPage(browser, { report: troubledReport(NOW_MS) });
       await page.locator('.row-toggle').first().click();
       const found = await page.evaluate(() => {
@@ -463,7 +463,7 @@ describe.skipIf(missing !== undefined)(
       });
     });
 
-    it('says nothing to a screen reader while nothing changes but the clock', async () => {
+    it('is silent for a screen reader while only the clock changes', async () => {
       const { page, say } = await openPage(browser, { report: report() });
       await page.evaluate(() => {
         new MutationObserver(() => document.body.setAttribute('data-said', 'yes')).observe(
@@ -520,7 +520,7 @@ describe.skipIf(missing !== undefined)(
       },
     );
 
-    it('says where the state is to be had without scripts', async () => {
+    it('says where to get the state without scripts', async () => {
       const { page } = await openPage(browser, {
         report: report(),
         context: { javaScriptEnabled: false },

@@ -57,7 +57,7 @@ async function makeBench(content: string | Uint8Array = '0'): Promise<Bench> {
 }
 
 describe('the rows', () => {
-  it('of other repositories are the same when one changes, and go with their repository', async () => {
+  it('of other repositories stay the same when one changes, and are removed with their repository', async () => {
     const { git, registry, commit } = await makeBench();
     const { id } = await registry.create('B');
     await makeCommits(git, registry.gitDirectory(id), [plan('main', [write('b.xlsx', '1')])]);
@@ -99,7 +99,7 @@ describe('the rows', () => {
     });
   });
 
-  it('of a repository that cannot be read are those of before, and that is told once', async () => {
+  it('of an unreadable repository stay as before, and that is reported once', async () => {
     const { git, registry, gitDirectory } = await makeBench();
     await registry.create('B');
     const told: string[] = [];
@@ -116,7 +116,7 @@ describe('the rows', () => {
       /^A: its workbooks cannot be read: git .*\. They are listed as they were, as being processed; if that is no longer known, no list is given\.$/,
     ) as string;
     expect(told).toEqual([unreadable]);
-    // Nobody knows what was there: a short list would say that it is gone.
+    // The old content is unknown: a short list would mean a deletion.
     const anew = createWorkbookListing(git, registry);
     await expect(anew.rows()).rejects.toMatchObject({ status: 503, code: 'incomplete' });
     const neverThere = registry
@@ -162,7 +162,7 @@ describe('the rows', () => {
   });
 });
 
-describe('the standing of workbooks', () => {
+describe('the status of workbooks', () => {
   const types = (mainPart: string): string =>
     `<Types><Override PartName="${mainPart}" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/></Types>`;
   const packageOf = (contentTypes: string | Buffer, part = 'xl/workbook.xml'): Promise<Buffer> =>
@@ -226,7 +226,7 @@ describe('the standing of workbooks', () => {
     return Object.fromEntries(rows.map((row) => [row.path, standingOf(row).status]));
   }
 
-  /** A library with checks, and what it tells of workbooks that failed: path and finding. */
+  /** A library with checks, and its reports of failed workbooks: path and finding. */
   function checkedLibrary(registry: Registry): { library: GitLibrary; failed: string[] } {
     const words: Readonly<Record<string, string>> = {
       'it is not a workbook, although it is named like one': 'foreign',
@@ -242,7 +242,7 @@ describe('the standing of workbooks', () => {
     return { library: createGitLibrary(registry, { hasChecks: true, tell }), failed };
   }
 
-  it('is processing until a file was looked at, and then success for all that its owner can open', async () => {
+  it('is processing until a file was checked, and then success for every file that its owner can open', async () => {
     const bench = await makeBench(bytesOf(makeBook(), 'xlsx'));
     const changes: FileChange[] = [];
     for (const [path, make] of Object.entries(GOOD)) changes.push(write(path, await make()));
@@ -285,7 +285,7 @@ describe('the standing of workbooks', () => {
     expect(await ask('?q=C.ODS')).toEqual([1, null, ['/c.ods', 'success', { processing: 0, failure: 0 }]]);
   });
 
-  it('is looked at once for each content, also of files that come while others are looked at', async () => {
+  it('is checked once for each content, even of files that arrive during checks', async () => {
     const bench = await makeBench('text');
     const { library, failed } = checkedLibrary(bench.registry);
     onTestFinished(library.close);
@@ -298,7 +298,7 @@ describe('the standing of workbooks', () => {
     expect(new Set(Object.values(await standings(library)))).toEqual(new Set(['failure']));
   });
 
-  it('fails where git cannot read a file', async () => {
+  it('fails if git cannot read a file', async () => {
     const bench = await makeBench('gone');
     const { git, gitDirectory } = bench;
     const blob = (await git.run(gitDirectory, ['rev-parse', 'refs/heads/main:x.xlsx'])).toString().trim();

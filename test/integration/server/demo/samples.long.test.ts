@@ -96,13 +96,13 @@ describe('the samples', () => {
     expect(branches.size).toBeGreaterThanOrEqual(5);
   });
 
-  it('are used again where they are', async () => {
+  it('are used again if they exist', async () => {
     const again = await createSamples(join(root, 'data'));
     expect(again.registry.list()).toEqual(samples.registry.list());
     await again.registry.close();
   });
 
-  it('are left alone where there is anything else, and completed where they were interrupted', async () => {
+  it('are not added to other data, and are completed after an interruption', async () => {
     const directory = join(root, 'other');
     const none = await createSamples(directory, {}, AbortSignal.abort());
     expect([none.outcome, none.registry.list()]).toEqual(['interrupted', []]);
@@ -135,7 +135,7 @@ describe('the samples', () => {
 });
 
 describe('the writer', () => {
-  it('makes every kind of edit, each in one commit that the service shows at once', async () => {
+  it('makes every kind of edit, each in one commit that the service shows immediately', async () => {
     const writer = createWriter(samples.registry);
     const rowsBut = (rows: readonly Shown[], edit: Pick<Shown, 'repository' | 'branch' | 'path'>): Shown[] =>
       rows.filter(

@@ -107,7 +107,7 @@ describe('an external repository', () => {
     expect(told).toEqual([]);
   });
 
-  it('is not served if it is larger than it may be, and keeps its last state if it becomes so', async () => {
+  it('is not served if it is too large, and keeps its last state if it becomes so', async () => {
     const path = await external();
     const started = await start({ maxRepositoryBytes: 100_000 });
     const { id } = (await (await started.ask('/repos', { url: path })).json()) as { id: string };

@@ -20,7 +20,7 @@ vi.mock('node:dns/promises', () => ({
 }));
 
 describe('the name of a host', () => {
-  it('is looked up once for each command, also where the server redirects', async () => {
+  it('is looked up once for each command, even if the server redirects', async () => {
     const root = await temporaryFolder();
     const git = new Git();
     onTestFinished(() => git.stop());

@@ -187,7 +187,7 @@ describe('a request to create', () => {
     expect(registry.list()).toEqual([]);
   });
 
-  it('says that an address is not there, asks for other credentials, or is taken', async () => {
+  it('reports that an address does not exist, needs other credentials, or is in use', async () => {
     await external();
     const { origin } = await startGitHttpServer(join(root, 'host'), `reader:${PASSWORD}`);
     const { create, registry } = await start();
@@ -229,7 +229,7 @@ async function placesOfSecrets(data: string, own: string): Promise<string[]> {
 }
 
 describe('an external repository', () => {
-  it('is listed at once, cloned afterwards, and its password is nowhere else', async () => {
+  it('is listed immediately and cloned later, and its password is in no other place', async () => {
     await external();
     const server = await startGitHttpServer(join(root, 'host'), `reader:${PASSWORD}`);
     const gate = Promise.withResolvers<boolean>();
@@ -237,7 +237,7 @@ describe('an external repository', () => {
     const { registry, ask, create } = await start();
     const url = `${server.origin}/plan.git`;
     server.intercept = ({ method, url: target = '' }) => {
-      // The second time it is asked for its references, it is cloned.
+      // The second request for its references is the clone.
       const questions = server.requests.filter(({ line }) => line.includes('/info/refs')).length;
       if (method !== 'GET' || questions <= 2 || !target.includes('/info/refs')) return false;
       arrived.resolve();
@@ -253,7 +253,7 @@ describe('an external repository', () => {
     await arrived.promise;
     expect(registry.fetches.activityOf(repository.id)).toBe('cloning');
     const early = await ask(`/repos/${repository.id}/contents`);
-    // That would have clients leave the whole service alone.
+    // That would make clients avoid the whole service.
     expect(early.headers.get('retry-after')).toBeNull();
     expect((await refusal(early)).slice(0, 2)).toEqual([503, 'processing']);
     const data = join(root, "it's $(data)");
@@ -271,7 +271,7 @@ describe('an external repository', () => {
     expect(SECRETS.filter((secret) => text.includes(secret) || told.join().includes(secret))).toEqual([]);
   });
 
-  it('is not fetched from where its address redirects to, and the answer names that address', async () => {
+  it('is not fetched from the target of a redirect, and the response names that target', async () => {
     await external();
     const other = await startGitHttpServer(join(root, 'host'));
     const server = await startGitHttpServer(join(root, 'host'));
@@ -341,7 +341,7 @@ describe('an external repository', () => {
     expect(await readdir(join(gitDirectory, '../../credentials'))).toEqual([id]);
   });
 
-  it('is tried again when its first clone fails, and only the first failure is reported', async () => {
+  it('is retried when its first clone fails, and only the first failure is reported', async () => {
     await external();
     const server = await startGitHttpServer(join(root, 'host'));
     const { registry, create } = await start();
@@ -360,7 +360,7 @@ describe('an external repository', () => {
     await expect.poll(() => outcomesIn(told), PATIENCE).toEqual(['failing', 'cloned', 'recovered']);
   });
 
-  it('is not fetched where the setting does not allow its address any more', async () => {
+  it('is not fetched if the setting no longer allows its address', async () => {
     await external();
     const { origin } = await startGitHttpServer(join(root, 'host'));
     const first = await start();
@@ -386,7 +386,7 @@ describe('an external repository', () => {
 });
 
 describe('the branches of external repositories', () => {
-  it('are kept in step, however they change', async () => {
+  it('follow the remote, for any changes', async () => {
     const path = await external();
     await commit(path, 'topic', 'topic', 'refs/heads/main');
     const { registry, create } = await start();
@@ -429,7 +429,7 @@ describe('the branches of external repositories', () => {
     registry.fetches.soon(id);
     await expect(registry.fetches.fetch(id)).rejects.toThrow(/cannot be read/);
     expect(await heads(registry, id)).toEqual(before);
-    // A whole list of references, and objects that are not there.
+    // A complete list of references with missing objects.
     await rename(`${path}.away`, path);
     await commit(path, 'new', 'new');
     await git.run(path, ['update-ref', '-d', 'refs/heads/main']);
@@ -446,7 +446,7 @@ describe('the branches of external repositories', () => {
     expect(Object.keys(await heads(registry, id))).toEqual(['new']);
   });
 
-  it('cost one question while nothing changes', async () => {
+  it('cost one request while nothing changes', async () => {
     await external();
     const server = await startGitHttpServer(join(root, 'host'));
     const { registry, create } = await start();

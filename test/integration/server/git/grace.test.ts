@@ -10,7 +10,7 @@ import { temporaryFolder } from '../../../support/temporary.ts';
 let git: Git;
 let gitDirectory = '';
 
-/** Input that comes to no end, until it breaks. */
+/** Input without an end, until it breaks. */
 async function* input(broken: Promise<void>): AsyncIterable<Uint8Array> {
   yield Buffer.from('\n');
   await broken;
@@ -28,7 +28,7 @@ describe('a git program that is given time to end', () => {
   const reading = ['cat-file', '--batch'];
   const stubborn = ['-c', 'alias.wait=!sleep 1000', 'wait'];
 
-  it.each(['its input breaks', 'it is aborted'])('ends by itself when %s', async (why) => {
+  it.each(['its input breaks', 'it is aborted'])('ends normally when %s', async (why) => {
     const ending = new AbortController();
     let break_ = (): void => undefined;
     const broken = new Promise<void>((resolve) => {
@@ -47,13 +47,13 @@ describe('a git program that is given time to end', () => {
     expect(await fed).toEqual(new Error('broken off'));
   });
 
-  it('is ended when it does not', async () => {
+  it('is killed when it does not end', async () => {
     const { stdout, exit } = git.start(gitDirectory, stubborn, { signal: AbortSignal.abort(), graceMs: 50 });
     stdout.resume();
     expect((await exit).code).not.toBe(0);
   });
 
-  it('is ended at once where it is given none', async () => {
+  it('is ended immediately without such a time', async () => {
     const { stdout, exit } = git.start(gitDirectory, stubborn, { signal: AbortSignal.abort() });
     stdout.resume();
     expect((await exit).code).not.toBe(0);

@@ -42,23 +42,26 @@ beforeEach(async () => {
 });
 
 describe('a large file', () => {
-  it.runIf(process.platform === 'linux')('is never in memory as a whole, however it is read', async () => {
-    await push(Buffer.alloc(SIZE_BYTES));
-    await shown('repack', '--quiet', '-a', '-d');
-    // The service runs a git that may take no more memory than that.
-    const folder = await mkdtemp(join(service.folder, 'bin-'));
-    const path = process.env['PATH'] ?? '';
-    const limited = `#!/bin/sh\nPATH='${path}'\nulimit -S -v ${MEMORY_KIB}\nexec git "$@"\n`;
-    await writeFile(join(folder, 'git'), limited, { mode: 0o755 });
-    vi.stubEnv('PATH', `${folder}:${path}`);
-    onTestFinished(() => void vi.unstubAllEnvs());
-    const file = await contents('/large.xlsx');
-    expect([file.status, (await file.arrayBuffer()).byteLength]).toEqual([200, SIZE_BYTES]);
-    const archive = await contents('');
-    expect([archive.status, (await archive.arrayBuffer()).byteLength > 22]).toEqual([200, true]);
-  });
+  it.runIf(process.platform === 'linux')(
+    'is never in memory as a whole, for any kind of access',
+    async () => {
+      await push(Buffer.alloc(SIZE_BYTES));
+      await shown('repack', '--quiet', '-a', '-d');
+      // The service runs a git that may take no more memory than that.
+      const folder = await mkdtemp(join(service.folder, 'bin-'));
+      const path = process.env['PATH'] ?? '';
+      const limited = `#!/bin/sh\nPATH='${path}'\nulimit -S -v ${MEMORY_KIB}\nexec git "$@"\n`;
+      await writeFile(join(folder, 'git'), limited, { mode: 0o755 });
+      vi.stubEnv('PATH', `${folder}:${path}`);
+      onTestFinished(() => void vi.unstubAllEnvs());
+      const file = await contents('/large.xlsx');
+      expect([file.status, (await file.arrayBuffer()).byteLength]).toEqual([200, SIZE_BYTES]);
+      const archive = await contents('');
+      expect([archive.status, (await archive.arrayBuffer()).byteLength > 22]).toEqual([200, true]);
+    },
+  );
 
-  it('is in an archive as it is, and in the same archive each time', async () => {
+  it('is unchanged in an archive, and in the same archive each time', async () => {
     const bytes = Buffer.alloc(3_000_000, 'workbook');
     await push(bytes);
     const archive = Buffer.from(await (await contents('')).arrayBuffer());
@@ -76,7 +79,7 @@ describe('a large file', () => {
     expect(names).toEqual(['large.xlsx']);
   });
 
-  it('that is uploaded is an object by itself, as small ones are, and no pack', async () => {
+  it('is a loose object after an upload, like small ones, and not a pack', async () => {
     const form = new FormData();
     form.set('key', KEY);
     form.set('repository', service.registry.list()[0]?.name ?? '');

@@ -8,7 +8,7 @@ import { expect, it } from 'vitest';
 import { Git } from '../../../../src/server/git/git.ts';
 import { readHeads } from '../../../../src/server/git/refs.ts';
 
-it.each(['zeta\u3000', 'zeta\u00A0', 'zeta\uFEFF'])('a branch %j is another one than zeta', async (name) => {
+it.each(['zeta\u3000', 'zeta\u00A0', 'zeta\uFEFF'])('a branch %j is not the same as zeta', async (name) => {
   const folder = await mkdtemp(join(tmpdir(), 'refs-'));
   const git = (...args: string[]): string =>
     execFileSync('git', ['-C', folder, '-c', 'user.name=n', '-c', 'user.email=e', ...args], {

@@ -59,7 +59,7 @@ beforeEach(async () => {
 });
 
 describe('pushing', () => {
-  it('is seen in the API at once, on whatever branch comes first', async () => {
+  it('shows in the API immediately, for any first branch', async () => {
     await ok('checkout', '--quiet', '-b', 'trunk');
     await change('a.xlsx', 'one');
     await ok('push', 'origin', 'trunk');
@@ -87,7 +87,7 @@ describe('pushing', () => {
     ]);
   });
 
-  it('refuses what is not a branch or a tag, and the deletion of the default branch, legibly', async () => {
+  it('refuses refs other than branches and tags, and the deletion of the default branch, legibly', async () => {
     await ok('checkout', '--quiet', '-b', 'main');
     await change('a.xlsx', 'one');
     await ok('push', 'origin', 'main');
@@ -99,7 +99,7 @@ describe('pushing', () => {
     expect([below.code, below.said]).toEqual([1, expect.stringContaining('remote rejected')]);
   });
 
-  it('refuses what harms those who fetch it', async () => {
+  it('refuses objects that harm fetching clients', async () => {
     await ok('checkout', '--quiet', '-b', 'main');
     await change('a.xlsx', 'one');
     const id = (await ok('rev-parse', 'HEAD:a.xlsx')).trim();
@@ -113,7 +113,7 @@ describe('pushing', () => {
     expect(await readdir(join(gitDirectory, 'refs/heads'))).toEqual([]);
   });
 
-  it('takes much, byte for byte, and gives it back', async () => {
+  it('accepts large data and returns it byte for byte', async () => {
     const bytes = randomBytes(10_000_000);
     await ok('checkout', '--quiet', '-b', 'main');
     await change('big.xlsx', bytes);
@@ -123,7 +123,7 @@ describe('pushing', () => {
     expect((await readFile(join(copy, 'big.xlsx'))).equals(bytes)).toBe(true);
   });
 
-  it('says that something is too large, and keeps nothing of it', async () => {
+  it('reports an object that is too large, and keeps nothing of it', async () => {
     await start(100_000);
     await ok('checkout', '--quiet', '-b', 'main');
     await change('big.xlsx', randomBytes(5_000_000));
@@ -134,7 +134,7 @@ describe('pushing', () => {
     expect(objects.toSorted()).toEqual(['info', 'pack']);
   });
 
-  it('into a repository that is connected to another one is refused, and fetching from it is not', async () => {
+  it('into a connected external repository is refused, while fetching from it works', async () => {
     await ok('checkout', '--quiet', '-b', 'main');
     await change('a.xlsx', 'one');
     const source = join(service.folder, 'source.git');
@@ -170,7 +170,7 @@ describe('fetching', () => {
 });
 
 describe('some of the files', () => {
-  it('come when they are needed, where a client wants that', async () => {
+  it('are sent on demand, if a client wants that', async () => {
     await ok('checkout', '--quiet', '-b', 'main');
     await change('a.xlsx', 'one');
     await ok('push', 'origin', 'main');
@@ -203,7 +203,7 @@ describe('a git client', () => {
     expect(response.headers.get('www-authenticate')).toContain('Basic realm=');
   });
 
-  it('gets to know what does not exist', async () => {
+  it('learns which repositories do not exist', async () => {
     expect((await run('ls-remote', service.address('nope.git'))).said).toContain(
       'there is no repository nope',
     );
@@ -231,7 +231,7 @@ describe('a git client', () => {
     expect((await asked('../../../etc/passwd'))[0]).toBe(404);
   });
 
-  it('may compress what it sends, or break it off', async () => {
+  it('may compress its requests, or abort them', async () => {
     const type = { 'content-type': 'application/x-git-receive-pack-request' };
     const gzip = { method: 'POST', headers: { ...type, 'content-encoding': 'gzip' }, body: gzipSync('0000') };
     expect((await asked('git-receive-pack', gzip))[0]).toBe(200);
@@ -269,7 +269,7 @@ describe('a git client', () => {
     await closed;
   }
 
-  it('leaves nothing of a push that breaks off, and can push afterwards', async () => {
+  it('leaves nothing of an aborted push, and can push afterwards', async () => {
     await ok('checkout', '--quiet', '-b', 'main');
     for (const index of [1, 2, 3]) await change(`${index}.xlsx`, randomBytes(3_000_000));
     const commitId = (await ok('rev-parse', 'HEAD')).trim();
@@ -291,7 +291,7 @@ describe('a git client', () => {
     expect((await contents('/1.xlsx')).status).toBe(200);
   });
 
-  it('is not told that a damaged repository does not exist, and the log says what is wrong', async () => {
+  it('does not see a damaged repository as missing, and the log says what is wrong', async () => {
     await rename(join(gitDirectory, 'HEAD'), join(gitDirectory, 'HEAD.away'));
     const { said } = await run('ls-remote', 'origin');
     expect(said).toContain('returned error: 500');
@@ -300,7 +300,7 @@ describe('a git client', () => {
     ]);
   });
 
-  it('that goes before git answers is no failure of the service', async () => {
+  it('that leaves before git answers is not a failure of the service', async () => {
     for (let waitMs = 0; waitMs < 60; waitMs += 2) {
       const request = sendRequest(`${service.origin}git/Plans%202026/info/refs?service=git-upload-pack`, {
         headers: { authorization: BASIC },
@@ -312,12 +312,12 @@ describe('a git client', () => {
       request.destroy();
       await closed;
     }
-    // Each git program has ended by then, and what became of its request is known.
+    // By then each git program has ended, and the result of its request is known.
     await sleep(500);
     expect(service.failures).toEqual([]);
   });
 
-  it('that goes, or wants the head alone, leaves no pipe open', async () => {
+  it('that leaves, or wants only the head, leaves no pipe open', async () => {
     await ok('checkout', '--quiet', '-b', 'main');
     await change('a.xlsx', 'one');
     await ok('push', '--quiet', 'origin', 'main');

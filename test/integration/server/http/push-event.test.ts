@@ -169,7 +169,7 @@ describe('an incoming webhook', () => {
     expect(fetched).toEqual([]);
   });
 
-  it('is refused for a body that names no repository to fetch', async () => {
+  it('is refused if its body names no repository to fetch', async () => {
     const { url, fetched } = await startService();
     const cases: ReadonlyArray<readonly [number, string, string | object]> = [
       [400, 'invalid', 'no JSON'],
@@ -205,12 +205,12 @@ describe('an incoming webhook', () => {
     expect(await post(url, BY_KEY, fill(1024 ** 2 + 1))).toEqual(refused(413, 'too_large'));
   });
 
-  it('is answered before its body arrives where it has neither key nor signature', async () => {
+  it('is answered before its body arrives if it has neither key nor signature', async () => {
     const { url } = await startService();
     expect(await statusOfHalf(url, {})).toBe(401);
   });
 
-  it('takes POST only', async () => {
+  it('accepts only POST', async () => {
     const { url } = await startService();
     const answer = await fetch(url, { headers: BY_KEY });
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST']);
@@ -218,7 +218,7 @@ describe('an incoming webhook', () => {
 });
 
 describe('a group key', () => {
-  it('opens nothing but webhooks', async () => {
+  it('opens only webhooks', async () => {
     const { url } = await startService();
     const base = url.replace(/\/webhooks\/push$/, '');
     const group = { error: { code: 'group_key', message: expect.any(String) as string } };

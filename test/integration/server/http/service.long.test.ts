@@ -139,7 +139,7 @@ afterEach(async () => {
 });
 
 describe('the registry', () => {
-  it('keeps its repositories and clears away what a crash left', async () => {
+  it('keeps its repositories and clears leftovers of a crash', async () => {
     await registry.create('Accounting', new Date('2026-01-02T03:04:05.006Z'));
     await writeFile(join(root, 'data', 'repositories', 'incoming-x'), '');
     const again = await openRegistry(join(root, 'data'));
@@ -205,7 +205,7 @@ describe('the registry', () => {
 });
 
 describe('the list of repositories', () => {
-  it('is what the specification shows, under both names', async () => {
+  it('matches the specification, under both names', async () => {
     await registry.create('Accounting');
     const list = repositoriesSchema.parse(await (await current('/repos')).json());
     expect(list).toHaveLength(1);
@@ -217,7 +217,7 @@ describe('the list of repositories', () => {
 });
 
 describe('contents', () => {
-  it('are the committed bytes, whatever attributes say', async () => {
+  it('are the committed bytes, for any attributes', async () => {
     const files = {
       '.gitattributes': [
         '[attr]hidden export-ignore',
@@ -278,7 +278,7 @@ describe('contents', () => {
     expect(await unzip(await bytes(await contents('Cleared')))).toEqual({});
   });
 
-  it('say with 404 or 409 what is not there or not clear', async () => {
+  it('report missing or ambiguous paths with 404 or 409', async () => {
     await create('A', [plan('main', [write('f/x.xlsx', '1')])]);
     for (const branch of [
       '--help',
@@ -309,7 +309,7 @@ describe('contents', () => {
     expect((await errorOf(response)).message).toContain('a.example/plan.git, b.example/plan.git');
   });
 
-  it('have no submodules and give links as they were committed', async () => {
+  it('omit submodules and give links as they were committed', async () => {
     const { id } = await create('Odd', [plan('main', [write('a', '1')])]);
     const oddities = [
       'commit refs/heads/main',
@@ -352,7 +352,7 @@ describe('contents', () => {
     expect(await unzip(await bytes(changed))).toMatchObject({ y: '2' });
   });
 
-  it('come in parts where they are files (RFC 9110, section 14)', async () => {
+  it('can be requested in parts if they are files (RFC 9110, section 14)', async () => {
     await create('A', [plan('main', [write('y.xlsx', randomBytes(300_000))])]);
     const first = await current(contentsPath('A', 'y.xlsx'));
     const etag = first.headers.get('etag') ?? '';
@@ -520,7 +520,7 @@ describe('the list of workbooks', () => {
     });
   });
 
-  it('is cut into pages that lead to one another', async () => {
+  it('has pages that link to one another', async () => {
     const names = Array.from({ length: 7 }, (_, index) => write(`${index}.xlsx`, String(index)));
     await create('A', [plan('main', names)]);
     const seen: string[] = [];
@@ -549,7 +549,7 @@ describe('the list of workbooks', () => {
     expect(await rows('?status=processing')).toEqual([]);
   });
 
-  it('reads nothing again while no branch moves, and only what is new when one does', async () => {
+  it('reads nothing again while no branch moves, and only new commits when one does', async () => {
     const { id } = await create('A', [plan('main', [write('x.xlsx', '1')])]);
     const watched = new Git();
     const { calls } = vi.spyOn(watched, 'tokens').mock;
@@ -569,7 +569,7 @@ describe('the list of workbooks', () => {
 });
 
 describe('methods and other paths', () => {
-  it('takes GET and HEAD only', async () => {
+  it('accepts only GET and HEAD', async () => {
     for (const [path, method] of [
       ['/repos/x/contents', 'DELETE'],
       ['/v1/workbooks', 'PUT'],
@@ -587,7 +587,7 @@ describe('methods and other paths', () => {
     expect((await current('/repos/x/contents/%ff')).status).toBe(400);
   });
 
-  it('refers to pages at the address that the client used', async () => {
+  it('links to pages at the address that the client used', async () => {
     await create('A', [plan('main', [write('x.xlsx', '1'), write('y.xlsx', '1')])]);
     const next = async (host: string): Promise<string> => {
       const headers = { ...requestHeaders('v1', TOKEN), host };

@@ -9,7 +9,7 @@ import type { Changes } from '../../../../src/server/git/library.ts';
 import type { Library } from '../../../../src/server/http/library.ts';
 import { createService, type ServiceOptions } from '../../../../src/server/http/service.ts';
 
-/** What strangers, who have no key, can have the service do. */
+/** The requests that clients without a key can make. */
 
 const KEY = 'a-key-of-the-tests';
 const KEYS = [fixedKey('personal', 'Anna', KEY), fixedKey('token', 'Anna', 'a-token-of-the-tests')];
@@ -44,7 +44,7 @@ async function ask(
   return { status: response.statusCode ?? 0, text };
 }
 
-describe('who has no key', () => {
+describe('a client without a key', () => {
   // What they ask for cannot be read, which who has one is told.
   it.each([
     ['/api/repos/%ff/contents', 'GET', 400],
@@ -64,13 +64,13 @@ describe('who has no key', () => {
     expect((await ask(port, path, { 'x-api-key': KEY, authorization: basic }, method)).status).toBe(status);
   });
 
-  it('is refused a head that is too long by Node', async () => {
+  it('gets an error of Node for a head that is too long', async () => {
     const { port, asked } = await serve();
     const { status } = await ask(port, `/api/repos/${'contents/'.repeat(2000)}`);
     expect([status, asked()]).toEqual([431, 0]);
   });
 
-  it('takes no more than 200 connections', async () => {
+  it('has at most 200 connections', async () => {
     const { port } = await serve();
     const sockets: Socket[] = [];
     for (let count = 0; count < 250; count += 1) {
