@@ -19,10 +19,10 @@ import {
 /** How much readers are promised: whole trees always, or, where files are renamed one by one, whole files. */
 export type ReaderPromise = 'whole-trees' | 'whole-files';
 
-/** What may stand at the path of a target, by target. */
+/** The allowed trees at the path of each target. */
 export type Allowed = ReadonlyMap<string, readonly (Tree | null)[]>;
 
-/** What must hold of the published trees at every moment. */
+/** The laws for published trees at every moment. */
 export interface Expectation {
   readonly allowed: Allowed;
   readonly promise: ReaderPromise;
@@ -30,7 +30,7 @@ export interface Expectation {
   readonly preserved: readonly { readonly from: string; readonly to: string }[];
 }
 
-/** What of the published trees is not as it must be at every moment. */
+/** The violations of these laws. */
 export async function treeFaults(directory: string, expectation: Expectation): Promise<string[]> {
   const faults: string[] = [];
   for (const [target, states] of expectation.allowed) {
@@ -56,7 +56,7 @@ function isPiecewise(tree: Tree | null, states: readonly (Tree | null)[]): boole
   return isKnown && lasting.every((path) => tree.has(path));
 }
 
-/** What is lost for good: contents that are neither where they were nor where they go. */
+/** The lost contents: neither at their old nor at their new path. */
 export async function lostTrees(directory: string, { preserved }: Expectation): Promise<string[]> {
   const lost: string[] = [];
   for (const { from, to } of preserved) {
@@ -107,7 +107,7 @@ export function startReader(directory: string, expectation: Expectation): Reader
   };
 }
 
-/** What differs between a mirror and what the service has, once a pass has ended well. */
+/** The differences between mirror and service after a successful pass. */
 export async function convergenceFaults(
   place: Place,
   expected: ReadonlyMap<string, Tree>,
@@ -139,7 +139,7 @@ async function inventoryFaults(directory: string, targets: readonly string[]): P
   ];
 }
 
-/** What the directory of a mirror consists of (manual, "On disk"); a file system of its own has one more. */
+/** The entries of a mirror's directory (manual, "On disk"); a separate file system has one more. */
 const KNOWN_ENTRIES: ReadonlySet<string> = new Set([
   'mirror',
   'manifests',

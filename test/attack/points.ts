@@ -122,7 +122,7 @@ async function strikeOnce(prepared: Prepared, injection: Injection, root: string
   }
 }
 
-/** What must hold at every moment, also when the program lies dead. */
+/** The laws for every moment, even after a kill. */
 export async function momentFaults({ expectation }: Prepared, { directory }: Place): Promise<string[]> {
   return [
     ...(await treeFaults(directory, expectation)),
@@ -131,7 +131,7 @@ export async function momentFaults({ expectation }: Prepared, { directory }: Pla
   ];
 }
 
-/** What is wrong with how a run ended whose calls failed: codes as documented, and a reason. */
+/** The faults in the end of a run with failed calls: codes as documented, and a reason. */
 export async function endingFaults({ promised }: Prepared, place: Place, ended: RunEnded): Promise<string[]> {
   const { exitCode, signal, stderr } = ended;
   if (ended.isHung) return ['it hangs'];
@@ -148,7 +148,7 @@ export async function endingFaults({ promised }: Prepared, place: Place, ended: 
   return isReasoned ? [] : [`it ended with ${exitCode ?? String(signal)}`];
 }
 
-/** What is wrong with the run after an attack, and with what it leaves. */
+/** The faults of the run after an attack, and of its result. */
 export async function recoveryFaults(prepared: Prepared, place: Place): Promise<string[]> {
   const other = await otherFaults(prepared, place);
   const ended = await prepared.run(place);

@@ -54,7 +54,7 @@ const CALLS = [
   'flock',
 ];
 
-/** What attacks need beside scenarios. */
+/** The needs of attacks, in addition to scenarios. */
 export interface Bench {
   /** The compiled program's main file. */
   readonly main: string;
@@ -67,14 +67,14 @@ export interface Prepared {
   readonly cell: Cell;
   /** The calls of a run that nothing befalls, in order. */
   readonly calls: readonly TracedCall[];
-  /** What went wrong already in that run: then attacks prove nothing. */
+  /** The failures of that run: with any, attacks prove nothing. */
   readonly flaws: readonly string[];
   /** How that run ends. */
   readonly exitCode: number;
   readonly expectation: Expectation;
-  /** What must be there in the end. */
+  /** The contents that must exist in the end. */
   readonly expected: ReadonlyMap<string, Tree>;
-  /** What of it must be there when the attacked run ended well. */
+  /** The part that must exist if the attacked run succeeded. */
   readonly promised: ReadonlyMap<string, Tree>;
   /** Puts the state before the attack into an empty place. */
   readonly restore: (place: Place) => Promise<void>;
@@ -84,7 +84,7 @@ export interface Prepared {
   readonly runOther: ((place: Place) => Promise<RunEnded>) | null;
   /** Runs the program, and meddles with one of its calls. */
   readonly runInjected: (place: Place, injection: Injection, traceFile: string) => Promise<InjectedRun>;
-  /** What is not as it must be after a pass that ended well. */
+  /** The faults after a successful pass. */
   readonly endFaults: (place: Place) => Promise<string[]>;
   readonly close: () => Promise<void>;
 }
@@ -191,7 +191,7 @@ async function readTrees(directory: string, targets: readonly string[]): Promise
   return trees;
 }
 
-/** What a run without an attack did. */
+/** The calls of a run without an attack. */
 type Watched = Pick<Prepared, 'calls' | 'exitCode' | 'flaws'>;
 
 /** What it takes to watch a run. */

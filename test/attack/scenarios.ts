@@ -6,10 +6,10 @@ import { owns } from '../../src/mirror/plan/selection.ts';
 import type { FakeRepository, FakeService } from '../support/fake-service.ts';
 import { LARGE_FILES, largeFile, MIB } from './large-files.ts';
 
-/** Something that the program does, in the middle of which it is attacked. */
+/** A piece of work that is attacked. */
 export interface Scenario {
   readonly name: string;
-  /** Settings beside those of every attack, as variables without the prefix. */
+  /** Settings in addition to the common ones, as variables without the prefix. */
   readonly settings: Readonly<Record<string, string>>;
   /** Puts into the service what is mirrored at first. */
   readonly fill: (service: FakeService) => void;
@@ -17,7 +17,7 @@ export interface Scenario {
   readonly startsEmpty: boolean;
   /** Makes of the service what it is when the program is attacked. */
   readonly change: (service: FakeService) => void;
-  /** What someone does to the mirror before. */
+  /** A change of the mirror before the run. */
   readonly tamper: (directory: string) => Promise<void>;
   /** The target that moves, and to where. */
   readonly moved: { readonly from: string; readonly to: string } | null;
@@ -41,7 +41,7 @@ export type Mode = 'auto' | 'exchange' | 'rename' | 'link';
 /** What there is beside `auto`, which is `exchange` where more than one file of a target changes, and `rename` on file systems without. */
 const MODES: readonly Mode[] = ['exchange', 'rename', 'link'];
 
-/** Of scenarios in which a single file of a target changes. */
+/** For scenarios that change a single file of a target. */
 const ALL_MODES: readonly Mode[] = ['auto', ...MODES];
 
 const QUIET: Omit<Scenario, 'name'> = {
@@ -159,7 +159,7 @@ const REPAIR: Scenario = { ...QUIET, name: 'repair', tamper: damage };
 
 const TEAMS = ['Team-1', 'Team-2', 'Team-3', 'Team-4', 'Team-5', 'Team-6'];
 
-/** Many targets of a few files, several of which are published at once. */
+/** Many targets of a few files; several are published at the same time. */
 function fillMany(service: FakeService): void {
   for (const name of TEAMS)
     service.addRepository(name, { 'Plan.xlsx': `plan of ${name}`, 'Notes/Today.txt': `notes of ${name}` });
@@ -196,7 +196,7 @@ function changeShare(service: FakeService): void {
 
 const SHARES = { first: formatShard(SHARE), second: formatShard({ ...SHARE, index: 2 }) };
 
-/** What the attacked instance leaves, the other one finishes or takes back. */
+/** The other instance finishes or undoes the work of the attacked one. */
 const SHARED: Scenario = {
   ...QUIET,
   name: 'shared',

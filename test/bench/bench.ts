@@ -5,7 +5,7 @@ import { dirname, join, resolve } from 'node:path';
 import type { BenchFile, DataSet } from './data.ts';
 import { type BenchService, startService } from './service.ts';
 
-/** What the command line asks for. */
+/** The options of the command line. */
 export interface Options {
   /** Timed runs of each contender, after one that is not counted. */
   readonly runs: number;
@@ -22,7 +22,7 @@ export interface Options {
 const TMPFS_MAGIC = 0x01_02_19_94;
 const ROOT = resolve(import.meta.dirname, '../..');
 
-/** What all scenarios work with. */
+/** The common context of all scenarios. */
 export class Bench {
   readonly options: Options;
   /** The compiled program that is measured. */

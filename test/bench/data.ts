@@ -2,7 +2,7 @@ import { createCipheriv, createHash } from 'node:crypto';
 
 import { randomOf } from '../support/sweep.ts';
 
-/** What a service of the benchmark holds. */
+/** The contents of a service of the benchmark. */
 export interface DataSet {
   readonly name: string;
   readonly repositories: number;

@@ -2,7 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 
-/** What one run of a contender took. */
+/** The costs of one run of a contender. */
 export interface Sample {
   readonly wallMs: number;
   /** User and system time of all its processes; null where it cannot be told apart from something else. */
@@ -121,7 +121,7 @@ export function missingOf(tools: readonly Tool[]): Tool[] {
   return tools.filter((tool) => spawnSync(tool, ['--version'], { stdio: 'ignore' }).error !== undefined);
 }
 
-/** What was measured of a contender. */
+/** The measurements of a contender. */
 export interface Measured {
   readonly contender: string;
   readonly samples: Sample[];

@@ -1,12 +1,12 @@
 import { type Measured, medianOf, type Sample } from './measure.ts';
 
-/** What a scenario found. */
+/** The result of a scenario. */
 export interface Table {
   readonly title: string;
   readonly rows: readonly Measured[];
   /** The row that ratios are to; `workbook-mirror` if left out. */
   readonly base?: string;
-  /** What is to be known to read it. */
+  /** The notes for its readers. */
   readonly notes?: readonly string[];
 }
 

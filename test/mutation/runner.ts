@@ -8,7 +8,7 @@ import { linesOf } from './notes.ts';
 /** Runs each test again for each change that it comes to, and writes down which of them make it fail. */
 
 const { MUTATION_ROOT = '', MUTATION_NOTICED = '', MUTATION_TRIED = '' } = process.env;
-/** More than a test comes to. */
+/** More than any test reaches. */
 const ATTEMPTS = 500;
 /** Tests of so many milliseconds are left to a process of their own; so much time is spent on one change here. */
 const LONG_MS = 20_000;
@@ -64,7 +64,7 @@ export default class MutationRunner extends TestRunner {
     if (this.#suspect !== null || this.#left.length > 0) throw new Error('one attempt more');
   }
 
-  /** The changes that a test comes to. */
+  /** The changes that a test reaches. */
   async #changesOf(run: () => Promise<unknown>, name: string): Promise<string[]> {
     const file = process.env['MUTATION_HIT_FILE'] ?? '';
     const before = linesOf(file).length;

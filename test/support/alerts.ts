@@ -8,7 +8,7 @@ const ROOT = join(import.meta.dirname, '../..');
 /** The rules that are delivered. */
 export const RULES_FILE = join(ROOT, 'config/alerts.yaml');
 
-/** What they are tried with. */
+/** The data that tests them. */
 export const CASES_FILE = join(ROOT, 'test/integration/daemon/metrics/alerts.cases.yaml');
 
 /** A rule for an alert. */

@@ -18,7 +18,7 @@ export interface Embedded {
   readonly settings: Readonly<Record<string, string>>;
   /** Every request that the service answered, as `METHOD path`. */
   readonly requests: string[];
-  /** What differs between the mirror and Git, a line each. */
+  /** The differences between the mirror and Git, one per line. */
   readonly differences: () => Promise<readonly string[]>;
 }
 

@@ -27,10 +27,10 @@ export interface ArchiveKnobs {
   dataDescriptors: boolean;
 }
 
-/** What differs from installation to installation. All may be changed while the service runs. */
+/** The differences between installations. All may be changed while the service runs. */
 export interface FakeKnobs extends ArchiveKnobs {
   references: Set<ReferenceForm>;
-  /** What a reference in a form that is not accepted gets; `html-200` is a single-page application's router. */
+  /** The response to a reference in an unaccepted form; `html-200` is a single-page application's router. */
   unacceptedReference: 'absent' | 'html-404' | 'html-200' | 'forbidden' | 'unprocessable';
   rows: 'per-branch' | 'latest-only';
   /** Whether a workbook's `integration` is the full name or, as some installations have it, the id. */
@@ -47,7 +47,7 @@ export interface FakeKnobs extends ArchiveKnobs {
   duplicateRows: boolean;
   malformedRepositories: unknown[];
   malformedWorkbooks: unknown[];
-  /** Full names of repositories of which workbooks are listed, although `/repos` does not list them. */
+  /** Full names of repositories with listed workbooks that `/repos` does not list. */
   unlistedIntegrations: string[];
   /** The only name by which it answers for repositories. */
   repositoriesPath: '/repos' | '/repositories';
@@ -150,7 +150,7 @@ export interface FakeRepository {
   readonly branches: Map<string, FakeBranch>;
 }
 
-/** What an answer is turned into. */
+/** The fault of a response. */
 type ReplyFault =
   | { readonly kind: 'status'; readonly status: number; readonly headers?: Readonly<Record<string, string>> }
   | { readonly kind: 'html' }
@@ -174,7 +174,7 @@ type BodyFault =
   /** The body byte by byte. */
   | { readonly kind: 'trickle'; readonly everyMs: number };
 
-/** What becomes of a whole answer. */
+/** The fault of a whole response. */
 type ConnectionFault =
   | { readonly kind: 'silence' }
   /** The answer comes once it is released. */

@@ -4,7 +4,7 @@ import { fixedKey } from '../../src/server/keys/keys.ts';
 import type { Library, ProcessingStatus } from '../../src/server/http/library.ts';
 import { createService, type RequestInfo, type Service } from '../../src/server/http/service.ts';
 
-/** What the service is said to have made of a workbook. */
+/** The result of the service's check of a workbook. */
 export type Counters = Pick<ProcessingStatus, 'processing' | 'failure'>;
 
 /** The embedded service on the repositories of a registry. */

@@ -17,7 +17,7 @@ export interface NetworkMachine {
   readonly answers: () => Promise<void>;
   /** Kills the program behind the mount, of which the server learns at once. */
   readonly kill: () => void;
-  /** Mounts the volume anew, after a kill. */
+  /** Mounts the volume again, after a kill. */
   readonly remount: () => Promise<void>;
   /** Cuts the cable to the server, or repairs it. */
   readonly setCable: (state: 'up' | 'down') => void;

@@ -34,7 +34,7 @@ const HARMFUL = [
   '\udc00',
 ];
 
-/** Texts as nobody would write them who means well. */
+/** Texts with hostile intent. */
 export const hostileText: fc.Arbitrary<string> = fc
   .array(
     fc.oneof(

@@ -3,7 +3,7 @@ import { vi } from 'vitest';
 import { runProgram } from '../../src/cli/frame/program.ts';
 import { variablesOf } from './program.ts';
 
-/** What a command would have written, and how it ended. */
+/** The output of a command, and its exit code. */
 export interface Written {
   readonly exitCode: number;
   readonly stdout: string;

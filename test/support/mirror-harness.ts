@@ -320,13 +320,13 @@ export async function startPair(
   return { service, mirror };
 }
 
-/** What is noted of trees that differ from their manifests, by their paths. */
+/** The notes of trees that differ from their manifests, by path. */
 export async function driftNotesOf({ context }: MirrorHarness): Promise<Map<string, DriftNote>> {
   const { published } = await context.store.inventory.read();
   return driftNotesIn(await context.state.records(), published);
 }
 
-/** What became of each target, by its path. */
+/** The result of each target, by path. */
 export function resultsOf(report: PassReport): Record<string, TargetResult> {
   return Object.fromEntries(
     report.results.map(({ action, outcome }) => [

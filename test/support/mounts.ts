@@ -16,7 +16,7 @@ const IN_NAMESPACE = ['--mount', '--propagation', 'private'];
 export const canMount =
   spawnSync('unshare', [...IN_NAMESPACE, 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0;
 
-/** What a shell printed, on both outputs, and how it ended. */
+/** The output of a shell, from both streams, and its exit code. */
 export interface Told {
   readonly exitCode: number | null;
   readonly text: string;

@@ -5,10 +5,10 @@ import { listen } from './listen.ts';
 
 /**
  * An object store in memory, with as much of the protocol of S3 as rclone needs for a bucket: an object is there at once and whole, or
- * not at all, and nothing holds for several of them. It takes whatever signature it gets.
+ * not at all, and nothing holds for several of them. It accepts any signature.
  */
 export interface ObjectStore {
-  /** What is stored now, by its key. */
+  /** The stored objects, by key. */
   readonly objects: ReadonlyMap<string, Buffer>;
   /** `localhost:PORT` */
   readonly address: string;

@@ -15,7 +15,7 @@ export function hasProgram(program: string): boolean {
   }
 }
 
-/** What a program printed and how it ended. */
+/** The output of a program and its exit code. */
 export interface Ended {
   readonly exitCode: number | null;
   readonly signal: NodeJS.Signals | null;

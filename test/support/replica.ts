@@ -25,7 +25,7 @@ export interface Replica {
   readonly ask: (path: string, headers?: Record<string, string>) => Promise<Response>;
 }
 
-/** What of a replica is not as usual. */
+/** The special options of a replica. */
 export interface ReplicaOptions {
   /** False for a replica that has no v1. */
   readonly withToken?: boolean;

@@ -203,7 +203,7 @@ export function failingTarget(fields: Partial<TargetStatus> = {}, nowMs = NOW_MS
   );
 }
 
-/** A target of which a deletion is held. */
+/** A target with a deletion on hold. */
 export function heldTarget(fields: Partial<TargetStatus> = {}, nowMs = NOW_MS): TargetStatus {
   return targetStatus(
     {
@@ -362,7 +362,7 @@ export function manyTargets(count: number, nowMs = NOW_MS): TargetStatus[] {
   });
 }
 
-/** Names as nobody would give them to a repository, except on purpose. */
+/** Names that a repository has only on purpose. */
 export const HOSTILE_NAMES = [
   '<img src=x onerror=alert(1)>',
   '"><script>alert(1)</script>',

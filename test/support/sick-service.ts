@@ -8,7 +8,7 @@ import type { Attacked } from './sweep.ts';
 /** Which answer is sick. */
 export type Endpoint = 'repos' | 'workbooks' | 'second-page' | 'contents' | 'exists';
 
-/** What fails until there is another version. */
+/** A failure that lasts until the next version. */
 const QUARANTINES: ReadonlySet<string> = new Set(['archive.refused', 'contents.too_large']);
 
 /** How a sick pass went. */
@@ -32,7 +32,7 @@ export class SickPair {
 
   static async open(knobs: Partial<FakeKnobs> = {}, settings: HarnessSettings = {}): Promise<SickPair> {
     const service = await FakeService.start({ pageSize: 2, ...knobs });
-    // Numbers of one length, so that answers are of one length, whatever happened before.
+    // Numbers of one length, so that all answers have one length.
     service.sequence = 100_000;
     const concerned = service.addRepository('Accounting', { 'folder/plan.xlsx': '', 'folder/notes.txt': '' });
     const other = service.addRepository('host/org/plan.git', { 'a.xlsx': '', 'b.xlsx': '' });
@@ -178,7 +178,7 @@ export class SickPair {
     );
   }
 
-  /** What the service has, but for what was left out. */
+  /** The contents of the service, without the omitted entries. */
   private expected(skipped: ReadonlySet<string>): Record<string, ReadonlyMap<string, Buffer>> {
     const trees = Object.entries(this.service.expectedTrees());
     return Object.fromEntries(
@@ -189,7 +189,7 @@ export class SickPair {
     );
   }
 
-  /** What is wrong with a tree that changed: it must be the service's, whole. */
+  /** The faults of a changed tree: it must equal the service's. */
   private tornOf(target: string, now: string, skipped: ReadonlySet<string>): string[] {
     const expected = this.expected(skipped)[target];
     const wanted = expected === undefined ? '' : treeText(expected);

@@ -10,7 +10,7 @@ import { onTestFinished } from 'vitest';
 
 import { type AtEnd, temporaryFolder } from './temporary.ts';
 
-/** A port that nobody uses. */
+/** A free port. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 
 /** One attack that can be tried: where it strikes, and what then did not hold. */
 export interface AttackPoint {
-  /** Names the attack, so that it can be repeated by itself: `ATTACK_POINT`. */
+  /** Names the attack, so that it can be repeated alone: `ATTACK_POINT`. */
   readonly id: string;
   /** A sample takes from every stratum alike. */
   readonly stratum: string;
@@ -10,11 +10,11 @@ export interface AttackPoint {
   readonly attack: (lane: number) => Promise<Attacked>;
 }
 
-/** What an attack came to. */
+/** The result of an attack. */
 export interface Attacked {
   /** Whether the program came to the point at all: what it does varies a little from run to run. */
   readonly isReached: boolean;
-  /** What did not hold, a line each. */
+  /** The violations, one per line. */
   readonly violations: readonly string[];
 }
 
@@ -26,7 +26,7 @@ const asked = process.env['ATTACK'];
 const isWhole = asked !== undefined;
 const askedSize = asked === undefined || asked === 'all' ? null : wholeNumber('ATTACK', asked);
 
-/** What decides about the sample. */
+/** The choice of the sample. */
 const seed = wholeNumber('ATTACK_SEED', process.env['ATTACK_SEED'] ?? String(Date.now() % 1_000_000_000));
 
 function wholeNumber(name: string, text: string): number {

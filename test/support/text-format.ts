@@ -19,7 +19,7 @@ export interface Scrape {
   readonly samples: readonly ScrapedSample[];
 }
 
-/** What the names of samples end in, by the type of their family. */
+/** The suffixes of sample names, by the type of their family. */
 const ENDINGS: ReadonlyMap<string, readonly string[]> = new Map([
   ['counter', ['']],
   ['gauge', ['']],

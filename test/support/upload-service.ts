@@ -16,7 +16,7 @@ export const GROUP_KEY = 'key-of-a-group';
 
 const execute = promisify(execFile);
 
-/** What a git program ended with. */
+/** The result of a git program. */
 export interface GitEnded {
   readonly code: number;
   /** Standard output and error. */
@@ -29,7 +29,7 @@ export interface UploadService {
   readonly folder: string;
   /** With a slash at the end. */
   readonly origin: string;
-  /** What the service itself failed with. */
+  /** The errors of the service itself. */
   readonly failures: unknown[];
   /** Address of a repository for git, with the key in it. */
   readonly address: (name: string) => string;

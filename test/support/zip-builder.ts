@@ -15,7 +15,7 @@ export interface ZipFields {
 export interface ZipEntry extends ZipFields {
   readonly name: string | Buffer;
   readonly data?: string | Buffer;
-  /** What stands for the packed bytes instead. */
+  /** The bytes in place of the packed ones. */
   readonly packed?: Buffer;
   /** Unix mode with file type. */
   readonly mode?: number;
@@ -36,7 +36,7 @@ export interface ZipEntry extends ZipFields {
   readonly isHidden?: boolean;
 }
 
-/** What the end of an archive may lie about. */
+/** The fields of the end of an archive that may be wrong. */
 export interface ZipEnd {
   readonly comment?: Buffer;
   readonly entryCount?: number;
