@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 
 import type { PrunedState } from '../../app/tasks/prune.ts';
-import { EXIT_CODES } from '../../lib/errors/errors.ts';
+import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
 import { counted, roughSize } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
@@ -20,10 +20,13 @@ export async function runHistoryPrune(command: Command): Promise<Outcome> {
   const [asked] = command.args;
   const layout = layoutOf(settingsOf(command, ['directory']).settings.directory);
   const named = asked === undefined ? [] : entriesOf(await readHistory(layout), asked, layout.mirror);
-  const wish = {
-    target: named[0]?.path ?? null,
-    beforeMs: parseSince(olderThan, Date.now(), '--older-than'),
-  };
+  const beforeMs = parseSince(olderThan, Date.now(), '--older-than');
+  if (beforeMs > Date.now())
+    throw new MirrorError(
+      'usage.invalid',
+      `--older-than takes a time in the past, not ${JSON.stringify(olderThan)}.`,
+    );
+  const wish = { target: named[0]?.path ?? null, beforeMs };
   const states = await runOnce(command, 'prunable', wish);
   if (states.length === 0)
     return {

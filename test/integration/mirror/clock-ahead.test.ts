@@ -110,7 +110,7 @@ describe('when the clock was two years ahead', () => {
     const { command } = await started();
     await ahead(() => command(['sync']));
     const { stdout, exitCode } = await command(['status']);
-    expect(stdout).toMatch(/^stale +in the future +in the future .*Accounting\/main$/m);
+    expect(stdout).toMatch(/^late +in the future +in the future .*Accounting\/main$/m);
     expect(stdout).toMatch(/^Last pass: .*\(in the future\)/m);
     expect(exitCode).toBe(1);
   });

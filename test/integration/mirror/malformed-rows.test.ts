@@ -90,7 +90,7 @@ describe('a row of the list of workbooks that cannot be read', () => {
       expect((await command(['why', 'Other/main'])).stdout).toContain('row-unreadable');
       const shown = await command(['status']);
       expect(shown.exitCode).toBe(1);
-      expect(shown.stdout).toMatch(/^stale .*Other\/main$/m);
+      expect(shown.stdout).toMatch(/^late .*Other\/main$/m);
       service.knobs.malformedWorkbooks = [];
       service.write(service.repositories[0] ?? never(), 'main', 'a.xlsx', 'a, third version');
       expect((await command(['sync'])).exitCode).toBe(0);

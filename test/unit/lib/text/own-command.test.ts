@@ -2,7 +2,6 @@ import { afterEach, describe, expect, it } from 'vitest';
 
 import { invocationOf } from '../../../../src/cli/settings/invocation.ts';
 import { ownCommand, rememberInvocation } from '../../../../src/lib/text/own-command.ts';
-import { run } from '../../../support/program.ts';
 
 const PLAIN = { program: 'workbook-mirror', diskFlags: [], passFlags: [] };
 
@@ -56,11 +55,5 @@ describe('a command that the program names', () => {
     expect(npx('"workbook-mirror" status')).toBe('npx workbook-mirror');
     expect(npx("'workbook-mirror' status")).toBe('npx workbook-mirror');
     expect(npx('vitest run workbook-mirror')).toBe('workbook-mirror');
-  });
-
-  it('works when copied', async () => {
-    const { stderr } = await run(['status', '--directory', '/not/there']);
-    const [, command = ''] = /`workbook-mirror (sync [^`]*)`/.exec(stderr) ?? [];
-    expect(command).toBe('sync --directory /not/there');
   });
 });
