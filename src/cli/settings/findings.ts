@@ -19,9 +19,9 @@ export function well(subject: string, finding: string): Finding {
   return { verdict: 'ok', subject, finding, whatToDo: null };
 }
 
-/** The finding of a check that failed. */
+/** The finding of a check that failed. Every one says what to do. */
 export function failed(subject: string, error: unknown): Finding {
-  const { message, hint = null } = toMirrorError(error);
+  const { message, hint = `Check ${subject}, and the server or place that it names.` } = toMirrorError(error);
   return { verdict: 'error', subject, finding: message.replaceAll('\n', ' '), whatToDo: hint };
 }
 

@@ -177,7 +177,7 @@ function failureOf(error: unknown): HookTest['failure'] {
 
 function notSet(name: string): MirrorError {
   return new MirrorError('settings.invalid', `${name} is not set: there is nothing to test.`, {
-    hint: `Give the settings of the daemon, with --config. A credential that only its systemd unit has is not known here: run the command by systemd-run with the same LoadCredential=, as in \`${ownCommand('help systemd')}\`.`,
+    hint: `Give the settings of the daemon, with --config. A credential that only its systemd unit has is not known here: run the command by systemd-run with the same LoadCredential=, as \`workbook-mirror help systemd\` shows.`,
   });
 }
 
