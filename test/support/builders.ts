@@ -192,7 +192,7 @@ export function planPolicy(fields: Partial<PlanPolicy> = {}): PlanPolicy {
   };
 }
 
-/** What a plan is computed from: an empty mirror, unless it is said otherwise. */
+/** The input of a plan: an empty mirror by default. */
 export function planInput(fields: Partial<PlanInput> = {}): PlanInput {
   const input: PlanInput = {
     listing: listing(),

@@ -27,7 +27,7 @@ export interface HostileArchive {
   readonly name: string;
   readonly bytes: Buffer;
   readonly verdict: 'archive.refused' | 'archive.damaged';
-  /** What the message has to name. */
+  /** The text that the message must name. */
   readonly names: string;
 }
 

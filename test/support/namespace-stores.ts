@@ -27,7 +27,7 @@ export function describeStore(name: string, open: Open): void {
     let rounds = 0;
     const fresh = (): NamespaceStore => open(`round-${(rounds += 1)}`);
 
-    it('is a map, whatever is done to it, with keys of every length, and all kinds of characters', async () => {
+    it('is a map under any operations, with keys of every length, and all kinds of characters', async () => {
       await fc.assert(
         fc.asyncProperty(steps, (all) => expectMap(fresh(), all)),
         { numRuns: 40 },

@@ -28,7 +28,7 @@ export interface ZipEntry extends ZipFields {
   readonly offset?: number;
   readonly local?: ZipFields;
   readonly central?: ZipFields;
-  /** What follows the packed bytes: a data descriptor, or something else. */
+  /** The bytes after the packed ones: a data descriptor, or something else. */
   readonly behind?: Buffer;
   /** Leaves the content out: only the directory has the entry. */
   readonly isPhantom?: boolean;

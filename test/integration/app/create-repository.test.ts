@@ -118,7 +118,7 @@ describe('a repository that is created through the client', () => {
     expect(requests).toHaveLength(1);
   });
 
-  it('is asked for once when a person gives up meanwhile', async () => {
+  it('is requested once even if a person gives up during it', async () => {
     const abort = new AbortController();
     answers = [() => abort.abort()];
     await expect(create(abort.signal)).rejects.toMatchObject({
@@ -164,7 +164,7 @@ describe('a repository that is created through the client', () => {
     expect(requests).toHaveLength(3);
   });
 
-  it('is asked for again where nobody listens, and then it was not created', async () => {
+  it('is requested again without a listener, and then it was not created', async () => {
     await transport.close();
     transport = connect('http://127.0.0.1:1/api');
     await expect(create()).rejects.toMatchObject({

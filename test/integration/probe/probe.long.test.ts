@@ -322,7 +322,7 @@ describe('a probe', () => {
     }
   });
 
-  it('names nobody and nothing', async () => {
+  it('contains no names', async () => {
     const service = await startFake({
       extraFields: true,
       pageSize: 4,
@@ -400,7 +400,7 @@ describe('the command probe', () => {
     });
   });
 
-  it('refuses a number of requests that is none', async () => {
+  it('refuses an invalid number of requests', async () => {
     const { exitCode, stderr } = await run(['probe', '--max-requests', '0']);
     expect(exitCode).toBe(2);
     expect(stderr).toContain('whole number');

@@ -27,7 +27,7 @@ function textsOf(files: ReadonlyMap<string, Buffer>): Record<string, string> {
 
 const DAY_MS = 86_400_000;
 
-/** What the history holds, by target: kind, and the text of one file. */
+/** The contents of the history, by target: kind, and the text of one file. */
 async function kept(mirror: MirrorHarness, file = 'plan.xlsx'): Promise<[string, string][]> {
   const list = await listHistory(mirror.diskSettings, null);
   return Promise.all(

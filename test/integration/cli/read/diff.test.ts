@@ -9,7 +9,7 @@ import { listHistory } from '../../../../src/cli/history/history.ts';
 import { runHere, type Written } from '../../../support/in-process.ts';
 import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 
-/** What differs, a text a file. */
+/** The differences, one text per file. */
 function lines({ differences }: DiffReport): string[] {
   return differences.map(({ change, path, movedFrom }) =>
     movedFrom === null ? `${change} ${path}` : `${change} ${path} from ${movedFrom}`,

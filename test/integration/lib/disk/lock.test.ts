@@ -20,7 +20,7 @@ async function forgotten() {
 }
 
 describe('the lock of a directory that was lost', () => {
-  it('is taken again where nobody had it meanwhile', async () => {
+  it('is taken again if no other process has had it', async () => {
     const { file, lock } = await forgotten();
     await lock.check();
     await expect(lockDirectory(file, native)).rejects.toMatchObject({ code: 'directory.locked' });

@@ -35,7 +35,7 @@ async function isGone(pid: number): Promise<boolean> {
 }
 
 describe('a program that has ended', () => {
-  it('is sent no signal, whatever becomes of its input: its id may be another one by now', async () => {
+  it('gets no signal after any failure of its input: its id may belong to another by now', async () => {
     const kill = vi.spyOn(process, 'kill');
     onTestFinished(() => kill.mockRestore());
     const { promise: broken, reject } = Promise.withResolvers<never>();

@@ -104,7 +104,7 @@ describe('a Redis server', () => {
 describe('a PostgreSQL server', () => {
   const binaries = postgres ?? '';
 
-  it.skipIf(postgres === null)('may be started anew: the next call finds it, and what was kept', async () => {
+  it.skipIf(postgres === null)('may be restarted: the next call finds it and its records', async () => {
     const server = await startPostgres(binaries);
     const store = await opened(server.address);
     await store.set('a', '1');

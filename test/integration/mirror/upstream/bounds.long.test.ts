@@ -34,7 +34,7 @@ const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
 
 describe('an answer in JSON', () => {
   describe.each(['/repos', '/v1/workbooks'])('of %s', (list) => {
-    it('too large, and says so ends the pass, and is not requested twice', async () => {
+    it('that announces too large a size ends the pass, and is not requested twice', async () => {
       const { service, mirror } = await withChanges();
       const before = await mirror.stamps();
       service.fault = (path) => (path.endsWith(list) ? { kind: 'length', delta: MAX_ANSWER_BYTES } : null);

@@ -41,9 +41,9 @@ let server: Server;
 let transport: Transport;
 let folder = '';
 let destination = '';
-/** What the last download goes to. */
+/** The destination of the last download. */
 let into: Destination;
-/** What the service has now. */
+/** The present content of the service. */
 let state: Buffer = Buffer.alloc(0);
 let moods: Mood[] = [];
 /** Asked before each answer. */
@@ -156,7 +156,7 @@ function download(context: Contents, etag: string | null = null): Promise<Conten
   });
 }
 
-/** What a download left. */
+/** The leftovers of a download. */
 function kept(): Promise<Buffer> {
   return readFile(destination);
 }

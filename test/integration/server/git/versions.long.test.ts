@@ -91,7 +91,7 @@ function gitAt(gitDirectory: string) {
     run(['ls-tree', '--full-tree', revision, path]).startsWith('100');
   return {
     run,
-    /** What the list must give for a path of a branch. */
+    /** The expected row for a path of a branch. */
     expected(branch: string, path: string): object {
       const id = versionAt(branch, path);
       const [, ...parents] = run(['rev-list', '--parents', '-1', id]).trim().split(' ');

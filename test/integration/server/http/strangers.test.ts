@@ -45,7 +45,7 @@ async function ask(
 }
 
 describe('a client without a key', () => {
-  // What they ask for cannot be read, which who has one is told.
+  // These requests are malformed; a client with a key gets the given status.
   it.each([
     ['/api/repos/%ff/contents', 'GET', 400],
     ['/api/repos/x/contents/%zz', 'GET', 400],

@@ -169,7 +169,7 @@ describe('a replica', () => {
   });
 });
 
-describe('what somebody changed in the mirror is given to nobody', () => {
+describe('a foreign change in the mirror is not served', () => {
   it.each<[string, (tree: string) => Promise<unknown>]>([
     ['other bytes of the same size and time', (tree) => spoil(join(tree, BOOK))],
     ['more bytes', (tree) => appendFile(join(tree, BOOK), 'x')],
@@ -219,7 +219,7 @@ describe('what somebody changed in the mirror is given to nobody', () => {
     expect((await replica.ask('/repos/Accounting/contents')).status).toBe(503);
   });
 
-  it('a file beside those of the manifest', async () => {
+  it('a file outside the manifest', async () => {
     const { mirror, replica } = await setUp();
     await writeFile(join(treeOf(mirror), 'secret.txt'), 'secret');
     expect((await replica.ask('/repos/Accounting/contents/secret.txt')).status).toBe(404);
@@ -341,7 +341,7 @@ describe('lists', () => {
     expect((await replica.ask('/repos/Other/contents')).status).toBe(200);
   });
 
-  it('are given beside files and empty folders that belong to nobody', async () => {
+  it('are served despite files and empty folders outside all manifests', async () => {
     const { mirror, replica } = await setUp();
     await mkdir(join(mirror.directory, 'mirror/lost+found'));
     await mkdir(join(mirror.directory, 'mirror/Empty/main'), { recursive: true });
@@ -373,7 +373,7 @@ describe('lists', () => {
     expect((await replica.ask('/repos')).status).toBe(200);
   });
 
-  it('never lack a repository that is renamed meanwhile', async () => {
+  it('never lack a repository during its rename', async () => {
     const { service, repository, mirror } = await setUp();
     const library = replicaLibrary(mirror.directory);
     const state = { isRunning: true };

@@ -26,7 +26,7 @@ beforeEach(async () => {
 });
 
 describe('the directory of a registry', () => {
-  it('is not begun anew where its index was lost, and changes nothing then', async () => {
+  it('does not start empty after a loss of its index, and changes nothing then', async () => {
     await registry.create('Accounting');
     const [id = ''] = registry.list().map((row) => row.id);
     await mkdir(join(data, 'credentials'));
@@ -42,7 +42,7 @@ describe('the directory of a registry', () => {
     expect((await openRegistry(data)).list()).toEqual(registry.list());
   });
 
-  it('goes on with all others where something odd stands in its directory', async () => {
+  it('serves all others if its directory has an odd entry', async () => {
     const source = join(root, 'external.git');
     await initialise(git, source);
     const kept = await registry.create('A');
@@ -72,7 +72,7 @@ describe('the directory of a registry', () => {
     expect((await readdir(join(data, 'credentials'))).sort()).toEqual([kept.id, stray, 'notes.txt'].sort());
     expect(await readFile(registry.gitDirectory(odd.id), 'utf8')).toBe('a file');
     expect(await readBranches(git, again.gitDirectory(kept.id))).toMatchObject({ defaultBranch: 'main' });
-    // What is connected is had from there again.
+    // A connected repository is cloned again.
     await expect.poll(() => again.fetches.activityOf(gone.id)).toBeNull();
     expect(await readBranches(git, again.gitDirectory(gone.id))).toMatchObject({ defaultBranch: 'main' });
   });

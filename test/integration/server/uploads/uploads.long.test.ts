@@ -86,7 +86,7 @@ describe('an upload', () => {
     expect(await shown('show', 'drafts:a')).toBe('2');
   });
 
-  it('warns of a file that is named as a workbook and is none, and commits it', async () => {
+  it('warns of a file with the name but not the content of a workbook, and commits it', async () => {
     const [status, text] = await upload({ 'notes.xlsx': 'no workbook', 'notes.txt': 'x' });
     expect([status, text.split('\n').slice(1)]).toEqual([
       200,
