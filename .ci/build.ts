@@ -4,18 +4,18 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { type OutputChunk, rolldown } from 'rolldown';
 import { z } from 'zod';
 
-/** Makes the program that is installed: `node .ci/build.ts [FOLDER]`, `dist` unless told otherwise. */
+/** Builds the installed program: `node .ci/build.ts [FOLDER]`, by default `dist`. */
 
 const ROOT = join(import.meta.dirname, '..');
 
-/** The native library is installed beside the program. All else becomes part of it. */
+/** The native library is installed next to the program. All other packages become part of it. */
 const INSTALLED = [/^koffi$/];
 
-/** What is read while the program runs, by its path below `src`. */
+/** Files that the program reads while it runs, by their path below `src`. */
 const FILES = ['{daemon,lib,server/uploads}/page/*.{html,css,js,svg}', 'manual/*.md'];
 
 /**
- * The parts of undici that the program uses, in place of its index. That also makes fetch, WebSocket, mocks and caches as it is loaded, which
+ * The parts of undici that the program uses, instead of its index. The index also loads fetch, WebSocket, mocks and caches, which
  * would take 8 MB of memory.
  */
 const UNDICI = `
@@ -45,8 +45,8 @@ writeFileSync(join(folder, 'third-party.cdx.json'), billOf([...packages, ...inst
 chmodSync(join(folder, 'main.js'), 0o755);
 
 /**
- * Bundles the sources with the packages that they use, as reading a few files takes less time and memory than reading hundreds. What is
- * imported when it is needed stays a file of its own. All lie side by side, as `src/lib/process/program-folder.ts` says.
+ * Bundles the sources with the packages that they use, as reading a few files takes less time and memory than reading hundreds. Modules
+ * imported on demand stay separate files. All are in one folder, as `src/lib/process/program-folder.ts` says.
  */
 async function bundle(): Promise<readonly OutputChunk[]> {
   const build = await rolldown({
@@ -65,7 +65,7 @@ async function bundle(): Promise<readonly OutputChunk[]> {
     // V8 holds a source in twice the memory where one character of it is not in Latin-1.
     charset: 'ascii',
     comments: false,
-    // Stacks of defects are told in lines of the sources: src/lib/errors/source-lines.ts.
+    // Stacks of defects refer to lines of the sources: src/lib/errors/source-lines.ts.
     sourcemap: 'hidden',
     sourcemapExcludeSources: true,
     // As seen from `dist`, wherever the program is built: the same sources give the same bytes.
@@ -100,7 +100,7 @@ function factsIn(path: string): z.infer<typeof packageFile> {
   return packageFile.parse(JSON.parse(readFileSync(join(path, 'package.json'), 'utf8')));
 }
 
-/** The terms of a package, which whoever passes it on has to hand over with it. */
+/** The terms of a package, which must accompany every copy. */
 function noticeOf({ name, version, license, notices }: Package): string {
   return [`==== ${name} ${version} (${license})`, ...notices.map((text) => text.trim()), ''].join('\n\n');
 }

@@ -19,8 +19,8 @@ import { gzipSync } from 'node:zlib';
 import { z } from 'zod';
 
 /**
- * Makes the Debian package, with a Node of its own: that of Debian 12 and 13 is too old. The same commit gives the same bytes, as all times
- * are that of the commit (reproducible-builds.org, SOURCE_DATE_EPOCH). Prints the path of the package.
+ * Makes the Debian package, with its own Node: Node of Debian 12 and 13 is too old. The same commit gives the same bytes, as all times
+ * are the commit's (reproducible-builds.org, SOURCE_DATE_EPOCH). Prints the path of the package.
  */
 
 const USAGE =
@@ -28,9 +28,9 @@ const USAGE =
 
 const ROOT = join(import.meta.dirname, '..');
 const SCRIPTS = join(import.meta.dirname, 'debian');
-/** Where the program is, as the package has it. */
+/** The folder of the program in the package. */
 const HOME = 'usr/lib/workbook-mirror';
-/** Where Debian's packages have their units. */
+/** The folder of units in Debian's packages. */
 const UNITS = 'usr/lib/systemd/system';
 const MAINTAINER = 'workbook-mirror maintainers <maintainers@users.noreply.example>';
 /** npm's name of each architecture. */
@@ -54,12 +54,12 @@ const arch = z.enum(['amd64', 'arm64'], { error: USAGE }).parse(values.arch);
 const compression = z.enum(['xz', 'gzip'], { error: USAGE }).parse(values.compression);
 const facts = packageFile.parse(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')));
 const version = values.version ?? facts.version;
-/** What follows a tilde is earlier, so that a release follows its candidates (deb-version(7)). */
+/** A version with a tilde sorts earlier, so that a release follows its candidates (deb-version(7)). */
 const debianVersion = version.replaceAll('-', '~');
 const epoch =
   process.env['SOURCE_DATE_EPOCH'] ?? run('git', ['-C', ROOT, 'log', '-1', '--format=%ct']).trim();
 
-// The modes of all files are those of the package.
+// All files get the modes for the package.
 process.umask(0o022);
 const folder = mkdtempSync(join(tmpdir(), 'workbook-mirror-deb-'));
 try {
@@ -82,7 +82,7 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** The program with its native library, as `npm install` would put them. */
+/** The program with its native library, placed as by `npm install`. */
 function putProgram(tree: string): void {
   const home = join(tree, HOME);
   mkdirSync(home, { recursive: true });
@@ -192,7 +192,7 @@ function ofPackage(unit: string): string {
   return unit.replaceAll('/usr/local/bin/workbook-mirror', '/usr/bin/workbook-mirror');
 }
 
-/** What dpkg reads (deb-control(5), deb-conffiles(5)). */
+/** The files for dpkg (deb-control(5), deb-conffiles(5)). */
 function putControl(tree: string): void {
   const files = filesIn(tree);
   const sizeKiB = Math.ceil(files.reduce((sum, path) => sum + statSync(join(tree, path)).size, 0) / 1024);
