@@ -18,15 +18,15 @@ import type { Selection } from '../mirror/plan/selection.ts';
  * The state of a target, in one word.
  *
  * - `fresh`: verified against the service within `maxStaleness`.
- * - `stale`: not; or the last list may hide that it changed, behind a row that cannot be read.
+ * - `stale`: not; or the last list may hide a change behind an unreadable row.
  * - `failing`, `quarantined`, `stalled`: the last attempt failed; tried again later, when it changes, or by a person.
  * - `damaged`: its tree is gone from the disk; the next pass pulls it again.
- * - `drifted`: someone changed its tree; the next full check, or `drift: repair`, puts it right.
+ * - `drifted`: someone changed its tree; the next full check, or `drift: repair`, repairs it.
  * - `held`: a deletion waits for `approve`.
  * - `missing`: the service no longer has it; kept until enough answers agree.
  * - `absent`: the service has no contents there (yet).
  * - `pending`: never mirrored.
- * - `unselected`: mirrored once, left out by the settings now (as another instance mirrors it, for one), and kept as it is.
+ * - `unselected`: the settings no longer select it (for example, another instance mirrors it); it is kept unchanged.
  */
 export const TARGET_STATES = [
   'fresh',
@@ -44,7 +44,7 @@ export const TARGET_STATES = [
 ] as const;
 export type TargetState = (typeof TARGET_STATES)[number];
 
-/** The states as people see them: five words, of which the precise state is the reason. The page has the same in `targets.js`. */
+/** The states for people: five words; the precise state is the reason. The page has the same in `targets.js`. */
 const PLAIN_STATES: Readonly<Record<TargetState, 'fresh' | 'late' | 'failing' | 'needs you' | 'gone'>> = {
   fresh: 'fresh',
   absent: 'fresh',
@@ -60,12 +60,12 @@ const PLAIN_STATES: Readonly<Record<TargetState, 'fresh' | 'late' | 'failing' | 
   unselected: 'gone',
 };
 
-/** The state of a target for a person. */
+/** The state of a target for people. */
 export function plainState(state: TargetState): string {
   return PLAIN_STATES[state];
 }
 
-/** As {@link plainState}, with the reason beside it where the word alone does not say it: `needs you: held`. */
+/** As {@link plainState}, with the reason if the word alone does not say it: `needs you: held`. */
 export function stateText(state: TargetState): string {
   const plain = plainState(state);
   return state === plain || state === 'stale' ? plain : `${plain}: ${state}`;
@@ -89,23 +89,23 @@ export interface TargetStatus {
   readonly failure: Failure | null;
   readonly held: Held | null;
   readonly drift: Drift | null;
-  /** When a person brought the tree back from the history, if the service has not had it since. */
+  /** When a person restored the tree from the history, if the service has not had it since. */
   readonly restoredAtMs: number | null;
-  /** Workbooks that the list shows and that the contents lack, see `Manifest.missing`. */
+  /** Listed workbooks that the contents lack, see `Manifest.missing`. */
   readonly missingWorkbooks: readonly string[];
 }
 
-/** How a tree differs from its manifest, and since when that is known. */
+/** The difference of a tree from its manifest, and when it was found. */
 type Drift = Omit<DriftNote, 'needsRepair'>;
 
-/** The settings by which states are judged. Durations in milliseconds. */
+/** The settings that decide states. Durations in milliseconds. */
 export interface StatusPolicy {
   readonly selection: Selection;
   readonly maxStalenessMs: number;
   readonly fullCheckMs: number;
 }
 
-/** Says of every target how it stands: of the published ones and of those that are only remembered. */
+/** The status of every target: published ones, and those with only a record. */
 export function statusOfTargets(
   published: readonly Published[],
   remembered: ReadonlyMap<string, TargetRecord>,
@@ -164,7 +164,7 @@ function publishedStatus(
 }
 
 /**
- * How the tree of a target differs; null where it was compared whole after that was found, which has repaired it. A time in the future
+ * The difference of a target's tree; null if a later complete comparison has repaired it. A time in the future
  * proves nothing.
  */
 function driftOf({ drift, checkedAtMs }: TargetRecord, nowMs: number): Drift | null {
@@ -176,10 +176,10 @@ function driftOf({ drift, checkedAtMs }: TargetRecord, nowMs: number): Drift | n
 
 function unpublishedStatus(record: TargetRecord, policy: StatusPolicy, nowMs: number): TargetStatus {
   const isPending = record.absentSinceMs === null && record.failure === null && record.held === null;
-  // A new branch is late, as any other, once it waits for longer than what is mirrored may be unverified.
+  // A new branch is late, too, once it has waited for longer than `maxStaleness`.
   const sinceMs = isPending ? queuedSinceMs(record) : record.verifiedAtMs;
   const isStale = sinceMs === null || isOlder(sinceMs, policy.maxStalenessMs, nowMs);
-  // A tree that is remembered, and that has neither files nor a manifest any more, is lost.
+  // A tree with a record, but neither files nor a manifest, is lost.
   const waiting = record.tree === null ? 'pending' : 'damaged';
   const state = isPending ? waiting : stateOf(record, isStale, null);
   return {
@@ -204,12 +204,12 @@ function unpublishedStatus(record: TargetRecord, policy: StatusPolicy, nowMs: nu
   };
 }
 
-/** Whether a time is too long ago; one that lies in the future comes from a clock that was wrong, and proves nothing. */
+/** Whether a time is too long ago; one in the future comes from a wrong clock, and proves nothing. */
 function isOlder(timeMs: number, limitMs: number, nowMs: number): boolean {
   return timeMs > nowMs || nowMs - timeMs > limitMs;
 }
 
-/** Whether a target is none of those that this instance is to keep fresh. */
+/** Whether this instance does not keep the target fresh. */
 export function isLeftAlone(state: TargetState): state is 'unselected' {
   return state === 'unselected';
 }
@@ -229,8 +229,8 @@ export const NOT_WELL_REASONS = [
 export type NotWellReason = (typeof NOT_WELL_REASONS)[number];
 
 /**
- * Says why a target counts against the exit codes of `sync`, `poll --wait` and `status`, and against `/readyz`: all of them ask here,
- * so that they agree. Null where it does not count. A target that is only missing from the service's list counts for nothing until it is retired.
+ * Why a target counts against the exit codes of `sync`, `poll --wait` and `status`, and against `/readyz`: all of them use this,
+ * so that they agree. Null if it does not count. A target that is only missing from the service's list does not count until it is retired.
  */
 export function whyNotWell({
   state,
@@ -249,12 +249,12 @@ export function whyNotWell({
   return state === 'fresh' || state === 'absent' ? null : state;
 }
 
-/** Whether a target was ever mirrored, or the service has nothing there. */
+/** Whether a target was ever mirrored, or the service has no contents for it. */
 export function isMirrored({ state }: Pick<TargetStatus, 'state'>): boolean {
   return state !== 'pending';
 }
 
-/** Whether a target is as it should be. */
+/** Whether a target is well. */
 export function isWell(status: TargetStatus): boolean {
   return whyNotWell(status) === null;
 }
@@ -266,7 +266,7 @@ function publishedState(
   state: TargetState,
 ): TargetState {
   if (held?.subject === 'moved') return 'unselected';
-  // One that was deselected together with too many others is mirrored as before.
+  // A target deselected together with too many others is still mirrored.
   if (!selection.selects(repository.fullName, branch) && held?.subject !== 'deselected') return 'unselected';
   return treePresent || (state !== 'fresh' && state !== 'stale') ? state : 'damaged';
 }

@@ -12,24 +12,24 @@ import type { TaskWork } from './task.ts';
 
 /** A held deletion. */
 export interface HeldTarget {
-  /** As below `mirror/`; null for the directory itself, which may mirror another service. */
+  /** As below `mirror/`; null for the directory itself, whose service may have changed. */
   readonly target: string | null;
   readonly subject: HeldDeletion['subject'] | 'service';
-  /** The held deletion, where the record of a target does not have it. */
+  /** The held deletion, if the record of a target does not contain it. */
   readonly message?: string;
   readonly deletions: number;
   readonly of: number;
-  /** How many files would go. */
+  /** Number of files that would be deleted. */
   readonly fileCount: number;
   /** The first of them, sorted. */
   readonly files: readonly string[];
-  /** The same ones, with what the manifest of the published tree says of them. */
+  /** The same files, with their entries in the manifest of the published tree. */
   readonly differences: readonly FileDifference[];
-  /** Lets exactly this go: the request of the task `approve`. */
+  /** Approves exactly this deletion: the request of the task `approve`. */
   readonly approval: Approval;
 }
 
-/** Lists the deletions that are held. @throws MirrorError `directory.unusable`, `disk.*`, `state.unavailable` */
+/** Lists the held deletions. @throws MirrorError `directory.unusable`, `disk.*`, `state.unavailable` */
 export function listHeld({ settings, report }: TaskWork): Promise<readonly HeldTarget[]> {
   const emit: EventSink = (event) => report({ event });
   return withReader(settings.ofDirectory(), emit, async ({ store, state }) => {
@@ -55,7 +55,7 @@ export function listHeld({ settings, report }: TaskWork): Promise<readonly HeldT
   });
 }
 
-/** The directory itself, where the last pass was held as it would have mirrored another service. */
+/** The directory itself, if the last pass was held because the service has changed. */
 function heldAsWhole(lastPass: StoredPass | null): HeldTarget[] {
   if (lastPass?.failure?.code !== 'directory.other_service') return [];
   const { message } = lastPass.failure;
@@ -64,7 +64,7 @@ function heldAsWhole(lastPass: StoredPass | null): HeldTarget[] {
   return [{ target: null, subject: 'service', message, ...nothing, approval }];
 }
 
-/** Lets held deletions go through, once: the next pass carries them out. @throws MirrorError `directory.unusable`, `disk.*` */
+/** Approves held deletions, once: the next pass carries them out. @throws MirrorError `directory.unusable`, `disk.*` */
 export async function approve(
   { settings, isDaemon }: TaskWork,
   { approvals }: { readonly approvals: readonly Approval[] },

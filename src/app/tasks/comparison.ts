@@ -1,18 +1,18 @@
 import type { Action, PullAction, HoldReason, PlanInput } from '../../mirror/plan/actions.ts';
 import { makePlan } from '../../mirror/plan/plan.ts';
 
-/** How what the service has of one target now is found out, to be compared with what is published. */
+/** The way to find the service's present state of a target, for comparison with the published one. */
 export type Comparison =
-  /** Its contents are asked for. */
+  /** Its contents are requested. */
   | { readonly kind: 'contents'; readonly action: PullAction; readonly plan: readonly Action[] }
-  /** The lists show what is published: its contents are asked for only where that costs next to nothing. */
+  /** The lists show the published state: its contents are requested only if that is cheap. */
   | { readonly kind: 'as-listed'; readonly action: PullAction; readonly plan: readonly Action[] }
   /** Complete lists no longer have it. */
   | { readonly kind: 'gone'; readonly action: Action }
-  /** The lists do not tell. */
+  /** The lists do not show it. */
   | { readonly kind: 'untold'; readonly action: Action; readonly reason: HoldReason };
 
-/** The facts from which it follows. */
+/** The facts that decide it. */
 type ComparisonFacts = Pick<PlanInput, 'listing' | 'published' | 'unreadable' | 'policy' | 'nowMs'>;
 
 /**
