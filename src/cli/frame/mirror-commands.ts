@@ -52,7 +52,7 @@ export function addPassCommands(program: Command): void {
   declare(program, {
     name: 'plan',
     flags: PASS_FLAGS,
-    summary: 'show what a pass would do, and why; change nothing',
+    summary: 'show what a pass would do, and why',
     help:
       'Polls the service and compares it with what is mirrored. Sizes are those of the last pull.\n\n' +
       'Example: workbook-mirror plan --json',
@@ -136,7 +136,7 @@ function addChangeCommands(program: Command): void {
   declare(program, {
     name: 'verify',
     flags: DISK_FLAGS,
-    summary: 'compare every byte of the mirror with its manifests',
+    summary: 'compare every byte with its manifest',
     help:
       'Compares names, sizes, modes, times and SHA-256 of every published file, also beside a running daemon and in a restored backup. ' +
       'Exits with 1 if anything differs, a target is lost, or nothing is mirrored there. --repair restores files from the history or ' +

@@ -9,7 +9,7 @@ export function addInitCommand(program: Command): void {
   declare(program, {
     name: 'init',
     flags: INIT_FLAGS,
-    summary: 'ask for address, keys and directory, check them, and write the settings',
+    summary: 'ask for the first settings, and write them',
     help:
       'Finds the API from the address in the browser, tries keys and directory, and shows the files before it writes them: settings, and ' +
       'keys that only their owner can read. As root, where the unit is installed, keys become credentials of systemd.\n\n' +

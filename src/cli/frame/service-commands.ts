@@ -73,7 +73,7 @@ function addProbeCommand(program: Command): void {
   declare(program, {
     name: 'probe',
     flags: LIST_FLAGS,
-    summary: 'ask the service what its specification leaves open',
+    summary: 'ask the service what its API leaves open',
     help:
       'Reads only: GET and HEAD, one request after the other. What it prints names no repository, workbook, person, host or key, ' +
       'so that it can be sent to others. Ends with 1 when it could not ask everything.\n\n' +

@@ -35,7 +35,7 @@ describe('a branch that the service calls HEAD', () => {
     expect(await fileAt(commands, 'org.example/plan.git/%48EAD/a.xlsx')).toBe('of HEAD, second version');
     const without = { BRANCHES_EXCLUDE: 'HEAD', GUARD_TARGETS: 'off' };
     expect((await commands.command(['sync'], without)).exitCode).toBe(0);
-    expect((await commands.command(['status'], without)).stdout).toMatch(/^unselected .*%48EAD$/m);
+    expect((await commands.command(['status'], without)).stdout).toMatch(/^gone .*%48EAD$/m);
     expect((await commands.command(['workbooks', 'list'])).stdout).toMatch(/a\.xlsx +HEAD /);
   });
 

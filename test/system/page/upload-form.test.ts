@@ -15,7 +15,7 @@ async function chooserAfterSpace(page: Page): Promise<FileChooser> {
   const choosing = page.waitForEvent('filechooser', { timeout: 120_000 });
   const pressing = setInterval(() => void page.keyboard.press('Space'), 15_000);
   await page.keyboard.press('Space');
-  return await choosing.finally(() => clearInterval(pressing));
+  return choosing.finally(() => clearInterval(pressing));
 }
 
 describe.skipIf(missing !== undefined)(

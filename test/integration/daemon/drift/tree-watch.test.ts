@@ -276,7 +276,7 @@ describe('the watch on published trees', () => {
     await watch.ready;
     expect(errors.map(({ message }) => message)).toStrictEqual([
       expect.stringMatching(
-        /^Changes of some published trees are not watched: the folder .*gone is not there\.$/,
+        /^Changes of some published trees are not watched: the folder .*gone is missing\.$/,
       ),
     ]);
     await watch.close();
