@@ -83,7 +83,7 @@ async function testRequest(settings: SettingsFor<never>, hook: string): Promise<
   if (request === null) throw notSet(`hooks.${hook}`);
   const { address, method, headers = {}, body } = request;
   // The rest of the address is a secret.
-  const line = `${method} ${URL.parse(address)?.origin ?? ''}, to the address of hooks.${hook}`;
+  const line = `${method} ${URL.parse(address)?.origin ?? ''}, to the address of hooks.${hook}${hook === 'heartbeat' ? ', which counts it as a sign of life' : ''}`;
   const shown = Object.entries(headers).map(
     ([name, value]) => `  ${name}: ${name === 'webhook-signature' ? 'v1,***' : value}`,
   );
