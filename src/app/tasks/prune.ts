@@ -1,7 +1,6 @@
 import {
-  readHistory,
+  statesToPrune,
   type HistoryEntry,
-  prunable,
   pruneHistory,
   storedBytes,
 } from '../../mirror/store/history/history.ts';
@@ -38,11 +37,14 @@ function retentionUntil(beforeMs: number, nowMs: number) {
 export async function listPrunable({ settings }: TaskWork, wish: PruneWish): Promise<readonly PrunedState[]> {
   const { directory } = settings.ofDirectory();
   await refuseMissing(directory);
-  const entries = await readHistory(layoutOf(directory));
-  const chosen = entries.filter(({ path }) => path === (wish.target ?? path));
   const nowMs = Date.now();
   const states: PrunedState[] = [];
-  for (const entry of prunable(chosen, retentionUntil(wish.beforeMs, nowMs), nowMs))
+  for (const entry of await statesToPrune(
+    layoutOf(directory),
+    wish.target,
+    retentionUntil(wish.beforeMs, nowMs),
+    nowMs,
+  ))
     states.push({
       target: entry.path,
       kind: entry.kind,

@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { lstat, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 
@@ -124,6 +125,46 @@ async function collect(root: string, folder: string, entries: HistoryEntry[]): P
 }
 
 /**
+ * The states that the history no longer keeps. An older state at a former path of its repository also needs the files of later ones.
+ * @param path of the one target that is meant, as below `mirror/`; null for all
+ * @param clockMs as for {@link prunable}
+ */
+export async function statesToPrune(
+  layout: DirectoryLayout,
+  path: string | null,
+  policy: RetentionPolicy,
+  nowMs: number,
+  clockMs = nowMs,
+): Promise<HistoryEntry[]> {
+  const entries = await readHistory(layout);
+  const over = prunable(entries, policy, nowMs, clockMs).filter(
+    (entry) => entry.path === (path ?? entry.path),
+  );
+  const isOver = new Set(over);
+  const latestMs = Math.max(...over.map(({ atMs }) => atMs));
+  const neededSinceMs = new Map<string, number>();
+  for (const entry of entries) {
+    const isOlder = entry.kind === 'replaced' && !isOver.has(entry) && entry.atMs < latestMs;
+    // A path that is in use has a chain of its own.
+    if (!isOlder || existsSync(manifestPath(layout, entry.path))) continue;
+    const key = await targetOf(entry);
+    if (key !== null) neededSinceMs.set(key, Math.min(entry.atMs, neededSinceMs.get(key) ?? entry.atMs));
+  }
+  if (neededSinceMs.size === 0) return over;
+  const free: HistoryEntry[] = [];
+  for (const entry of over) {
+    const sinceMs = neededSinceMs.get((await targetOf(entry)) ?? '');
+    if (sinceMs === undefined || sinceMs > entry.atMs) free.push(entry);
+  }
+  return free;
+}
+
+async function targetOf({ manifest: file }: HistoryEntry): Promise<string | null> {
+  const manifest = await readManifest(file);
+  return manifest === null ? null : keyOf(manifest);
+}
+
+/**
  * Removes states that the history no longer keeps: first moves the tree out of sight in one step, then its manifest, then the rest. If a
  * lease is taken during that, the rest stays until the next time.
  * @param path of the one target that is pruned, as below `mirror/`; null for all
@@ -138,10 +179,7 @@ export async function pruneHistory(
   const { layout, gate, now, retention } = disk;
   const removed: HistoryEntry[] = [];
   let failure: unknown = null;
-  const entries = (await readHistory(layout, path ?? '')).filter(
-    (entry) => entry.path === (path ?? entry.path),
-  );
-  for (const entry of prunable(entries, retention, nowMs, now())) {
+  for (const entry of await statesToPrune(layout, path, retention, nowMs, now())) {
     try {
       await gate.pass(() => remove(disk, entry), signal);
       removed.push(entry);

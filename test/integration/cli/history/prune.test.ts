@@ -66,6 +66,34 @@ describe('history prune', () => {
     expect(await listed()).toEqual([]);
   });
 
+  it('keeps what an older state at a former path needs, and the log shows that state', async () => {
+    const { service, run, command } = await startCommands();
+    const book = service.addRepository('Book', { 'plan.xlsx': 'one', 'other.xlsx': 'old' });
+    await run('sync');
+    service.write(book, 'main', 'plan.xlsx', 'two');
+    await run('sync');
+    service.renameRepository(book, 'Account');
+    await run('sync');
+    service.write(book, 'main', 'other.xlsx', 'new');
+    await run('sync');
+    for (const policy of [{ HISTORY_REPLACED: '7d' }, { HISTORY_REPLACED: '1' }]) {
+      const pruned = await command(
+        ['history', 'prune', 'Account/main', '--older-than', '0s', '--yes'],
+        policy,
+      );
+      expect(pruned.stdout).toContain('keeps nothing that is older');
+      service.write(book, 'main', 'plan.xlsx', JSON.stringify(policy));
+      expect(await command(['sync'], policy)).toMatchObject({ exitCode: 0 });
+      const folder = join(await temporaryFolder(), 'restored');
+      const restored = await run('history', 'restore', 'Book/main', '--to', folder);
+      expect(restored, restored.stderr).toMatchObject({ exitCode: 0 });
+      expect((await run('log', 'Book/main')).stdout).toContain('Book/main');
+    }
+    const all = await run('history', 'prune', '--older-than', '0s', '--yes');
+    expect(all).toMatchObject({ exitCode: 0 });
+    expect(JSON.parse((await run('history', 'list', '--json')).stdout)).toEqual([]);
+  });
+
   it('leaves the history as it is under a lease, and says so', async () => {
     const { run, listed } = await withHistory();
     await run('lease', 'acquire', '--for', '1h');
