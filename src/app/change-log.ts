@@ -93,19 +93,18 @@ export interface LogSource {
   readonly read: () => Iterable<LogEntry> | AsyncIterable<LogEntry>;
 }
 
-/** When each target that ever left the mirror did so last, as far as the history keeps it. */
-export async function lastRetirements(layout: DirectoryLayout): Promise<ReadonlyMap<string, number>> {
-  const retired = (await readHistory(layout)).filter(({ kind }) => kind === 'retired');
-  return new Map(retired.map(({ path, atMs }) => [path, atMs]));
+/** When the last state of each path left the mirror, as far as the history keeps it: also of former paths, whose repository was renamed. */
+export async function lastDepartures(layout: DirectoryLayout): Promise<ReadonlyMap<string, number>> {
+  return new Map((await readHistory(layout)).map(({ path, atMs }) => [path, atMs]));
 }
 
-/** The parts of the log of a mirror, the latest first. None is read yet. @param retired as {@link lastRetirements} */
+/** The parts of the log of a mirror, the latest first. None is read yet. @param departed as {@link lastDepartures} */
 export function logSources(
   layout: DirectoryLayout,
   statuses: readonly TargetStatus[],
-  retired: ReadonlyMap<string, number>,
+  departed: ReadonlyMap<string, number>,
 ): LogSource[] {
-  const last = new Map(retired);
+  const last = new Map(departed);
   for (const { target, changedAtMs } of statuses)
     last.set(target, Math.max(changedAtMs ?? 0, last.get(target) ?? 0));
   const trees = [...last].map(([target, lastAtMs]): LogSource => {

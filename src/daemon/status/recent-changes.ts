@@ -1,4 +1,4 @@
-import { lastRetirements, type LogEntry, logSources, mergedLog } from '../../app/change-log.ts';
+import { lastDepartures, type LogEntry, logSources, mergedLog } from '../../app/change-log.ts';
 import type { EventSink } from '../../app/events.ts';
 import type { TargetStatus } from '../../app/target-status.ts';
 import type { DirectoryLayout } from '../../mirror/store/layout.ts';
@@ -14,8 +14,9 @@ const SOURCES = 2 * ENTRIES;
 /** The last entries of the log. The report of a daemon has them: manifests are read when something changed, and a few of them at most. */
 export class RecentChanges {
   readonly #layout: DirectoryLayout;
-  /** Null where it must be read again. */
-  #retired: ReadonlyMap<string, number> | null = null;
+  /** Null if it must be read again. */
+  #departed: ReadonlyMap<string, number> | null = null;
+  #retirements = 0;
   #seen = '';
   #recent: DaemonReport['changes'] = [];
 
@@ -25,14 +26,19 @@ export class RecentChanges {
 
   /** Takes in events. */
   readonly sink: EventSink = ({ name }) => {
-    if (name === 'target.retired') this.#retired = null;
+    if (name !== 'target.retired') return;
+    this.#departed = null;
+    this.#retirements += 1;
   };
 
   /** Gives those known before where the disk cannot be read. @param statuses of all targets */
   async read(statuses: readonly TargetStatus[]): Promise<DaemonReport['changes']> {
     try {
-      this.#retired ??= await lastRetirements(this.#layout);
-      const sources = logSources(this.#layout, statuses, this.#retired).slice(0, SOURCES);
+      const retirements = this.#retirements;
+      const departed = this.#departed ?? (await lastDepartures(this.#layout));
+      // One more may have left during that.
+      if (retirements === this.#retirements) this.#departed = departed;
+      const sources = logSources(this.#layout, statuses, departed).slice(0, SOURCES);
       const seen = JSON.stringify(sources.map(({ target, lastAtMs }) => [target, lastAtMs]));
       if (seen === this.#seen) return this.#recent;
       const recent: ReturnType<typeof shown>[] = [];
