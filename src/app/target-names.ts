@@ -98,6 +98,12 @@ export function findTargets(
   return [...new Set(found)];
 }
 
+/** The known targets that some names stand for, as {@link findTargets}. A name of no target, or of several, chooses nothing. */
+export function chosenTargets(asked: readonly string[], mirror: string, known: readonly string[]): string[] {
+  const clear = asked.filter((name) => typeof findTarget(name, mirror, known) === 'string');
+  return findTargets(clear, mirror, known, () => []);
+}
+
 /** Those of some items that are about the targets that are asked for, as {@link findTargets}; all where none is named. */
 export function ofTargets<T extends { readonly target: string }>(
   items: readonly T[],

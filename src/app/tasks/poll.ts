@@ -21,7 +21,11 @@ export async function poll(
   return { outcome: null };
 }
 
-function pathsOf(names: readonly string[], { settings, report }: TaskWork): Promise<readonly string[]> {
+/** The paths of targets that a pass is about. @throws MirrorError as {@link poll} */
+export function pathsOf(
+  names: readonly string[],
+  { settings, report }: Pick<TaskWork, 'settings' | 'report'>,
+): Promise<readonly string[]> {
   const ofDirectory = settings.ofDirectory();
   return withReader(
     ofDirectory,

@@ -1,6 +1,6 @@
 import { openMirror } from '../../app/open-mirror.ts';
 import type { EventSink } from '../../app/events.ts';
-import { findTargets } from '../../app/target-names.ts';
+import { chosenTargets } from '../../app/target-names.ts';
 import { type PassOutcome, passOutcome } from '../../app/tasks/task.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { Hooks, HOOKS_CLOSE_MS } from '../../daemon/hooks/hooks.ts';
@@ -45,7 +45,7 @@ export async function sync(
   );
   const status = new MirrorStatusReader(() => settings, mirror);
   const choose = (paths: readonly string[]): readonly string[] =>
-    findTargets(names, mirror.store.layout.mirror, paths, () => []);
+    chosenTargets(names, mirror.store.layout.mirror, paths);
   const hooks = new Hooks(() => settings, mirror, emitAll, { readMirror: status.read });
   sinks.push(status.sink, hooks.sink);
   return untilStopped(async (signal) => {

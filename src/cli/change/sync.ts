@@ -1,5 +1,8 @@
+import { existsSync } from 'node:fs';
+
 import type { Command } from 'commander';
-import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
+
+import { EXIT_CODES, type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { say } from '../../lib/text/terminal-text.ts';
 import { sync } from './own-pass.ts';
@@ -7,11 +10,16 @@ import { progressOf } from './progress.ts';
 import type { PassOutcome } from '../../app/tasks/task.ts';
 import { secretsOf } from '../../config/secret.ts';
 import { readTargets, withReader } from '../../app/open-reader.ts';
-import { isWell, type TargetStatus } from '../../app/target-status.ts';
+import { isWell } from '../../app/target-status.ts';
+import { chosenTargets, findTargets } from '../../app/target-names.ts';
+import { pathsOf } from '../../app/tasks/poll.ts';
 import { type Outcome, tell, tellEvent } from '../frame/output.ts';
 import { daemonsOf, type TaskRunner, worstOf } from '../frame/task-runners.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
+import { layoutOf } from '../../mirror/store/layout.ts';
+import type { SettingsFor } from '../../config/schema.ts';
+import { ownSettings } from './own-place.ts';
 import { askForPasses, namesOf } from './poll.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 
@@ -28,26 +36,45 @@ export async function runSync(command: Command): Promise<Outcome> {
   const outcomes =
     daemons.length > 0 ? await syncBeside(daemons, names) : [await syncHere(command, adopt === true, names)];
   const worst = worstOf(outcomes.map((outcome) => outcome.exitCode));
-  const named = names.length === 0 ? null : await statusOf(command, names);
-  const ofNamed = named?.every(isWell) === true ? EXIT_CODES.ok : EXIT_CODES.incomplete;
-  const exitCode = named === null || worst > EXIT_CODES.incomplete ? worst : ofNamed;
+  const { settings } = settingsOf(command, ['directory']);
+  const { mirror } = layoutOf(settings.directory);
+  const passes = outcomes.map((outcome) => {
+    const chosen = new Set(chosenTargets(names, mirror, outcome.targets.map(targetOf)));
+    const targets = outcome.targets.filter((each) => names.length === 0 || chosen.has(each.target));
+    return { ...outcome, targets };
+  });
+  // The records of shares are theirs: each judges its own targets.
+  const isShared = daemons.some(({ shardIndex }) => shardIndex !== null);
+  const isOfNamed = names.length > 0 && !isShared && worst <= EXIT_CODES.incomplete;
+  const exitCode = isOfNamed ? await exitCodeOfNamed(settings, names, outcomes) : worst;
   const isAllThatCanBe = outcomes.every((outcome) => outcome.isAllThatCanBe);
   const isAllowed = allowFailed === true && exitCode === EXIT_CODES.incomplete && isAllThatCanBe;
-  const meant = named && new Set(named.map(({ target }) => target));
-  const [data] = outcomes.map(({ summary, targets }) => ({
-    summary,
-    targets: targets.filter(({ target }) => meant?.has(target) !== false),
-  }));
+  const [data] = passes.map(({ summary, targets }) => ({ summary, targets }));
   return {
-    data: outcomes.length === 1 ? data : { passes: outcomes },
+    data: passes.length === 1 ? data : { passes },
     exitCode: isAllowed ? EXIT_CODES.ok : exitCode,
   };
 }
 
-/** The named targets after the pass: it may have found them. @throws MirrorError `target.unknown` */
-async function statusOf(command: Command, names: readonly string[]): Promise<readonly TargetStatus[]> {
-  const { settings } = settingsOf(command, ['directory']);
-  return (await withReader(settings, tellEvent, (reader) => readTargets(settings, reader, names))).statuses;
+const targetOf = ({ target }: { readonly target: string }): string => target;
+
+/**
+ * The exit code about named targets after a pass, which may have found them, or retired them.
+ * @throws MirrorError `target.unknown`
+ */
+function exitCodeOfNamed(
+  settings: SettingsFor<'directory'>,
+  names: readonly string[],
+  outcomes: readonly PassOutcome[],
+): Promise<ExitCode> {
+  return withReader(settings, tellEvent, async (reader) => {
+    const { statuses } = await readTargets(settings, reader);
+    const retired = outcomes.flatMap(({ targets }) => targets).filter(({ outcome }) => outcome === 'retired');
+    const known = new Set([...statuses, ...retired].map(targetOf));
+    const chosen = new Set(findTargets(names, reader.store.layout.mirror, known));
+    const isWhole = statuses.filter(({ target }) => chosen.has(target)).every(isWell);
+    return isWhole ? EXIT_CODES.ok : EXIT_CODES.incomplete;
+  });
 }
 
 /** Has the daemons make the pass. @throws MirrorError that by which one failed as a whole */
@@ -69,6 +96,9 @@ async function syncBeside(
 async function syncHere(command: Command, adopt: boolean, names: readonly string[]): Promise<PassOutcome> {
   const { settings } = settingsOf(command, ['service', 'directory']);
   await becomeOwnerOf(settings.directory);
+  // Before the pass: one that ends over a wrong name would be on record as failed. A first pass has yet to find out what there is.
+  if (names.length > 0 && existsSync(layoutOf(settings.directory).targetList))
+    await pathsOf(names, { settings: ownSettings(command), report: () => {} });
   const { outcome, hooksDue } = await sync(settings, progressOf(secretsOf(settings)), { adopt, names });
   if (hooksDue > 0) {
     tell(

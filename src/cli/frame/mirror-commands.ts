@@ -30,7 +30,8 @@ export function addPassCommands(program: Command): void {
     summary: 'make one pass, then exit',
     help:
       'Polls the service, pulls and publishes what changed: of named targets alone, or of all. The exit code is about these. Targets ' +
-      'that failed before are tried, too. A running daemon makes the pass, of all.\n\nExample: workbook-mirror sync --json',
+      'that failed before are tried, too. Targets that left the service, or were renamed, are handled as in any pass. A running daemon ' +
+      'makes the pass, of all.\n\nExample: workbook-mirror sync --json',
     load: async () => (await import('../change/sync.ts')).runSync,
   })
     .argument(...TARGETS_OR_ALL)

@@ -129,3 +129,24 @@ it('sync pulls only the named targets, even before they are mirrored, and exits 
   expect(await command(['sync', 'Sales/main'])).toMatchObject({ exitCode: 1 });
   expect(targetsIn((await command(['status', '--problems', '--json'])).stdout)).toEqual(['Sales/main']);
 });
+
+it('sync refuses a name of several targets before the pass, and succeeds for one that the pass retires', async () => {
+  const { command, service } = await mirrored();
+  const passOf = async (): Promise<unknown> =>
+    (JSON.parse((await command(['status', '--json'])).stdout) as { lastPass: unknown }).lastPass;
+  const before = await passOf();
+  const refused = await command(['sync', 'Accounting']);
+  expect(refused).toMatchObject({ exitCode: 2 });
+  expect(refused.stderr).toContain('is a repository with 2 targets');
+  expect(await passOf()).toEqual(before);
+  const [, sales] = service.repositories;
+  if (sales === undefined) throw new Error('no repository');
+  service.removeRepository(sales);
+  const unguarded = { GUARD_TARGETS: 'off' };
+  expect(await command(['sync'], unguarded)).toMatchObject({ exitCode: 0 });
+  const retired = await command(['sync', 'Sales/main', '--json'], unguarded);
+  expect(retired, retired.stderr).toMatchObject({ exitCode: 0 });
+  expect(JSON.parse(retired.stdout)).toMatchObject({
+    targets: [{ target: 'Sales/main', outcome: 'retired' }],
+  });
+});
