@@ -1,4 +1,5 @@
 import { existsSync, lstatSync } from 'node:fs';
+import { lchown, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 
@@ -9,9 +10,8 @@ import { flagLayer, type Layer } from '../../config/layers.ts';
 import { DEFAULT_CONFIG_FILE } from '../../config/load.ts';
 import { SettingsError } from '../../config/problems.ts';
 import { ensureFolder, replaceFile } from '../../lib/disk/durable.ts';
-import { onDisk } from '../../lib/errors/disk-errors.ts';
+import { onDisk, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
-import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { ownCommand, programOf, rememberInvocation } from '../../lib/text/own-command.ts';
 import { escapedLines, joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { confirmed } from '../change/approve.ts';
@@ -58,13 +58,15 @@ export async function runInit(command: Command): Promise<Outcome> {
   const question = taken === undefined ? say`Write this?` : say`Write this, and replace what is there?`;
   if (!(await confirmed(describeFiles(files), question, yes)))
     return { text: () => say`Nothing was written.`, exitCode: EXIT_CODES.incomplete };
-  if (!isForUnit) await becomeOwnerOf(settings.directory);
+  // The daemon of an existing directory runs as its owner, who must be able to read the keys.
+  const owner = isForUnit || process.geteuid?.() !== 0 ? null : await unlessMissing(stat(settings.directory));
   for (const { path, text, isSecret } of files) {
     // The user of the unit must be able to read the settings.
     process.umask(isSecret ? 0o077 : 0o022);
     await onDisk(`writing ${path}`, async () => {
       await ensureFolder(dirname(path));
       await replaceFile(path, text, dirname(path));
+      if (isSecret && owner !== null) await lchown(path, owner.uid, owner.gid);
     });
   }
   return { text: () => describeNext(configFile, isForUnit) };
