@@ -1,7 +1,7 @@
 import { toMirrorError } from '../../lib/errors/errors.ts';
 import type { Room } from '../../lib/disk/place-facts.ts';
-import { roughDuration, roughSize } from '../../lib/text/humanize.ts';
-import type { TerminalText } from '../../lib/text/terminal-text.ts';
+import { counted, roughDuration, roughSize } from '../../lib/text/humanize.ts';
+import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { CLOCK_STEP_MS } from '../../lib/time/wrong-clock.ts';
 import { table } from '../frame/output.ts';
 
@@ -103,12 +103,14 @@ export function keyFindings(setting: string, answers: readonly KeyAnswer[], plac
   });
 }
 
-/** The findings for a person: what there is to do is below each. */
+/** The findings for a person: below each what there is to do, and at the end how many there are of each kind. */
 export function describeFindings(findings: readonly Finding[]): TerminalText {
   const rows = findings.map(({ verdict, subject, finding }) => [verdict, subject, finding]);
-  return table(
-    ['RESULT', 'SUBJECT', 'FINDING'],
-    rows,
-    findings.map(({ whatToDo }) => whatToDo ?? ''),
-  );
+  const toDo = findings.map(({ whatToDo }) => whatToDo ?? '');
+  const count = (wanted: Finding['verdict']): number =>
+    findings.filter(({ verdict }) => verdict === wanted).length;
+  return joinLines([
+    table(['RESULT', 'SUBJECT', 'FINDING'], rows, toDo),
+    `${counted(count('error'), 'error')}, ${counted(count('warning'), 'warning')}`,
+  ]);
 }

@@ -56,10 +56,11 @@ export async function checkOnline({ settings, sources }: Loaded): Promise<Findin
   const values = Object.entries(effectiveSettings(settings, sources)).map(([name, { value, source }]) =>
     well(
       `setting ${name}`,
-      `${JSON.stringify(value)} (${source.kind === 'default' ? 'default' : `${source.kind} ${source.detail}`})`,
+      `${value === null ? 'not set' : JSON.stringify(value)} (${source.kind === 'default' ? 'default' : `${source.kind} ${source.detail}`})`,
     ),
   );
-  return [userFinding(directory), ...(await Promise.all(found)).flat(), ...values];
+  // The checks come last, where a person who waited for them looks.
+  return [...values, userFinding(directory), ...(await Promise.all(found)).flat()];
 }
 
 /** The user of the checks: what the daemon's user may do is found out by that user alone. */

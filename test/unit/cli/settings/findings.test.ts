@@ -42,6 +42,11 @@ describe('findings of config check --online', () => {
 
   it('show below each what there is to do', () => {
     const text = String(describeFindings([well('a', 'fine'), { ...well('b', 'bad'), whatToDo: 'Mend.' }]));
-    expect(text.split('\n').slice(1)).toEqual(['ok      a        fine', 'ok      b        bad', '  Mend.']);
+    expect(text.split('\n').slice(1)).toEqual([
+      'ok      a        fine',
+      'ok      b        bad',
+      '  Mend.',
+      '0 errors, 0 warnings',
+    ]);
   });
 });
