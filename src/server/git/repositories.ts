@@ -207,7 +207,7 @@ export class Registry {
       // Clients must not see errors of this machine.
       const why = error instanceof RemoteError ? error.message : 'the service has an error; its log says why';
       const next = nextAttempt.toISOString();
-      message = `this repository must be cloned ${when}, which fails: ${why}; the next attempt is at ${next}`;
+      message = `this repository must be cloned ${when}, and cloning fails: ${why}; the next attempt is at ${next}`;
     }
     // Without Retry-After: clients take that for the service as a whole (RFC 9110, section 15.6.4).
     throw new RequestError(503, 'processing', message);

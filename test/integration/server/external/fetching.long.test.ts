@@ -162,7 +162,7 @@ describe('a clone that is lost', () => {
     const answer = await second.ask(`/repos/${first.id}/contents`);
     expect(answer.status).toBe(503);
     expect(await answer.text()).toMatch(
-      /"processing".*cloned again.*that fails: the repository cannot be read: .*next attempt is at 2/,
+      /"processing".*cloned again.*and cloning fails: the repository cannot be read: .*next attempt is at 2/,
     );
     await rename(`${path}.away`, path);
     second.registry.fetches.soon(first.id);

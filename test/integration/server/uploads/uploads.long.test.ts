@@ -132,7 +132,7 @@ describe('an upload', () => {
       [{ c: '1' }, { folder: '..' }, 400, 'cannot be committed under these names'],
       [{ c: '1' }, { folder: 'a\\b' }, 400, 'cannot be the path of a file'],
       [{ c: '1' }, { branch: 'a..b' }, 400, 'Git does not accept "a..b" as the name of a branch'],
-      [{ c: '1' }, { branch: 'main/x' }, 409, 'beside the branch main'],
+      [{ c: '1' }, { branch: 'main/x' }, 409, 'together with the branch main'],
       [{ c: '1' }, { message: 'x'.repeat(70_000) }, 413, 'a field of the form may have 65536 bytes'],
       [{}, {}, 400, 'no file was chosen'],
     ];
