@@ -28,7 +28,7 @@ export function heldSentence({ subject, deletions, of }: HeldDeletion): string {
 
 /** An approval that is on record, as a clause. */
 export function approvalSentence({ approvedBy, approvedAtMs, isByWord }: ApprovalMark): string {
-  return `approved by ${approvedBy}${isByWord ? ', by the word of the command,' : ''} at ${utcTime(approvedAtMs)}`;
+  return `approved by ${approvedBy}${isByWord ? ' (the name that the command gave)' : ''} at ${utcTime(approvedAtMs)}`;
 }
 
 /** How many of the files that would go are named in a sentence. */

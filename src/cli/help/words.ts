@@ -12,7 +12,7 @@ const ACTIONS: Readonly<Record<ErrorAction, string>> = {
   retry: 'The daemon tries again, later each time.',
   hold: 'The daemon waits on purpose.',
   quarantine: 'The daemon tries again when the target changes, or after an hour.',
-  stall: 'The daemon tries again every hour; someone must act.',
+  stall: 'The daemon tries again, at the latest after an hour; someone must act.',
   exit: 'The program ends, or refuses the command.',
 };
 

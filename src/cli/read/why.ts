@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 
 import { driftSentence, heldSentence } from '../../app/messages.ts';
-import { plainState, stateText } from '../../app/target-status.ts';
+import { plainState, stateText, type TargetState } from '../../app/target-status.ts';
 import { counted, oneLine, utcTime } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
@@ -24,7 +24,7 @@ export async function runWhy(command: Command): Promise<Outcome> {
 /** The answer of `why` for a person. */
 export function describeExplanation(answer: Answer): TerminalText {
   if ('states' in answer) {
-    const lines = answer.states.map(({ target, state }) => `${target} is ${stateText(state)}`);
+    const lines = answer.states.map(({ target, state }) => stateSentence(target, state, false));
     return choiceOf(severalSentence(answer), lines);
   }
   if ('places' in answer) {
@@ -53,7 +53,7 @@ function describeTarget(explanation: Explanation): TerminalText {
   const { target, record } = explanation;
   return joinLines(
     linesOf(
-      `${target.target} is ${stateText(target.state)}${target.isStale && plainState(target.state) !== 'late' ? ', and late' : ''}.`,
+      stateSentence(target.target, target.state, target.isStale),
       `  repository ${target.repository}, branch ${target.branch}, ${counted(target.files, 'file')}`,
       `  verified ${timeOf(target.verifiedAtMs)}, changed ${timeOf(target.changedAtMs)}, compared whole ${timeOf(target.checkedAtMs)}`,
       target.missingWorkbooks.length > 0 && `  warning: ${missingSentence(target.missingWorkbooks)}`,
@@ -125,4 +125,11 @@ function describeNext(explanation: Explanation): string[] {
       `  it is tried again after ${timeOf(failure.nextAttemptAtMs)}${failure.action === 'quarantine' ? ', when its versions change,' : ''} or at once with \`${ownCommand('retry', name)}\``,
     ],
   );
+}
+
+/** The state of a target, for example `Accounting/main needs you: held, and is late.` */
+function stateSentence(target: string, state: TargetState, isStale: boolean): string {
+  const text = stateText(state);
+  const verb = text.startsWith('needs') ? '' : 'is ';
+  return `${target} ${verb}${text}${isStale && plainState(state) !== 'late' ? ', and is late' : ''}.`;
 }
