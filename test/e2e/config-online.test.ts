@@ -35,6 +35,17 @@ it('config check --online makes all checks, names keys by position, and sends no
     expect(well.stdout).not.toContain(secret);
   expect(received).toEqual([]);
 
+  const elsewhere = {
+    ...settings,
+    WORKBOOK_MIRROR_SERVICE_BASE_URL: String(embedded.settings['WORKBOOK_MIRROR_SERVICE_BASE_URL']).replace(
+      /api$/,
+      'none',
+    ),
+  };
+  const wrong = await run(['config', 'check', '--online', '--json'], elsewhere);
+  expect(wrong.exitCode).toBe(1);
+  expect(verdicts(wrong.stdout)).toMatchObject({ 'service.baseUrl': 'error' });
+
   await embedded.service.close();
   const lost = await run(['config', 'check', '--online', '--json'], {
     ...settings,

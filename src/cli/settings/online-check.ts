@@ -104,6 +104,11 @@ async function checkKeys({ service }: Loaded['settings'], generation: Generation
   if (generation === 'v1' || first === undefined) return found;
   if (first.failure !== null) return [failed('service.baseUrl', first.failure)];
   const finding = `${service.baseUrl} answers (status ${first.status})`;
+  if (first.status === 404) {
+    const whatToDo =
+      'There is no API at this address: it is that of the application, followed by /api. `init` finds it.';
+    return [{ verdict: 'error', subject: 'service.baseUrl', finding, whatToDo }];
+  }
   return [well('service.baseUrl', finding), ...found, clockFinding(first.headers['date'], first.atMs)];
 }
 
