@@ -24,7 +24,7 @@ export async function runWhy(command: Command): Promise<Outcome> {
 /** The answer of `why` for a person. */
 export function describeExplanation(answer: Answer): TerminalText {
   if ('states' in answer) {
-    const lines = answer.states.map(({ target, state }) => stateSentence(target, state, false));
+    const lines = answer.states.map(({ target, state }) => stateClause(target, state, false));
     return choiceOf(severalSentence(answer), lines);
   }
   if ('places' in answer) {
@@ -53,7 +53,7 @@ function describeTarget(explanation: Explanation): TerminalText {
   const { target, record } = explanation;
   return joinLines(
     linesOf(
-      stateSentence(target.target, target.state, target.isStale),
+      `${stateClause(target.target, target.state, target.isStale)}.`,
       `  repository ${target.repository}, branch ${target.branch}, ${counted(target.files, 'file')}`,
       `  verified ${timeOf(target.verifiedAtMs)}, changed ${timeOf(target.changedAtMs)}, compared whole ${timeOf(target.checkedAtMs)}`,
       target.missingWorkbooks.length > 0 && `  warning: ${missingSentence(target.missingWorkbooks)}`,
@@ -127,9 +127,9 @@ function describeNext(explanation: Explanation): string[] {
   );
 }
 
-/** The state of a target, for example `Accounting/main needs you: held, and is late.` */
-function stateSentence(target: string, state: TargetState, isStale: boolean): string {
+/** The state of a target, for example `Accounting/main needs you: held, and is late`. */
+function stateClause(target: string, state: TargetState, isStale: boolean): string {
   const text = stateText(state);
   const verb = text.startsWith('needs') ? '' : 'is ';
-  return `${target} ${verb}${text}${isStale && plainState(state) !== 'late' ? ', and is late' : ''}.`;
+  return `${target} ${verb}${text}${isStale && plainState(state) !== 'late' ? ', and is late' : ''}`;
 }
