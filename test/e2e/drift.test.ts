@@ -28,7 +28,9 @@ describe('an edit of a mirrored file', () => {
     expect(JSON.parse(line)).toMatchObject({ target: 'Accounting/main', modified: 1, added: 0, missing: 0 });
     const status = await run(['status'], embedded.settings);
     expect(status.exitCode).toBe(1);
-    expect(status.stdout).toMatch(/needs you .*Accounting\/main\n {2}drifted; someone changed it: 1 modified/);
+    expect(status.stdout).toMatch(
+      /needs you .*Accounting\/main\n {2}drifted; someone changed it: 1 modified/,
+    );
     const verified = await run(['verify'], embedded.settings);
     expect(verified.exitCode).toBe(1);
     expect(verified.stdout).toContain('verify --repair');
