@@ -113,6 +113,17 @@ describe('init --yes', () => {
     expect(await run(['init'])).toMatchObject({ exitCode: 2, stdout: '' });
   });
 
+  it('finds an installation that only knows /repositories, as config check --online does', async () => {
+    const { service, folder, config } = await prepare();
+    service.knobs.repositoriesPath = '/repositories';
+    await writeFile(join(folder, 'key'), API_KEY, { mode: 0o600 });
+    const flags = ['--service-base-url', service.origin, '--service-api-key-file', join(folder, 'key')];
+    const made = await run(['init', '--yes', '--config', config, '--directory', join(folder, 'm'), ...flags]);
+    expect(made, made.stderr).toMatchObject({ exitCode: 0 });
+    const checked = await run(['config', 'check', '--online', '--config', config]);
+    expect(checked, checked.stdout).toMatchObject({ exitCode: 0 });
+  });
+
   it.runIf(canMount)('stores credentials if the unit is installed', async () => {
     const { service, folder, shell } = await startService();
     await writeFile(join(folder, 'key'), `${API_KEY}\n`);

@@ -15,7 +15,7 @@ import { counted, roughSize } from '../../lib/text/humanize.ts';
 import { refuseForeignDirectory } from '../../mirror/store/directory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import { limitsOfDirectory } from '../../mirror/store/probes.ts';
-import { createAsker } from '../../probe/connection.ts';
+import { askForList } from '../settings/list-answer.ts';
 import { addressCandidates, isOfApi } from './address.ts';
 
 /** Sets a value as if a flag gave it. */
@@ -31,28 +31,15 @@ export function settingsIn<const T extends readonly Need[]>(layer: Layer, needs:
 }
 
 /**
- * Finds the API that a pasted address means, by requests without a key, and puts its address in the place of that.
- * @throws MirrorError `settings.invalid` for what is no address, `service.not_found` where none answers as the API does
+ * Finds the API behind a pasted address, by requests without a key, and replaces the address by that of the API.
+ * @throws MirrorError `settings.invalid` if it is not an address, `service.not_found` if no API answers
  */
 export async function findApi(layer: Layer): Promise<string> {
   const pasted = layer.values.get('service.baseUrl')?.value ?? settingsIn(layer, ['service']).service.baseUrl;
   const found: string[] = [];
   let hint = 'Paste the address that the browser shows while the application is open.';
   for (const baseUrl of addressCandidates(String(pasted))) {
-    const asker = createAsker({
-      baseUrl,
-      credential: () => null,
-      timeoutMs: 15_000,
-      signal: new AbortController().signal,
-      maxRequests: 1,
-      maxPauseMs: 0,
-      pause: () => Promise.resolve(),
-      onProgress: () => {},
-    });
-    // It throws where the service asks for a pause: the status says so.
-    await asker.ask({ target: '/repos', isAnonymous: true }).catch(() => {});
-    await asker.close();
-    const { status = 0, headers = {}, failure = null } = asker.answers[0] ?? {};
+    const { status = 0, headers = {}, failure = null } = (await askForList(baseUrl, 'current', null)) ?? {};
     if (isOfApi(status, headers['content-type'])) {
       give(layer, 'service.baseUrl', baseUrl);
       return `The API is at ${baseUrl}`;

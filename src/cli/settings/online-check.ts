@@ -7,13 +7,7 @@ import { openStateOf } from '../../app/open-reader.ts';
 import { sharingSetting } from '../../config/changes.ts';
 import { effectiveSettings } from '../../config/render.ts';
 import type { LoadedSettings } from '../../config/load.ts';
-import {
-  CREDENTIAL_PLACES,
-  type Generation,
-  REPOSITORIES_PATH,
-  underOtherName,
-  WORKBOOKS_PATH,
-} from '../../lib/api/requests.ts';
+import { CREDENTIAL_PLACES, type Generation } from '../../lib/api/requests.ts';
 import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { locksIn, mountText } from '../../lib/disk/lock-reach.ts';
 import { ownUserText, roomAt } from '../../lib/disk/place-facts.ts';
@@ -23,8 +17,8 @@ import { ownCommand } from '../../lib/text/own-command.ts';
 import { transportError } from '../../mirror/upstream/failures.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import { limitsOfDirectory } from '../../mirror/store/probes.ts';
-import { createAsker } from '../../probe/connection.ts';
 import { clockFinding, failed, type Finding, keyFindings, roomFindings, well } from './findings.ts';
+import { askForList } from './list-answer.ts';
 
 type Loaded = LoadedSettings<readonly ['service', 'directory']>;
 
@@ -76,25 +70,7 @@ async function checkKeys({ service }: Loaded['settings'], generation: Generation
   const name = generation === 'current' ? 'apiKey' : 'apiToken';
   const answers = [];
   for (const key of service[name]?.revealAll() ?? []) {
-    const targets =
-      generation === 'v1' ? [WORKBOOKS_PATH] : [REPOSITORIES_PATH, underOtherName(REPOSITORIES_PATH)];
-    const asker = createAsker({
-      baseUrl: service.baseUrl,
-      credential: () => key,
-      timeoutMs: Math.min(service.timeout, ANSWER_MS),
-      signal: AbortSignal.timeout(CHECK_MS),
-      maxRequests: targets.length,
-      maxPauseMs: 0,
-      pause: () => Promise.resolve(),
-      onProgress: () => {},
-    });
-    for (const target of targets) {
-      // It throws where the key is refused, or the service asks for a pause: the status says so.
-      await asker.ask({ target, generation }).catch(() => {});
-      if (asker.answers.at(-1)?.status !== 404) break;
-    }
-    await asker.close();
-    const answer = asker.answers.at(-1);
+    const answer = await askForList(service.baseUrl, generation, key);
     if (answer === undefined) break;
     answers.push(answer);
     if (answer.failure !== null) break;
