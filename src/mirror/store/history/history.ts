@@ -141,7 +141,8 @@ export async function statesToPrune(
     (entry) => entry.path === (path ?? entry.path),
   );
   const isOver = new Set(over);
-  const latestMs = Math.max(...over.map(({ atMs }) => atMs));
+  let latestMs = Number.NEGATIVE_INFINITY;
+  for (const { atMs } of over) latestMs = Math.max(latestMs, atMs);
   const neededSinceMs = new Map<string, number>();
   for (const entry of entries) {
     const isOlder = entry.kind === 'replaced' && !isOver.has(entry) && entry.atMs < latestMs;
