@@ -26,7 +26,7 @@ export interface LogEntry {
   readonly kind: (typeof LOG_KINDS)[number];
   /** How many files it is about. */
   readonly files: number;
-  /** The approval of what a person let through; null where there is none on record. */
+  /** Who approved the deletion, and when; null if that is not on record. */
   readonly approval: ApprovalMark | null;
   /** The held deletion; null for everything else. */
   readonly held: Omit<HeldDeletion, 'first'> | null;
@@ -42,7 +42,7 @@ export interface LoggedState {
 
 const NOTHING = { files: 0, approval: null, held: null, differences: [] } as const;
 
-/** What happened to a target, the latest first. @param states that are kept of it, the latest first: no more are read than are needed */
+/** The log of one target, latest first. @param states its states on disk, latest first; no more are read than needed */
 export async function* logOf(
   target: string,
   states: Iterable<LoggedState> | AsyncIterable<LoggedState>,

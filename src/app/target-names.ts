@@ -77,7 +77,7 @@ export function targetNamed(asked: string, mirror: string, known: Iterable<strin
 /**
  * All targets that some names stand for, each an exact one as {@link targetNamed}, or a pattern as in the settings, which is held against
  * the path and against what people write: every command that takes several targets reads them here.
- * @param unknown gives the targets of a name or a pattern that stands for none of those that are known; refuses it unless given
+ * @param unknown gives the targets of a name or pattern that matches no known target; if omitted, such a name is refused
  * @throws MirrorError `target.unknown`
  */
 export function findTargets(
@@ -104,7 +104,7 @@ export function chosenTargets(asked: readonly string[], mirror: string, known: r
   return findTargets(clear, mirror, known, () => []);
 }
 
-/** Those of some items that are about the targets that are asked for, as {@link findTargets}; all where none is named. */
+/** The items about the named targets, as {@link findTargets}; all items if no target is named. */
 export function ofTargets<T extends { readonly target: string }>(
   items: readonly T[],
   asked: readonly string[],
@@ -115,7 +115,7 @@ export function ofTargets<T extends { readonly target: string }>(
   return items.filter(({ target }) => chosen.has(target));
 }
 
-/** Refuses a name or a pattern that stands for no target. @throws MirrorError `target.unknown` */
+/** Refuses a name or pattern that matches no target. @throws MirrorError `target.unknown` */
 export function noTarget(name: string, known: Iterable<string>): never {
   const what = isPattern(name) ? 'fits the pattern' : 'is named';
   const lists = `\`${ownCommand('status --all')}\` lists all of them.`;

@@ -9,7 +9,7 @@ const ADOPT = ['--adopt', 'begin in a folder that is not empty'] as const;
 
 const TARGETS = ['[targets...]', 'as below mirror/, or "Sales/*"'] as const;
 
-/** The same, where none means all. */
+/** As TARGETS; all if none is named. */
 const TARGETS_OR_ALL = [TARGETS[0], `${TARGETS[1]}; default: all`] as const;
 
 /** Declares the commands that make or plan a pass: `run`, `sync`, `poll`, `plan`. */
@@ -81,8 +81,8 @@ export function addReportCommands(program: Command): void {
     flags: DISK_FLAGS,
     summary: 'show the state of every target',
     help:
-      'Reads the disk, also beside a running daemon. Exits with 1 if a target is not verified fresh. Of more than 20 targets it lists ' +
-      'those alone that are not as they should be, unless targets are named.\n\n' +
+      'Reads the disk, also beside a running daemon. Exits with 1 if a target is not verified fresh. If there are more than 20 ' +
+      'targets and none is named, it lists only those with problems.\n\n' +
       'Example: workbook-mirror status "Accounting/*"',
     load: async () => (await import('../read/status.ts')).runStatus,
   })

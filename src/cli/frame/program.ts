@@ -21,7 +21,7 @@ export interface ProgramResult {
 }
 
 /**
- * Parses a command line, runs its command, and reports its error. What a command needs is loaded only when it runs.
+ * Parses a command line, runs its command, and reports its error. The code of a command is loaded only when it runs.
  * @param argv as `process.argv` has it
  */
 export async function runProgram(argv: readonly string[]): Promise<ProgramResult> {

@@ -10,7 +10,7 @@ export interface Finding {
   readonly verdict: 'ok' | 'warning' | 'error';
   readonly subject: string;
   readonly finding: string;
-  /** Null where there is nothing to do. */
+  /** Null if there is nothing to do. */
   readonly whatToDo: string | null;
 }
 

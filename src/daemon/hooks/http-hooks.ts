@@ -86,8 +86,8 @@ export function createWebhook({ target, send, scrub, host, emit, onDone }: Webho
 }
 
 /**
- * The request of a message to the webhook; null where there is none.
- * @throws MirrorError `notification.failed` where the key to sign it is none
+ * The request that brings a message to the webhook; null without a webhook.
+ * @throws MirrorError `notification.failed` if the signing key is invalid
  */
 export function requestOf(
   message: WebhookMessage,
