@@ -31,42 +31,45 @@ function sheets(count: number): Record<string, string> {
 }
 
 describe('a pass with too many deleted targets', () => {
-  it('retires none of them, reports it, does the rest, and retires approved ones', async () => {
-    const { service, mirror } = await startPair({}, GUARDED);
-    const repositories = ['A', 'B', 'C', 'D', 'E'].map((name) => service.addRepository(name, sheets(1)));
-    const [a, b, c] = repositories;
-    if (a === undefined || b === undefined || c === undefined) throw new Error('no repositories');
-    await mirror.pass();
-    for (const each of [a, b]) service.removeRepository(each);
-    service.write(c, 'main', 'new.xlsx', 'new');
-    await mirror.pass();
-    const report = await mirror.pass();
-    expect(report.exitCode).toBe(1);
-    expect(mirror.eventsOf('deletion.held')).toMatchObject([
-      { target: 'A/main', subject: 'target', deletions: 2, of: 5 },
-      { target: 'B/main', subject: 'target', deletions: 2, of: 5 },
-    ]);
-    expect(await mirror.targets()).toEqual(['A/main', 'B/main', 'C/main', 'D/main', 'E/main']);
-    expect((await mirror.tree('C/main')).get('new.xlsx')?.toString()).toBe('new');
-    await mirror.pass();
-    expect(mirror.eventsOf('deletion.held')).toHaveLength(2);
+  it.each(['auto', 'link'])(
+    'retires none, reports it, does the rest, and retires approved ones (%s)',
+    async (publish) => {
+      const { service, mirror } = await startPair({}, { ...GUARDED, PUBLISH: publish });
+      const repositories = ['A', 'B', 'C', 'D', 'E'].map((name) => service.addRepository(name, sheets(1)));
+      const [a, b, c] = repositories;
+      if (a === undefined || b === undefined || c === undefined) throw new Error('no repositories');
+      await mirror.pass();
+      for (const each of [a, b]) service.removeRepository(each);
+      service.write(c, 'main', 'new.xlsx', 'new');
+      await mirror.pass();
+      const report = await mirror.pass();
+      expect(report.exitCode).toBe(1);
+      expect(mirror.eventsOf('deletion.held')).toMatchObject([
+        { target: 'A/main', subject: 'target', deletions: 2, of: 5 },
+        { target: 'B/main', subject: 'target', deletions: 2, of: 5 },
+      ]);
+      expect(await mirror.targets()).toEqual(['A/main', 'B/main', 'C/main', 'D/main', 'E/main']);
+      expect((await mirror.tree('C/main')).get('new.xlsx')?.toString()).toBe('new');
+      await mirror.pass();
+      expect(mirror.eventsOf('deletion.held')).toHaveLength(2);
 
-    expect(await approveIn(mirror, ['C/main'])).toEqual([]);
-    expect(await approveIn(mirror, ['A/main'])).toEqual(['A/main']);
-    expect((await mirror.pass()).exitCode).toBe(1);
-    expect((await mirror.pass()).exitCode).toBe(1);
-    expect(mirror.eventsOf('target.retired').map(({ target }) => target)).toEqual(['A/main']);
-    await approveIn(mirror, null);
-    expect((await mirror.pass()).exitCode).toBe(0);
-    expect(mirror.eventsOf('target.retired').map(({ target }) => target)).toEqual(['A/main', 'B/main']);
-    await mirror.expectExact();
-    expect(await readApprovals(mirror.context.store.layout)).toEqual(new Map());
-    expect(await approversIn(mirror)).toEqual([
-      ['A/main', 'anna'],
-      ['B/main', 'anna'],
-      ['C/main', undefined],
-    ]);
-  });
+      expect(await approveIn(mirror, ['C/main'])).toEqual([]);
+      expect(await approveIn(mirror, ['A/main'])).toEqual(['A/main']);
+      expect((await mirror.pass()).exitCode).toBe(1);
+      expect((await mirror.pass()).exitCode).toBe(1);
+      expect(mirror.eventsOf('target.retired').map(({ target }) => target)).toEqual(['A/main']);
+      await approveIn(mirror, null);
+      expect((await mirror.pass()).exitCode).toBe(0);
+      expect(mirror.eventsOf('target.retired').map(({ target }) => target)).toEqual(['A/main', 'B/main']);
+      await mirror.expectExact();
+      expect(await readApprovals(mirror.context.store.layout)).toEqual(new Map());
+      expect(await approversIn(mirror)).toEqual([
+        ['A/main', 'anna'],
+        ['B/main', 'anna'],
+        ['C/main', undefined],
+      ]);
+    },
+  );
 
   it('counts deleted branches together with repositories', async () => {
     const { service, mirror } = await startPair({}, GUARDED);
@@ -119,7 +122,7 @@ describe('a version that lacks too many files', () => {
     expect(await heldNow()).toBeUndefined();
   });
 
-  it.each(['auto', 'exchange', 'rename'])(
+  it.each(['auto', 'exchange', 'rename', 'link'])(
     'is kept in the history as it was before an approved deletion (%s)',
     async (publish) => {
       const { service, mirror } = await startPair({}, { ...GUARDED, PUBLISH: publish });
