@@ -36,6 +36,8 @@ function lookedOverMs(expression: string): number {
 }
 
 function isWholeHours(timezone: string): boolean {
+  // The first use of Intl's time zones takes a tenth of the time of `status`.
+  if (timezone === 'UTC') return true;
   const minute = new Intl.DateTimeFormat('en', { timeZone: timezone, minute: 'numeric' });
   const year = new Date().getUTCFullYear();
   return MONTHS.every((month) => Number(minute.format(Date.UTC(year, month, 1))) === 0);

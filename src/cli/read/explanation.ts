@@ -6,6 +6,7 @@ import { readLockHolder } from '../../lib/disk/lock.ts';
 import type { MirrorError } from '../../lib/errors/errors.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { emptyRecord, type Published, type TargetRecord } from '../../mirror/plan/record.ts';
+import { type StoredPass, unlessStateFails } from '../../mirror/state/state.ts';
 import { readHistory } from '../../mirror/store/history/history.ts';
 import { publishedManifest } from '../../mirror/store/inventory.ts';
 import type { DirectoryLayout } from '../../mirror/store/layout.ts';
@@ -27,6 +28,8 @@ export interface Explanation {
   readonly nextPassAtMs: number | null;
   /** Whether a process works in the directory; null where that is unknown. */
   readonly isAttended: boolean | null;
+  /** Why the last pass failed as a whole, so that no target was verified; null if it did not. */
+  readonly passFailure: StoredPass['failure'];
 }
 
 /** Several targets that a name may mean. */
@@ -74,6 +77,7 @@ export function why(
     const when = {
       nextPassAtMs: isScheduleKnown ? (nextRunsMs(settings.schedule, settings.timezone, 1)[0] ?? null) : null,
       isAttended: (await readLockHolder(layout.lockFile))?.isAlive ?? null,
+      passFailure: (await unlessStateFails(reader.state.lastPass(), null))?.failure ?? null,
     };
     const path = withTarget(found, known);
     const exact = await explain(targets, reader.store, path);
@@ -107,7 +111,7 @@ async function explain(
   { published, records, statuses }: KnownTargets,
   { layout }: MirrorReader['store'],
   path: string,
-): Promise<Omit<Explanation, 'nextPassAtMs' | 'isAttended'> | null> {
+): Promise<Omit<Explanation, 'nextPassAtMs' | 'isAttended' | 'passFailure'> | null> {
   const target = statuses
     .filter((each) => `${path}/`.startsWith(`${each.target}/`))
     .sort((a, b) => b.target.length - a.target.length)[0];

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 
 import { driftSentence, heldSentence } from '../../app/messages.ts';
 import { plainState, stateText, type TargetState } from '../../app/target-status.ts';
-import { counted, oneLine, utcTime } from '../../lib/text/humanize.ts';
+import { counted, oneLine, utcTime, withHint } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { missingSentence } from '../../mirror/plan/contradictions.ts';
@@ -78,17 +78,19 @@ function timeOf(timeMs: number | null): string {
 
 function describeFile({ file, path, target }: Explanation): string[] {
   if (path === null) return [];
-  if (file === null) return [`  ${path}: not in the tree as it was published`];
+  if (file === null) return [`  ${path}: not in the published tree`];
   const { workbook } = file;
-  return [
+  return linesOf(
     `  ${path}: ${file.sizeBytes} bytes, sha256 ${file.sha256}, modified ${utcTime(file.mtimeMs)}`,
-    ...(workbook === undefined
-      ? [`    no workbook of the listing on ${target.branch}: it changes only when the contents are pulled`]
+    target.drift !== null &&
+      `    as it was published; someone changed the tree since then: \`${ownCommand('verify', target.target)}\` shows which files differ`,
+    workbook === undefined
+      ? `    not in the service's list of workbooks for ${target.branch}: it changes only when the contents are pulled`
       : [
           `    version ${workbook.versionId} of ${workbook.createdAt ?? 'unknown time'} by ${workbook.author ?? 'unknown'}`,
           `    ${JSON.stringify(workbook.message ?? '')}`,
-        ]),
-  ];
+        ],
+  );
 }
 
 function describePolls({ nextPassAtMs, isAttended }: Explanation): string {
@@ -103,7 +105,10 @@ function describePolls({ nextPassAtMs, isAttended }: Explanation): string {
 function describeNext(explanation: Explanation): string[] {
   const queuedMs = queuedSinceMs(explanation.record);
   const { target: name, failure, held, drift, nextFullCheckAtMs } = explanation.target;
+  const { passFailure } = explanation;
   return linesOf(
+    passFailure !== null &&
+      `  ! the last pass failed before it reached any target: ${passFailure.code}: ${withHint(passFailure)}`,
     queuedMs !== null && `  queued since ${utcTime(queuedMs)} to be pulled for the first time`,
     describePolls(explanation),
     nextFullCheckAtMs !== null && `  the contents are compared whole after ${utcTime(nextFullCheckAtMs)}`,

@@ -57,6 +57,28 @@ describe('why of a file name', () => {
   });
 });
 
+describe('why of a target that cannot be trusted', () => {
+  it('says that the last pass failed as a whole, and why', async () => {
+    const { service, mirror } = await mirrored();
+    const before = String(describeExplanation(await answered(mirror, 'A/main')));
+    expect(before).not.toContain('the last pass failed');
+    service.apiKey = 'another-key';
+    await mirror.failure();
+    const after = String(describeExplanation(await answered(mirror, 'A/main')));
+    expect(after).toContain('! the last pass failed before it reached any target: credentials.refused: ');
+  });
+
+  it('says of a file that its tree was changed since it was published', async () => {
+    const { service, mirror } = await mirrored();
+    const target = { repositoryId: service.repositories[0]?.id ?? '', branch: 'main' };
+    const counts = { added: 0, missing: 0, modified: 1 };
+    const note = { sinceMs: Date.now(), needsRepair: false, first: 'plan.xlsx', ...counts };
+    await mirror.context.state.saveDrift(target, 'A/main', note);
+    const text = String(describeExplanation(await answered(mirror, 'A/main/plan.xlsx')));
+    expect(text).toContain("someone changed the tree since then: `workbook-mirror verify 'A/main'` shows");
+  });
+});
+
 describe('why of an unmirrored target', () => {
   it('says when a target left the mirror, and how to restore it', async () => {
     const { service, mirror } = await mirrored();
