@@ -22,7 +22,7 @@ export function heldSentence({ subject, deletions, of }: HeldDeletion): string {
     case 'moved':
       return 'another instance mirrors it now; the copy here stays until it is approved to go';
     case 'deselected':
-      return `the settings no longer select it, and ${deletions} of ${counted(of, 'target')} were deselected at once; it is mirrored as before`;
+      return `the settings no longer select it, and ${deletions} of ${counted(of, 'target')} were deselected at once; it is still mirrored`;
   }
 }
 
@@ -34,7 +34,7 @@ export function approvalSentence({ approvedBy, approvedAtMs, isByWord }: Approva
 /** How many of the files that would go are named in a sentence. */
 const FILES_NAMED = 3;
 
-/** The first of the files that would go, as a sentence with a space before it; nothing where none is known. */
+/** The first of the files that would go, as a sentence after a space; empty if none is known. */
 function heldFilesSentence({ first }: { readonly first: readonly string[] }): string {
   if (first.length === 0) return '';
   const rest = first.length > FILES_NAMED ? ', …' : '';
@@ -64,7 +64,7 @@ export function describePhase(pull: PullProgress): string {
     : `${pull.phase} ${describeAmount(pull)}`;
 }
 
-/** A sentence for every event: the compiler sees to it that none is forgotten. */
+/** A sentence for every event; the compiler checks that none is missing. */
 const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => string } = {
   'daemon.started': (event) =>
     `workbook-mirror ${event.version} mirrors ${event.service} into ${event.directory}, on the schedule ${event.schedule} (${event.timezone})`,
@@ -87,9 +87,9 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
     `the settings select nothing of the ${counted(event.repositories, 'repository', 'repositories')} that the service lists: the mirror is not ready. ${event.unmatched.map((each) => `${unmatchedSentence(each)}. `).join('')}Check repositories, branches and targets.`,
   'target.started': (event) => `${event.target}: pulling (${event.reason})`,
   'target.slow': (event) =>
-    `${event.target}: takes long, being pulled since ${utcTime(event.startedAtMs)}; the others do not wait for it`,
+    `${event.target}: its pull takes long (since ${utcTime(event.startedAtMs)}); other targets do not wait for it`,
   'target.slow_ended': (event) =>
-    `${event.target}: the pull that took long is over (${event.result}), after ${roughDuration(event.durationMs)}`,
+    `${event.target}: the slow pull ended after ${roughDuration(event.durationMs)} (${event.result})`,
   'target.pulled': (event) => `${event.target}: ${describePull(event)}`,
   'target.moved': (event) => `${event.target}: moved here from ${event.from}, as its repository was renamed`,
   'target.retired': (event) =>
@@ -98,27 +98,27 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
     `${event.target}: ${holdRule(event.reason).says}${event.untilMs === null ? '' : ` (until ${utcTime(event.untilMs)})`}`,
   'deletion.held': describeHeldDeletion,
   'deletion.approved': (event) =>
-    `${event.target}: the deletion of ${event.subject === 'files' ? 'its files' : 'the target'} that was approved goes through`,
+    `${event.target}: deleting ${event.subject === 'files' ? 'its files' : 'the target'}, as approved`,
   'target.missing': (event) =>
     `${event.target}: missing from ${counted(event.passes, 'answer')} of the service in a row; kept for now`,
   'target.absent': (event) => `${event.target}: the service has no contents there (yet)`,
   'target.failed': (event) => `${event.target}: ${withHint(event)}`,
   'target.drifted': ({ target, ...drift }) =>
     `${target}: someone changed the published tree: ${driftSentence(drift)}`,
-  'target.whole': (event) => `${event.target}: the published tree is as its manifest says again`,
+  'target.whole': (event) => `${event.target}: the published tree matches its manifest again`,
   'target.lost': (event) =>
     `${event.target}: someone removed its tree and its manifest; it is pulled again if the service has it`,
   'inventory.damaged': (event) =>
-    `inventory.json cannot be used: ${event.problem}; it is written again, and lost targets cannot be detected this time`,
+    `inventory.json cannot be used: ${event.problem}; the pass writes it again, but cannot detect lost targets this time`,
   'drift.unwatched': (event) =>
-    `some published trees cannot be watched; they are checked after each pass instead: ${withHint(event)}`,
+    `some published trees cannot be watched; each pass checks them instead: ${withHint(event)}`,
   'target.skipped_entries': (event) =>
     `${event.target}: left out ${counted(event.count, 'entry', 'entries')} (symbolic links, special files and submodules are not mirrored), the first is ${JSON.stringify(event.first)}`,
   'upstream.workbook_failed': (event) =>
     `the service failed to process ${event.workbookId} on ${event.branch}: ${counted(event.count, 'failure')} at version ${event.versionId}`,
   'upstream.workbook_recovered': (event) =>
     `the service has processed ${event.workbookId} on ${event.branch} at version ${event.versionId}`,
-  'history.pruned': (event) => `history/${event.entry}: removed, as it is kept no longer`,
+  'history.pruned': (event) => `history/${event.entry}: removed, as its time is over`,
   'publish.recovered': (event) => `${event.target}: completed the publish that was interrupted`,
   'publish.fallback': (event) => `the file system of ${event.directory} ${event.limit}`,
   'publish.sweep_failed': (event) => `replaced trees cannot be removed: ${withHint(event)}`,
@@ -127,26 +127,26 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
     return `trying again in ${roughDuration(event.delayMs)}${from}: ${event.message}`;
   },
   'credentials.refused': (event) =>
-    `the service refuses every key of service.${event.credential}; they are tried again at ${utcTime(event.nextAttemptAtMs)}, or as soon as one changes`,
+    `the service refuses every key of service.${event.credential}; the next attempt is at ${utcTime(event.nextAttemptAtMs)}, or as soon as a key changes`,
   'credentials.accepted': (event) =>
     event.key === 1
       ? `the service accepts the key of service.${event.credential}`
-      : `the service accepts key ${event.key} of service.${event.credential}, and refuses those before it`,
+      : `the service accepts key ${event.key} of service.${event.credential}, and refuses the earlier ones`,
   'settings.reloaded': (event) =>
     event.changed.length === 0
       ? 'settings read again: nothing changed'
-      : `settings read again, in force now: ${event.changed.join(', ')}`,
+      : `settings read again; changed: ${event.changed.join(', ')}`,
   'settings.refused': (event) => `the new settings are refused, the old ones stay: ${withHint(event)}`,
   'settings.restart_needed': (event) =>
-    `these settings changed, but need a restart: ${event.settings.join(', ')}`,
+    `these settings changed, and take effect after a restart: ${event.settings.join(', ')}`,
   'settings.restart_unneeded': () => 'no changed setting needs a restart any more',
   'log.level_changed': (event) => `the log level is ${event.level} now`,
   'http.listening': (event) => `status page, health and metrics at ${event.address}`,
   'http.unavailable': (event) =>
-    `mirroring without status page, health and metrics, which are retried: ${withHint(event)}`,
+    `no status page, health or metrics for now; the port is tried again: ${withHint(event)}`,
   'http.failed': (event) => `answering ${event.path ?? 'a connection'} failed: ${withHint(event)}`,
   'http.unprotected': (event) =>
-    `everybody who reaches ${event.address} can read names, times and errors of targets: set http.token, or listen on loopback`,
+    `anyone who reaches ${event.address} can read names, times and errors of targets: set http.token, or listen on loopback`,
   'lease.waited': (event) =>
     `publishing waits for the lease of ${event.holder}, at most until ${utcTime(event.untilMs)}`,
   'hook.finished': (event) =>
@@ -155,12 +155,12 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
     `${event.target === null ? '' : `${event.target}: `}the hook ${event.hook} failed: ${withHint(event)}`,
   'notification.failed': (event) =>
     `the ${event.to} was not reached, attempt ${event.attempts}: ${withHint(event)}`,
-  'loop.stuck': (event) => `the pass in hand has made no progress for ${roughDuration(event.silentMs)}`,
+  'loop.stuck': (event) => `the current pass has made no progress for ${roughDuration(event.silentMs)}`,
   'locks.unshared': (event) =>
-    `${event.setting}: ${event.directory} is on ${event.fileSystem}, and other machines do not see the locks that are taken there: instances on two machines would write to it at once. Keep them on one machine, or use a file system that shares its locks.`,
-  'standby.began': (event) => `standing by until the other instance has ended: ${event.message}`,
+    `${event.setting}: ${event.directory} is on ${event.fileSystem}, where other machines do not see the locks of this one: instances on two machines would write to it at once. Keep them on one machine, or use a file system that shares its locks.`,
+  'standby.began': (event) => `standing by until the other instance ends: ${event.message}`,
   'standby.ended': (event) =>
-    `the other instance has ended: took over in ${roughDuration(event.takeoverMs)}, after standing by for ${roughDuration(event.waitedMs)}`,
+    `the other instance ended: took over in ${roughDuration(event.takeoverMs)}, after standing by for ${roughDuration(event.waitedMs)}`,
   'state.reset': (event) => `the state cache starts empty: ${event.reason}`,
   'control.unavailable': (event) => `commands cannot reach this daemon: ${withHint(event)}`,
   'state.failed': withHint,
@@ -186,7 +186,7 @@ function describePull(pulled: TargetPulled): string {
     ...(pulled.changed > 0 ? [`${pulled.changed} changed`] : []),
     ...(pulled.removed > 0 ? [`${pulled.removed} removed`] : []),
   ].join(', ');
-  return `published ${changes || (pulled.files > 0 ? 'the same files anew' : 'an empty tree')}, ${counted(pulled.files, 'file')} in all (${pulled.reason}, ${cost})`;
+  return `published ${changes || (pulled.files > 0 ? 'the same files again' : 'an empty tree')}, ${counted(pulled.files, 'file')} in all (${pulled.reason}, ${cost})`;
 }
 
 function describePass(pass: PassFinished): string {
@@ -210,7 +210,7 @@ function describePass(pass: PassFinished): string {
   return parts.join('; ');
 }
 
-/** What failed, of what was tried. Beside pulls a move or a retirement may fail. */
+/** The number of failures among the attempts. Moves and retirements may fail, too. */
 export function failedPart({ tried, failed }: Pick<PassFinished, 'tried' | 'failed'>): string[] {
   if (failed === 0) return [];
   return [failed > tried ? `${failed} failed` : `${failed} of ${counted(tried, 'pull')} failed`];

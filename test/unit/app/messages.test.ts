@@ -65,11 +65,11 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   ],
   'target.slow': [
     { target: 'Accounting/main', startedAtMs: Date.UTC(2026, 0, 2, 3, 4, 5) },
-    'Accounting/main: takes long, being pulled since 2026-01-02T03:04:05Z; the others do not wait for it',
+    'Accounting/main: its pull takes long (since 2026-01-02T03:04:05Z); other targets do not wait for it',
   ],
   'target.slow_ended': [
     { target: 'Accounting/main', result: 'pulled', durationMs: 90_000 },
-    'Accounting/main: the pull that took long is over (pulled), after 90 s',
+    'Accounting/main: the slow pull ended after 90 s (pulled)',
   ],
   'target.pulled': [
     PULLED,
@@ -93,7 +93,7 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   ],
   'deletion.approved': [
     { target: 'Accounting/main', subject: 'files' },
-    'Accounting/main: the deletion of its files that was approved goes through',
+    'Accounting/main: deleting its files, as approved',
   ],
   'target.missing': [
     { target: 'Accounting/main', passes: 2 },
@@ -113,7 +113,7 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   ],
   'target.whole': [
     { target: 'Accounting/main' },
-    'Accounting/main: the published tree is as its manifest says again',
+    'Accounting/main: the published tree matches its manifest again',
   ],
   'target.lost': [
     { target: 'Accounting/main' },
@@ -121,11 +121,11 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   ],
   'inventory.damaged': [
     { problem: 'it is not JSON' },
-    'inventory.json cannot be used: it is not JSON; it is written again, and lost targets cannot be detected this time',
+    'inventory.json cannot be used: it is not JSON; the pass writes it again, but cannot detect lost targets this time',
   ],
   'drift.unwatched': [
     WRONG,
-    'some published trees cannot be watched; they are checked after each pass instead: It failed. Wait.',
+    'some published trees cannot be watched; each pass checks them instead: It failed. Wait.',
   ],
   'target.skipped_entries': [
     { target: 'Accounting/main', count: 2, first: 'a "link"' },
@@ -141,7 +141,7 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   ],
   'history.pruned': [
     { entry: 'A/main/20260101T000000.000Z' },
-    'history/A/main/20260101T000000.000Z: removed, as it is kept no longer',
+    'history/A/main/20260101T000000.000Z: removed, as its time is over',
   ],
   'publish.recovered': [
     { target: 'Accounting/main' },
@@ -168,20 +168,20 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   ],
   'credentials.refused': [
     { credential: 'apiKey', nextAttemptAtMs: NOW_MS },
-    'the service refuses every key of service.apiKey; they are tried again at 2025-06-02T10:00:00Z, or as soon as one changes',
+    'the service refuses every key of service.apiKey; the next attempt is at 2025-06-02T10:00:00Z, or as soon as a key changes',
   ],
   'credentials.accepted': [
     { credential: 'apiToken', key: 2 },
-    'the service accepts key 2 of service.apiToken, and refuses those before it',
+    'the service accepts key 2 of service.apiToken, and refuses the earlier ones',
   ],
   'settings.reloaded': [
     { changed: ['schedule', 'log.level'] },
-    'settings read again, in force now: schedule, log.level',
+    'settings read again; changed: schedule, log.level',
   ],
   'settings.refused': [WRONG, 'the new settings are refused, the old ones stay: It failed. Wait.'],
   'settings.restart_needed': [
     { settings: ['directory'] },
-    'these settings changed, but need a restart: directory',
+    'these settings changed, and take effect after a restart: directory',
   ],
   'settings.restart_unneeded': [{ settings: [] }, 'no changed setting needs a restart any more'],
   'log.level_changed': [{ level: 'debug' }, 'the log level is debug now'],
@@ -191,12 +191,12 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   ],
   'http.unavailable': [
     WRONG,
-    'mirroring without status page, health and metrics, which are retried: It failed. Wait.',
+    'no status page, health or metrics for now; the port is tried again: It failed. Wait.',
   ],
   'http.failed': [{ ...WRONG, path: '/metrics' }, 'answering /metrics failed: It failed. Wait.'],
   'http.unprotected': [
     { address: 'http://0.0.0.0:9480/' },
-    'everybody who reaches http://0.0.0.0:9480/ can read names, times and errors of targets: set http.token, or listen on loopback',
+    'anyone who reaches http://0.0.0.0:9480/ can read names, times and errors of targets: set http.token, or listen on loopback',
   ],
   'lease.waited': [
     { untilMs: NOW_MS, holder: 'restic' },
@@ -216,17 +216,17 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   ],
   'locks.unshared': [
     { setting: 'standby', directory: '/srv/m', fileSystem: 'nfs with nolock' },
-    'standby: /srv/m is on nfs with nolock, and other machines do not see the locks that are taken there: instances on two machines would write to it at once. Keep them on one machine, or use a file system that shares its locks.',
+    'standby: /srv/m is on nfs with nolock, where other machines do not see the locks of this one: instances on two machines would write to it at once. Keep them on one machine, or use a file system that shares its locks.',
   ],
   'standby.began': [
     { code: 'directory.locked', message: 'Another one works there (pid 7).', hint: null },
-    'standing by until the other instance has ended: Another one works there (pid 7).',
+    'standing by until the other instance ends: Another one works there (pid 7).',
   ],
   'standby.ended': [
     { waitedMs: 61_000, takeoverMs: 1400 },
-    'the other instance has ended: took over in 1.4 s, after standing by for 61 s',
+    'the other instance ended: took over in 1.4 s, after standing by for 61 s',
   ],
-  'loop.stuck': [{ silentMs: 1400 }, 'the pass in hand has made no progress for 1.4 s'],
+  'loop.stuck': [{ silentMs: 1400 }, 'the current pass has made no progress for 1.4 s'],
   'state.reset': [{ reason: 'it was damaged' }, 'the state cache starts empty: it was damaged'],
   'log.failed': [WRONG, 'It failed. Wait.'],
   'log.resumed': [{ droppedLines: 3 }, 'the log is written again; 3 lines were dropped'],
