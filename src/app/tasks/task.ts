@@ -54,6 +54,8 @@ export interface LiveStatus {
   readonly isReady: boolean;
   /** Whether it is known which targets there are: a pass of this daemon has ended, under the present settings. */
   readonly isListed: boolean;
+  /** Why the daemon cannot read the state cache, so that nothing counts as ready; null if it can. */
+  readonly stateProblem: string | null;
   /** The running pass; null for none. `planned` is null before its plan is made. */
   readonly pass: {
     readonly trigger: Trigger;

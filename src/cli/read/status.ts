@@ -155,7 +155,7 @@ function describeHolder(
 /** The work of the daemon, a line each. */
 function describeWork({ live, nowMs }: StatusReport): string[] {
   if (live === null) return [];
-  const { isListed, pass, pulls, scan, nextPassAtMs } = live;
+  const { isListed, stateProblem, pass, pulls, scan, nextPassAtMs } = live;
   const planned = pass?.planned ?? null;
   return linesOf(
     pass !== null &&
@@ -164,6 +164,7 @@ function describeWork({ live, nowMs }: StatusReport): string[] {
     pulls.length > PULLS_SHOWN && `  and ${pulls.length - PULLS_SHOWN} more`,
     scan !== null && `Compared with their manifests: ${scan.doneTargets} of ${counted(scan.targets, 'tree')}`,
     pass === null && nextPassAtMs !== null && `Next pass: ${utcTime(nextPassAtMs)}`,
+    stateProblem !== null && `! Nothing counts as fresh: ${stateProblem}`,
     !isListed && '! No pass of the running daemon has finished yet, under its present settings.',
   );
 }

@@ -67,12 +67,13 @@ export async function listenToCommands(
 }
 
 async function liveStatus({ live, readMirror }: StatusService, { monitor }: Mirror): Promise<LiveStatus> {
-  const { isReady, isListed } = (await readMirror()).readiness;
+  const { isReady, isListed, stateProblem } = (await readMirror()).readiness;
   const { pass, nextPassAtMs } = live();
   const planned = pass?.planned?.pull ?? null;
   return {
     isReady,
     isListed,
+    stateProblem,
     pass: pass && { trigger: pass.trigger, startedAtMs: pass.startedAtMs, planned, done: pass.done },
     pulls: monitor.pulls(),
     scan: monitor.scan(),

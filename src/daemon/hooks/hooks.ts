@@ -157,8 +157,8 @@ export class Hooks {
     const { webhook, heartbeat } = this.#current().hooks;
     const isBeating = isAfterPass && heartbeat !== undefined;
     if (webhook === undefined && !isBeating) return;
-    const { targets, readiness, stateFailure } = await this.#readMirror(true);
-    if (stateFailure !== null) return;
+    const { targets, readiness } = await this.#readMirror(true);
+    if (readiness.stateProblem !== null) return;
     await this.#tellNew((known) => tellOfTargets(known, targets, readiness));
     if (isBeating && readiness.isReady) this.#heartbeat.beat();
   }

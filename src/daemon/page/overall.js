@@ -61,7 +61,8 @@ function daemonState({ liveness, live, readiness, targets }) {
 
 /** @param {Report} report @returns {Overall | null} */
 function mirrorState({ readiness, targets, maxStalenessMs }) {
-  const { notReady, selectsNothing } = readiness;
+  const { notReady, selectsNothing, stateProblem } = readiness;
+  if (stateProblem !== null) return { tone: 'bad', word: 'Not ready', sentence: stateProblem };
   if (selectsNothing) {
     const sentence = 'The settings select nothing that the service lists.';
     return { tone: 'bad', word: 'Not ready', sentence };

@@ -1,7 +1,9 @@
 import type { SettingsFor } from '../../config/schema.ts';
 import { Places } from '../../lib/concurrency/places.ts';
-import { type MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
+import { toMirrorError } from '../../lib/errors/errors.ts';
+import { withHint } from '../../lib/text/humanize.ts';
 import type { EventSink } from '../../app/events.ts';
+import { eventFailure } from '../../mirror/pass/events.ts';
 import { type StatusPolicy, statusOfTargets, type TargetStatus } from '../../app/target-status.ts';
 import type { Published } from '../../mirror/plan/record.ts';
 import type { State } from '../../mirror/state/state.ts';
@@ -18,8 +20,6 @@ export interface MirrorStatus {
   /** Sorted by target. */
   readonly targets: readonly TargetStatus[];
   readonly readiness: Readiness;
-  /** Why the records could not be read, so that older ones are used and nothing is ready; null if they could. */
-  readonly stateFailure: MirrorError | null;
 }
 
 /** Shortest time between readings during a pass, in milliseconds: ten thousand targets take much of it. */
@@ -35,9 +35,11 @@ export const READ_AT_ONCE: ReadonlySet<string> = new Set([
 ]);
 
 /** One reading of the mirror from the disk. Times in milliseconds, of the monotonic clock. */
-interface Reading extends Pick<MirrorStatus, 'stateFailure'> {
+interface Reading {
   readonly published: readonly Published[];
   readonly records: Awaited<ReturnType<State['records']>>;
+  /** Why the records could not be read, so that earlier ones are used; null if they could. */
+  readonly stateProblem: string | null;
   /** Whether the targets were known before it: only then it contains all of them. */
   readonly isWhole: boolean;
   readonly readAtMs: number;
@@ -100,23 +102,22 @@ export class MirrorStatusReader {
     this.#isOutdated = false;
     const isWhole = this.#listed.isListed;
     const { published } = await this.#mirror.store.inventory.read();
-    let stateFailure: MirrorError | null = null;
+    let stateProblem: string | null = null;
     try {
       this.#records = await this.#mirror.state.records();
     } catch (error) {
-      stateFailure = toMirrorError(error);
+      stateProblem = withHint(eventFailure(toMirrorError(error)));
     }
-    return { published, records: this.#records, stateFailure, isWhole, readAtMs: performance.now() };
+    return { published, records: this.#records, stateProblem, isWhole, readAtMs: performance.now() };
   }
 
-  #statusOf({ published, records, stateFailure, isWhole }: Reading): MirrorStatus {
+  #statusOf({ published, records, stateProblem, isWhole }: Reading): MirrorStatus {
     const policy = this.#policyFor(this.#current());
     const nowMs = Date.now();
     const targets = statusOfTargets(published, records, policy, nowMs);
     const { isListed, selectsNothing } = this.#listed;
-    const isKnown = stateFailure === null && isWhole && isListed;
-    const readiness = readinessOf(targets, { isListed: isKnown, selectsNothing });
-    return { policy, nowMs, targets, readiness, stateFailure };
+    const readiness = readinessOf(targets, { isListed: isWhole && isListed, selectsNothing }, stateProblem);
+    return { policy, nowMs, targets, readiness };
   }
 }
 

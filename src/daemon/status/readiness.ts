@@ -6,19 +6,20 @@ import type { Liveness, Readiness } from './status-schema.ts';
 /**
  * Judges the whole mirror, for `/readyz` and the exit codes of `sync`, `poll --wait` and `status`. It is ready if its targets are
  * known and none counts against it. A completely failed pass says nothing about targets: they stay fresh for `maxStaleness`.
- * If the settings select nothing, the mirror can still be ready.
+ * @param stateProblem why the records could not be read, so that the targets say nothing; null if they could
  */
 export function readinessOf(
   targets: readonly TargetStatus[],
   { isListed, selectsNothing }: Pick<Readiness, 'isListed' | 'selectsNothing'>,
+  stateProblem: string | null = null,
 ): Readiness {
   const notReady = targets.flatMap((status) => {
     const reason = whyNotWell(status);
     const { target, verifiedAtMs } = status;
     return reason === null ? [] : [{ target, reason, verifiedAtMs }];
   });
-  const isReady = isListed && !selectsNothing && notReady.length === 0;
-  return { isReady, isListed, selectsNothing, notReady };
+  const isReady = isListed && !selectsNothing && stateProblem === null && notReady.length === 0;
+  return { isReady, isListed, selectsNothing, stateProblem, notReady };
 }
 
 /**

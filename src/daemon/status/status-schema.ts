@@ -37,6 +37,10 @@ const readiness = z
     selectsNothing: z
       .boolean()
       .meta({ description: 'whether the settings select nothing of what the service lists' }),
+    stateProblem: z
+      .string()
+      .nullable()
+      .meta({ description: 'why the state cache cannot be read, so that nothing counts as ready' }),
     notReady: list(
       z.object({
         target,

@@ -38,9 +38,9 @@ export interface StatusService {
  */
 export async function isReady({ readMirror }: Pick<StatusService, 'readMirror'>): Promise<boolean> {
   try {
-    const { readiness, stateFailure } = await readMirror(true);
+    const { readiness } = await readMirror(true);
     // The pass has verified its targets itself: losing its records costs only requests.
-    return stateFailure !== null || readiness.isReady;
+    return readiness.stateProblem !== null || readiness.isReady;
   } catch (error) {
     if (error instanceof MirrorError) return false;
     throw error;

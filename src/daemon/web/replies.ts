@@ -23,7 +23,7 @@ export function readinessReply(
   { readiness, shard }: Pick<DaemonReport, 'readiness' | 'shard'>,
   mayName: boolean,
 ): Reply {
-  const { isReady, isListed, selectsNothing, notReady } = readiness;
+  const { isReady, isListed, selectsNothing, stateProblem, notReady } = readiness;
   const named = notReady.slice(0, MOST_NAMED).map(({ target, reason, verifiedAtMs }) => ({
     target,
     reason,
@@ -35,6 +35,7 @@ export function readinessReply(
     listed: isListed,
     ...(selectsNothing ? { selectsNothing } : {}),
     notReadyCount: notReady.length,
+    ...(mayName && stateProblem !== null ? { reason: stateProblem } : {}),
     ...(mayName ? { notReady: named } : {}),
   });
   return { status: isReady ? 200 : 503, headers: {}, body };

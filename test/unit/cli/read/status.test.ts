@@ -29,6 +29,7 @@ const REPORT: Report = {
 const LIVE: Report['live'] = {
   isReady: true,
   isListed: true,
+  stateProblem: null,
   pass: null,
   pulls: [],
   scan: null,
@@ -47,6 +48,11 @@ describe('the head of a status', () => {
       [/^No pass has finished yet\.$/, /^At work: process 7 since/],
     ],
     ['of a daemon that waits', { live: LIVE }, [/^No pass is on record/]],
+    [
+      'of a daemon that cannot read its state',
+      { live: { ...LIVE, stateProblem: 'The disk is full. Free some space.' } },
+      [/^No pass is on record/, /^! Nothing counts as fresh: The disk is full\. Free some space\.$/],
+    ],
     [
       'of a daemon that knows when it goes on',
       { live: { ...LIVE, nextPassAtMs: 20_000 } },

@@ -7,7 +7,7 @@ import type { TargetState, TargetStatus } from '../../../../src/app/target-statu
 import { signatureOf } from '../../../../src/daemon/hooks/http-hooks.ts';
 import { targetStatus } from '../../../support/report.ts';
 
-const READY = { isReady: true, isListed: true, selectsNothing: false, notReady: [] };
+const READY = { isReady: true, isListed: true, selectsNothing: false, stateProblem: null, notReady: [] };
 
 function status(state: TargetState, target = 'A/main'): TargetStatus {
   return targetStatus({ target, state, verifiedAtMs: 1 });
@@ -49,7 +49,7 @@ describe('notifications of targets', () => {
       reason: 'stale' as const,
       verifiedAtMs: 0,
     }));
-    const stale = { isReady: false, isListed: true, selectsNothing: false, notReady };
+    const stale = { isReady: false, isListed: true, selectsNothing: false, stateProblem: null, notReady };
     expect(tellOfTargets(troubles, [], { ...stale, isListed: false })).toEqual([]);
     const [told] = tellOfTargets(troubles, [], stale);
     expect(told).toMatchObject({ type: 'mirror.stale', fields: { count: 30 } });

@@ -28,6 +28,7 @@ describe('a mirror is ready', () => {
       isReady: true,
       isListed: true,
       selectsNothing: false,
+      stateProblem: null,
       notReady: [],
     });
   });
@@ -47,6 +48,7 @@ describe('a mirror is not ready', () => {
       isReady: false,
       isListed: false,
       selectsNothing: false,
+      stateProblem: null,
       notReady: [],
     });
   });
