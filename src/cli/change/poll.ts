@@ -26,17 +26,17 @@ export async function runRetry(command: Command): Promise<Outcome> {
   });
 }
 
-/** The targets that a command names, by paths below `mirror/` where they were paths on disk. */
+/** The targets that a command names; paths on disk become paths below `mirror/`. */
 export function namesOf(command: Command): readonly string[] {
   const { mirror } = layoutOf(settingsOf(command, ['directory']).settings.directory);
   return command.args.map((name) => namedPath(name, mirror));
 }
 
-/** A pass that was asked for. */
+/** A requested pass. */
 export interface AskedPass {
-  /** The index of the instance; null where one has all. */
+  /** The index of the instance; null for a single instance. */
   readonly shardIndex: number | null;
-  /** How it ended; null where that was not waited for. */
+  /** Its result; null if the command did not wait for it. */
   readonly outcome: PassOutcome | null;
 }
 
@@ -72,7 +72,7 @@ export async function askForPasses(
   });
 }
 
-/** The passes, for a person. */
+/** Describes passes to a person. */
 export function describePasses(passes: readonly AskedPass[]): TerminalText {
   const lines = passes.map(({ shardIndex, outcome }) => {
     const who = shardIndex === null ? '' : `${shardIndex}: `;
@@ -81,7 +81,7 @@ export function describePasses(passes: readonly AskedPass[]): TerminalText {
   const isIncomplete = passes.some(({ outcome }) => outcome?.exitCode === EXIT_CODES.incomplete);
   return joinLines([
     ...lines,
-    ...(isIncomplete ? [say`\`${ownCommand('status')}\` says which targets are not done, and why.`] : []),
+    ...(isIncomplete ? [say`\`${ownCommand('status')}\` shows which targets are not done, and why.`] : []),
   ]);
 }
 

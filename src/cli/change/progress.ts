@@ -8,10 +8,10 @@ import { createLiveLine, type LiveLineOptions } from '../frame/live-line.ts';
 import { isTold } from '../frame/loudness.ts';
 import { liveLineOptions } from '../frame/output.ts';
 
-/** Where progress is shown, and of what. */
+/** The output of the progress display, and its source. */
 export interface ProgressOptions extends LiveLineOptions {
   readonly secrets: () => readonly string[];
-  /** The work under way. */
+  /** The running work. */
   readonly monitor: {
     readonly pulls: () => readonly PullProgress[];
     readonly scan: () => ScanProgress | null;
@@ -21,11 +21,11 @@ export interface ProgressOptions extends LiveLineOptions {
 /** Shows a pass to a person. */
 export interface Progress {
   readonly sink: EventSink;
-  /** Takes the line at the bottom away, and shows no further one. */
+  /** Removes the live line for good. */
   readonly close: () => void;
 }
 
-/** The progress display of a command, and what tells it how far the work is. */
+/** The progress display of a command, and the monitor of its work. */
 export interface CommandProgress extends Progress {
   readonly monitor: PullMonitor;
 }
@@ -37,7 +37,7 @@ export function progressOf(secrets: readonly string[]): CommandProgress {
   return { ...progress, monitor };
 }
 
-/** How much of a pass is done. */
+/** The progress of a pass. */
 interface Counts {
   planned: number;
   done: number;
@@ -47,12 +47,12 @@ interface Counts {
 
 const ENDS: ReadonlySet<string> = new Set(['pass.finished', 'pass.failed', 'pass.abandoned']);
 
-/** How often the line at the bottom moves without an event, in milliseconds. */
+/** Period of the live line without events, in milliseconds. */
 const TICK_MS = 250;
 
 /**
- * Shows a pass to a person: a line for everything worth knowing and a live line that says how far it is. The command reports a
- * pass that fails as a whole.
+ * Shows a pass to a person: a line for each notable event, and a live line of progress. The command itself reports a pass that
+ * fails as a whole.
  */
 export function createProgress(options: ProgressOptions): Progress {
   const { monitor, loudness, secrets } = options;
@@ -96,7 +96,7 @@ function count(counts: Counts, event: MirrorEvent): void {
   }
 }
 
-/** How many targets, how many bytes, and the state of the pull that has taken longest; null where nothing is under way. */
+/** The targets and bytes so far, and the state of the longest pull; null if nothing is running. */
 function describeProgress(
   { planned, done, bytes }: Counts,
   pulls: readonly PullProgress[],

@@ -43,7 +43,7 @@ export async function runSync(command: Command): Promise<Outcome> {
     const targets = outcome.targets.filter((each) => names.length === 0 || chosen.has(each.target));
     return { ...outcome, targets };
   });
-  // The records of shares are theirs: each judges its own targets.
+  // Each share has its own records: it judges its targets itself.
   const isShared = daemons.some(({ shardIndex }) => shardIndex !== null);
   const isOfNamed = names.length > 0 && !isShared && worst <= EXIT_CODES.incomplete;
   const exitCode = isOfNamed ? await exitCodeOfNamed(settings, names, outcomes) : worst;
@@ -59,7 +59,7 @@ export async function runSync(command: Command): Promise<Outcome> {
 const targetOf = ({ target }: { readonly target: string }): string => target;
 
 /**
- * The exit code about named targets after a pass, which may have found them, or retired them.
+ * The exit code for named targets after a pass, which may have found or retired them.
  * @throws MirrorError `target.unknown`
  */
 function exitCodeOfNamed(
@@ -77,7 +77,7 @@ function exitCodeOfNamed(
   });
 }
 
-/** Has the daemons make the pass. @throws MirrorError that by which one failed as a whole */
+/** Asks the daemons for the pass. @throws MirrorError the error of a pass that failed as a whole */
 async function syncBeside(
   daemons: readonly TaskRunner[],
   names: readonly string[],
@@ -96,7 +96,7 @@ async function syncBeside(
 async function syncHere(command: Command, adopt: boolean, names: readonly string[]): Promise<PassOutcome> {
   const { settings } = settingsOf(command, ['service', 'directory']);
   await becomeOwnerOf(settings.directory);
-  // Before the pass: one that ends over a wrong name would be on record as failed. A first pass has yet to find out what there is.
+  // Check names before the pass: otherwise a wrong one would be recorded as a failed pass. Before a first pass, the targets are unknown.
   if (names.length > 0 && existsSync(layoutOf(settings.directory).targetList))
     await pathsOf(names, { settings: ownSettings(command), report: () => {} });
   const { outcome, hooksDue } = await sync(settings, progressOf(secretsOf(settings)), { adopt, names });

@@ -7,15 +7,15 @@ import { watchStops } from '../../lib/process/signals.ts';
 import { forgetOutput, hasOutput } from '../../lib/process/streams.ts';
 
 /**
- * Tells a person what a command line failed with, on standard error, and with `--json` a program on standard output, too: there
- * it finds exactly one JSON document, however the command ends.
+ * Reports the error of a command line: to a person on standard error and, with `--json`, to a program on standard output, which
+ * always gets exactly one JSON document.
  */
 export function tellFailure(error: MirrorError, argv: readonly string[]): void {
   tellError(error);
   printFailure(error, argv);
 }
 
-/** Completes the output of a command that printed nothing, although it was asked for JSON and did not succeed. */
+/** Completes the output of a failed command that was asked for JSON and printed nothing. */
 export function completeOutput(argv: readonly string[], exitCode: number, stoppedBy?: NodeJS.Signals): void {
   if (exitCode === EXIT_CODES.ok) return;
   const error =
@@ -26,8 +26,8 @@ export function completeOutput(argv: readonly string[], exitCode: number, stoppe
 }
 
 /**
- * Has the output of a command line completed also where a signal, or a call that ends the process, cuts it off.
- * @returns what ends that
+ * Completes the output of a command line even if a signal, or a call that ends the process, cuts it off.
+ * @returns a function that ends this
  */
 export function watchEnding(argv: readonly string[]): () => void {
   forgetOutput();
@@ -45,7 +45,7 @@ export function watchEnding(argv: readonly string[]): () => void {
   };
 }
 
-/** Whether a command line asks for JSON, also where it cannot be understood; what is after `--` is not for this program. */
+/** Whether a command line asks for JSON, even if it is invalid. Arguments after `--` are for another program. */
 function asksForJson(argv: readonly string[]): boolean {
   const end = argv.indexOf('--');
   return argv.slice(2, end === -1 ? undefined : end).includes('--json');
@@ -55,7 +55,7 @@ function printFailure({ code, message, hint }: MirrorError, argv: readonly strin
   if (asksForJson(argv) && !hasOutput()) printJson({ error: { code, message, hint: hint ?? null } });
 }
 
-/** Tells a person what went wrong and what to do about it. */
+/** Reports an error to a person, with what to do about it. */
 export function tellError(error: MirrorError): void {
   const { code, cause, hint } = error;
   const isDefect = code === 'internal.defect';
@@ -71,7 +71,7 @@ export function tellError(error: MirrorError): void {
   );
 }
 
-/** The stack of an error, a call a line; its message, which somebody else may have written, is on one. */
+/** The stack of an error, a call a line. The message, which may come from outside, is kept on one line. */
 function stackOf({ stack = '', message }: Error): string[] {
   const at = stack.indexOf(message);
   const end = at === -1 ? -1 : stack.indexOf('\n', at + message.length);

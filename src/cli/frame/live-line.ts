@@ -2,35 +2,35 @@ import type { LogLevel } from '../../lib/process/streams.ts';
 import { ERASE_LINE, escaped, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import type { Loudness } from './loudness.ts';
 
-/** Where a line is shown that says how far something is. */
+/** The output and clock of a live line. */
 export interface LiveLineOptions {
   readonly write: (text: TerminalText, level?: LogLevel) => void;
   /** Whether a line can be overwritten: true on a terminal. */
   readonly isTerminal: boolean;
   readonly columns: () => number;
-  /** A quiet one shows nothing. */
+  /** `quiet` shows nothing. */
   readonly loudness: Loudness;
-  /** Milliseconds on a clock that only goes forward. */
+  /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
 }
 
-/** A line at the bottom that says how far something is and, above it, lines that stay. */
+/** A line of progress at the bottom and, above it, lines that stay. */
 export interface LiveLine {
-  /** Shows how far it is, where it is time for that. */
+  /** Shows the progress, at most every {@link REDRAW_MS}. */
   readonly show: (text: () => string) => void;
   /** Writes a line that stays. */
   readonly line: (text: string, level?: LogLevel) => void;
-  /** Takes the line at the bottom away. */
+  /** Removes the line at the bottom. */
   readonly clear: () => void;
 }
 
-/** Shortest time between two looks of the line at the bottom, in milliseconds. */
+/** Shortest time between two changes of the live line, in milliseconds. */
 const REDRAW_MS = 100;
 
-/** Where nothing can be overwritten, it is a line that stays, so often, in milliseconds. */
+/** Without a terminal, progress is a line that stays, this often, in milliseconds. */
 const TOLD_EVERY_MS = 30_000;
 
-/** Makes such a line. */
+/** Makes a live line. */
 export function createLiveLine({ write, isTerminal, columns, loudness, now }: LiveLineOptions): LiveLine {
   let isDrawn = false;
   let shownAtMs = isTerminal ? Number.NEGATIVE_INFINITY : now();

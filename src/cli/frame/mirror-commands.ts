@@ -36,7 +36,7 @@ export function addPassCommands(program: Command): void {
   })
     .argument(...TARGETS_OR_ALL)
     .option('--json', 'print the outcome as JSON')
-    .option('--allow-failed', 'exit with 0 if only failed or held are left')
+    .option('--allow-failed', 'exit with 0 if only failed or held targets are left')
     .option(...ADOPT);
   declare(program, {
     name: 'poll',
@@ -49,7 +49,7 @@ export function addPassCommands(program: Command): void {
   })
     .argument(...TARGETS)
     .option('--wait', 'wait for the pass, and end with its exit code')
-    .option('--json', 'print how it ended as JSON');
+    .option('--json', 'print the result as JSON');
   declare(program, {
     name: 'plan',
     flags: PASS_FLAGS,
@@ -112,7 +112,7 @@ function addChangeCommands(program: Command): void {
     flags: DISK_FLAGS,
     summary: 'list what changed when, and by whom',
     help:
-      'Lists changed workbooks, with the time from which they were readable here, and what was retired, restored, held and approved: as ' +
+      'Lists changed workbooks, with the time from which they were readable here, and what was retired, restored, held or approved, as ' +
       'far back as the history goes.\n\nExample: workbook-mirror log "Accounting/*" --since 1d --author anna',
     load: async () => (await import('../read/log.ts')).runLog,
   })
@@ -167,7 +167,7 @@ function addHeldCommands(program: Command): void {
   declare(program, {
     name: 'approve',
     flags: DISK_FLAGS,
-    summary: 'let a held deletion go through, once',
+    summary: 'allow a held deletion, once',
     help:
       'A pass holds a deletion that is too large (`guard`). Lists what would go, and asks; without a terminal it needs --yes. The next ' +
       'pass carries it out, and the history keeps what goes.\n\n' +
@@ -189,7 +189,7 @@ function addHeldCommands(program: Command): void {
   })
     .argument(...TARGETS)
     .option('--all', 'everything that waits')
-    .option('--json', 'print how it ended as JSON');
+    .option('--json', 'print the result as JSON');
   declare(program, {
     name: 'forget',
     flags: DISK_FLAGS,
@@ -222,7 +222,7 @@ function addHistoryCommands(program: Command): void {
     summary: 'delete old states from the history',
     help:
       'Lists what would go, and asks; without a terminal it needs --yes. A state stays for as long as an older one needs its files. ' +
-      '`history.replaced` and `history.retired` prune by themselves.\n\n' +
+      '`history.replaced` and `history.retired` prune after every pass.\n\n' +
       'Example: workbook-mirror history prune Accounting/main --older-than 7d',
     load: async () => (await import('../history/prune.ts')).runHistoryPrune,
   })

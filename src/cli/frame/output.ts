@@ -19,26 +19,26 @@ import { describeEvent } from '../../app/messages.ts';
 import { isTold, loudness } from './loudness.ts';
 import { type OutputStream, standardError, standardOutput } from '../../lib/process/streams.ts';
 
-/** How a command ended, and what it prints at its end. */
+/** The result of a command, and its final output. */
 export interface Outcome {
   /** Printed as JSON with `--json`. */
   readonly data?: unknown;
   /** Printed without `--json`. */
   readonly text?: () => TerminalText;
-  /** Told in place of both; set by a command for which the exit code of the error means something else. */
+  /** Reported instead of both; for a command whose exit code for this error has another meaning. */
   readonly failure?: MirrorError;
-  /** 0 unless given. One of EXIT_CODES, except where a command ends as the program did that it ran. */
+  /** 0 unless given. One of EXIT_CODES, or that of a program which the command ran. */
   readonly exitCode?: number;
 }
 
-/** Prints the outcome of a command: its data with `--json`, its text without. */
+/** Prints the outcome of a command: data with `--json`, otherwise text. */
 export function printOutcome(command: Command, { data, text }: Outcome): void {
   const { json }: { json?: true } = command.opts();
   if (json === true && data !== undefined) printJson(data);
   else if (json !== true && text !== undefined) printData(text());
 }
 
-/** Prints data: standard output holds nothing else. */
+/** Prints data to standard output, which gets nothing else. */
 export function printData(text: TerminalText): void {
   standardOutput.write(written(text).endsWith('\n') ? text : say`${text}\n`);
 }
@@ -48,22 +48,22 @@ export function printJson(value: unknown): void {
   printData(jsonText(value));
 }
 
-/** A value as JSON that people can read, too. */
+/** A value as JSON with line breaks. */
 export function jsonText(value: unknown): TerminalText {
   return escapedJson(JSON.stringify(value, null, 2));
 }
 
-/** Tells a person something, on standard error. */
+/** Writes a message for a person to standard error. */
 export function tell(text: TerminalText, level: LogLevel = 'info'): void {
   standardError.write(say`${text}\n`, level);
 }
 
-/** Tells a person of an event, if it is loud enough for the command line. */
+/** Writes an event to standard error, if the command line is to show it. */
 export const tellEvent: EventSink = (event) => {
   if (isTold(event, loudness())) tell(say`! ${describeEvent(event)}`, EVENT_LEVELS[event.name]);
 };
 
-/** Where a command shows how far it is: on standard error. */
+/** Shows the progress of a command on standard error. */
 export function liveLineOptions(): LiveLineOptions {
   return {
     write: standardError.write,
@@ -74,14 +74,14 @@ export function liveLineOptions(): LiveLineOptions {
   };
 }
 
-/** The lines of a report: of its parts those that it has, which are neither false nor null. */
+/** The lines of a report, without the parts that are false or null. */
 export function linesOf(...parts: readonly (string | false | null | readonly string[])[]): string[] {
   return parts.flatMap((part) => (part === false || part === null ? [] : part));
 }
 
 /**
  * Puts rows under their headings, in columns.
- * @param notes a line below each row that has one: empty, or missing, for none
+ * @param notes a line below each row; empty or missing for none
  */
 export function table(
   headings: readonly string[],
@@ -96,7 +96,7 @@ export function table(
   return joinLines([head, ...body]);
 }
 
-/** Puts cells under each other: each column is as wide as its widest cell. */
+/** Aligns cells in columns, each as wide as its widest cell. */
 function inColumns(rows: readonly (readonly string[])[]): readonly TerminalText[] {
   const lines = rows.map((cells) => cells.map(printable));
   const widths: number[] = [];
@@ -112,7 +112,7 @@ function inColumns(rows: readonly (readonly string[])[]): readonly TerminalText[
   );
 }
 
-/** Emphasises text where the stream that it goes to shows it. */
+/** Emphasises text if the stream shows colours. */
 export function bold(text: Shown, stream: OutputStream = standardError): TerminalText {
   return stream.mayColor() ? emphasised(text, 'bold') : say`${text}`;
 }

@@ -14,15 +14,15 @@ import { addConfigCommands, addHelpCommands, addHooksCommands, addInitCommand } 
 import { addListCommands, addServiceCommands } from './service-commands.ts';
 import { standardError, standardOutput } from '../../lib/process/streams.ts';
 
-/** How a command line ended. */
+/** The result of a command line. */
 export interface ProgramResult {
-  /** One of {@link EXIT_CODES}, except where a command ends as the program did that it ran. */
+  /** One of {@link EXIT_CODES}, or that of a program which the command ran. */
   readonly exitCode: number;
 }
 
 /**
  * Parses a command line, runs its command, and reports its error. The code of a command is loaded only when it runs.
- * @param argv as `process.argv` has it
+ * @param argv as in `process.argv`
  */
 export async function runProgram(argv: readonly string[]): Promise<ProgramResult> {
   const unwatch = watchEnding(argv);
@@ -41,7 +41,7 @@ export async function runProgram(argv: readonly string[]): Promise<ProgramResult
 
 /** @throws MirrorError any error of the command; `usage.invalid` for a bad command line */
 async function runCommand(argv: readonly string[]): Promise<number> {
-  // Settings can add to it once they are loaded.
+  // Loaded settings add to it.
   rememberInvocation({ program: programOf(process.env), diskFlags: [], passFlags: [] });
   const command = await parse(argv);
   if (command === undefined) return EXIT_CODES.ok;
@@ -52,7 +52,7 @@ async function runCommand(argv: readonly string[]): Promise<number> {
   return outcome.exitCode ?? EXIT_CODES.ok;
 }
 
-/** The command that a command line asks for; undefined where it asked for help, and got it. @throws MirrorError `usage.invalid` */
+/** The command of a command line; undefined if it asked for help, which is printed. @throws MirrorError `usage.invalid` */
 async function parse(argv: readonly string[]): Promise<Command | undefined> {
   const { args, isWhole } = takeWholeFlag(argv);
   const asked: Command[] = [];
@@ -66,7 +66,7 @@ async function parse(argv: readonly string[]): Promise<Command | undefined> {
   return asked[0];
 }
 
-/** The command line interface as a whole. @param isWholeHelp whether help shows everything */
+/** The whole command line interface. @param isWholeHelp whether help shows everything */
 export function createProgram(isWholeHelp = false): Command {
   const program = new Command('workbook-mirror')
     .description('Keeps an exact, always readable copy of a workbook version-control service on local disk.')
@@ -106,7 +106,7 @@ async function usageError(error: CommanderError): Promise<MirrorError> {
     if (secret !== undefined)
       return new MirrorError(
         'usage.invalid',
-        `There is no flag ${flag}: everybody on this machine can read the flags of a program.`,
+        `There is no flag ${flag}: every user of this machine can read the flags of a program.`,
         {
           hint: `Give a file that holds the secret, ${fileSettingOf(secret.name)?.flag ?? ''} FILE, or set the variable ${secret.environmentVariable}.`,
         },

@@ -16,20 +16,20 @@ import { liveLineOptions, tellEvent } from './output.ts';
 /** A process that does tasks for a command: a daemon, or this one. */
 export interface TaskRunner {
   readonly isDaemon: boolean;
-  /** The index of the instance; null where one has all. */
+  /** The index of the instance; null for a single instance. */
   readonly shardIndex: number | null;
-  /** Does a task. A signal ends the wait for it. @throws MirrorError what the task throws, `daemon.absent`, `pass.abandoned` */
+  /** Does a task. A signal ends the wait for it. @throws MirrorError those of the task, `daemon.absent`, `pass.abandoned` */
   readonly run: <Name extends TaskName>(name: Name, wish: TaskRequest<Name>) => Promise<TaskResult<Name>>;
 }
 
-/** Settings that say which daemon is asked. */
+/** Settings that choose the daemon. */
 const OF_DAEMON: ReadonlySet<string> = new Set(['directory', 'shard']);
 
 /**
- * Finds those who do the tasks of a command: the daemon of the directory, all that share it where the settings name no share, or this
- * process where none listens.
- * @param isReading whether the tasks change nothing. This process then does them for a user who may not ask the daemon, and where flags
- *   give other settings than the daemon has.
+ * Finds the processes that do the tasks of a command: the daemon of the directory, all daemons that share it if the settings name no share,
+ * or this process if none listens.
+ * @param isReading whether the tasks change nothing. This process then does them if the user may not ask the daemon, or if flags give
+ *   other settings than the daemon has.
  */
 export async function taskRunners(command: Command, isReading: boolean): Promise<readonly TaskRunner[]> {
   const isOwn = isReading && Object.keys(flagsOf(command)).some((name) => !OF_DAEMON.has(name));
@@ -37,7 +37,7 @@ export async function taskRunners(command: Command, isReading: boolean): Promise
   return daemons.length > 0 ? daemons : [ownRunner(command)];
 }
 
-/** Whether this user has all that a request to the service takes. */
+/** Whether this user can read all settings for requests to the service. */
 function canAskService(command: Command): boolean {
   try {
     settingsOf(command, ['service']);
@@ -48,7 +48,7 @@ function canAskService(command: Command): boolean {
 }
 
 /**
- * Does a task that asks the service and no mirror: by the first of those who can.
+ * Does a task that asks the service and no mirror, in the first process that can.
  * @throws as {@link TaskRunner.run}
  */
 export async function runOnce<Name extends TaskName>(
@@ -61,9 +61,9 @@ export async function runOnce<Name extends TaskName>(
 }
 
 /**
- * The daemons that listen for commands in the directory of the settings; none where these name no directory.
- * @param withoutRefusing whether those that this user may not ask count as none
- * @throws MirrorError where this user may not ask one
+ * The daemons that listen for commands in the directory of the settings; none if the settings name no directory.
+ * @param withoutRefusing whether to leave out daemons that this user may not ask
+ * @throws MirrorError if this user may not ask one
  */
 export async function daemonsOf(command: Command, withoutRefusing = false): Promise<readonly TaskRunner[]> {
   const { directory, shard } = settingsOf(command, []).settings;
@@ -90,12 +90,12 @@ function daemonAt(layout: DirectoryLayout): TaskRunner {
       reporting(name, true, async (work): Promise<TaskResult<Name>> => {
         const reply = await askDaemon(layout, name, wish, work);
         if (reply !== null) return reply.result;
-        throw new MirrorError('daemon.absent', `The daemon ended before it was asked. (${layout.root})`);
+        throw new MirrorError('daemon.absent', `The daemon of ${layout.root} ended before it was asked.`);
       }),
   };
 }
 
-/** This process, which goes on as the owner of the directory if root started it. */
+/** This process, which becomes the owner of the directory if root started it. */
 export function ownRunner(command: Command): TaskRunner {
   return {
     isDaemon: false,
@@ -112,15 +112,15 @@ export function ownRunner(command: Command): TaskRunner {
   };
 }
 
-/** How far a task is, and the signal that ends it. */
+/** Receives the progress of a task, and has the signal that ends it. */
 interface Reporting {
   readonly signal: AbortSignal;
   readonly report: (progress: TaskProgress) => void;
 }
 
 /**
- * Does a task, shows a person how far it is, and ends it on a signal; what only reads ends when its terminal is closed, too.
- * @param isAsked whether a daemon does it. A pass of this process shows its events itself.
+ * Does a task, shows its progress, and ends it on a signal. A task that only reads also ends when its terminal is closed.
+ * @param isAsked whether a daemon does it. This process shows the events of its own pass elsewhere.
  */
 async function reporting<T>(
   name: TaskName,
@@ -143,7 +143,7 @@ async function reporting<T>(
   }
 }
 
-/** The greatest of some exit codes. */
+/** The highest exit code. */
 export function worstOf(exitCodes: readonly ExitCode[]): ExitCode {
   return exitCodes.reduce<ExitCode>((worst, each) => (each > worst ? each : worst), 0);
 }

@@ -10,9 +10,9 @@ import { parseHistoryName } from '../../mirror/store/layout.ts';
  */
 export function parseTime(text: string, nowMs: number): number {
   const timeMs = timeOf(text);
-  // A clock that was ahead gave trees of the history such names.
+  // A clock that was ahead gave trees in the history such names.
   if (timeMs !== null && timeMs > nowMs && parseHistoryName(text) === null)
-    throw new MirrorError('usage.invalid', `--at ${text} is still to come.`);
+    throw new MirrorError('usage.invalid', `--at ${text} is in the future.`);
   if (timeMs !== null) return timeMs;
   throw new MirrorError(
     'usage.invalid',

@@ -24,6 +24,6 @@ describe('a time for --at', () => {
   );
 
   it('may not be in the future', () => {
-    expect(() => parseTime('2027-01-01', NOW_MS)).toThrow('--at 2027-01-01 is still to come.');
+    expect(() => parseTime('2027-01-01', NOW_MS)).toThrow('--at 2027-01-01 is in the future.');
   });
 });
