@@ -61,7 +61,7 @@ describe('lease acquire with a command', () => {
     await run(['sync'], settings);
     const late = await run([...acquire, '500ms', '--', 'sleep', '1'], settings);
     expect(late.exitCode).toBe(1);
-    expect(late.stderr).toContain('the lease had ended before it');
+    expect(late.stderr).toContain('the lease had ended before: ');
     const failed = await run([...acquire, '500ms', '--', 'sh', '-c', 'sleep 1; exit 5'], settings);
     expect(failed.exitCode).toBe(5);
     expect(failed.stderr).toContain('the lease ended before sh');

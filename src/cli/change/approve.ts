@@ -25,7 +25,7 @@ export async function runApprove(command: Command): Promise<Outcome> {
       hint: `\`${ownCommand('status')}\` lists what is held.`,
     });
   }
-  // Before root goes on as the owner of the directory.
+  // Root becomes the owner of the directory later, and its name must be recorded.
   const approvedBy = approver();
   const found = await heldBy(await taskRunners(command, false));
   const chosen = all === true ? found : await namedAmong(found, command);
@@ -37,14 +37,14 @@ export async function runApprove(command: Command): Promise<Outcome> {
   return { data: held, text: () => describeApproved(held) };
 }
 
-/** The user who gives the command, also where that is root for another user. */
+/** The user who gives the command; with sudo, the user who called it. */
 function approver(): string {
   const user = userName();
   const other = process.env['SUDO_USER'] ?? '';
   return user === 'root' && other !== '' ? `${other} (sudo)` : user;
 }
 
-/** A held deletion, and who can let it go. */
+/** A held deletion, and the process that can approve it. */
 interface HeldBy {
   readonly runner: TaskRunner;
   readonly held: HeldTarget;
@@ -71,9 +71,9 @@ async function namedAmong(found: readonly HeldBy[], command: Command): Promise<r
 }
 
 /**
- * Shows a person what is about to be done and, without `--yes`, asks whether to go on.
+ * Shows the planned deletions and, without `--yes`, asks for confirmation.
  * @returns whether the answer was yes
- * @throws MirrorError `usage.invalid` where no person can answer
+ * @throws MirrorError `usage.invalid` without a terminal
  */
 export async function confirmed(
   what: TerminalText,
@@ -84,7 +84,7 @@ export async function confirmed(
   if (isConfirmed) return true;
   const terminal = openTerminal('Look at the list, and give --yes.');
   try {
-    // An input that ends is no yes.
+    // The end of the input counts as no.
     return /^y(?:es)?$/i.test((await terminal.ask(say`${question} [y/N] `)) ?? '');
   } finally {
     terminal.close();
@@ -99,7 +99,7 @@ function notHeld(name: string, held: readonly string[]): never {
   throw unknownName('target.not_held', `No deletion is held at ${JSON.stringify(name)}.`, name, held, lists);
 }
 
-/** The deletions that an approval would let through, for a person. */
+/** Describes the deletions that an approval would allow. */
 function describeHeld(held: readonly HeldTarget[]): TerminalText {
   return joinLines(
     held.flatMap(({ target, subject, message, differences, fileCount, deletions, of }) => [
@@ -121,20 +121,17 @@ function questionAbout(held: readonly HeldTarget[]): TerminalText {
     : say`Mirror that service here${targets === 0 ? '' : `, and let ${counted(targets, 'target')} go`}?`;
 }
 
-/** The approved deletions, for a person. */
+/** Describes the approved deletions. */
 function describeApproved(approved: readonly HeldTarget[]): TerminalText {
   if (approved.length === 0) return say`No deletion is held: there is nothing to approve.`;
   const lines = approved.map(({ target, subject, deletions, of }) =>
     subject === 'service'
-      ? 'The directory may mirror this service; the trees of the one before leave as any other that are gone'
+      ? 'The directory may mirror this service; trees of the former service are retired like any other'
       : subject === 'files'
         ? `${target}: ${deletions} of ${counted(of, 'file')} may be deleted; the history keeps the tree as it is now`
         : subject === 'deselected'
-          ? `${target}: may be left out, as the settings say; its tree stays as it is`
+          ? `${target}: is no longer mirrored, as the settings say; its tree stays unchanged`
           : `${target}: may go to history/, as ${subject === 'moved' ? 'another instance mirrors it now' : 'it is gone from the service'}`,
   );
-  return joinLines([
-    ...lines,
-    `It goes through with the next pass: \`${ownCommand('poll')}\` makes one now.`,
-  ]);
+  return joinLines([...lines, `The next pass carries it out; \`${ownCommand('poll')}\` makes one now.`]);
 }

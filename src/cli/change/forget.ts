@@ -36,7 +36,7 @@ export async function runForget(command: Command): Promise<Outcome> {
 }
 
 const REASONS: Readonly<Record<Forgettable['because'], string>> = {
-  deselected: 'this instance no longer mirrors it, as the settings say',
+  deselected: 'the settings of this instance no longer select it',
   gone: 'the service no longer has it',
   lost: 'its tree and its manifest are gone, and only the inventory names it',
 };

@@ -10,20 +10,19 @@ import type { DirectoryLayout } from '../../mirror/store/layout.ts';
 import { type Lease, releaseLease, watchLease } from '../../mirror/store/leases.ts';
 import { tell } from '../frame/output.ts';
 
-/** The signals that are passed on to the command instead of ending this program. */
+/** Signals that go to the command instead of ending this program. */
 const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** Exit codes of a shell for a program that cannot be started (POSIX, Shell Command Language, 2.8.2). */
+/** A shell's exit codes for a program that cannot be started (POSIX, Shell Command Language, 2.8.2). */
 const NOT_FOUND_CODE = 127;
 const NOT_EXECUTABLE_CODE = 126;
 const SIGNAL_CODE_BASE = 128;
 
 /**
- * Runs a command under a lease, with this program's own standard input, output and error, and ends the lease when the command
- * has ended.
- * @param acquire takes the lease; its signal abandons that
- * @returns the command's exit code, or 128 and the number of the signal that ended it, as a shell has it
- * @throws MirrorError `lease.lost` when the command succeeded and the lease had ended before; what `acquire` throws
+ * Runs a command under a lease, with this program's own standard input, output and error, and releases the lease after it.
+ * @param acquire takes the lease; its signal abandons the attempt
+ * @returns the command's exit code, or 128 plus the number of the signal that ended it, as in a shell
+ * @throws MirrorError `lease.lost` if the command succeeded after the end of the lease; errors of `acquire`
  */
 export async function runUnderLease(
   layout: DirectoryLayout,
@@ -49,7 +48,7 @@ export async function runUnderLease(
     } finally {
       await releaseLease(layout, lease.id).catch((error: unknown) => {
         const { message } = toMirrorError(error);
-        tell(say`workbook-mirror: the lease was not released and lasts until it runs out: ${message}`);
+        tell(say`workbook-mirror: the lease was not released, and lasts until it expires: ${message}`);
       });
     }
   } catch (error) {
@@ -60,7 +59,7 @@ export async function runUnderLease(
   }
 }
 
-/** Watches a lease until a command has ended. @returns the exit code of the command @throws MirrorError `lease.lost` */
+/** Watches a lease until a command ends. @returns the exit code of the command @throws MirrorError `lease.lost` */
 async function holdUntil(
   exited: Promise<number>,
   layout: DirectoryLayout,
@@ -69,7 +68,7 @@ async function holdUntil(
 ): Promise<number> {
   const over = new AbortController();
   const tellLost = (): void =>
-    tell(say`workbook-mirror: the lease ended before ${program}: what it reads may be of two states.`);
+    tell(say`workbook-mirror: the lease ended before ${program}, which may now read a mix of two states.`);
   const watch = watchLease(layout, lease, Date.now, over.signal).then((state) => {
     if (state === 'lost' && !over.signal.aborted) tellLost();
     return state;
@@ -82,7 +81,7 @@ async function holdUntil(
   }
   throw new MirrorError(
     'lease.lost',
-    `${program} succeeded, but the lease had ended before it: what it read may be of two states.`,
+    `${program} succeeded, but the lease had ended before: it may have read a mix of two states.`,
     {
       hint: 'Do it again with a longer --for. A lease also ends by `lease release`, and when the clock is set.',
     },
@@ -101,7 +100,7 @@ export async function ended(child: ChildProcess, [program = '']: readonly string
     );
     return isMissing ? NOT_FOUND_CODE : NOT_EXECUTABLE_CODE;
   }
-  // Such as a signal that may not be sent to it.
+  // For example, a signal that may not be sent to it.
   child.on('error', (error) => tell(say`workbook-mirror: ${program}: ${error.message}`));
   await exited;
   const { signalCode, exitCode } = child;
@@ -110,7 +109,7 @@ export async function ended(child: ChildProcess, [program = '']: readonly string
     : SIGNAL_CODE_BASE + constants.signals[signalCode];
 }
 
-/** A terminal sends the signals of its keys to the command, too, which is not to get them twice. */
+/** A terminal also sends the signals of its keys to the command, which must not get them twice. */
 function forward(child: ChildProcess, signal: NodeJS.Signals): void {
   const hasTerminal = process.stdin.isTTY || standardOutput.isTerminal() || standardError.isTerminal();
   if (signal !== 'SIGINT' || !hasTerminal) child.kill(signal);

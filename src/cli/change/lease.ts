@@ -73,7 +73,7 @@ interface AcquireFlags {
   readonly json?: true;
 }
 
-/** How long a lease is to last, in milliseconds. @throws MirrorError `usage.invalid` */
+/** The duration of a lease, in milliseconds. @throws MirrorError `usage.invalid` */
 function durationOf(text: string): number {
   try {
     const durationMs = parseDuration(text);
@@ -84,16 +84,13 @@ function durationOf(text: string): number {
     });
   }
   const longest = formatDuration(LONGEST_LEASE_MS);
-  throw new MirrorError(
-    'usage.invalid',
-    `--for takes a duration of more than nothing and at most ${longest}.`,
-  );
+  throw new MirrorError('usage.invalid', `--for takes a duration of more than 0 and at most ${longest}.`);
 }
 
 /** The longest name of a holder, in characters. */
 const LONGEST_HOLDER = 200;
 
-/** The name of the holder of a lease: of a command only its name, as its arguments may hold a secret. */
+/** The name of the holder of a lease. Arguments of a command are left out, as they may hold a secret. */
 function holderOf({ holder }: AcquireFlags, [program]: readonly string[]): string {
   const user = `${userName()}@${hostname()}`;
   const name = holder ?? (program === undefined ? user : `${basename(program)} of ${user}`);
@@ -101,8 +98,8 @@ function holderOf({ holder }: AcquireFlags, [program]: readonly string[]): strin
 }
 
 /**
- * Takes a lease, and warns of publishes that were interrupted before.
- * @param command the one that is to run under it; empty for none
+ * Takes a lease, and warns of earlier interrupted publishes.
+ * @param command to run under it; empty for none
  * @throws MirrorError `usage.invalid`, `directory.unusable`, `lease.not_granted`, `disk.*`
  */
 async function acquire(
@@ -116,11 +113,11 @@ async function acquire(
   const layout = layoutOf(settings.directory);
   const lease = await acquireLease(layout, bindNativeCalls(), request, Date.now);
   const interrupted = await interruptedPublishes({ layout, inUse: new Set() }).catch(() => [
-    'some targets, as this user may not see them',
+    'some targets, which this user may not see',
   ]);
   for (const path of interrupted) {
     tell(
-      say`! ${path}: a publish may have been interrupted and is completed after the lease; its manifest may not be that of its tree. A mirror that is restored from a backup finds out.`,
+      say`! ${path}: a publish may have been interrupted, and is completed after the lease; until then, its manifest may belong to another state than its tree. A mirror restored from a backup detects this.`,
     );
   }
   return lease;
@@ -132,7 +129,7 @@ async function listLeases({ directory }: SettingsFor<'directory'>): Promise<read
   return leasesInForce(layoutOf(directory), Date.now());
 }
 
-/** The list for a person. */
+/** Describes leases to a person. */
 function describeLeases(leases: readonly Lease[], nowMs: number): TerminalText {
   if (leases.length === 0) return say`No lease is in force.`;
   const rows = leases.map(({ id, holder, takenAtMs, untilMs }) => [

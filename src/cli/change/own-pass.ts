@@ -14,9 +14,9 @@ import type { Retries } from '../../mirror/plan/actions.ts';
 import type { CommandProgress } from './progress.ts';
 
 /**
- * One pass of this process, then the end.
- * @param how.names names and patterns of the targets that are pulled; none for all
- * @throws MirrorError when the pass as a whole fails
+ * Makes one pass in this process.
+ * @param how.names names and patterns of the targets to pull; none for all
+ * @throws MirrorError if the pass fails as a whole
  */
 export async function sync(
   settings: SettingsFor<'service' | 'directory'>,

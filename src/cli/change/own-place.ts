@@ -9,7 +9,7 @@ import { settingsOf } from '../settings/settings-flags.ts';
 import { progressOf } from './progress.ts';
 import { sync } from './own-pass.ts';
 
-/** The settings of a command, read now: the owner of the directory, as whom root goes on, may not read every file of a secret. */
+/** The settings of a command, read now: root becomes the owner of the directory later, who may not be able to read every secret. */
 export function ownSettings(command: Command): TaskSettings {
   return {
     ofDirectory: readNow(() => settingsOf(command, ['directory']).settings),
@@ -29,7 +29,7 @@ function readNow<T>(read: () => T): () => T {
   }
 }
 
-/** This process as the place where tasks are done. Each opens the directory for itself. */
+/** This process as the place for tasks. Each task opens the directory itself. */
 export function ownPlace(settings: TaskSettings): TaskPlace {
   return {
     settings,

@@ -23,7 +23,7 @@ export async function runCompletion(command: Command): Promise<Outcome> {
   const program = programOf(command);
   await addAllPendingFlags(program);
   const words = (await buffer(process.stdin)).toString().split('\0').slice(0, -1);
-  // The words are as they stand on the line, where the shell has yet to replace this.
+  // The shell has not yet replaced this word.
   const found = await completionsOf(
     program,
     words.map((word) => word.replace(/^~(?=\/|$)/, homedir())),
@@ -32,10 +32,10 @@ export async function runCompletion(command: Command): Promise<Outcome> {
 }
 
 /**
- * The words that may stand in place of the last word of a line.
+ * The words that may replace the last word of a line.
  * @param program with the flags of all settings
- * @param words all after the program's name; the last may be empty
- * @returns none where the shell is to offer files
+ * @param words all words after the program's name; the last may be empty
+ * @returns none if the shell must offer files
  */
 export async function completionsOf(program: Command, words: readonly string[]): Promise<readonly string[]> {
   const before = words.slice(0, -1);
@@ -63,7 +63,7 @@ export async function completionsOf(program: Command, words: readonly string[]):
     return [...program.commands.map((each) => each.name()), ...readTopics().map(({ name }) => name)];
   const argument = command.registeredArguments[0];
   if (argument?.name().startsWith('target') !== true) return argument?.argChoices ?? [];
-  // They say where the mirror is.
+  // These flags locate the mirror.
   command.parseOptions([...before]);
   return targetNames(command);
 }
@@ -72,7 +72,7 @@ function choicesOf({ long, argChoices }: Option): readonly string[] {
   return argChoices ?? settingDescriptors.find(({ flag }) => flag === long)?.choices ?? [];
 }
 
-/** Names of targets, from the disk alone: those that a shell shows as they are, and does not take for flags. */
+/** Names of targets, from the disk, that a shell shows unchanged and does not take for flags. */
 async function targetNames(command: Command): Promise<readonly string[]> {
   const layout = layoutOf(settingsOf(command, ['directory']).settings.directory);
   const names =

@@ -1,14 +1,14 @@
-/** The shells that there is a completion for. */
+/** The supported shells. */
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 
 /**
- * Completion scripts, to be sourced or put where the shell looks for them. Each takes the line apart without expanding or running
- * anything on it, gives the words to `completion words`, each with a NUL behind it, and quotes the answers, a word a line: names of
- * targets come from the service, and a shell must take them as plain text. Without an answer the shell completes files.
+ * Completion scripts, to be sourced or put where the shell looks for them. Each splits the line without expanding or running
+ * anything on it, passes the words to `completion words`, each followed by a NUL, and quotes the answers, a word a line: names of
+ * targets come from the service, and a shell must take them as plain text. Without an answer, the shell completes files.
  */
 export const SCRIPTS: Readonly<Record<(typeof SHELLS)[number], string>> = {
   /**
-   * For bash 4 or later (bash(1), "Programmable Completion"). COMP_WORDS would have words end at each colon and equals sign. `read`
+   * For bash 4 or later (bash(1), "Programmable Completion"). COMP_WORDS would split words at each colon and equals sign. `read`
    * understands backslashes; a line with quotes or expansions gets no answer.
    */
   bash: `# Completion of workbook-mirror for bash 4 or later, written by \`workbook-mirror completion bash\`.
@@ -58,7 +58,7 @@ else
   compdef _workbook-mirror workbook-mirror
 fi
 `,
-  /** For fish 3 or later: a file in its \`completions\` folder. Where a file may be, fish completes it. */
+  /** For fish 3 or later: a file in its \`completions\` folder. If a file may follow, fish completes it. */
   fish: `# Completion of workbook-mirror for fish, written by \`workbook-mirror completion fish\`.
 function __workbook_mirror_ask
     set -g __workbook_mirror_words (printf '%s\\0' (commandline -opc)[2..] (commandline -ct) | workbook-mirror completion words 2>/dev/null)

@@ -2,12 +2,12 @@ import { type Command, Option } from 'commander';
 
 import { EVENT_LEVELS, type MirrorEvent } from '../../app/events.ts';
 
-/** How much a command tells beside what it was asked for: only errors, what is worth knowing, or everything. */
+/** The amount of output beside the result: only errors, notable events, or everything. */
 export type Loudness = 'quiet' | 'normal' | 'verbose';
 
 let asked: Loudness = 'normal';
 
-/** How much this process tells, as its command line asked. */
+/** The amount of output that the command line asked for. */
 export function loudness(): Loudness {
   return asked;
 }
@@ -19,15 +19,15 @@ export function addLoudnessFlags(command: Command): Command {
     .addOption(new Option('-v, --verbose', 'print every step'));
 }
 
-/** Takes what a command line asks for, before its command runs. */
+/** Applies the flags of a command line, before its command runs. */
 export function takeLoudness(command: Command): void {
   const { quiet, verbose }: { quiet?: true; verbose?: true } = command.opts();
   asked = quiet === true ? 'quiet' : verbose === true ? 'verbose' : 'normal';
 }
 
 /**
- * Whether a command tells of an event. A quiet one also tells how a pass ended that was not all well: its exit code must not
- * be the only trace.
+ * Whether a command shows an event. `--quiet` still shows the end of a pass with problems: the exit code must not be the only
+ * trace.
  */
 export function isTold(event: MirrorEvent, loudness: Loudness): boolean {
   switch (loudness) {

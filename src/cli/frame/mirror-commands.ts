@@ -36,7 +36,7 @@ export function addPassCommands(program: Command): void {
   })
     .argument(...TARGETS_OR_ALL)
     .option('--json', 'print the outcome as JSON')
-    .option('--allow-failed', 'exit with 0 if only failed or held targets are left')
+    .option('--allow-failed', 'exit with 0 if only failed or held are left')
     .option(...ADOPT);
   declare(program, {
     name: 'poll',

@@ -13,18 +13,18 @@ Exit codes of run and sync:
   4   another instance holds the directory
   70  a defect of workbook-mirror`;
 
-/** The heading of settings that only the whole help of a command shows. */
+/** The heading of settings that only `--help-all` shows. */
 export const MORE_SETTINGS = 'More settings:';
 
-/** Columns that a description keeps at least beside long flags, where a terminal has 80. */
+/** Minimum width of descriptions beside long flags, of 80 columns. */
 const LEAST_COLUMNS = 20;
 
-/** Columns that a flag takes at most where the help is to fit a screen. */
+/** Maximum width of flags in a help that fits a screen. */
 const LONGEST_TERM = 36;
 
 const WHOLE_FLAG = '--help-all';
 
-/** Gives a program, and the commands that it gets from now on, a help that fits a screen, or the whole one. */
+/** Gives a program and its future commands a help that fits a screen, or the whole help. */
 export function configureHelp(program: Command, isWhole: boolean): void {
   program.configureHelp({
     minWidthToWrap: LEAST_COLUMNS,
@@ -35,7 +35,7 @@ export function configureHelp(program: Command, isWhole: boolean): void {
   });
 }
 
-/** Adds `--help-all` to a command that has flags of its own, and to all below it. */
+/** Adds `--help-all` to a command with flags, and to its subcommands. */
 export function addWholeFlag(command: Command): void {
   if (command.parent === null) command.addOption(new Option(WHOLE_FLAG, 'with exit codes and topics'));
   else if (command.commands.length === 0)
@@ -44,8 +44,8 @@ export function addWholeFlag(command: Command): void {
 }
 
 /**
- * Puts `--help` in the place of `--help-all`: commander answers that before it asks for missing arguments.
- * @returns the arguments, and whether the whole help is asked for
+ * Replaces `--help-all` by `--help`, which commander answers before it asks for missing arguments.
+ * @returns the arguments, and whether they ask for the whole help
  */
 export function takeWholeFlag(argv: readonly string[]): { args: string[]; isWhole: boolean } {
   const end = argv.includes('--') ? argv.indexOf('--') : argv.length;
@@ -60,7 +60,7 @@ function wholeHelp(command: Command, helper: Help): string {
   return `${text}${EXIT_CODE_HELP}\n\nTopics of the manual, shown by \`help TOPIC\`:\n${topics.join('')}`;
 }
 
-/** The help of a command with the settings that people give on a line. */
+/** The help of a command with its usual flags. */
 function shortHelp(command: Command, helper: Help): string {
   const isShown = (option: Option): boolean => option.helpGroupHeading !== MORE_SETTINGS;
   if (command.options.every(isShown)) return Help.prototype.formatHelp.call(helper, command, helper);
@@ -72,12 +72,12 @@ function shortHelp(command: Command, helper: Help): string {
   return `${text}\nAll settings: ${ownCommand(`${pathOf(command)} ${WHOLE_FLAG}`)}\n`;
 }
 
-/** The flag of a choice among many words without these, which would leave no room for a description. */
+/** A flag without its many choices, which would leave no room for a description. */
 function shortTerm(term: string): string {
   return term.length > LONGEST_TERM ? term.replace(/<[^>]*>$/, '<word>') : term;
 }
 
-/** The commands by their groups, on one screen. */
+/** The commands by group, on one screen. */
 function listOfCommands(program: Command): string {
   let last = '';
   const lines = program.commands.map((command) => {
@@ -88,12 +88,12 @@ function listOfCommands(program: Command): string {
   return `Usage: ${program.name()} COMMAND [FLAG...] [ARGUMENT...] (--help-all: everything)\n${lines.join('')}`;
 }
 
-/** The program that a command belongs to. */
+/** The program of a command. */
 export function programOf(command: Command): Command {
   return command.parent === null ? command : programOf(command.parent);
 }
 
-/** The words that lead to a command, without the program's name. */
+/** The names of a command and its parents, without the program's. */
 export function pathOf(command: Command): string {
   const { parent } = command;
   return parent === null || parent.parent === null ? command.name() : `${pathOf(parent)} ${command.name()}`;

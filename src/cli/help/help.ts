@@ -28,7 +28,7 @@ export async function runHelp(command: Command): Promise<Outcome> {
   return {};
 }
 
-/** The command that some words lead to; the program itself without any. */
+/** The command with a path of names; without names, the program itself. */
 function findCommand(program: Command, names: readonly string[]): Command | undefined {
   let command: Command | undefined = program;
   for (const name of names) command = command?.commands.find((each) => each.name() === name);
@@ -37,7 +37,7 @@ function findCommand(program: Command, names: readonly string[]): Command | unde
 
 /**
  * A section of the manual in Markdown, or the meaning of a word that the program prints or the manual uses.
- * @throws MirrorError `usage.invalid` where nothing has that name
+ * @throws MirrorError `usage.invalid` if nothing has that name
  */
 function showTopic(asked: string, program: Command): TerminalText {
   const commands = program.commands.map((each) => each.name());
@@ -64,7 +64,7 @@ export function aboutWord(asked: string): string[] {
   );
 }
 
-/** Columns of the help of a command, which a manual page indents by 7 of 80. */
+/** Width of the help of a command: a manual page indents it by 7 of 80 columns. */
 const HELP_COLUMNS = 72;
 
 /** The source of a manual page of section 1 (man(7)): the help of all commands, and the settings. */
@@ -99,7 +99,7 @@ function helpOf(command: Command): string {
   return help.formatHelp(command, help).trimEnd();
 }
 
-/** Roff shows these as typographic signs, which cannot be copied into a shell. */
+/** Roff would replace these by typographic signs, which cannot be copied into a shell. */
 const SIGNS: Readonly<Record<string, string>> = {
   '\\': '\\e',
   '-': '\\-',
@@ -109,7 +109,7 @@ const SIGNS: Readonly<Record<string, string>> = {
   '~': '\\(ti',
 };
 
-/** A text as it is; a line that begins with a dot is no request. */
+/** Plain text for roff: a line that begins with a dot is no request. */
 function roff(text: string): string {
   return text.replaceAll(/[\\\-'`^~]/g, (sign) => SIGNS[sign] ?? sign).replaceAll(/^\./gm, '\\&.');
 }

@@ -2,12 +2,12 @@
 export interface Passage {
   /** The name of its chapter. */
   readonly chapter: string;
-  /** The words that it is about: those in the first cell of a row, or nothing. */
+  /** Its subject: the first cell of a row; empty for other passages. */
   readonly subject: string;
   readonly text: string;
 }
 
-/** The passages of a chapter in Markdown. Rows of tables get the headings of their columns; code is left out. */
+/** The passages of a chapter in Markdown. Rows of tables get the headings of their columns. Code is left out. */
 export function passagesOf(chapter: string, markdown: string): Passage[] {
   const blocks = markdown
     .replaceAll(/^ *```[^]*?^ *```$/gm, '')
@@ -43,7 +43,7 @@ function plain(markdown: string): string {
     .replaceAll('\\|', '|');
 }
 
-/** Most lines that are shown about a word. */
+/** Maximum number of lines about a word. */
 export const MOST_LINES = 10;
 
 function escaped(text: string): string {
@@ -51,7 +51,7 @@ function escaped(text: string): string {
 }
 
 /**
- * The passages about a word: the rows that have it in their first cell or, if there are none, all that have each of its words.
+ * The passages about a word: rows with it in their first cell or, if there are none, all passages with each of its words.
  * @returns at most ten lines for a person; empty if there is nothing
  */
 export function explain(passages: readonly Passage[], asked: string): string[] {

@@ -16,7 +16,7 @@ const ACTIONS: Readonly<Record<ErrorAction, string>> = {
   exit: 'The program ends, or refuses the command.',
 };
 
-/** The meaning of each error code. The message says more; where the remedy is not obvious, it follows. */
+/** The meaning of each error code, and its remedy if that is not obvious. */
 const ERRORS: Readonly<Record<ErrorCode, string>> = {
   'usage.invalid': 'The command line is wrong. `COMMAND --help` explains it.',
   'settings.invalid': 'A setting is wrong or missing. `config check` names it.',
@@ -148,7 +148,7 @@ const EVENTS: Readonly<Record<EventName, string>> = {
   'log.resumed': 'The log is written again, with the number of dropped lines.',
 };
 
-/** The meaning of the reasons for which a pass pulls, keeps or retires a target. */
+/** The meaning of the reasons for pulling, keeping or retiring a target. */
 const REASONS: Readonly<Record<PullReason | RetireReason | KeepAction['reason'], string>> = {
   'never-mirrored': 'The target is new.',
   'tree-missing': 'Its tree is gone from the disk.',
@@ -167,7 +167,7 @@ const REASONS: Readonly<Record<PullReason | RetireReason | KeepAction['reason'],
   absent: 'The service has no contents for it, so far.',
 };
 
-/** The meanings of a word that the program prints: an error code, an event, a reason; none for another word. */
+/** The meanings of an error code, an event or a reason; none for another word. */
 export function meaningsOf(word: string): readonly string[] {
   const [code, event, reason, hold] = [
     lookUp(ERRORS, word),

@@ -46,22 +46,22 @@ export async function runHistoryRestore(command: Command): Promise<Outcome> {
   }
 }
 
-/** Refuses what standard output cannot take: it gets the bytes of one file and nothing else. @throws MirrorError `usage.invalid` */
+/** Refuses anything but the bytes of one file for standard output. @throws MirrorError `usage.invalid` */
 function refuseOutput(paths: readonly string[], isJson: boolean): void {
   const problem = isJson
-    ? '--json and the bytes of a file cannot both go to standard output.'
+    ? 'JSON and the bytes of a file cannot both go to standard output.'
     : paths.length > 1
-      ? `Standard output takes one file, and these are ${paths.length} paths.`
+      ? `Standard output takes one file, not ${paths.length} paths.`
       : standardOutput.isTerminal()
-        ? 'Standard output is a terminal, which the bytes of a file would upset.'
+        ? 'Standard output is a terminal, which cannot show the bytes of a file.'
         : null;
   if (problem === null) return;
-  const hint = 'Give a folder for what is restored: --to FOLDER. Or send one file somewhere: > FILE.';
+  const hint = 'Give a folder to restore into, --to FOLDER, or redirect one file: > FILE.';
   throw new MirrorError('usage.invalid', problem, { hint });
 }
 
 function describeState({ target, leftAtMs }: Pick<Restored, 'target' | 'leftAtMs'>): string {
   return leftAtMs === null
-    ? `${target}, as it is published`
-    : `${target}, as it left the mirror at ${new Date(leftAtMs).toISOString()}`;
+    ? `${target}, the published state`
+    : `${target}, the state that left the mirror at ${new Date(leftAtMs).toISOString()}`;
 }

@@ -20,20 +20,20 @@ export async function runHistoryList(command: Command): Promise<Outcome> {
   return { data: kept, text: () => describeHistory(kept) };
 }
 
-/** A tree of the history, for people and programs. Times in milliseconds since the epoch. */
+/** A tree in the history, for `--json`. Times in milliseconds since the epoch. */
 export interface KeptTree {
   readonly target: string;
   readonly kind: HistoryKind;
   /** When it left the mirror. */
   readonly leftAtMs: number;
-  /** When it had last changed; null when its manifest cannot be read, as for the two below. */
+  /** Its last change; null if its manifest cannot be read, as for the two below. */
   readonly changedAtMs: number | null;
   readonly files: number | null;
   readonly sizeBytes: number | null;
-  /** How many bytes the history stores for it. */
+  /** The bytes that the history stores for it. */
   readonly storedBytes: number;
   readonly folder: string;
-  /** The approval that let it go; null where there was none, or none is on record. */
+  /** The approval of its deletion; null if none is on record. */
   readonly approval: ApprovalMark | null;
 }
 
@@ -47,7 +47,7 @@ export async function listHistory(
   const entries = await readHistory(layout);
   const chosen = asked === null ? entries : entriesOf(entries, asked, layout.mirror);
   const kept: KeptTree[] = [];
-  // One after the other: the history may be long, and a manifest great.
+  // One at a time: the history may be long, and a manifest large.
   for (const { path, kind, atMs, tree, manifest: file } of chosen) {
     const manifest = await readManifest(file);
     kept.push({
@@ -65,7 +65,7 @@ export async function listHistory(
   return kept;
 }
 
-/** Those of a target, which a person named; at least one. @throws MirrorError `target.unknown` */
+/** The entries of a named target; at least one. @throws MirrorError `target.unknown` */
 export function entriesOf(entries: readonly HistoryEntry[], asked: string, mirror: string): HistoryEntry[] {
   const paths = entries.map((entry) => entry.path);
   const path = targetNamed(asked, mirror, paths);
@@ -76,7 +76,7 @@ export function entriesOf(entries: readonly HistoryEntry[], asked: string, mirro
   throw unknownName('target.unknown', message, path, paths, lists);
 }
 
-/** The list for a person. */
+/** Describes the history to a person. */
 export function describeHistory(kept: readonly KeptTree[]): TerminalText {
   if (kept.length === 0) return say`The history is empty.`;
   const rows = kept.map(({ target, kind, leftAtMs, changedAtMs, files, sizeBytes, ...each }) => [
@@ -92,7 +92,7 @@ export function describeHistory(kept: readonly KeptTree[]): TerminalText {
   return joinLines([table(headings, rows), sumOf(kept)]);
 }
 
-/** The number of states and what they take, for a person. */
+/** The number of states and their stored size, for a person. */
 export function sumOf(states: readonly Pick<KeptTree, 'storedBytes'>[]): string {
   const sum = states.reduce((bytes, state) => bytes + state.storedBytes, 0);
   return `${counted(states.length, 'state')}, ${roughSize(sum)} stored`;

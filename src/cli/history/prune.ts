@@ -31,7 +31,7 @@ export async function runHistoryPrune(command: Command): Promise<Outcome> {
   if (states.length === 0)
     return {
       data: [],
-      text: () => say`The history keeps nothing that is older, and that no older state needs.`,
+      text: () => say`No state is older than that, except those whose files an older state needs.`,
     };
   if (
     !(await confirmed(
@@ -51,7 +51,7 @@ export async function runHistoryPrune(command: Command): Promise<Outcome> {
   };
 }
 
-/** So many states are shown before the question. */
+/** The most states shown before the question. */
 const STATES_SHOWN = 100;
 
 function describe(states: readonly PrunedState[]): TerminalText {

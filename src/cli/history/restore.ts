@@ -37,16 +37,16 @@ import { entriesOf } from './history.ts';
 /** Files of one state of a target. */
 export interface FilesRequest {
   readonly target: string;
-  /** Files, or folders, of its tree; all if none is named. */
+  /** Files or folders of its tree; all if none is named. */
   readonly paths?: readonly string[];
-  /** The state that the mirror had then, in milliseconds since the epoch; null for the latest that the history keeps. */
+  /** The time of the state, in milliseconds since the epoch; null for the latest state in the history. */
   readonly atMs: number | null;
 }
 
-/** A state that was restored, and its place. */
+/** A restored state, and its place. */
 export interface Restored {
   readonly target: string;
-  /** When the state that it is of left the mirror, in milliseconds since the epoch; null for the one that is published. */
+  /** When the state left the mirror, in milliseconds since the epoch; null for the published state. */
   readonly leftAtMs: number | null;
   readonly files: number;
   readonly sizeBytes: number;
@@ -54,10 +54,10 @@ export interface Restored {
 }
 
 /**
- * Restores files of the history: into a folder, which works beside a running daemon, or into the mirror, which does not, and where
- * root goes on as the owner of the directory.
+ * Restores files of the history: into a folder, also beside a running daemon, or into the mirror, which needs its lock. For the mirror,
+ * root becomes the owner of the directory.
  * @param to a folder outside of the mirror's directory; null for the mirror itself
- * @param onBytes receives the step, the bytes of each part that was read or copied, and the bytes of all parts
+ * @param onBytes receives the step, the bytes of each part read or copied, and the bytes of all parts
  * @throws MirrorError `usage.invalid`, `target.unknown`, `history.*`, `directory.locked`, `disk.*`, `pass.abandoned`
  */
 export async function restoreHistory(
@@ -88,17 +88,17 @@ export async function restoreHistory(
   );
 }
 
-/** @throws the error that it is given; where a daemon has the directory, with the way that works beside it */
+/** @throws the given error; if a daemon has the directory, with a hint for restoring beside it */
 function elsewhereIfLocked(error: unknown): never {
   if (!(error instanceof LockedError)) throw error;
   throw new MirrorError('directory.locked', error.message, {
     cause: error,
-    hint: 'Restore into another folder: --to FOLDER. The mirror itself can be restored to while no daemon runs.',
+    hint: 'Restore into another folder: --to FOLDER. To restore into the mirror itself, stop the daemon.',
   });
 }
 
 /**
- * Writes the bytes of one file somewhere, once they were read and found right; where they change after that, it fails amid them.
+ * Writes the bytes of one file, after reading and checking them. If they change between the two, it fails part-way.
  * @throws MirrorError as {@link restoreHistory}; `usage.invalid` for a folder with several files
  */
 export async function writeFile(
@@ -113,7 +113,7 @@ export async function writeFile(
       hint: 'Standard output takes one file. Give a folder for it and all below it: --to FOLDER.',
     });
   }
-  // A signal, or the reader, ends the whole process: there is nothing to be put in order.
+  // A signal, or the reader, may end the whole process: there is nothing to clean up.
   const found = await findFiles(layout, state, files, new AbortController().signal, () => {});
   await writeFound(found, write);
   return restoredOf(state, files);
@@ -126,7 +126,7 @@ function restoredOf(
   return { target: path, leftAtMs, files: files.length, sizeBytes: sizeOf(files) };
 }
 
-/** The state that is asked for, and the files of it. @throws MirrorError `target.unknown`, `history.*`, `disk.failed` */
+/** The requested state, and the requested files of it. @throws MirrorError `target.unknown`, `history.*`, `disk.failed` */
 async function lookUp(
   layout: DirectoryLayout,
   { target, paths = [], atMs }: FilesRequest,
@@ -154,10 +154,10 @@ async function lookUp(
 }
 
 /**
- * The state of a target that the mirror had at a time, in the history or, where it did not change since, the one that is published;
- * null where neither is known to be.
+ * The state of a target at a time: one in the history or, if it has not changed since, the published one; null if neither is known
+ * to be it.
  * @param entries of the target, by time
- * @param atMs milliseconds since the epoch; null for the latest that the history keeps
+ * @param atMs milliseconds since the epoch; null for the latest state in the history
  */
 async function stateAt(
   entries: readonly HistoryEntry[],
@@ -177,7 +177,7 @@ async function stateAt(
   return { path: entry.path, place: placeOf(entry), tree: entry.tree, manifest, leftAtMs: entry.atMs };
 }
 
-/** The state of a target that is published; null where it is not mirrored. @throws MirrorError `disk.failed` */
+/** The published state of a target; null if it is not mirrored. @throws MirrorError `disk.failed` */
 async function publishedState(layout: DirectoryLayout, path: string): Promise<TargetState | null> {
   const found = await onDisk('reading a manifest', () => readStampedManifest(layout, path));
   const manifest = found?.manifest ?? null;
@@ -186,10 +186,10 @@ async function publishedState(layout: DirectoryLayout, path: string): Promise<Ta
 }
 
 /**
- * The files of a tree that a person means by a path: a file or, else, all below a folder. A path in another Unicode form, which looks
- * the same, also finds a file if only one fits.
- * @param paths the ways in which the path can be read, below the tree; the first that leads to something counts
- * @returns null where none does
+ * The files that a path means: one file, or all files below a folder. A path in another Unicode form, which looks the same, also finds
+ * a file if only one fits.
+ * @param paths the possible meanings of the path, below the tree; the first that finds something counts
+ * @returns null if none does
  */
 export function chooseFiles(
   files: readonly ManifestFile[],
@@ -208,14 +208,14 @@ export function chooseFiles(
   return null;
 }
 
-/** The ways to read a path that a person gives: as one within the tree, or as one of the mirror, on disk or below `mirror/`. */
+/** The possible meanings of a given path: within the tree, on disk, or below `mirror/`. */
 function readingsOf(asked: string, target: string, mirror: string): string[] {
   const within = asked.replace(/^(?:\.\/)+/, '').replace(/\/+$/, '');
   const named = namedPath(asked, mirror);
   return named.startsWith(`${target}/`) ? [within, named.slice(target.length + 1)] : [within];
 }
 
-/** The error for a path that a state has not: with the nearest that it has, or with the state that has the path. */
+/** The error for a path that a state lacks, with its nearest path or with the state that has the path. */
 async function unknownPath(
   asked: string,
   readings: readonly string[],
@@ -232,7 +232,7 @@ async function unknownPath(
   return new MirrorError('history.not_found', message, hint === '' ? {} : { hint });
 }
 
-/** Says where else a target has a path: as it is published, or else in the latest state that has it. */
+/** Names the state of a target that has a path: the published one, or else the latest. */
 async function stateWith(
   readings: readonly string[],
   published: TargetState | null,
@@ -240,7 +240,7 @@ async function stateWith(
 ): Promise<string | null> {
   if (chooseFiles(published?.manifest.files ?? [], readings) !== null)
     return `The mirror has it now, in ${published?.place}.`;
-  // One manifest at a time: each may be great.
+  // One manifest at a time: each may be large.
   for (const { atMs, manifest } of entries.toReversed()) {
     const { files = [] } = (await readManifest(manifest).catch(() => null)) ?? {};
     if (chooseFiles(files, readings) !== null)
@@ -249,12 +249,12 @@ async function stateWith(
   return null;
 }
 
-/** The folder to restore into, absolute. @throws MirrorError `usage.invalid` where it lies in the directory of the mirror */
+/** The folder to restore into, absolute. @throws MirrorError `usage.invalid` if it is in the directory of the mirror */
 async function folderOutside(to: string, root: string): Promise<string> {
   const folder = resolve(to);
   const real = await onDisk(`looking at ${to}`, () => resolvedPath(folder));
   if (!`${real}/`.startsWith(`${await resolvedPath(root)}/`)) return folder;
-  throw new MirrorError('usage.invalid', `--to ${to} lies in the mirror's own directory.`, {
+  throw new MirrorError('usage.invalid', `--to ${to} is in the mirror's own directory.`, {
     hint: 'Give a folder elsewhere.',
   });
 }
@@ -263,6 +263,6 @@ async function folderOutside(to: string, root: string): Promise<string> {
 export function notKept(target: string, atMs: number | null): never {
   const when = atMs === null ? '' : ` as it was at ${utcTime(atMs)}`;
   throw new MirrorError('history.not_found', `The history does not keep ${target}${when}.`, {
-    hint: `\`${ownCommand('history list')}\` shows what is kept; the state since then is the mirror itself.`,
+    hint: `\`${ownCommand('history list')}\` shows what is kept; the mirror itself has the state since then.`,
   });
 }

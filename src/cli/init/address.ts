@@ -1,12 +1,12 @@
 import { parseBaseUrl } from '../../config/addresses.ts';
 
-/** How many folders below the host of a pasted address may belong to the application's own. */
+/** The most folders of a pasted address that may lead to the application. */
 const MOST_FOLDERS = 3;
 
 /**
- * The addresses of the API that a pasted address may mean, the likeliest first: its part up to `/api`, or the application at the host or
- * in a folder that the address names. https comes first, and http only where it was typed: a key must not go unencrypted by a guess.
- * @throws MirrorError `settings.invalid` for what is no address, or holds a password
+ * The possible addresses of the API for a pasted address, the likeliest first: its part up to `/api`, or the application at the host or in
+ * a folder of the address. https comes first, and http only if it was typed: a guess must not send a key unencrypted.
+ * @throws MirrorError `settings.invalid` if it is not an address, or holds a password
  */
 export function addressCandidates(pasted: string): readonly string[] {
   const text = pasted.trim().replace(/[?#].*$/s, '');
@@ -23,7 +23,7 @@ export function addressCandidates(pasted: string): readonly string[] {
   return [...new Set(found)];
 }
 
-/** Whether an answer to a request for the repositories without a key is one of the API. @param status 0 where no answer came */
+/** Whether the API gave this answer to a request for the repositories without a key. @param status 0 if no answer came */
 export function isOfApi(status: number, contentType = ''): boolean {
   return status === 401 || status === 403 || (status === 200 && /\bjson\b/i.test(contentType));
 }

@@ -18,7 +18,7 @@ import { limitsOfDirectory } from '../../mirror/store/probes.ts';
 import { askForList } from '../settings/list-answer.ts';
 import { addressCandidates, isOfApi } from './address.ts';
 
-/** Sets a value as if a flag gave it. */
+/** Sets a value as if a flag had given it. */
 export function give(layer: Layer, name: string, value: string): void {
   layer.values.set(name, { value, source: DEFAULT_SOURCE, base: process.cwd() });
 }
@@ -50,7 +50,7 @@ export async function findApi(layer: Layer): Promise<string> {
   throw new MirrorError('service.not_found', ['The API of the service does not answer:', ...found], { hint });
 }
 
-/** Tries the keys, and says what they show. @throws MirrorError `service.*`, `credentials.refused`, `listing.malformed` */
+/** Tries the keys, and counts what they list. @throws MirrorError `service.*`, `credentials.refused`, `listing.malformed` */
 export async function tryKeys(layer: Layer): Promise<string> {
   const settings = settingsIn(layer, ['service']);
   const client = connect(settings, { form: null }, () => {});
@@ -68,7 +68,7 @@ export async function tryKeys(layer: Layer): Promise<string> {
   }
 }
 
-/** Tries out whether a mirror can be in the directory; leaves nothing behind. @throws MirrorError `directory.unusable`, `disk.*` */
+/** Tries whether a mirror can be in the directory. Leaves nothing behind. @throws MirrorError `directory.unusable`, `disk.*` */
 export async function tryDirectory(layer: Layer): Promise<string> {
   const { directory, publish, archive } = settingsIn(layer, ['directory']);
   const layout = layoutOf(directory);

@@ -5,19 +5,19 @@ import { inlineYaml } from '../../config/render.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { INIT_FLAGS } from '../settings/flag-sets.ts';
 
-/** A file that is to be written. */
+/** A file to write. */
 export interface NewFile {
   readonly path: string;
   readonly text: string;
   readonly isSecret: boolean;
 }
 
-/** Where the unit takes its secrets from (systemd.exec(5), "Credentials"). */
+/** The folder of the unit's secrets (systemd.exec(5), "Credentials"). */
 const CREDENTIALS = '/etc/credstore/workbook-mirror.';
 
 /**
- * The settings file, and one file for each key. A key that is in a file already stays there; but the user of the unit may not read that
- * file, and gets a credential.
+ * The settings file, and one file for each key. A key that is already in a file stays there; for the unit, whose user may not be able to
+ * read that file, it becomes a credential.
  * @param configFile absolute
  */
 export function filesOf(

@@ -22,7 +22,7 @@ import { flagsOf } from '../settings/settings-flags.ts';
 import { findApi, give, settingsIn, tryDirectory, tryKeys } from './checks.ts';
 import { filesOf, type NewFile } from './files.ts';
 
-/** A setting that is asked for, the question, and a check that says what was found, or throws. */
+/** A setting, its question, and a check that describes its finding, or throws. */
 type Question = readonly [name: string, text: string, check: (layer: Layer) => Promise<string>];
 
 const QUESTIONS: readonly Question[] = [
@@ -76,7 +76,7 @@ function isTaken(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 }
 
-/** Completes the settings, and gives the path of the settings file. @throws MirrorError where one is wrong and cannot be asked for */
+/** Completes the settings, and returns the path of the settings file. @throws MirrorError if one is wrong and cannot be asked for */
 async function answers(layer: Layer, config: string | undefined, terminal: Terminal | null): Promise<string> {
   const isRoot = process.geteuid?.() === 0;
   const file = isRoot ? DEFAULT_CONFIG_FILE : join(homedir(), '.config/workbook-mirror/config.yaml');
@@ -90,7 +90,7 @@ async function answers(layer: Layer, config: string | undefined, terminal: Termi
   }
 }
 
-/** @returns the usual value where nothing is typed, or nothing can be asked @throws MirrorError `pass.abandoned` where the input ends */
+/** @returns the default if nothing is typed, or there is no terminal @throws MirrorError `pass.abandoned` if the input ends */
 async function ask(
   terminal: Terminal | null,
   text: string,
@@ -137,7 +137,7 @@ function describeFiles(files: readonly NewFile[]): TerminalText {
   return joinLines(['', 'The files:', ...lines, '']);
 }
 
-/** The commands that come next. */
+/** The next commands. */
 function describeNext(configFile: string, isForUnit: boolean): TerminalText {
   const flags = configFile === DEFAULT_CONFIG_FILE ? [] : ['--config', configFile];
   rememberInvocation({ program: programOf(process.env), diskFlags: flags, passFlags: flags });

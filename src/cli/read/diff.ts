@@ -51,7 +51,7 @@ export async function runDiff(command: Command): Promise<Outcome> {
       exitCode: isSame ? EXIT_CODES.ok : EXIT_CODES.incomplete,
     };
   } catch (error) {
-    // A program that asks whether files differ must not take trouble for an answer: diff(1) ends with 2, too.
+    // A program that asks whether files differ must not take an error for an answer: diff(1) also exits with 2.
     if (exitCodeOf(error) !== EXIT_CODES.incomplete) throw error;
     return { failure: toMirrorError(error), exitCode: EXIT_CODES.usage };
   }
@@ -77,7 +77,7 @@ export async function diff(
 }
 
 /**
- * The state before the published one, or the last one of what is mirrored no longer.
+ * The state before the published one, or the last state of a target that is no longer mirrored.
  * @throws MirrorError `history.not_found`, `history.damaged`, `disk.*`
  */
 async function stateBefore(
@@ -114,7 +114,7 @@ async function stateOfEntry(entry: HistoryEntry): Promise<TargetState> {
   return { place: 'history', manifest: await manifestOfEntry(entry), left: { kind, atMs } };
 }
 
-/** Compares with what the service has now, by the first of those who can: the target may be of any instance. */
+/** Compares with the service, in the first process that can: the target may belong to any instance. */
 async function diffUpstream(command: Command, asked: string): Promise<DiffReport> {
   const path = await pathOf(layoutOf(settingsOf(command, ['directory']).settings.directory), asked);
   return runOnce(command, 'diff', { target: path });
@@ -129,13 +129,13 @@ async function pathOf(layout: DirectoryLayout, asked: string): Promise<string> {
 const LISTED =
   'The lists show the published versions, so nothing was downloaded: of files that they do not name only a full check tells.';
 
-/** A report for a person. */
+/** Describes a comparison to a person. */
 export function describeReport({ target, by, before, after, differences }: DiffReport): TerminalText {
   const isSame = differences.length === 0;
   return joinLines([
     target,
     say`  before: ${describeState(before, 'it is not mirrored')}`,
-    say`  after:  ${describeState(after, by === 'manifests' ? 'it is mirrored no longer' : 'the service does not have it')}`,
+    say`  after:  ${describeState(after, by === 'manifests' ? 'it is no longer mirrored' : 'the service does not have it')}`,
     ...(after.place === 'nothing' && before.kind === 'retired'
       ? [say`  what is kept of it: ${ownCommand('history list', target)}`]
       : []),

@@ -6,10 +6,10 @@ import { table } from '../frame/output.ts';
 /** The columns of differing files, for a person. */
 export const DIFFERENCE_HEADINGS = ['CHANGE', 'FILE', 'SIZE', 'VERSION', 'MADE', 'AUTHOR', 'MESSAGE'];
 
-/** The most characters of a message that are shown; `--json` gives all of it. */
+/** Maximum length of a message; `--json` has all of it. */
 const MESSAGE_SHOWN = 72;
 
-/** Differing files for a person, a line each, and where a moved one was below it. @param most how many are shown */
+/** Describes differing files, a line each, with the former place of a moved file below it. @param most the number of files shown */
 export function describeDifferences(
   differences: readonly FileDifference[],
   total = differences.length,
@@ -23,14 +23,14 @@ export function describeDifferences(
   return more === 0 ? listed : joinLines([listed, say`and ${more} more`]);
 }
 
-/** How many files differ, and how: `3 files differ: 1 added, 2 changed`. */
+/** Counts differing files: `3 files differ: 1 added, 2 changed`. */
 export function differenceSummary(differences: readonly FileDifference[]): string {
   const counts = Object.entries(countDifferences(differences)).filter(([, count]) => count > 0);
   const verb = differences.length === 1 ? 'differs' : 'differ';
   return `${counted(differences.length, 'file')} ${verb}: ${counts.map(([change, count]) => `${count} ${change}`).join(', ')}`;
 }
 
-/** The line of a differing file: a cell for each of the columns. */
+/** The cells of a differing file. */
 export function differenceCells({ change, path, before, after }: FileDifference): string[] {
   const workbook = (after ?? before)?.workbook ?? null;
   const madeMs = Date.parse(workbook?.createdAt ?? '');
@@ -60,12 +60,12 @@ function sizesOf(before: FileState | null, after: FileState | null): readonly [s
   ): string => (state === null ? '' : sizeBytes === null ? '?' : write(sizeBytes));
   const rough = [text(before, was, roughSize), text(after, is, roughSize)] as const;
   if (rough[0] !== rough[1] || was === is) return rough;
-  // A small change of a great file shows in its bytes alone.
+  // A small change of a large file shows only in its bytes.
   const exact = (bytes: number): string => `${bytes} B`;
   return [text(before, was, exact), text(after, is, exact)];
 }
 
-/** Shortens a digest or UUID to its beginning, which identifies it. */
+/** The beginning of a digest or UUID, which identifies it. */
 const LONG_ID = /^[0-9a-f]{8}[0-9a-f-]{4,}$/i;
 
 const ID_SHOWN = 8;
@@ -80,6 +80,6 @@ function versionsOf(before: FileState | null, after: FileState | null): readonly
 function firstLine(message: string): string {
   const [line = ''] = message.trim().split(/[\r\n]/, 1);
   if (line.length <= MESSAGE_SHOWN) return line.trimEnd();
-  // Half a surrogate pair is no character.
+  // Half of a surrogate pair is not a character.
   return `${line.slice(0, MESSAGE_SHOWN).replace(/[\uD800-\uDBFF]$/, '')}…`;
 }

@@ -15,37 +15,37 @@ import { targetKey } from '../../mirror/upstream/listing.ts';
 import { findTarget, type SeveralTargets, unknownName, writtenName } from '../../app/target-names.ts';
 import { tellEvent } from '../frame/output.ts';
 
-/** The facts about a target, or about a file in it, and what comes next. */
+/** The facts about a target or a file in it, and the next steps. */
 export interface Explanation {
   readonly target: TargetStatus;
   readonly record: TargetRecord;
-  /** The file that was asked for; null when a whole target was. */
+  /** The named file; null for a whole target. */
   readonly file: ManifestFile | null;
   readonly path: string | null;
-  /** The first of the files that a held deletion would take, sorted. */
+  /** The first files of a held deletion, sorted. */
   readonly heldFiles: readonly string[];
-  /** Null where the schedule of the daemon is not known. */
+  /** Null if the schedule of the daemon is unknown. */
   readonly nextPassAtMs: number | null;
-  /** Whether a process works in the directory; null where that is unknown. */
+  /** Whether a process works in the directory; null if unknown. */
   readonly isAttended: boolean | null;
   /** Why the last pass failed as a whole, so that no target was verified; null if it did not. */
   readonly passFailure: StoredPass['failure'];
 }
 
-/** Several targets that a name may mean. */
+/** The possible targets of a name. */
 export interface Targets extends SeveralTargets {
   readonly states: readonly Pick<TargetStatus, 'target' | 'state'>[];
 }
 
-/** The places of a file that was asked for by the end of its path alone. */
+/** The possible places of a file that was named by the end of its path. */
 export interface FilePlaces {
-  /** As it was asked for. */
+  /** As it was named. */
   readonly file: string;
-  /** Sorted as the targets are; `path` is within the tree. */
+  /** In the order of the targets; `path` is within the tree. */
   readonly places: readonly { readonly target: string; readonly path: string }[];
 }
 
-/** A target that is mirrored no longer, and when it left the mirror last. Milliseconds since the epoch. */
+/** A target that is no longer mirrored, and when it last left the mirror, in milliseconds since the epoch. */
 export interface Retired {
   readonly retired: { readonly target: string; readonly leftAtMs: number };
 }
@@ -53,10 +53,9 @@ export interface Retired {
 export type Answer = Explanation | Targets | FilePlaces | Retired;
 
 /**
- * Explains a target, named as below `mirror/`, or a file in one, by the same path, by its path on disk or by the end of its path,
- * such as its bare name. Of a repository it gives the targets, of a file that is in several places those, of a target that was retired
- * when it left.
- * @param isScheduleKnown whether the settings are those of the daemon, and not only the defaults
+ * Explains a target, or a file in one, named as below `mirror/`, by its path on disk or, for a file, by the end of its path. For a
+ * repository it returns the targets, for a file in several places the places, for a retired target when it left.
+ * @param isScheduleKnown whether the settings are those of the daemon, not only defaults
  * @throws MirrorError `target.unknown`
  */
 export function why(
@@ -98,7 +97,7 @@ export function why(
   });
 }
 
-/** A path of a file with its target by its path, where exactly one target is written as the path begins. */
+/** A path with the real name of its target, if exactly one target is written like the beginning of the path. */
 function withTarget(path: string, targets: readonly string[]): string {
   if (targets.some((target) => `${path}/`.startsWith(`${target}/`))) return path;
   const name = path.normalize('NFC');
@@ -106,7 +105,7 @@ function withTarget(path: string, targets: readonly string[]): string {
   return only === undefined || others.length > 0 ? path : `${only}${name.slice(writtenName(only).length)}`;
 }
 
-/** Explains the target of a path below `mirror/`, and the file that the path leads to; null where no target holds it. */
+/** Explains the target of a path below `mirror/`, and the file at the path; null if no target contains it. */
 async function explain(
   { published, records, statuses }: KnownTargets,
   { layout }: MirrorReader['store'],
@@ -130,7 +129,7 @@ async function explain(
   return { target, record, file, path: inner, heldFiles: record.held?.first ?? [] };
 }
 
-/** Finds the published files whose path is a name, or ends with it after a slash. Reads every manifest, one at a time. */
+/** Finds the published files whose path is a name, or ends with a slash and the name. Reads all manifests, one at a time. */
 async function placesOf(
   layout: DirectoryLayout,
   published: readonly Published[],

@@ -30,7 +30,7 @@ export async function runLog(command: Command): Promise<Outcome> {
   return { data: entries, text: () => describeLog(entries) };
 }
 
-/** The entries that flags ask for. @param log the latest first @throws MirrorError `usage.invalid` */
+/** The entries that match the flags. @param log the latest first @throws MirrorError `usage.invalid` */
 async function takeMeant(
   log: AsyncIterable<LogEntry>,
   { since, author }: LogFlags,
@@ -41,7 +41,7 @@ async function takeMeant(
   const entries: LogEntry[] = [];
   for await (const entry of log) {
     if (entry.atMs < sinceMs) break;
-    // The version of a removed file is not by the one who removed it.
+    // The author of a removed file's version did not necessarily remove it.
     const differences = entry.differences.filter(({ path, after }) => {
       const { author: by = null, message = null, createdAt = null } = after?.workbook ?? {};
       return isMeant?.({ path, branch: '', author: by, message, createdAt }) !== false;
@@ -52,10 +52,10 @@ async function takeMeant(
   return entries;
 }
 
-/** So many files of one change are shown; `--json` has all. */
+/** The most files shown of one change; `--json` has all. */
 const FILES_SHOWN = 100;
 
-/** The log for a person: a line for each file that changed, and for each other event. */
+/** Describes the log to a person: a line for each changed file, and for each other event. */
 function describeLog(entries: readonly LogEntry[]): TerminalText {
   if (entries.length === 0) return say`Nothing is on record.`;
   const notes: string[] = [];
@@ -79,7 +79,7 @@ function describeLog(entries: readonly LogEntry[]): TerminalText {
   return table(['READABLE HERE', 'CHANGE', 'FILE', ...headings], rows, notes);
 }
 
-/** The line below an event that is no change of files. */
+/** The line below an event other than a change of files. */
 function noteOf({ kind, files, held, approval }: LogEntry): string {
   return linesOf(
     held !== null && heldSentence(held),

@@ -28,12 +28,12 @@ export async function runPlan(command: Command): Promise<Outcome> {
   return { data: targets, text: () => (targets.length === 0 ? say`${nothing}` : describePlan(targets)) };
 }
 
-/** Whether a pass would do something about a target, or holds it. */
+/** Whether a pass would act on a target, or hold it. */
 function isChange({ action, isHeld, movedFrom }: PlannedTarget): boolean {
   return action !== 'keep' || isHeld || movedFrom !== null;
 }
 
-/** The plan for a person. */
+/** Describes a plan to a person. */
 function describePlan(targets: readonly PlannedTarget[]): TerminalText {
   const rows = targets.map((each) => [
     shownAction(each) + (each.movedFrom === null ? '' : ' (moves)'),
@@ -53,7 +53,7 @@ function describePlan(targets: readonly PlannedTarget[]): TerminalText {
   ]);
 }
 
-/** The action for a person, as the pass will count it. */
+/** The action as the pass will count it. */
 function shownAction({ action, reason, isHeld }: PlannedTarget): string {
   if (reason === 'not-selected') return 'leave';
   return action === 'keep' && isHeld ? 'hold' : action;
@@ -69,7 +69,7 @@ function describePulls(pulls: readonly PlannedTarget[]): string {
   return `${counted(pulls.length, 'target')} would be pulled${known}${unsized}.`;
 }
 
-/** The holds of a plan, for a person: what a pass would report as held. */
+/** Describes what the pass would report as held. */
 function describeHolds(targets: readonly PlannedTarget[]): string[] {
   const held = targets.filter(({ isHeld }) => isHeld);
   const deselected = held.filter(({ deselection }) => deselection !== null).length;
@@ -80,7 +80,7 @@ function describeHolds(targets: readonly PlannedTarget[]): string[] {
   );
 }
 
-/** The changes that an action would bring, for a person. */
+/** Describes the changes by an action. */
 function describeChanges(
   target: string,
   { differences, isComplete }: NonNullable<PlannedTarget['changes']>,

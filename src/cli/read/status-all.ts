@@ -16,9 +16,9 @@ import { byCodeUnits } from '../../mirror/store/manifest.ts';
 import { type ListFlags, listedOf, targetTable } from './target-table.ts';
 
 /**
- * `status --all`: all shares of several instances, and every target of those that work in the directory.
- * @param names and patterns of targets that are listed alone
- * @returns null where no instance with a share is known
+ * `status --all`: all shares of several instances, and every target of the instances that work in the directory.
+ * @param names and patterns of the only targets to list
+ * @returns null if no instance with a share is known
  */
 export async function statusAll(
   settings: SettingsFor<'directory'>,
@@ -53,13 +53,13 @@ async function targetsOf(
   return targets.sort((a, b) => byCodeUnits(a.target, b.target));
 }
 
-/** The whole, and the targets in the directory whose instance is gone; none where the instances have disks of their own. */
+/** All shares, and the targets in the directory whose instance is gone; none if each instance has its own disk. */
 interface WholeReport extends WholeStatus {
   readonly unattended: readonly string[];
 }
 
 /**
- * Reads the state of all shares: from the directory, which they may share, and from a remote state.
+ * Reads the state of all shares from the directory, which they may share, and from a remote state.
  * @param nowMs milliseconds since the epoch
  * @throws MirrorError `directory.unusable`, `state.unavailable`
  */
@@ -71,21 +71,21 @@ export function wholeStatus(settings: SettingsFor<'directory'>, nowMs: number): 
       whole.shares.flatMap((share) => (['silent', 'missing'].includes(share.state) ? [share.index] : [])),
     );
     if (here.length === 0 || left.size === 0) return { ...whole, unattended: [] };
-    // The trees of all shares, as one instance that has everything would read them.
+    // The trees of all shares, read as by a single instance.
     const { published } = await (await readStore(settings.directory)).inventory.read();
     const lost = published.filter(({ repository }) => left.has(ownerOf(repository.id, whole.count)));
     return { ...whole, unattended: lost.map(({ path }) => path) };
   });
 }
 
-/** The state of a share. `silent`: no instance has worked for it for too long. */
+/** The state of a share. `silent`: no instance has reported for too long. */
 type ShareState = 'well' | 'not-well' | 'silent' | 'missing';
 
-/** A share of the whole. */
+/** One share. */
 interface ShareStatus {
   readonly index: number;
   readonly state: ShareState;
-  /** Null where no instance ever worked for it. */
+  /** Null if no instance ever worked for it. */
   readonly report: ShareReport | null;
 }
 
@@ -94,9 +94,9 @@ export interface WholeStatus {
   /** Number of shares, from the newest report; 0 without a report. */
   readonly count: number;
   readonly shares: readonly ShareStatus[];
-  /** Recent reports by instances with another count: from before the count was changed, or of an instance that was forgotten. */
+  /** Recent reports by instances with another count: from before a change of the count, or from a forgotten instance. */
   readonly disagreeing: readonly ShareReport[];
-  /** Whether every share is well, and all agree on the count: never better than the worst share. */
+  /** Whether every share is well and all agree on the count. */
   readonly isWell: boolean;
 }
 
@@ -122,15 +122,15 @@ function stateOf(report: ShareReport, nowMs: number): ShareState {
   return report.failure === null && report.notWell === 0 ? 'well' : 'not-well';
 }
 
-/** Whether an instance said nothing for longer than its targets may be unverified, as far as its clock can be believed. */
+/** Whether an instance has been silent for longer than its targets may be unverified, as far as its clock can be trusted. */
 function isSilent({ writtenAtMs, maxStalenessMs }: ShareReport, nowMs: number): boolean {
   return isAhead(nowMs + CLOCK_STEP_MS, writtenAtMs) || nowMs - writtenAtMs > maxStalenessMs;
 }
 
-/** So many targets are shown; `--json` has all. */
+/** The most targets shown; `--json` has all. */
 const TARGETS_SHOWN = 100;
 
-/** The whole, for a person. */
+/** Describes all shares to a person. */
 export function describeWhole(whole: WholeReport, nowMs: number): TerminalText {
   const { count, shares, disagreeing, unattended } = whole;
   const ago = (timeMs: number | null): string => (timeMs === null ? '?' : agoText(timeMs, nowMs));

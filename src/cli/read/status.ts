@@ -39,32 +39,32 @@ export async function runStatus(command: Command): Promise<Outcome> {
   };
 }
 
-/** The state of everything, from the disk. */
+/** The state of everything, from the disk and the daemon. */
 interface StatusReport extends StatusOnDisk {
-  /** How the work of the daemon goes; null where none can be asked. */
+  /** The running work of the daemon; null if there is none to ask. */
   readonly live: LiveStatus | null;
 }
 
 interface StatusOnDisk {
   readonly nowMs: number;
   readonly maxStalenessMs: number;
-  /** The share of this instance, among several; null where it mirrors all repositories. */
+  /** The share of this instance; null if it mirrors all repositories. */
   readonly shard: Shard | null;
   /** Whether other instances work, or worked, in the directory. */
   readonly hasOthers: boolean;
   readonly lastPass: StoredPass | null;
-  /** The process that has, or had, the lock of the directory; null where it is unknown. */
+  /** The process that has, or had, the lock of the directory; null if unknown. */
   readonly holder: LockHolder | null;
   /** Whether this user may not read the lock, so that its holder is unknown. */
   readonly isLockHidden: boolean;
-  /** Those that publishing waits for. */
+  /** The leases that publishing waits for. */
   readonly leases: readonly Lease[];
-  /** For how many targets the command after publishing has not yet succeeded; null where none is set. */
+  /** The number of targets whose `hooks.afterPublish` has not yet succeeded; null if none is set. */
   readonly hooksDue: number | null;
   readonly targets: readonly TargetStatus[];
 }
 
-/** Asks the daemon how its work goes. A daemon that does not say is as good as none: the disk has the rest. */
+/** Asks the daemon about its work. Without an answer, the report rests on the disk alone. */
 async function liveStatus(command: Command): Promise<LiveStatus | null> {
   const { shard } = settingsOf(command, ['directory']).settings;
   const daemons = await daemonsOf(command, true);
@@ -99,12 +99,12 @@ async function countHooksDue({ store, state }: MirrorReader): Promise<number | n
   return dueHooks(await store.inventory.read(), told).length;
 }
 
-/** Whether everything is as it should be, as `/readyz` says it beside a daemon. */
+/** Whether all is well; beside a daemon, `/readyz` decides. */
 function isAllWell({ targets, lastPass, live }: StatusReport): boolean {
   if (live !== null) return live.isReady;
   if (lastPass === null) return false;
   const { failure } = lastPass;
-  // A pass that failed says nothing about what was listed before; a first pass that failed leaves targets that were never mirrored.
+  // A failed pass says nothing about earlier listings; a failed first pass leaves targets that were never mirrored.
   const isListed =
     failure === null
       ? lastPass.isWhole
@@ -113,16 +113,16 @@ function isAllWell({ targets, lastPass, live }: StatusReport): boolean {
   return readinessOf(targets, { isListed, selectsNothing: isEmpty }).isReady;
 }
 
-/** The report for a person. @param listed the targets of it that get a line */
+/** Describes the report to a person. @param listed the targets that get a line */
 export function describeStatus(report: StatusReport, listed = report.targets): TerminalText {
   const { nowMs, shard, targets, lastPass, hooksDue } = report;
   const ago = (timeMs: number | null): string => (timeMs === null ? 'never' : agoText(timeMs, nowMs));
   const head = linesOf(
     shard !== null &&
-      `Share ${shard.index} of ${shard.count}: \`${ownCommand('status --all')}\` speaks of the whole.`,
+      `Share ${shard.index} of ${shard.count}; \`${ownCommand('status --all')}\` shows all shares.`,
     shard === null &&
       report.hasOthers &&
-      `! Instances with shares work here: \`${ownCommand('status --all')}\` speaks of them, and the setting shard, such as --shard 2/5, of one.`,
+      `! Instances with shares work here: \`${ownCommand('status --all')}\` shows them, and the setting shard, such as --shard 2/5, selects one.`,
     describeLastPass(report, ago),
     describeHolder(report, ago),
     describeWork(report),
@@ -130,29 +130,29 @@ export function describeStatus(report: StatusReport, listed = report.targets): T
     lastPass !== null && describeSelection(lastPass),
     lastPass !== null && lastPass.problems.map((problem) => `! ${problem}`),
     lastPass?.publishesWhole === false &&
-      '! Publishing goes file by file, and readers may see a tree between two states for an instant: with `publish: link` they do not.',
+      '! Publishing goes file by file, so readers may briefly see a mix of two states; `publish: link` avoids that.',
     hooksDue !== null &&
       hooksDue > 0 &&
-      `! hooks.afterPublish has not succeeded yet for ${counted(hooksDue, 'target')}; it is run again until it does`,
+      `! hooks.afterPublish has not yet succeeded for ${counted(hooksDue, 'target')}; it runs again until it does`,
     report.leases.map((lease) => `! ${leaseSentence(lease)}`),
   );
   return joinLines([...head, '', targetTable(listed, targets.length, nowMs)]);
 }
 
-/** The process that works in the directory, where it is known. */
+/** The process that works in the directory, if known. */
 function describeHolder(
   { holder, isLockHidden: isHidden }: StatusReport,
   ago: (timeMs: number) => string,
 ): string | null {
   if (isHidden)
-    return 'At work: unknown, as this user may not read the lock of the directory; its owner and root may';
+    return 'Daemon: unknown, as this user may not read the lock of the directory; its owner and root may';
   if (holder === null) return null;
   return holder.isAlive
-    ? `At work: process ${holder.pid} since ${utcTime(holder.sinceMs)} (${ago(holder.sinceMs)})`
-    : 'At work: no process';
+    ? `Running: process ${holder.pid} since ${utcTime(holder.sinceMs)} (${ago(holder.sinceMs)})`
+    : 'Running: no process';
 }
 
-/** The work of the daemon, a line each. */
+/** Describes the running work of the daemon. */
 function describeWork({ live, nowMs }: StatusReport): string[] {
   if (live === null) return [];
   const { isListed, stateProblem, pass, pulls, scan, nextPassAtMs } = live;
@@ -169,10 +169,10 @@ function describeWork({ live, nowMs }: StatusReport): string[] {
   );
 }
 
-/** So many running pulls are shown. */
+/** The most running pulls shown. */
 const PULLS_SHOWN = 4;
 
-/** How many targets are in which state, the most frequent first. */
+/** Counts targets by state, the most frequent first. */
 function describeCounts(targets: readonly TargetStatus[]): string {
   const counts = new Map<string, number>();
   for (const plain of targets.map(({ state }) => plainState(state)))
@@ -183,7 +183,7 @@ function describeCounts(targets: readonly TargetStatus[]): string {
   return `${mirrored === targets.length ? known : `${mirrored} of ${known} mirrored`}: ${parts.join(', ')}`;
 }
 
-/** The settings that select nothing, by the last pass. */
+/** The patterns that selected nothing in the last pass. */
 function describeSelection({ selection }: StoredPass): string[] {
   if (selection === null) return [];
   return linesOf(

@@ -6,16 +6,16 @@ import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.
 import { missingSentence } from '../../mirror/plan/contradictions.ts';
 import { linesOf, table } from '../frame/output.ts';
 
-/** The flags that say which targets are listed. */
+/** The flags that choose the listed targets. */
 export interface ListFlags {
   readonly all?: true;
   readonly problems?: true;
 }
 
-/** So many targets are all listed. */
+/** Up to this number, all targets are listed. */
 const FEW_TARGETS = 20;
 
-/** The targets that are listed: of many those alone that need attention, unless all are asked for, or some by their names. */
+/** The targets to list: of many only those that need attention, unless all, or some by name, are asked for. */
 export function listedOf(
   targets: readonly TargetStatus[],
   { all, problems }: ListFlags,
@@ -28,7 +28,7 @@ export function listedOf(
   );
 }
 
-/** Some of the targets, a line each, and how many there are beside them. */
+/** Describes the listed targets, a line each, and counts the others. */
 export function targetTable(listed: readonly TargetStatus[], total: number, nowMs: number): TerminalText {
   if (total === 0) return say`Nothing is mirrored yet.`;
   const ago = (timeMs: number | null): string => (timeMs === null ? 'never' : agoText(timeMs, nowMs));
@@ -49,7 +49,7 @@ export function targetTable(listed: readonly TargetStatus[], total: number, nowM
   return joinLines([listing, '', `${counted(others, 'other target')} need no attention: ${lists}`]);
 }
 
-/** The line below a target that is not as it should be; empty for none. */
+/** The line below a target with a problem; empty for none. */
 function troubleOf({ target, state, isStale, failure, held, drift, ...status }: TargetStatus): string {
   const next = status.nextAttemptAtMs;
   return linesOf(

@@ -13,14 +13,14 @@ import {
   type VerifyReport,
 } from '../../mirror/store/verify/verify.ts';
 
-/** A line about a target that was examined. */
+/** A line about an examined target. */
 export function examinedLine(target: VerifiedTarget | UnreadableManifest): string {
   if ('problem' in target) return `✗ ${target.path}: its manifest cannot be read: ${target.problem}`;
   if (target.state !== 'ok') return `✗ ${headOf(target)}`;
   return `✓ ${target.path}: ${counted(target.files, 'file')}, ${roughSize(target.sizeBytes)}`;
 }
 
-/** The findings, for a person. @param isRepaired whether it is put right now, so that nothing is to be advised */
+/** Describes the findings to a person. @param isRepaired whether a repair follows, so that no advice is needed */
 export function describeVerification(report: VerifyReport, isRepaired = false): TerminalText {
   const { unreadableManifests, strays, lost, inventoryProblem } = report;
   const blocks = [
@@ -35,7 +35,7 @@ export function describeVerification(report: VerifyReport, isRepaired = false): 
     ),
     linesOf(
       inventoryProblem !== null &&
-        `inventory.json cannot be used, so that it cannot be told whether targets are lost: ${inventoryProblem}.`,
+        `inventory.json cannot be used, so lost targets cannot be detected: ${inventoryProblem}.`,
     ),
     blockUnder(
       'In the mirror, but in no manifest:',
@@ -46,7 +46,7 @@ export function describeVerification(report: VerifyReport, isRepaired = false): 
   return joined(blocks.filter((block) => block.length > 0).map(joinLines), say`\n\n`);
 }
 
-/** Lines below their heading; nothing without any. */
+/** Lines below their heading; empty without lines. */
 function blockUnder(heading: string, lines: readonly string[]): string[] {
   return lines.length === 0 ? [] : [heading, ...lines.map((line) => `  ${line}`)];
 }
@@ -109,7 +109,7 @@ function faultsOf(report: VerifyReport): string[] {
   );
 }
 
-/** The number that was expected, if that is another one. */
+/** The expected number, if it differs. */
 function expectation(report: VerifyReport): string {
   return report.expected === null || hasExpected(report) ? '' : `, ${report.expected} expected`;
 }
@@ -121,21 +121,21 @@ function adviceOf(report: VerifyReport): string[] {
   const repair = `\`${ownCommand('verify --repair')}\``;
   return linesOf(
     needsPull && `${repair} repairs it; what the history does not have is downloaded.`,
-    lost.length > 0 && `What is lost is pulled again by the next pass, or by ${repair}.`,
+    lost.length > 0 && `The next pass, or ${repair}, pulls lost targets again.`,
     inventory === 'damaged' && `The next pass writes the inventory again, and so does ${repair}.`,
     inventory === 'missing' &&
       mirrored > 0 &&
-      'Without inventory.json, which the next pass writes, it cannot be told whether targets are lost; `--expect N` checks how many there are.',
+      'Without inventory.json, which the next pass writes, lost targets cannot be detected; `--expect N` checks their number.',
     mirrored === 0 &&
       lost.length === 0 &&
       !hasExpected(report) &&
-      'Name the folder that holds mirror/ and manifests/; `--expect 0` says that it is to be empty.',
+      'Name the folder that holds mirror/ and manifests/; `--expect 0` accepts an empty one.',
     strays.length > 0 &&
       'workbook-mirror does not touch files that no manifest lists: move them out of mirror/ if they are not needed there.',
   );
 }
 
-/** The repaired trees, for a person. */
+/** Describes a repair to a person. */
 export function describeRepaired({ fromDisk, pulled, inventoryWritten }: Repaired): TerminalText {
   return joinLines(
     linesOf(

@@ -67,7 +67,7 @@ function exitCodeOf({ before, after }: RepairReport): ExitCode {
   return isWell ? EXIT_CODES.ok : EXIT_CODES.incomplete;
 }
 
-/** A repair, for `--json`: as a verification where nothing was to be repaired. */
+/** A repair, for `--json`; a verification if nothing needed repair. */
 function repairData(report: RepairReport | undefined): unknown {
   if (report === undefined) return null;
   const { before, repaired, after } = report;
@@ -75,7 +75,7 @@ function repairData(report: RepairReport | undefined): unknown {
   return { before: verificationData(before), repaired, after: verificationData(after) };
 }
 
-/** A repair, for a person. */
+/** Describes a repair to a person. */
 function describeRepair({ before, repaired, after }: RepairReport): TerminalText {
   if (repaired === null || after === null) return describeVerification(before);
   const parts = [describeVerification(before, true), describeRepaired(repaired)];

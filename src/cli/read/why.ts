@@ -21,7 +21,7 @@ export async function runWhy(command: Command): Promise<Outcome> {
   return { data: answer, text: () => describeExplanation(answer) };
 }
 
-/** The answer of `why` for a person. */
+/** Describes the answer of `why` to a person. */
 export function describeExplanation(answer: Answer): TerminalText {
   if ('states' in answer) {
     const lines = answer.states.map(({ target, state }) => stateClause(target, state, false));
@@ -34,7 +34,7 @@ export function describeExplanation(answer: Answer): TerminalText {
   if ('retired' in answer) {
     const { target, leftAtMs } = answer.retired;
     return joinLines([
-      `${target} is mirrored no longer: it left the mirror at ${utcTime(leftAtMs)}.`,
+      `${target} is no longer mirrored: it left the mirror at ${utcTime(leftAtMs)}.`,
       `  what is kept of it: ${ownCommand('history list', target)}`,
       `  to bring it back:   ${ownCommand('history restore', target)}`,
     ]);
@@ -43,10 +43,7 @@ export function describeExplanation(answer: Answer): TerminalText {
 }
 
 function choiceOf(sentence: string, lines: readonly string[]): TerminalText {
-  return joinLines([
-    `${sentence}; name one of them to have it explained:`,
-    ...firstOf(lines).map((line) => `  ${line}`),
-  ]);
+  return joinLines([`${sentence}; name one of them:`, ...firstOf(lines).map((line) => `  ${line}`)]);
 }
 
 function describeTarget(explanation: Explanation): TerminalText {
@@ -95,10 +92,10 @@ function describeFile({ file, path, target }: Explanation): string[] {
 
 function describePolls({ nextPassAtMs, isAttended }: Explanation): string {
   if (isAttended === false)
-    return `  no process works there: \`${ownCommand('sync')}\` polls the versions now, \`${ownCommand('run')}\` on the schedule`;
+    return `  no daemon runs: \`${ownCommand('sync')}\` polls the versions now, \`${ownCommand('run')}\` on the schedule`;
   if (nextPassAtMs === null)
-    return '  the versions are polled on the schedule of the daemon, which these settings do not tell';
-  const isUnsure = isAttended === null ? ', if the daemon runs: its lock does not tell' : '';
+    return '  the versions are polled on the schedule of the daemon, which is not in these settings';
+  const isUnsure = isAttended === null ? ', if the daemon runs (its lock cannot be read)' : '';
   return `  the versions are polled at ${utcTime(nextPassAtMs)}${isUnsure}`;
 }
 

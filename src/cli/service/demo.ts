@@ -78,7 +78,7 @@ function demoSettings(baseUrl: string, directory: string): DemoSettings {
     .settings;
 }
 
-/** Makes a first pass, then two a second while a writer edits, and compares the mirror with Git at the end. */
+/** Makes a first pass, then two passes a second while a writer edits. At the end, compares the mirror with Git. */
 async function mirrorAndEdit(
   settings: DemoSettings,
   registry: Registry,
@@ -137,7 +137,7 @@ async function mirrorAndEdit(
   }
 }
 
-/** Makes the next pass when it is due, and has the status page say when that is. */
+/** Makes the next pass when it is due, and announces it to the status page. */
 async function nextPass(mirror: Mirror, emit: EventSink, signal: AbortSignal): Promise<void> {
   emit({ name: 'daemon.scheduled', nextPassAtMs: Date.now() + POLL_EVERY_MS });
   await sleep(POLL_EVERY_MS, undefined, { signal });

@@ -24,7 +24,7 @@ const USES: Readonly<Record<KeyKind, string>> = {
   token: 'personal API token: v1',
 };
 
-/** `keys create`: also while the service runs. Root goes on as the owner of the directory. */
+/** `keys create`, also while the service runs. Root becomes the owner of the directory. */
 export async function runKeysCreate(command: Command): Promise<void> {
   const { kind, name, json }: { kind: KeyKind; name: string; json?: true } = command.opts();
   const directory = requiredServeDirectory(settingsOf(command, []).settings.serve);
@@ -102,12 +102,12 @@ export async function keysOf(serve: Settings['serve']): Promise<readonly StoredK
   });
 }
 
-/** Fewer characters than these are more likely a slip than the beginning of an id. */
+/** Fewer characters are more likely a slip than the beginning of an id. */
 const LEAST_BEGINNING_CHARACTERS = 4;
 
 /**
- * The id that is meant, also by its beginning where no other id begins so; else what was asked for.
- * @throws MirrorError `key.not_found` for the beginning of several
+ * The id with a unique beginning; otherwise the text itself.
+ * @throws MirrorError `key.not_found` if several ids begin so
  */
 export function idMeant(asked: string, ids: readonly string[]): string {
   if (ids.includes(asked) || asked.length < LEAST_BEGINNING_CHARACTERS) return asked;

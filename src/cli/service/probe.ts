@@ -21,7 +21,7 @@ export async function runProbe(command: Command): Promise<Outcome> {
   };
 }
 
-/** The report for a person. */
+/** Describes the report to a person. */
 function describeProbe(report: SignedReport): TerminalText {
   const lines = renderReport(report, (text) => bold(text, standardOutput));
   return say`Probe of a service by ${report.program}\n\n${lines}`;

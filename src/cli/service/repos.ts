@@ -17,7 +17,7 @@ export async function runReposList(command: Command): Promise<Outcome> {
   return { data: list.repositories, text: () => describeRepositories(list) };
 }
 
-/** `repos create`: of a repository with a password, in this process, as no secret goes through the control socket. */
+/** `repos create`. This process does it if there is a password, because no secret goes through the control socket. */
 export async function runReposCreate(command: Command): Promise<Outcome> {
   const wanted = await repositoryOf(command.opts<CreateFlags>(), readPassword);
   const made = await ('password' in wanted
@@ -26,7 +26,7 @@ export async function runReposCreate(command: Command): Promise<Outcome> {
   return { data: made, text: () => describeRepositories({ repositories: [made], problems: [] }) };
 }
 
-/** The repositories for a person. */
+/** Describes repositories to a person. */
 function describeRepositories({
   repositories,
   problems,
@@ -50,7 +50,7 @@ interface CreateFlags {
   readonly passwordFile?: string;
 }
 
-/** A password is one line; this is far above any, and keeps a wrong path from filling the memory. */
+/** Far longer than any password: a wrong path must not fill the memory. */
 const LIMIT_BYTES = 65_536;
 
 function invalid(message: string, hint: string): MirrorError {
@@ -58,7 +58,7 @@ function invalid(message: string, hint: string): MirrorError {
 }
 
 /**
- * Decides what to ask the service for.
+ * Decides about the request.
  * @param readPassword gives the content of the file of the password
  * @throws MirrorError `usage.invalid` for flags that do not go together
  */
@@ -89,7 +89,7 @@ export async function repositoryOf(
 
 const PASSWORD_HINT = 'Give the path of a file that holds the password, or - for standard input.';
 
-/** Reads the file of a password. The error does not name the path: the password itself may stand in its place. */
+/** Reads the file of a password. Errors do not name the path: a user may have given the password itself instead. */
 async function readPassword(path: string): Promise<string> {
   const stream = path === '-' ? process.stdin : createReadStream(path);
   const chunks: Buffer[] = [];

@@ -13,8 +13,8 @@ import { serveUntilStopped } from '../../server/start/start.ts';
 import { tellEvent } from '../frame/output.ts';
 
 /**
- * Answers the reading part of the API from a published mirror until a signal ends it. Works beside the daemon and without it;
- * locks and writes nothing.
+ * Answers the reading part of the API from a published mirror until a signal ends it. Works with and without a daemon. Locks and
+ * writes nothing.
  * @throws MirrorError `directory.unusable`, `http.unusable`
  */
 export async function serveReplica(stop: AbortSignal, settings: SettingsFor<'directory'>): Promise<void> {
@@ -32,7 +32,7 @@ export async function serveReplica(stop: AbortSignal, settings: SettingsFor<'dir
     ({ target, path, what }) =>
       log(`${path === '' ? target : `${target}/${path}`} was refused: ${what}; \`verify\` says more`, 'warn'),
   );
-  // A mirror that cannot be listed is reported at the start, and not only to clients.
+  // A mirror that cannot be listed is reported at the start, not only to clients.
   const totals = await library.totals();
   if (own.directory !== undefined) await refuseMissingServeDirectory(own.directory);
   await serveUntilStopped({
@@ -44,7 +44,7 @@ export async function serveReplica(stop: AbortSignal, settings: SettingsFor<'dir
   });
 }
 
-/** Says which mirror is served, and how old it may be. */
+/** Names the served mirror and its age. */
 async function tellStart(settings: SettingsFor<'directory'>, totals: ReplicaTotals): Promise<void> {
   const size = `${counted(totals.repositories, 'repository', 'repositories')}, ${counted(totals.targets, 'branch', 'branches')}`;
   log(`Serving the mirror ${settings.directory}, read-only: ${size}.`);
@@ -57,7 +57,7 @@ async function tellStart(settings: SettingsFor<'directory'>, totals: ReplicaTota
     );
 }
 
-/** Reads the state cache of the daemon, and opens it each time: its file may be another one by then, or come and go. */
+/** Reads the state cache of the daemon. Opens it each time, as its file may be replaced, appear or vanish. */
 function readState<T>(
   settings: SettingsFor<'directory'>,
   read: (state: State) => Promise<T>,
@@ -76,7 +76,7 @@ function readState<T>(
   return unlessStateFails(call(), fallback);
 }
 
-/** The line that says how old the mirror may be. */
+/** Describes the age of the mirror. */
 export function describeAge(
   { oldestVerifiedAtMs }: Pick<ReplicaTotals, 'oldestVerifiedAtMs'>,
   lastPass: Pick<StoredPass, 'startedAtMs' | 'failure'> | null,

@@ -15,10 +15,10 @@ import { serveUntilStopped, withStopSignal } from '../../server/start/start.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { serveReplica } from './serve-replica.ts';
 
-/** The most that the objects of a cloned repository may take on disk: 20 GiB. */
+/** Maximum size of the objects of a cloned repository: 20 GiB. */
 const MAX_REPOSITORY_BYTES = 20 * 1024 ** 3;
 
-/** How long the service waits at its start until what it holds is checked, in milliseconds: clients then see it finished. */
+/** Longest wait at the start for the checks of existing workbooks, in milliseconds: clients then see their results. */
 const CHECK_LIMIT_MS = 3000;
 
 /** `serve`: runs the embedded service, or a replica, until a signal ends it. @throws MirrorError `settings.invalid`, `directory.*`, `http.unusable` */
@@ -41,7 +41,7 @@ async function serveRepositories(
 ): Promise<void> {
   const directory = requiredServeDirectory(settings);
   await prepareServeDirectory(directory);
-  // Workbooks, keys and passwords that are written from now on are for this user only.
+  // New files of workbooks, keys and passwords are for this user only.
   process.umask(0o077);
   const page = await loadPage('server/uploads/page', 'the form for uploads');
   const lock = await lockServiceDirectory(directory);

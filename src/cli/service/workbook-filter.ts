@@ -4,7 +4,7 @@ import { foldName } from '../../lib/paths/safe-path.ts';
 import type { WorkbookRow } from '../../mirror/upstream/listing.ts';
 import { parseSince } from '../frame/times.ts';
 
-/** The flags by which workbooks are found; without any, all are. */
+/** The flags that select workbooks; without flags, all are selected. */
 export interface WorkbookFlags {
   readonly name?: string;
   readonly author?: string;
@@ -13,10 +13,10 @@ export interface WorkbookFlags {
   readonly message?: string;
 }
 
-/** The facts by which a workbook, or any file of a tree, is found. */
+/** The properties of a workbook, or of another file, that flags refer to. */
 export type Searchable = Pick<WorkbookRow, 'path' | 'branch' | 'author' | 'message' | 'createdAt'>;
 
-/** Longer than anything that is looked for, and than a pattern may be. */
+/** Maximum length of a searched text or pattern. */
 const LONGEST_TEXT = 4096;
 
 /**
@@ -56,8 +56,8 @@ function partMatcher(part: string): Matches {
 }
 
 /**
- * Takes paths that a text is part of or, where it is a pattern, that fit it. One without a slash is held against the last part of a
- * path. As names may look like patterns, `Budget [2026]`, each is also looked for as it stands.
+ * Selects paths that contain a text or, if it is a pattern, match it. A pattern without a slash is compared with the last part of a
+ * path. As names may look like patterns, such as `Budget [2026]`, the plain text also counts.
  */
 function nameMatcher(asked: string): Matches {
   const isPart = partMatcher(asked);

@@ -11,24 +11,24 @@ import type { WorkbookRow } from '../../mirror/upstream/listing.ts';
 import { linesOf, type Outcome, table, tell } from '../frame/output.ts';
 import { createWorkbookFilter, type WorkbookFlags } from './workbook-filter.ts';
 
-/** The facts of a row that every file of a mirror has. */
+/** The columns of a row that every file of a mirror has. */
 type Known = 'path' | 'repository' | 'branch';
 
-/** A file of the mirror, with the fields of a row of the service's list; null for what the manifest does not tell. */
+/** A file of the mirror, with the fields of a row of the service's list; null if the manifest does not have them. */
 export type MirroredRow = Pick<WorkbookRow, Known> & {
   readonly [Field in keyof Required<Omit<WorkbookRow, Known>>]: Required<WorkbookRow>[Field] | null;
 } & {
-  /** As below `mirror/`; `path` is the file's in its tree. */
+  /** As below `mirror/`; `path` is within its tree. */
   readonly target: string;
 };
 
 /**
  * Lists the matching workbooks of a mirror from its manifests, for all instances that share the directory, even while a
- * daemon runs. Problems that may hide some are reported on standard error.
+ * daemon runs. Standard error gets the problems that may hide some workbooks.
  * @throws MirrorError `usage.invalid`, `directory.unusable`, `disk.failed`
  */
 export async function listOffline(directory: string, flags: WorkbookFlags): Promise<Outcome> {
-  // Before anything is read: they may be wrong.
+  // Check the flags before reading anything.
   const filter = createWorkbookFilter(flags, Date.now());
   await refuseMissing(directory);
   const layout = layoutOf(directory);
@@ -72,7 +72,7 @@ export async function listOffline(directory: string, flags: WorkbookFlags): Prom
 
 /**
  * The workbooks of a tree, sorted by path.
- * @param withOthers whether files that are not in the service's list are among them
+ * @param withOthers whether to include files that are not in the service's list
  */
 function rowsOf(target: string, { repository, branch, files }: Manifest, withOthers: boolean): MirroredRow[] {
   return files
@@ -99,7 +99,7 @@ function rowsOf(target: string, { repository, branch, files }: Manifest, withOth
 
 const HEADINGS = ['WORKBOOK', 'BRANCH', 'VERSION', 'CREATED', 'AUTHOR', 'TARGET', 'PATH'];
 
-/** The list for a person. */
+/** Describes the list to a person. */
 function describeRows(rows: readonly MirroredRow[], targets: number): TerminalText {
   const workbooks = rows.filter(({ id }) => id !== null).length;
   const others = rows.length - workbooks;

@@ -28,7 +28,7 @@ export async function runWorkbooksList(command: Command): Promise<Outcome> {
   return { data: chosen, text: () => describeWorkbooks(chosen, problems) };
 }
 
-/** The workbooks for a person. */
+/** Describes workbooks to a person. */
 function describeWorkbooks(rows: readonly WorkbookRow[], problems: readonly string[]): TerminalText {
   const lines = rows.map((row) => [
     row.id,

@@ -91,8 +91,8 @@ export function runConfigSchema(): Promise<Outcome> {
 }
 
 /**
- * Says that settings are good, and where they came from; and which files of secrets should have another mode.
- * @param command the one that they are good for; `run` without
+ * Says that the settings are good, and their source, and which files of secrets should have another mode.
+ * @param command the command they are good for; left out for `run`
  */
 export function describeCheck({ settings, sources, configFile }: Loaded, command?: string): TerminalText {
   const given = Object.keys(sources).filter((name) => isGiven(sources, name)).length;
@@ -107,10 +107,10 @@ function exposedFiles({ settings, sources, configFile }: Loaded): TerminalText[]
   return exposedSecretFiles(settings, ownFile).map(exposed);
 }
 
-/** So many passes show what a schedule means. */
+/** The passes shown for a schedule. */
 const PASSES_SHOWN = 3;
 
-/** Says when the next passes start, which shows what the schedule means. */
+/** Lists the next passes, which shows the meaning of the schedule. */
 function describeSchedule({ schedule, timezone }: Loaded['settings']): TerminalText {
   const format = new Intl.DateTimeFormat('en-GB', {
     timeZone: timezone,
@@ -143,8 +143,8 @@ const REACH_TEXTS: Readonly<Record<LockReach, string>> = {
 };
 
 /**
- * Says what file system the directory is on, and warns where instances on several machines would not know of each other.
- * @param sharing the setting by which there are several
+ * Names the file system of the directory, and warns if instances on several machines would not see each other's locks.
+ * @param sharing the setting that makes several instances likely
  */
 export function describeLocks(
   directory: string,
@@ -161,14 +161,14 @@ function exposed(path: string): TerminalText {
   return say`Warning: every user of this machine can read ${path}, which holds a secret: give it to the user of the program, with mode 0400.`;
 }
 
-/** Whether a secret is in the settings file itself, and not in a file that it names. */
+/** Whether the settings file itself holds a secret. */
 function holdsSecret(sources: SettingSources): boolean {
   return settingDescriptors.some(
     ({ name, secret }) => secret && sources[name]?.kind === 'file' && isGiven(sources, name),
   );
 }
 
-/** Whether a setting was given; a secret that is in a file was given once, by the setting that names the file. */
+/** Whether a setting was given. A secret in a file counts once, as the setting that names the file. */
 function isGiven(sources: SettingSources, name: string): boolean {
   const kindOf = (each: string | undefined): string => sources[each ?? '']?.kind ?? 'default';
   return kindOf(name) !== 'default' && kindOf(fileSettingOf(name)?.name) === 'default';

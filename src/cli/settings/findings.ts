@@ -14,18 +14,18 @@ export interface Finding {
   readonly whatToDo: string | null;
 }
 
-/** A finding that needs nothing to be done. */
+/** A finding without anything to do. */
 export function well(subject: string, finding: string): Finding {
   return { verdict: 'ok', subject, finding, whatToDo: null };
 }
 
-/** The finding of a check that failed. Every one says what to do. */
+/** The finding of a failed check. It always says what to do. */
 export function failed(subject: string, error: unknown): Finding {
   const { message, hint = `Check ${subject}, and the server or place that it names.` } = toMirrorError(error);
   return { verdict: 'error', subject, finding: message.replaceAll('\n', ' '), whatToDo: hint };
 }
 
-/** Least shares of room that are free, below which it is a warning or an error. */
+/** Free shares of space below which there is a warning or an error. */
 const LEAST_FREE = { warning: 0.1, error: 0.01 };
 
 /** The free space and inodes of a file system. */
@@ -50,7 +50,7 @@ export function roomFindings({ freeBytes, totalBytes, freeInodes, totalInodes }:
 /**
  * The difference between this machine's clock and the service's.
  * @param date the header of an answer (RFC 9110, section 6.6.1)
- * @param nowMs when it came, in milliseconds since the epoch
+ * @param nowMs when the answer came, in milliseconds since the epoch
  */
 export function clockFinding(date: string | undefined, nowMs: number): Finding {
   const subject = 'clock';
@@ -72,16 +72,16 @@ export function clockFinding(date: string | undefined, nowMs: number): Finding {
 
 /** The answer to a request with one key. */
 export interface KeyAnswer {
-  /** 0 where no answer came. */
+  /** 0 if no answer came. */
   readonly status: number;
-  /** Why no answer came; null where one came. */
+  /** Why no answer came; null if one came. */
   readonly failure: Error | null;
 }
 
 /**
- * The findings on the keys of a setting, which are named by their position.
- * @param answers one a key, in their order; fewer where the service does not answer
- * @param place where a person makes such a key
+ * The findings on the keys of a setting, named by their positions.
+ * @param answers one for each key, in order; fewer if the service does not answer
+ * @param place the page on which a person makes such a key
  */
 export function keyFindings(setting: string, answers: readonly KeyAnswer[], place: string): Finding[] {
   const isAnyAccepted = answers.some(({ status }) => status === 200);
@@ -103,7 +103,7 @@ export function keyFindings(setting: string, answers: readonly KeyAnswer[], plac
   });
 }
 
-/** The findings for a person: below each what there is to do, and at the end how many there are of each kind. */
+/** Describes findings to a person: the remedy below each, and the number of each kind at the end. */
 export function describeFindings(findings: readonly Finding[]): TerminalText {
   const rows = findings.map(({ verdict, subject, finding }) => [verdict, subject, finding]);
   const toDo = findings.map(({ whatToDo }) => whatToDo ?? '');

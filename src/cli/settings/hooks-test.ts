@@ -28,24 +28,24 @@ import { publishedTree } from '../../mirror/store/published-tree.ts';
 import { linesOf, type Outcome } from '../frame/output.ts';
 import { settingsOf } from './settings-flags.ts';
 
-/** A test of a hook. */
+/** The test of a hook. */
 export interface HookTest {
   readonly hook: string;
-  /** The request that was sent, or the command that ran and how, one line each. */
+  /** The request, or the command and its environment, line by line. */
   readonly done: readonly string[];
-  /** The status of the answer, or the exit code; null where neither came. */
+  /** The status of the answer, or the exit code; null if there was none. */
   readonly status: number | null;
-  /** The beginning of the answer, or of the command's standard output. */
+  /** The beginning of the answer or of standard output. */
   readonly output: string;
-  /** The end of the command's standard error. */
+  /** The end of standard error. */
   readonly errorOutput: string;
   /** In milliseconds. */
   readonly durationMs: number;
-  /** Null where it went well. */
+  /** Null if it succeeded. */
   readonly failure: Pick<MirrorError, 'code' | 'message' | 'hint'> | null;
 }
 
-/** The most bytes of output that are kept. */
+/** Maximum size of kept output. */
 const OUTPUT_BYTES = 64 * 1024;
 
 /** Marks the requests of a test for the log of their receiver. */
@@ -60,7 +60,7 @@ export async function runHooksTest(command: Command): Promise<Outcome> {
     throw new MirrorError('usage.invalid', `hooks test ${hook} ${what}.`);
   }
   const { settings } = settingsOf(command, []);
-  // Read before root goes on as another user.
+  // Read them before root becomes another user.
   const secrets = secretsOf(settings);
   const startedAtMs = performance.now();
   const test =
@@ -75,7 +75,7 @@ export async function runHooksTest(command: Command): Promise<Outcome> {
   };
 }
 
-/** The result of a test, but for what all of them have. */
+/** The result of a test without the common fields. */
 type Result = Omit<HookTest, 'hook' | 'durationMs'>;
 
 async function testRequest(settings: SettingsFor<never>, hook: string): Promise<Result> {
@@ -117,7 +117,7 @@ function heartbeatRequest({ hooks }: SettingsFor<never>): Omit<PostRequest, 'sig
     : { method: 'GET', address: hooks.heartbeat.reveal(), headers: AGENT };
 }
 
-/** Runs a command as if all that a target has published were published for the first time. */
+/** Runs a command as if the published tree of a target were published for the first time. */
 async function testCommand(settings: SettingsFor<'directory'>, hook: string, asked: string): Promise<Result> {
   const name = hook === 'after-publish' ? 'afterPublish' : 'beforePublish';
   const command = commandOf(settings, name);
@@ -181,7 +181,7 @@ function notSet(name: string): MirrorError {
   });
 }
 
-/** The test of a hook for a person. */
+/** Describes the test of a hook to a person. */
 export function describeTest(test: HookTest): TerminalText {
   const { hook, done, status, output, errorOutput, durationMs, failure } = test;
   const isRequest = hook === 'webhook' || hook === 'heartbeat';

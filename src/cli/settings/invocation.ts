@@ -5,20 +5,20 @@ import { DEFAULT_CONFIG_FILE } from '../../config/load.ts';
 import type { SettingSources } from '../../config/layers.ts';
 import { type Environment, type Invocation, programOf } from '../../lib/text/own-command.ts';
 
-/** The parts of loaded settings that tell how this process was called. */
+/** The parts of loaded settings that depend on the command line and environment. */
 interface Called {
   readonly configFile: string | undefined;
   readonly settings: { readonly directory?: string | undefined };
   readonly sources: SettingSources;
 }
 
-/** The settings that a command reads or changes the disk by. */
+/** The settings that a command needs for the disk. */
 const OF_DISK: ReadonlySet<string> = new Set(['directory', 'state']);
 
 /**
- * The flags that commands which this process names must repeat of its own line and environment, as they would not find them in the settings
- * file of the machine. What flags say counts only here; a directory that the environment names may not be known in another shell.
- * @param onLine the values of the flags by the dotted name of their setting
+ * The flags of this process that suggested commands must repeat, because the settings file of the machine lacks them. Flags count only for
+ * this command, and another shell may not have the directory in its environment.
+ * @param onLine the values of the flags, by the dotted name of their setting
  */
 export function invocationOf(
   { configFile, settings: { directory }, sources }: Called,

@@ -6,13 +6,13 @@ import {
 } from '../../lib/api/requests.ts';
 import { createAsker, type ProbeAnswer } from '../../probe/connection.ts';
 
-/** The first list of each generation of the API, by every name that an installation may have for it. */
+/** The first list of each generation of the API, by all its possible names. */
 const LISTS: Readonly<Record<Generation, readonly string[]>> = {
   current: [REPOSITORIES_PATH, underOtherName(REPOSITORIES_PATH)],
   v1: [WORKBOOKS_PATH],
 };
 
-/** The longest wait for an answer, and for all answers, in milliseconds. */
+/** Timeouts of one answer and of all answers, in milliseconds. */
 const ANSWER_MS = 10_000;
 const ALL_MS = 60_000;
 

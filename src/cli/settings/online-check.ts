@@ -22,11 +22,11 @@ import { askForList } from './list-answer.ts';
 
 type Loaded = LoadedSettings<readonly ['service', 'directory']>;
 
-/** The most time of one check, and of one connection in it, in milliseconds. */
+/** Timeouts of one check, and of one connection in it, in milliseconds. */
 const CHECK_MS = 60_000;
 const ANSWER_MS = 10_000;
 
-/** Makes all checks at once: one that fails or hangs ends none of the others. */
+/** Makes all checks at the same time. A check that fails or hangs does not end the others. */
 export async function checkOnline({ settings, sources }: Loaded): Promise<Finding[]> {
   const { hooks, directory } = settings;
   const checks: readonly (readonly [subject: string, check: () => Promise<Finding[]>])[] = [
@@ -53,11 +53,11 @@ export async function checkOnline({ settings, sources }: Loaded): Promise<Findin
       `${value === null ? 'not set' : JSON.stringify(value)} (${source.kind === 'default' ? 'default' : `${source.kind} ${source.detail}`})`,
     ),
   );
-  // The checks come last, where a person who waited for them looks.
+  // The checks come last: a person who waited for them looks there.
   return [...values, userFinding(directory), ...(await Promise.all(found)).flat()];
 }
 
-/** The user of the checks: what the daemon's user may do is found out by that user alone. */
+/** The user of the checks: only the daemon's own user can find out what that user may do. */
 function userFinding(directory: string): Finding {
   const owner = statSync(directory, { throwIfNoEntry: false })?.uid;
   const finding = `the checks ran as ${ownUserText()}`;
@@ -158,7 +158,7 @@ async function checkReceiver(hook: 'webhook' | 'heartbeat', address: string | un
   ];
 }
 
-/** The hint of the service's errors is about its own settings. */
+/** The hints of the service's errors name other settings. */
 function unreached(error: unknown, origin: string): MirrorError {
   const { message } = toMirrorError(transportError(error, new URL(origin)));
   const hint = 'Check the address, the network, the proxy settings and the certificate.';

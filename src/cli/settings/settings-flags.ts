@@ -20,15 +20,15 @@ function describe({ description, defaultText, need }: SettingDescriptor, { needs
   return `${description}${defaultText === 'none' ? '' : value}`.replaceAll('`', '');
 }
 
-/** Keeps every value of a flag: one that is given twice must not have the first value forgotten in silence. */
+/** Keeps every value of a flag: the first value of a repeated flag must not vanish silently. */
 function keepAll(value: string, before: string | string[] | undefined): string | string[] {
   return before === undefined ? value : [before, value].flat();
 }
 
-/** The heading of the settings that people give on a line. */
+/** The heading of the usual flags in help. */
 const SETTINGS = 'Settings (each is also a variable and a key of the settings file):';
 
-/** Gives a command a flag for each of its settings; flags of removed settings are hidden, and refused on loading. */
+/** Gives a command a flag for each of its settings. Flags of removed settings are hidden, and refused on loading. */
 export function addSettingsFlags(command: Command, set: FlagSet): void {
   for (const setting of settingDescriptors) {
     if (setting.flag === undefined || !belongs(setting.name, set)) continue;
@@ -51,7 +51,7 @@ export function settingsOf<const Needs extends readonly Need[]>(
   const values: Readonly<Record<string, unknown>> = command.optsWithGlobals();
   const onLine = flagsOf(command);
   const flags = { ...onLine };
-  // The log of `run` is as loud as the flags say, unless `--log-level` says more.
+  // `--quiet` and `--verbose` set the log level of `run`, unless `--log-level` does.
   if (values['verbose'] === true) flags['log.level'] ??= 'debug';
   if (values['quiet'] === true) flags['log.level'] ??= 'error';
   const configFile = values['config'];
@@ -65,12 +65,12 @@ export function settingsOf<const Needs extends readonly Need[]>(
   return loaded;
 }
 
-/** The settings that the flags of a command give, by their dotted names. */
+/** The settings given by the flags of a command, by their dotted names. */
 export function flagsOf(command: Command): Record<string, string | string[]> {
   const values: Readonly<Record<string, unknown>> = command.optsWithGlobals();
   const flags: Record<string, string | string[]> = {};
   for (const { name, flag } of [...settingDescriptors, ...removedSettings]) {
-    // Commander keeps the value of `--service-base-url` as `serviceBaseUrl`.
+    // Commander stores the value of `--service-base-url` as `serviceBaseUrl`.
     const value = flag === undefined ? undefined : values[new Option(flag).attributeName()];
     if (typeof value === 'string' || value === true) flags[name] = String(value);
     if (Array.isArray(value)) flags[name] = value.map(String);

@@ -100,7 +100,7 @@ describe('forget', () => {
       [['Old/main', '--yes'], {}, /the settings select it.*\n.*repositories\.exclude/],
       [['Old/main', 'Kept/main', '--yes'], WITHOUT_OLD, /: Kept\/main cannot be forgotten/],
       [['Odl/main', '--yes'], WITHOUT_OLD, /The nearest is Old\/main/],
-      [['Old/main'], WITHOUT_OLD, /Old\/main: .*as the settings say; 1 file[^]*--yes/],
+      [['Old/main'], WITHOUT_OLD, /Old\/main: .*no longer select it; 1 file[^]*--yes/],
     ];
     for (const [args, settings, message] of cases) {
       const refused = await mirror.on(['forget', ...args], settings);

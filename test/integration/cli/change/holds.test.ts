@@ -88,7 +88,7 @@ describe('the report of a failure', () => {
   it('does not depend on a running daemon, which why detects', async () => {
     const { command } = await mirrored();
     const { stdout } = await command(['why', 'A/main'], { SCHEDULE: '*/5 * * * *' });
-    expect(stdout).toContain('no process works there');
+    expect(stdout).toContain('no daemon runs: ');
     expect(stdout).not.toContain('if the daemon runs');
   });
 });

@@ -48,7 +48,7 @@ describe('a name of several targets', () => {
     const { command } = await mirrored();
     const { stdout, exitCode } = await command(['why', 'Accounting']);
     expect(stdout).toBe(
-      '"Accounting" is a repository with 2 targets; name one of them to have it explained:\n' +
+      '"Accounting" is a repository with 2 targets; name one of them:\n' +
         '  Accounting/feature%2Fq3 is fresh\n  Accounting/main is fresh\n',
     );
     expect(exitCode).toBe(0);

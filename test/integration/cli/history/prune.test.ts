@@ -55,7 +55,10 @@ describe('history prune', () => {
   it('says when nothing is so old, and asks where it can', async () => {
     const { run, listed } = await withHistory();
     const none = await run('history', 'prune', '--older-than', '7d');
-    expect(none).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('keeps nothing') as string });
+    expect(none).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringContaining('No state is older') as string,
+    });
     const unasked = await run('history', 'prune', '--older-than', '0s');
     expect(unasked).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('--yes') as string });
     expect(await listed()).toHaveLength(4);
@@ -81,7 +84,7 @@ describe('history prune', () => {
         ['history', 'prune', 'Account/main', '--older-than', '0s', '--yes'],
         policy,
       );
-      expect(pruned.stdout).toContain('keeps nothing that is older');
+      expect(pruned.stdout).toContain('No state is older than that');
       service.write(book, 'main', 'plan.xlsx', JSON.stringify(policy));
       expect(await command(['sync'], policy)).toMatchObject({ exitCode: 0 });
       const folder = join(await temporaryFolder(), 'restored');

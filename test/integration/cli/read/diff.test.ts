@@ -107,7 +107,7 @@ describe('diff', () => {
     expect(lines(found)).toEqual(['removed plan.xlsx']);
     expect(found).toMatchObject({ before: { kind: 'retired' }, after: { place: 'nothing', files: 0 } });
     const { stdout } = await run(mirror, 'history/Gone/main');
-    expect(stdout).toContain('after:  nothing: it is mirrored no longer');
+    expect(stdout).toContain('after:  nothing: it is no longer mirrored');
     expect(stdout).toContain('history list');
   });
 

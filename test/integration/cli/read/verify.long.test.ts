@@ -443,7 +443,7 @@ describe('verify', () => {
     const report = await verified(mirror.directory);
     expect(isClean(report)).toBe(false);
     expect(String(describeVerification(report))).toContain(
-      'inventory.json cannot be used, so that it cannot be told whether targets are lost: it is not a list of targets as this program writes it.',
+      'inventory.json cannot be used, so lost targets cannot be detected: it is not a list of targets as this program writes it.',
     );
     await rm(file);
     const without = await verified(mirror.directory);

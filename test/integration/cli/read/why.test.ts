@@ -45,7 +45,7 @@ describe('why of a file name', () => {
       ],
     });
     expect(String(describeExplanation(explanation))).toBe(
-      'plan.xlsx is in 2 places; name one of them to have it explained:\n  A/main/plan.xlsx\n  B/main/deep/plan.xlsx',
+      'plan.xlsx is in 2 places; name one of them:\n  A/main/plan.xlsx\n  B/main/deep/plan.xlsx',
     );
     const folders = Array.from({ length: 23 }, (_, index) => [`${index}/plan.xlsx`, `${index}`]);
     service.addRepository('C', Object.fromEntries(folders) as Record<string, string>);
@@ -90,7 +90,7 @@ describe('why of an unmirrored target', () => {
       const explanation = await answered(mirror, asked);
       expect(explanation).toMatchObject({ retired: { target: 'A/main' } });
       const text = String(describeExplanation(explanation));
-      expect(text).toMatch(/^A\/main is mirrored no longer: it left the mirror at \d{4}-/);
+      expect(text).toMatch(/^A\/main is no longer mirrored: it left the mirror at \d{4}-/);
       expect(text).toContain("workbook-mirror history list 'A/main'\n");
       expect(text).toContain("workbook-mirror history restore 'A/main'");
     }

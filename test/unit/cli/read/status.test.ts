@@ -45,7 +45,7 @@ describe('the head of a status', () => {
     [
       'of a daemon in its first pass',
       { holder: { pid: 7, sinceMs: 0, isAlive: true } },
-      [/^No pass has finished yet\.$/, /^At work: process 7 since/],
+      [/^No pass has finished yet\.$/, /^Running: process 7 since/],
     ],
     ['of a daemon that waits', { live: LIVE }, [/^No pass is on record/]],
     [
@@ -128,7 +128,7 @@ it('fits a terminal, and shows the running process, counts by state and filters 
       ],
     }),
   );
-  expect(text).toContain('At work: process 7 since 1970-01-01T00:00:00Z (17 min ago)');
+  expect(text).toContain('Running: process 7 since 1970-01-01T00:00:00Z (17 min ago)');
   expect(text).toContain('2 targets: 1 fresh, 1 failing');
   expect(text).toContain('! repositories.include: "acounting" matches nothing');
   expect(text).toContain('! Publishing goes file by file');
