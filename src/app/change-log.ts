@@ -13,8 +13,8 @@ import { type FileDifference, fileDifferences } from './tasks/file-differences.t
  * - `changed`: files changed.
  * - `restored`: a person brought the tree back from the history.
  * - `retired`: the tree left the mirror for the history.
- * - `held`: a deletion waits for a person's word.
- * - `approved`: a person let a deletion through.
+ * - `held`: a deletion waits for approval.
+ * - `approved`: a person approved a deletion.
  */
 export const LOG_KINDS = ['published', 'changed', 'restored', 'retired', 'held', 'approved'] as const;
 

@@ -89,7 +89,7 @@ interface OwnVariables {
   readonly MIRROR_CHANGES: 'known' | 'unknown';
 }
 
-/** The whole environment of a command. NUL, which no variable can hold, is removed from the service's names. */
+/** The environment of a command. NUL is removed from the service's names: no variable can hold it. */
 export function hookEnvironment(
   environment: Readonly<Record<string, string | undefined>>,
   layout: DirectoryLayout,

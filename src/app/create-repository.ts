@@ -22,7 +22,7 @@ const errorSchema = z.looseObject({
 });
 
 /**
- * Creates a repository: `POST /repos`. It is sent again only where the service has certainly not taken it.
+ * Creates a repository: `POST /repos`. The request is repeated only if the service has certainly not accepted it.
  * @throws MirrorError `usage.invalid` when the service does not want it, `credentials.refused`, `service.*`, `pass.abandoned`;
  *   its hint says so where the repository may have been created
  */
@@ -41,7 +41,7 @@ export async function createRepository(
     const send = (): Promise<Repository> =>
       transport.send(request, (answer) => readCreated(answer, repository, transport.limits));
     return await send().catch((error: unknown) => {
-      // An installation may know `/repositories` alone. Nothing was created where the path does not exist.
+      // An installation may only know `/repositories`. A missing path created nothing.
       const isMissing = error instanceof MirrorError && error.code === 'service.not_found';
       if (!isMissing || transport.usesOtherName) throw error;
       transport.usesOtherName = true;
@@ -57,7 +57,7 @@ export async function createRepository(
   }
 }
 
-/** Statuses by which a service says that it does not want what was sent (RFC 9110, section 15.5; RFC 4918 for 422). */
+/** Statuses of a refused request (RFC 9110, section 15.5; RFC 4918 for 422). */
 const UNWANTED = new Set([400, 409, 413, 415, 422]);
 
 /** Reads the repository that was created. @throws MirrorError for an answer that created nothing */
@@ -96,7 +96,7 @@ async function refusalOf(answer: Answer, wanted: NewRepository, limits: AnswerLi
   );
 }
 
-/** Reads why the service refuses; null where that cannot be read. */
+/** Reads the reason of a refusal; null if there is none. */
 async function readRefusal(
   answer: Answer,
   limits: AnswerLimits,

@@ -24,7 +24,7 @@ export interface EventFields extends PassEventFields {
   'service.retry': EventFailure & { delayMs: number; fromBytes: number };
   /** The service refuses all keys of the setting. */
   'credentials.refused': { credential: CredentialKind; nextAttemptAtMs: number };
-  /** `key`: which of the keys of the setting it accepts, counted from 1. */
+  /** `key`: the position of the accepted key in the setting, counted from 1. */
   'credentials.accepted': { credential: CredentialKind; key: number };
   'settings.reloaded': { changed: readonly string[] };
   'settings.refused': EventFailure;

@@ -13,7 +13,7 @@ import type { Published, TargetRecord } from '../mirror/plan/record.ts';
 import { openState, type State, stateIdOf, unlessStateFails } from '../mirror/state/state.ts';
 import { readStore, type StoreReader } from '../mirror/store/directory.ts';
 
-/** Opens a mirror for reports: separate from the code of passes, which takes much longer to load. */
+/** Opens a mirror for reports. Kept apart from the code of passes, which takes much longer to load. */
 
 const LEAST_STALENESS_MS = 15 * 60_000;
 
@@ -79,7 +79,7 @@ interface RecalledState {
   readonly records: ReadonlyMap<string, TargetRecord>;
 }
 
-/** Opens the state cache, and gives its facts about trees to the store, which otherwise reads all manifests once. */
+/** Opens the state cache, and gives its facts about trees to the store, which would otherwise read all manifests. */
 export async function openRecalledState(
   settings: SettingsFor<'directory'>,
   store: Pick<StoreReader, 'layout' | 'id' | 'inventory'>,
@@ -128,8 +128,8 @@ export interface KnownTargets {
 }
 
 /**
- * Reads the status of all targets, also where the state cache cannot be read.
- * @param asked names and patterns of those whose status is wanted; none for all
+ * Reads the status of targets, even if the state cache cannot be read.
+ * @param asked names and patterns of targets; none for all
  * @throws MirrorError `target.unknown`
  */
 export async function readTargets(

@@ -2,7 +2,7 @@ import type { Published } from '../mirror/plan/record.ts';
 import type { ToldTree } from '../mirror/state/state.ts';
 import { type ManifestFile, treeChanges } from '../mirror/store/manifest.ts';
 
-/** The form in which the command receives a tree. */
+/** A tree as the command receives it. */
 export function toldTree({
   repository,
   branch,
@@ -27,7 +27,7 @@ export interface FileChange {
   readonly version?: string;
 }
 
-/** The files in which a new inventory differs from the one before: added, then changed, then removed ones. */
+/** The files that differ between two inventories: added, then changed, then removed files. */
 export function changedFiles(before: readonly ManifestFile[], after: readonly ManifestFile[]): FileChange[] {
   const { added, changed, removed } = treeChanges(before, after);
   const versions = new Map(after.map(({ path, workbook }) => [path, workbook?.versionId]));

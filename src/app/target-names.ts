@@ -75,8 +75,8 @@ export function targetNamed(asked: string, mirror: string, known: Iterable<strin
 }
 
 /**
- * All targets that some names stand for, each an exact one as {@link targetNamed}, or a pattern as in the settings, which is held against
- * the path and against what people write: every command that takes several targets reads them here.
+ * The targets of some names, each an exact name as in {@link targetNamed}, or a pattern as in the settings, which is compared with the
+ * path and with the written name. All commands that take several targets use this.
  * @param unknown gives the targets of a name or pattern that matches no known target; if omitted, such a name is refused
  * @throws MirrorError `target.unknown`
  */

@@ -105,7 +105,7 @@ export interface StatusPolicy {
   readonly fullCheckMs: number;
 }
 
-/** The status of every target: published ones, and those with only a record. */
+/** The status of every target with a tree or a record. */
 export function statusOfTargets(
   published: readonly Published[],
   remembered: ReadonlyMap<string, TargetRecord>,

@@ -19,7 +19,7 @@ type ComparisonFacts = Pick<PlanInput, 'listing' | 'published' | 'unreadable' | 
  * Decides how the present state of a target is found out: by the plan of an instance that mirrors everything, remembers nothing, and
  * lets everything through, as nothing is published.
  * @param path below `mirror/`: the place of its tree, present or future
- * @returns null where neither the service nor the mirror has it
+ * @returns null if neither the service nor the mirror has it
  */
 export function planComparison(facts: ComparisonFacts, path: string): Comparison | null {
   const plan = planWithout(facts, Number.POSITIVE_INFINITY);

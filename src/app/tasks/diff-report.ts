@@ -14,7 +14,7 @@ import {
 } from './file-differences.ts';
 import type { PresentState } from './present-state.ts';
 
-/** Where a state of a target is: in the mirror, in the history, in the service, or nowhere, as it has no files. */
+/** The place of a state: the mirror, the history, the service, or none if it has no files. */
 export type Place = 'mirror' | 'history' | 'service' | 'nothing';
 
 /** A state of a target. */
@@ -22,7 +22,7 @@ export interface TargetState {
   readonly place: Place;
   /** Null for nothing. */
   readonly manifest: Manifest | null;
-  /** Why, and when, it left the mirror; null for what is not of the history. Milliseconds since the epoch. */
+  /** Why and when it left the mirror, in milliseconds since the epoch; null outside of the history. */
   readonly left: { readonly kind: HistoryKind; readonly atMs: number } | null;
 }
 
@@ -77,17 +77,17 @@ function summaryOf({ place, manifest, left }: TargetState): ComparedState {
   };
 }
 
-/** A target, and what the disk has of it. */
+/** A target on disk. */
 export interface TargetOnDisk {
   /** As below `mirror/`. */
   readonly path: string;
-  /** Nothing where it is not mirrored now. */
+  /** Null if it is not mirrored. */
   readonly published: TargetState;
   /** Its states that left the mirror and are kept, the earliest first. */
   readonly kept: readonly HistoryEntry[];
 }
 
-/** Reads what the disk has of a target: no lock is taken. @throws MirrorError `disk.*` */
+/** Reads a target from disk, without a lock. @throws MirrorError `disk.*` */
 export async function readTarget(layout: DirectoryLayout, path: string): Promise<TargetOnDisk> {
   // Read before the history: a publish in between then only adds a state that is known to be this one.
   if (!leadsBelow(path)) return { path, published: NOTHING, kept: [] };

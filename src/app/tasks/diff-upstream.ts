@@ -29,8 +29,8 @@ import { type Inquiry, receivePresentState } from './present-state.ts';
 import type { TaskWork } from './task.ts';
 
 /**
- * Compares the published state of a target with what the service has of it now. Publishes nothing, and writes nothing but to a folder
- * below TMPDIR, which it removes.
+ * Compares the published state of a target with its state in the service. Publishes nothing, and writes only to a folder below
+ * TMPDIR, which it removes.
  * @param request.target its path below `mirror/`
  * @throws MirrorError `target.unknown`, `listing.*`, `service.*`, `credentials.refused`, `contents.*`, `archive.*`, `disk.*`,
  *   `directory.unusable`, `pass.abandoned`
@@ -62,7 +62,7 @@ export async function diffUpstream(
   }
 }
 
-/** The way to the service, and what it listed. */
+/** The client of the service, and its lists. */
 interface ServiceWork extends Pick<Inquiry, 'meter' | 'signal'> {
   readonly client: ServiceClient;
   readonly listing: Listing;

@@ -9,9 +9,9 @@ import {
 /** One file that differs between two states of a tree. */
 export interface FileDifference {
   readonly change: 'added' | 'changed' | 'removed' | 'moved';
-  /** Where it is in the later state or, of a removed one, where it was. Below the tree, with slashes. */
+  /** Its path below the tree, with slashes, in the later state; for a removed file, its former path. */
   readonly path: string;
-  /** Where a moved one was; null for any other. */
+  /** The former path of a moved file; null for others. */
   readonly movedFrom: string | null;
   /** Null of an added one. */
   readonly before: FileState | null;
@@ -19,13 +19,13 @@ export interface FileDifference {
   readonly after: FileState | null;
 }
 
-/** A file in one state of a tree, as far as it is known. */
+/** A file in one state of a tree, as far as known. */
 export interface FileState {
-  /** Null where only the contents tell. */
+  /** Null if only the contents show it. */
   readonly sizeBytes: number | null;
-  /** In hexadecimal digits; null where only the contents tell. */
+  /** In hexadecimal digits; null if only the contents show it. */
   readonly sha256: string | null;
-  /** The version as it was listed; null for what is no workbook. */
+  /** The listed version; null if it is not a workbook. */
   readonly workbook: ManifestWorkbook | null;
 }
 
@@ -57,14 +57,14 @@ export function fileDifferences(
   return differences.sort((a, b) => byCodeUnits(a.path, b.path));
 }
 
-/** Counts differences by what happened to the files. */
+/** Counts differences by their kind. */
 export function countDifferences(differences: readonly FileDifference[]): DifferenceCounts {
   const counts = { added: 0, changed: 0, removed: 0, moved: 0 };
   for (const { change } of differences) counts[change] += 1;
   return counts;
 }
 
-/** Some files of a state as removed ones. @param paths of which the state need not know anything */
+/** Removed files of a state. @param paths which the state need not contain */
 export function removedAt(files: readonly ManifestFile[], paths: readonly string[]): FileDifference[] {
   const known = new Map(files.map((file) => [file.path, file]));
   const unknown: FileState = { sizeBytes: null, sha256: null, workbook: null };
@@ -80,7 +80,7 @@ export function removedAt(files: readonly ManifestFile[], paths: readonly string
   });
 }
 
-/** A file as a difference tells of it. */
+/** A file as a difference describes it. */
 export function stateOf({ sizeBytes, sha256, workbook }: ManifestFile): FileState {
   return { sizeBytes, sha256, workbook: workbook ?? null };
 }

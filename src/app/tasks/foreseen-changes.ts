@@ -7,14 +7,14 @@ import { changesByPath, rowsAtFiles, workbookOf } from '../../mirror/plan/workbo
 /** The changes of files that an action would bring, as far as they are known before anything is downloaded. */
 export interface ForeseenChanges {
   readonly differences: readonly FileDifference[];
-  /** False where only the contents tell whether more changes, and what is gone. */
+  /** False if only the contents show further changes and deletions. */
   readonly isComplete: boolean;
 }
 
 /**
- * Foresees the changes of an action from the lists. Whether a workbook that is no longer listed is gone, only the contents tell.
+ * Foresees the changes of an action from the lists. Only the contents show whether a workbook that is no longer listed is gone.
  * @param published the manifest of its tree; null if there is none
- * @param rows all rows of the target's repository; null where the service has no list of workbooks
+ * @param rows all rows of the target's repository; null if the service has no list of workbooks
  */
 export function foreseeChanges(
   action: Action,

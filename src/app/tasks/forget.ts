@@ -14,9 +14,9 @@ import type { IdleMirror, TaskWork } from './task.ts';
 /** A target that may be forgotten. */
 export interface Forgettable {
   readonly target: string;
-  /** Why it is not mirrored again: the settings leave it out, the service has it no longer, or nothing tells of it but the inventory. */
+  /** Why it is not mirrored again: the settings leave it out, the service no longer has it, or only the inventory names it. */
   readonly because: 'deselected' | 'gone' | 'lost';
-  /** False where somebody removed its tree by hand. */
+  /** False if its tree was removed by hand. */
   readonly treePresent: boolean;
   readonly files: number;
   readonly sizeBytes: number;
@@ -70,7 +70,7 @@ interface Entry extends Omit<Forgettable, 'because'> {
   readonly because: Forgettable['because'] | null;
 }
 
-/** Every target that something tells of: a manifest, a record, or the inventory alone. By path. */
+/** Every target with a manifest, a record or an entry in the inventory. By path. */
 async function knownTargets(
   settings: SettingsFor<'directory'>,
   reader: MirrorReader,
@@ -123,7 +123,7 @@ function refuseMirrored(entry: Entry | undefined): Chosen | null {
   );
 }
 
-/** Moves the trees to the history, and removes everything else that tells of the targets. */
+/** Moves the trees to the history, and removes all other traces of the targets. */
 async function forgetNow(
   { emit, store, state, isPulling }: IdleMirror,
   entries: readonly Chosen[],

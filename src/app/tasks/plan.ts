@@ -18,14 +18,14 @@ export interface PlannedTarget extends Pick<Action, 'reason'> {
   readonly isHeld: boolean;
   readonly deselection: Action['deselection'] | null;
   readonly movedFrom: string | null;
-  /** Size of the archive of the last pull, in bytes; null where there was none. The size of the next one is not known before. */
+  /** Size of the archive of the last pull, in bytes; null if there was none. The next size is unknown. */
   readonly lastArchiveBytes: number | null;
   readonly files: number | null;
-  /** The changes of files, as far as they are known; left out where they were not asked for. */
+  /** The changes of files, as far as known; left out unless requested. */
   readonly changes?: ForeseenChanges;
 }
 
-/** The plan of a pass that began now, and how far the settings select anything. */
+/** The plan of a pass that began now, and the effect of the selection. */
 export interface PlanReport {
   readonly targets: readonly PlannedTarget[];
   readonly unmatched: readonly UnmatchedPattern[];
@@ -35,7 +35,7 @@ export interface PlanReport {
 
 /**
  * Plans a pass, and changes nothing.
- * @param request.files whether the changes of files are asked for
+ * @param request.files whether to include the changes of files
  * @throws MirrorError `service.*`, `credentials.refused`, `directory.*`, `disk.*`
  */
 export async function plan(

@@ -6,7 +6,7 @@ import type { PassOutcome, TaskWork } from './task.ts';
 /**
  * Has a pass made now.
  * @param request.targets names of targets to try and repair, even if they wait; all if omitted
- * @returns how it ended; null if the command does not wait
+ * @returns its result; null if the command does not wait
  * @throws MirrorError `target.unknown` for a name that several targets have and a pattern that fits none, `directory.unusable`, `disk.*`
  */
 export async function poll(

@@ -15,7 +15,7 @@ export interface PresentState {
   readonly by: 'contents' | 'lists';
 }
 
-/** A way to find out what the service has, and all that it takes. */
+/** The means to receive a target's state from the service. */
 export interface Inquiry extends Omit<Reception, 'action'> {
   readonly comparison: Exclude<Comparison, { kind: 'gone' | 'untold' }>;
   /** A private folder, which may be on any file system. */
@@ -25,9 +25,9 @@ export interface Inquiry extends Omit<Reception, 'action'> {
 }
 
 /**
- * Receives what the service has of a target as a pull does, with the same limits, into a private folder: neither the mirror nor its
+ * Receives a target's state from the service as a pull does, with the same limits, into a private folder: neither the mirror nor its
  * tree is looked at. The manifest of the published tree is trusted, so that unchanged files are not written.
- * @param published the manifest of the published tree; null where there is none
+ * @param published the manifest of the published tree; null if there is none
  * @throws MirrorError `contents.*`, `archive.*`, `service.*`, `credentials.refused`, `disk.*`
  */
 export async function receivePresentState(
@@ -60,8 +60,8 @@ export async function receivePresentState(
 }
 
 /**
- * Whether contents are asked for although the lists show nothing new: of files that are no workbooks they tell nothing, and with an
- * entity tag the answer is short where nothing changed.
+ * Whether to request contents although the lists show nothing new: the lists omit files that are no workbooks, and with an entity
+ * tag the answer is short if nothing changed.
  */
 function isWorthAsking(published: Manifest | null): boolean {
   if (published === null || published.etag === null) return false;

@@ -18,7 +18,7 @@ const MAX_DOWNLOAD_BYTES = 64_000_000;
 const SAMPLE = 2;
 
 /**
- * Asks the service how it behaves where its specification is silent. It reads only.
+ * Finds out how the service behaves where its specification is silent. It only reads.
  * @param request.withWrongKey whether it also asks without a key, and with one that is made up
  * @param request.maxRequests most requests in all
  * @throws MirrorError as `probe`, `settings.invalid`

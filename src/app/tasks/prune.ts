@@ -31,7 +31,7 @@ function retentionUntil(beforeMs: number, nowMs: number) {
 }
 
 /**
- * Lists what {@link prune} would remove. A state stays for as long as an older one of its target needs its files.
+ * Lists the states that {@link prune} would remove. A state stays as long as an older state of its target needs its files.
  * @throws MirrorError `directory.unusable`, `disk.failed`
  */
 export async function listPrunable({ settings }: TaskWork, wish: PruneWish): Promise<readonly PrunedState[]> {

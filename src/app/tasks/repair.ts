@@ -21,15 +21,15 @@ import type { IdleMirror, TaskWork } from './task.ts';
 
 /** The trees that were repaired. */
 export interface Repaired {
-  /** From what of them was intact, and from the history. */
+  /** From their intact files and from the history. */
   readonly fromDisk: readonly string[];
-  /** By a pass, which pulled them. */
+  /** By pulling them in a pass. */
   readonly pulled: readonly string[];
   /** Whether the inventory was damaged, and written again. */
   readonly inventoryWritten: boolean;
 }
 
-/** A verification, and the one after the repair; null where nothing was to be repaired. */
+/** A verification, and the one after the repair; null if nothing needed repair. */
 export interface RepairReport {
   readonly before: VerifyReport;
   readonly repaired: Repaired | null;
@@ -52,7 +52,7 @@ export interface RepairRequest {
 export async function repair(work: TaskWork, { targets, expect }: RepairRequest): Promise<RepairReport> {
   const settings = work.settings.ofDirectory();
   await refuseMissing(settings.directory);
-  // Before all is read, which takes long: the lock may be another process's.
+  // Take the lock before reading everything, which takes long: another process may have it.
   await work.whileIdle(({ store }) => refuseLeased(store.layout));
   const layout = layoutOf(settings.directory, settings.shard);
   const verify = (chosen: ReadonlySet<string> | null): Promise<VerifyReport> =>
@@ -92,7 +92,7 @@ export async function knownTargets(layout: DirectoryLayout): Promise<ReadonlySet
   return new Set([...(await manifestPaths(layout)), ...targets.map(({ path }) => path)]);
 }
 
-/** The targets to verify: of one of several instances those that are not another's. */
+/** The targets to verify: for one of several instances, all except those of the others. */
 async function chosenOf(
   { directory, shard }: SettingsFor<'directory'>,
   targets: readonly string[] | undefined,
@@ -109,7 +109,7 @@ async function refuseLeased(layout: DirectoryLayout): Promise<void> {
   if (lease !== null) throw new LeasedError(lease);
 }
 
-/** Repairs trees with what the disk has, and the inventory. */
+/** Repairs trees from the disk, and the inventory. */
 async function repairOnDisk(
   { store, state, isPulling }: IdleMirror,
   damaged: readonly string[],
@@ -118,7 +118,7 @@ async function repairOnDisk(
   await refuseLeased(store.layout);
   const fromDisk: string[] = [];
   for (const path of damaged.filter((each) => !isPulling(each))) {
-    // Where the disk refuses to repair one target, a pass may still do it, or says why it cannot.
+    // If the disk refuses the repair of a target, a pass may still do it, or reports the reason.
     const isRepaired = await repairFromDisk(store, path, signal).catch(unlessLeased);
     signal.throwIfAborted();
     if (!isRepaired) continue;
@@ -138,7 +138,7 @@ function unlessLeased(error: unknown): false {
 /** The differences of a tree that was verified, byte by byte. */
 const BYTES = [{ path: '.', kind: 'modified', what: ['bytes'] }] as const;
 
-/** Says how far a verification is. */
+/** Describes the progress of a verification. */
 export function verifyProgress(tell: (text: string) => void): (event: VerifyEvent) => void {
   let gauge = new Gauge(null);
   let [selected, examined] = [0, 0];

@@ -29,7 +29,7 @@ export function addRepository(work: TaskWork, wanted: NewRepository): Promise<Re
 
 /**
  * `GET /v1/workbooks`, all pages.
- * @param request.status only those with this status
+ * @param request.status only workbooks with this status
  * @throws MirrorError `service.*`, `credentials.refused`, `settings.invalid`
  */
 export function listWorkbooks(

@@ -42,19 +42,19 @@ export const TASKS = {
   ),
   /** How the work of the daemon goes. */
   status: task('read', nothing, () => Promise.resolve(({ live }) => live())),
-  /** The plan of a pass. `files`: also which files would change. */
+  /** The plan of a pass. `files`: include the files that would change. */
   plan: task(
     'read',
     z.strictObject({ files: z.boolean().default(false) }),
     async () => (await import('./plan.ts')).plan,
   ),
-  /** A target, by its path below `mirror/`, compared with what the service has now. */
+  /** Compares a target, named by its path below `mirror/`, with the service. */
   diff: task(
     'read',
     z.strictObject({ target: path }),
     async () => (await import('./diff-upstream.ts')).diffUpstream,
   ),
-  /** Verifies and repairs. `targets`: those meant, by their paths; `expect`: how many targets there must be. */
+  /** Verifies and repairs. `targets`: paths; `expect`: the number of targets that must be there. */
   repair: task(
     'change',
     z.strictObject({ targets: z.array(path).readonly().optional(), expect: z.int().min(0).optional() }),
@@ -68,7 +68,7 @@ export const TASKS = {
     z.strictObject({ approvals: z.array(approvalSchema).readonly() }),
     async () => (await import('./approve.ts')).approve,
   ),
-  /** Those of some targets that may be forgotten. */
+  /** The targets among those named that may be forgotten. */
   forgettable: task(
     'read',
     z.strictObject({ targets: names }),
@@ -80,7 +80,7 @@ export const TASKS = {
     z.strictObject({ targets: names }),
     async () => (await import('./forget.ts')).forget,
   ),
-  /** What `prune` would remove. `target`: its path below `mirror/`, null for all; `beforeMs`: states that left before this time. */
+  /** The states that `prune` would remove. `target`: its path below `mirror/`, null for all; `beforeMs`: states that left before this time. */
   prunable: task('read', pruneWish, async () => (await import('./prune.ts')).listPrunable),
   /** Removes states from the history. */
   prune: task('change', pruneWish, async () => (await import('./prune.ts')).prune),
@@ -98,7 +98,7 @@ export const TASKS = {
     z.strictObject({ status: z.enum(WORKBOOK_STATUS_FILTERS).optional() }),
     async () => (await import('./service-lists.ts')).listWorkbooks,
   ),
-  /** How the service behaves where its specification is silent. */
+  /** Finds out how the service behaves where its specification is silent. */
   probe: task(
     'read',
     z.strictObject({ withWrongKey: z.boolean().default(false), maxRequests: z.int().min(1) }),
@@ -107,7 +107,7 @@ export const TASKS = {
 } as const;
 
 export type TaskName = keyof typeof TASKS;
-/** The request of a task, as it is sent. */
+/** The request of a task. */
 export type TaskRequest<Name extends TaskName> = z.input<(typeof TASKS)[Name]['request']>;
 export type TaskResult<Name extends TaskName> = Awaited<ReturnType<(typeof TASKS)[Name]['run']>>;
 
@@ -115,7 +115,7 @@ export function isTaskName(name: string): name is TaskName {
   return Object.hasOwn(TASKS, name);
 }
 
-/** Does a task. @throws ZodError for a request that is not of its form; and what the task throws */
+/** Does a task. @throws ZodError for an invalid request; errors of the task */
 export async function runTask<Name extends TaskName>(
   name: Name,
   work: TaskWork,

@@ -15,7 +15,7 @@ import type { State } from '../../mirror/state/state.ts';
 import type { MirrorStore } from '../../mirror/store/disk.ts';
 import type { EventSink } from '../events.ts';
 
-/** The settings for a task. Each function throws SettingsError `settings.invalid` where some that it is to give are missing. */
+/** The settings for a task. Each function throws SettingsError `settings.invalid` if required settings are missing. */
 export interface TaskSettings {
   readonly ofDirectory: () => SettingsFor<'directory'>;
   readonly ofService: () => SettingsFor<'service'>;
@@ -34,25 +34,25 @@ export interface IdleMirror {
 /** The process that does a task: the daemon, or the command's own if no daemon runs. */
 export interface TaskPlace {
   readonly settings: TaskSettings;
-  /** Whether a daemon does it: then only the command says which user asks. */
+  /** Whether a daemon does it: then only the command names the user. */
   readonly isDaemon: boolean;
   /**
-   * Has a pass made that also tries targets that wait, and repairs those that drifted.
-   * @param targets those meant, as below `mirror/`; null for all
-   * @param emit receives what happens until the pass has ended
+   * Makes a pass that also tries waiting targets and repairs drifted ones.
+   * @param targets as below `mirror/`; null for all
+   * @param emit receives the events until the pass ends
    */
   readonly makePass: (targets: readonly string[] | null, emit: EventSink) => Promise<PassOutcome>;
-  /** How the work of the daemon goes; null in another process. */
+  /** The running work of the daemon; null in another process. */
   readonly live: () => Promise<LiveStatus | null>;
   /** Works on the locked directory while no pass is made. @throws MirrorError `directory.*` */
   readonly whileIdle: <T>(work: (mirror: IdleMirror) => Promise<T>) => Promise<T>;
 }
 
-/** How the work of a daemon goes. Times in milliseconds since the epoch. */
+/** The running work of a daemon. Times in milliseconds since the epoch. */
 export interface LiveStatus {
   /** Whether all is well, as `/readyz` says it. */
   readonly isReady: boolean;
-  /** Whether it is known which targets there are: a pass of this daemon has ended, under the present settings. */
+  /** Whether the targets are known: a pass of this daemon has finished under the current settings. */
   readonly isListed: boolean;
   /** Why the daemon cannot read the state cache, so that nothing counts as ready; null if it can. */
   readonly stateProblem: string | null;
@@ -70,19 +70,19 @@ export interface LiveStatus {
   readonly nextPassAtMs: number | null;
 }
 
-/** A report of a task that goes on. */
+/** The progress of a task. */
 export type TaskProgress = { readonly event: Parameters<EventSink>[0] } | { readonly text: string };
 
-/** One task that is being done. */
+/** A running task. */
 export interface TaskWork extends TaskPlace {
-  /** Fires when its result is not wanted any more. */
+  /** Fires when its result is no longer wanted. */
   readonly signal: AbortSignal;
   readonly report: (progress: TaskProgress) => void;
 }
 
 /**
- * The fate of a task whose command is gone: a `read` is abandoned, and may be asked for again; a `pass` goes on, and may be asked
- * for again; a `change` goes on, and is asked for once.
+ * What becomes of a task whose command is gone: a `read` is abandoned and may be repeated; a `pass` continues and may be repeated; a
+ * `change` continues and must not be repeated.
  */
 export type TaskKind = 'read' | 'pass' | 'change';
 
@@ -93,10 +93,10 @@ export interface Task<Request extends z.ZodType, Result> {
   readonly run: (work: TaskWork, request: z.output<Request>) => Promise<Result>;
 }
 
-/** How a pass ended that was asked for. */
+/** The result of a requested pass. */
 export interface PassOutcome {
   readonly exitCode: ExitCode;
-  /** Null where the pass failed as a whole. */
+  /** Null if the pass failed as a whole. */
   readonly summary: PassFinished | null;
   readonly failure: EventFailure | null;
   /** Whether all that is not done failed or is held, see {@link PassReport}. */
