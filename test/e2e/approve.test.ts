@@ -59,10 +59,11 @@ describe('approve', () => {
 
   it.runIf(hasProgram('script'))('asks on a terminal, and accepts only a yes', async () => {
     const { settings, directory, close } = await held();
-    for (const answer of ['\r', 'n\r', 'yess\r', '\u0004']) {
-      const { code, text } = await onTerminal('approve Accounting/main', [['[y/N] ', answer]], settings);
+    for (const answers of [['\r'], ['n\r'], ['yess\r', 'n\r'], ['\u0004']]) {
+      const typed = answers.map((answer) => ['[y/N] ', answer] as const);
+      const { code, text } = await onTerminal('approve Accounting/main', typed, settings);
       expect(text).toContain('Let 1 target go? [y/N]');
-      expect({ answer, code }).toEqual({ answer, code: 1 });
+      expect({ answers, code }).toEqual({ answers, code: 1 });
     }
     expect(existsSync(join(directory, '.workbook-mirror/approvals'))).toBe(false);
     expect((await onTerminal('approve Accounting/main', [['[y/N] ', 'y\r']], settings)).code).toBe(0);

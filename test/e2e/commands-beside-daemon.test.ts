@@ -74,6 +74,8 @@ describe('a command next to a daemon, without keys', () => {
     expect(named.targets.map(({ target }) => target)).toEqual(['B/main']);
     service.fault = () => ({ kind: 'status', status: 401 });
     expect(await on('sync')).toMatchObject({ exitCode: 3, stderr: written('refuse') });
+    const flagged = await on('sync', '--content', 'all');
+    expect(flagged.stderr).toContain('the flags for content have no effect');
   });
 
   it('repairs a tree, from the disk or by a pass', async () => {

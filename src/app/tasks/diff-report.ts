@@ -81,7 +81,7 @@ function summaryOf({ place, manifest, left }: TargetState): ComparedState {
 export interface TargetOnDisk {
   /** As below `mirror/`. */
   readonly path: string;
-  /** Null if it is not mirrored. */
+  /** Without files if it is not mirrored. */
   readonly published: TargetState;
   /** Its states that left the mirror and are kept, the earliest first. */
   readonly kept: readonly HistoryEntry[];

@@ -84,8 +84,12 @@ export async function confirmed(
   if (isConfirmed) return true;
   const terminal = openTerminal('Look at the list, and give --yes.');
   try {
-    // The end of the input counts as no.
-    return /^y(?:es)?$/i.test((await terminal.ask(say`${question} [y/N] `)) ?? '');
+    for (;;) {
+      // The end of the input counts as no.
+      const answer = (await terminal.ask(say`${question} [y/N] `)) ?? '';
+      if (/^(?:y|yes|n|no|)$/i.test(answer)) return /^y/i.test(answer);
+      tell(say`Answer y or n.`);
+    }
   } finally {
     terminal.close();
   }

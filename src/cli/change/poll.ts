@@ -42,9 +42,10 @@ export interface AskedPass {
 
 async function pollNow(command: Command, wait: boolean): Promise<Outcome> {
   const passes = await askForPasses(await taskRunners(command, false), namesOf(command), wait);
+  const text = describePasses(passes);
   return {
     data: { passes },
-    text: () => describePasses(passes),
+    ...(text === null ? {} : { text: () => text }),
     exitCode: worstOf(passes.map(({ outcome }) => outcome?.exitCode ?? EXIT_CODES.ok)),
   };
 }
@@ -72,8 +73,11 @@ export async function askForPasses(
   });
 }
 
-/** Describes passes to a person. */
-export function describePasses(passes: readonly AskedPass[]): TerminalText {
+/** Describes passes to a person; null for a single finished one, whose summary the progress display has shown. */
+function describePasses(passes: readonly AskedPass[]): TerminalText | null {
+  const [only] = passes;
+  if (passes.length === 1 && only?.shardIndex === null && only.outcome?.exitCode === EXIT_CODES.ok)
+    return null;
   const lines = passes.map(({ shardIndex, outcome }) => {
     const who = shardIndex === null ? '' : `${shardIndex}: `;
     return outcome === null ? say`${who}The daemon makes a pass.` : say`${who}${describeOutcome(outcome)}`;

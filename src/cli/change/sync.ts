@@ -14,7 +14,7 @@ import { isWell } from '../../app/target-status.ts';
 import { chosenTargets, findTargets } from '../../app/target-names.ts';
 import { pathsOf } from '../../app/tasks/poll.ts';
 import { type Outcome, tell, tellEvent } from '../frame/output.ts';
-import { daemonsOf, type TaskRunner, worstOf } from '../frame/task-runners.ts';
+import { daemonsOf, type TaskRunner, warnOfFlags, worstOf } from '../frame/task-runners.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
@@ -34,7 +34,9 @@ export async function runSync(command: Command): Promise<Outcome> {
     );
   const daemons = await daemonsOf(command);
   const outcomes =
-    daemons.length > 0 ? await syncBeside(daemons, names) : [await syncHere(command, adopt === true, names)];
+    daemons.length > 0
+      ? await syncBeside(command, daemons, names)
+      : [await syncHere(command, adopt === true, names)];
   const worst = worstOf(outcomes.map((outcome) => outcome.exitCode));
   const { settings } = settingsOf(command, ['directory']);
   const { mirror } = layoutOf(settings.directory);
@@ -79,10 +81,12 @@ function exitCodeOfNamed(
 
 /** Asks the daemons for the pass. @throws MirrorError the error of a pass that failed as a whole */
 async function syncBeside(
+  command: Command,
   daemons: readonly TaskRunner[],
   names: readonly string[],
 ): Promise<readonly PassOutcome[]> {
   tell(say`A daemon runs here, so it makes the pass: this is \`${ownCommand('poll --wait', ...names)}\`.`);
+  warnOfFlags(command);
   const passes = await askForPasses(daemons, names, true);
   return passes.flatMap(({ outcome }) => {
     const failure = outcome?.failure ?? null;

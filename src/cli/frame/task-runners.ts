@@ -11,7 +11,8 @@ import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
 import { otherInstances } from '../../mirror/store/shards.ts';
 import { flagsOf, settingsOf } from '../settings/settings-flags.ts';
 import { createLiveLine } from './live-line.ts';
-import { liveLineOptions, tellEvent } from './output.ts';
+import { liveLineOptions, tell, tellEvent } from './output.ts';
+import { say } from '../../lib/text/terminal-text.ts';
 
 /** A process that does tasks for a command: a daemon, or this one. */
 export interface TaskRunner {
@@ -32,9 +33,25 @@ const OF_DAEMON: ReadonlySet<string> = new Set(['directory', 'shard']);
  *   other settings than the daemon has.
  */
 export async function taskRunners(command: Command, isReading: boolean): Promise<readonly TaskRunner[]> {
-  const isOwn = isReading && Object.keys(flagsOf(command)).some((name) => !OF_DAEMON.has(name));
+  const isOwn = isReading && flagsNotOfDaemon(command).length > 0;
   const daemons = isOwn ? [] : await daemonsOf(command, isReading && canAskService(command));
-  return daemons.length > 0 ? daemons : [ownRunner(command)];
+  if (daemons.length === 0) return [ownRunner(command)];
+  warnOfFlags(command);
+  return daemons;
+}
+
+function flagsNotOfDaemon(command: Command): string[] {
+  return Object.keys(flagsOf(command)).filter((name) => !OF_DAEMON.has(name));
+}
+
+/** Warns that a daemon, which does the work of this command, has its own settings. */
+export function warnOfFlags(command: Command): void {
+  const names = flagsNotOfDaemon(command);
+  if (names.length > 0)
+    tell(
+      say`! The running daemon has its own settings: the flags for ${names.join(', ')} have no effect.`,
+      'warn',
+    );
 }
 
 /** Whether this user can read all settings for requests to the service. */
