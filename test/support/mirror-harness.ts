@@ -335,7 +335,7 @@ export function resultsOf(report: PassReport): Record<string, TargetResult> {
         action: action.kind,
         reason: action.reason,
         outcome: outcome.kind,
-        ...(outcome.kind === 'failed' ? { code: outcome.code, errorAction: outcome.action } : {}),
+        ...(outcome.kind === 'failed' ? { code: outcome.error.code, errorAction: outcome.error.action } : {}),
       },
     ]),
   );

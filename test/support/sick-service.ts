@@ -118,7 +118,7 @@ export class SickPair {
   private async sickPass(): Promise<SickPass> {
     try {
       const { exitCode, results } = await this.mirror.pass();
-      const codes = results.flatMap(({ outcome }) => (outcome.kind === 'failed' ? [outcome.code] : []));
+      const codes = results.flatMap(({ outcome }) => (outcome.kind === 'failed' ? [outcome.error.code] : []));
       return { exitCode, codes };
     } catch (error) {
       return {

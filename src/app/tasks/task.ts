@@ -131,9 +131,7 @@ export function passOutcome(
     action: action.kind,
     reason: action.reason,
     outcome: outcome.kind,
-    ...(outcome.kind === 'failed'
-      ? { code: outcome.code, message: outcome.message, hint: outcome.hint }
-      : {}),
+    ...(outcome.kind === 'failed' ? eventFailure(outcome.error) : {}),
     downloadedBytes,
     changedFiles,
   }));

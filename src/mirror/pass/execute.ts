@@ -79,8 +79,8 @@ function keyOf({ target }: Action): string {
   return targetKey(target);
 }
 
-function outcomeOfHold({ guarded, reason, fingerprint }: HoldAction): Outcome {
-  if (guarded !== null) return { kind: 'guarded', held: guarded, fingerprint };
+function outcomeOfHold({ guarded, reason }: HoldAction): Outcome {
+  if (guarded !== null) return { kind: 'guarded', held: guarded };
   return { kind: reason === 'repository-missing' ? 'missing' : 'held' };
 }
 
@@ -246,7 +246,7 @@ async function pullAndRecord(
   const either = joinSignals(signal, calledOff);
   try {
     const turn = { signal: either.signal, toPublish };
-    const { result, news } = await pullTarget(context, policy, pull, turn, meter);
+    const { news = [], ...result } = await pullTarget(context, policy, pull, turn, meter);
     await recordEnds(context, pull.listedAtMs, [{ result, before: pull.record, tree: pull.tree }]);
     if (result.outcome.kind === 'pulled') await endRepair(context, action);
     // Emitted after recording: a listener that reads the records must find the news there.

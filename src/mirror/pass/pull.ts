@@ -34,11 +34,9 @@ import type { Turn } from './queue.ts';
 import { type Received, receiveWhole, receiveWorkbooks, refuseDoubtful, rowsNow } from './receive.ts';
 import { reportCached } from './reports.ts';
 
-/** The end of a pull: its result, and the events about it. */
-export interface Pulled {
-  readonly result: EndedResult;
-  /** Events to emit once the result is recorded. */
-  readonly news: readonly PassEvent[];
+/** The result of a pull, and the events to emit once it is recorded. */
+export interface Pulled extends EndedResult {
+  readonly news?: readonly PassEvent[];
 }
 
 /** Pull reasons that justify a download while a lease forbids publishing: the pull may find nothing new. */
@@ -57,12 +55,12 @@ export async function pullTarget(
     turn.signal.throwIfAborted();
     if (!MAY_FIND_NOTHING.has(action.reason)) {
       const lease = lastLease(await leasesInForce(context.store.layout, context.now()));
-      if (lease !== null) return { result: heldByLease(context, action, lease), news: [] };
+      if (lease !== null) return heldByLease(context, action, lease);
     }
     context.emit({ name: 'target.started', target: action.path, reason: action.reason });
     return await pullContents(context, policy, pull, turn, meter);
   } catch (error) {
-    return { result: failed(context, action, error, turn.signal), news: [] };
+    return failed(context, action, error, turn.signal);
   }
 }
 
@@ -94,16 +92,7 @@ export function failed(
   if (signal.aborted) throw new MirrorError('pass.abandoned', 'The pass was abandoned.', { cause: thrown });
   if (ENDS_PASS.has(error.code)) throw error;
   if (error instanceof LeasedError) return heldByLease(reports, action, error.lease);
-  return resultOf(action, {
-    kind: 'failed',
-    code: error.code,
-    action: error.action,
-    message: error.message,
-    hint: error.hint ?? null,
-    retryAfterMs: error.retryAfterMs ?? 0,
-    fingerprint: action.fingerprint,
-    ...(error instanceof ContradictedError ? { doubt: error.doubt } : {}),
-  });
+  return resultOf(action, { kind: 'failed', error });
 }
 
 /** Downloads the contents of a target that may have changed, compares them with the published ones, and publishes the difference. */
@@ -126,7 +115,7 @@ async function pullContents(
     if (received.kind === 'not-found') {
       await refuseDoubtful(reception, received.isCertain);
       const kind = action.whenAbsent === 'accept' ? 'absent' : 'missing';
-      return { result: resultOf(action, { kind }), news: [] };
+      return resultOf(action, { kind });
     }
     const { downloadedBytes, rewritten, cached } = received;
     const changes = changesSince(before.manifest, received.files);
@@ -140,8 +129,7 @@ async function pullContents(
     const held = heldFiles(before.manifest?.files ?? [], manifest.files, changes, policy.guard.files);
     const approval = held && approvalOf(pull.approvals, action.target, held);
     if (held !== null && approval === null) {
-      const outcome = { kind: 'guarded', held, fingerprint: action.fingerprint } as const;
-      return { result: { action, outcome, downloadedBytes, changedFiles: 0 }, news: [] };
+      return { action, outcome: { kind: 'guarded', held }, downloadedBytes, changedFiles: 0 };
     }
     if (held !== null) context.emit({ name: 'deletion.approved', target: action.path, subject: 'files' });
     const { isDamaged, foreign } = before;
@@ -273,5 +261,5 @@ async function pulled(
   const tree = method === 'none' ? null : await store.inventory.note(target, manifest);
   const asOf = cached === null ? {} : { asOfMs: cached.asOfMs };
   const found = { changedFiles, publishedAtMs, tree, isExamined, isWhole, ...asOf };
-  return { result: { action, outcome: { kind: 'pulled', ...found }, downloadedBytes, changedFiles }, news };
+  return { action, outcome: { kind: 'pulled', ...found }, downloadedBytes, changedFiles, news };
 }

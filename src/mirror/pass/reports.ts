@@ -58,7 +58,7 @@ export function exitCodeOfPass(
   selection: SelectionCheck,
   { repositoriesComplete }: Pick<Listing, 'repositoriesComplete'>,
 ): ExitCode {
-  if (results.some(({ outcome }) => outcome.kind === 'failed' && outcome.code === 'internal.defect')) {
+  if (results.some(({ outcome }) => outcome.kind === 'failed' && outcome.error.code === 'internal.defect')) {
     return EXIT_CODES.defect;
   }
   const isIncomplete = results.some((result) => result.outcome.kind === 'failed' || isHeld(result));
@@ -88,7 +88,7 @@ export function isAllThatCanBe(
   const isShared = ({ action, outcome }: Pick<ActionResult, 'action' | 'outcome'>): boolean =>
     outcome.kind === 'unfinished' ||
     (outcome.kind === 'held' && holdRule(action.reason).isShared === true) ||
-    (outcome.kind === 'failed' && SHARED_FAILURES.has(outcome.code));
+    (outcome.kind === 'failed' && SHARED_FAILURES.has(outcome.error.code));
   return !results.some(isShared) && !selectsNothing(selection);
 }
 

@@ -1,6 +1,8 @@
+import type { MirrorError } from '../../lib/errors/errors.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { backOffDelayMs } from '../../lib/time/back-off.ts';
 import { type ActionSubject, holdRule } from './actions.ts';
+import { ContradictedError } from './contradictions.ts';
 import type { HeldDeletion } from './guard.ts';
 import {
   aboutTree,
@@ -14,7 +16,7 @@ import {
 
 /** An action that was carried out, and the facts of its time. */
 export interface RecordStep {
-  readonly action: Pick<ActionSubject, 'path' | 'published' | 'deselection'> & {
+  readonly action: Pick<ActionSubject, 'path' | 'published' | 'fingerprint' | 'deselection'> & {
     readonly kind: string;
     readonly reason: string;
     readonly isMissing?: boolean;
@@ -64,15 +66,15 @@ function afterOutcome(record: TargetRecord, step: RecordStep): TargetRecord {
     }
     case 'guarded':
     case 'missing':
-      return leavingLater(record, outcome, nowMs);
+      return leavingLater(record, outcome, step);
     case 'failed':
       return {
         ...record,
         // A retirement that failed does not bring its target back: the answers that lack it still count.
         missingPasses: action.kind === 'retire' ? record.missingPasses : 0,
         // Any other failure gives no answer about the contents.
-        doubt: outcome.doubt ?? record.doubt,
-        failure: nextFailure(record.failure, outcome, step),
+        doubt: outcome.error instanceof ContradictedError ? outcome.error.doubt : record.doubt,
+        failure: nextFailure(record.failure, outcome.error, step),
       };
     default:
       return foundRight(record, step, outcome);
@@ -86,13 +88,13 @@ const GONE: ReadonlySet<string> = new Set<HeldDeletion['subject']>(['target', 'r
 function leavingLater(
   record: TargetRecord,
   outcome: Extract<Outcome, { kind: 'guarded' | 'missing' }>,
-  nowMs: number,
+  { action, nowMs }: RecordStep,
 ): TargetRecord {
   const missingPasses = record.missingPasses + 1;
   const { held } = record;
   if (outcome.kind === 'guarded') {
     const isGone = GONE.has(outcome.held.subject);
-    const next = nextHeld(held, outcome.held, outcome.fingerprint, nowMs);
+    const next = nextHeld(held, outcome.held, action.fingerprint, nowMs);
     return { ...record, failure: null, missingPasses: isGone ? missingPasses : 0, held: next };
   }
   // A held retirement stays held; only the next look is due later.
@@ -140,8 +142,8 @@ function foundRight(
 
 function nextFailure(
   before: Failure | null,
-  { code, action, message, hint, retryAfterMs, fingerprint }: Extract<Outcome, { kind: 'failed' }>,
-  { nowMs, random }: RecordStep,
+  { code, action, message, hint, retryAfterMs = 0 }: MirrorError,
+  { action: { fingerprint }, nowMs, random }: RecordStep,
 ): Failure {
   const attempts = (before?.attempts ?? 0) + 1;
   const delayMs =
@@ -152,7 +154,7 @@ function nextFailure(
     code,
     action,
     message,
-    hint,
+    hint: hint ?? null,
     sinceMs: before?.sinceMs ?? nowMs,
     lastAtMs: nowMs,
     attempts,
@@ -194,7 +196,7 @@ function nextDecisions(
 }
 
 function resultOf(outcome: Outcome): string {
-  if (outcome.kind === 'failed') return outcome.code;
+  if (outcome.kind === 'failed') return outcome.error.code;
   if (outcome.kind === 'guarded') {
     const { deletions, of, subject } = outcome.held;
     if (subject === 'restored') return 'kept, as it was restored';

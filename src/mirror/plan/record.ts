@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { z } from 'zod';
-import { ERROR_RULES, type ErrorAction, type ErrorCode } from '../../lib/errors/errors.ts';
+import { ERROR_RULES, type ErrorCode, type MirrorError } from '../../lib/errors/errors.ts';
 import { isAhead } from '../../lib/time/wrong-clock.ts';
 import type { Manifest } from '../store/manifest.ts';
 import type { TargetId } from '../upstream/listing.ts';
@@ -235,22 +235,12 @@ export type Outcome =
     }
   | { readonly kind: 'held' }
   /** Too much would be deleted: it waits for approval. */
-  | { readonly kind: 'guarded'; readonly held: HeldDeletion; readonly fingerprint: string | null }
+  | { readonly kind: 'guarded'; readonly held: HeldDeletion }
   /** The service has nothing there, and a complete answer confirms it. */
   | { readonly kind: 'missing' }
   | { readonly kind: 'absent' }
   | { readonly kind: 'retired' }
-  | {
-      readonly kind: 'failed';
-      readonly code: ErrorCode;
-      readonly action: ErrorAction;
-      readonly message: string;
-      readonly hint: string | null;
-      readonly retryAfterMs: number;
-      readonly fingerprint: string | null;
-      /** The contradiction that caused the failure; left out for any other failure. */
-      readonly doubt?: Doubt;
-    };
+  | { readonly kind: 'failed'; readonly error: MirrorError };
 
 /** A record without the times that are about another tree than the present one. */
 export function aboutTree(record: TargetRecord, publishedAtMs: number | null): TargetRecord {

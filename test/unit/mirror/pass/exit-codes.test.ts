@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { type ErrorCode, MirrorError } from '../../../../src/lib/errors/errors.ts';
 import type { Action, HoldReason } from '../../../../src/mirror/plan/actions.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
-import type { Outcome } from '../../../../src/mirror/plan/record.ts';
 import { exitCodeOfPass } from '../../../../src/mirror/pass/reports.ts';
 import { listing, planInput, row } from '../../../support/builders.ts';
 
@@ -19,16 +19,8 @@ function held(reason: HoldReason): Result {
   return result({ kind: 'held' }, { ...action, kind: 'hold', reason, untilMs: null, guarded: null });
 }
 
-function failed(code: Extract<Outcome, { kind: 'failed' }>['code']): Result {
-  return result({
-    kind: 'failed',
-    code,
-    action: 'retry',
-    message: '',
-    hint: null,
-    retryAfterMs: 0,
-    fingerprint: null,
-  });
+function failed(code: ErrorCode): Result {
+  return result({ kind: 'failed', error: new MirrorError(code, '') });
 }
 
 const GOOD = [
@@ -50,14 +42,7 @@ describe('the exit code of a pass', () => {
     ['in which a target was missing', [...GOOD, result({ kind: 'missing' })], 0],
     [
       'that held a deletion',
-      [
-        ...GOOD,
-        result({
-          kind: 'guarded',
-          held: { subject: 'files', deletions: 8, of: 10, digest: 'd' },
-          fingerprint: null,
-        }),
-      ],
+      [...GOOD, result({ kind: 'guarded', held: { subject: 'files', deletions: 8, of: 10, digest: 'd' } })],
       1,
     ],
     ['with a defect', [failed('service.failed'), failed('internal.defect'), ...GOOD], 70],

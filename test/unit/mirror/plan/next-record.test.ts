@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
+import { type ErrorCode, MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { backOffDelayMs, retryAfterMs } from '../../../../src/lib/time/back-off.ts';
 import type { HoldAction } from '../../../../src/mirror/plan/actions.ts';
 import { nextRecord, type RecordStep } from '../../../../src/mirror/plan/next-record.ts';
@@ -23,15 +24,11 @@ import {
 } from '../../../support/builders.ts';
 
 const LISTED_AT_MS = NOW_MS - 1000;
-const FAILED: Extract<Outcome, { kind: 'failed' }> = {
-  kind: 'failed',
-  code: 'service.failed',
-  action: 'retry',
-  message: 'It failed.',
-  hint: 'Wait.',
-  retryAfterMs: 0,
-  fingerprint: 'digest',
-};
+const FAILED = failed('service.failed');
+
+function failed(code: ErrorCode, retryAfterMs = 0): Outcome {
+  return { kind: 'failed', error: new MirrorError(code, 'It failed.', { hint: 'Wait.', retryAfterMs }) };
+}
 
 /** The fields of a step that tests vary. */
 type StepFields = Partial<Omit<RecordStep, 'action'>> & {
@@ -40,14 +37,15 @@ type StepFields = Partial<Omit<RecordStep, 'action'>> & {
   readonly path?: string;
   readonly publishedAtMs?: number;
   readonly isMissing?: boolean;
+  readonly fingerprint?: string;
 };
 
 function after(before: TargetRecord, outcome: Outcome, fields: StepFields = {}): TargetRecord {
   const { kind = 'pull', reason = 'full-check', path = 'Accounting/main', ...others } = fields;
-  const { publishedAtMs, isMissing = false, ...rest } = others;
+  const { publishedAtMs, isMissing = false, fingerprint = 'digest', ...rest } = others;
   const tree = publishedAtMs === undefined ? null : published(repository(), { publishedAtMs });
   const step = {
-    action: { kind, reason, path, published: tree, isMissing },
+    action: { kind, reason, path, published: tree, fingerprint, isMissing },
     outcome,
     tree: null,
     listedAtMs: LISTED_AT_MS,
@@ -266,38 +264,33 @@ describe('failures in a row', () => {
     expect(waits).toEqual([0.5, 1, 2, 16, 30, 30, 30, 30]);
   });
 
-  it.each(['quarantine', 'stall', 'exit', 'hold'] as const)(
+  it.each(['archive.refused', 'contents.forbidden', 'directory.unusable', 'publish.leased'] as const)(
     'are retried at a slow, steady pace: %s',
-    (action) => {
+    (code) => {
       for (const count of [1, 7]) {
-        const { failure: last } = failing(count, { ...FAILED, action });
+        const { failure: last } = failing(count, failed(code));
         expect((last?.nextAttemptAtMs ?? 0) - (last?.lastAtMs ?? 0)).toBe(HOUR_MS);
       }
     },
   );
 
-  it.each(['retry', 'quarantine', 'stall'] as const)(
+  it.each(['service.failed', 'archive.refused', 'contents.forbidden'] as const)(
     'respect the wait that the service requests: %s',
-    (action) => {
-      const { failure: last } = failing(1, { ...FAILED, action, retryAfterMs: 48 * HOUR_MS });
+    (code) => {
+      const { failure: last } = failing(1, failed(code, 48 * HOUR_MS));
       expect(last?.nextAttemptAtMs).toBe(NOW_MS + 48 * HOUR_MS);
     },
   );
 
   it('never wait beyond the range of dates, whichever wait the service requests', () => {
     const wish = retryAfterMs('9999999999999', NOW_MS);
-    const { failure: last } = failing(1, { ...FAILED, retryAfterMs: wish ?? 0 });
+    const { failure: last } = failing(1, failed('service.failed', wish ?? 0));
     expect(() => new Date(last?.nextAttemptAtMs ?? 0).toISOString()).not.toThrow();
   });
 
   it('keep only the latest reason', () => {
-    const now = after(failing(2), {
-      ...FAILED,
-      code: 'archive.refused',
-      action: 'quarantine',
-      hint: null,
-      fingerprint: 'x',
-    });
+    const error = new MirrorError('archive.refused', 'It is bad.');
+    const now = after(failing(2), { kind: 'failed', error }, { fingerprint: 'x' });
     expect(now.failure).toMatchObject({ code: 'archive.refused', attempts: 3, hint: null, fingerprint: 'x' });
   });
 });

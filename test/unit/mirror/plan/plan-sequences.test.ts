@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { fingerprintOfTree } from '../../../../src/mirror/plan/workbooks.ts';
 import type { Action, PlanInput } from '../../../../src/mirror/plan/actions.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
@@ -354,15 +355,7 @@ class Execution {
 }
 
 function failedWith(code: 'service.failed' | 'contents.not_found'): Outcome {
-  return {
-    kind: 'failed',
-    code,
-    action: 'retry',
-    message: '',
-    hint: null,
-    retryAfterMs: 0,
-    fingerprint: null,
-  };
+  return { kind: 'failed', error: new MirrorError(code, '') };
 }
 
 function passed(world: World, step: Step): Pass {

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
+import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { nextRecord, type RecordStep } from '../../../../src/mirror/plan/next-record.ts';
 import { emptyRecord, type Outcome, type TargetRecord } from '../../../../src/mirror/plan/record.ts';
 import type { Database } from '../../../../src/mirror/state/database.ts';
@@ -54,15 +55,7 @@ class Disk {
   }
 }
 
-const FAILED = {
-  kind: 'failed',
-  code: 'service.failed',
-  action: 'retry',
-  message: 'x',
-  hint: null,
-  retryAfterMs: 0,
-  fingerprint: null,
-} as const;
+const FAILED = { kind: 'failed', error: new MirrorError('service.failed', 'x') } as const;
 const PULLED = {
   kind: 'pulled',
   changedFiles: 1,
@@ -91,7 +84,13 @@ function recordAfter(
 ): TargetRecord {
   const [kind, reason, outcome] = STEPS[happening];
   const step: RecordStep = {
-    action: { kind, reason, path: 'Accounting/main', published: published(undefined, { publishedAtMs: 5 }) },
+    action: {
+      kind,
+      reason,
+      path: 'Accounting/main',
+      published: published(undefined, { publishedAtMs: 5 }),
+      fingerprint: null,
+    },
     outcome,
     tree: null,
     listedAtMs,
