@@ -1,5 +1,5 @@
 import { changedFiles, type FileChange, toldTree } from '../../app/published-changes.ts';
-import type { OtherTree, Published } from '../../mirror/plan/record.ts';
+import type { Published } from '../../mirror/plan/record.ts';
 import type { ToldTree } from '../../mirror/state/state.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';
 
@@ -19,7 +19,7 @@ export interface DueHook {
 /** The trees on the disk. */
 export interface StandingTrees {
   readonly published: readonly Published[];
-  readonly others: readonly Pick<OtherTree, 'path'>[];
+  readonly others: readonly Pick<Published, 'path'>[];
   /** Paths whose manifest cannot be read. */
   readonly unreadable: readonly string[];
 }

@@ -163,11 +163,7 @@ async function isOfOtherService(
   listing: Listing,
   { published, others, approvals }: Pick<PlanInput, 'published' | 'others' | 'approvals'>,
 ): Promise<boolean> {
-  const ids = [
-    ...published.map(({ repository }) => repository.id),
-    ...others.map((tree) => tree.repositoryId),
-  ];
-  const mirrored = new Set(ids);
+  const mirrored = new Set([...published, ...others].map(({ repository }) => repository.id));
   if (!listsNoneOf(mirrored, listing)) return false;
   const formerAddress = await readFormerAddress(store.layout);
   const isSameAddress = formerAddress === listing.address;

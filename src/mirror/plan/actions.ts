@@ -1,6 +1,6 @@
 import { type Listing, type TargetId, targetKey } from '../upstream/listing.ts';
 import type { Approvals, GuardPolicy, HeldDeletion } from './guard.ts';
-import type { OtherTree, Outcome, Published, TargetRecord } from './record.ts';
+import type { Outcome, Published, TargetRecord } from './record.ts';
 import type { Selection, Shard } from './selection.ts';
 import type { ByWorkbook } from './workbooks.ts';
 
@@ -23,7 +23,7 @@ export interface PlanInput {
   readonly listing: Listing;
   readonly published: readonly Published[];
   /** The trees beside them that other instances mirror. */
-  readonly others: readonly OtherTree[];
+  readonly others: readonly Published[];
   /** This instance's share of the repositories; null if it mirrors all. */
   readonly shard: Shard | null;
   /** Paths whose manifest cannot be read at present. */

@@ -16,13 +16,9 @@ export interface Published extends Required<Omit<Manifest, 'files' | 'skipped' |
   readonly treePresent: boolean;
 }
 
-/** A published tree that another instance mirrors: only the facts that show who owns its place. */
-export interface OtherTree {
-  /** `<repository>/<branch>`, below `mirror/`. */
-  readonly path: string;
-  readonly repositoryId: string;
-  readonly fullName: string;
-  readonly branch: string;
+/** The target of a published tree. */
+export function targetOf({ repository, branch }: Pick<Manifest, 'repository' | 'branch'>): TargetId {
+  return { repositoryId: repository.id, branch };
 }
 
 /** The facts of a manifest about its tree as a whole. */

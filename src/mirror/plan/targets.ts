@@ -2,16 +2,9 @@ import { hash } from 'node:crypto';
 import { encodeSegment, foldName, markSegment, repositoryPath } from '../../lib/paths/safe-path.ts';
 import { latestFirst } from '../../lib/time/wrong-clock.ts';
 import { byCodeUnits } from '../store/manifest.ts';
-import {
-  branchSegment,
-  HEAD_BRANCH,
-  type Listing,
-  type Repository,
-  type TargetId,
-  targetKey,
-} from '../upstream/listing.ts';
+import { branchSegment, HEAD_BRANCH, type Listing, type Repository, targetKey } from '../upstream/listing.ts';
 import type { ActionSubject, PlanInput } from './actions.ts';
-import type { OtherTree, Published } from './record.ts';
+import { type Published, targetOf } from './record.ts';
 import { owns, type Selection } from './selection.ts';
 import { groupRows, isSettled, type RepositoryRows, rowsByRepository, targetDigest } from './workbooks.ts';
 
@@ -44,7 +37,7 @@ export interface Candidate extends Omit<ActionSubject, 'moveFrom' | 'deselection
 export function findCandidates(facts: PlanInput): Candidate[] {
   const { listing, published, others, shard, policy } = facts;
   const { selection } = policy;
-  const paths = assignRepositoryPaths(listing.repositories, [...published.map(placed), ...others]);
+  const paths = assignRepositoryPaths(listing.repositories, [...published, ...others]);
   const treesByRepository = Map.groupBy(published, (tree) => tree.repository.id);
   const rows = rowsByName(listing);
   const candidates = listing.repositories
@@ -79,15 +72,6 @@ function rowsByName({ workbooks }: Listing): (fullName: string) => RepositoryRow
   if (workbooks === null) return () => null;
   const byName = rowsByRepository(workbooks);
   return (fullName) => byName.get(fullName) ?? groupRows([]);
-}
-
-/** The facts about a tree of this instance that other instances know. */
-function placed({ path, repository, branch }: Published): OtherTree {
-  return { path, repositoryId: repository.id, fullName: repository.fullName, branch };
-}
-
-function targetOf({ repository, branch }: Published): TargetId {
-  return { repositoryId: repository.id, branch };
 }
 
 /** A tree whose target the service does not list, or a duplicate. */
@@ -187,13 +171,16 @@ function chooseTrees(
   return new Map(bestFirst.toReversed().map((tree) => [tree.branch, tree]));
 }
 
+/** A tree, and the target that owns its place. */
+type PlacedTree = Pick<Published, 'path' | 'repository' | 'branch'>;
+
 /**
  * The trees in the same order on every instance, so that all give colliding names the same mark. A tree in its proper place
  * comes first: otherwise a copy that someone made would move it.
  */
-function inOrder(trees: readonly OtherTree[]): OtherTree[] {
-  const isAway = ({ path, fullName, branch }: OtherTree): number =>
-    path === `${repositoryPath(fullName)}/${branchSegment(branch)}` ? 0 : 1;
+function inOrder(trees: readonly PlacedTree[]): PlacedTree[] {
+  const isAway = ({ path, repository, branch }: PlacedTree): number =>
+    path === `${repositoryPath(repository.fullName)}/${branchSegment(branch)}` ? 0 : 1;
   return trees.toSorted((a, b) => isAway(a) - isAway(b) || byCodeUnits(a.path, b.path));
 }
 
@@ -210,7 +197,7 @@ function byAge(a: Repository, b: Repository): number {
  */
 export function assignRepositoryPaths(
   repositories: readonly Repository[],
-  trees: readonly OtherTree[],
+  trees: readonly PlacedTree[],
 ): Map<string, string> {
   const listed = new Map(repositories.map((repository) => [repository.id, repository]));
   const assigned = new Map<string, string>();
@@ -220,18 +207,20 @@ export function assignRepositoryPaths(
     claims.add(path, { owner: id, givesWayTo: null });
   };
   const occupied = inOrder(trees);
-  for (const { repositoryId: id, fullName, path } of occupied) {
+  for (const { repository, path } of occupied) {
+    const { id, fullName } = repository;
     const isNamedSo = listed.get(id)?.fullName === fullName;
     const place = parentPath(path);
     if (isNamedSo && !assigned.has(id) && claims.clashAt(place, id) === null) assign(id, place);
   }
   const oldestFirst = [...repositories].sort(byAge);
   const heirs = findHeirs(oldestFirst, occupied);
-  for (const { repositoryId, fullName, path } of occupied) {
-    const heir = listed.get(repositoryId)?.fullName === fullName ? undefined : heirs.get(fullName);
-    claims.add(parentPath(path), { owner: repositoryId, givesWayTo: heir ?? null });
+  for (const { repository, path } of occupied) {
+    const { id, fullName } = repository;
+    const heir = listed.get(id)?.fullName === fullName ? undefined : heirs.get(fullName);
+    claims.add(parentPath(path), { owner: id, givesWayTo: heir ?? null });
   }
-  const treesById = Map.groupBy(occupied, ({ repositoryId }) => repositoryId);
+  const treesById = Map.groupBy(occupied, ({ repository }) => repository.id);
   for (const repository of oldestFirst) {
     const { id } = repository;
     if (!assigned.has(id)) assign(id, freePath(repository, claims, treesById.get(id) ?? []));
@@ -240,8 +229,8 @@ export function assignRepositoryPaths(
 }
 
 /** For each full name the unmirrored repository that takes over a place whose owner no longer has that name. */
-function findHeirs(oldestFirst: readonly Repository[], occupied: readonly OtherTree[]): Map<string, string> {
-  const mirrored = new Set(occupied.map(({ repositoryId }) => repositoryId));
+function findHeirs(oldestFirst: readonly Repository[], occupied: readonly PlacedTree[]): Map<string, string> {
+  const mirrored = new Set(occupied.map(({ repository }) => repository.id));
   const heirs = new Map<string, string>();
   for (const { id, fullName } of oldestFirst) {
     if (!mirrored.has(id) && !heirs.has(fullName)) heirs.set(fullName, id);
@@ -294,7 +283,7 @@ class Claims {
 }
 
 /** Whether trees at a new path would lie inside the repository's own present trees, or around them. */
-function nestsInOwn(path: string, ownTrees: readonly OtherTree[]): boolean {
+function nestsInOwn(path: string, ownTrees: readonly PlacedTree[]): boolean {
   const present = ownTrees.map((tree) => foldName(tree.path));
   const next = ownTrees.map((tree) => foldName(`${path}/${lastSegment(tree.path)}`));
   return next.some((one) =>
@@ -305,7 +294,7 @@ function nestsInOwn(path: string, ownTrees: readonly OtherTree[]): boolean {
 /** A mark may collide with another repository's real name, however unlikely; each round makes the path longer. */
 const MAX_ROUNDS = 100;
 
-function freePath(repository: Repository, claims: Claims, ownTrees: readonly OtherTree[]): string {
+function freePath(repository: Repository, claims: Claims, ownTrees: readonly PlacedTree[]): string {
   const mark = encodeSegment(repository.id.slice(0, 8));
   let path = repositoryPath(repository.fullName);
   for (let round = 0; round < MAX_ROUNDS; round += 1) {

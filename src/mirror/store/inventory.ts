@@ -4,13 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import { readNow, statsNow, withOpen } from '../../lib/disk/read.ts';
 import { againWhileStale } from '../../lib/disk/stale.ts';
 import { onDisk, systemCode, unlessMissing, unlessMissingNow } from '../../lib/errors/disk-errors.ts';
-import {
-  checkOf,
-  type OtherTree,
-  type Published,
-  type RememberedTree,
-  type TreeSummary,
-} from '../plan/record.ts';
+import { checkOf, type Published, type RememberedTree, type TreeSummary } from '../plan/record.ts';
 import type { Shard } from '../plan/selection.ts';
 import { type DirectoryLayout, manifestPath } from './layout.ts';
 import { parseManifest, understandManifest } from './manifest-text.ts';
@@ -23,8 +17,8 @@ export interface InventoryReading {
   /** The paths of all manifests, sorted. */
   readonly paths: readonly string[];
   readonly published: readonly Published[];
-  /** The trees that other instances mirror. */
-  readonly others: readonly OtherTree[];
+  /** The trees that other instances mirror; they count as present. */
+  readonly others: readonly Published[];
   /** Paths whose manifest cannot be read: their contents are unknown, not absent. */
   readonly unreadable: readonly string[];
   /** Summaries of the published trees to remember, by their paths. */
@@ -74,7 +68,7 @@ export function createInventory(
         const paths = await manifestPaths(layout);
         const present = new Map<string, RememberedTree>();
         const published: Published[] = [];
-        const others: OtherTree[] = [];
+        const others: Published[] = [];
         const unreadable: string[] = [];
         const trees = new Map<string, RememberedTree>();
         await forEachInSlices(paths, (path) => {
@@ -82,9 +76,8 @@ export function createInventory(
             const tree = readUnlessKnown(layout, path, known.get(path));
             if (tree === null) return;
             present.set(path, tree);
-            const { repository, branch } = tree.summary;
-            if (!isOwn(repository.id)) {
-              others.push({ path, repositoryId: repository.id, fullName: repository.fullName, branch });
+            if (!isOwn(tree.summary.repository.id)) {
+              others.push({ ...tree.summary, treePresent: true });
               return;
             }
             trees.set(path, tree);

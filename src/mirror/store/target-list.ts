@@ -5,7 +5,7 @@ import { readOwnFile } from '../../lib/disk/own-file.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { isTargetPath } from '../../lib/paths/file-name.ts';
 import { isAhead, latestUntil } from '../../lib/time/wrong-clock.ts';
-import type { ListedTarget, Published } from '../plan/record.ts';
+import { type ListedTarget, targetOf } from '../plan/record.ts';
 import { targetKey } from '../upstream/listing.ts';
 import { readHistory } from './history/history.ts';
 import type { MirrorStore } from './disk.ts';
@@ -82,8 +82,11 @@ function targetsToList(
   { paths, published, others, isOwn }: InventoryReading,
   awaited: readonly ListedTarget[],
 ): readonly ListedTarget[] {
-  const ofOthers = others.map(({ path, repositoryId, branch }) => ({ path, repositoryId, branch }));
-  const mirrored = [...published.map(listedTarget), ...ofOthers];
+  const mirrored = [...published, ...others].map(({ path, repository, branch }) => ({
+    path,
+    repositoryId: repository.id,
+    branch,
+  }));
   const keys = new Set(mirrored.map(targetKey));
   const theirs = before.filter(({ repositoryId }) => !isOwn(repositoryId));
   const lost = [...awaited, ...theirs].filter((target) => !keys.has(targetKey(target)));
@@ -91,10 +94,6 @@ function targetsToList(
   const kept = before.filter(({ path }) => present.has(path));
   const byPath = new Map([...lost, ...kept, ...mirrored].map((target) => [target.path, target]));
   return [...byPath.values()].sort((a, b) => byCodeUnits(a.path, b.path));
-}
-
-function listedTarget({ path, repository, branch }: Published): ListedTarget {
-  return { path, repositoryId: repository.id, branch };
 }
 
 /**
@@ -159,7 +158,7 @@ async function findLost(
   if (missing.length === 0) return [];
   // Read after the manifests: a target that moves now is seen in one of its two places.
   const { published, others, isOwn } = await inventory.read();
-  const mirrored = new Set([...published.map(listedTarget), ...others].map(targetKey));
+  const mirrored = new Set([...published, ...others].map((tree) => targetKey(targetOf(tree))));
   // A clock that was ahead does not show since when.
   const sinceMs = latestUntil(now(), [list.writtenAtMs]);
   const lost: ListedTarget[] = [];

@@ -10,6 +10,7 @@ import { diskError, onDisk, unlessMissing } from '../../../lib/errors/disk-error
 import { MirrorError } from '../../../lib/errors/errors.ts';
 import { ownCommand } from '../../../lib/text/own-command.ts';
 import { isAhead } from '../../../lib/time/wrong-clock.ts';
+import { targetOf } from '../../plan/record.ts';
 import { targetKey } from '../../upstream/listing.ts';
 import type { Disk, RetentionPolicy } from '../disk.ts';
 import { manifestPaths, readManifest, readManifestFile } from '../inventory.ts';
@@ -148,19 +149,19 @@ export async function statesToPrune(
     const isOlder = entry.kind === 'replaced' && !isOver.has(entry) && entry.atMs < latestMs;
     // A path that is in use has a chain of its own.
     if (!isOlder || existsSync(manifestPath(layout, entry.path))) continue;
-    const key = await targetOf(entry);
+    const key = await targetKept(entry);
     if (key !== null) neededSinceMs.set(key, Math.min(entry.atMs, neededSinceMs.get(key) ?? entry.atMs));
   }
   if (neededSinceMs.size === 0) return over;
   const free: HistoryEntry[] = [];
   for (const entry of over) {
-    const sinceMs = neededSinceMs.get((await targetOf(entry)) ?? '');
+    const sinceMs = neededSinceMs.get((await targetKept(entry)) ?? '');
     if (sinceMs === undefined || sinceMs > entry.atMs) free.push(entry);
   }
   return free;
 }
 
-async function targetOf({ manifest: file }: HistoryEntry): Promise<string | null> {
+async function targetKept({ manifest: file }: HistoryEntry): Promise<string | null> {
   const manifest = await readManifest(file);
   return manifest === null ? null : keyOf(manifest);
 }
@@ -262,8 +263,8 @@ function publishedAt(layout: DirectoryLayout, path: string): Pick<HistoryEntry, 
   return { tree: publishedTree(layout, path), manifest: manifestPath(layout, path) };
 }
 
-function keyOf({ repository, branch }: Manifest): string {
-  return targetKey({ repositoryId: repository.id, branch });
+function keyOf(manifest: Manifest): string {
+  return targetKey(targetOf(manifest));
 }
 
 /** Moves those missing contents that a tree has to the copies. */

@@ -11,6 +11,8 @@ import { MirrorError } from '../../../lib/errors/errors.ts';
 import { bindNativeCalls } from '../../../lib/native/file-calls.ts';
 import { foldName } from '../../../lib/paths/safe-path.ts';
 import { counted } from '../../../lib/text/humanize.ts';
+import { type Published, targetOf } from '../../plan/record.ts';
+import { targetKey } from '../../upstream/listing.ts';
 import type { MirrorStore } from '../disk.ts';
 import type { DirectoryLayout } from '../layout.ts';
 import type { Manifest, ManifestFile } from '../manifest.ts';
@@ -215,17 +217,11 @@ export async function stageCopies(
 }
 
 /** Whether a published tree is at, around or below a path, or is the same target elsewhere. */
-function isInTheWay(
-  tree: { readonly path: string; readonly branch: string; readonly treePresent?: boolean },
-  repositoryId: string,
-  path: string,
-  { repository, branch }: Manifest,
-): boolean {
-  // A tree that another instance mirrors counts as present.
-  const { treePresent = true } = tree;
+function isInTheWay(tree: Published, path: string, manifest: Manifest): boolean {
+  const { treePresent } = tree;
   const [one, other] = [foldName(tree.path), foldName(path)];
   if (one === other) return treePresent;
-  const isSameTarget = repositoryId === repository.id && tree.branch === branch;
+  const isSameTarget = targetKey(targetOf(tree)) === targetKey(targetOf(manifest));
   return one.startsWith(`${other}/`) || other.startsWith(`${one}/`) || (isSameTarget && treePresent);
 }
 
@@ -244,9 +240,7 @@ export async function restoreToMirror(
 ): Promise<void> {
   await store.lock.check();
   const { published, others } = await store.inventory.read();
-  const occupant =
-    published.find((each) => isInTheWay(each, each.repository.id, target, manifest)) ??
-    others.find((each) => isInTheWay(each, each.repositoryId, target, manifest));
+  const occupant = [...published, ...others].find((tree) => isInTheWay(tree, target, manifest));
   if (occupant !== undefined) {
     throw new MirrorError(
       'history.occupied',

@@ -1,23 +1,25 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import type { OtherTree } from '../../../../src/mirror/plan/record.ts';
+import type { Published } from '../../../../src/mirror/plan/record.ts';
 import { assignBranchSegments, assignRepositoryPaths } from '../../../../src/mirror/plan/targets.ts';
 import { encodeSegment, foldName } from '../../../../src/lib/paths/safe-path.ts';
 import type { Repository } from '../../../../src/mirror/upstream/listing.ts';
 import { repository } from '../../../support/builders.ts';
 
+type Tree = Pick<Published, 'path' | 'repository' | 'branch'>;
+
 function assignBranchSegment(branch: string, taken: ReadonlyMap<string, string>): string {
   return assignBranchSegments([branch], taken).get(branch) ?? '';
 }
 
-function pathsOf(repositories: readonly Repository[], occupied: readonly OtherTree[] = []): string[] {
+function pathsOf(repositories: readonly Repository[], occupied: readonly Tree[] = []): string[] {
   const paths = assignRepositoryPaths(repositories, occupied);
   return repositories.map(({ id }) => paths.get(id) ?? 'none');
 }
 
-function place(of: Repository, path: string, fullName = of.fullName): OtherTree {
-  return { repositoryId: of.id, fullName, path: `${path}/main`, branch: 'main' };
+function place(of: Repository, path: string, fullName = of.fullName): Tree {
+  return { repository: { ...of, fullName }, path: `${path}/main`, branch: 'main' };
 }
 
 function clash(one: string, other: string): boolean {
