@@ -16,7 +16,7 @@ import type { Disk, RetentionPolicy } from '../disk.ts';
 import { manifestPaths, readManifest, readManifestFile } from '../inventory.ts';
 import { type DirectoryLayout, type HistoryKind, manifestPath, parseHistoryName } from '../layout.ts';
 import { GateBlockedError, LeasedError } from '../leases.ts';
-import type { Manifest } from '../manifest.ts';
+import type { Manifest, ManifestFile } from '../manifest.ts';
 import { publishedTree, refuseLinks } from '../published-tree.ts';
 
 /** A tree in the history, with the facts that pruning needs. */
@@ -229,19 +229,18 @@ export async function manifestOfEntry(entry: HistoryEntry): Promise<Manifest> {
 }
 
 /**
- * Finds an intact copy of each of some contents of a target: in its published tree, in its history, and then also
+ * Finds an intact copy of each of some files of a target: in its published tree, in its history, and then also
  * under any other path that its repository has or had. Every byte of each copy was read.
  * @param path the target's path below `mirror/`
- * @param sha256s of the contents, in hexadecimal digits
- * @returns the absolute path of a file for each SHA-256 that was found
+ * @returns the absolute places of the copies by the paths of the files, and the paths of files without one
  */
 export async function findCopies(
   layout: DirectoryLayout,
   path: string,
-  sha256s: Iterable<string>,
-): Promise<ReadonlyMap<string, string>> {
+  files: readonly ManifestFile[],
+): Promise<{ readonly sources: ReadonlyMap<string, string>; readonly lost: readonly string[] }> {
   const copies = new Map<string, string>();
-  const missing = new Set(sha256s);
+  const missing = new Set(files.map(({ sha256 }) => sha256));
   const targets = new Set<string>();
   const kept = (await readHistory(layout, path)).filter((entry) => entry.path === path);
   for (const each of [publishedAt(layout, path), ...kept]) {
@@ -250,13 +249,19 @@ export async function findCopies(
     targets.add(keyOf(manifest));
     await takeCopies(each.tree, manifest, missing, copies);
   }
-  if (missing.size === 0) return copies;
-  const published = (await manifestPaths(layout)).map((each) => publishedAt(layout, each));
-  for (const { tree, manifest: file } of [...published, ...(await readHistory(layout))]) {
-    const manifest = await readManifest(file);
-    if (manifest !== null && targets.has(keyOf(manifest))) await takeCopies(tree, manifest, missing, copies);
+  const published = missing.size === 0 ? [] : await manifestPaths(layout);
+  const further = missing.size === 0 ? [] : await readHistory(layout);
+  for (const each of [...published.map((other) => publishedAt(layout, other)), ...further]) {
+    const manifest = await readManifest(each.manifest);
+    if (manifest !== null && targets.has(keyOf(manifest)))
+      await takeCopies(each.tree, manifest, missing, copies);
   }
-  return copies;
+  const sources = new Map<string, string>();
+  for (const file of files) {
+    const copy = copies.get(file.sha256);
+    if (copy !== undefined) sources.set(file.path, copy);
+  }
+  return { sources, lost: files.map((file) => file.path).filter((each) => !sources.has(each)) };
 }
 
 function publishedAt(layout: DirectoryLayout, path: string): Pick<HistoryEntry, 'tree' | 'manifest'> {

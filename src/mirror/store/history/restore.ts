@@ -74,16 +74,10 @@ export async function findFiles(
     else elsewhere.push(file);
     onBytes(file.sizeBytes, totalBytes);
   }
-  const sha256s = elsewhere.map(({ sha256 }) => sha256);
-  const copies = sha256s.length === 0 ? null : await findCopies(layout, target, sha256s);
-  const lost: string[] = [];
-  for (const { path, sha256 } of elsewhere) {
-    const copy = copies?.get(sha256);
-    if (copy === undefined) lost.push(path);
-    else sources.set(path, copy);
-  }
-  if (lost.length > 0) throw lostBytes(place, lost);
-  return { place, files, sources };
+  if (elsewhere.length === 0) return { place, files, sources };
+  const copies = await findCopies(layout, target, elsewhere);
+  if (copies.lost.length > 0) throw lostBytes(place, copies.lost);
+  return { place, files, sources: new Map([...sources, ...copies.sources]) };
 }
 
 /** The error for files whose bytes were found nowhere. */

@@ -236,17 +236,8 @@ export async function repairFromDisk(
   if (differences.length === 0) return true;
   const isTrusted = trustOf(differences);
   const suspects = manifest.files.filter((file) => !isTrusted(file.path));
-  const copies = await findCopies(
-    store.layout,
-    path,
-    suspects.map(({ sha256 }) => sha256),
-  );
-  const copied = new Map<string, string>();
-  for (const file of suspects) {
-    const copy = copies.get(file.sha256);
-    if (copy === undefined) return false;
-    copied.set(file.path, copy);
-  }
+  const { sources: copied, lost } = await findCopies(store.layout, path, suspects);
+  if (lost.length > 0) return false;
   const stage = await openStage(store, path);
   try {
     const files = await stageCopies(store, stage, manifest.files, copied);
