@@ -51,7 +51,7 @@ it('sync ends with 1 when the command failed, and runs it again the next time', 
   expect(first.stderr.trim().split('\n').at(-1)).toMatch(
     /^! hooks\.afterPublish did not succeed for \d+ targets/,
   );
-  expect((await run(['status'], settings)).stdout).toContain('hooks.afterPublish has not succeeded yet for');
+  expect((await run(['status'], settings)).stdout).toContain('hooks.afterPublish has not yet succeeded for');
   expect(await embedded.differences()).toEqual([]);
   await writeFile(join(folder, 'works'), '');
   expect((await run(['sync'], settings)).exitCode).toBe(0);
@@ -131,7 +131,7 @@ it('hooks test runs a command for a target, as a test, shows its output, and rem
     errorOutput: 'oops',
     failure: { code: 'hook.failed' },
   });
-  const due = /hooks\.afterPublish has not succeeded yet for 6 targets/;
+  const due = /hooks\.afterPublish has not yet succeeded for 6 targets/;
   expect((await run(['status'], settings)).stdout).toMatch(due);
   for (const asked of ['Accounting/nothing', '../Accounting'])
     expect(await run(['hooks', 'test', 'after-publish', asked], settings)).toMatchObject({

@@ -173,7 +173,7 @@ describe('the package', () => {
         expect((await run('--version')).stdout).toMatch(/^\d+\.\d+\.\d+/);
         expect((await run('help')).stdout).toContain('Topics of the manual');
         expect((await run('help', 'exit-codes')).stdout).toContain('another instance holds the directory');
-        expect((await run('config', 'check')).stdout).toContain('The settings are good');
+        expect((await run('config', 'check')).stdout).toMatch(/^ok +settings +good /m);
         expect((await run('demo', '--once')).stdout).toContain('identical to Git, byte for byte');
         const page = await readFile(join(prefix, 'share/man/man1/workbook-mirror.1'), 'utf8');
         expect(page).toContain('.SH NAME');

@@ -40,7 +40,7 @@ export function addConfigCommands(program: Command): void {
       ]),
     )
     .addOption(new Option('--online', 'try everything that the daemon will need').conflicts('for'))
-    .option('--json', 'print the findings of --online as JSON');
+    .option('--json', 'print the findings as JSON');
   declare(config, {
     name: 'show',
     flags: ALL_FLAGS,

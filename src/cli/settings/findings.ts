@@ -1,3 +1,5 @@
+import type { sharingSetting } from '../../config/changes.ts';
+import { type LockReach, type MountLocks, mountText } from '../../lib/disk/lock-reach.ts';
 import { toMirrorError } from '../../lib/errors/errors.ts';
 import type { Room } from '../../lib/disk/place-facts.ts';
 import { counted, roughDuration, roughSize } from '../../lib/text/humanize.ts';
@@ -5,7 +7,7 @@ import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { CLOCK_STEP_MS } from '../../lib/time/wrong-clock.ts';
 import { table } from '../frame/output.ts';
 
-/** One line of `config check --online`. */
+/** One line of `config check`. */
 export interface Finding {
   readonly verdict: 'ok' | 'warning' | 'error';
   readonly subject: string;
@@ -19,6 +21,10 @@ export function well(subject: string, finding: string): Finding {
   return { verdict: 'ok', subject, finding, whatToDo: null };
 }
 
+export function warning(subject: string, finding: string, whatToDo: string): Finding {
+  return { verdict: 'warning', subject, finding, whatToDo };
+}
+
 /** The finding of a failed check. It always says what to do. */
 export function failed(subject: string, error: unknown): Finding {
   const { message, hint = `Check ${subject}, and the server or place that it names.` } = toMirrorError(error);
@@ -28,8 +34,10 @@ export function failed(subject: string, error: unknown): Finding {
 /** Free shares of space below which there is a warning or an error. */
 const LEAST_FREE = { warning: 0.1, error: 0.01 };
 
-/** The free space and inodes of a file system. */
-export function roomFindings({ freeBytes, totalBytes, freeInodes, totalInodes }: Room): Finding[] {
+/** The free space and inodes of a file system; nothing if they are unknown. */
+export function roomFindings(room: Room | null): Finding[] {
+  if (room === null) return [];
+  const { freeBytes, totalBytes, freeInodes, totalInodes } = room;
   const judged = (subject: string, share: number, finding: string): Finding => {
     if (share >= LEAST_FREE.warning) return well(subject, finding);
     const verdict = share < LEAST_FREE.error ? 'error' : 'warning';
@@ -55,19 +63,39 @@ export function roomFindings({ freeBytes, totalBytes, freeInodes, totalInodes }:
 export function clockFinding(date: string | undefined, nowMs: number): Finding {
   const subject = 'clock';
   const serviceMs = Date.parse(date ?? '');
-  if (Number.isNaN(serviceMs)) {
-    const whatToDo = 'Compare the clock by hand: `timedatectl`.';
-    return { verdict: 'warning', subject, finding: 'the service does not say the time', whatToDo };
-  }
+  if (Number.isNaN(serviceMs))
+    return warning(
+      subject,
+      'the service does not send its time',
+      'Compare the clock by hand: `timedatectl`.',
+    );
   const differenceMs = Math.abs(serviceMs - nowMs);
   const finding = `it differs from the service's by ${roughDuration(differenceMs)}`;
   if (differenceMs < CLOCK_STEP_MS) return well(subject, finding);
-  return {
-    verdict: 'warning',
-    subject,
-    finding,
-    whatToDo: 'Set it by NTP (`timedatectl set-ntp true`), here or there.',
-  };
+  return warning(subject, finding, 'Set it by NTP (`timedatectl set-ntp true`), here or there.');
+}
+
+const REACH_TEXTS: Readonly<Record<LockReach, string>> = {
+  local: ', a file system of this machine alone',
+  shared: '; other machines see its locks',
+  'not-shared': '; other machines do not see its locks',
+  unknown: '; it is unknown whether other machines see its locks',
+};
+
+/**
+ * Names the file system of the directory, and warns if instances on several machines would not see each other's locks.
+ * @param sharing the setting that makes several instances likely; null without
+ */
+export function locksFindings(
+  directory: string,
+  locks: MountLocks | null,
+  sharing: ReturnType<typeof sharingSetting>,
+): Finding[] {
+  if (locks === null) return [];
+  const found = well('directory', `${directory} is on ${mountText(locks)}${REACH_TEXTS[locks.reach]}`);
+  if (sharing === null || locks.reach !== 'not-shared') return [found];
+  const danger = `${sharing}: instances on two machines could work on one target at once`;
+  return [found, warning('directory', danger, 'Use one machine only, or NFS 4.')];
 }
 
 /** The answer to a request with one key. */

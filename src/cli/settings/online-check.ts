@@ -9,7 +9,7 @@ import { effectiveSettings } from '../../config/render.ts';
 import type { LoadedSettings } from '../../config/load.ts';
 import { CREDENTIAL_PLACES, type Generation } from '../../lib/api/requests.ts';
 import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
-import { locksIn, mountText } from '../../lib/disk/lock-reach.ts';
+import { locksIn } from '../../lib/disk/lock-reach.ts';
 import { ownUserText, roomAt } from '../../lib/disk/place-facts.ts';
 import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { createWays } from '../../lib/net/ways.ts';
@@ -17,7 +17,16 @@ import { ownCommand } from '../../lib/text/own-command.ts';
 import { transportError } from '../../mirror/upstream/failures.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import { limitsOfDirectory } from '../../mirror/store/probes.ts';
-import { clockFinding, failed, type Finding, keyFindings, roomFindings, well } from './findings.ts';
+import {
+  clockFinding,
+  failed,
+  type Finding,
+  keyFindings,
+  locksFindings,
+  roomFindings,
+  warning,
+  well,
+} from './findings.ts';
 import { askForList } from './list-answer.ts';
 
 type Loaded = LoadedSettings<readonly ['service', 'directory']>;
@@ -26,12 +35,22 @@ type Loaded = LoadedSettings<readonly ['service', 'directory']>;
 const CHECK_MS = 60_000;
 const ANSWER_MS = 10_000;
 
+/** Checks the directory and the commands of hooks. @throws MirrorError the first failure */
+export async function checkLocally(settings: Loaded['settings']): Promise<Finding[]> {
+  return [
+    ...(await checkProgram(settings, 'afterPublish')),
+    ...(await checkProgram(settings, 'beforePublish')),
+    ...(await checkDirectory(settings)),
+  ];
+}
+
 /** Makes all checks at the same time. A check that fails or hangs does not end the others. */
 export async function checkOnline({ settings, sources }: Loaded): Promise<Finding[]> {
   const { hooks, directory } = settings;
   const checks: readonly (readonly [subject: string, check: () => Promise<Finding[]>])[] = [
     ['service', () => checkKeys(settings, 'current')],
     ['service, v1', () => checkKeys(settings, 'v1')],
+    ['free space', async () => roomFindings(roomAt(directory))],
     ['directory', () => checkDirectory(settings)],
     ['hooks.afterPublish', () => checkProgram(settings, 'afterPublish')],
     ['hooks.beforePublish', () => checkProgram(settings, 'beforePublish')],
@@ -63,7 +82,7 @@ function userFinding(directory: string): Finding {
   const finding = `the checks ran as ${ownUserText()}`;
   if (owner === undefined || owner === process.geteuid?.()) return well('user', finding);
   const whatToDo = `The directory belongs to user ${owner}: run the check as that user, or as root.`;
-  return { verdict: 'warning', subject: 'user', finding, whatToDo };
+  return warning('user', finding, whatToDo);
 }
 
 async function checkKeys({ service }: Loaded['settings'], generation: Generation): Promise<Finding[]> {
@@ -90,39 +109,21 @@ async function checkKeys({ service }: Loaded['settings'], generation: Generation
 
 async function checkDirectory(settings: Loaded['settings']): Promise<Finding[]> {
   const { directory, publish, archive } = settings;
-  const room = roomAt(directory);
-  const locks = await locksIn(directory);
-  const sharing = sharingSetting(settings);
-  const limits = await limitsOfDirectory(directory, { publish, nameTwins: archive.nameTwins }).catch(
-    (error: unknown) => [failed('directory', error)],
-  );
   const subject = 'directory';
-  const warning = (finding: string, whatToDo: string): Finding => ({
-    verdict: 'warning',
-    subject,
-    finding,
-    whatToDo,
-  });
+  const locks = await locksIn(directory);
+  const limits = await limitsOfDirectory(directory, { publish, nameTwins: archive.nameTwins });
   const inUse = limits?.map((limit) =>
-    typeof limit === 'string'
-      ? warning(`its file system ${limit}`, 'Read `help on-disk`, if that matters.')
-      : limit,
+    warning(subject, `its file system ${limit}`, 'Read `help on-disk`, if that matters.'),
   );
   const untried = warning(
-    'what its file system can do was not tried',
+    subject,
+    'the abilities of its file system were not tried',
     'Make the first pass, or run the check as the user of the daemon.',
   );
-  const isUnsafe = sharing !== null && locks?.reach === 'not-shared';
   return [
-    ...(room === null ? [] : roomFindings(room)),
-    ...(locks === null ? [] : [well(subject, `${directory} is on ${mountText(locks)}`)]),
-    ...(isUnsafe
-      ? [warning(`${sharing}: other machines do not see the locks`, 'Use one machine only, or NFS 4.')]
-      : []),
+    ...locksFindings(directory, locks, sharingSetting(settings)),
     ...(inUse ?? [untried]),
-    ...(inUse?.length === 0
-      ? [well(subject, 'its file system can do all that is needed, and none is mounted below')]
-      : []),
+    ...(inUse?.length === 0 ? [well(subject, 'its file system can do all that is needed')] : []),
   ];
 }
 

@@ -12,7 +12,8 @@ import { dirname, join } from 'node:path';
 
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
-import { describeCheck } from '../../../src/cli/settings/config.ts';
+import { describeFindings } from '../../../src/cli/settings/findings.ts';
+import { settingsFindings } from '../../../src/cli/settings/config.ts';
 import { exposedSecretFiles } from '../../../src/config/changes.ts';
 import { loadSettings } from '../../../src/config/load.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
@@ -47,6 +48,10 @@ function loadedWith(path: string) {
   });
 }
 
+function shownOf(loaded: Parameters<typeof settingsFindings>[0]): string {
+  return String(describeFindings(settingsFindings(loaded, 'run')));
+}
+
 describe('the file of a secret', () => {
   it.skipIf(NONE_COUNTS).each([
     ['everybody can read', 0o644, 0o755, true],
@@ -56,8 +61,8 @@ describe('the file of a secret', () => {
   ])('that %s: mode %o in %o', async (_, mode, folderMode, expected) => {
     const { path } = await keyIn(mode, folderMode);
     expect(exposedSecretFiles(loadedWith(path).settings)).toEqual(expected ? [path] : []);
-    const shown = String(describeCheck(loadedWith(path)));
-    expect(shown.includes('Warning')).toBe(expected);
+    const shown = shownOf(loadedWith(path));
+    expect(shown.includes('warning ')).toBe(expected);
     expect(shown).not.toContain('any-key');
   });
 
@@ -84,11 +89,11 @@ describe('the file of a secret', () => {
     const { path } = await keyIn(0o644, 0o755);
     const checked = (text: string): string => {
       writeFileSync(path, text);
-      return String(describeCheck(loadSettings({ flags: {}, env: {}, configFile: path, needs: [] })));
+      return shownOf(loadSettings({ flags: {}, env: {}, configFile: path, needs: [] }));
     };
     expect(checked('service:\n  apiKey: any-key\n')).toContain(`can read ${path}, which holds a secret`);
-    expect(checked('service:\n  baseUrl: https://service.example.com/api\n')).not.toContain('Warning');
+    expect(checked('service:\n  baseUrl: https://service.example.com/api\n')).not.toContain('warning ');
     chmodSync(path, 0o600);
-    expect(checked('service:\n  apiKey: any-key\n')).not.toContain('Warning');
+    expect(checked('service:\n  apiKey: any-key\n')).not.toContain('warning ');
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { describeLocks } from '../../../../src/cli/settings/config.ts';
+import { locksFindings } from '../../../../src/cli/settings/findings.ts';
 import { type LockReach, lockReachOf, mountText } from '../../../../src/lib/disk/lock-reach.ts';
 
 function reachOf(fileSystem: string, options = ''): ReturnType<typeof lockReachOf> {
@@ -60,22 +60,23 @@ describe('the reach of locks on a mount', () => {
 
 describe('config check', () => {
   const shown = (fileSystem: string, options: string, sharing: 'standby' | 'shard' | null): string[] =>
-    describeLocks('/srv/m', reachOf(fileSystem, options), sharing).map(String);
+    locksFindings('/srv/m', reachOf(fileSystem, options), sharing).map(
+      ({ verdict, finding }) => `${verdict}: ${finding}`,
+    );
 
   it.each([
-    ['ext4', '', 'directory: /srv/m is on ext4, a file system of this machine alone.'],
-    ['nfs4', '', 'directory: /srv/m is on nfs4; other machines see its locks.'],
-    ['nfs', 'nolock', 'directory: /srv/m is on nfs with nolock; other machines do not see its locks.'],
-    ['fuse', '', 'directory: /srv/m is on fuse; it is unknown whether other machines see its locks.'],
+    ['ext4', '', 'ok: /srv/m is on ext4, a file system of this machine alone'],
+    ['nfs4', '', 'ok: /srv/m is on nfs4; other machines see its locks'],
+    ['nfs', 'nolock', 'ok: /srv/m is on nfs with nolock; other machines do not see its locks'],
+    ['fuse', '', 'ok: /srv/m is on fuse; it is unknown whether other machines see its locks'],
   ])('explains %s', (fileSystem, options, expected) => {
     expect(shown(fileSystem, options, null)).toEqual([expected]);
   });
 
   it('warns only if two instances would not see each other', () => {
-    expect(shown('fuse.sshfs', '', 'standby')[1]).toMatch(/^Warning: standby: /);
-    expect(shown('fuse.sshfs', '', 'shard')[1]).toMatch(/^Warning: shard: /);
-    expect(shown('fuse.sshfs', '', null)).toHaveLength(1);
+    expect(shown('fuse.sshfs', '', 'standby')[1]).toMatch(/^warning: standby: /);
+    expect(shown('fuse.sshfs', '', 'shard')[1]).toMatch(/^warning: shard: /);
     for (const other of ['ext4', 'nfs4', 'fuse']) expect(shown(other, '', 'standby')).toHaveLength(1);
-    expect(describeLocks('/srv/m', null, 'standby')).toEqual([]);
+    expect(locksFindings('/srv/m', null, 'standby')).toEqual([]);
   });
 });
