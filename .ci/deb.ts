@@ -30,7 +30,7 @@ const ROOT = join(import.meta.dirname, '..');
 const SCRIPTS = join(import.meta.dirname, 'debian');
 /** The folder of the program in the package. */
 const HOME = 'usr/lib/workbook-mirror';
-/** The folder of units in Debian's packages. */
+/** The folder of units in Debian packages. */
 const UNITS = 'usr/lib/systemd/system';
 const MAINTAINER = 'workbook-mirror maintainers <maintainers@users.noreply.example>';
 /** npm's name of each architecture. */
@@ -82,7 +82,7 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** The program with its native library, placed as by `npm install`. */
+/** The program with its native library, in the folders that `npm install` would use. */
 function putProgram(tree: string): void {
   const home = join(tree, HOME);
   mkdirSync(home, { recursive: true });

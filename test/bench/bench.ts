@@ -7,25 +7,25 @@ import { type BenchService, startService } from './service.ts';
 
 /** The options of the command line. */
 export interface Options {
-  /** Timed runs of each contender, after one that is not counted. */
+  /** Timed runs of each contender, after an uncounted one. */
   readonly runs: number;
-  /** Small data: for trying, not for figures. */
+  /** Small data, to try the benchmark itself. */
   readonly isQuick: boolean;
-  /** Also what takes many minutes and gigabytes. */
+  /** Includes rows that take many minutes and gigabytes. */
   readonly isLarge: boolean;
-  /** Where everything is made. */
+  /** The folder for all files. */
   readonly parent: string;
-  /** A compiled program that is measured, or null for these sources. */
+  /** The compiled program to measure; null for these sources. */
   readonly program: string | null;
 }
 
 const TMPFS_MAGIC = 0x01_02_19_94;
 const ROOT = resolve(import.meta.dirname, '../..');
 
-/** The common context of all scenarios. */
+/** The context of all scenarios. */
 export class Bench {
   readonly options: Options;
-  /** The compiled program that is measured. */
+  /** The measured program. */
   readonly program: string;
   readonly #folder: string;
   readonly #services = new Map<string, Promise<BenchService>>();
@@ -38,7 +38,7 @@ export class Bench {
     this.program = options.program ?? compiledIn(folder);
   }
 
-  /** Makes the folder of a benchmark, with the compiled program in it. @throws Error where it lies in memory */
+  /** Makes the folder of a benchmark, with the compiled program in it. @throws Error if it is in memory */
   static async open(options: Options): Promise<Bench> {
     await mkdir(options.parent, { recursive: true });
     if ((await statfs(options.parent)).type === TMPFS_MAGIC)
@@ -55,7 +55,7 @@ export class Bench {
     await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
   }
 
-  /** A service on a data set; the same one for the same name. */
+  /** The service of a data set; one for each name. */
   async serve(data: DataSet): Promise<BenchService> {
     const starting = this.#services.get(data.name) ?? startService(data);
     if (!this.#services.has(data.name)) this.atEnd(async () => (await starting).close());
@@ -63,7 +63,7 @@ export class Bench {
     return starting;
   }
 
-  /** A path at which nothing is, in a folder of its own. */
+  /** A new path in a new folder. */
   async place(name: string): Promise<string> {
     const own = join(this.#folder, String((this.#places += 1)));
     await mkdir(own);
@@ -83,8 +83,8 @@ function compiledIn(folder: string): string {
 }
 
 /**
- * Gives back the blocks of a folder's files. They are cut to nothing, not removed: a file system without a journal (ext4,
- * recently_deleted of ialloc.c) makes every new file slow for minutes after many were removed.
+ * Frees the blocks of a folder's files. Files are truncated, not removed: on a file system without a journal (ext4, recently_deleted of
+ * ialloc.c), new files are slow for minutes after many removals.
  */
 export async function empty(folder: string): Promise<void> {
   for (const { path } of await listFiles(folder)) await truncate(path, 0);
@@ -106,7 +106,7 @@ export async function listFiles(
   );
 }
 
-/** Writes files of a repository as the service has them now. */
+/** Writes the current files of a repository. */
 export async function writeTree(
   folder: string,
   service: BenchService,
@@ -117,7 +117,7 @@ export async function writeTree(
     const path = join(folder, file.path);
     await mkdir(dirname(path), { recursive: true });
     await writeFile(path, service.contentOf(at, file));
-    // Of the moment at which a version of the data set could have been made: tools compare sizes and times.
+    // Tools compare sizes and times: each version needs a plausible time.
     const nowSeconds = Date.now() / 1000;
     await utimes(path, nowSeconds, nowSeconds);
   }

@@ -2,17 +2,17 @@ import { createCipheriv, createHash } from 'node:crypto';
 
 import { randomOf } from '../support/sweep.ts';
 
-/** The contents of a service of the benchmark. */
+/** The contents of a benchmark's service. */
 export interface DataSet {
   readonly name: string;
   readonly repositories: number;
   readonly filesEach: number;
-  /** Range of the size of a file, in bytes: small ones are more frequent. */
+  /** Range of file sizes, in bytes. Small files are more frequent. */
   readonly leastBytes: number;
   readonly mostBytes: number;
-  /** Whether archives are deflated; files that are not compressible are stored. */
+  /** Whether archives are deflated; incompressible files are stored. */
   readonly isCompressible: boolean;
-  /** Repositories of Git have their archive downloaded whole. */
+  /** The archive of a Git repository is downloaded whole. */
   readonly isGit: boolean;
 }
 
@@ -22,7 +22,7 @@ export interface BenchFile {
   readonly sizeBytes: number;
 }
 
-/** A data set: one drag-and-drop repository with files of 1 to 40 KiB, unless something else is said. */
+/** A data set; by default, one drag-and-drop repository with files of 1 to 40 KiB. */
 export function dataSet(name: string, fields: Partial<DataSet>): DataSet {
   const small = { repositories: 1, filesEach: 1, leastBytes: 1024, mostBytes: 40 * 1024 };
   return { name, ...small, isCompressible: true, isGit: false, ...fields };
@@ -56,7 +56,7 @@ const PACKAGE_START = Buffer.concat([
 
 const BLOCK_BYTES = 256;
 
-/** The bytes of a version of a file: random ones (AES-128 in counter mode), of which three in eight blocks repeat where they are compressible. */
+/** The bytes of a version of a file: random (AES-128 in counter mode); in a compressible file, three of eight blocks repeat. */
 export function contentOf(data: DataSet, at: number, file: BenchFile, version: number): Buffer {
   const key = createHash('sha256').update(`${at} ${file.path} ${version}`).digest();
   const cipher = createCipheriv('aes-128-ctr', key.subarray(0, 16), key.subarray(16));

@@ -13,12 +13,12 @@ import { idle, start } from './scenarios/rest.ts';
 import { formatTable, type Table } from './table.ts';
 
 /**
- * Measures the compiled program beside what else would do the same, and prints a table for each scenario.
+ * Measures the compiled program beside its alternatives, and prints a table for each scenario.
  * Exit codes: 0 measured, 1 a contender failed, 2 usage.
  */
 
 const SCENARIOS = { 'first-mirror': firstMirror, change, idle, publish, broken, start, soak };
-/** Runs only when it is named. */
+/** Runs only if it is named. */
 const EXTRA = 'soak';
 
 const USAGE = `Usage: npm run bench -- [options]
@@ -34,7 +34,7 @@ const USAGE = `Usage: npm run bench -- [options]
 
 Whichever of libarchive-tools jq rclone rsync unzip curl git (Debian packages) is missing is said and left out.`;
 
-/** The machine in one line: processor, memory, file system, kernel, Node, day, and the command. */
+/** One line with processor, memory, file system, kernel, Node, day and command. */
 function describeMachine(folder: string): string {
   const kind = execFileSync('df', ['--output=fstype', folder], { encoding: 'utf8' })
     .trim()

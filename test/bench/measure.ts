@@ -5,15 +5,15 @@ import { readFileSync } from 'node:fs';
 /** The costs of one run of a contender. */
 export interface Sample {
   readonly wallMs: number;
-  /** User and system time of all its processes; null where it cannot be told apart from something else. */
+  /** User and system time of all its processes; null if it cannot be separated from other work. */
   readonly cpuMs: number | null;
-  /** The most memory that all its processes together had; null where it cannot be told. */
+  /** Peak memory of all its processes together; null if unknown. */
   readonly peakBytes: number | null;
   /** Other figures, by the name of their column. */
   readonly more?: Readonly<Record<string, number>>;
 }
 
-/** A program to be run. */
+/** A program to run. */
 interface Command {
   readonly program: string;
   readonly args: readonly string[];
@@ -21,19 +21,19 @@ interface Command {
   readonly input?: string;
 }
 
-/** A contender's program failed: what it was and what it said. */
+/** The failure of a contender's program, with its output. */
 export class ContenderError extends Error {}
 
 function read(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch {
-    // A process that is gone takes nothing.
+    // A process that is gone uses nothing.
     return '';
   }
 }
 
-/** Two neighbouring fields of proc(5)'s stat, which are ticks of 10 ms: from 11 for a process, from 13 for its ended children. */
+/** Two neighbouring fields of proc(5)'s stat, in ticks of 10 ms: from 11 for a process, from 13 for its ended children. */
 function ticksMs(pid: number | 'self', from: 11 | 13): number {
   const fields = read(`/proc/${pid}/stat`).split(') ').at(-1)?.split(' ') ?? [];
   return (Number(fields[from] ?? 0) + Number(fields[from + 1] ?? 0)) * 10;
@@ -44,7 +44,7 @@ export function cpuMsOf(pid: number): number {
   return ticksMs(pid, 11);
 }
 
-/** Memory of a process, in bytes: now (VmRSS), or the most that it ever had (VmHWM). */
+/** Memory of a process, in bytes: current (VmRSS) or peak (VmHWM). */
 export function memoryOf(pid: number, field: 'VmRSS' | 'VmHWM'): number {
   return (
     Number(new RegExp(String.raw`^${field}:\s+(\d+)`, 'm').exec(read(`/proc/${pid}/status`))?.[1] ?? 0) * 1024
@@ -56,7 +56,7 @@ function memoryOfTree(pid: number): number {
   return memoryOf(pid, 'VmRSS') + children.reduce((sum, child) => sum + memoryOfTree(Number(child)), 0);
 }
 
-/** Runs a program to its end and says what it took. @throws ContenderError when it fails */
+/** Runs a program and measures its costs. @throws ContenderError if it fails */
 export async function measure(command: Command): Promise<Sample & { readonly stdout: string }> {
   const cpuBeforeMs = ticksMs('self', 13);
   const startedAtMs = performance.now();
@@ -86,25 +86,25 @@ export async function measure(command: Command): Promise<Sample & { readonly std
   };
 }
 
-/** Runs a program and then flushes the file system of a folder; the time of both. */
+/** Runs a program, then flushes the file system of a folder, and measures both together. */
 export async function measureFlushed(command: Command, folder: string): Promise<Sample> {
   const sample = await measure(command);
   const flush = await measure({ program: 'sync', args: ['-f', folder] });
   return { wallMs: sample.wallMs + flush.wallMs, cpuMs: sample.cpuMs, peakBytes: sample.peakBytes };
 }
 
-/** Something that is measured beside others. */
+/** One measured alternative. */
 export interface Contender {
   readonly name: string;
-  /** Programs without which it is left out, by the names of their Debian packages. */
+  /** Required programs, by the names of their Debian packages; without them it is left out. */
   readonly needs?: readonly Tool[];
-  /** Does it once. */
+  /** Runs once. */
   readonly run: () => Promise<Sample>;
-  /** Holds what it did against what it should have done, and tidies up; not timed. */
+  /** Checks the result and cleans up; not timed. */
   readonly after?: () => Promise<void>;
 }
 
-/** Programs that contenders need, with the Debian packages that bring them. */
+/** Programs that contenders need, with their Debian packages. */
 export const PACKAGES = {
   bsdtar: 'libarchive-tools',
   curl: 'curl',
@@ -116,7 +116,7 @@ export const PACKAGES = {
 } as const;
 export type Tool = keyof typeof PACKAGES;
 
-/** Those of some programs that this machine lacks. */
+/** The programs that this machine lacks. */
 export function missingOf(tools: readonly Tool[]): Tool[] {
   return tools.filter((tool) => spawnSync(tool, ['--version'], { stdio: 'ignore' }).error !== undefined);
 }
@@ -125,14 +125,13 @@ export function missingOf(tools: readonly Tool[]): Tool[] {
 export interface Measured {
   readonly contender: string;
   readonly samples: Sample[];
-  /** Why it was left out, or that it failed. */
+  /** Why it was left out, or its failure. */
   missing?: string;
 }
 
 /**
- * Runs contenders in turn, round after round, so that what disturbs the machine disturbs all. The first round warms up
- * and does not count.
- * @param beforeRound makes ready what a round starts from
+ * Runs contenders in turn, round after round, so that other load disturbs all of them. The first round warms up and does not count.
+ * @param beforeRound prepares the start of a round
  */
 export async function compare(
   runs: number,
@@ -151,7 +150,7 @@ export async function compare(
       const row = rows[index];
       if (row === undefined || row.missing !== undefined) continue;
       process.stderr.write(`${round === 0 ? 'warm-up' : `run ${round} of ${runs}`}: ${contender.name}\n`);
-      // No run pays for what came before it.
+      // Flush first: otherwise a run would pay for the one before.
       spawnSync('sync');
       try {
         const sample = await contender.run();
@@ -168,7 +167,7 @@ export async function compare(
   return rows;
 }
 
-/** The middle one of some numbers, or the mean of the two in the middle; NaN of none. */
+/** The median of some numbers; NaN without numbers. */
 export function medianOf(numbers: readonly number[]): number {
   const sorted = [...numbers].sort((a, b) => a - b);
   const middle = sorted.length / 2;

@@ -15,7 +15,7 @@ export function peer(name: string): string {
   return join(import.meta.dirname, 'peers', name);
 }
 
-/** Runs a script of bash. */
+/** Runs a bash script. */
 export function bash(
   script: string,
   ...args: readonly string[]
@@ -23,7 +23,7 @@ export function bash(
   return measure({ program: 'bash', args: [peer(script), ...args] });
 }
 
-/** What is written of a run beside its time: the bytes that the service sent for it. */
+/** A further figure of a run: the bytes that the service sent. */
 export async function countedBytes(service: BenchService, run: () => Promise<Sample>): Promise<Sample> {
   const before = await service.sentBytes();
   const sample = await run();
@@ -33,8 +33,8 @@ export async function countedBytes(service: BenchService, run: () => Promise<Sam
 
 /**
  * Starts a daemon, which makes its first mirror, and measures how it pulls changes of the first repository.
- * @param changed the files that the present round has changed
- * @param before what is set at the service before each run
+ * @param changed the changed files of the current round
+ * @param before changes the service before each run
  */
 export async function pullerOf(
   bench: Bench,
@@ -83,11 +83,11 @@ export async function pullerOf(
   };
 }
 
-/** The content of a service as bare Git repositories that `git daemon` serves. */
+/** The contents of a service in bare Git repositories, served by `git daemon`. */
 export interface GitHost {
   readonly address: string;
   readonly names: readonly string[];
-  /** Commits the tree of the first repository as it is now. */
+  /** Commits the current tree of the first repository. */
   readonly commit: (files: readonly BenchFile[]) => Promise<void>;
 }
 
@@ -99,15 +99,15 @@ const GIT = {
   GIT_COMMITTER_NAME: 'Ada',
   GIT_COMMITTER_EMAIL: 'ada@example.com',
 };
-/** The next port of a `git daemon`, beyond those that a machine uses itself. */
+/** The next port for a `git daemon`, beyond the usual ones. */
 let nextPort = 19_418;
 
-/** Makes bare repositories of a service's content and serves them until the benchmark ends. */
+/** Makes bare repositories of a service's contents, and serves them until the benchmark ends. */
 export async function hostGit(bench: Bench, service: BenchService): Promise<GitHost> {
   const folder = dirname(await bench.place('root'));
   const names = Array.from({ length: service.data.repositories }, (_, at) => `books-${at}`);
   const git = (at: number, ...args: readonly string[]): Promise<unknown> => {
-    // Workbooks are packed files: compressing them once more, or against each other, would only make Git slower.
+    // Workbooks are compressed already: compressing them again, or against each other, would only slow Git down.
     const options = [
       '-c',
       'core.compression=0',

@@ -8,7 +8,7 @@ import type { Bench } from './bench.ts';
 import { ContenderError, measure, type Sample } from './measure.ts';
 import type { BenchService } from './service.ts';
 
-/** Settings by the names of their variables, the prefix left out. */
+/** Settings by the names of their variables, without the prefix. */
 type Variables = Readonly<Record<string, string>>;
 
 /** A directory that mirrors a service. */
@@ -17,7 +17,7 @@ export interface Place {
   readonly directory: string;
 }
 
-/** The environment of a user who has set nothing but what is needed, and what is given. */
+/** An environment with only the required and the given settings. */
 function environmentOf({ service, directory }: Place, variables: Variables): Record<string, string> {
   const settings = {
     SERVICE_BASE_URL: service.baseUrl,
@@ -30,7 +30,7 @@ function environmentOf({ service, directory }: Place, variables: Variables): Rec
   return cleanEnvironment(Object.fromEntries(named)) as Record<string, string>;
 }
 
-/** Runs a command of the compiled program in a process of its own. */
+/** Runs a command of the compiled program. */
 export function runProgram(
   bench: Bench,
   args: readonly string[],
@@ -40,7 +40,7 @@ export function runProgram(
   return measure({ program: process.execPath, args: [bench.program, ...args], environment });
 }
 
-/** Starts a command of the compiled program that leads a process group. */
+/** Starts a command of the compiled program as the leader of a process group. */
 export function spawnProgram(bench: Bench, args: readonly string[], place: Place): ChildProcess {
   const env = environmentOf(place, {});
   return spawn(process.execPath, [bench.program, ...args], { env, stdio: 'ignore', detached: true });
@@ -56,13 +56,13 @@ export interface LogLine {
 export interface Daemon {
   readonly pid: number;
   readonly directory: string;
-  /** Asks for a pass by SIGHUP and waits for its end. @returns what it logged */
+  /** Asks for a pass by SIGHUP and waits for its end. @returns its log */
   readonly pass: () => Promise<readonly LogLine[]>;
 }
 
 const ENDS: ReadonlySet<string> = new Set(['pass.finished', 'pass.failed', 'pass.abandoned']);
 
-/** Starts the daemon, which makes passes only when it is asked to, and waits for the end of its first one. */
+/** Starts a daemon that makes passes only on request, and waits for its first pass. */
 export async function startDaemon(bench: Bench, place: Place, variables: Variables = {}): Promise<Daemon> {
   const settings = { SCHEDULE: '0 0 29 2 *', LOG_FORMAT: 'json', LOG_LEVEL: 'debug', ...variables };
   const child = spawn(process.execPath, [bench.program, 'run'], {

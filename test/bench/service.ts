@@ -5,13 +5,13 @@ import { type FakeRepository, FakeService, type Fault } from '../support/fake-se
 import { randomOf } from '../support/sweep.ts';
 import { type BenchFile, contentOf, type DataSet, filesOf, fullNameOf } from './data.ts';
 
-/** What the service does wrong. */
+/** A fault of the service. */
 export type Trouble =
   /** Contents break off after so many bytes. */
   | { readonly kind: 'cut'; readonly after: number }
   /** The contents of the first repository come a byte at a time. */
   | { readonly kind: 'slow' }
-  /** This share of the answers is wrong, each in a way of its own. */
+  /** This share of the answers is wrong in various ways. */
   | { readonly kind: 'any'; readonly share: number };
 
 type Order =
@@ -25,12 +25,12 @@ export interface BenchService {
   readonly baseUrl: string;
   readonly data: DataSet;
   readonly files: readonly BenchFile[];
-  /** The bytes of a file as the service has them now. */
+  /** The current bytes of a file. */
   readonly contentOf: (at: number, file: BenchFile) => Buffer;
   /** Makes a new version of files. */
   readonly change: (at: number, paths: readonly string[]) => Promise<void>;
   readonly set: (what: { trouble?: Trouble | null; digests?: boolean }) => Promise<void>;
-  /** How many bytes it has sent, headers included. */
+  /** The bytes sent so far, headers included. */
   readonly sentBytes: () => Promise<number>;
   readonly close: () => void;
 }
@@ -61,9 +61,9 @@ export async function startService(data: DataSet): Promise<BenchService> {
   };
 }
 
-/** In the process of the service. */
+/** Runs in the process of the service. */
 async function serve(): Promise<void> {
-  // Its keys are those of every test.
+  // It uses the same keys as every test.
   const service = await FakeService.start({
     pageSize: 500,
     digests: true,

@@ -4,16 +4,16 @@ import { type Measured, medianOf, type Sample } from './measure.ts';
 export interface Table {
   readonly title: string;
   readonly rows: readonly Measured[];
-  /** The row that ratios are to; `workbook-mirror` if left out. */
+  /** The base of all ratios; `workbook-mirror` if left out. */
   readonly base?: string;
   /** The notes for its readers. */
   readonly notes?: readonly string[];
 }
 
-/** The name that our program has in every table. */
+/** The name of our program in every table. */
 export const OURS = 'workbook-mirror';
 
-/** A column: its heading, and what it says of a contender. */
+/** A column: its heading, and its text for a contender. */
 interface Column {
   readonly heading: string;
   readonly cell: (row: Measured) => string;
@@ -51,7 +51,7 @@ function rangeText({ samples }: Measured): string {
   return `${durationText(Math.min(...all))} .. ${durationText(Math.max(...all))}`;
 }
 
-/** What another figure's name says of its unit. */
+/** The unit of another figure, by its name. */
 function textOf(name: string, value: number): string {
   if (name.endsWith(' bytes')) return sizeText(value);
   return name.endsWith(' time') ? durationText(value) : String(Math.round(value));
@@ -93,7 +93,7 @@ function columnsOf({ rows, base = OURS }: Table): Column[] {
   return columns.filter(({ cell }, index) => index === 0 || rows.some((row) => cell(row) !== ''));
 }
 
-/** A table for a terminal or, with rules between the cells, as Markdown. */
+/** A table for a terminal or in Markdown. */
 export function formatTable(table: Table, isMarkdown: boolean): string {
   const columns = columnsOf(table);
   const escaped = (text: string): string => (isMarkdown ? text.replaceAll('|', String.raw`\|`) : text);

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Mirrors Git repositories, four at a time: a bare clone beside a checkout, or what is new since then.
+# Mirrors Git repositories, four at a time: clones and checks them out, or fetches changes.
 #   git-mirror.sh ADDRESS DIRECTORY NAME...   NAME.git is cloned from ADDRESS/NAME.git
 set -euo pipefail
 export ADDRESS=$1 DIRECTORY=$2

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Finds out whether anything changed: reads both lists to their ends and compares what they say with the last time.
+# Finds out whether anything changed: reads both lists whole and compares them with the last time.
 #   list.sh BASE_URL FILE
 set -euo pipefail
 get() { curl -fsS -H "$1" "$2"; }

@@ -1,8 +1,8 @@
 import { API_TOKEN } from '../../support/fake-service.ts';
 
 /**
- * Reads all pages of the list of workbooks into memory, and then does nothing but JSON.parse with them: what no reader
- * of the lists can beat. Prints the CPU time of doing so once, in milliseconds.
+ * Reads all pages of the list of workbooks into memory, and then only calls JSON.parse: no reader of the lists can be faster.
+ * Prints the CPU time of one round, in milliseconds.
  *   parse-pages.ts BASE_URL TIMES
  */
 

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Makes DIRECTORY/published what the tree is: publish.sh link|copy|rsync|rclone TREE DIRECTORY
-# Standard input: the paths of the changed files, each ended by a NUL byte; only `link` is told what changed.
+# Makes DIRECTORY/published a copy of a tree: publish.sh link|copy|rsync|rclone TREE DIRECTORY
+# Standard input: the paths of the changed files, each ended by a NUL byte; only `link` reads them.
 # The tree before stays as DIRECTORY/old.*, for readers that are still in it.
 set -euo pipefail
 way=$1 tree=$2

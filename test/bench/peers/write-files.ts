@@ -5,8 +5,8 @@ import { dirname, join } from 'node:path';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 
 /**
- * Writes files of given sizes from memory: two threads, each open, write, close; then `sync -f`. What no mirror can beat
- * on this disk. Reads `[[path, sizeBytes], ...]` from standard input and prints how many milliseconds it took.
+ * Writes files of given sizes from memory: two threads, each open, write, close; then `sync -f`. No mirror can be faster on this disk.
+ * Reads `[[path, sizeBytes], ...]` from standard input and prints the time in milliseconds.
  *   write-files.ts DIRECTORY
  */
 

@@ -84,7 +84,7 @@ async function scriptOf(bench: Bench, service: BenchService, name: string): Prom
   };
 }
 
-/** Some files of a large tree change: the whole pull and its publishing, beside what publishes a local tree. */
+/** Some files of a large tree change: our pull and publish, beside tools that publish a local tree. */
 export async function* publish(bench: Bench): AsyncGenerator<Table> {
   const { isQuick } = bench.options;
   // In Git, so that the whole archive is downloaded.
@@ -126,7 +126,7 @@ async function* changesOf(bench: Bench, data: DataSet, counts: readonly number[]
   }
 }
 
-/** What publishes a tree that lies unpacked on the same disk; each begins with what its last run left. */
+/** Tools that publish an unpacked tree on the same disk; each begins with the result of its last run. */
 function publishers(bench: Bench, tree: string, changed: () => readonly BenchFile[]): Promise<Contender[]> {
   const ways: readonly (readonly [name: string, way: string, needs: readonly Tool[]])[] = [
     ['local tree: cp -al, replace what changed, swap', 'link', []],

@@ -53,7 +53,7 @@ async function breaking(bench: Bench): Promise<Table> {
       },
     },
     {
-      // A loop, as curl's own `--retry` begins where the first attempt began, so that what it makes is no archive.
+      // Use a loop: curl's own `--retry` continues where the first attempt began, so the result is not an archive.
       name: 'curl -C - in a loop: download',
       needs: ['curl'],
       run: async () => {
@@ -71,7 +71,7 @@ async function breaking(bench: Bench): Promise<Table> {
   return { title, rows, base: rows[0]?.contender ?? '' };
 }
 
-/** One target is slow: how long until all others are readable. */
+/** One target is slow: the time until all others are readable. */
 async function slow(bench: Bench): Promise<Table> {
   const sizeBytes = bench.options.isQuick ? 256 * 1024 : 2 * MIB;
   const fields = { leastBytes: sizeBytes, mostBytes: sizeBytes, isCompressible: false };
@@ -87,7 +87,7 @@ async function slow(bench: Bench): Promise<Table> {
     for (let at = 1; at < data.repositories; at += 1)
       while (!existsSync(join(directory, 'mirror', fullNameOf(data, at), tree))) await sleep(5);
     const wallMs = performance.now() - startedAtMs;
-    // It leads a process group, which is ended as one.
+    // It leads a process group, which ends together.
     if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
     await ended;
     return { wallMs, cpuMs: null, peakBytes: null };

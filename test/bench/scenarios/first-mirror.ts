@@ -21,7 +21,7 @@ const MIB = 1024 * 1024;
 const DOWNLOAD = 'limit: download to nowhere (curl)';
 const WRITE = 'limit: write the files from memory, flushed';
 
-/** D2: one repository of 500 workbooks, 2 GiB of what does not compress. */
+/** D2: one repository of 500 workbooks, 2 GiB of incompressible data. */
 export function fewLarge({ options: { isQuick } }: Bench, isGit = false): DataSet {
   return dataSet(isGit ? 'D2 in Git' : 'D2', {
     filesEach: isQuick ? 25 : 500,
@@ -46,7 +46,7 @@ async function mirrorOf(bench: Bench, data: DataSet): Promise<Table> {
   const service = await bench.serve(data);
   const count = service.files.length * data.repositories;
   const sizeBytes = service.files.reduce((sum, file) => sum + file.sizeBytes, 0) * data.repositories;
-  /** A contender that starts from an empty folder each time; what it made is counted. */
+  /** A contender that starts from an empty folder each time; its files are counted. */
   const fresh = (
     name: string,
     tree: string,
@@ -118,7 +118,7 @@ async function mirrorOf(bench: Bench, data: DataSet): Promise<Table> {
   };
 }
 
-/** What downloading and writing take together, one after the other and, at best, at once. */
+/** Downloading and writing together: one after the other and, at best, at the same time. */
 function limitsOf(rows: readonly Measured[]): Measured[] {
   const samplesOf = (name: string): readonly Sample[] =>
     rows.find(({ contender }) => contender === name)?.samples ?? [];

@@ -5,7 +5,7 @@ import { bash, peer } from '../peers.ts';
 import { runProgram, startDaemon } from '../program.ts';
 import type { Table } from '../table.ts';
 
-/** Passes that one sample is the mean of: CPU time is counted in steps of 10 ms. */
+/** Passes per sample, which is their mean: CPU time has steps of 10 ms. */
 const PASSES = 5;
 const WARM_UP_PASSES = 3;
 
@@ -14,7 +14,7 @@ function tiny(repositories: number, filesEach: number): DataSet {
   return dataSet(name, { repositories, filesEach, leastBytes: 60, mostBytes: 200, isCompressible: false });
 }
 
-/** Nothing changed: what a pass costs. */
+/** The cost of a pass without changes. */
 export async function* idle(bench: Bench): AsyncGenerator<Table> {
   const { isQuick, isLarge } = bench.options;
   const sizes = isQuick ? [20] : [100, 1000, ...(isLarge ? [10_000] : [])];
@@ -72,7 +72,7 @@ let rowsWereRead = false;
 
 const NODE = 'node -e 0';
 
-/** How long commands take that do next to nothing. */
+/** The time of commands that do almost nothing. */
 export async function* start(bench: Bench): AsyncGenerator<Table> {
   const repositories = bench.options.isQuick ? 50 : 10_000;
   const place = {
@@ -81,7 +81,7 @@ export async function* start(bench: Bench): AsyncGenerator<Table> {
   };
   await runProgram(bench, ['sync', '--quiet'], place);
   const commands = [['--version'], ['--help'], ['status', '--help'], ['status'], ['status', '--json']];
-  // A start takes little: more runs than elsewhere cost nothing.
+  // A start is short, so there can be more runs.
   const rows = await compare(bench.options.runs * 3, [
     { name: NODE, run: () => measure({ program: process.execPath, args: ['-e', '0'] }) },
     ...commands.map((args) => ({ name: args.join(' '), run: () => runProgram(bench, args, place) })),
