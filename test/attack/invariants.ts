@@ -16,17 +16,17 @@ import {
   type Tree,
 } from './trees.ts';
 
-/** How much readers are promised: whole trees always, or, where files are renamed one by one, whole files. */
+/** The promise to readers: whole trees or, with `publish: rename`, whole files. */
 export type ReaderPromise = 'whole-trees' | 'whole-files';
 
-/** The allowed trees at the path of each target. */
+/** The allowed trees of each target's path. */
 export type Allowed = ReadonlyMap<string, readonly (Tree | null)[]>;
 
 /** The laws for published trees at every moment. */
 export interface Expectation {
   readonly allowed: Allowed;
   readonly promise: ReaderPromise;
-  /** Contents that must be at one of two places at least: a tree that moves, or is retired to the history. */
+  /** Contents that must be in at least one of two places: a tree that moves, or is retired to the history. */
   readonly preserved: readonly { readonly from: string; readonly to: string }[];
 }
 
@@ -46,7 +46,7 @@ export async function treeFaults(directory: string, expectation: Expectation): P
   return faults;
 }
 
-/** Whether every file is one of some state, and those that all states have are there. */
+/** Whether every file belongs to some state, and the files of all states are there. */
 function isPiecewise(tree: Tree | null, states: readonly (Tree | null)[]): boolean {
   if (tree === null) return states.includes(null);
   const known = states.filter((state) => state !== null);
@@ -78,13 +78,13 @@ export async function strayFiles(directory: string, { allowed }: Expectation): P
     .map((path) => `mirror/${path} belongs to no target`);
 }
 
-/** A reader that lists and reads every published tree over and over. */
+/** A reader that repeatedly lists and reads every published tree. */
 export interface Reader {
-  /** Ends it and gives what it saw that must not be, each once. */
+  /** Ends it. @returns each violation once */
   readonly stop: () => Promise<string[]>;
 }
 
-/** At least so long, and as long as it read, so that the reader does not take the processor from the program. */
+/** Least pause of the reader, which also pauses as long as it read, so that it does not slow the program down. */
 const READER_PAUSE_MS = 20;
 
 /** Starts a reader beside the program. */
@@ -125,7 +125,7 @@ export async function convergenceFaults(
   return faults;
 }
 
-/** What the directory's own inventory says otherwise than it is, and what lies in the directory beside what belongs there. */
+/** Errors in the directory's inventory, and unexpected entries of the directory. */
 async function inventoryFaults(directory: string, targets: readonly string[]): Promise<string[]> {
   const { state, targets: listed } = await readTargetList(layoutOf(directory));
   const named = listed.map(({ path }) => path);
@@ -150,7 +150,7 @@ const KNOWN_ENTRIES: ReadonlySet<string> = new Set([
   'lost+found',
 ]);
 
-/** What lies around that must not: outside of the directory, in the staging, or of targets that are no more. */
+/** Leftovers: outside of the directory, in the staging area, or of targets that are gone. */
 async function leftovers({ root, directory, scratch }: Place, targets: readonly string[]): Promise<string[]> {
   const published = (await leavesBelow(join(directory, 'mirror'))).filter(
     (path) => !targets.some((target) => path === target || path.startsWith(`${target}/`)),
@@ -170,7 +170,7 @@ async function leftovers({ root, directory, scratch }: Place, targets: readonly 
   ];
 }
 
-/** Stages that lie around, of whichever instance. */
+/** Leftover stages of any instance. */
 export async function stagesLeft(directory: string): Promise<string[]> {
   const staged = (await layoutsIn(directory)).map(async ({ staging }) =>
     ((await ifThere(readdir(staging))) ?? []).map(
@@ -180,13 +180,13 @@ export async function stagesLeft(directory: string): Promise<string[]> {
   return (await Promise.all(staged)).flat();
 }
 
-/** Where each instance has what is its own. */
+/** The private folders of each instance. */
 async function layoutsIn(directory: string): Promise<DirectoryLayout[]> {
   const layout = layoutOf(directory);
   return [layout, ...(await otherInstances(layout))];
 }
 
-/** What is not right with the history of a target of which one state left the mirror: its manifest, and what is not published still. */
+/** The faults in the history of a target of which one state left the mirror: in its manifest, or in files that are no longer published. */
 export async function historyFaults(directory: string, target: string, tree: Tree): Promise<string[]> {
   const folder = join(directory, 'history', target);
   const names = ((await ifThere(readdir(folder))) ?? []).sort();

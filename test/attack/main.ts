@@ -11,7 +11,7 @@ import { prepare } from './prepare.ts';
 import type { Cell } from './scenarios.ts';
 import { beginOf, namesOn, NO_ATTACK, pointOf, type Sweep, SWEEPS } from './sweeps.ts';
 
-/** Tries every point of every sweep once, in pieces: test/attack/README.md. Exit codes: 0 nothing is violated, 1 something is, 2 usage. */
+/** Tries every point of every sweep once, in pieces: test/attack/README.md. Exit codes: 0 no violation, 1 violations, 2 usage. */
 
 const USAGE = `Usage: npm run test:attack -- [options]
 
@@ -40,7 +40,7 @@ const FLAGS = {
 interface Unit {
   readonly sweep: Sweep;
   readonly cell: Cell;
-  /** What the ids of its points begin with. */
+  /** The beginning of its points' ids. */
   readonly begin: string;
 }
 
@@ -57,7 +57,7 @@ let isStopped = false;
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => (isStopped = true));
 const isOver = (): boolean => isStopped || Date.now() >= endsAtMs;
 
-// Takes less time than a disk.
+// Memory is faster than a disk.
 if (existsSync('/dev/shm')) process.env['TMPDIR'] ??= '/dev/shm';
 const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-attack-'));
 const bench = { main: build.main, folder };
@@ -85,7 +85,7 @@ function optionsOrEnd() {
   }
 }
 
-/** Tries one point by its id, and says all that it found. */
+/** Tries one point by its id, and prints all its findings. */
 async function tryOne(id: string): Promise<number> {
   const unit = ALL_UNITS.find(({ begin }) => id.startsWith(begin));
   if (unit === undefined) throw new Error(`there is no point ${id}`);
@@ -115,7 +115,7 @@ async function tryAll(): Promise<number> {
   return sayFigures(journal);
 }
 
-/** Counts a unit that cannot be prepared as violated, beside the points of it that are known. */
+/** Counts a unit that cannot be prepared as a violation, in addition to its known points. */
 function countUntried({ begin }: Unit, journal: Journal, error: unknown): void {
   const text = `it cannot be tried: ${error instanceof Error ? error.stack : String(error)}`;
   say(`violated: ${begin}${NO_ATTACK}\n    ${text}`);
@@ -123,7 +123,7 @@ function countUntried({ begin }: Unit, journal: Journal, error: unknown): void {
   journal.record(`${begin}${NO_ATTACK}`, { isReached: true, violations: [text] });
 }
 
-/** Tries the points of a unit that are left. */
+/** Tries the remaining points of a unit. */
 async function tryUnit({ sweep, cell, begin }: Unit, journal: Journal): Promise<void> {
   const known = journal.names(begin);
   const isLeft = (name: string): boolean => {
@@ -137,10 +137,10 @@ async function tryUnit({ sweep, cell, begin }: Unit, journal: Journal): Promise<
   stack.defer(prepared.close);
   const attacker = sweep.open(folder, LANES);
   stack.defer(attacker.close);
-  // A scenario that failed without an attack may have other points now.
+  // A scenario that failed without an attack may now have other points.
   if (known === null || known.includes(NO_ATTACK)) journal.keepNames(begin, namesOn(attacker, prepared));
   const left = (journal.names(begin) ?? []).filter(isLeft);
-  // A sweep that ends early has tried some of all parts of a run.
+  // A sweep that ends early must have tried points of all parts of a run.
   await inLanes(shuffled(left, Math.random), async (name, lane) => {
     if (isOver()) return;
     const point = pointOf(sweep, attacker, prepared, name);
@@ -151,7 +151,7 @@ async function tryUnit({ sweep, cell, begin }: Unit, journal: Journal): Promise<
   });
 }
 
-/** Says how much was tried of this build. @returns the exit code: 1 where something was violated */
+/** Prints the tried share of this build's points. @returns the exit code: 1 for violations */
 function sayFigures(journal: Journal): number {
   say(`build ${build.digest}`);
   let isViolated = false;

@@ -6,42 +6,42 @@ import { statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
-/** A file system on an image of its own, whose power can be cut. */
+/** A file system on its own image, with a power switch. */
 export interface Journaled {
   readonly folder: string;
   /** Flushes everything. */
   readonly flush: () => void;
-  /** Loses what was not flushed, and mounts again: as after a power cut. */
+  /** Cuts the power: loses everything unflushed, and mounts again. */
   readonly cutPower: (cut: Cut) => void;
   readonly remove: () => Promise<void>;
 }
 
-/** A file system in memory whose room is limited. */
+/** A file system in memory with limited space. */
 export interface Limited {
   readonly folder: string;
-  /** Leaves so many blocks and inodes, or as many as anyone needs. */
+  /** Limits the free blocks and inodes, or removes the limit. */
   readonly leave: (room: Room) => Promise<void>;
   readonly setReadOnly: (isReadOnly: boolean) => void;
   readonly remove: () => Promise<void>;
 }
 
-/** What is left of a file system; null is more than enough. */
+/** The free space of a file system; null for no limit. */
 export interface Room {
   readonly blocks: number | null;
   readonly inodes: number | null;
 }
 
-/** The file systems whose power is cut. ext4 by default flushes more than is asked for, which would hide what is missing. */
+/** The file systems whose power is cut. By default, ext4 flushes more than requested, which would hide missing flushes. */
 export const JOURNALED = {
   ext4: { make: ['mkfs.ext4', '-q', '-F'], options: 'loop,noauto_da_alloc', sizeBytes: 64 * 1024 * 1024 },
-  // A copy has the same UUID as what it was copied from, which may be mounted somewhere still.
+  // A copy has the same UUID as its original, which may still be mounted somewhere.
   xfs: { make: ['mkfs.xfs', '-q', '-f'], options: 'loop,nouuid', sizeBytes: 320 * 1024 * 1024 },
 } as const;
 
 /** One of {@link JOURNALED}. */
 export type JournaledKind = keyof typeof JOURNALED;
 
-/** What of a power cut's file system gets to its disk: its journal but no data, or nothing more at all. */
+/** What still reaches the disk at a power cut: the journal without data, or nothing. */
 export const CUTS = { 'journal-flushed': 'shutdown -f', 'nothing-flushed': 'shutdown' } as const;
 
 /** One of {@link CUTS}. */
@@ -95,8 +95,8 @@ export function mountJournaled(kind: JournaledKind): Journaled {
 }
 
 /**
- * Copies an image and removes it. What was on it stays mounted, without power, where another program has a mount namespace of its own,
- * and mounting the image again would give just that.
+ * Copies an image and removes it. A program with its own mount namespace may keep the old file system mounted, without power, and mounting
+ * the same image again would show that one.
  * @returns the copy
  */
 function replaceByCopy(image: string): string {
@@ -118,7 +118,7 @@ export function mountLimited(): Limited {
     `size=${blocks * BLOCK_BYTES},nr_inodes=${inodes}`;
   try {
     command('mount', '-t', 'tmpfs', '-o', options(AMPLE.blocks, AMPLE.inodes), 'tmpfs', folder);
-    // With nothing in use no room would be a size of 0, which means that there is no limit (tmpfs(5)).
+    // If nothing is in use, no space would be a size of 0, which means no limit (tmpfs(5)).
     writeFileSync(join(folder, 'ballast'), Buffer.alloc(BLOCK_BYTES));
   } catch (error) {
     rmSync(root, { recursive: true, force: true });
@@ -154,7 +154,7 @@ export const canMount = ((): boolean => {
   }
 })();
 
-/** Whether a kind of file system can be made and mounted here, and its power be cut. */
+/** Whether a kind of file system can be made, mounted and cut off here. */
 export function canCutPower(kind: JournaledKind): boolean {
   let mounted: Journaled | null = null;
   try {

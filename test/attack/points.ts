@@ -9,19 +9,19 @@ import type { Prepared } from './prepare.ts';
 import { type Place, placeAt } from './program.ts';
 import { isSameTree, readTree } from './trees.ts';
 
-/** A kind of attack, and what it needs while it goes on. */
+/** A kind of attack. */
 export interface Attacker {
-  /** The attacks that a scenario offers. */
+  /** The attacks on a scenario. */
   readonly namesOn: (prepared: Prepared) => readonly string[];
   /** @param lane attacks of one lane never overlap */
   readonly attack: (prepared: Prepared, name: string, lane: number) => Promise<Attacked>;
   readonly close: () => Promise<void>;
 }
 
-/** Makes what a kind of attack needs. @param folder where lanes have their places */
+/** Prepares a kind of attack. @param folder for the places of lanes */
 export type Opening = (folder: string, lanes: number) => Attacker;
 
-/** Which errors a call can be made to fail with: those that a disk, a quota, a mount or a limit gives it. */
+/** The errors that a disk, a quota, a mount or a limit can give a call. */
 const ERRORS: Readonly<Record<string, readonly string[]>> = {
   openat: ['EIO', 'EMFILE', 'EACCES', 'ENOSPC', 'EROFS'],
   getdents64: ['EIO'],
@@ -45,7 +45,7 @@ const ERRORS: Readonly<Record<string, readonly string[]>> = {
   flock: ['EIO', 'ENOLCK'],
 };
 
-/** Calls that change nothing: being killed before one is the same as being killed before the next. */
+/** Calls that change nothing: a kill before one is the same as a kill before the next call. */
 const READING = new Set(['getdents64', 'flock', 'read', 'pread64']);
 
 /** The kills before every call of a run. */
@@ -79,7 +79,7 @@ export function injectionOf(name: string): Injection {
   return { thread, call, ordinal: Number(ordinal), fault };
 }
 
-/** Attacks that strike while a reader reads. */
+/** Attacks during a read. */
 export function striking(injectionsOf: (prepared: Prepared) => readonly Injection[]): Opening {
   return (folder) => ({
     namesOn: (prepared) => injectionsOf(prepared).map(nameOf),
@@ -88,7 +88,7 @@ export function striking(injectionsOf: (prepared: Prepared) => readonly Injectio
   });
 }
 
-/** How often a call is struck at until it is the one that is meant. */
+/** Attempts to strike the intended call. */
 const TRIES = 4;
 
 async function strike(prepared: Prepared, injection: Injection, root: string): Promise<Attacked> {
@@ -99,7 +99,7 @@ async function strike(prepared: Prepared, injection: Injection, root: string): P
   return { isReached: false, violations: [] };
 }
 
-/** @returns null where another call was struck instead, and all held */
+/** @returns null if another call was struck instead, without a violation */
 async function strikeOnce(prepared: Prepared, injection: Injection, root: string): Promise<Attacked | null> {
   await rm(root, { recursive: true, force: true });
   await mkdir(root, { recursive: true });
@@ -110,7 +110,7 @@ async function strikeOnce(prepared: Prepared, injection: Injection, root: string
   try {
     const trace = join(root, `trace-${injection.call}`);
     const { ended, isReached, isStray } = await prepared.runInjected(place, injection, trace);
-    // What is struck instead may be a call that no disk makes fail, and which ends the process if it does.
+    // Another call may be one that no disk makes fail, and whose failure ends the process.
     if (!isStray && (!isReached || injection.fault !== 'KILL'))
       violations.push(...(await endingFaults(prepared, place, ended)));
     violations.push(...(await momentFaults(prepared, place)), ...(await recoveryFaults(prepared, place)));
@@ -122,7 +122,7 @@ async function strikeOnce(prepared: Prepared, injection: Injection, root: string
   }
 }
 
-/** The laws for every moment, even after a kill. */
+/** The laws that hold at every moment, even after a kill. */
 export async function momentFaults({ expectation }: Prepared, { directory }: Place): Promise<string[]> {
   return [
     ...(await treeFaults(directory, expectation)),
@@ -131,7 +131,7 @@ export async function momentFaults({ expectation }: Prepared, { directory }: Pla
   ];
 }
 
-/** The faults in the end of a run with failed calls: codes as documented, and a reason. */
+/** The faults in the end of a run with failed calls: it must have a documented exit code and a reason. */
 export async function endingFaults({ promised }: Prepared, place: Place, ended: RunEnded): Promise<string[]> {
   const { exitCode, signal, stderr } = ended;
   if (ended.isHung) return ['it hangs'];
@@ -167,7 +167,7 @@ export async function recoveryFaults(prepared: Prepared, place: Place): Promise<
   ];
 }
 
-/** What is wrong with a run of the other instance that shares the directory, which completes or takes back what the attacked one left. */
+/** The faults of a run by the other instance of the directory, which completes or undoes the work of the attacked one. */
 async function otherFaults(prepared: Prepared, place: Place): Promise<string[]> {
   if (prepared.runOther === null) return [];
   const ended = await prepared.runOther(place);

@@ -9,7 +9,7 @@ import type { Prepared } from './prepare.ts';
 import { placeAt } from './program.ts';
 import { isSameTree, readTree } from './trees.ts';
 
-/** Where a run is cut off: killed before a call, or not at all but for the power cut just after its end. */
+/** The end of a run: killed before a call, or complete, with the power cut just after it. */
 type Ending = Injection | null;
 
 async function cutOff(
@@ -39,7 +39,7 @@ async function cutOff(
   return { isReached, violations };
 }
 
-/** Attacks that cut the power of a file system of a kind. */
+/** Attacks that cut the power of one kind of file system. */
 export function cuttingPower(kind: JournaledKind): Opening {
   return (folder, lanes) => {
     const mounts = Array.from({ length: lanes }, () => mountJournaled(kind));

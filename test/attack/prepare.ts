@@ -54,47 +54,47 @@ const CALLS = [
   'flock',
 ];
 
-/** The needs of attacks, in addition to scenarios. */
+/** The surroundings of attacks. */
 export interface Bench {
   /** The compiled program's main file. */
   readonly main: string;
-  /** Holds what is made for the attacks. */
+  /** The folder for the attacks. */
   readonly folder: string;
 }
 
-/** A scenario in a mode, ready to be attacked as often as one likes. */
+/** A scenario in a mode, ready for any number of attacks. */
 export interface Prepared {
   readonly cell: Cell;
-  /** The calls of a run that nothing befalls, in order. */
+  /** The calls of an undisturbed run, in order. */
   readonly calls: readonly TracedCall[];
-  /** The failures of that run: with any, attacks prove nothing. */
+  /** The failures of that run; with failures, attacks prove nothing. */
   readonly flaws: readonly string[];
-  /** How that run ends. */
+  /** The end of that run. */
   readonly exitCode: number;
   readonly expectation: Expectation;
-  /** The contents that must exist in the end. */
+  /** The contents that must exist at the end. */
   readonly expected: ReadonlyMap<string, Tree>;
-  /** The part that must exist if the attacked run succeeded. */
+  /** The contents that must exist if the attacked run succeeded. */
   readonly promised: ReadonlyMap<string, Tree>;
   /** Puts the state before the attack into an empty place. */
   readonly restore: (place: Place) => Promise<void>;
   /** Runs the program in a place. */
   readonly run: (place: Place) => Promise<RunEnded>;
-  /** Runs another instance that shares the directory; null where there is none. */
+  /** Runs the other instance of the directory; null without one. */
   readonly runOther: ((place: Place) => Promise<RunEnded>) | null;
-  /** Runs the program, and meddles with one of its calls. */
+  /** Runs the program, and disturbs one of its calls. */
   readonly runInjected: (place: Place, injection: Injection, traceFile: string) => Promise<InjectedRun>;
   /** The faults after a successful pass. */
   readonly endFaults: (place: Place) => Promise<string[]>;
   readonly close: () => Promise<void>;
 }
 
-/** Prepares cells, some at once. */
+/** Prepares cells, several at the same time. */
 export function prepareAll(cells: readonly Cell[], bench: Bench): Promise<Prepared[]> {
   return inLanes(cells, (cell) => prepare(cell, bench));
 }
 
-/** Makes the old state of a scenario in a mode, and watches a run that nothing befalls. */
+/** Makes the old state of a scenario in a mode, and records an undisturbed run. */
 export async function prepare(cell: Cell, bench: Bench): Promise<Prepared> {
   const service = await FakeService.start();
   const close = async (): Promise<void> => {
@@ -128,7 +128,7 @@ async function prepareOn(
   if (runOther !== null) expectOk(await runOther(before), `preparing ${cell.id} by the other instance`);
   const mirrored = scenario.startsEmpty ? [] : Object.keys(service.expectedTrees());
   scenario.change(service);
-  // A tree is retired when two lists in a row lack it: the first one before, so that the attacked run does it.
+  // A tree is retired when two lists in a row lack it. The first list comes now, so that the attacked run retires it.
   if (scenario.retired !== null) expectOk(await runNode(program(before)), `missing in ${cell.id}`);
   if (!scenario.startsEmpty) await scenario.tamper(before.directory);
   const old = await readTrees(before.directory, mirrored);
@@ -194,7 +194,7 @@ async function readTrees(directory: string, targets: readonly string[]): Promise
 /** The calls of a run without an attack. */
 type Watched = Pick<Prepared, 'calls' | 'exitCode' | 'flaws'>;
 
-/** What it takes to watch a run. */
+/** The needs of a recorded run. */
 interface Trial {
   readonly root: string;
   readonly program: (place: Place) => NodeProgram;
@@ -209,7 +209,7 @@ async function watch(
 ): Promise<Watched> {
   await rm(root, { recursive: true, force: true });
   await mkdir(root, { recursive: true });
-  // What a process does once only, such as loading code, is done when the calls are counted.
+  // Before the calls are counted, a first run does one-time work, such as loading code.
   const first = await placeAt(join(root, 'first'));
   await restore(first);
   await runNode(program(first));
@@ -225,7 +225,7 @@ async function watch(
   return { calls: traced, exitCode: ended.exitCode ?? -1, flaws };
 }
 
-/** Where a run is to be killed so that there is something to recover: just after it began to change what is published. */
+/** The call to kill a run at so that it leaves something to recover: just after it began to change the mirror. */
 function interruptionOf(calls: readonly TracedCall[], cell: Cell): Injection {
   const changing = new Set(['rename', 'renameat2', 'unlink']);
   const steps = calls.flatMap(({ call, args }, index) =>
@@ -237,10 +237,10 @@ function interruptionOf(calls: readonly TracedCall[], cell: Cell): Injection {
   return { ...next, fault: 'KILL' };
 }
 
-/** How often a run is begun until it is interrupted where it is to be: calls of several at once vary in number. */
+/** Attempts to interrupt a run at the right call: concurrent calls vary in number. */
 const INTERRUPTIONS = 5;
 
-/** Kills a run once; what it left is what attacks begin with. @param root where that is kept */
+/** Kills a run once. Attacks begin with the state that it leaves. @param root of that state */
 async function restoreKilled(
   root: string,
   restore: (place: Place) => Promise<void>,
@@ -271,7 +271,7 @@ function allowedOf(
   );
 }
 
-/** All; but what was interrupted is the other instance's to bring to its end. */
+/** All files, except those that the other instance must complete. */
 function promisedOf(
   { shards, isInterrupted }: Scenario,
   old: ReadonlyMap<string, Tree>,

@@ -5,23 +5,23 @@ import type { NodeProgram } from '../support/launcher.ts';
 import { API_KEY, API_TOKEN } from '../support/fake-service.ts';
 import { variablesOf } from '../support/program.ts';
 
-/** Where a mirror under attack lies: a folder that holds nothing else but what the program needs to run. */
+/** The place of an attacked mirror: a folder with nothing else except the needs of the program. */
 export interface Place {
-  /** Holds all that follows. */
+  /** The folder of all that follows. */
   readonly root: string;
   /** The setting `directory`. */
   readonly directory: string;
-  /** The program's folder for temporary files, in which it has nothing to do. */
+  /** TMPDIR of the program, which must stay empty. */
   readonly scratch: string;
 }
 
-/** Where Node keeps what it compiled of the program (node:module, compile cache): thousands of runs start it. */
+/** Node's compile cache (node:module), as there are thousands of runs. */
 const COMPILE_CACHE = join(import.meta.dirname, '../../node_modules/.cache/workbook-mirror-attack-code');
 
-/** A run that takes longer hangs: many times what the slowest run takes on a busy machine. */
+/** A longer run counts as hung: many times the slowest run on a busy machine. */
 const TIMEOUT_MS = 90_000;
 
-/** Names a place below a folder and makes what the program does not make itself. */
+/** Names a place below a folder, and makes the folders that the program does not make itself. */
 export async function placeAt(root: string): Promise<Place> {
   const place = { root, directory: join(root, 'mirrored'), scratch: join(root, 'scratch') };
   await mkdir(place.scratch, { recursive: true });

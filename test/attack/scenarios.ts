@@ -6,39 +6,39 @@ import { owns } from '../../src/mirror/plan/selection.ts';
 import type { FakeRepository, FakeService } from '../support/fake-service.ts';
 import { LARGE_FILES, largeFile, MIB } from './large-files.ts';
 
-/** A piece of work that is attacked. */
+/** The attacked work. */
 export interface Scenario {
   readonly name: string;
   /** Settings in addition to the common ones, as variables without the prefix. */
   readonly settings: Readonly<Record<string, string>>;
-  /** Puts into the service what is mirrored at first. */
+  /** Puts the first state into the service. */
   readonly fill: (service: FakeService) => void;
   /** Whether nothing is mirrored yet. */
   readonly startsEmpty: boolean;
-  /** Makes of the service what it is when the program is attacked. */
+  /** Changes the service to its state during the attack. */
   readonly change: (service: FakeService) => void;
   /** A change of the mirror before the run. */
   readonly tamper: (directory: string) => Promise<void>;
-  /** The target that moves, and to where. */
+  /** The target that moves, and its new path. */
   readonly moved: { readonly from: string; readonly to: string } | null;
   /** The target that goes to the history. */
   readonly retired: string | null;
-  /** The target whose tree the history keeps when a newer state replaces it. */
+  /** The target whose replaced tree the history keeps. */
   readonly kept: string | null;
-  /** The shares of two instances that share the directory: of the attacked one, and of the other; null where one has it alone. */
+  /** The shares of two instances in one directory, the attacked one first; null for a single instance. */
   readonly shards: { readonly attacked: string; readonly other: string } | null;
-  /** Whether an earlier run, that of the other instance where two share, was killed in the midst of its work: what is attacked is the recovery. */
+  /** Whether an earlier run (of the other instance, if there are two) was killed during its work, so that the recovery is attacked. */
   readonly isInterrupted: boolean;
-  /** The settings of `publish` with which it is attacked. */
+  /** The attacked values of `publish`. */
   readonly modes: readonly Mode[];
-  /** The room that is left, in blocks of 4 KiB and in inodes: from none to more than the work takes. */
+  /** The free space, in blocks of 4 KiB and in inodes: from none to more than needed. */
   readonly room: { readonly blocks: number; readonly blockStep: number; readonly inodes: number };
 }
 
 /** A value of the setting `publish`. */
 export type Mode = 'auto' | 'exchange' | 'rename' | 'link';
 
-/** What there is beside `auto`, which is `exchange` where more than one file of a target changes, and `rename` on file systems without. */
+/** All values except `auto`, which is `exchange` if more than one file changes, and `rename` on file systems without it. */
 const MODES: readonly Mode[] = ['exchange', 'rename', 'link'];
 
 /** For scenarios that change a single file of a target. */
@@ -59,7 +59,7 @@ const QUIET: Omit<Scenario, 'name'> = {
   room: { blocks: 90, blockStep: 1, inodes: 45 },
 };
 
-/** Puts into a service what every scenario starts from. */
+/** Puts the common first state into a service. */
 function fillService(service: FakeService): void {
   service.addRepository('Accounting', {
     'Budget.xlsx': 'budget 1',
@@ -121,7 +121,7 @@ async function damage(directory: string): Promise<void> {
   }
 }
 
-/** With further repositories: one of many is little enough to be retired without asking. */
+/** With further repositories: one of many is retired without approval. */
 function fillWithCompany(service: FakeService): void {
   fillService(service);
   for (const name of ['One', 'Two', 'Three']) service.addRepository(name, { 'Only.xlsx': name });
@@ -165,7 +165,7 @@ function fillMany(service: FakeService): void {
     service.addRepository(name, { 'Plan.xlsx': `plan of ${name}`, 'Notes/Today.txt': `notes of ${name}` });
 }
 
-/** Changes every target: of half of them two files, of the others one. */
+/** Changes every target: two files in half of them, one in the others. */
 function changeMany(service: FakeService): void {
   for (const [index, name] of TEAMS.entries()) {
     service.write(find(service, name), 'main', 'Plan.xlsx', `second plan of ${name}`);
@@ -186,7 +186,7 @@ function findInShare(service: FakeService, fullName: string): FakeRepository {
   return found;
 }
 
-/** Changes some of what the first instance mirrors, and nothing that the second one does. */
+/** Changes some targets of the first instance, and none of the second. */
 function changeShare(service: FakeService): void {
   const two = findInShare(service, 'Team-1');
   service.write(two, 'main', 'Plan.xlsx', 'second plan');
@@ -217,7 +217,7 @@ function fillLarge(service: FakeService): void {
     service.write(large, 'main', path, largeFile(path, 1, sizeBytes));
 }
 
-/** Changes files that are unpacked while they arrive, and leaves one that could be. */
+/** Changes some files that are unpacked while they arrive, and leaves one unchanged. */
 function changeLarge(service: FakeService): void {
   const large = find(service, 'Large');
   const { 'Quarter.xlsx': _left, 'Extracts/January.csv': _removed, ...changed } = LARGE_FILES;
@@ -231,7 +231,7 @@ const LARGE: Scenario = {
   ...QUIET,
   name: 'large',
   fill: fillLarge,
-  // What differs between them is the same for any archive.
+  // Their differences are the same for any archive.
   modes: ['auto'],
   room: { blocks: 40_000, blockStep: 199, inodes: 45 },
 };
@@ -242,7 +242,7 @@ function interrupted(scenario: Scenario): Scenario {
   return { ...scenario, name: `${scenario.name}-recovery`, isInterrupted: true };
 }
 
-/** An instance is attacked while it recovers what the other one left: a publish. */
+/** An instance is attacked while it completes a publish of the other one. */
 const SHARED_RECOVERY: Scenario = {
   ...interrupted(SHARED),
   change: changeShare,
@@ -250,7 +250,7 @@ const SHARED_RECOVERY: Scenario = {
   shards: { attacked: SHARES.second, other: SHARES.first },
 };
 
-/** Everything that is attacked. */
+/** All scenarios. */
 export const SCENARIOS: readonly Scenario[] = [
   FIRST,
   MIXED,
@@ -278,7 +278,7 @@ export const SCENARIOS: readonly Scenario[] = [
 export interface Cell {
   readonly scenario: Scenario;
   readonly mode: Mode;
-  /** Begins the names of all its points. */
+  /** The beginning of its points' names. */
   readonly id: string;
 }
 

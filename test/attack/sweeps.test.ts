@@ -14,7 +14,7 @@ import { placeAt } from './program.ts';
 import { CELLS } from './scenarios.ts';
 import { namesOn, pointOf, SWEEPS } from './sweeps.ts';
 
-/** How much is tried in the run of all tests: of kills and errors more, as they need nothing mounted. */
+/** The number of points for the run of all tests: more kills and errors, which need no mounts. */
 const SAMPLE = { cells: 6, points: 48 };
 const MOUNTED_SAMPLE = { cells: 3, points: 12 };
 

@@ -9,7 +9,7 @@ import { type Cell, CELLS } from './scenarios.ts';
 
 /** One kind of attack at each of its points, on all scenarios. */
 export interface Sweep {
-  /** Begins the names of all its points. */
+  /** The beginning of its points' names. */
   readonly name: string;
   readonly cells: readonly Cell[];
   readonly open: Opening;
@@ -52,17 +52,17 @@ export const SWEEPS: readonly Sweep[] = [
 /** The name of the only point where a program fails without an attack. */
 export const NO_ATTACK = 'no-attack';
 
-/** The names of a sweep's points on a scenario, without what they begin with. */
+/** The names of a sweep's points on a scenario, without their beginning. */
 export function namesOn(attacker: Attacker, prepared: Prepared): readonly string[] {
   return prepared.flaws.length > 0 ? [NO_ATTACK] : attacker.namesOn(prepared);
 }
 
-/** What the names of a sweep's points on a scenario begin with. */
+/** The beginning of the names of a sweep's points on a scenario. */
 export function beginOf(sweep: Pick<Sweep, 'name'>, cell: Pick<Cell, 'id'>): string {
   return `${sweep.name}/${cell.id}/`;
 }
 
-/** A point of a sweep. @param name without what it begins with */
+/** A point of a sweep. @param name without its beginning */
 export function pointOf(
   sweep: Pick<Sweep, 'name'>,
   attacker: Attacker,

@@ -4,7 +4,7 @@ import { lstat, readdir, readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 
-/** A tree as readers see it: the digest of each file, by its path. */
+/** A tree as readers see it: the digests of its files by path. */
 export type Tree = ReadonlyMap<string, string>;
 
 /** The digest that manifests use. */
@@ -12,12 +12,12 @@ export function sha256Of(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-/** The tree that files with these bytes are. */
+/** The tree of files with these bytes. */
 export function treeOf(files: ReadonlyMap<string, Uint8Array>): Tree {
   return new Map([...files].map(([path, bytes]) => [path, sha256Of(bytes)]));
 }
 
-/** Runs a read; null where nothing is there. */
+/** Runs a read; null if nothing is there. */
 export async function ifThere<T>(reading: Promise<T>): Promise<T | null> {
   try {
     return await reading;
@@ -29,9 +29,9 @@ export async function ifThere<T>(reading: Promise<T>): Promise<T | null> {
 }
 
 /**
- * Reads a tree as a careful reader does: enters its folder first, so that an exchange meanwhile does not mix two trees.
- * A file that goes between the listing and the reading is not in it. Null where there is no tree.
- * Each call is a synchronous one, which takes a fifth of the processor's time, and the program goes on between two of them.
+ * Reads a tree as a careful reader does: enters its folder first, so that an exchange during the read does not mix two trees.
+ * A file that vanishes between the listing and the reading is left out. Null if there is no tree.
+ * All calls are synchronous: this takes a fifth of the CPU time, and the program still runs between two of them.
  */
 export async function readTree(path: string): Promise<Tree | null> {
   const descriptor = readable(() => openSync(path, 'r'));
@@ -50,7 +50,7 @@ export async function readTree(path: string): Promise<Tree | null> {
   }
 }
 
-/** Runs a read; null where nothing is there, or where a folder has taken a file's place, as it may where files are renamed one by one. */
+/** Runs a read; null if nothing is there, or a folder replaced a file, which may happen with `publish: rename`. */
 function readable<T>(read: () => T): T | null {
   try {
     return read();
@@ -69,7 +69,7 @@ function filesBelow(root: string, folder: string): string[] {
   });
 }
 
-/** Everything below a folder that is no folder, and the folders that are empty, as paths below it. */
+/** All paths below a folder, except those of folders with contents. */
 export async function leavesBelow(folder: string): Promise<string[]> {
   const entries = (await ifThere(readdir(folder, { recursive: true, withFileTypes: true }))) ?? [];
   const paths = entries.map((entry) => ({
@@ -98,7 +98,7 @@ interface ManifestOnDisk {
   readonly files: readonly { path: string; size: number; sha256: string; mode: string; mtime: string }[];
 }
 
-/** What does not fit between a manifest and the tree that it is about. */
+/** The differences between a manifest and its tree. */
 export async function manifestFaults(directory: string, target: string): Promise<string[]> {
   const text = await ifThere(readFile(join(directory, 'manifests', `${target}.json`), 'utf8'));
   if (text === null) return [`${target}: no manifest`];

@@ -29,7 +29,7 @@ function* bytesOf(sizeBytes: number): Generator<Buffer> {
     yield block.subarray(0, Math.min(left, block.length));
 }
 
-/** A service of one repository whose archive is made while it is sent. */
+/** A service with one repository, which makes its archive while sending it. */
 async function serviceOf(sizes: Sizes): Promise<string> {
   const server = createServer((request, response) => {
     if (request.url === '/api/repos') {
@@ -54,7 +54,7 @@ async function serviceOf(sizes: Sizes): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/api`;
 }
 
-/** The most memory that a sync takes, in MB (VmHWM, proc(5)). */
+/** Peak memory of a sync, in MB (VmHWM, proc(5)). */
 async function peakOf(sizes: Sizes): Promise<number> {
   const directory = join(await temporaryFolder(), 'mirrored');
   const running = start(['sync'], {

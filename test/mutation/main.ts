@@ -9,9 +9,9 @@ import { type Mutation, mutated, mutationsOf, switched } from './mutations.ts';
 import { Stage } from './stage.ts';
 
 /**
- * Changes one operator or condition of the sources after the other, at random places that a seed decides, runs the tests that come to it, and
- * lists the changes that no test noticed. All changes are in one copy of the sources, below TMPDIR, each behind a switch, so that nothing is
- * transformed, bundled or loaded again for each of them.
+ * Changes operators and conditions of the sources, one at a time, at random places chosen by a seed. Runs the tests that execute each place, and
+ * lists the changes that no test noticed. All changes are in one copy of the sources, below TMPDIR, each behind a switch, so that the sources
+ * are transformed, bundled and loaded only once.
  */
 
 const USAGE = `Usage: npm run test:mutation -- [options]
@@ -23,7 +23,7 @@ const USAGE = `Usage: npm run test:mutation -- [options]
 Exit codes: 0 tried, 2 usage.`;
 
 const ROOT = join(import.meta.dirname, '../..');
-/** Files without tests that import them: these start the program in processes of their own. */
+/** Files that no test imports: their tests start the program. */
 const LEFT_OUT = /\/page\/|\/main\.ts$|\.d\.ts$|^src\/server\/demo\//;
 
 interface Place {
@@ -40,7 +40,7 @@ function allPlaces(only: string): Place[] {
     );
 }
 
-/** The place in words: where it is, and the line before and after. */
+/** Describes a place: its position, and its line before and after. */
 function describePlace({ file, mutation }: Place): string {
   const source = readFileSync(join(ROOT, file), 'utf8');
   const line = source.slice(0, mutation.start).split('\n').length;
@@ -48,7 +48,7 @@ function describePlace({ file, mutation }: Place): string {
   return `${file}:${line}  ${lineOf(source)}  ->  ${lineOf(mutated(source, mutation))}`;
 }
 
-/** Tells a source whether a change is to be made, and notes which of its changes are come to. */
+/** The source of the switch of a file, which also notes the changes that are reached. */
 function switchOf(file: string): string {
   return `
 function mutationIsOn(id) {
@@ -66,7 +66,7 @@ function mutationIsOn(id) {
 `;
 }
 
-/** A copy of the project with these changes in it, each with its index as its number. */
+/** A copy of the project with these changes, numbered by their index. */
 function copyProject(places: readonly Place[]): string {
   const copy = mkdtempSync(join(tmpdir(), 'workbook-mirror-mutation-'));
   process.once('exit', () => rmSync(copy, { recursive: true, force: true }));
@@ -105,7 +105,7 @@ say(`${existing.length} places exist, ${chosen.length} are tried, seed ${seed}`)
 const copy = copyProject(chosen);
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 Object.assign(process.env, { MUTATION_ROOT: copy, PROPERTY_SEED: '1', NO_COLOR: '1', FORCE_COLOR: '0' });
-/** The cheapest tests first: others try what these let pass. */
+/** The cheapest tests come first: others only get the changes that these do not notice. */
 let left = chosen.map((place, index) => ({ id: index + 1, file: place.file, text: describePlace(place) }));
 for (const projects of [['unit', 'unit-mocking'], ['integration', 'long'], ['e2e']]) {
   const stage = await Stage.open(copy, projects);

@@ -1,6 +1,6 @@
 import { parseAst } from 'rolldown/parseAst';
 
-/** Characters of a source: from the first up to, not including, the last. */
+/** A range of characters; the end is exclusive. */
 interface Range {
   readonly start: number;
   readonly end: number;
@@ -44,8 +44,8 @@ export function mutated(source: string, { start, end, text }: Mutation): string 
 }
 
 /**
- * The source with all these changes in it, each of which is made only where the function `name` returns true for its number. So that one set
- * of transformed and bundled files serves all.
+ * The source with all these changes, each made only if the function `name` returns true for its number, so that one set of transformed and
+ * bundled files serves all.
  */
 export function switched(source: string, mutations: ReadonlyMap<number, Mutation>, name: string): string {
   const inserted = [...mutations].flatMap(([id, mutation]) => {
@@ -57,13 +57,13 @@ export function switched(source: string, mutations: ReadonlyMap<number, Mutation
     ];
   });
   let result = source;
-  // From the last to the first; of those that begin together, the outer one is put in last and so comes first.
+  // Insert from the last to the first. Of those with the same start, the outer one is inserted last and so comes first.
   for (const { at, text } of inserted.sort((a, b) => b.at - a.at || a.length - b.length))
     result = result.slice(0, at) + text + result.slice(at);
   return result;
 }
 
-/** Lists the operators and conditions of a module, each with what it is changed to. @throws Error where it cannot be parsed */
+/** Lists the operators and conditions of a module, each with its replacement. @throws Error if it cannot be parsed */
 export function mutationsOf(source: string): Mutation[] {
   const found: Mutation[] = [];
   const visit = (node: Node): void => {
@@ -100,7 +100,7 @@ function mutationsAt(node: Node, source: string): Mutation[] {
 function operatorOf(whole: Node, source: string): Mutation[] {
   const { operator, left, right } = whole;
   const text = OTHER_OPERATORS[String(operator)];
-  // Texts are put together by +: without it there is no program.
+  // The + of texts is left alone: without it, nothing works.
   if (
     text === undefined ||
     (operator === '+' && /['"`]/.test(source.slice((left as Node).start, (right as Node).end)))
@@ -111,7 +111,7 @@ function operatorOf(whole: Node, source: string): Mutation[] {
   return [{ start, end: start + String(operator).length, text, whole }];
 }
 
-/** Conditions whose operator is a place of its own are not negated as well. */
+/** A condition is not negated if its operator is a place already. */
 function negated(whole: Node, source: string): Mutation[] {
   const { type, operator, start, end } = whole;
   const hasOwnPlace =

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** The whole lines of a file; none where there is no file. */
+/** The complete lines of a file; none if there is no file. */
 export function linesOf(file: string): string[] {
   try {
     return readFileSync(file, 'utf8').split('\n').slice(0, -1);

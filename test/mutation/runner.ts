@@ -5,20 +5,20 @@ import { type RunnerTestCase, TestRunner } from 'vitest';
 
 import { linesOf } from './notes.ts';
 
-/** Runs each test again for each change that it comes to, and writes down which of them make it fail. */
+/** Repeats each test for each change that it reaches, and records the changes that make it fail. */
 
 const { MUTATION_ROOT = '', MUTATION_NOTICED = '', MUTATION_TRIED = '' } = process.env;
 /** More than any test reaches. */
 const ATTEMPTS = 500;
-/** Tests of so many milliseconds are left to a process of their own; so much time is spent on one change here. */
+/** Longer tests run in a separate process, and no more time is spent on one change here, in milliseconds. */
 const LONG_MS = 20_000;
 const SPENT_MS = 60_000;
-/** Tests of other wings try it where they take no longer. */
+/** Tests of other wings try a change only if they are not longer. */
 const FAR_MS = 500;
-/** A test that takes so many times as long, and no less than this, waits for something that the change keeps away: it noticed. */
+/** A test that takes this many times as long, and at least this long, waits for something that the change prevents: it noticed. */
 const HANGS_TIMES = 6;
 const HANGS_MS = 15_000;
-/** That of the process, also where a test has its own. */
+/** The real timer, even if a test replaces it. */
 const after = setTimeout;
 
 const spentMs = new Map<string, number>();
@@ -42,7 +42,7 @@ async function failureOf(test: () => Promise<unknown>, limitMs: number): Promise
   }
 }
 
-/** Attempts of one test follow each other, each with its hooks: without a change, then with one after the other. */
+/** The attempts of one test follow each other, each with its hooks: first without a change, then with each change. */
 export default class MutationRunner extends TestRunner {
   #left: string[] | null = null;
   #limitMs = HANGS_MS;

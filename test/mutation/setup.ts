@@ -2,7 +2,7 @@ import { join } from 'node:path';
 
 import { expect } from 'vitest';
 
-/** Which changes a file of tests comes to is written to a file of its name, by programs too that its tests start. */
+/** Records the changes that a test file reaches in a file of its name, also from programs that it starts. */
 
 const { MUTATION_HITS, MUTATION_ROOT = '' } = process.env;
 Reflect.deleteProperty(globalThis, 'mutation');

@@ -6,22 +6,22 @@ import { createVitest } from 'vitest/node';
 
 import { linesOf } from './notes.ts';
 
-/** Files of tests that take longer than this together are not all run: `lib/errors/errors.ts` is part of every one. */
+/** Limit of the total time of test files for a change: every file reaches `lib/errors/errors.ts`. */
 const PATIENCE_MS = 15_000;
 
-/** The files run in the order that is asked for: tests near to the file come first, and not those that take long. */
+/** Runs the files in the given order: tests near to the source come first, not the longest. */
 class InOrder {
   shard = (files: TestSpecification[]): TestSpecification[] => files;
   sort = (files: TestSpecification[]): TestSpecification[] => files;
 }
 
-/** What is known of a file of tests: how long it takes, and the changes that it comes to. */
+/** The duration of a test file, and the changes that it reaches. */
 interface Known {
   readonly tookMs: number;
   readonly ids: Set<number>;
 }
 
-/** Tests of some projects, which one process runs again and again. */
+/** Tests of some projects, repeated in one process. */
 export class Stage {
   readonly #copy: string;
   readonly #hits: string;
@@ -43,8 +43,8 @@ export class Stage {
   }
 
   /**
-   * Runs all tests of the projects once, each again for each change that it comes to, as `runner.ts` says.
-   * @param copy the project with all changes in its sources
+   * Runs all tests of the projects once, and repeats each for the changes that it reaches, see `runner.ts`.
+   * @param copy the project with all changes
    */
   static async open(copy: string, projects: readonly string[]): Promise<Stage> {
     const hits = mkdtempSync(join(copy, 'hits-'));
@@ -75,17 +75,17 @@ export class Stage {
     return this.#vitest.close();
   }
 
-  /** Says in one line how much it knows. */
+  /** Describes it in one line. */
   describe(): string {
     const names = [...this.#unreliable].map((name) => `; fails without a change: ${name}`);
     return `${this.#known.size} files of tests${names.join('')}`;
   }
 
-  /** The test that notices a change. @returns null where none does */
+  /** Finds a test that notices a change. @returns null if there is none */
   async noticedBy(id: number, file: string): Promise<string | null> {
     const noticed = this.#noticedInPassing().find(([each]) => each === String(id));
     if (noticed !== undefined) return noticed.slice(1).join(': ');
-    // Tests that came to it were tried with it. Left are changes of what is decided as a file is loaded.
+    // The tests that reached it have tried it. The rest are changes of decisions during loading.
     if (linesOf(this.#tried).includes(String(id))) return null;
     const near = [...this.#known]
       .filter(([each, { ids }]) => ids.has(id) || this.#distance(file, each) === 0)
@@ -150,7 +150,7 @@ export class Stage {
     void this.#vitest.cancelCurrentRun('test-failure');
   }
 
-  /** How far a file of tests is from a source that it may mirror. */
+  /** The distance of a test file from a source. */
   #distance(source: string, { moduleId }: TestSpecification): number {
     const from = source.replace(/\.ts$/, '').split('/').slice(1);
     const to = relative(this.#copy, moduleId)
