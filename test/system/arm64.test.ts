@@ -16,10 +16,10 @@ const EMULATOR = 'qemu-aarch64-static';
 
 const BOUND = { timeout: 300_000, maxBuffer: 64 * 1024 * 1024 };
 
-/** The files of a system that Node needs; none of them is run. */
+/** The system files that Node needs; none of them runs. */
 const LIBRARIES = ['--variant=extract', '--architectures=arm64', '--include=libstdc++6', 'bookworm'];
 
-/** Why nothing of arm64 runs here; undefined when it does. */
+/** Why arm64 programs cannot run here; undefined if they can. */
 function whyNotEmulated(): string | undefined {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'mmdebstrap needs root on Linux';
   const absent = [EMULATOR, 'mmdebstrap'].filter((program) => !hasProgram(program));
@@ -38,7 +38,7 @@ describe.skipIf(missing !== undefined)(
       const program = join(folder, 'program');
       await buildPackageIn(program);
       for (const name of ['package-lock.json', '.npmrc']) await cp(join(ROOT, name), join(program, name));
-      // As the Dockerfile does.
+      // As in the Dockerfile.
       const forArm = ['--ignore-scripts', '--os=linux', '--libc=glibc', '--cpu=arm64'];
       await execute('npm', ['ci', '--omit=dev', ...forArm], { ...BOUND, cwd: program });
       expect(await readdir(join(program, 'node_modules/@koromix'))).toEqual(['koffi-linux-arm64']);
@@ -57,7 +57,7 @@ describe.skipIf(missing !== undefined)(
       const { stdout } = await execute(EMULATOR, [...emulated, '--print', 'process.arch'], BOUND);
       expect(stdout).toBe('arm64\n');
 
-      // One of the first edits adds a file, so that two trees change places: a call that Node does not have.
+      // One of the first edits adds a file, so that two trees are exchanged, by a call that Node lacks.
       const demo = spawn(EMULATOR, [...emulated, join(program, 'dist/main.js'), 'demo'], {
         ...BOUND,
         stdio: 'pipe',
@@ -66,7 +66,7 @@ describe.skipIf(missing !== undefined)(
       demo.stderr.setEncoding('utf8').on('data', (text: string) => (printed += text));
       demo.stdout.setEncoding('utf8').on('data', (text: string) => {
         printed += text;
-        // A second one would cut off the end.
+        // A second signal would cut off the end.
         if (!demo.killed && printed.includes('(exchange)')) demo.kill('SIGINT');
       });
       const [exitCode] = (await once(demo, 'close')) as [number | null];

@@ -39,7 +39,7 @@ function recipesOf(program: string): string[] {
   return lines.filter((line) => line.includes(` -- ${program} `));
 }
 
-/** A mirror that is published to without a pause, and a place to back it up to. */
+/** A mirror with constant changes, and a place for its backups. */
 class BusyMirror {
   private readonly folder: string;
   readonly mirror: MirrorHarness;
@@ -54,7 +54,7 @@ class BusyMirror {
     this.service = service;
   }
 
-  /** @param temporary where the mirror's directory is made, if not where such things belong */
+  /** @param temporary the folder for the mirror's directory, if not the usual one */
   static async start(temporary = tmpdir()): Promise<BusyMirror> {
     const service = await FakeService.start();
     onTestFinished(() => service.close());
@@ -90,14 +90,14 @@ class BusyMirror {
       .replaceAll('/var/lib/workbook-mirror', this.mirror.directory);
   }
 
-  /** Expects a restored directory to be a mirror in which nothing differs. */
+  /** Expects a restored directory to be a mirror without differences. */
   async expectWhole(directory: string): Promise<void> {
     const { exitCode, stdout } = await runProgram(['verify', '--directory', directory]);
     expect({ exitCode, stdout }).toMatchObject({ exitCode: 0 });
     expect(await readdir(join(directory, 'mirror'))).toHaveLength(12);
   }
 
-  /** As `expectWhole`; what the program keeps for itself, and the lease among it, came along from no backup. */
+  /** As `expectWhole`; the private files of the program, leases included, must not be in a backup. */
   async expectRestored(directory: string): Promise<void> {
     await this.expectWhole(directory);
     const names = await readdir(directory, { recursive: true });
@@ -111,7 +111,7 @@ class BusyMirror {
     await this.busy;
   }
 
-  /** Changes some files of every target and makes a pass, again and again. */
+  /** Repeatedly changes some files of every target and makes a pass. */
   private async work(): Promise<void> {
     while (!this.isOver) {
       this.changes += 1;
@@ -145,7 +145,7 @@ class BusyMirror {
   }
 }
 
-/** How often each backup is taken: what goes wrong goes wrong now and then. */
+/** Repetitions of each backup: faults are rare. */
 const TIMES = 4;
 
 describe('a backup that is taken as the manual says, during heavy publishing, restores to a mirror that verify passes', () => {
@@ -262,7 +262,7 @@ describe('a backup of a mirror with its history', () => {
       service.write(repository, 'main', 'd7/f107.xlsx', 'another text');
       await mirror.pass();
       await mirror.expectExact();
-      // The file, the manifest, and what the history takes of the state before: the file and its manifest.
+      // The file and the manifest, and those of the former state in the history.
       const { data, filesRead } = await backUp();
       expect(filesRead, data).toBeLessThanOrEqual(4);
     },

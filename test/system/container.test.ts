@@ -10,14 +10,14 @@ import { type Embedded, startEmbedded } from '../support/embedded.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 import { buildImage, type Images, type Outcome, whyNoImages } from './images.ts';
 
-/** As some platforms run every container: an unknown user number, in the group of root. */
+/** Some platforms run containers like this: as an unknown user in the group of root. */
 const ARBITRARY_USER = 1_000_770_000;
 
 const PACKAGE = '/usr/local/lib/node_modules/workbook-mirror';
 
 const WAIT_MS = 30_000;
 
-/** Nothing can be written but the volume, and there is no privilege; `/tmp` is not there either. */
+/** Only the volume is writable; there are no privileges and no `/tmp`. */
 // prettier-ignore
 const LOCKED_IN = ['--no-healthcheck', '--ulimit=nofile=1024:1024', '--ulimit=nproc=1000:1000', '--network=host',
   '--read-only', '--read-only-tmpfs=false', '--cap-drop=ALL', '--security-opt=no-new-privileges'];
@@ -36,7 +36,7 @@ describe.skipIf(missing !== undefined)(`the container image (${missing ?? 'as ro
     await images.close();
   });
 
-  /** Runs a command in a new container to its end. */
+  /** Runs a command in a new container. */
   const runOnce = (options: readonly string[], ...command: readonly string[]): Promise<Outcome> =>
     images.podman('run', '--rm', ...LOCKED_IN, ...options, images.image, ...command);
 
@@ -47,7 +47,7 @@ describe.skipIf(missing !== undefined)(`the container image (${missing ?? 'as ro
     return [`--volume=${volume}:/data`, `--user=${user}`, ...variables];
   };
 
-  /** An empty volume as the platforms give it: root's, for a group to write. */
+  /** An empty volume as platforms provide it: owned by root, writable by a group. */
   const volumeFor = async (group: number): Promise<string> => {
     const volume = join(await temporaryFolder(), 'volume');
     await mkdir(volume);

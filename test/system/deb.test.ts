@@ -20,7 +20,7 @@ directory: /var/lib/workbook-mirror
 schedule: "0 0 1 1 *"
 `;
 
-/** Stands before the service. While the file /run/stalling is there, contents never end. */
+/** A proxy of the service. While the file /run/stalling exists, contents never end. */
 const STALLING_PROXY = `
 import { existsSync } from 'node:fs';
 import { createServer, request } from 'node:http';
@@ -51,7 +51,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Makes a package, with the compression that takes the least time. @returns its path */
+/** Makes a package with the fastest compression. @returns its path */
 function makePackage(...options: readonly string[]): string {
   const args = [join(ROOT, '.ci/deb.ts'), '--to', folder, '--compression', 'gzip', ...options];
   const env = { ...process.env, SOURCE_DATE_EPOCH: process.env['SOURCE_DATE_EPOCH'] ?? '1764115200' };
@@ -99,7 +99,7 @@ describe.skipIf(noMachine !== undefined)(
       current = makePackage();
       next = makePackage('--version', NEXT);
       machine = await bootMachineWith(async (root) => {
-        // Neither the program nor a Node is on the machine before.
+        // At first, the machine has neither the program nor Node.
         for (const name of ['workbook-mirror', 'node'])
           rmSync(join(root, 'usr/local/bin', name), { force: true });
         for (const path of [current, next]) await copyFile(path, join(root, 'opt', basename(path)));
@@ -216,7 +216,7 @@ describe.skipIf(noMachine !== undefined)(
       );
       apt('purge', UNIT);
       expect(exists('/var/lib/workbook-mirror')).toBe(false);
-      // One is an instance, the other is not ours.
+      // One belongs to an instance, the other to another program.
       expect(others.map(exists)).toEqual([true, false]);
     });
   },

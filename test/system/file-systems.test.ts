@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 
 import { canMount, startService } from '../support/mounts.ts';
 
-/** File systems that user space gives, in an image of 16 MB; the kernel of this machine needs none of them. */
+/** File systems in user space, in an image of 16 MB: the kernel of this machine need not know them. */
 const MAKE: Readonly<Record<string, { readonly make: string; readonly mount: string }>> = {
   exfat: { make: 'mkfs.exfat', mount: 'mount.exfat-fuse' },
   ntfs: { make: 'mkntfs -qF', mount: 'mount.ntfs-3g -o windows_names' },

@@ -12,10 +12,10 @@ const TITLE = hasGluster
   ? 'two instances with a GlusterFS volume'
   : 'two instances with a GlusterFS volume (skipped: needs root, namespaces, FUSE and glusterfs-server)';
 
-/** As the manual says, but shorter than there: how soon a machine that is gone is given up by the server, and a server by a machine. */
+/** The timeouts of the manual, but shorter: after which a server gives up a lost machine, and a machine a lost server. */
 const SHORT = { 'server.tcp-user-timeout': '5', 'network.ping-timeout': '5' };
 
-/** A service whose every state has a text of its own in all files of all repositories, and another name in each. */
+/** A service whose states each have their own text in all files of all repositories, and their own file name. */
 class ChangingService {
   readonly service: FakeService;
   #states = 0;
@@ -63,7 +63,7 @@ class ChangingService {
   }
 }
 
-/** Waits until an instance has made so many passes. */
+/** Waits for a number of passes of an instance. */
 async function passes({ child, stdout }: Running, count: number): Promise<void> {
   while (stdout().split('"event":"pass.finished"').length <= count) {
     if (child.exitCode !== null) throw new Error(`it ended before pass ${count}:\n${stdout()}`);
@@ -71,7 +71,7 @@ async function passes({ child, stdout }: Running, count: number): Promise<void> 
   }
 }
 
-/** Expects the latest state on machines, and nothing that differs from the manifests. */
+/** Expects the latest state on machines, without differences from the manifests. */
 async function expectLatest(changing: ChangingService, ...machines: NetworkMachine[]): Promise<void> {
   for (const machine of machines) {
     for (const [target, expected] of Object.entries(changing.service.expectedTrees())) {
@@ -94,7 +94,7 @@ interface Pair {
   readonly standby: Running;
 }
 
-/** An instance on the first machine that has mirrored all, and one on the other that stands by. */
+/** An instance on the first machine that has mirrored everything, and one on standby on the other. */
 async function startPair(): Promise<Pair> {
   const [one, other] = await startVolume(SHORT);
   const changing = await ChangingService.start();
@@ -106,7 +106,7 @@ async function startPair(): Promise<Pair> {
   return { changing, one, other, active, standby };
 }
 
-/** Lets the active instance find a change, and gives control back at any moment of that pass. */
+/** Gives the active instance a change, and returns at a random moment of its pass. */
 async function beAmidPass({ changing, active }: Pair): Promise<void> {
   changing.change();
   active.child.kill('SIGHUP');
@@ -152,7 +152,7 @@ describe.skipIf(!hasGluster)(TITLE, () => {
     standby.child.kill('SIGHUP');
     await passes(standby, 2);
     await expectLatest(changing, one, other);
-    // Started anew, as its supervisor does, it stands by.
+    // After a restart by its supervisor, it is on standby.
     const anew = start(['run'], changing.settingsOn(one, { STANDBY: 'true' }));
     await anew.prints(/"standby\.began"/);
   });

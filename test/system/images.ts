@@ -6,34 +6,34 @@ import { dirname, join } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** The image that the Dockerfile starts from, and the release of Debian below it. */
+/** The base image of the Dockerfile, and its release of Debian. */
 const BASE = { name: 'docker.io/library/node:24-bookworm-slim', debian: 'bookworm' };
 
 const IMAGE = 'localhost/workbook-mirror:test';
 
-/** Certificate authorities that this machine has beyond the usual ones: npm meets them on the way to the registry. */
+/** Additional certificate authorities of this machine, which npm needs for the registry. */
 const AUTHORITIES = '/etc/ssl/certs/ca-certificates.crt';
 
 const BUILD_TIMEOUT_MS = 400_000;
 const COMMAND_TIMEOUT_MS = 60_000;
 
-/** How a command ended, and what it printed. */
+/** The result of a command, and its output. */
 export interface Outcome {
   readonly exitCode: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** Container tools with a store of their own, in which the image of this clone is built. */
+/** Container tools with their own store, in which the image of this clone is built. */
 export interface Images {
   readonly image: string;
   /** Runs podman. */
   readonly podman: (...args: readonly string[]) => Promise<Outcome>;
-  /** Removes what was built; the base stays for the next run. */
+  /** Removes the built image; the base stays for the next run. */
   readonly close: () => Promise<void>;
 }
 
-/** Why no image can be built here; undefined when one can. */
+/** Why no image can be built here; undefined if one can. */
 export function whyNoImages(): string | undefined {
   if (process.platform !== 'linux' || process.getuid?.() !== 0)
     return 'building an image here needs root on Linux';
@@ -44,9 +44,9 @@ export function whyNoImages(): string | undefined {
 }
 
 /**
- * Builds the Dockerfile. The base image is made of Debian's packages and the Node that runs the tests, in a store that no
- * other image is in, and that is kept for this version of Node.
- * @throws Error with what the tool says
+ * Builds the Dockerfile. The base image is made of Debian's packages and the Node that runs the tests, in a separate store that is kept
+ * for this version of Node.
+ * @throws Error with the output of the tool
  */
 export async function buildImage(): Promise<Images> {
   const home = join(tmpdir(), `workbook-mirror-images-${BASE.debian}-${process.version}`);
@@ -73,8 +73,8 @@ export async function buildImage(): Promise<Images> {
 }
 
 /**
- * A copy of the Dockerfile in which the base image has a tag only: no digest that it may be pinned to belongs to the substitute for
- * it here, and buildah would ask the registry for it.
+ * A copy of the Dockerfile whose base image has a tag only: the substitute here does not have the pinned digest, and buildah would ask
+ * the registry for it.
  */
 async function unpinned(folder: string): Promise<string> {
   const pinned = await readFile(join(ROOT, 'Dockerfile'), 'utf8');
@@ -83,7 +83,7 @@ async function unpinned(folder: string): Promise<string> {
   return path;
 }
 
-/** Makes what stands in for the base image: Debian at its least, Node and npm. */
+/** Makes the substitute for the base image: minimal Debian, Node and npm. */
 async function makeBase(home: string, store: readonly string[]): Promise<void> {
   const work = await mkdtemp(join(home, 'base-'));
   try {
@@ -112,7 +112,7 @@ async function makeBase(home: string, store: readonly string[]): Promise<void> {
   }
 }
 
-/** Runs a command to its end; one that takes too long is killed. */
+/** Runs a command, and kills it if it takes too long. */
 function command(program: string, args: readonly string[], timeoutMs: number): Promise<Outcome> {
   return new Promise((resolve) => {
     const options = { timeout: timeoutMs, maxBuffer: 64 * 1024 * 1024, killSignal: 'SIGKILL' } as const;

@@ -8,32 +8,32 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { hasProgram } from '../support/program.ts';
 import { buildPackageIn, DEPENDENCIES } from './package.ts';
 
-/** Where `npm install --global --prefix /usr/local` puts the package. */
+/** The folder of the package after `npm install --global --prefix /usr/local`. */
 const PACKAGE = '/usr/local/lib/node_modules/workbook-mirror';
 
-/** What a command on the machine printed and how it ended. */
+/** The output and result of a command on the machine. */
 export interface Outcome {
   readonly exitCode: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** A machine with a systemd of its own, as a container over this machine's own root. */
+/** A machine with its own systemd, as a container over this machine's root. */
 export interface Machine {
   /** Runs a command as root. */
   readonly run: (...argv: readonly string[]) => Outcome;
-  /** Runs a command that must succeed, and gives what it printed. */
+  /** Runs a command that must succeed. @returns its output */
   readonly demand: (...argv: readonly string[]) => string;
-  /** Writes a file, and the folders to it. */
+  /** Writes a file, and makes its folders. */
   readonly write: (path: string, text: string) => Promise<void>;
-  /** Waits until a condition holds; fails with the journal when it does not. */
+  /** Waits for a condition; fails with the journal if it does not come true. */
   readonly until: (what: string, holds: () => boolean) => Promise<void>;
-  /** A property of a unit, as `systemctl show` gives it. */
+  /** A property of a unit from `systemctl show`. */
   readonly property: (unit: string, name: string) => string;
   readonly close: () => Promise<void>;
 }
 
-/** Why no machine can be booted here; undefined when one can. */
+/** Why no machine can be booted here; undefined if one can. */
 export function whyNoMachine(): string | undefined {
   if (process.platform !== 'linux' || process.getuid?.() !== 0)
     return 'booting a machine needs root on Linux';
@@ -44,7 +44,7 @@ export function whyNoMachine(): string | undefined {
 const WAIT_MS = 180_000;
 const LOOK_EVERY_MS = 100;
 
-/** Boots a machine with the package as npm installs it. @throws Error when it does not come up */
+/** Boots a machine with the package as npm installs it. @throws Error if it does not boot */
 export async function bootMachine(): Promise<Machine> {
   return bootMachineWith(install, [
     `--bind-ro=${realpathSync(process.execPath)}:/usr/local/bin/node`,
@@ -53,10 +53,10 @@ export async function bootMachine(): Promise<Machine> {
 }
 
 /**
- * Boots a machine, with a network of its own.
- * @param prepare gets the root of the machine before it boots
+ * Boots a machine with its own network.
+ * @param prepare receives the root of the machine before it boots
  * @param binds options of systemd-nspawn that mount files of this machine
- * @throws Error when it does not come up
+ * @throws Error if it does not boot
  */
 export async function bootMachineWith(
   prepare: (root: string) => Promise<void>,
@@ -82,7 +82,7 @@ export async function bootMachineWith(
     const layers = `lowerdir=/,upperdir=${join(folder, 'upper')},workdir=${join(folder, 'work')}`;
     mountOrFail(mounts, root, '-t', 'overlay', '-o', layers, 'workbook-mirror-machine');
     await prepare(root);
-    // A machine that has the identity of the one it runs on would take its journal for its own.
+    // With the identity of its host, a machine would take the host's journal for its own.
     await replaceFile(join(root, 'etc/machine-id'), '');
     await rm(join(root, 'var/lib/workbook-mirror'), { recursive: true, force: true });
     container = startContainer(root, binds);
@@ -100,10 +100,10 @@ function mountOrFail(mounts: string[], at: string, ...options: readonly string[]
   mounts.push(at);
 }
 
-/** Puts the package where npm would, and the units where the manual says. */
+/** Installs the package as npm would, and the units as in the manual. */
 async function install(root: string): Promise<void> {
   const home = join(root, PACKAGE);
-  // A folder of the machine itself, whatever this machine has there.
+  // A folder of the new machine, not of its host.
   await rm(home, { recursive: true, force: true });
   await buildPackageIn(home);
   await mkdir(join(root, 'usr/local/bin'), { recursive: true });
@@ -112,7 +112,7 @@ async function install(root: string): Promise<void> {
   await symlink(`${PACKAGE}/dist/main.js`.replace('/usr/local', '..'), command);
 }
 
-/** Replaces a file that may be a mount point or a link below. */
+/** Replaces a file that may be a mount point or a link. */
 async function replaceFile(path: string, text: string): Promise<void> {
   await rm(path, { force: true });
   await writeFile(path, text);
@@ -177,7 +177,7 @@ function machineOf(root: string, container: ChildProcess, close: () => Promise<v
   };
 }
 
-/** The process number of the machine's own init, seen from here. */
+/** The process number of the machine's init, seen from the host. */
 function leaderOf({ pid }: ChildProcess): string | null {
   if (pid === undefined) return null;
   try {

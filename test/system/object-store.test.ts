@@ -28,7 +28,7 @@ interface Manifest {
   readonly files: ReadonlyArray<{ readonly path: string; readonly sha256: string }>;
 }
 
-/** What differs between a manifest in the bucket and the files that it names, a line each. */
+/** The differences between a manifest in the bucket and its files, a line each. */
 function differences({ objects }: ObjectStore, key: string): string[] {
   const target = key.slice('manifests/'.length, -'.json'.length);
   const { files } = JSON.parse(String(objects.get(key))) as Manifest;
@@ -38,7 +38,7 @@ function differences({ objects }: ObjectStore, key: string): string[] {
   });
 }
 
-/** Everything below two folders of a directory, by path. */
+/** All files below two folders of a directory, by path. */
 async function contentsOf(directory: string): Promise<Record<string, string>> {
   const contents: Record<string, string> = {};
   for (const folder of ['mirror', 'manifests'])
@@ -106,7 +106,7 @@ it.skipIf(missing !== '')(
       });
     await vi.waitFor(() => expect(manifests).toBeGreaterThanOrEqual(3), { timeout: 60_000 });
 
-    // All the time, so that there are states in between.
+    // Without a pause, so that there are states in between.
     for (let edit = 1; edit <= 30; edit += 1) {
       for (const repository of service.repositories)
         for (const name of edit % 3 === 0 ? names : names.slice(0, 1))

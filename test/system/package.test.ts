@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** What a package is made from, and nothing else that lies about in a working tree. */
+/** The sources of a package, without other files of a working tree. */
 const SOURCES = [
   'src',
   'config',
@@ -48,7 +48,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Runs npm with this Node, or with the one that comes first in `path`. */
+/** Runs npm with this Node, or with the first one in `path`. */
 async function npm(
   args: readonly string[],
   options: { readonly cwd?: string; readonly path?: string } = {},
@@ -56,13 +56,13 @@ async function npm(
   const { path = process.env['PATH'] ?? '', cwd = folder } = options;
   const cli = await npmCli();
   const node = options.path === undefined ? process.execPath : join(path, 'node');
-  // What this run of npm tells its scripts must not reach the npm that is tested.
+  // The variables of this run of npm must not reach the tested npm.
   const inherited = Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name));
   const env = { ...Object.fromEntries(inherited), PATH: path, NO_UPDATE_NOTIFIER: '1' };
   return execute(node, [cli, ...args], { ...BOUND, cwd, env });
 }
 
-/** The npm of this machine, as a script that any Node can run. */
+/** The npm of this machine, as a script for any Node. */
 async function npmCli(): Promise<string> {
   const found = process.env['npm_execpath'];
   if (found?.endsWith('npm-cli.js')) return found;
@@ -73,7 +73,7 @@ async function npmCli(): Promise<string> {
   throw new Error('there is no npm');
 }
 
-/** A folder that holds all programs that an installation may use: this Node, git and a shell, but no compiler. */
+/** A folder with all programs that an installation may use: this Node, git and a shell, but no compiler. */
 async function programsWith(version: string): Promise<string | undefined> {
   const home = join(folder, `node-${version}`);
   await mkdir(home);
@@ -95,7 +95,7 @@ async function programsWith(version: string): Promise<string | undefined> {
   return programs;
 }
 
-/** The program as somebody who installed it runs it. */
+/** The installed program. */
 function installed(
   prefix: string,
   path: string,
@@ -127,7 +127,7 @@ describe('the package', () => {
     expect(names).toEqual(expect.arrayContaining(['dist/main.js', 'dist/workbook-mirror.1']));
     expect(names).toEqual(expect.arrayContaining(['dist/third-party.txt', 'dist/third-party.cdx.json']));
     expect(names.filter((name) => /\.(?:ts|test\.js)$/.test(name))).toEqual([]);
-    // The release publishes no package with another one.
+    // The release refuses a package with another version.
     expect(names.filter((name) => name.endsWith('package.json'))).toEqual(['package.json']);
   });
 
@@ -140,7 +140,7 @@ describe('the package', () => {
     );
     for (const name of sources) {
       const text = await readFile(join(ROOT, 'src', name), 'utf8');
-      // Types alone come to nothing.
+      // Files of types alone are not built.
       const imports = text.matchAll(/^import (?!type )[^;]*? from '(?!node:|\.)((?:@[^/']+\/)?[^/']+)/gm);
       for (const [, used = ''] of imports) expect(listed, name).toContain(used);
     }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** What the build reads, and what goes into the package beside its result. */
+/** The files that the build reads, and those that the package contains besides its result. */
 const PARTS = [
   'package.json',
   '.ci/build.ts',
@@ -21,12 +21,12 @@ const PARTS = [
 export const DEPENDENCIES = join(ROOT, 'node_modules');
 
 /**
- * Builds the package apart, as `npm run build` does, so that the clone's `dist` stays as it is, and puts it into a folder. The
- * folder `node_modules` in it is empty afterwards.
- * @throws Error with what the build says when it fails
+ * Builds the package like `npm run build`, but into another folder, so that the clone's `dist` stays unchanged. Its folder
+ * `node_modules` is empty.
+ * @throws Error with the output of a failed build
  */
 export async function buildPackageIn(folder: string): Promise<void> {
-  // Not in the folder itself: below `node_modules`, TypeScript takes our JavaScript for that of a dependency.
+  // Build elsewhere: below `node_modules`, TypeScript takes our JavaScript for a dependency.
   const built = await mkdtemp(join(tmpdir(), 'workbook-mirror-build-'));
   try {
     for (const part of PARTS) await cp(join(ROOT, part), join(built, part), { recursive: true });

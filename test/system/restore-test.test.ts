@@ -9,7 +9,7 @@ import { bootMachine, type Machine, whyNoMachine } from './machine.ts';
 const UNIT = 'workbook-mirror-restore-test.service';
 const DIRECTORY = '/var/lib/workbook-mirror';
 const [WHERE = '', INSTALL = '', TELL = ''] = shellBlocks('backups', 'Restore test').map(asRoot);
-/** As the chapter has it, with what follows the step of copying the units left to the tests. */
+/** The script of the chapter; the steps after copying the units are left to the tests. */
 const [PLACE = ''] = INSTALL.split('systemctl start');
 const [RESTIC = ''] = /^workbook-mirror lease .*\n *restic .*$/m.exec(
   shellBlocks('backups', 'Backups')[0] ?? '',
@@ -76,13 +76,13 @@ describe.skipIf(missing !== undefined)(`the restore test (${missing ?? 'with res
       '-ec',
       command.startsWith('workbook-mirror') ? command : `restic -r /srv/backup/restic ${command}`,
     );
-  /** Runs the test. @returns how it ended, and what it said, line by line */
+  /** Runs the test. @returns its result, and its output line by line */
   const runTest = (): string => {
     const since = machine.demand('date', '+%s.%N').trim();
     machine.run('systemctl', 'reset-failed', UNIT);
     machine.run('systemctl', 'start', UNIT);
     const said = machine.demand('journalctl', `--unit=${UNIT}`, `--since=@${since}`, '--output=cat');
-    // Nothing is left of what was restored, however it ended.
+    // The restored files are removed in any case.
     expect(machine.demand('ls', '/var/cache/workbook-mirror-restore-test')).toBe('');
     return `${machine.property(UNIT, 'Result')}\n${said}`;
   };
@@ -138,7 +138,7 @@ describe.skipIf(missing !== undefined)(`the restore test (${missing ?? 'with res
   });
 
   it('fails when a file of the backup has other bytes, and when a target of it is not there', () => {
-    // Not one that another target shares by a hard link: `cp` would not bring both back.
+    // Choose a file that no other target shares by a hard link: `cp` would not restore both.
     const [file = ''] = machine
       .demand('find', `${DIRECTORY}/mirror`, '-name', '*.xlsx', '-links', '1')
       .split('\n');

@@ -32,7 +32,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** A share of the manual, of a directory of the test and for whoever asks, until the running test is finished. */
+/** A share as in the manual, of a directory of the test and for all users, until the running test ends. */
 async function startSamba(share: string, directory: string) {
   const folder = await temporaryFolder();
   const port = await freePort();
@@ -66,7 +66,7 @@ async function startSamba(share: string, directory: string) {
     if (smbd.exitCode === null) await once(smbd, 'exit');
   });
   const client = ['smbclient', '-N', '-p', String(port), '-s', file, '//127.0.0.1/workbooks', '-c'];
-  /** Has a client do something. @returns all that it prints */
+  /** Runs a command of a client. @returns its output */
   const ask = async (commands: string, under: readonly string[] = []): Promise<string> => {
     const [program, ...args] = [...under, ...client, commands];
     const { stdout, stderr } = await execute(program, args).catch(
@@ -79,10 +79,10 @@ async function startSamba(share: string, directory: string) {
 }
 
 const NAMES = Array.from({ length: 25 }, (_, index) => `folder ${index % 3}/${index}.xlsx`);
-/** Long enough to be sent in several pieces. */
+/** Long enough for several pieces. */
 const contentOf = (name: string, edit: number): string => `${name} ${edit}\n`.repeat(6_000);
 
-/** The edit that a file is of; fails where it is not whole. */
+/** The edit of a file; fails for a mixture. */
 function editOf(name: string, content: string): number {
   const [, edit = ''] = / (\d+)\n$/.exec(content) ?? [];
   expect(content === contentOf(name, Number(edit)), `${name} is whole`).toBe(true);
@@ -163,7 +163,7 @@ describe.skipIf(missing !== undefined)(`a Samba share (${missing ?? 'with smbd'}
     onTestFinished(() => mirror.close());
     await mirror.pass();
     const ask = await startSamba(SHARE_OF_LINKS, mirror.directory);
-    // The service of the tests has no two such names.
+    // The service of the tests does not have two such names.
     await writeFile(join(mirror.directory, 'mirror/Accounting/main/PLAN.xlsx'), 'two');
     const [, short = ''] = /^ +(\S+~\S*) /m.exec(await ask('cd mirror\\Accounting\\main; ls')) ?? [];
     const read = (name: string) => ask(`cd mirror\\Accounting\\main; get ${name} -`);

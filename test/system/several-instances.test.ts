@@ -13,25 +13,25 @@ import { say } from '../support/sweep.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 /**
- * Three instances, sometimes five, share one directory on two machines, while a service changes and instances, mounts and cables are
- * killed. `MINUTES=10 REPOSITORIES=1000` makes a long run of it; otherwise it is one round.
+ * Three to five instances share one directory on two machines, while a service changes and instances, mounts and cables are cut off.
+ * `MINUTES=10 REPOSITORIES=1000` makes a long run; the default is one round.
  */
 const LASTS_MS = Number(process.env['MINUTES'] ?? 0) * 60_000;
 const REPOSITORIES = Number(process.env['REPOSITORIES'] ?? 40);
 const SETTLE_MS = 60_000 + REPOSITORIES * 300;
 
-/** After how many seconds of silence the server gives up a machine, with its locks, and a machine the server. */
+/** Seconds of silence after which the server gives up a machine and its locks, and a machine the server. */
 const GIVEN_UP = { 'server.tcp-user-timeout': '5', 'network.ping-timeout': '5' };
 
-/** A machine: a view of the directory, with the mount that may be lost. */
+/** A machine: a view of the directory through a mount that may be lost. */
 interface Place {
   readonly directory: string;
   readonly machine: NetworkMachine | null;
-  /** How often the mount was lost or came back: reads that were under way then count for nothing. */
+  /** How often the mount was lost or came back: reads across such a moment do not count. */
   changes: number;
 }
 
-/** A service whose repositories move from state to state; every file says in which state it is, and one by its name. */
+/** A service whose repositories change from state to state. Every file contains its state, and one has it in its name. */
 class Books {
   readonly service: FakeService;
   readonly states = new Map<string, number>();
@@ -64,7 +64,7 @@ function filesOf(name: string, state: number): Map<string, string> {
   return new Map(paths.map((path) => [path, `${state} of ${name} in ${path}`]));
 }
 
-/** Reads a tree as the manual says: resolves its link once, and stays below that. @returns its state @throws Error for a mixture */
+/** Reads a tree as in the manual: resolves its link once, and stays below it. @returns its state @throws Error for a mixture */
 async function readState({ directory }: Place, name: string): Promise<number> {
   const root = await realpath(join(directory, 'mirror', name, 'main'));
   const files = new Map<string, string>();
@@ -80,7 +80,7 @@ async function readState({ directory }: Place, name: string): Promise<number> {
   return state;
 }
 
-/** Reads all trees of a place in a loop. @returns ends the reading, and gives how often a tree was whole, and what was wrong */
+/** Reads all trees of a place in a loop. @returns ends the loop, and returns the number of whole trees and the faults */
 function startReader(books: Books, place: Place): () => Promise<{ reads: number; faults: string[] }> {
   const over = new AbortController();
   const lastSeen = new Map<string, number>();
@@ -102,7 +102,7 @@ function startReader(books: Books, place: Place): () => Promise<{ reads: number;
   const names = [...books.states.keys()];
   const reading = (async () => {
     for (let at = 0; !over.signal.aborted; at = (at + 1) % names.length) {
-      // An odd number of changes: the mount is away.
+      // After an odd number of changes, the mount is away.
       if (place.changes % 2 === 0) await readOne(names[at] ?? '');
       await sleep(1);
     }
@@ -119,7 +119,7 @@ function settingsOf({ service }: Books, { directory }: Place, shard: string): Re
     ...service.settingsFor(directory),
     ...(shard === '' ? {} : { SHARD: shard }),
     SCHEDULE: '* * * * * *',
-    // A state has to come in one answer.
+    // A state must come in one answer.
     CONTENT: 'all',
     PUBLISH: 'link',
     DRIFT: 'off',
@@ -137,7 +137,7 @@ interface Member {
   readonly shard: string;
 }
 
-/** The instances, each started again after its end as a supervisor does. */
+/** The instances, with a supervisor that restarts them. */
 class Fleet {
   readonly #members = new Map<number, Member>();
   readonly #books: Books;
@@ -163,13 +163,13 @@ class Fleet {
     await running?.ended;
   }
 
-  /** Starts again all that have ended. */
+  /** Restarts all ended instances. */
   supervise(): void {
     for (const [index, { running, shard }] of this.#members)
       if (running.child.exitCode !== null || running.child.signalCode !== null) this.#start(index, shard);
   }
 
-  /** Kills one, and starts it on either machine. */
+  /** Kills one, and starts it on a random machine. */
   async kill(): Promise<void> {
     const all = [...this.#members];
     const [index, member] = all[Math.floor(Math.random() * all.length)] ?? [];
@@ -178,7 +178,7 @@ class Fleet {
     this.#start(index, member.shard, Math.random() < 0.5 ? 0 : 1);
   }
 
-  /** Loses a place while something happens to its mount; the instances there die with it where that is wanted. */
+  /** Changes a mount without its instances noticing; on request, they die with it. */
   async lose(at: 0 | 1, doing: (machine: NetworkMachine) => Promise<void>, kills: boolean): Promise<void> {
     const place = this.#places[at];
     if (place.machine === null) return;
@@ -192,7 +192,7 @@ class Fleet {
     place.changes += 1;
   }
 
-  /** Restarts all with another count, one after the other: those with the new one wait for those with the old one. */
+  /** Restarts all with another count, one at a time: instances with the new count wait for those with the old one. */
   async changeCount(to: 3 | 5): Promise<void> {
     for (const index of [4, 5]) {
       await this.#end(index, 'SIGTERM');
@@ -204,7 +204,7 @@ class Fleet {
     }
   }
 
-  /** What instances printed that ended as by a defect, or spoke of one. */
+  /** The output of instances that reported a defect, or ended with one. */
   defects(): string[] {
     return this.#started
       .filter(
@@ -236,7 +236,7 @@ async function openPlaces(isNetwork: boolean): Promise<[Place, Place]> {
 
 const remount = (machine: NetworkMachine): Promise<void> => machine.remount();
 
-/** Cuts the cable for so long that the server often gives the machine's locks to others. */
+/** Cuts the cable long enough for the server to often give the machine's locks to others. */
 async function cutCable(machine: NetworkMachine): Promise<void> {
   machine.setCable('down');
   await sleep(2000 + Math.random() * 7000);
@@ -244,7 +244,7 @@ async function cutCable(machine: NetworkMachine): Promise<void> {
   await machine.answers();
 }
 
-/** Waits until both places hold what the service has. */
+/** Waits until both places equal the service. */
 async function settle(books: Books, places: readonly Place[], fleet: Fleet): Promise<void> {
   const untilMs = Date.now() + SETTLE_MS;
   for (const place of places)

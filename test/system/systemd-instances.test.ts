@@ -8,7 +8,7 @@ const SECTION = shellBlocks('systemd', 'Several services on one machine').map(as
 const [SECRETS = '', SETTINGS = '', CHECK = ''] = SECTION;
 const [ENABLE = ''] = /^systemctl enable .*$/m.exec(SECTION[3] ?? '') ?? [];
 
-/** What each instance mirrors: a service of its own, with keys of its own. */
+/** The service and keys of each instance. */
 const PORTS: ReadonlyMap<string, number> = new Map([
   ['eu', 9400],
   ['us', 9401],
@@ -23,7 +23,7 @@ describe.skipIf(missing !== undefined)(`several instances of a unit (${missing ?
     machine = await bootMachine();
     machine.demand('sh', '-ec', INSTALL);
     machine.demand('sh', '-ec', TEMPLATES);
-    // Whoever types them ends each; here none is typed, and the files are written below.
+    // A person would type them; here, the files are written below.
     machine.demand('sh', '-ec', SECRETS);
     machine.demand('sh', '-ec', SETTINGS);
     for (const [name, port] of PORTS) {
@@ -73,7 +73,7 @@ describe.skipIf(missing !== undefined)(`several instances of a unit (${missing ?
     machine.run('workbook-mirror', 'status', '--config', settingsOf(name)).exitCode === 0;
   const mirrored = (name: string): Promise<void> =>
     machine.until(`the mirror of ${name}`, () => isMirrored(name));
-  /** Does something in the mount namespace of an instance's daemon. */
+  /** Runs a command in the mount namespace of an instance's daemon. */
   const within = (name: string, ...argv: readonly string[]) =>
     machine.run('nsenter', '-t', machine.property(unitOf(name), 'MainPID'), '-m', '--', ...argv);
   const workbooksOf = (name: string): string[] =>

@@ -23,7 +23,7 @@ const SETTINGS = `service:
 directory: /var/lib/workbook-mirror
 `;
 
-/** Stands before the service, and stops in the middle of every archive. */
+/** A proxy of the service that stops in the middle of every archive. */
 const STALLING_PROXY = `
 import { createServer, request } from 'node:http';
 createServer((incoming, outgoing) => {
@@ -71,14 +71,14 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
   const journal = (unit = UNIT, ...options: readonly string[]): string =>
     machine.run('journalctl', '--no-pager', '--output=cat', `--unit=${unit}`, ...options).stdout;
 
-  /** The processes under the unit's care, and what it says of itself. */
+  /** The processes and the state of the unit. */
   const state = (): Record<string, string> => {
     const names = 'ActiveState,SubState,MainPID,NRestarts,Result,StatusText,ExecMainStatus';
     const lines = machine.demand('systemctl', 'show', `--property=${names}`, UNIT).trim().split('\n');
     return Object.fromEntries(lines.map((line) => line.split(/=(.*)/s).slice(0, 2) as [string, string]));
   };
 
-  /** Replaces the drop-in of the tests, and starts the unit anew. */
+  /** Replaces the drop-in of the tests, and restarts the unit. */
   const restartWith = async (...lines: readonly string[]): Promise<void> => {
     await machine.write(
       `/etc/systemd/system/${UNIT}.service.d/test.conf`,
@@ -298,7 +298,7 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
   });
 });
 
-/** What the manual says how a group may take leases, as root has it. */
+/** The manual's commands that let a group take leases. */
 function leaseOfTheManual(): string {
   const [, command = ''] = /`sudo (chmod g\+rw [^`]*publish\.lock)`/.exec(MANUAL) ?? [];
   return command;

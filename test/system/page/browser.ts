@@ -7,15 +7,15 @@ import type { DaemonReport } from '../../../src/daemon/status/status-schema.ts';
 import { withCommand } from '../../../src/daemon/status/status-service.ts';
 import { createWebServer } from '../../../src/daemon/web/server.ts';
 
-/** The status page in a browser, served by the daemon's own web server from a made report. */
+/** The status page in a browser, served by the daemon's web server from a made-up report. */
 export interface OpenPage {
   readonly page: Page;
   readonly address: string;
-  /** What the page did that it must not: dialogs, errors, violations of the policy, requests to another origin. */
+  /** Faults of the page: dialogs, errors, violations of the policy, requests to another origin. */
   readonly faults: string[];
   /** Requests of the status so far. */
   readonly asked: () => number;
-  /** Has the daemon say something else, and tell of it. */
+  /** Changes the report, and announces it. */
   readonly say: (report: DaemonReport) => void;
   /** Ends the daemon. */
   readonly stop: () => Promise<void>;
@@ -23,20 +23,20 @@ export interface OpenPage {
   readonly startAgain: () => Promise<void>;
 }
 
-/** How the page is opened. */
+/** Options of opening the page. */
 export interface OpenOptions {
   readonly report: DaemonReport;
   readonly token?: string;
   readonly context?: BrowserContextOptions;
-  /** What follows the address. */
+  /** The part after the address. */
   readonly query?: string;
-  /** Runs in the page before anything of it. */
+  /** Runs in the page before its own code. */
   readonly before?: string;
-  /** False where it is not expected to show anything. */
+  /** False if the page is expected to stay empty. */
   readonly waits?: boolean;
 }
 
-/** Serves a report and opens the page on it; both end with the running test. */
+/** Serves a report and opens the page; both end with the running test. */
 export async function openPage(
   browser: Browser,
   { report, token, context: contextOptions, query = '', before, waits = true }: OpenOptions,
@@ -105,7 +105,7 @@ export async function openPage(
   };
 }
 
-/** Gives the page time for what it must not do. */
+/** Gives the page time for unwanted actions. */
 export function aWhile(): Promise<void> {
   return sleep(2500);
 }

@@ -2,15 +2,15 @@ import { existsSync } from 'node:fs';
 
 import { type Browser, chromium } from 'playwright-core';
 
-/** Where Debian has it. */
+/** Its path in Debian. */
 const CHROMIUM = '/usr/bin/chromium';
 
-/** Why no page can be opened here; undefined when one can. */
+/** Why no page can be opened here; undefined if one can. */
 export function whyNoBrowser(): string | undefined {
   return existsSync(CHROMIUM) ? undefined : `${CHROMIUM} is missing (package chromium)`;
 }
 
-/** Starts the browser; whoever starts it closes it. */
+/** Starts the browser. The caller closes it. */
 export function startBrowser(): Promise<Browser> {
   return chromium.launch({
     executablePath: CHROMIUM,

@@ -1,6 +1,6 @@
 /**
- * The texts of a page of which the contrast with what is behind them is below 4.5:1 (WCAG 2.2, 1.4.3), from the styles as the
- * browser computed them. Runs in the page. Opacity and pictures behind text are not looked at: the page has none.
+ * The texts of a page whose contrast with their background is below 4.5:1 (WCAG 2.2, 1.4.3), from the computed styles. Runs in the page.
+ * It ignores opacity and pictures behind text, which the page does not have.
  */
 export function faintTexts(): string[] {
   const LEAST = 4.5;
@@ -10,7 +10,7 @@ export function faintTexts(): string[] {
   const pen = canvas.getContext('2d', { willReadFrequently: true });
   if (pen === null) return ['no canvas'];
   const known = new Map<string, number[]>();
-  // Colours come in many notations; a canvas reads all of them.
+  // Colours have many notations; a canvas reads all of them.
   const read = (colour: string): number[] => {
     const before = known.get(colour);
     if (before !== undefined) return before;

@@ -20,7 +20,7 @@ it.skipIf(missing !== undefined)(
       ['light', 'dark'].map((scheme) => readFile(join(folder, `status-${scheme}.png`))),
     );
     for (const picture of [light, dark]) {
-      // Width and height, as the header of a PNG has them.
+      // Width and height, from the header of a PNG.
       expect(picture?.readUInt32BE(16)).toBe(1280);
       expect(picture?.readUInt32BE(20)).toBeGreaterThan(700);
     }

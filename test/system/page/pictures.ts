@@ -10,17 +10,17 @@ import { startBrowser } from './chromium.ts';
 const ROOT = join(import.meta.dirname, '../../..');
 const WIDTH = 1280;
 const MARGIN = 10;
-/** So many edits of the demo give the page something to show. */
+/** The edits of the demo before a picture is taken. */
 const EDITS = 5;
 
-/** The variables of a program in a picture: nothing of this machine's settings. */
+/** The environment of a program in a picture, without this machine's settings. */
 function variablesIn(home: string): Record<string, string> {
   return { PATH: process.env['PATH'] ?? '', HOME: home, TMPDIR: '/tmp', LC_ALL: 'C.UTF-8', TZ: 'UTC' };
 }
 
 /**
- * Makes the pictures of README and manual from the program as it is: what the demo prints, and its status page in both of its colours.
- * @throws Error when the demo fails or the browser is missing
+ * Makes the pictures of README and manual from the current program: the output of the demo, and its status page in both colour schemes.
+ * @throws Error if the demo fails or the browser is missing
  */
 export async function makePictures(into: string): Promise<void> {
   const home = await mkdtemp(join(tmpdir(), 'workbook-mirror-pictures-'));
@@ -42,10 +42,10 @@ const CELL_WIDTH = 8.4;
 const LINE_HEIGHT = 20;
 const PADDING = 16;
 
-/** Lines of a terminal as a picture with a ground of its own, to be read on a light and on a dark page. */
+/** Lines of a terminal as a picture with its own background, readable on light and dark pages. */
 export function svgOf(lines: readonly string[]): string {
   const escaped = (text: string): string =>
-    // Not every program that shows such pictures keeps spaces that follow one another.
+    // Some viewers merge consecutive spaces.
     text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll(' ', '\u00a0');
   const width = Math.ceil(Math.max(...lines.map(({ length }) => length)) * CELL_WIDTH + 2 * PADDING);
   const height = lines.length * LINE_HEIGHT + 2 * PADDING;
@@ -60,7 +60,7 @@ ${texts.join('\n')}
 `;
 }
 
-/** Takes pictures of the status page of a running demo, to the end of its targets: what follows is about this machine's disk. */
+/** Takes pictures of the status page of a running demo, up to the end of its targets: the rest is about this machine's disk. */
 async function photographPage(into: string, home: string): Promise<void> {
   const browser = await startBrowser();
   const demo = spawn(process.execPath, ['src/main.ts', 'demo'], {
@@ -96,7 +96,7 @@ async function photographPage(into: string, home: string): Promise<void> {
   }
 }
 
-/** The address of the page, once the demo has made some edits. */
+/** Waits for some edits of the demo. @returns the address of the page */
 async function editedDemo({ stdout, stderr }: ChildProcess): Promise<string> {
   let said = '';
   stderr?.setEncoding('utf8').on('data', (text: string) => (said += text));

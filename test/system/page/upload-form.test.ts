@@ -10,7 +10,7 @@ import { faintTexts } from './contrast.ts';
 
 const missing = whyNoBrowser();
 
-/** A browser opens no chooser where it was too slow after the key: then the key counts no longer as an act of a person. */
+/** A slow browser opens no chooser: after some seconds, it no longer counts the key press as an act of a person. */
 async function chooserAfterSpace(page: Page): Promise<FileChooser> {
   const choosing = page.waitForEvent('filechooser', { timeout: 120_000 });
   const pressing = setInterval(() => void page.keyboard.press('Space'), 15_000);
@@ -27,7 +27,7 @@ describe.skipIf(missing !== undefined)(
     });
     afterAll(() => browser.close());
 
-    /** Opens the form of a service with the repository Plans. @returns also the errors that the page must not have */
+    /** Opens the form of a service with the repository Plans. @returns it, and the errors of the page */
     async function open(
       options: BrowserContextOptions = {},
     ): Promise<{ service: UploadService; page: Page; faults: string[] }> {
