@@ -22,7 +22,7 @@ import {
   LONGEST_LEASE_MS,
   releaseLease,
 } from '../../mirror/store/leases.ts';
-import { interruptedPublishes } from '../../mirror/store/publish/journal.ts';
+import { unfinishedPublishes } from '../../mirror/store/verify/examine.ts';
 import { type Outcome, table, tell } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { runUnderLease } from './lease-holder.ts';
@@ -112,7 +112,7 @@ async function acquire(
   await refuseMissing(settings.directory);
   const layout = layoutOf(settings.directory);
   const lease = await acquireLease(layout, bindNativeCalls(), request, Date.now);
-  const interrupted = await interruptedPublishes({ layout, inUse: new Set() }).catch(() => [
+  const interrupted = await unfinishedPublishes(layout).catch(() => [
     'some targets, which this user may not see',
   ]);
   for (const path of interrupted) {

@@ -277,7 +277,7 @@ interface StageLeft {
   readonly journal: Journal | null;
 }
 
-async function stagesLeft({ layout, inUse }: Pick<Disk, 'layout' | 'inUse'>): Promise<StageLeft[]> {
+async function stagesLeft({ layout, inUse }: Disk): Promise<StageLeft[]> {
   const names = (await unlessMissing(readdir(layout.staging))) ?? [];
   const left: StageLeft[] = [];
   for (const name of names.filter((each) => !inUse.has(each))) {
@@ -285,14 +285,6 @@ async function stagesLeft({ layout, inUse }: Pick<Disk, 'layout' | 'inUse'>): Pr
     left.push({ folder, journal: await readJournal(folder) });
   }
   return left;
-}
-
-/**
- * The targets of publishes that were begun and not completed, because the program was killed or a disk failed. Call
- * this only while no publish is running, except from the stages in use.
- */
-export async function interruptedPublishes(disk: Pick<Disk, 'layout' | 'inUse'>): Promise<string[]> {
-  return (await stagesLeft(disk)).flatMap(({ journal }) => journal?.targets ?? []);
 }
 
 /** Removes a stage, unless its publishing has begun: then recovery completes it. Links wait for the end of a lease. */

@@ -243,16 +243,21 @@ export async function findDrift(
   return (await examineTarget(layout, path, { depth: 'facts', signal })) ?? nothing;
 }
 
-/** The paths below `mirror/` that an unfinished publish is changing. */
-export async function pathsInChange(layout: DirectoryLayout): Promise<ReadonlySet<string>> {
+/** The targets of publishes of all instances that are going on, or were interrupted. @throws system errors, MirrorError `disk.*` */
+export async function unfinishedPublishes(layout: DirectoryLayout): Promise<ReadonlySet<string>> {
   const paths = new Set<string>();
   for (const { staging } of [layout, ...(await otherInstances(layout))]) {
-    for (const name of await readdir(staging).catch(() => [])) {
+    for (const name of (await unlessMissing(readdir(staging))) ?? []) {
       const journal = await readJournal(join(staging, name)).catch(() => null);
       for (const path of journal?.targets ?? []) paths.add(path);
     }
   }
   return paths;
+}
+
+/** The paths that an unfinished publish is changing, as far as this user may know. */
+export function pathsInChange(layout: DirectoryLayout): Promise<ReadonlySet<string>> {
+  return unfinishedPublishes(layout).catch(() => new Set());
 }
 
 /** This instance's target that contains a path below the directory; null for none. */

@@ -1,4 +1,4 @@
-import { interruptedPublishes } from '../../../../../src/mirror/store/publish/journal.ts';
+import { unfinishedPublishes } from '../../../../../src/mirror/store/verify/examine.ts';
 import { retireTree } from '../../../../../src/mirror/store/publish/publish.ts';
 import { stageFile, openStage } from '../../../../../src/mirror/store/publish/stage.ts';
 import { open, readdir, readFile, rename, utimes, writeFile } from 'node:fs/promises';
@@ -205,7 +205,7 @@ describe('a lease that is taken during publishing', () => {
       await leaveHalfDone(layout, 'Accounting/main');
       const request = { holder: 'x', durationMs: 60_000, signal: NEVER };
       await acquireLease(layout, bindNativeCalls(), request, Date.now);
-      expect(await interruptedPublishes({ layout, inUse: new Set() })).toEqual(['Accounting/main']);
+      expect([...(await unfinishedPublishes(layout))]).toEqual(['Accounting/main']);
     });
     const before = await mirror.tree('Accounting/main');
     service.write(repository, 'main', 'b.xlsx', '2');
