@@ -4,7 +4,7 @@ import type { Comparison } from './comparison.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';
 import { stageIn } from '../../mirror/store/publish/stage.ts';
 import type { Reception } from '../../mirror/pass/context.ts';
-import { receiveWhole, receiveWorkbooks, refuseDoubtful } from '../../mirror/pass/receive.ts';
+import { receive } from '../../mirror/pass/receive.ts';
 import { changesSince, newManifest } from '../../mirror/pass/new-manifest.ts';
 
 /** The service's state of a target. */
@@ -49,12 +49,8 @@ export async function receivePresentState(
   };
   const stage = stageIn(folder, facts);
   await mkdir(stage.tree);
-  const received =
-    (await receiveWorkbooks(reception, stage, before)) ?? (await receiveWhole(reception, stage, before));
-  if (received.kind === 'not-found') {
-    await refuseDoubtful(reception, received.isCertain);
-    return { manifest: null, by: 'contents' };
-  }
+  const received = await receive(reception, stage, before);
+  if (received === null) return { manifest: null, by: 'contents' };
   const manifest = newManifest(reception, received, changesSince(published, received.files), nowMs);
   return { manifest, by: 'contents' };
 }

@@ -31,7 +31,7 @@ import type { ExecutePolicy, NewState, PassContext, PublishedState, Pull } from 
 import type { PassEvent, PullMeter } from './events.ts';
 import { type Changes, changesSince, needsPublishing, newManifest, rowsAbout } from './new-manifest.ts';
 import type { Turn } from './queue.ts';
-import { type Received, receiveWhole, receiveWorkbooks, refuseDoubtful, rowsNow } from './receive.ts';
+import { receive, type Received, rowsNow } from './receive.ts';
 import { reportCached } from './reports.ts';
 
 /** The result of a pull, and the events to emit once it is recorded. */
@@ -110,13 +110,9 @@ async function pullContents(
   const stage = await openStage(context.store, action.path);
   try {
     const before = await lookAtPublished(context, pull, turn.signal);
-    const received =
-      (await receiveWorkbooks(reception, stage, before)) ?? (await receiveWhole(reception, stage, before));
-    if (received.kind === 'not-found') {
-      await refuseDoubtful(reception, received.isCertain);
-      const kind = action.whenAbsent === 'accept' ? 'absent' : 'missing';
-      return resultOf(action, { kind });
-    }
+    const received = await receive(reception, stage, before);
+    if (received === null)
+      return resultOf(action, { kind: action.whenAbsent === 'accept' ? 'absent' : 'missing' });
     const { downloadedBytes, rewritten, cached } = received;
     const changes = changesSince(before.manifest, received.files);
     if (cached !== null) {

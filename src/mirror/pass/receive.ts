@@ -17,7 +17,6 @@ import { knownFiles, timeOf, timeOfNewBytes, type Unpacked, unpack } from './unp
 
 /** The new state of a target, as staged or already published. */
 export interface Received extends Unpacked {
-  readonly kind: 'received';
   /** Strong entity tag of the whole contents; null if there is none. */
   readonly etag: string | null;
   readonly archiveBytes: number;
@@ -33,10 +32,33 @@ export interface Received extends Unpacked {
 type NotFound = Extract<ContentsAnswer, { kind: 'not-found' }>;
 
 /**
+ * Receives the new state of a target: the changed workbooks, each by its path, or the whole contents.
+ * @returns null if the service has no contents of the target
+ * @throws MirrorError `contents.not_found` if that does not prove that the target is gone
+ */
+export async function receive(
+  reception: Reception,
+  stage: Stage,
+  before: PublishedState,
+): Promise<Received | null> {
+  const received =
+    (await receiveWorkbooks(reception, stage, before)) ?? (await receiveWhole(reception, stage, before));
+  if (!('kind' in received)) return received;
+  const { context, action, signal } = reception;
+  if (action.whenAbsent === 'accept') return null;
+  const isProof =
+    action.whenAbsent === 'count-as-missing' &&
+    received.isCertain &&
+    (await isReachable(context.service, action, reception, signal));
+  if (!isProof) throw notFoundError(action);
+  return null;
+}
+
+/**
  * The new state from the whole contents or, if the service says that nothing changed, from the published tree. Files that equal
  * published ones are not written. If one of them is needed after all, for its time or path, all are downloaded again and written.
  */
-export async function receiveWhole(
+async function receiveWhole(
   reception: Reception,
   stage: Stage,
   before: PublishedState,
@@ -78,12 +100,7 @@ async function receiveContents(
       signal,
     });
     if (answer.kind === 'not-found') return answer;
-    const whole = {
-      kind: 'received',
-      isWhole: true,
-      comparedAtMs: listedAtMs,
-      cached: answer.cached,
-    } as const;
+    const whole = { isWhole: true, comparedAtMs: listedAtMs, cached: answer.cached } as const;
     if (answer.kind === 'unchanged') return { ...whole, ...asPublished(before) };
     const { etag, sizeBytes, hasFileTimes } = answer;
     meter.unpacks();
@@ -124,7 +141,7 @@ const FILES_AT_ONCE = 4;
  * service had: a list that is read after the last workbook shows the same versions.
  * @returns null if the whole contents are needed
  */
-export async function receiveWorkbooks(
+async function receiveWorkbooks(
   reception: Reception,
   stage: Stage,
   { manifest: previous, isDamaged }: PublishedState,
@@ -185,7 +202,6 @@ function stateWith(previous: Manifest, received: readonly ManifestFile[], gone: 
   const others = previous.files.filter(({ path }) => !replaced.has(path));
   const { skipped, archiveBytes, comparedAtMs } = previous;
   return {
-    kind: 'received',
     files: [...others, ...received].sort((a, b) => byCodeUnits(a.path, b.path)),
     skipped,
     rewritten: [],
@@ -263,17 +279,6 @@ async function receiveFile(
   stage.staged.add(path);
   const mtimeMs = timeOfNewBytes(keptTime(stage, versionTimeMs), sizeBytes, known);
   return { path, sizeBytes, sha256, mtimeMs, mode: await setTime(stage, path, mtimeMs), crc32 };
-}
-
-/** Refuses an absence of contents that does not prove that the target is gone. @throws MirrorError `contents.not_found` */
-export async function refuseDoubtful(reception: Reception, isCertain: boolean): Promise<void> {
-  const { context, action, signal } = reception;
-  if (action.whenAbsent === 'accept') return;
-  const isProof =
-    action.whenAbsent === 'count-as-missing' &&
-    isCertain &&
-    (await isReachable(context.service, action, reception, signal));
-  if (!isProof) throw notFoundError(action);
 }
 
 /** Whether other contents of a repository are found: only then does a missing branch prove something about the branch. */
