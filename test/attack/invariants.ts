@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { type DirectoryLayout, layoutOf } from '../../src/mirror/store/layout.ts';
 import { otherInstances } from '../../src/mirror/store/shards.ts';
-import { readTargetList } from '../../src/mirror/store/target-list.ts';
+import { readTargetList } from '../../src/mirror/store/documents.ts';
 import type { Place } from './program.ts';
 import {
   describeTree,

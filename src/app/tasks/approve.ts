@@ -1,7 +1,7 @@
 import type { Approval, HeldDeletion } from '../../mirror/plan/guard.ts';
 import { WHOLE_DIRECTORY } from '../../mirror/plan/selection.ts';
 import type { StoredPass } from '../../mirror/state/state.ts';
-import { writeApproval } from '../../mirror/store/approvals.ts';
+import { writeApproval } from '../../mirror/store/documents.ts';
 import { publishedManifest } from '../../mirror/store/inventory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import { branchSegment, targetKey } from '../../mirror/upstream/listing.ts';

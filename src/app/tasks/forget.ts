@@ -5,7 +5,7 @@ import type { Published } from '../../mirror/plan/record.ts';
 import { owns } from '../../mirror/plan/selection.ts';
 import { publishedManifest } from '../../mirror/store/inventory.ts';
 import { retireTree } from '../../mirror/store/publish/publish.ts';
-import { checkTargetList, readTargetList, saveTargets } from '../../mirror/store/target-list.ts';
+import { checkTargetList, readTargetList, saveTargets } from '../../mirror/store/documents.ts';
 import { branchSegment, type TargetId, targetKey } from '../../mirror/upstream/listing.ts';
 import { type MirrorReader, readTargets, statusPolicyOf, withReader } from '../open-reader.ts';
 import { findTargets } from '../target-names.ts';

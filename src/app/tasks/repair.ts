@@ -7,7 +7,7 @@ import { readStore } from '../../mirror/store/directory.ts';
 import { manifestPaths } from '../../mirror/store/inventory.ts';
 import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
 import { lastLease, LeasedError, leasesInForce } from '../../mirror/store/leases.ts';
-import { checkTargetList, readTargetList, saveTargets } from '../../mirror/store/target-list.ts';
+import { checkTargetList, readTargetList, saveTargets } from '../../mirror/store/documents.ts';
 import {
   damagedTargets,
   repairFromDisk,

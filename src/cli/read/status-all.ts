@@ -6,7 +6,7 @@ import { ownCommand } from '../../lib/text/own-command.ts';
 import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { ownerOf } from '../../mirror/plan/selection.ts';
 import { readStore } from '../../mirror/store/directory.ts';
-import { readShareReports, type ShareReport } from '../../mirror/store/shards.ts';
+import { readShareReports, type ShareReport } from '../../mirror/store/documents.ts';
 import { linesOf, type Outcome, table, tellEvent } from '../frame/output.ts';
 import { readTargets, withReader } from '../../app/open-reader.ts';
 import { ofTargets } from '../../app/target-names.ts';

@@ -6,7 +6,7 @@ import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.
 import { createInventory, manifestPaths, readStampedManifest } from '../../mirror/store/inventory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';
-import { checkTargetList } from '../../mirror/store/target-list.ts';
+import { checkTargetList } from '../../mirror/store/documents.ts';
 import type { WorkbookRow } from '../../mirror/upstream/listing.ts';
 import { linesOf, type Outcome, table, tell } from '../frame/output.ts';
 import { createWorkbookFilter, type WorkbookFlags } from './workbook-filter.ts';

@@ -1,4 +1,4 @@
-import { type ShareReport, writeShareReport } from '../../mirror/store/shards.ts';
+import { type ShareReport, writeShareReport } from '../../mirror/store/documents.ts';
 import { hostname } from 'node:os';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Shard } from '../../mirror/plan/selection.ts';

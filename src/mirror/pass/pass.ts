@@ -32,8 +32,7 @@ import { publishesWhole } from '../store/publish/moves.ts';
 import { recover } from '../store/publish/journal.ts';
 import { sweep } from '../store/publish/sweep.ts';
 import type { StoreReader } from '../store/directory.ts';
-import { readApprovals } from '../store/approvals.ts';
-import { readFormerAddress, saveTargets } from '../store/target-list.ts';
+import { readApprovals, readFormerAddress, saveTargets } from '../store/documents.ts';
 
 /** The rules for planning and for carrying out the plan. */
 export type PassPolicy = PlanPolicy & ExecutePolicy;

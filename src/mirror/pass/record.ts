@@ -1,5 +1,5 @@
 import { publishedManifest } from '../store/inventory.ts';
-import { removeApprovals } from '../store/approvals.ts';
+import { removeApprovals } from '../store/documents.ts';
 import {
   type Action,
   type ActionResult,

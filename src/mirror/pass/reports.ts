@@ -4,7 +4,7 @@ import { type ActionResult, holdRule } from '../plan/actions.ts';
 import type { ListedTarget } from '../plan/record.ts';
 import { type SelectionCheck, selectsNothing } from '../plan/selection.ts';
 import type { ReportedFailures } from '../state/schemas.ts';
-import { checkTargetList } from '../store/target-list.ts';
+import { checkTargetList } from '../store/documents.ts';
 import {
   type Cached,
   cachedSentence,

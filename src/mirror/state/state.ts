@@ -7,7 +7,7 @@ import { Places } from '../../lib/concurrency/places.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { type DriftNote, emptyRecord, type TargetRecord } from '../plan/record.ts';
 import type { Shard } from '../plan/selection.ts';
-import { type ShareReport, shareReportSchema } from '../store/shards.ts';
+import { type ShareReport, shareReportSchema } from '../store/documents.ts';
 import { type TargetId, targetKey } from '../upstream/listing.ts';
 import { type Database, NamespaceStore, openInMemory, openSqlite, openSqliteForReading } from './database.ts';
 import {

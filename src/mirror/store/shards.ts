@@ -2,11 +2,7 @@ import { constants, open, readdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { z } from 'zod';
-
-import { replaceFile } from '../../lib/disk/durable.ts';
 import { type DirectoryLock, lockDirectory, LockedError, lockWithin } from '../../lib/disk/lock.ts';
-import { readOwnText } from '../../lib/disk/own-file.ts';
 import { onDisk, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { NativeCalls } from '../../lib/native/file-calls.ts';
@@ -219,51 +215,4 @@ export async function gatherStages(layout: DirectoryLayout): Promise<void> {
       for (const name of await namesIn(other[folder]))
         await rename(join(other[folder], name), join(whole[folder], name));
   }
-}
-
-/** The report of an instance with a share after each pass. Times in milliseconds since the epoch. */
-export const shareReportSchema = z.object({
-  index: z.int().min(1),
-  count: z.int().min(1),
-  /** Identifies the directory: the same for all that share one. */
-  directoryId: z.string(),
-  host: z.string(),
-  writtenAtMs: z.number(),
-  /** Why the last pass failed as a whole, in one sentence; null if it did not. */
-  failure: z.string().nullable(),
-  maxStalenessMs: z.number(),
-  /** How many targets it mirrors, or will mirror. */
-  targets: z.int().min(0),
-  /** How many of them were not well. */
-  notWell: z.int().min(0),
-  /** The earliest time at which one of its targets was last verified; null if it has none, or one was never verified. */
-  oldestVerifiedAtMs: z.number().nullable(),
-});
-export type ShareReport = Readonly<z.infer<typeof shareReportSchema>>;
-
-const MAX_REPORT_BYTES = 64 * 1024;
-
-/** Writes the report on this instance's share, for every process that reads the directory. @throws MirrorError `directory.*`, `disk.*` */
-export async function writeShareReport(
-  { layout, lock }: { readonly layout: DirectoryLayout; readonly lock: DirectoryLock },
-  report: ShareReport,
-): Promise<void> {
-  await lock.check();
-  await onDisk('writing how the share is', () =>
-    replaceFile(layout.shareReport, `${JSON.stringify(report)}\n`, layout.staging),
-  );
-}
-
-/** Reads the reports of the instances that share a directory. A malformed report counts as none. */
-export async function readShareReports(layout: DirectoryLayout): Promise<ShareReport[]> {
-  const reports: ShareReport[] = [];
-  for (const { shareReport } of [layout, ...(await otherInstances(layout))]) {
-    const text = await readOwnText(shareReport, MAX_REPORT_BYTES).catch(() => null);
-    try {
-      reports.push(shareReportSchema.parse(JSON.parse(text ?? '')));
-    } catch {
-      // The instance has not reported yet.
-    }
-  }
-  return reports;
 }

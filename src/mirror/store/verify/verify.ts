@@ -12,7 +12,7 @@ import { byCodeUnits, foldersWith } from '../manifest.ts';
 import { publishStage } from '../publish/publish.ts';
 import { openStage } from '../publish/stage.ts';
 import { discardStage } from '../publish/journal.ts';
-import { checkTargetList, type ListCheck } from '../target-list.ts';
+import { checkTargetList, type ListCheck } from '../documents.ts';
 import {
   type Difference,
   type EntryKind,

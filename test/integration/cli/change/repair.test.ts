@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import type { Repaired } from '../../../../src/app/tasks/repair.ts';
 import { loadSettings } from '../../../../src/config/load.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
-import { readTargetList } from '../../../../src/mirror/store/target-list.ts';
+import { readTargetList } from '../../../../src/mirror/store/documents.ts';
 import type { FakeService } from '../../../support/fake-service.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 import { runTaskHere } from '../../../support/tasks.ts';

@@ -1,4 +1,4 @@
-import { readApprovals } from '../../../../src/mirror/store/approvals.ts';
+import { readApprovals } from '../../../../src/mirror/store/documents.ts';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 

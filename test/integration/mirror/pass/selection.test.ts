@@ -1,4 +1,4 @@
-import { readApprovals } from '../../../../src/mirror/store/approvals.ts';
+import { readApprovals } from '../../../../src/mirror/store/documents.ts';
 import { describe, expect, it } from 'vitest';
 
 import { approveHere } from '../../../support/tasks.ts';

@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { describeWhole, wholeStatus } from '../../../../src/cli/read/status-all.ts';
 import { ownerOf } from '../../../../src/mirror/plan/selection.ts';
-import { readTargetList } from '../../../../src/mirror/store/target-list.ts';
+import { readTargetList } from '../../../../src/mirror/store/documents.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
 import { FakeService, type FakeRepository } from '../../../support/fake-service.ts';
 import { type HarnessSettings, MirrorHarness } from '../../../support/mirror-harness.ts';

@@ -15,7 +15,7 @@ import type { SettingsFor } from '../../../../src/config/schema.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import type { Manifest, ManifestFile } from '../../../../src/mirror/store/manifest.ts';
 import { bindNativeCalls } from '../../../../src/lib/native/file-calls.ts';
-import { writeApproval } from '../../../../src/mirror/store/approvals.ts';
+import { writeApproval } from '../../../../src/mirror/store/documents.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
 import { acquireLease } from '../../../../src/mirror/store/leases.ts';
 import { formatManifest } from '../../../../src/mirror/store/manifest-text.ts';

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { judgeWhole } from '../../../../src/cli/read/status-all.ts';
-import type { ShareReport } from '../../../../src/mirror/store/shards.ts';
+import type { ShareReport } from '../../../../src/mirror/store/documents.ts';
 
 const NOW_MS = 1_000_000_000;
 

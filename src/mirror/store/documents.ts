@@ -1,18 +1,24 @@
+import { hash } from 'node:crypto';
+import { readdir, rm } from 'node:fs/promises';
+import { join, relative } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { replaceFile } from '../../lib/disk/durable.ts';
-import { readOwnFile } from '../../lib/disk/own-file.ts';
-import { onDisk } from '../../lib/errors/disk-errors.ts';
+import { ensureFolder, replaceFile } from '../../lib/disk/durable.ts';
+import type { DirectoryLock } from '../../lib/disk/lock.ts';
+import { readOwnFile, readOwnText } from '../../lib/disk/own-file.ts';
+import { onDisk, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { isTargetPath } from '../../lib/paths/file-name.ts';
 import { isAhead, latestUntil } from '../../lib/time/wrong-clock.ts';
+import { type Approval, type Approvals, approvalSchema } from '../plan/guard.ts';
 import { type ListedTarget, targetOf } from '../plan/record.ts';
-import { targetKey } from '../upstream/listing.ts';
+import { type TargetId, targetKey } from '../upstream/listing.ts';
 import { readHistory } from './history/history.ts';
 import type { MirrorStore } from './disk.ts';
 import { type InventoryReading, manifestPaths } from './inventory.ts';
 import type { DirectoryLayout } from './layout.ts';
 import { byCodeUnits } from './manifest.ts';
-import { withCommonLock } from './shards.ts';
+import { refuseLinks } from './published-tree.ts';
+import { otherInstances, withCommonLock } from './shards.ts';
 
 /**
  * The list of a directory's targets, `inventory.json` (manual, "On disk"). It reveals a missing target even if both tree and
@@ -169,4 +175,104 @@ async function findLost(
       lost.push(target);
   }
   return lost;
+}
+
+/**
+ * Approvals of held deletions, a small file each. An operator may give one while the daemon runs, also from another container or machine,
+ * and they outlive it. A malformed or unfinished file approves nothing.
+ */
+
+/** Room for the names of a repository and a branch. */
+const MAX_APPROVAL_BYTES = 64 * 1024;
+
+/** The file of an approval: a target may have characters that file names must not have. */
+function approvalFile({ approvals }: DirectoryLayout, target: TargetId): string {
+  return join(approvals, `${hash('sha256', targetKey(target))}.json`);
+}
+
+/** Approves a held deletion. @throws MirrorError `disk.*` */
+export async function writeApproval(layout: DirectoryLayout, approval: Approval): Promise<void> {
+  const { root, approvals } = layout;
+  await onDisk('writing an approval', async () => {
+    await refuseLinks(layout, [relative(root, approvals)]);
+    await ensureFolder(approvals);
+    await replaceFile(approvalFile(layout, approval.target), `${JSON.stringify(approval)}\n`, approvals);
+  });
+}
+
+/** Reads all approvals. @throws MirrorError `disk.failed` */
+export function readApprovals(layout: DirectoryLayout): Promise<Approvals> {
+  return onDisk('reading approvals', async () => {
+    const found = new Map<string, Approval>();
+    for (const name of (await unlessMissing(readdir(layout.approvals))) ?? []) {
+      const file = join(layout.approvals, name);
+      const approval = parseApproval(await readOwnText(file, MAX_APPROVAL_BYTES));
+      // A file with another name is unfinished, and would never be removed.
+      if (approval !== null && approvalFile(layout, approval.target) === file)
+        found.set(targetKey(approval.target), approval);
+    }
+    return found;
+  });
+}
+
+function parseApproval(text: string | null): Approval | null {
+  try {
+    return approvalSchema.parse(JSON.parse(text ?? ''));
+  } catch {
+    return null;
+  }
+}
+
+/** Removes approvals. @throws MirrorError `disk.*` */
+export async function removeApprovals(layout: DirectoryLayout, used: readonly Approval[]): Promise<void> {
+  await onDisk('removing approvals', async () => {
+    for (const { target } of used) await rm(approvalFile(layout, target), { force: true });
+  });
+}
+
+/** The report of an instance with a share after each pass. Times in milliseconds since the epoch. */
+export const shareReportSchema = z.object({
+  index: z.int().min(1),
+  count: z.int().min(1),
+  /** Identifies the directory: the same for all that share one. */
+  directoryId: z.string(),
+  host: z.string(),
+  writtenAtMs: z.number(),
+  /** Why the last pass failed as a whole, in one sentence; null if it did not. */
+  failure: z.string().nullable(),
+  maxStalenessMs: z.number(),
+  /** How many targets it mirrors, or will mirror. */
+  targets: z.int().min(0),
+  /** How many of them were not well. */
+  notWell: z.int().min(0),
+  /** The earliest time at which one of its targets was last verified; null if it has none, or one was never verified. */
+  oldestVerifiedAtMs: z.number().nullable(),
+});
+export type ShareReport = Readonly<z.infer<typeof shareReportSchema>>;
+
+const MAX_REPORT_BYTES = 64 * 1024;
+
+/** Writes the report on this instance's share, for every process that reads the directory. @throws MirrorError `directory.*`, `disk.*` */
+export async function writeShareReport(
+  { layout, lock }: { readonly layout: DirectoryLayout; readonly lock: DirectoryLock },
+  report: ShareReport,
+): Promise<void> {
+  await lock.check();
+  await onDisk('writing how the share is', () =>
+    replaceFile(layout.shareReport, `${JSON.stringify(report)}\n`, layout.staging),
+  );
+}
+
+/** Reads the reports of the instances that share a directory. A malformed report counts as none. */
+export async function readShareReports(layout: DirectoryLayout): Promise<ShareReport[]> {
+  const reports: ShareReport[] = [];
+  for (const { shareReport } of [layout, ...(await otherInstances(layout))]) {
+    const text = await readOwnText(shareReport, MAX_REPORT_BYTES).catch(() => null);
+    try {
+      reports.push(shareReportSchema.parse(JSON.parse(text ?? '')));
+    } catch {
+      // The instance has not reported yet.
+    }
+  }
+  return reports;
 }
