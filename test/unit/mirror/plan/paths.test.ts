@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import type { Published } from '../../../../src/mirror/plan/record.ts';
-import { assignBranchSegments, assignRepositoryPaths } from '../../../../src/mirror/plan/targets.ts';
+import { assignBranchSegments, assignRepositoryPaths } from '../../../../src/mirror/plan/paths.ts';
 import { encodeSegment, foldName } from '../../../../src/lib/paths/safe-path.ts';
 import type { Repository } from '../../../../src/mirror/upstream/listing.ts';
 import { repository } from '../../../support/builders.ts';
