@@ -7,7 +7,7 @@ import { onDisk, systemCode, unlessMissing, unlessMissingNow } from '../../lib/e
 import { checkOf, type Published, type RememberedTree, type TreeSummary } from '../plan/record.ts';
 import type { Shard } from '../plan/selection.ts';
 import { type DirectoryLayout, manifestPath } from './layout.ts';
-import { parseManifest, understandManifest } from './manifest-text.ts';
+import { type ManifestReading, parseManifest } from './manifest-text.ts';
 import { byCodeUnits, type Manifest } from './manifest.ts';
 import { treeAt } from './published-tree.ts';
 import { ownTreesIn } from './shards.ts';
@@ -107,8 +107,8 @@ function readUnlessKnown(
   const stamp = stampOf(stats);
   if (known?.stamp === stamp) return known;
   const text = unlessMissingNow(() => readNow(file));
-  const manifest = text === null ? null : parseManifest(text);
-  return manifest === null ? null : rememberedTree(stamp, manifest, path);
+  const manifest = text && parseManifest(text).manifest;
+  return manifest && rememberedTree(stamp, manifest, path);
 }
 
 /** The targets that have a manifest, valid or not: paths below `mirror/`, sorted. */
@@ -149,13 +149,9 @@ function rememberedTree(stamp: string, manifest: Manifest, path: string): Rememb
 }
 
 /** A manifest as it is on disk now. */
-export interface ManifestOnDisk {
+export interface ManifestOnDisk extends ManifestReading {
   /** Changes with every replacement of the file. */
   readonly stamp: string;
-  /** Null if it is malformed or unreadable; then `problem` says why. */
-  readonly manifest: Manifest | null;
-  /** A sentence without its full stop. */
-  readonly problem: string | null;
 }
 
 /** Reads a file that should be a manifest; null if there is no file. @throws system errors */
@@ -164,10 +160,7 @@ export function readManifestFile(file: string): Promise<ManifestOnDisk | null> {
   const read = (): Promise<ManifestOnDisk> =>
     withOpen(file, constants.O_RDONLY, async (handle) => {
       const stamp = stampOf(await handle.stat());
-      const understood = understandManifest(await handle.readFile());
-      return typeof understood === 'string'
-        ? { stamp, manifest: null, problem: understood }
-        : { stamp, manifest: understood, problem: null };
+      return { stamp, ...parseManifest(await handle.readFile()) };
     });
   return againWhileStale(() => unlessMissing(read()));
 }

@@ -157,22 +157,24 @@ function fileToDisk({ crc32, mode, mtimeMs, path, sha256, sizeBytes, workbook }:
   };
 }
 
-/** Parses a manifest's text; null if it is not a manifest of this format, and so proves nothing. */
-export function parseManifest(json: Buffer): Manifest | null {
-  const understood = understandManifest(json);
-  return typeof understood === 'string' ? null : understood;
+/** A text that should be a manifest. */
+export interface ManifestReading {
+  /** Null if it is not a manifest of this format, and so proves nothing; then `problem` says why. */
+  readonly manifest: Manifest | null;
+  /** A sentence without its full stop. */
+  readonly problem: string | null;
 }
 
 /**
  * Parses a manifest's text. Anyone who can write the directory, or a backup of it, may have written it: its paths and modes must pass
  * the rules for archives before anything relies on them.
- * @returns the problem if it is not a manifest of this format, as a sentence without its full stop
  */
-export function understandManifest(json: Buffer): Manifest | string {
-  const notThere = (field: string): string =>
-    `its field ${JSON.stringify(field)} is not what a manifest has there`;
+export function parseManifest(json: Buffer): ManifestReading {
+  const refused = (problem: string): ManifestReading => ({ manifest: null, problem });
+  const notThere = (field: string): ManifestReading =>
+    refused(`its field ${JSON.stringify(field)} is not what a manifest has there`);
   const parts = partsOf(json, parseSliced) ?? partsOf(json, parseWhole);
-  if (parts === null) return 'it is not JSON';
+  if (parts === null) return refused('it is not JSON');
   const { object, files, hasOtherFile } = parts;
   const { data, error } = manifestSchema.safeParse(object);
   if (data === undefined) return notThere(error.issues[0]?.path.join('.') ?? '');
@@ -181,8 +183,8 @@ export function understandManifest(json: Buffer): Manifest | string {
   const fault =
     treeFault(files.map(({ path }) => path)) ??
     (skippedFault && { path: skippedFault.path, fault: nameFault(skippedFault.path) ?? '' });
-  if (fault !== undefined) return `its file ${JSON.stringify(fault.path)} ${fault.fault}`;
-  return manifestFrom(data, files);
+  if (fault !== undefined) return refused(`its file ${JSON.stringify(fault.path)} ${fault.fault}`);
+  return { manifest: manifestFrom(data, files), problem: null };
 }
 
 /** The manifest, and its files up to the first entry that describes no file; null if the text is not JSON, or not in the layout that `parse` expects. */

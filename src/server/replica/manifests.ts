@@ -83,7 +83,7 @@ export async function readTarget(
       const stamp = `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
       if (stamp === known?.stamp) return known;
       // A manifest is replaced, never changed in place: one handle reads one state.
-      const manifest = parseManifest(await handle.readFile());
+      const { manifest } = parseManifest(await handle.readFile());
       return { path, stamp, writtenAtMs: Number(mtimeNs) / 1e6, manifest };
     } finally {
       await handle.close();

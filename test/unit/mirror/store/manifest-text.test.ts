@@ -39,7 +39,7 @@ function textOf(manifest: Manifest): string {
 }
 
 function parse(text: string): Manifest | null {
-  return parseManifest(Buffer.from(text));
+  return parseManifest(Buffer.from(text)).manifest;
 }
 
 describe('a manifest', () => {
