@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isAhead } from '../../lib/time/wrong-clock.ts';
 import { missingWorkbooks } from '../plan/contradictions.ts';
-import { fingerprintOfTree, rowsAtFiles, workbookOf } from '../plan/workbooks.ts';
+import { fingerprintOfTree, rowsAtFiles, rowsByFile, workbookOf } from '../plan/workbooks.ts';
 import {
   isUnchanged,
   type Manifest,
@@ -110,8 +110,7 @@ function withVersions(
   rows: readonly WorkbookRow[],
   branch: string,
 ): ManifestFile[] {
-  const listed = rows.filter((row) => row.branch === branch);
-  const own = new Map(rowsAtFiles(listed, files).map((row) => [row.path, row]));
+  const own = rowsByFile(rows, branch, files);
   return files.map((file) => {
     const row = own.get(file.path);
     if (row === undefined && file.workbook === undefined) return file;

@@ -9,7 +9,7 @@ import { findLeadingFolder } from '../archive/policy.ts';
 import type { UnpackedArchive, UnpackedEntry } from '../archive/unpack.ts';
 import type { KnownFile } from '../file-work/entry-file.ts';
 import { doInThread } from '../file-work/pool.ts';
-import { isDeletion, rowsAtFiles } from '../plan/workbooks.ts';
+import { isDeletion, rowsByFile } from '../plan/workbooks.ts';
 import { byCodeUnits, foldersWith, type ManifestFile, type SkippedEntry } from '../store/manifest.ts';
 import { STAGED } from '../store/publish/moves.ts';
 import { keptTime, type Stage } from '../store/publish/stage.ts';
@@ -33,21 +33,12 @@ export interface Unpacked {
  */
 export function knownFiles(reception: Reception, before: PublishedState): readonly KnownFile[] {
   const files = before.manifest?.files.filter(({ path }) => before.isTrusted(path)) ?? [];
-  const rows = listedRows(reception, files);
+  const rows = rowsByFile(reception.rows ?? [], reception.action.target.branch, files);
   return files.map((file) => {
     const { path, sizeBytes, sha256, crc32 = null } = file;
     const isProof = reception.action.depth !== 'bytes' && isUnchanged(file, rows.get(path));
     return { path, sizeBytes, sha256, crc32: isProof ? crc32 : null };
   });
-}
-
-/** The rows of the branch, by the paths of their files. */
-function listedRows(
-  { action, rows }: Pick<Reception, 'action' | 'rows'>,
-  files: readonly { readonly path: string }[],
-): ReadonlyMap<string, WorkbookRow> {
-  const listed = (rows ?? []).filter((row) => row.branch === action.target.branch);
-  return new Map(rowsAtFiles(listed, files).map((row) => [row.path, row]));
 }
 
 /** Whether the list does not show another version of a published file. */
@@ -72,7 +63,7 @@ export async function unpack(
   const strip = await leadingFolder(reception, archive);
   const entries = archive.entries.map((entry) => ({ ...entry, path: entry.path.slice(strip.length) }));
   const skipped = archive.skipped.map(({ path, reason }) => ({ path: path.slice(strip.length), reason }));
-  const rows = listedRows(reception, entries);
+  const rows = rowsByFile(reception.rows ?? [], reception.action.target.branch, entries);
   if (entries.length === 0) refuseEmpty([...rows.values()]);
   const published = new Map(before.manifest?.files.map((file) => [file.path, file]));
   const outcomes: FileOutcome[] = [];

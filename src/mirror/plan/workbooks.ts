@@ -27,6 +27,16 @@ export function rowsAtFiles(
   });
 }
 
+/** The rows of a branch, by the paths of their files. */
+export function rowsByFile(
+  rows: readonly WorkbookRow[],
+  branch: string,
+  files: readonly { readonly path: string }[],
+): ReadonlyMap<string, WorkbookRow> {
+  const own = rows.filter((row) => row.branch === branch);
+  return new Map(rowsAtFiles(own, files).map((row) => [row.path, row]));
+}
+
 function formOf(path: string): string {
   return path.normalize('NFC');
 }
