@@ -102,7 +102,7 @@ export async function runPass(
   }
 }
 
-/** The part of a pass's context that planning needs: nothing that writes. */
+/** The context of planning: nothing that writes. */
 export interface PlanContext extends Pick<PassContext, 'emit' | 'now'> {
   readonly store: StoreReader;
   readonly state: Pick<State, 'records'>;

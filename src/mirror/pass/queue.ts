@@ -85,8 +85,7 @@ const startTimeout: StartTimer = (onDue, afterMs) => {
 
 /**
  * The queue of pulls, with one limit for downloads and one for publishes. If it outlasts the passes, a pass waits only for prompt
- * pulls. Slow ones continue during later passes, and waiting pulls begin as slots become free, until the next plan
- * decides about them.
+ * pulls: slow ones continue during later passes, and waiting ones begin as slots become free, until the next plan.
  */
 export class PullQueue {
   readonly #outlastsPasses: boolean;

@@ -228,11 +228,7 @@ export async function rowsNow(
   return workbooks.filter((row) => row.repository === fullName);
 }
 
-/**
- * Whether the service has no files at some paths. That proves something only if it has a file at another path: it may
- * not know the repository in this form.
- * @param left a path that must be there
- */
+/** Whether the service has no files at some paths. Only the file at `left` proves that it knows the repository in this form. */
 async function areGone(
   { context, action, repository, signal }: Reception,
   gone: readonly string[],

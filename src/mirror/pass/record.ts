@@ -68,7 +68,7 @@ function isStillToBeDone({ subject }: Approval, { action, outcome }: ActionResul
   return subject === 'files' || action.kind === 'retire' || action.reason === 'confirm-gone';
 }
 
-/** Records the outcomes of actions, and then reports them. */
+/** As {@link recordEnds}, for actions of a plan. */
 export function recordAll(
   context: PassContext,
   { takenAtMs }: Listing,

@@ -132,10 +132,7 @@ export function holdRule(reason: string): HoldRule {
 
 const HOLD_RULES: ReadonlyMap<string, HoldRule> = new Map(Object.entries(HOLD_REASONS));
 
-/**
- * Whether a plan holds a target, that is, deliberately leaves something undone. A target that is only missing from the
- * service's list is not held: it counts towards its retirement.
- */
+/** Whether a plan deliberately leaves something undone. A target that is only missing from the list is on its way out. */
 export function isPlannedHold(action: Action): boolean {
   if (action.deselection !== undefined) return true;
   return (
@@ -238,10 +235,9 @@ export function resultOf(action: Action, outcome: Outcome): EndedResult {
 }
 
 /**
- * Makes a plan leave alone the targets that a pull of an earlier pass is still working on. Guards have judged the whole plan before.
- * A running pull does not continue if its target retires or moves, or if its place belongs to another target now:
- * then the plan stays as it is, and the pull must be cancelled.
- * @param running the running pulls, by target key
+ * Makes a plan, which guards have judged, leave alone the targets of running pulls. If such a target retires or moves, or its place
+ * belongs to another target now, the plan stays as it is, and the pull must be cancelled.
+ * @param running the running pulls of earlier passes, by target key
  */
 export function keepRunningPulls(
   plan: readonly Action[],

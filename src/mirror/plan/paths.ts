@@ -7,10 +7,7 @@ import type { Published } from './record.ts';
 /** A tree, and the target that owns its place. */
 type PlacedTree = Pick<Published, 'path' | 'repository' | 'branch'>;
 
-/**
- * The trees in the same order on every instance, so that all give colliding names the same mark. A tree in its proper place
- * comes first: otherwise a copy that someone made would move it.
- */
+/** In the same order on every instance. A tree in its proper place comes first: a copy that someone made must not move it. */
 function inOrder(trees: readonly PlacedTree[]): PlacedTree[] {
   const isAway = ({ path, repository, branch }: PlacedTree): number =>
     path === `${repositoryPath(repository.fullName)}/${branchSegment(branch)}` ? 0 : 1;

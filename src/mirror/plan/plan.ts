@@ -128,8 +128,7 @@ function reasonToLeave(of: Case, input: PlanInput): RetireReason | null {
 
 /**
  * Whether the service had no contents of a branch in all required answers but the last, which the retirement itself asks for.
- * While the retirement is held, the contents are asked for from time to time: without a list of workbooks only they show that the
- * branch is back.
+ * While the retirement is held, a pull asks for the contents from time to time: the branch may be back.
  */
 function isBranchGone(of: Case, input: PlanInput): boolean {
   const { held, missingPasses } = of.record;
@@ -221,10 +220,7 @@ function isListRead({ repository }: Case, { listing }: PlanInput): boolean {
   return listing.workbooks !== null && !listing.unread.repositories.has(repository.fullName);
 }
 
-/**
- * Whether the workbooks with new versions are all that changed. A Git repository holds other files, too, which no listing
- * shows; a drag-and-drop repository may.
- */
+/** Whether the workbooks with new versions are all that changed: no listing shows the other files, which any repository may have. */
 function answersByWorkbook(
   { repository, published, target }: Case,
   reason: PullReason,
@@ -280,8 +276,8 @@ function guardRetirements(plan: readonly Action[], input: PlanInput): Action[] {
 }
 
 /**
- * The deselected targets that stay mirrored until an operator approves, because too many were deselected at once. For them
- * the earlier selection stays in force. A target without a record was not mirrored before.
+ * The deselected targets that stay mirrored until an operator approves, because too many were deselected at once. A target without a
+ * record was not mirrored before.
  */
 function heldDeselections(
   candidates: readonly Candidate[],
@@ -315,18 +311,15 @@ function waitForPlaces(plan: readonly Action[], { published, others }: PlanInput
 }
 
 /**
- * When a target is next compared whole: after half to all of the period, spread by target
- * and time so that targets that were mirrored together are not checked together. Milliseconds since the epoch.
+ * When a target is next compared whole, in milliseconds since the epoch: after half to all of the period, spread so that targets that
+ * were mirrored together are not checked together.
  */
 export function fullCheckDueMs(target: TargetId, checkedAtMs: number, fullCheckMs: number): number {
   const spread = crc32(`${targetKey(target)}\n${checkedAtMs}`) / 0xffffffff;
   return checkedAtMs + Math.ceil(fullCheckMs * (0.5 + spread / 2));
 }
 
-/**
- * Whether every byte of a tree must be read again, and compared with the contents. A pull of a change does not read
- * the other files.
- */
+/** Whether every byte of a tree must be read again: a pull of a change does not read the other files. */
 function isExaminationDue({ target, record }: Case, tree: Published, { nowMs, policy }: PlanInput): boolean {
   // A clock that was ahead wrote this manifest: the check rewrites it.
   if (isAhead(nowMs, tree.verifiedAtMs, tree.comparedAtMs, tree.publishedAtMs, tree.restoredAtMs))

@@ -28,10 +28,7 @@ export interface Candidate extends Omit<ActionSubject, 'moveFrom' | 'deselection
   readonly isContradicted: boolean;
 }
 
-/**
- * Everything that is, was or should be mirrored: the branches that versions name, the mirrored ones and the configured
- * ones; `HEAD` if no branch of a repository is known (manual, "On disk").
- */
+/** All that is, was or should be mirrored; `HEAD` if no branch of a repository is known (manual, "On disk"). */
 export function findCandidates(facts: PlanInput): Candidate[] {
   const { listing, published, others, shard, policy } = facts;
   const { selection } = policy;

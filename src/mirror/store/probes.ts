@@ -52,11 +52,7 @@ export interface FileSystemWants {
 const NAME = 'Probe \u00e9';
 const FOLDED = 'probe e\u0301';
 
-/**
- * Finds out by trying what the file system of a directory can do: about twenty calls. The trial files lie in the staging area,
- * which is swept.
- * @throws system errors that do not mean a missing ability
- */
+/** Finds out by trying, in about twenty calls, what a file system can do. @throws system errors for other reasons */
 async function probeFileSystem({ staging }: DirectoryLayout, native: NativeCalls): Promise<FileSystemFacts> {
   const folder = join(staging, `probe-${randomUUID()}`);
   const [one, other, file] = [join(folder, 'one'), join(folder, 'other'), join(folder, NAME)];

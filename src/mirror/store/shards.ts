@@ -52,11 +52,7 @@ export async function lockForWriting(
   }
 }
 
-/**
- * Finds out whether a directory could be locked for writing now.
- * @returns why not; null if it could be
- * @throws MirrorError `directory.unusable`, and system errors
- */
+/** Why a directory cannot be locked for writing now; null if it can. @throws MirrorError `directory.unusable`, system errors */
 export async function obstacleToWriting(
   layout: DirectoryLayout,
   shard: Shard | null,
@@ -190,8 +186,8 @@ function namesIn(folder: string): Promise<string[]> {
 }
 
 /**
- * Finds out which of the trees in a directory are this instance's: all, unless other instances share the directory. If each has its
- * own disk, an instance keeps trees that now have another owner.
+ * Tells which trees in a directory are this instance's: all, unless others share the directory. On a disk of its own an instance
+ * keeps trees that now have another owner.
  * @throws MirrorError `disk.*`
  */
 export async function ownTreesIn(

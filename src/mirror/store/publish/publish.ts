@@ -197,11 +197,7 @@ function markedManifest(manifest: Manifest, approval: Approval | null): Manifest
   return mark && { ...manifest, approval: mark };
 }
 
-/**
- * Stages the manifest for the history, with the time of the published one.
- * @param marked the manifest to keep; null for a copy of the published one
- * @returns false if none is published
- */
+/** Stages a manifest for the history: the marked one, or a copy of the published one. @returns false if none is published */
 async function stageKeptManifest(
   { layout }: Disk,
   stage: Stage,

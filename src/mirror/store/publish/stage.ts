@@ -221,11 +221,7 @@ function factsOf(files: readonly ManifestFile[]): LinkRequest['facts'] {
   };
 }
 
-/**
- * Hard-links files of a tree into the new tree.
- * @param from the folder of the tree
- * @returns the path of a file that differs from its manifest, by `lstat`; null for none
- */
+/** Hard-links files of the tree `from` into the new tree. @returns the path of a file that differs, by `lstat`; null for none */
 export function linkFiles(
   stage: Stage,
   from: string,
@@ -236,11 +232,7 @@ export function linkFiles(
   return onDisk('linking files', () => linkAll(stage, { from, to: stage.tree }, paths, files, onLinks));
 }
 
-/**
- * Makes a tree of links to published files beside the new tree.
- * @param tree absolute
- * @param paths some files, or `all` that are in the tree, also those that others put there
- */
+/** Links published files into a tree beside the new one. @param paths some, or `all` that are there, also those of others */
 export async function keepPublished(
   stage: Stage,
   tree: string,
