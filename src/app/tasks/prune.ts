@@ -1,10 +1,6 @@
-import {
-  statesToPrune,
-  type HistoryEntry,
-  pruneHistory,
-  storedBytes,
-} from '../../mirror/store/history/history.ts';
+import { type HistoryEntry, storedBytes } from '../../mirror/store/history/history.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
+import { pruneHistory, statesToPrune } from '../../mirror/store/publish/sweep.ts';
 import { withCommonLock } from '../../mirror/store/shards.ts';
 import { refuseMissing } from '../open-reader.ts';
 import type { TaskWork } from './task.ts';

@@ -59,6 +59,11 @@ export function treeAt(layout: DirectoryLayout, path: string): TreePlace {
   return { kind: isLinkedTreeThere(layout, name) ? 'link' : 'dangling', name };
 }
 
+/** Whether a target's files are at its place. */
+export function isTreeAt({ kind }: TreePlace): boolean {
+  return kind !== 'gone' && kind !== 'dangling';
+}
+
 /** Whether a linked tree exists, and can be reached through no other link. @throws as {@link treeAt} */
 function isLinkedTreeThere(layout: DirectoryLayout, name: string): boolean {
   const tree = linkedTree(layout, name);

@@ -1,23 +1,30 @@
-import { createHash, randomUUID } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { lstat, readdir, rename, rm } from 'node:fs/promises';
-import { basename, dirname, join, relative } from 'node:path';
+import { createHash } from 'node:crypto';
+import { constants, copyFile, lstat, readdir, utimes, writeFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
 
-import { removeEmptyFolders } from '../../../lib/disk/durable.ts';
 import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
-import { withOpen } from '../../../lib/disk/read.ts';
-import { diskError, onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { statsNow, withOpen } from '../../../lib/disk/read.ts';
+import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
 import { ownCommand } from '../../../lib/text/own-command.ts';
 import { isAhead } from '../../../lib/time/wrong-clock.ts';
+import { type Approval, markOf } from '../../plan/guard.ts';
 import { targetOf } from '../../plan/record.ts';
 import { targetKey } from '../../upstream/listing.ts';
 import type { Disk, RetentionPolicy } from '../disk.ts';
 import { manifestPaths, readManifest, readManifestFile } from '../inventory.ts';
-import { type DirectoryLayout, type HistoryKind, manifestPath, parseHistoryName } from '../layout.ts';
-import { GateBlockedError, LeasedError } from '../leases.ts';
-import type { Manifest, ManifestFile } from '../manifest.ts';
-import { publishedTree, refuseLinks } from '../published-tree.ts';
+import {
+  type DirectoryLayout,
+  type HistoryKind,
+  historyName,
+  manifestPath,
+  parseHistoryName,
+} from '../layout.ts';
+import { formatManifest } from '../manifest-text.ts';
+import { isUnchanged, type Manifest, type ManifestFile, type TreeChanges } from '../manifest.ts';
+import { isTreeAt, publishedTree, type TreePlace } from '../published-tree.ts';
+import { type Keeping, STAGED } from '../publish/moves.ts';
+import { keepPublished, type Stage } from '../publish/stage.ts';
 
 /** A tree in the history, with the facts that pruning needs. */
 export interface Kept {
@@ -125,92 +132,6 @@ async function collect(root: string, folder: string, entries: HistoryEntry[]): P
   }
 }
 
-/**
- * The states that the history no longer keeps. An older state at a former path of its repository also needs the files of later ones.
- * @param path of the one target that is meant, as below `mirror/`; null for all
- * @param clockMs as for {@link prunable}
- */
-export async function statesToPrune(
-  layout: DirectoryLayout,
-  path: string | null,
-  policy: RetentionPolicy,
-  nowMs: number,
-  clockMs = nowMs,
-): Promise<HistoryEntry[]> {
-  const entries = await readHistory(layout);
-  const over = prunable(entries, policy, nowMs, clockMs).filter(
-    (entry) => entry.path === (path ?? entry.path),
-  );
-  const isOver = new Set(over);
-  let latestMs = Number.NEGATIVE_INFINITY;
-  for (const { atMs } of over) latestMs = Math.max(latestMs, atMs);
-  const neededSinceMs = new Map<string, number>();
-  for (const entry of entries) {
-    const isOlder = entry.kind === 'replaced' && !isOver.has(entry) && entry.atMs < latestMs;
-    // A path that is in use has a chain of its own.
-    if (!isOlder || existsSync(manifestPath(layout, entry.path))) continue;
-    const key = await targetKept(entry);
-    if (key !== null) neededSinceMs.set(key, Math.min(entry.atMs, neededSinceMs.get(key) ?? entry.atMs));
-  }
-  if (neededSinceMs.size === 0) return over;
-  const free: HistoryEntry[] = [];
-  for (const entry of over) {
-    const sinceMs = neededSinceMs.get((await targetKept(entry)) ?? '');
-    if (sinceMs === undefined || sinceMs > entry.atMs) free.push(entry);
-  }
-  return free;
-}
-
-async function targetKept({ manifest: file }: HistoryEntry): Promise<string | null> {
-  const manifest = await readManifest(file);
-  return manifest === null ? null : keyOf(manifest);
-}
-
-/**
- * Removes states that the history no longer keeps: first moves the tree out of sight in one step, then its manifest, then the rest. If a
- * lease is taken during that, the rest stays until the next time.
- * @param path of the one target that is pruned, as below `mirror/`; null for all
- * @returns what was removed
- */
-export async function pruneHistory(
-  disk: Pick<Disk, 'layout' | 'gate' | 'serially' | 'now' | 'retention'>,
-  nowMs: number,
-  signal?: AbortSignal,
-  path: string | null = null,
-): Promise<HistoryEntry[]> {
-  const { layout, gate, now, retention } = disk;
-  const removed: HistoryEntry[] = [];
-  let failure: unknown = null;
-  for (const entry of await statesToPrune(layout, path, retention, nowMs, now())) {
-    try {
-      await gate.pass(() => remove(disk, entry), signal);
-      removed.push(entry);
-    } catch (error) {
-      if (error instanceof LeasedError) break;
-      failure ??= error;
-      // The others would wait as long for the same lock.
-      if (error instanceof GateBlockedError || signal?.aborted === true) break;
-    }
-  }
-  if (failure !== null) throw diskError(failure, 'pruning the history');
-  return removed;
-}
-
-async function remove(
-  { layout, serially }: Pick<Disk, 'layout' | 'serially'>,
-  { tree, manifest }: HistoryEntry,
-): Promise<void> {
-  await refuseLinks(layout, [relative(layout.root, dirname(tree))]);
-  const trash = join(layout.trash, `0-${randomUUID()}-${basename(tree)}`);
-  const isMoved = await serially(async () => {
-    const isThere = (await unlessMissing(rename(tree, trash).then(() => true))) ?? false;
-    await rm(manifest, { force: true });
-    await removeEmptyFolders(dirname(tree), layout.history);
-    return isThere;
-  });
-  if (isMoved) await rm(trash, { recursive: true, force: true });
-}
-
 /** The path of a tree of the history, below the directory. */
 export function placeOf({ path, name }: HistoryEntry): string {
   return `history/${path}/${name}`;
@@ -299,5 +220,84 @@ export async function digestOf(file: string): Promise<string | null> {
     });
   } catch {
     return null;
+  }
+}
+
+/** A published state and the one that replaces it. */
+export interface Replacement {
+  readonly manifest: Manifest;
+  /** The manifest that the stage was compared with; null if the target was not published. */
+  readonly before: Manifest | null;
+  /** The approval of its deletions: then the old tree is kept under the rules for trees that are gone from the service. Null for none. */
+  readonly approval?: Approval | null;
+}
+
+/** Stages what the history will take of the previous state; null for nothing. */
+export async function stageHistory(
+  disk: Disk,
+  stage: Stage,
+  place: TreePlace,
+  { manifest, before, approval = null }: Replacement,
+  changes: TreeChanges,
+): Promise<Keeping | null> {
+  const { retention, onProgress } = disk;
+  const { target } = stage;
+  if (!isTreeAt(place)) return null;
+  // A repair alone replaces no state: changes that someone made in the tree are not a state.
+  if (before !== null && isUnchanged(changes)) return null;
+  const isReplaced = before !== null && approval === null && manifest.files.length > 0;
+  if (isReplaced && retention.replaced.kind === 'off' && !(await isNeededByHistory(disk, target)))
+    return null;
+  const isStaged = before !== null || place.kind === 'link';
+  const files = before === null ? 'all' : [...changes.changed, ...changes.removed];
+  if (isStaged) await keepPublished(stage, stage.published, files, onProgress);
+  // The previous manifest stays in its place until the new one replaces it: it is never absent.
+  const hasManifest = await stageKeptManifest(
+    disk,
+    stage,
+    target,
+    before && markedManifest(before, approval),
+  );
+  return {
+    place: await freeHistoryPath(disk, target, isReplaced ? 'replaced' : 'retired'),
+    isStaged,
+    hasManifest,
+  };
+}
+
+/** Whether the history keeps an older state of a target, which shares its unchanged files with the published tree. */
+async function isNeededByHistory({ layout }: Disk, target: string): Promise<boolean> {
+  return (await readHistory(layout, target)).some(({ path }) => path === target);
+}
+
+/** The manifest of a state for the history; null if the mirror's manifest is kept without a mark. */
+export function markedManifest(manifest: Manifest, approval: Approval | null): Manifest | null {
+  const mark = approval && markOf(approval);
+  return mark && { ...manifest, approval: mark };
+}
+
+/** Stages a manifest for the history: the marked one, or a copy of the published one. @returns false if none is published */
+export async function stageKeptManifest(
+  { layout }: Disk,
+  stage: Stage,
+  target: string,
+  marked: Manifest | null,
+): Promise<boolean> {
+  const from = manifestPath(layout, target);
+  const to = join(stage.folder, STAGED.keptManifest);
+  const stats = statsNow(from);
+  if (stats === null) return false;
+  if (marked === null) await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+  else await writeFile(to, formatManifest(marked), { flag: 'wx' });
+  await utimes(to, stats.atime, stats.mtime);
+  return true;
+}
+
+/** A free place in the history, below the root: clocks go back, and are coarse. */
+export async function freeHistoryPath(disk: Disk, path: string, kind: HistoryKind): Promise<string> {
+  const { layout } = disk;
+  for (let atMs = disk.now(); ; atMs += 1) {
+    const place = join(layout.history, path, historyName(atMs, kind));
+    if (statsNow(place) === null && statsNow(`${place}.json`) === null) return relative(layout.root, place);
   }
 }

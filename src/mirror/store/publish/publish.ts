@@ -1,21 +1,34 @@
-import { constants, copyFile, symlink, utimes, writeFile } from 'node:fs/promises';
-import { basename, join, relative } from 'node:path';
+import { symlink, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 
 import { setTimeApart } from '../../../lib/disk/durable.ts';
 import { statsNow } from '../../../lib/disk/read.ts';
 import { onDisk } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
-import { type Approval, markOf } from '../../plan/guard.ts';
+import type { Approval } from '../../plan/guard.ts';
 import type { Disk } from '../disk.ts';
-import { readHistory } from '../history/history.ts';
-import { type HistoryKind, historyName, manifestPath, treePath } from '../layout.ts';
+import {
+  freeHistoryPath,
+  markedManifest,
+  type Replacement,
+  stageHistory,
+  stageKeptManifest,
+} from '../history/history.ts';
+import { manifestPath, treePath } from '../layout.ts';
 import { formatManifest } from '../manifest-text.ts';
-import { isUnchanged, type Manifest, type TreeChanges, treeChanges } from '../manifest.ts';
-import { folderAt, linkText, publishedTree, refuseLinks, treeAt, type TreePlace } from '../published-tree.ts';
+import { type Manifest, type TreeChanges, treeChanges } from '../manifest.ts';
+import {
+  folderAt,
+  isTreeAt,
+  linkText,
+  publishedTree,
+  refuseLinks,
+  treeAt,
+  type TreePlace,
+} from '../published-tree.ts';
 import { commit, discardStage, refuseUnfinished } from './journal.ts';
 import {
   choosePublishMethod,
-  type Keeping,
   moveRenames,
   type PublishMethod,
   publishRenames,
@@ -33,18 +46,13 @@ import {
 } from './stage.ts';
 
 /** The change from the published state to a new one. */
-export interface NextState {
-  readonly manifest: Manifest;
-  /** The manifest that the stage was compared with; null if the target was not published. */
-  readonly before: Manifest | null;
+export interface NextState extends Replacement {
   /** Paths whose published copy must be replaced, because someone changed it. */
   readonly rewritten?: readonly string[];
   /** Whether the tree holds anything that its manifest does not list: then it is replaced as a whole. */
   readonly isDamaged?: boolean;
   /** Paths that someone added to the tree. They are removed if it cannot be replaced as a whole. Null if they are unknown. */
   readonly foreign?: readonly string[] | null;
-  /** The approval of its deletions: then the old tree is kept under the rules for trees that are gone from the service. Null for none. */
-  readonly approval?: Approval | null;
 }
 
 /**
@@ -106,10 +114,6 @@ function foreignOf({ foreign = [] }: NextState, target: string): readonly string
   });
 }
 
-function isTreeAt({ kind }: TreePlace): boolean {
-  return kind !== 'gone' && kind !== 'dangling';
-}
-
 /** Changes published trees in the locked directory. @param targets those that change */
 async function throughGate<T>(
   disk: Disk,
@@ -151,76 +155,6 @@ async function stageManifest({ layout }: Disk, stage: Stage, manifest: Manifest)
   const staged = join(stage.folder, STAGED.manifest);
   await writeFile(staged, formatManifest(manifest), { flag: 'wx' });
   await setTimeApart(staged, manifestPath(layout, stage.target));
-}
-
-/** Stages what the history will take of the previous state; null for nothing. */
-async function stageHistory(
-  disk: Disk,
-  stage: Stage,
-  place: TreePlace,
-  { manifest, before, approval = null }: NextState,
-  changes: TreeChanges,
-): Promise<Keeping | null> {
-  const { retention, onProgress } = disk;
-  const { target } = stage;
-  if (!isTreeAt(place)) return null;
-  // A repair alone replaces no state: changes that someone made in the tree are not a state.
-  if (before !== null && isUnchanged(changes)) return null;
-  const isReplaced = before !== null && approval === null && manifest.files.length > 0;
-  if (isReplaced && retention.replaced.kind === 'off' && !(await isNeededByHistory(disk, target)))
-    return null;
-  const isStaged = before !== null || place.kind === 'link';
-  const files = before === null ? 'all' : [...changes.changed, ...changes.removed];
-  if (isStaged) await keepPublished(stage, stage.published, files, onProgress);
-  // The previous manifest stays in its place until the new one replaces it: it is never absent.
-  const hasManifest = await stageKeptManifest(
-    disk,
-    stage,
-    target,
-    before && markedManifest(before, approval),
-  );
-  return {
-    place: await freeHistoryPath(disk, target, isReplaced ? 'replaced' : 'retired'),
-    isStaged,
-    hasManifest,
-  };
-}
-
-/** Whether the history keeps an older state of a target, which shares its unchanged files with the published tree. */
-async function isNeededByHistory({ layout }: Disk, target: string): Promise<boolean> {
-  return (await readHistory(layout, target)).some(({ path }) => path === target);
-}
-
-/** The manifest of a state for the history; null if the mirror's manifest is kept without a mark. */
-function markedManifest(manifest: Manifest, approval: Approval | null): Manifest | null {
-  const mark = approval && markOf(approval);
-  return mark && { ...manifest, approval: mark };
-}
-
-/** Stages a manifest for the history: the marked one, or a copy of the published one. @returns false if none is published */
-async function stageKeptManifest(
-  { layout }: Disk,
-  stage: Stage,
-  target: string,
-  marked: Manifest | null,
-): Promise<boolean> {
-  const from = manifestPath(layout, target);
-  const to = join(stage.folder, STAGED.keptManifest);
-  const stats = statsNow(from);
-  if (stats === null) return false;
-  if (marked === null) await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
-  else await writeFile(to, formatManifest(marked), { flag: 'wx' });
-  await utimes(to, stats.atime, stats.mtime);
-  return true;
-}
-
-/** A free place in the history, below the root: clocks go back, and are coarse. */
-async function freeHistoryPath(disk: Disk, path: string, kind: HistoryKind): Promise<string> {
-  const { layout } = disk;
-  for (let atMs = disk.now(); ; atMs += 1) {
-    const place = join(layout.history, path, historyName(atMs, kind));
-    if (statsNow(place) === null && statsNow(`${place}.json`) === null) return relative(layout.root, place);
-  }
 }
 
 /**

@@ -1,14 +1,19 @@
-import { lstat, readdir, rm } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { lstat, readdir, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join, relative } from 'node:path';
 
+import { removeEmptyFolders } from '../../../lib/disk/durable.ts';
 import { linkNow } from '../../../lib/disk/read.ts';
-import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
-import type { Disk } from '../disk.ts';
-import { pruneHistory } from '../history/history.ts';
-import { manifestPaths } from '../inventory.ts';
-import type { DirectoryLayout } from '../layout.ts';
-import { LeasedError, sweepLeases, type PublishGate } from '../leases.ts';
-import { isTreeName, linkedTree, removeTree, treeAt } from '../published-tree.ts';
+import { diskError, onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { targetOf } from '../../plan/record.ts';
+import { targetKey } from '../../upstream/listing.ts';
+import type { Disk, RetentionPolicy } from '../disk.ts';
+import { type HistoryEntry, prunable, readHistory } from '../history/history.ts';
+import { manifestPaths, readManifest } from '../inventory.ts';
+import { type DirectoryLayout, manifestPath } from '../layout.ts';
+import { GateBlockedError, LeasedError, sweepLeases, type PublishGate } from '../leases.ts';
+import { isTreeName, linkedTree, refuseLinks, removeTree, treeAt } from '../published-tree.ts';
 import { onDiskOfAll, withCommonLock } from '../shards.ts';
 
 /**
@@ -131,4 +136,90 @@ async function linkedNames({ mirror }: DirectoryLayout): Promise<ReadonlySet<str
     }
   }
   return names;
+}
+
+/**
+ * The states that the history no longer keeps. An older state at a former path of its repository also needs the files of later ones.
+ * @param path of the one target that is meant, as below `mirror/`; null for all
+ * @param clockMs as for {@link prunable}
+ */
+export async function statesToPrune(
+  layout: DirectoryLayout,
+  path: string | null,
+  policy: RetentionPolicy,
+  nowMs: number,
+  clockMs = nowMs,
+): Promise<HistoryEntry[]> {
+  const entries = await readHistory(layout);
+  const over = prunable(entries, policy, nowMs, clockMs).filter(
+    (entry) => entry.path === (path ?? entry.path),
+  );
+  const isOver = new Set(over);
+  let latestMs = Number.NEGATIVE_INFINITY;
+  for (const { atMs } of over) latestMs = Math.max(latestMs, atMs);
+  const neededSinceMs = new Map<string, number>();
+  for (const entry of entries) {
+    const isOlder = entry.kind === 'replaced' && !isOver.has(entry) && entry.atMs < latestMs;
+    // A path that is in use has a chain of its own.
+    if (!isOlder || existsSync(manifestPath(layout, entry.path))) continue;
+    const key = await targetKept(entry);
+    if (key !== null) neededSinceMs.set(key, Math.min(entry.atMs, neededSinceMs.get(key) ?? entry.atMs));
+  }
+  if (neededSinceMs.size === 0) return over;
+  const free: HistoryEntry[] = [];
+  for (const entry of over) {
+    const sinceMs = neededSinceMs.get((await targetKept(entry)) ?? '');
+    if (sinceMs === undefined || sinceMs > entry.atMs) free.push(entry);
+  }
+  return free;
+}
+
+async function targetKept({ manifest: file }: HistoryEntry): Promise<string | null> {
+  const manifest = await readManifest(file);
+  return manifest && targetKey(targetOf(manifest));
+}
+
+/**
+ * Removes states that the history no longer keeps: first moves the tree out of sight in one step, then its manifest, then the rest. If a
+ * lease is taken during that, the rest stays until the next time.
+ * @param path of the one target that is pruned, as below `mirror/`; null for all
+ * @returns what was removed
+ */
+export async function pruneHistory(
+  disk: Pick<Disk, 'layout' | 'gate' | 'serially' | 'now' | 'retention'>,
+  nowMs: number,
+  signal?: AbortSignal,
+  path: string | null = null,
+): Promise<HistoryEntry[]> {
+  const { layout, gate, now, retention } = disk;
+  const removed: HistoryEntry[] = [];
+  let failure: unknown = null;
+  for (const entry of await statesToPrune(layout, path, retention, nowMs, now())) {
+    try {
+      await gate.pass(() => remove(disk, entry), signal);
+      removed.push(entry);
+    } catch (error) {
+      if (error instanceof LeasedError) break;
+      failure ??= error;
+      // The others would wait as long for the same lock.
+      if (error instanceof GateBlockedError || signal?.aborted === true) break;
+    }
+  }
+  if (failure !== null) throw diskError(failure, 'pruning the history');
+  return removed;
+}
+
+async function remove(
+  { layout, serially }: Pick<Disk, 'layout' | 'serially'>,
+  { tree, manifest }: HistoryEntry,
+): Promise<void> {
+  await refuseLinks(layout, [relative(layout.root, dirname(tree))]);
+  const trash = join(layout.trash, `0-${randomUUID()}-${basename(tree)}`);
+  const isMoved = await serially(async () => {
+    const isThere = (await unlessMissing(rename(tree, trash).then(() => true))) ?? false;
+    await rm(manifest, { force: true });
+    await removeEmptyFolders(dirname(tree), layout.history);
+    return isThere;
+  });
+  if (isMoved) await rm(trash, { recursive: true, force: true });
 }

@@ -5,7 +5,8 @@ import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 
 import { restoreHistory } from '../../../../src/cli/history/restore.ts';
-import { pruneHistory, readHistory } from '../../../../src/mirror/store/history/history.ts';
+import { readHistory } from '../../../../src/mirror/store/history/history.ts';
+import { pruneHistory } from '../../../../src/mirror/store/publish/sweep.ts';
 import { readManifest } from '../../../../src/mirror/store/inventory.ts';
 import { manifestPath } from '../../../../src/mirror/store/layout.ts';
 import { startPair } from '../../../support/mirror-harness.ts';

@@ -35,7 +35,8 @@ import {
 } from '../../../../../src/mirror/store/leases.ts';
 import { bindNativeCalls } from '../../../../../src/lib/native/file-calls.ts';
 import { Places } from '../../../../../src/lib/concurrency/places.ts';
-import { pruneHistory, readHistory } from '../../../../../src/mirror/store/history/history.ts';
+import { readHistory } from '../../../../../src/mirror/store/history/history.ts';
+import { pruneHistory } from '../../../../../src/mirror/store/publish/sweep.ts';
 import { type DirectoryLayout, layoutOf } from '../../../../../src/mirror/store/layout.ts';
 import { openStore } from '../../../../../src/mirror/store/directory.ts';
 import { manifestWith } from '../../../../support/builders.ts';
