@@ -11,7 +11,7 @@ import {
 } from '../store/manifest.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
 import type { Pull } from './context.ts';
-import type { Received } from './receive.ts';
+import type { Received } from './unpack.ts';
 
 /** The facts of a pull that determine the manifest. */
 type PullFacts = Pick<Pull, 'action' | 'repository' | 'rows' | 'listedAtMs'>;

@@ -31,8 +31,9 @@ import type { ExecutePolicy, NewState, PassContext, PublishedState, Pull } from 
 import type { PassEvent, PullMeter } from './events.ts';
 import { type Changes, changesSince, needsPublishing, newManifest, rowsAbout } from './new-manifest.ts';
 import type { Turn } from './queue.ts';
-import { receive, type Received, rowsNow } from './receive.ts';
+import { receive, rowsNow } from './receive.ts';
 import { reportCached } from './reports.ts';
+import type { Received } from './unpack.ts';
 
 /** The result of a pull, and the events to emit once it is recorded. */
 export interface Pulled extends EndedResult {

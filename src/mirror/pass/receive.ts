@@ -1,35 +1,15 @@
 import { join } from 'node:path';
 import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { ArchiveReceiver } from '../archive/receiver.ts';
-import type { KnownFile } from '../file-work/entry-file.ts';
 import type { PullAction } from '../plan/actions.ts';
 import { changesByPath, groupRows, targetDigest, type WorkbookChanges } from '../plan/workbooks.ts';
 import { byCodeUnits, type Manifest, type ManifestFile } from '../store/manifest.ts';
-import { STAGED } from '../store/publish/moves.ts';
 import { dropFile, emptyStage, keptTime, makeParents, setTime, type Stage } from '../store/publish/stage.ts';
 import type { PassService } from '../upstream/client.ts';
-import type { ContentsAnswer } from '../upstream/contents.ts';
 import { FileDestination } from '../upstream/download.ts';
-import { type Cached, HEAD_BRANCH, type Repository, type WorkbookRow } from '../upstream/listing.ts';
+import { HEAD_BRANCH, type Repository, type WorkbookRow } from '../upstream/listing.ts';
 import type { PublishedState, Reception, RepositoryFacts } from './context.ts';
-import { knownFiles, timeOf, timeOfNewBytes, type Unpacked, unpack } from './unpack.ts';
-
-/** The new state of a target, as staged or already published. */
-export interface Received extends Unpacked {
-  /** Strong entity tag of the whole contents; null if there is none. */
-  readonly etag: string | null;
-  readonly archiveBytes: number;
-  readonly downloadedBytes: number;
-  /** Whether the whole contents were compared, and not just the workbooks with new versions. */
-  readonly isWhole: boolean;
-  /** When the whole contents were last compared. Milliseconds since the epoch. */
-  readonly comparedAtMs: number;
-  /** Null if the service itself gave the contents, and no cache. */
-  readonly cached: Cached | null;
-}
-
-type NotFound = Extract<ContentsAnswer, { kind: 'not-found' }>;
+import { type Received, receiveWhole, timeOf, timeOfNewBytes } from './unpack.ts';
 
 /**
  * Receives the new state of a target: the changed workbooks, each by its path, or the whole contents.
@@ -52,86 +32,6 @@ export async function receive(
     (await isReachable(context.service, action, reception, signal));
   if (!isProof) throw notFoundError(action);
   return null;
-}
-
-/**
- * The new state from the whole contents or, if the service says that nothing changed, from the published tree. Files that equal
- * published ones are not written. If one of them is needed after all, for its time or path, all are downloaded again and written.
- */
-async function receiveWhole(
-  reception: Reception,
-  stage: Stage,
-  before: PublishedState,
-): Promise<Received | NotFound> {
-  const received = await receiveContents(reception, stage, before, knownFiles(reception, before));
-  if (received !== null) return received;
-  await emptyStage(stage);
-  const whole = await receiveContents(reception, stage, before, []);
-  if (whole === null) throw new MirrorError('internal.defect', 'An unpacked file is not there.');
-  return whole;
-}
-
-/**
- * Downloads the whole contents, if they may have changed, and unpacks them into the stage while they arrive.
- * @param known the files that may stay as they are published
- * @returns null if a needed file was not written
- */
-async function receiveContents(
-  reception: Reception,
-  stage: Stage,
-  before: PublishedState,
-  known: readonly KnownFile[],
-): Promise<Received | NotFound | null> {
-  const { context, action, repository, listedAtMs, signal, meter } = reception;
-  meter.downloads();
-  const archive = new ArchiveReceiver({
-    tree: stage.tree,
-    keptPath: join(stage.folder, STAGED.archive),
-    limits: context.archiveLimits,
-    known,
-  });
-  try {
-    const answer = await context.service.download({
-      repository,
-      branch: action.target.branch,
-      etag: knownTag(reception, before),
-      destination: archive,
-      onArrived: (doneBytes, totalBytes) => meter.arrived(doneBytes, totalBytes),
-      signal,
-    });
-    if (answer.kind === 'not-found') return answer;
-    const whole = { isWhole: true, comparedAtMs: listedAtMs, cached: answer.cached } as const;
-    if (answer.kind === 'unchanged') return { ...whole, ...asPublished(before) };
-    const { etag, sizeBytes, hasFileTimes } = answer;
-    meter.unpacks();
-    const contents = await archive.finish(reception.onProgress, signal);
-    const unpacked = await unpack(reception, contents, stage, before, hasFileTimes);
-    return unpacked && { ...whole, ...unpacked, etag, archiveBytes: sizeBytes, downloadedBytes: sizeBytes };
-  } finally {
-    await archive.release();
-  }
-}
-
-/** The entity tag under which the service may say that nothing changed; none if the pull must find out more than that. */
-function knownTag(
-  { action: { published, depth } }: Reception,
-  { manifest, isDamaged }: PublishedState,
-): string | null {
-  if (published?.treePresent !== true || isDamaged || manifest === null) return null;
-  return depth === 'bytes' && manifest.isThorough === false ? null : manifest.etag;
-}
-
-/** The new state if nothing changed. @throws MirrorError `contents.wrong_kind` if nothing is published */
-function asPublished({
-  manifest,
-}: PublishedState): Unpacked & Pick<Received, 'etag' | 'archiveBytes' | 'downloadedBytes'> {
-  if (manifest === null)
-    throw new MirrorError(
-      'contents.wrong_kind',
-      'The service says "not modified" to an unconditional request.',
-    );
-  const { files, skipped, etag, archiveBytes, isThorough = true } = manifest;
-  return { files, skipped, rewritten: [], isThorough, etag, archiveBytes, downloadedBytes: 0 };
 }
 
 const FILES_AT_ONCE = 4;

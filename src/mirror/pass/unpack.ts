@@ -6,18 +6,20 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { nameFault } from '../../lib/paths/file-name.ts';
 import { isTimeFor, storableTimeMs, timeApartMs } from '../../lib/time/file-time.ts';
 import { findLeadingFolder } from '../archive/policy.ts';
+import { ArchiveReceiver } from '../archive/receiver.ts';
 import type { UnpackedArchive, UnpackedEntry } from '../archive/unpack.ts';
 import type { KnownFile } from '../file-work/entry-file.ts';
 import { doInThread } from '../file-work/pool.ts';
 import { isDeletion, rowsByFile } from '../plan/workbooks.ts';
 import { byCodeUnits, foldersWith, type ManifestFile, type SkippedEntry } from '../store/manifest.ts';
 import { STAGED } from '../store/publish/moves.ts';
-import { keptTime, type Stage } from '../store/publish/stage.ts';
-import type { WorkbookRow } from '../upstream/listing.ts';
+import { emptyStage, keptTime, type Stage } from '../store/publish/stage.ts';
+import type { ContentsAnswer } from '../upstream/contents.ts';
+import type { Cached, WorkbookRow } from '../upstream/listing.ts';
 import type { PublishedState, Reception } from './context.ts';
 
 /** The new state of a target: staged files where it differs from the published tree. */
-export interface Unpacked {
+export interface Received {
   /** Sorted by path; without their versions. */
   readonly files: readonly ManifestFile[];
   readonly skipped: readonly SkippedEntry[];
@@ -25,13 +27,105 @@ export interface Unpacked {
   readonly rewritten: readonly string[];
   /** Whether every byte was compared or written. */
   readonly isThorough: boolean;
+  /** Strong entity tag of the whole contents; null if there is none. */
+  readonly etag: string | null;
+  readonly archiveBytes: number;
+  readonly downloadedBytes: number;
+  /** Whether the whole contents were compared, and not just the workbooks with new versions. */
+  readonly isWhole: boolean;
+  /** When the whole contents were last compared. Milliseconds since the epoch. */
+  readonly comparedAtMs: number;
+  /** Null if the service itself gave the contents, and no cache. */
+  readonly cached: Cached | null;
+}
+
+type NotFound = Extract<ContentsAnswer, { kind: 'not-found' }>;
+
+/**
+ * The new state from the whole contents or, if the service says that nothing changed, from the published tree. Files that equal
+ * published ones are not written. If one of them is needed after all, for its time or path, all are downloaded again and written.
+ */
+export async function receiveWhole(
+  reception: Reception,
+  stage: Stage,
+  before: PublishedState,
+): Promise<Received | NotFound> {
+  const received = await receiveContents(reception, stage, before, knownFiles(reception, before));
+  if (received !== null) return received;
+  await emptyStage(stage);
+  const whole = await receiveContents(reception, stage, before, []);
+  if (whole === null) throw new MirrorError('internal.defect', 'An unpacked file is not there.');
+  return whole;
+}
+
+/**
+ * Downloads the whole contents, if they may have changed, and unpacks them into the stage while they arrive.
+ * @param known the files that may stay as they are published
+ * @returns null if a needed file was not written
+ */
+async function receiveContents(
+  reception: Reception,
+  stage: Stage,
+  before: PublishedState,
+  known: readonly KnownFile[],
+): Promise<Received | NotFound | null> {
+  const { context, action, repository, listedAtMs, signal, meter } = reception;
+  meter.downloads();
+  const archive = new ArchiveReceiver({
+    tree: stage.tree,
+    keptPath: join(stage.folder, STAGED.archive),
+    limits: context.archiveLimits,
+    known,
+  });
+  try {
+    const answer = await context.service.download({
+      repository,
+      branch: action.target.branch,
+      etag: knownTag(reception, before),
+      destination: archive,
+      onArrived: (doneBytes, totalBytes) => meter.arrived(doneBytes, totalBytes),
+      signal,
+    });
+    if (answer.kind === 'not-found') return answer;
+    const whole = { isWhole: true, comparedAtMs: listedAtMs, cached: answer.cached } as const;
+    if (answer.kind === 'unchanged') return { ...whole, ...asPublished(before) };
+    const { etag, sizeBytes, hasFileTimes } = answer;
+    meter.unpacks();
+    const contents = await archive.finish(reception.onProgress, signal);
+    const unpacked = await unpack(reception, contents, stage, before, hasFileTimes);
+    return unpacked && { ...whole, ...unpacked, etag, archiveBytes: sizeBytes, downloadedBytes: sizeBytes };
+  } finally {
+    await archive.release();
+  }
+}
+
+/** The entity tag under which the service may say that nothing changed; none if the pull must find out more than that. */
+function knownTag(
+  { action: { published, depth } }: Reception,
+  { manifest, isDamaged }: PublishedState,
+): string | null {
+  if (published?.treePresent !== true || isDamaged || manifest === null) return null;
+  return depth === 'bytes' && manifest.isThorough === false ? null : manifest.etag;
+}
+
+type Unpacked = Pick<Received, 'files' | 'skipped' | 'rewritten' | 'isThorough'>;
+
+/** The new state if nothing changed. @throws MirrorError `contents.wrong_kind` if nothing is published */
+function asPublished({ manifest }: PublishedState): Omit<Received, 'isWhole' | 'comparedAtMs' | 'cached'> {
+  if (manifest === null)
+    throw new MirrorError(
+      'contents.wrong_kind',
+      'The service says "not modified" to an unconditional request.',
+    );
+  const { files, skipped, etag, archiveBytes, isThorough = true } = manifest;
+  return { files, skipped, rewritten: [], isThorough, etag, archiveBytes, downloadedBytes: 0 };
 }
 
 /**
  * The published files that may stay if an archive has the same. Equal size and CRC-32 prove that, except for workbooks with a
  * new version, or another digest in the list; a thorough pull compares every byte.
  */
-export function knownFiles(reception: Reception, before: PublishedState): readonly KnownFile[] {
+function knownFiles(reception: Reception, before: PublishedState): readonly KnownFile[] {
   const files = before.manifest?.files.filter(({ path }) => before.isTrusted(path)) ?? [];
   const rows = rowsByFile(reception.rows ?? [], reception.action.target.branch, files);
   return files.map((file) => {
@@ -53,7 +147,7 @@ function isUnchanged({ workbook, sha256 }: ManifestFile, row: WorkbookRow | unde
  * @returns null if a needed file is not there
  * @throws MirrorError `contents.empty`, `disk.*`; the errors of asking for the leading folder
  */
-export async function unpack(
+async function unpack(
   reception: Reception,
   archive: UnpackedArchive,
   stage: Stage,
