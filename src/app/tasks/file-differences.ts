@@ -1,8 +1,8 @@
+import { movedFiles } from '../../mirror/plan/guard.ts';
 import {
   byCodeUnits,
   type ManifestFile,
   type ManifestWorkbook,
-  movedFiles,
   treeChanges,
 } from '../../mirror/store/manifest.ts';
 

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { z } from 'zod';
 
-import { type ApprovalMark, type ManifestFile, movedFiles, type TreeChanges } from '../store/manifest.ts';
+import { type ApprovalMark, byCodeUnits, type ManifestFile, type TreeChanges } from '../store/manifest.ts';
 import { type TargetId, targetKey } from '../upstream/listing.ts';
 
 /** How much may be deleted at once without approval: a share, a number, or anything. */
@@ -156,12 +156,34 @@ export function heldFiles(
     subject: 'files',
     deletions: gone.length,
     of: before.length,
-    digest: digestOfPaths(gone),
+    digest: hash('sha256', JSON.stringify(gone)),
     first: gone.slice(0, PATHS_SHOWN),
   };
 }
 
-/** The digest that identifies a deletion of files. @param paths sorted */
-function digestOfPaths(paths: readonly string[]): string {
-  return createHash('sha256').update(JSON.stringify(paths)).digest('hex');
+/**
+ * The files that only moved, each by its old path: if several have the same bytes, the first gone path is matched with
+ * the first new one.
+ * @param gone files that only the earlier state has
+ * @param arrived files that only the later state has
+ */
+export function movedFiles(
+  gone: readonly ManifestFile[],
+  arrived: readonly ManifestFile[],
+): ReadonlyMap<string, ManifestFile> {
+  const places = Map.groupBy([...arrived].sort(byPath), ({ sha256 }) => sha256);
+  const taken = new Map<string, number>();
+  const moved = new Map<string, ManifestFile>();
+  for (const { path, sha256 } of [...gone].sort(byPath)) {
+    const index = taken.get(sha256) ?? 0;
+    const place = places.get(sha256)?.[index];
+    if (place === undefined) continue;
+    taken.set(sha256, index + 1);
+    moved.set(path, place);
+  }
+  return moved;
+}
+
+function byPath(a: ManifestFile, b: ManifestFile): number {
+  return byCodeUnits(a.path, b.path);
 }

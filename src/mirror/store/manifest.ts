@@ -118,29 +118,6 @@ export function isUnchanged({ added, changed, removed }: TreeChanges): boolean {
   return added.length + changed.length + removed.length === 0;
 }
 
-/**
- * The files that only moved, each by its old path: if several have the same bytes, the first gone path is matched with
- * the first new one.
- * @param gone files that only the earlier state has
- * @param arrived files that only the later state has
- */
-export function movedFiles(
-  gone: readonly ManifestFile[],
-  arrived: readonly ManifestFile[],
-): ReadonlyMap<string, ManifestFile> {
-  const places = Map.groupBy([...arrived].sort(byPath), ({ sha256 }) => sha256);
-  const taken = new Map<string, number>();
-  const moved = new Map<string, ManifestFile>();
-  for (const { path, sha256 } of [...gone].sort(byPath)) {
-    const index = taken.get(sha256) ?? 0;
-    const place = places.get(sha256)?.[index];
-    if (place === undefined) continue;
-    taken.set(sha256, index + 1);
-    moved.set(path, place);
-  }
-  return moved;
-}
-
 /** Orders texts by their UTF-16 units: the same in every locale. */
 export function byCodeUnits(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
@@ -158,8 +135,4 @@ export function foldersWith(paths: readonly string[]): ReadonlySet<string> {
     }
   }
   return folders;
-}
-
-function byPath(a: ManifestFile, b: ManifestFile): number {
-  return byCodeUnits(a.path, b.path);
 }

@@ -1,7 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { type ManifestFile, movedFiles, treeChanges } from '../../../../../src/mirror/store/manifest.ts';
+import { movedFiles } from '../../../../../src/mirror/plan/guard.ts';
+import { type ManifestFile, treeChanges } from '../../../../../src/mirror/store/manifest.ts';
 import {
   choosePublishMethod,
   guardedMoves,
