@@ -6,7 +6,7 @@ import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { describeAmount } from '../../lib/text/amount.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import { repositoryFacts } from '../../mirror/pass/execute.ts';
+import { repositoryFacts } from '../../mirror/pass/context.ts';
 import { PullMeter } from '../../mirror/pass/events.ts';
 import { HOLD_REASONS } from '../../mirror/plan/actions.ts';
 import { readStore } from '../../mirror/store/directory.ts';

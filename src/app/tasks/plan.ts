@@ -1,6 +1,6 @@
 import { type Action, isPlannedHold } from '../../mirror/plan/actions.ts';
 import type { UnmatchedPattern } from '../../mirror/plan/selection.ts';
-import { repositoryFacts } from '../../mirror/pass/execute.ts';
+import { repositoryFacts } from '../../mirror/pass/context.ts';
 import { planPass } from '../../mirror/pass/pass.ts';
 import { problemsOf } from '../../mirror/pass/reports.ts';
 import { publishedManifest } from '../../mirror/store/inventory.ts';

@@ -1,3 +1,4 @@
+import { MirrorError } from '../../lib/errors/errors.ts';
 import type { ArchiveLimits } from '../archive/policy.ts';
 import type { State } from '../state/state.ts';
 import type { Manifest } from '../store/manifest.ts';
@@ -9,7 +10,7 @@ import type { Action, PullAction } from '../plan/actions.ts';
 import type { TargetRecord, RememberedTree } from '../plan/record.ts';
 import type { Approvals, GuardPolicy } from '../plan/guard.ts';
 import type { SelectionCheck } from '../plan/selection.ts';
-import type { Repository, WorkbookRow } from '../upstream/listing.ts';
+import type { Listing, Repository, WorkbookRow } from '../upstream/listing.ts';
 
 /** A new state of a target. */
 export interface NewState {
@@ -76,6 +77,28 @@ export interface RepositoryFacts {
   readonly branches: readonly string[];
   /** When the service was asked for its lists. Milliseconds since the epoch. */
   readonly listedAtMs: number;
+}
+
+/** Makes a function that returns the facts about the repository of an action. */
+export function repositoryFacts(
+  { repositories, workbooks, takenAtMs }: Listing,
+  plan: readonly Action[],
+): (action: Action) => RepositoryFacts {
+  const byId = new Map(repositories.map((repository) => [repository.id, repository]));
+  const rows = workbooks === null ? null : Map.groupBy(workbooks, (row) => row.repository);
+  // One array for all pulls of a repository: it may have thousands of branches.
+  const targets = Map.groupBy(plan, ({ target }) => target.repositoryId);
+  const branches = new Map([...targets].map(([id, its]) => [id, its.map(({ target }) => target.branch)]));
+  return ({ target, path }) => {
+    const repository = byId.get(target.repositoryId);
+    if (repository === undefined) throw new MirrorError('internal.defect', `No repository for ${path}.`);
+    return {
+      repository,
+      rows: rows === null ? null : (rows.get(repository.fullName) ?? []),
+      branches: branches.get(repository.id) ?? [],
+      listedAtMs: takenAtMs,
+    };
+  };
 }
 
 /** The pull of one target, as data. It may outlast its pass by hours, and so holds only what it needs. */

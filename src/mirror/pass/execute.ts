@@ -13,11 +13,16 @@ import { approvalOf } from '../plan/guard.ts';
 import type { Manifest } from '../store/manifest.ts';
 import { type Outcome, emptyRecord, type TargetRecord } from '../plan/record.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
-import type { ExecutePolicy, PlannedPass, PassContext, Pull, RepositoryFacts } from './context.ts';
+import {
+  type ExecutePolicy,
+  type PlannedPass,
+  type PassContext,
+  type Pull,
+  repositoryFacts,
+} from './context.ts';
 import { isReachable, notFoundError } from './receive.ts';
 import { forget, recordAll, recordEnds, recordQueued, withdraw } from './record.ts';
 import { joinSignals } from '../../lib/concurrency/concurrency.ts';
-import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Turn } from './queue.ts';
 import { failed, pullTarget } from './pull.ts';
 
@@ -200,32 +205,6 @@ function unfinishedResult({ queue }: Pick<PassContext, 'queue'>, action: Action)
   // A pull that was running when the plan was made may have ended since.
   const hasBegun = isStillPulling(action) || queue.running().has(keyOf(action));
   return { action, outcome: { kind: 'unfinished', hasBegun }, downloadedBytes: 0, changedFiles: 0 };
-}
-
-/** Makes a function that returns the facts about the repository of an action. */
-export function repositoryFacts(
-  { repositories, workbooks, takenAtMs }: Listing,
-  plan: readonly Action[],
-): (action: Action) => RepositoryFacts {
-  const byId = new Map(repositories.map((repository) => [repository.id, repository]));
-  const rows = workbooks === null ? null : Map.groupBy(workbooks, (row) => row.repository);
-  // One array for all pulls of a repository: it may have thousands of branches.
-  const branches = new Map<string, string[]>();
-  for (const { target } of plan) {
-    const known = branches.get(target.repositoryId);
-    if (known === undefined) branches.set(target.repositoryId, [target.branch]);
-    else known.push(target.branch);
-  }
-  return ({ target, path }) => {
-    const repository = byId.get(target.repositoryId);
-    if (repository === undefined) throw new MirrorError('internal.defect', `No repository for ${path}.`);
-    return {
-      repository,
-      rows: rows === null ? null : (rows.get(repository.fullName) ?? []),
-      branches: branches.get(repository.id) ?? [],
-      listedAtMs: takenAtMs,
-    };
-  };
 }
 
 /** Since when a target waits for its turn: since it was last verified, or tried. Milliseconds since the epoch. */

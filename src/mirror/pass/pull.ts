@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { callError } from '../../lib/errors/disk-errors.ts';
 import { type ErrorCode, MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
@@ -10,35 +9,23 @@ import {
   type PullReason,
   resultOf,
 } from '../plan/actions.ts';
-import {
-  ContradictedError,
-  findContradictions,
-  missingSentence,
-  nextDoubt,
-  rowsInBoth,
-} from '../plan/contradictions.ts';
+import { ContradictedError, findContradictions, nextDoubt, rowsInBoth } from '../plan/contradictions.ts';
 import { heldFiles, approvalOf } from '../plan/guard.ts';
 import { aboutTree } from '../plan/record.ts';
 import { publishedManifest } from '../store/inventory.ts';
 import { lastLease, type Lease, LeasedError, leasesInForce } from '../store/leases.ts';
-import type { Manifest } from '../store/manifest.ts';
 import { discardStage } from '../store/publish/journal.ts';
 import { type NextState, publishStage } from '../store/publish/publish.ts';
 import { showStage, type Stage, openStage } from '../store/publish/stage.ts';
 import { examinePublished, foreignIn, trustOf } from '../store/verify/examine.ts';
 import { type Cached, cacheName } from '../upstream/listing.ts';
 import type { ExecutePolicy, NewState, PassContext, PublishedState, Pull } from './context.ts';
-import type { PassEvent, PullMeter } from './events.ts';
+import type { PullMeter } from './events.ts';
 import { type Changes, changesSince, needsPublishing, newManifest, rowsAbout } from './new-manifest.ts';
 import type { Turn } from './queue.ts';
 import { receive, rowsNow } from './receive.ts';
-import { reportCached } from './reports.ts';
+import { type Pulled, pulled, reportCached } from './reports.ts';
 import type { Received } from './unpack.ts';
-
-/** The result of a pull, and the events to emit once it is recorded. */
-export interface Pulled extends EndedResult {
-  readonly news?: readonly PassEvent[];
-}
 
 /** Pull reasons that justify a download while a lease forbids publishing: the pull may find nothing new. */
 const MAY_FIND_NOTHING: ReadonlySet<PullReason> = new Set(['confirm-gone', 'no-version-list', 'full-check']);
@@ -226,37 +213,4 @@ async function askBefore(
   throw new MirrorError('hook.failed', 'The command hooks.beforePublish changed what it was to look at.', {
     hint: 'It may only read: unchanged files are the published ones. Nothing new was published.',
   });
-}
-
-/** The result and the events for contents that were compared and, if they differed, published. */
-async function pulled(
-  { store, now }: PassContext,
-  { action }: Pull,
-  { rewritten, downloadedBytes, isWhole, cached }: Received,
-  { previous, ...changes }: Changes,
-  manifest: Manifest,
-  method: string,
-  startedAtMs: number,
-): Promise<Pulled> {
-  const { path: target, reason } = action;
-  const { skipped, publishedAtMs, missing = [] } = manifest;
-  const added = changes.added.length;
-  const changed = changes.changed.length + rewritten.length;
-  const removed = changes.removed.length;
-  const changedFiles = added + changed + removed;
-  const news: PassEvent[] = [];
-  const [first] = skipped;
-  if (first !== undefined && changedFiles > 0)
-    news.push({ name: 'target.skipped_entries', target, count: skipped.length, first: first.path });
-  if (missing.length > 0 && !isDeepStrictEqual(missing, previous?.missing))
-    news.push({ name: 'listing.problem', problem: `${target}: ${missingSentence(missing)}` });
-  const durationMs = now() - startedAtMs;
-  const files = manifest.files.length;
-  const facts = { target, reason, method, downloadedBytes, files, added, changed, removed, durationMs };
-  news.push({ name: 'target.pulled', ...facts });
-  const isExamined = isWhole && (previous === null || action.depth === 'bytes');
-  const tree = method === 'none' ? null : await store.inventory.note(target, manifest);
-  const asOf = cached === null ? {} : { asOfMs: cached.asOfMs };
-  const found = { changedFiles, publishedAtMs, tree, isExamined, isWhole, ...asOf };
-  return { action, outcome: { kind: 'pulled', ...found }, downloadedBytes, changedFiles, news };
 }

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type ErrorCode, EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
-import { type ActionResult, holdRule } from '../plan/actions.ts';
+import { type ActionResult, type EndedResult, holdRule } from '../plan/actions.ts';
+import { missingSentence } from '../plan/contradictions.ts';
 import type { ListedTarget } from '../plan/record.ts';
 import { type SelectionCheck, selectsNothing } from '../plan/selection.ts';
 import type { ReportedFailures } from '../state/schemas.ts';
@@ -12,7 +13,10 @@ import {
   targetKey,
   type WorkbookRow,
 } from '../upstream/listing.ts';
-import type { PassContext } from './context.ts';
+import type { Manifest } from '../store/manifest.ts';
+import type { PassContext, Pull } from './context.ts';
+import type { Changes } from './new-manifest.ts';
+import type { Received } from './unpack.ts';
 import type { FlaggedWorkbooks, PassEvent, PassEventFields, PassFinished, Trigger } from './events.ts';
 
 /** The numbers of a pass, for its last event. @param durationMs milliseconds */
@@ -238,4 +242,42 @@ export function reportSelection(
     const event = found.get(key);
     if (event !== undefined) emit(event);
   }
+}
+
+/** The result of a pull, and the events to emit once it is recorded. */
+export interface Pulled extends EndedResult {
+  readonly news?: readonly PassEvent[];
+}
+
+/** The result and the events for contents that were compared and, if they differed, published. */
+export async function pulled(
+  { store, now }: Pick<PassContext, 'store' | 'now'>,
+  { action }: Pull,
+  { rewritten, downloadedBytes, isWhole, cached }: Received,
+  { previous, ...changes }: Changes,
+  manifest: Manifest,
+  method: string,
+  startedAtMs: number,
+): Promise<Pulled> {
+  const { path: target, reason } = action;
+  const { skipped, publishedAtMs, missing = [] } = manifest;
+  const added = changes.added.length;
+  const changed = changes.changed.length + rewritten.length;
+  const removed = changes.removed.length;
+  const changedFiles = added + changed + removed;
+  const news: PassEvent[] = [];
+  const [first] = skipped;
+  if (first !== undefined && changedFiles > 0)
+    news.push({ name: 'target.skipped_entries', target, count: skipped.length, first: first.path });
+  if (missing.length > 0 && !isDeepStrictEqual(missing, previous?.missing))
+    news.push({ name: 'listing.problem', problem: `${target}: ${missingSentence(missing)}` });
+  const durationMs = now() - startedAtMs;
+  const files = manifest.files.length;
+  const facts = { target, reason, method, downloadedBytes, files, added, changed, removed, durationMs };
+  news.push({ name: 'target.pulled', ...facts });
+  const isExamined = isWhole && (previous === null || action.depth === 'bytes');
+  const tree = method === 'none' ? null : await store.inventory.note(target, manifest);
+  const asOf = cached === null ? {} : { asOfMs: cached.asOfMs };
+  const found = { changedFiles, publishedAtMs, tree, isExamined, isWhole, ...asOf };
+  return { action, outcome: { kind: 'pulled', ...found }, downloadedBytes, changedFiles, news };
 }
