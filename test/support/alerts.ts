@@ -5,13 +5,13 @@ import { parse } from 'yaml';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** The rules that are delivered. */
+/** The shipped rules. */
 export const RULES_FILE = join(ROOT, 'config/alerts.yaml');
 
-/** The data that tests them. */
+/** Their test data. */
 export const CASES_FILE = join(ROOT, 'test/integration/daemon/metrics/alerts.cases.yaml');
 
-/** A rule for an alert. */
+/** An alert. */
 export interface AlertRule {
   readonly alert: string;
   readonly expr: string;

@@ -19,12 +19,12 @@ import {
   type WorkbookRow,
 } from '../../src/mirror/upstream/listing.ts';
 
-/** A moment that the tests call now: 2025-06-02T10:00:00Z, in milliseconds since the epoch. */
+/** The current time of the tests: 2025-06-02T10:00:00Z, in milliseconds since the epoch. */
 export const NOW_MS = Date.UTC(2025, 5, 2, 10);
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 60 * MINUTE_MS;
 
-/** A repository; what is left out follows from the full name. */
+/** A repository; omitted fields follow from the full name. */
 export function repository(fields: Partial<Repository> = {}): Repository {
   const fullName = fields.fullName ?? 'Accounting';
   const last = fullName.slice(fullName.lastIndexOf('/') + 1);
@@ -58,7 +58,7 @@ export function row(fields: Partial<WorkbookRow> = {}): WorkbookRow {
   };
 }
 
-/** A complete listing of one repository without workbooks, unless it is said otherwise. */
+/** A listing; by default, a complete one of one repository without workbooks. */
 export function listing(fields: Partial<Listing> = {}): Listing {
   return {
     address: 'https://service.example/api',
@@ -119,7 +119,7 @@ export function published(of: Repository = repository(), fields: Partial<Publish
   };
 }
 
-/** A published tree that is what the rows say; it holds the files named, or else those that the rows put on its branch. */
+/** A published tree that equals the rows, with the named files or, by default, those of the rows on its branch. */
 export function publishedUnder(
   of: Repository,
   rows: readonly WorkbookRow[],
@@ -133,18 +133,18 @@ export function publishedUnder(
   return published(of, { fingerprint: digest, borrowed, ...rest });
 }
 
-/** A target: the branch `main` of the repository `Accounting`, unless it is said otherwise. */
+/** A target; by default, the branch `main` of the repository `Accounting`. */
 export function target(branch = 'main', of: Repository = repository()): TargetId {
   return { repositoryId: of.id, branch };
 }
 
-/** A record of a target of which little is remembered, about the tree that `published` makes. */
+/** A record with few facts, about the tree of `published`. */
 export function record(fields: Partial<TargetRecord> = {}): TargetRecord {
   const publishedAtMs = NOW_MS - 10 * MINUTE_MS;
   return { ...emptyRecord(fields.target ?? target(), 'Accounting'), publishedAtMs, ...fields };
 }
 
-/** A failure that waits for another half an hour. */
+/** A failure with half an hour left to wait. */
 export function failure(fields: Partial<Failure> = {}): Failure {
   return {
     code: 'service.failed',
@@ -160,12 +160,12 @@ export function failure(fields: Partial<Failure> = {}): Failure {
   };
 }
 
-/** Records as the plan takes them. */
+/** Records for a plan. */
 export function recordMap(...records: readonly TargetRecord[]): Map<string, TargetRecord> {
   return new Map(records.map((each) => [targetKey(each.target), each]));
 }
 
-/** A selection of everything, with branches that the settings name. */
+/** A selection of everything, with branches named in the settings. */
 export function selection(
   fields: {
     readonly selects?: Selection['selects'];
@@ -235,7 +235,7 @@ export function pulledOutcome(
   return { kind: 'pulled', changedFiles, publishedAtMs, isExamined: true, tree: null, isWhole: true };
 }
 
-/** The end of a pass that did nothing, with the fields that a test is about. */
+/** The end of a pass that did nothing, with other fields as given. */
 export function passFinished(fields: Partial<PassFinished> = {}): PassFinished {
   return {
     trigger: 'schedule',

@@ -4,13 +4,13 @@ import { join } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** The main file of the program as it is installed, which starts in half the time of its sources. */
+/** The main file of the built program, which starts in half the time of its sources. */
 export const MAIN = join(ROOT, 'dist/main.js');
 
-/** Everything that the program is made from. Folders are among it: they tell of files that were removed. */
+/** The sources of the program. Folders are included: their times show removed files. */
 const SOURCES = ['src/**', 'package-lock.json', '.ci/build.ts'];
 
-/** Builds the program, once for a run of tests, where something changed since it was built. @throws Error when it cannot be built */
+/** Builds the program once for a run of tests, if its sources have changed. @throws Error if the build fails */
 export function setup(): void {
   const builtAtMs = statSync(MAIN, { throwIfNoEntry: false })?.mtimeMs ?? 0;
   const isCurrent = globSync(SOURCES, { cwd: ROOT }).every(

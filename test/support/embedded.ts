@@ -9,7 +9,7 @@ import { encodeSegment, repositoryPath } from '../../src/lib/paths/safe-path.ts'
 import { createGitService, type GitService } from './git-service.ts';
 import { temporaryFolder } from './temporary.ts';
 
-/** The embedded service with sample repositories, and an empty directory to mirror them into. */
+/** The embedded service with sample repositories, and an empty directory for a mirror. */
 export interface Embedded {
   readonly service: GitService;
   readonly writer: Writer;

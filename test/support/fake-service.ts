@@ -8,17 +8,17 @@ import { gzipSync } from 'node:zlib';
 import { ZipFile } from 'yazl';
 
 /**
- * The service in memory, over HTTP on a port of its own, with a knob for every point where its specification says "not
- * shown" and for everything that is known to differ between installations.
+ * The service in memory, over HTTP, with a knob for every "not shown" in its specification and for every known difference between
+ * installations.
  */
 
 export const API_KEY = 'fake-personal-key-5f1d';
 export const API_TOKEN = 'fake-personal-token-9c2e';
 
-/** Forms in which an installation may take `{repo}`. */
+/** The forms of `{repo}` that an installation may accept. */
 export type ReferenceForm = 'id' | 'full_name_encoded' | 'full_name' | 'name';
 
-/** How an archive is made. */
+/** Options for archives. */
 export interface ArchiveKnobs {
   leadingFolder: string | null;
   compression: 'stored' | 'deflated';
@@ -49,7 +49,7 @@ export interface FakeKnobs extends ArchiveKnobs {
   malformedWorkbooks: unknown[];
   /** Full names of repositories with listed workbooks that `/repos` does not list. */
   unlistedIntegrations: string[];
-  /** The only name by which it answers for repositories. */
+  /** The only path of the list of repositories. */
   repositoriesPath: '/repos' | '/repositories';
   v1: 'on' | '404' | 'html-404' | 'html-200';
   etag: 'strong' | 'weak' | 'none';
@@ -60,21 +60,21 @@ export interface FakeKnobs extends ArchiveKnobs {
   microseconds: boolean;
   extraFields: boolean;
   missingFields: boolean;
-  /** Whether rows tell size and digest of their version's file. */
+  /** Whether rows have the size and digest of their version's file. */
   digests: boolean;
   /** Headers of every answer; an empty `date` leaves that one out. */
   headers: Record<string, string>;
-  /** Called after a page was made and before the next one can be asked for; from 1. */
+  /** Called after each page, before the next can be requested; counted from 1. */
   afterPage: ((page: number) => void) | null;
-  /** What the contents of a branch, of a folder or of a file are, where they are not what the list speaks of. */
+  /** The contents of a branch, folder or file that differ from the list. */
   contentsOf:
     | ((repository: FakeRepository, branch: string) => ReadonlyMap<string, Buffer> | undefined)
     | null;
-  /** What the list says of a row, where it is not what the contents speak of: merged into the row. */
+  /** Fields of a row that differ from the contents. */
   listedAs: ((path: string, branch: string) => Readonly<Record<string, unknown>>) | null;
-  /** Whether a part of a body may be asked for (RFC 9110, section 14). */
+  /** Whether ranges are supported (RFC 9110, section 14). */
   ranges: boolean;
-  /** Whether pages of the list are made once for each state, where nothing but files changes. */
+  /** Whether each state's pages are made only once, if only files change. */
   keepsPages: boolean;
   /** Called before the contents of a whole branch are read. */
   beforeDownload: ((repository: FakeRepository, branch: string) => void) | null;
@@ -129,7 +129,7 @@ export interface FakeVersion {
   status: string;
   processing: number;
   failure: number;
-  /** In place of the time that follows from the sequence. */
+  /** Replaces the time that follows from the sequence. */
   createdAt?: string;
 }
 
@@ -161,15 +161,15 @@ type ReplyFault =
   | { readonly kind: 'flip'; readonly at: number; readonly mask: number }
   | { readonly kind: 'redirect'; readonly to: string; readonly status?: number };
 
-/** How an answer's body is sent. `after` counts the bytes that are still sent. */
+/** How the body of an answer is sent. `after` counts the bytes before the fault. */
 type BodyFault =
-  /** `reset`: by RST, so that bytes that are on their way may be lost too. */
+  /** `reset`: by RST, so that bytes on the way may also be lost. */
   | { readonly kind: 'cut'; readonly after: number; readonly reset?: boolean }
   | { readonly kind: 'length'; readonly delta: number }
   | { readonly kind: 'stall'; readonly after: number }
-  /** The start of the body, and the rest once that is released; the connection is cut if that fails. */
+  /** The start of the body, and the rest after the promise; if that fails, the connection is cut. */
   | { readonly kind: 'wait'; readonly after: number; readonly released: Promise<void> }
-  /** The start of the body, and then a piece again and again, without end. */
+  /** The start of the body, and then one piece repeatedly, without end. */
   | { readonly kind: 'endless'; readonly after: number; readonly piece: Buffer }
   /** The body byte by byte. */
   | { readonly kind: 'trickle'; readonly everyMs: number };
@@ -177,12 +177,12 @@ type BodyFault =
 /** The fault of a whole response. */
 type ConnectionFault =
   | { readonly kind: 'silence' }
-  /** The answer comes once it is released. */
+  /** The answer comes after the promise. */
   | { readonly kind: 'delay'; readonly released: Promise<void> }
-  /** The bytes as they are go to the connection, which then ends: headers and all. */
+  /** Exactly these bytes, headers included, and then the end of the connection. */
   | { readonly kind: 'raw'; readonly bytes: Buffer };
 
-/** Something that is wrong with an answer. */
+/** A fault of an answer. */
 export type Fault = ReplyFault | BodyFault | ConnectionFault;
 
 const BODY_FAULTS: ReadonlySet<string> = new Set(['cut', 'length', 'stall', 'wait', 'endless', 'trickle']);
@@ -194,7 +194,7 @@ function isOfBody(fault: ReplyFault | BodyFault): fault is BodyFault {
 /** A request as it arrived. */
 export interface RecordedRequest {
   readonly method: string;
-  /** As it was sent: path and query, still encoded. */
+  /** Path and query as sent, still encoded. */
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
 }
@@ -207,12 +207,12 @@ interface Reply {
 
 const HTML = '<!DOCTYPE html><html><head><title>Sign in</title></head><body>Sign in</body></html>';
 const CHUNK_BYTES = 8192;
-/** A body that is larger is sent as fast as it is read, in pieces of this size. */
+/** A larger body is sent in pieces of this size, as fast as it is read. */
 const LARGE_BYTES = 1024 * 1024;
 const FIRST_MOMENT_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
 const ARCHIVE_TIME = new Date(Date.UTC(2026, 1, 3, 4, 5, 6));
 
-/** Whether the service takes a file for a workbook and shows it in its list. */
+/** Whether the service lists a file as a workbook. */
 export function isWorkbook(path: string): boolean {
   return /\.xls[xmb]?$/i.test(path);
 }
@@ -225,10 +225,10 @@ export class FakeService {
   fault: ((path: string) => Fault | null) | null = null;
   apiKey = API_KEY;
   apiToken = API_TOKEN;
-  /** Further keys and tokens that are accepted: may be changed at any time, as may the two above. */
+  /** Further accepted keys and tokens. All may be changed at any time. */
   readonly moreKeys = new Set<string>();
   readonly moreTokens = new Set<string>();
-  /** Grows with every change; part of what the list says of a version. */
+  /** Grows with every change; part of the versions in the list. */
   sequence = 0;
   private readonly server: Server;
   readonly #archives = new Archives();
@@ -286,7 +286,7 @@ export class FakeService {
     };
   }
 
-  /** Makes a repository: by name, or, where a full name with a host is given, a Git one. */
+  /** Makes a repository. A full name with a host makes a Git repository. */
   addRepository(fullName: string, files: Readonly<Record<string, string>> = {}): FakeRepository {
     const isGit = fullName.includes('/');
     this.sequence += 1;
@@ -330,7 +330,7 @@ export class FakeService {
     versions.delete(path);
   }
 
-  /** Makes a branch that has what another one has, with the same versions. */
+  /** Makes a copy of a branch, with the same versions. */
   fork(repository: FakeRepository, from: string, to: string): void {
     const { files, versions } = this.branch(repository, from);
     repository.branches.set(to, {
@@ -345,7 +345,7 @@ export class FakeService {
     return version;
   }
 
-  /** Answers whose path holds the text get a fault, so many times. */
+  /** Gives a fault to this many answers whose path contains the text. */
   failTimes(part: string, times: number, fault: Fault): void {
     let left = times;
     this.fault = (path) => {
@@ -355,7 +355,7 @@ export class FakeService {
     };
   }
 
-  /** What a mirror of everything that the list shows holds, by target; where no branch is known, `HEAD`. */
+  /** The expected trees of a complete mirror, by target; `HEAD` if no branch is known. */
   expectedTrees(): Record<string, ReadonlyMap<string, Buffer>> {
     const trees: Record<string, ReadonlyMap<string, Buffer>> = {};
     for (const repository of this.repositories) {
@@ -383,7 +383,7 @@ export class FakeService {
     return this.takeRequests().filter((request) => request.includes('/contents'));
   }
 
-  /** Requests that carry a credential that does not belong there, or lack the one that does. */
+  /** Requests with a wrong credential or without the right one. */
   credentialFaults(): string[] {
     return this.requests
       .filter(({ path, headers }) => {
@@ -595,7 +595,7 @@ export class FakeService {
     }
   }
 
-  /** The repository that a reference names; of several that share a short name, the first: a trap. */
+  /** The repository of a reference. A shared short name means the first one, which is a trap. */
   private resolve(reference: string): FakeRepository | 'unaccepted' | null {
     const { references } = this.knobs;
     const isRaw = reference.includes('/');
@@ -616,7 +616,7 @@ export class FakeService {
   }
 }
 
-/** A server of another origin: whatever arrives there is written down, and should be nothing. */
+/** A server of another origin, which records its requests; there should be none. */
 export interface OtherOrigin {
   readonly origin: string;
   readonly requests: RecordedRequest[];
@@ -658,7 +658,7 @@ function uuidOf(text: string): string {
   );
 }
 
-/** The path is taken apart by hand: a URL parser would resolve what is to be seen as it came. */
+/** Splits a path by hand: a URL parser would resolve it, but tests must see it as it came. */
 function splitTarget(target: string): { pathname: string; search: string } {
   const at = target.indexOf('?');
   return at < 0
@@ -745,7 +745,7 @@ function fileFacts(bytes: Buffer): object {
   };
 }
 
-/** When a version was made: a second later for every change of the service. */
+/** The time of a version: a second later for every change of the service. */
 export function versionTimeMs(version: Pick<FakeVersion, 'sequence'>): number {
   return FIRST_MOMENT_MS + version.sequence * 1000;
 }
@@ -777,7 +777,7 @@ function encoded({ contentEncoding }: FakeKnobs, type: string, body: Buffer): Re
       };
 }
 
-/** The part of a body that is asked for; the whole where it is of another state by now. */
+/** The requested part of a body; the whole body if its state has changed. */
 function partOf(reply: Reply, headers: IncomingHttpHeaders): Reply {
   const { etag } = reply.headers;
   const [, first = '', last = ''] = /^bytes=(\d+)-(\d*)$/.exec(headers.range ?? '') ?? [];
@@ -881,11 +881,11 @@ function flipped(body: Buffer, at: number, mask: number): Buffer {
   return bytes;
 }
 
-/** Archives that were made last: those who ask again and again get what was made before. */
+/** The latest archives, which repeated requests get again. */
 class Archives {
   readonly #made: { files: ReadonlyMap<string, Buffer>; knobs: string; archive: Promise<Buffer> }[] = [];
 
-  /** @param files their bytes are taken to be the same where the buffers are */
+  /** @param files with equal bytes if their buffers are the same */
   archiveOf(files: ReadonlyMap<string, Buffer>, all: ArchiveKnobs): Promise<Buffer> {
     const { leadingFolder, compression, folderEntries, zip64, dataDescriptors } = all;
     const knobs = JSON.stringify({ leadingFolder, compression, folderEntries, zip64, dataDescriptors });
@@ -908,7 +908,7 @@ function isSame(one: ReadonlyMap<string, Buffer>, other: ReadonlyMap<string, Buf
   );
 }
 
-/** A zip archive as a service makes it. */
+/** A zip archive like those of a service. */
 export async function zipOf(
   files: ReadonlyMap<string, Buffer>,
   knobs: ArchiveKnobs = defaultKnobs(),

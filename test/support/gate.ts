@@ -4,32 +4,32 @@ import os from 'node:os';
 import workerThreads from 'node:worker_threads';
 
 /**
- * Inside of a program under attack: threads wait until the tracer is attached. strace counts calls per thread, so that a call
- * of one thread can only be meant where the thread is there and known before.
+ * Runs inside the attacked program: threads wait until the tracer is attached. strace counts calls per thread, so a thread must exist and
+ * be known before one of its calls can be chosen.
  */
 
-/** The descriptor over which a thread says that it is there, a line each, and waits for one byte. */
+/** The descriptor on which a thread announces itself by a line, and waits for one byte. */
 const GATE_FD = 3;
 
 /** A thread that waits at its gate. */
 export interface AtGate {
-  /** `main`, or `thread-1` and so on in the order in which they are started. */
+  /** `main`, or `thread-1` and so on, in the order of their start. */
   readonly name: string;
   readonly pid: number;
-  /** The number of the thread, as strace takes it. */
+  /** The number of the thread, for strace. */
   readonly threadId: number;
 }
 
-/** A file that nobody has: a thread asks for it after its gate, so that a trace shows where to begin to count. */
+/** A file that does not exist: a thread asks for it after its gate, which marks the beginning of the count in a trace. */
 export const GATE_MARK = '/dev/null/gate';
 
-/** One thread does all work on many files, so that its calls come in the same order each time. */
+/** One thread does all work on many files, so that the order of its calls is always the same. */
 export function useOneThread(): void {
   Object.assign(os, { availableParallelism: () => 1 });
   syncBuiltinESMExports();
 }
 
-/** Starts libuv's thread and waits until the tracer is attached; threads that come later wait each for itself. */
+/** Starts libuv's thread and waits until the tracer is attached. Later threads wait at their own gates. */
 export async function passGate(): Promise<void> {
   gateThreads();
   await promises.stat('/');
@@ -54,7 +54,7 @@ function gateThreads(): void {
 
 /** A program for a thread that waits at its gate before it runs another one. */
 function gatedThread(name: string, program: string): URL {
-  // The same text in each run, of which Node keeps the compiled code.
+  // The same text in each run, so that Node can reuse the compiled code.
   return new URL(
     `data:text/javascript,${encodeURIComponent(`
       import { openSync, readlinkSync, readSync, writeSync } from 'node:fs';

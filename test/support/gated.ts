@@ -1,5 +1,5 @@
 import { passGate, useOneThread } from './gate.ts';
 
-// Loaded before a program that is to be traced.
+// Loaded before a traced program.
 useOneThread();
 await passGate();

@@ -6,18 +6,18 @@ import type { AddressInfo } from 'node:net';
 
 import { onTestFinished } from 'vitest';
 
-/** A Git server over HTTP, as hosts of repositories run it: git http-backend behind Basic authentication. */
+/** A Git server over HTTP like those of hosters: git http-backend behind Basic authentication. */
 export interface GitHttpServer {
-  /** `http://127.0.0.1:<port>`, or as the options say. */
+  /** By default `http://127.0.0.1:<port>`. */
   readonly origin: string;
   readonly port: number;
-  /** Every request, as `METHOD target`, and what it carried in Authorization. */
+  /** Every request, as `METHOD target`, with its Authorization. */
   readonly requests: Array<{ readonly line: string; readonly authorization: string | undefined }>;
-  /** Answers in the place of Git where it gives true. */
+  /** Answers instead of Git if it returns true. */
   intercept: (request: IncomingMessage, response: ServerResponse) => boolean | Promise<boolean>;
 }
 
-/** Writes what a CGI program answers (RFC 3875, section 6) as HTTP. */
+/** Writes the answer of a CGI program (RFC 3875, section 6) as HTTP. */
 function relay(output: Buffer, response: ServerResponse): void {
   const end = output.indexOf('\r\n\r\n');
   const headers = output.toString('latin1', 0, end).split('\r\n');
@@ -58,7 +58,7 @@ async function answerByGit(root: string, request: IncomingMessage, response: Ser
   relay(Buffer.concat(chunks), response);
 }
 
-/** Where a Git server listens: at 127.0.0.1 and without TLS if left out. */
+/** The address of a Git server; by default, 127.0.0.1 without TLS. */
 interface GitHttpServerOptions {
   readonly host?: string;
   /** In PEM. */
@@ -67,7 +67,7 @@ interface GitHttpServerOptions {
 
 /**
  * Serves the bare repositories below a folder; it ends with the running test.
- * @param credentials `user:password` that it asks for; nothing if left out
+ * @param credentials the required `user:password`; none if left out
  */
 export async function startGitHttpServer(
   root: string,

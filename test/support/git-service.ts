@@ -64,7 +64,7 @@ const OUTCOMES: ReadonlyMap<string, RegExp> = new Map([
   ['damaged', /: the local copy is damaged;/],
 ]);
 
-/** The outcomes of fetches among the lines that a registry tells. */
+/** The outcomes of fetches in the log of a registry. */
 export function outcomesIn(lines: readonly string[]): string[] {
   return lines.flatMap((line) =>
     [...OUTCOMES].filter(([, words]) => words.test(line)).map(([outcome]) => outcome),

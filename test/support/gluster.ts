@@ -9,13 +9,13 @@ import { onTestFinished } from 'vitest';
 
 import { temporaryFolder } from './temporary.ts';
 
-/** A machine as far as locks, caches and the network of the volume go: a mount of it. */
+/** A machine, in the sense of locks, caches and the network of the volume: a mount. */
 export interface NetworkMachine {
-  /** Where the volume is mounted. */
+  /** The mount point of the volume. */
   readonly folder: string;
-  /** Waits until the volume can be read, after a cable was repaired. */
+  /** Waits until the volume can be read, after a repair of the cable. */
   readonly answers: () => Promise<void>;
-  /** Kills the program behind the mount, of which the server learns at once. */
+  /** Kills the program behind the mount, which the server notices at once. */
   readonly kill: () => void;
   /** Mounts the volume again, after a kill. */
   readonly remount: () => Promise<void>;
@@ -35,14 +35,14 @@ export const hasGluster =
 const SERVER = '10.77.0.1';
 const VOLUME = 'mirrors';
 
-/** What the server runs, with its folder as `$1`. */
+/** The script of the server, with its folder as `$1`. */
 const SERVER_SCRIPT = `
   cd "$1" && mkdir lib log log/bricks run run/gluster brick
   mount --bind lib /var/lib/glusterd && mount --bind log /var/log/glusterfs && mount --bind run /run
   ip link set lo up && ip addr add ${SERVER}/32 dev lo
   exec glusterd --no-daemon`;
 
-/** What a machine runs once its cable is there, with its log file and mount point as arguments. */
+/** The script of a machine after its cable is connected, with its log file and mount point as arguments. */
 const CLIENT_SCRIPT = `
   read -r address gateway
   ip addr add "$address" dev eth0 && ip link set eth0 up && ip route add ${SERVER} via "$gateway"
@@ -63,11 +63,11 @@ async function until(what: string, holds: () => boolean | Promise<boolean>): Pro
 }
 
 /**
- * Starts a GlusterFS of its own. Server and machines have a network of their own each, with a cable between, and the server its own view
- * of processes and of the folders in which it keeps what it knows. So nothing of another one on this machine is touched or met, and a
- * cable can be cut: then nobody learns that a machine is gone, as where its power fails. All is gone when the running test is finished.
- * @param options of the volume, as `gluster volume set` takes them
- * @returns two machines that have the volume mounted
+ * Starts a private GlusterFS. Server and machines each have their own network, with cables between them, and the server has its own view of
+ * processes and of its folders. So it does not touch another GlusterFS of this machine, and a cable can be cut: as after a power failure, no
+ * program learns that a machine is gone. Everything is removed when the running test ends.
+ * @param options of the volume, as for `gluster volume set`
+ * @returns two machines with the mounted volume
  */
 export async function startVolume(
   options: Readonly<Record<string, string>> = {},
@@ -84,7 +84,7 @@ export async function startVolume(
   return [await machine(1), await machine(2)];
 }
 
-/** Runs a command where the server runs. @param server the id of its process */
+/** Runs a command in the server's namespaces. @param server the id of its process */
 function inside(server: number, ...command: readonly string[]): string {
   return demand('nsenter', '--target', String(server), '--net', '--mount', '--pid', '--', ...command);
 }
@@ -138,7 +138,7 @@ async function startMachine(place: Place): Promise<NetworkMachine> {
     kill: () => void client.kill('SIGKILL'),
     remount: async () => {
       await unmount();
-      // The kernel removes it with the network of the process that had the other end, but not at once.
+      // The kernel removes it, but not at once, with the network of the process that had the other end.
       spawnSync('nsenter', ['--target', String(server), '--net', 'ip', 'link', 'delete', cable]);
       client = await mount(place, cable);
     },
@@ -146,7 +146,7 @@ async function startMachine(place: Place): Promise<NetworkMachine> {
   };
 }
 
-/** Mounts the volume in a network of its own, with a cable to the server. @returns the program behind the mount */
+/** Mounts the volume in a new network, with a cable to the server. @returns the program behind the mount */
 async function mount({ server, index, folder }: Place, cable: string): Promise<ChildProcess> {
   const before = (await stat(folder)).dev;
   const client = spawn('unshare', ['--net', 'sh', '-e', '-c', CLIENT_SCRIPT, 'sh', `${folder}.log`, folder], {
@@ -167,7 +167,7 @@ async function mount({ server, index, folder }: Place, cable: string): Promise<C
   }
 }
 
-/** Tells the network of a process from those of others. */
+/** Identifies the network of a process. */
 function readNetwork(pid: number): string {
   return readlinkSync(`/proc/${pid}/ns/net`);
 }

@@ -12,22 +12,22 @@ import {
   zip64Extra,
 } from './zip-builder.ts';
 
-/** A name that no other file on the machine has: where it turns up, something escaped. */
+/** A unique file name: wherever it appears, something escaped. */
 export const ESCAPED = 'workbook-mirror-escaped';
 
-/** The limits that the corpus is made for. */
+/** The limits of the corpus. */
 export const CORPUS_LIMITS: ArchiveLimits = {
   ...DEFAULT_LIMITS,
   maxEntries: 200,
   maxUnpackedBytes: 1024 ** 3,
 };
 
-/** An archive that is not to be published. */
+/** An archive that must not be published. */
 export interface HostileArchive {
   readonly name: string;
   readonly bytes: Buffer;
   readonly verdict: 'archive.refused' | 'archive.damaged';
-  /** The text that the message must name. */
+  /** A part of the message. */
   readonly names: string;
 }
 
@@ -221,7 +221,7 @@ const bombs: readonly Case[] = [
   ],
 ];
 
-/** The directory's entry for the content of the first one, under a name of its own. */
+/** A directory entry for the content of the first one, under another name. */
 function sharing(name: string): ZipEntry {
   return { name, data: TEXT, method: 8, isPhantom: true, offset: 0 };
 }
@@ -240,7 +240,7 @@ const overlaps: readonly Case[] = [
   ],
 ];
 
-/** An entry whose content holds the next one's header and content: a quoted overlap. */
+/** An entry whose content contains the next header and content: a quoted overlap. */
 function withInner(): ZipEntry[] {
   const inner: ZipEntry = { name: 'inner', data: TEXT };
   const header = buildZip([inner]).subarray(0, 30 + 5 + TEXT.length);
@@ -417,7 +417,7 @@ const ends: readonly Case[] = [
   ['a fitting end record in the comment that hides all entries', [GOOD], 'before', { comment: hidingEnd() }],
 ];
 
-/** An end record that, as the comment of the archive of the good entry alone, is an empty archive's. */
+/** An end record of an empty archive, in the comment of an archive with one good entry. */
 function hidingEnd(): Buffer {
   return endRecord({}, 0, buildZip([GOOD]).length, 0);
 }
@@ -463,7 +463,7 @@ export function hostileArchives(): HostileArchive[] {
   ];
 }
 
-/** Archives that look odd and are sound, with the files that they hold. */
+/** Odd but sound archives, with their files. */
 export function oddArchives(): (readonly [string, Buffer, Readonly<Record<string, string>>])[] {
   const bare = (name: string): Readonly<Record<string, string>> => ({ [name]: 'x' });
   const legal = [

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 
 /**
- * What nobody else's text may bring to a terminal, listed here once more and by number: control characters, lone surrogates, what
- * separates lines, changes the direction, or is not seen at all.
+ * Characters that foreign text must not bring to a terminal, listed here independently by number: control characters, lone surrogates,
+ * line separators, changes of direction, and invisible characters.
  */
 export const UNFIT =
   /[\p{Cc}\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0001}-\u{e007f}]|\p{Cs}/u;

@@ -11,7 +11,7 @@ export interface Written {
 }
 
 /**
- * Runs a command in this process, as the process itself would, with what it writes kept from the streams.
+ * Runs a command in this process, and captures its output.
  * @param settings variables without the prefix: `DIRECTORY`
  */
 export async function runHere(

@@ -2,9 +2,9 @@ import { lstat, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /**
- * Leaves a journal in a stage, as a program does that is killed before it makes a move.
+ * Leaves a journal in a stage, like a program that was killed before its moves.
  * @param stage absolute
- * @param moves places below the directory or, where they begin with `stage/`, in the stage
+ * @param moves places below the directory or, if they begin with `stage/`, in the stage
  */
 export async function leaveJournal(
   directory: string,

@@ -7,15 +7,15 @@ import type { Duplex } from 'node:stream';
 import type { AtGate } from './gate.ts';
 import { quietWakeUps } from './wake-ups.ts';
 
-/** A program for Node. */
+/** A Node program. */
 export interface NodeProgram {
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
-  /** A run that takes longer is killed and counts as hung, in milliseconds. */
+  /** A longer run is killed and counts as hung, in milliseconds. */
   readonly timeoutMs: number;
 }
 
-/** How a run ended. */
+/** The end of a run. */
 export interface RunEnded {
   readonly exitCode: number | null;
   readonly signal: NodeJS.Signals | null;
@@ -23,14 +23,14 @@ export interface RunEnded {
   readonly isHung: boolean;
 }
 
-/** V8 compiles nothing a second time and collects garbage in one thread: a run ends before more would pay, and takes a tenth less of the processor so. */
+/** V8 does not optimize, and collects garbage in one thread: runs are too short for more, and take a tenth less CPU. */
 const FLAGS = ['--liftoff-only', '--no-opt', '--no-maglev', '--single-threaded-gc'];
 
 const GATED = join(import.meta.dirname, 'gated.ts');
 
 /**
- * Runs a program to its end.
- * @param onGate called for each thread that comes to its gate, which goes on once this is done; without it there are no gates
+ * Runs a program.
+ * @param onGate called for each thread at its gate, which then continues; without it there are no gates
  */
 export async function runNode(
   { args, env, timeoutMs }: NodeProgram,

@@ -12,7 +12,7 @@ import { temporaryFolder } from './temporary.ts';
 
 const run = promisify(execFile);
 
-/** The address at which a server listens, until the running test is finished. */
+/** Listens until the running test ends. @returns the address */
 export async function listen(server: Server): Promise<string> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => sockets.add(socket.on('error', () => {})));
@@ -25,7 +25,7 @@ export async function listen(server: Server): Promise<string> {
   return `localhost:${(server.address() as AddressInfo).port}`;
 }
 
-/** A request as a receiver got it. */
+/** A received request. */
 export interface Received {
   readonly method: string;
   readonly url: string;
@@ -34,8 +34,8 @@ export interface Received {
 }
 
 /**
- * A receiver of requests, until the running test is finished.
- * @param answer gives the status of the answer, or null where it answers itself, by the number of requests so far
+ * Receives requests until the running test ends.
+ * @param answer returns the status of the answer by the number of requests so far, or null if it answers itself
  */
 export async function startReceiver(
   answer: (count: number, response: ServerResponse) => number | null = () => 204,
@@ -56,13 +56,13 @@ export async function startReceiver(
   return { origin: `http://${await listen(server)}`, received };
 }
 
-/** A certificate for a name, by an authority of its own. */
+/** A certificate for a name, with its own authority. */
 export interface TestCertificate {
   readonly key: string;
   readonly cert: string;
 }
 
-/** Makes a certificate; null where openssl cannot. */
+/** Makes a certificate; null without openssl. */
 export async function makeCertificate(name: string): Promise<TestCertificate | null> {
   const cwd = await temporaryFolder();
   const made = await run(

@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import { nameFault, treeFault } from '../../src/lib/paths/file-name.ts';
 import { byCodeUnits, type Manifest, type ManifestFile } from '../../src/mirror/store/manifest.ts';
 
-/** Whole milliseconds of which the day may be written with four digits of the year. */
+/** Whole milliseconds of years with four digits. */
 const timeMs = fc.integer({ min: 0, max: 253_402_300_799_999 });
 
 const text = fc.oneof(
@@ -12,7 +12,7 @@ const text = fc.oneof(
   fc.constantFrom('"', '\\', '\n "files": []', '\u2028', '\ud800', '__proto__', 'é'),
 );
 const name = text.filter((each) => each !== '');
-/** Paths that a tree can hold, some of them in folders. */
+/** Possible paths in a tree, some of them in folders. */
 const path = fc
   .array(fc.oneof(text, fc.constantFrom('a', 'b')), { minLength: 1, maxLength: 3 })
   .map((segments) => segments.join('/'))
@@ -28,7 +28,7 @@ function digits(length: number): fc.Arbitrary<string> {
   });
 }
 
-/** Any file that a manifest may have. */
+/** Any file of a manifest. */
 function manifestFiles(): fc.Arbitrary<ManifestFile> {
   const workbook = fc.record(
     {

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /**
- * The blocks of shell commands in a section of a chapter of the manual, as people copy them, in their order.
- * @param heading of the section, without its marks; the chapter's own for what stands before the first section
- * @throws Error where there is no such section, or none of its blocks is of the shell
+ * The blocks of shell commands in a section of the manual, in order.
+ * @param heading of the section, without its marks; that of the chapter for the part before the first section
+ * @throws Error if there is no such section, or it has no shell block
  */
 export function shellBlocks(chapter: string, heading: string): string[] {
   return codeBlocks('sh', chapter, heading);
@@ -24,7 +24,7 @@ export function codeBlocks(language: string, chapter: string, heading: string): 
   return blocks;
 }
 
-/** Commands of the manual as somebody types them who is root already. */
+/** Commands of the manual without sudo, for root. */
 export function asRoot(commands: string): string {
   return commands.replaceAll(/\bsudo (?!-)/g, '');
 }

@@ -5,7 +5,7 @@ import { runHere, type Written } from './in-process.ts';
 import { onTestFinished } from 'vitest';
 import { temporaryFolder } from './temporary.ts';
 
-/** A target as `status --json` gives it, as far as tests look at it. */
+/** A target of `status --json`, with the fields that tests need. */
 export interface ShownTarget {
   readonly target: string;
   readonly state: string;
@@ -13,11 +13,11 @@ export interface ShownTarget {
   readonly verifiedAtMs: number | null;
 }
 
-/** A service, and a directory that the command line mirrors it to. */
+/** A service, and the directory of its mirror. */
 export interface MirrorCommands {
   readonly service: FakeService;
   readonly directory: string;
-  /** Where the published tree of a target is. */
+  /** The path of a target's published tree. */
   readonly tree: (target: string) => string;
   readonly run: (...args: readonly string[]) => Promise<Written>;
   /** Runs a command. @param settings variables without the prefix, beside the usual ones: `DIRECTORY` */

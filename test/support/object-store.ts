@@ -4,8 +4,8 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'no
 import { listen } from './listen.ts';
 
 /**
- * An object store in memory, with as much of the protocol of S3 as rclone needs for a bucket: an object is there at once and whole, or
- * not at all, and nothing holds for several of them. It accepts any signature.
+ * An object store in memory, with the part of the S3 protocol that rclone needs: each object appears whole, and several objects never change
+ * together. It accepts any signature.
  */
 export interface ObjectStore {
   /** The stored objects, by key. */
@@ -16,7 +16,7 @@ export interface ObjectStore {
 
 interface StoredObject {
   readonly bytes: Buffer;
-  /** Headers that come back as they were sent. */
+  /** Headers that are returned unchanged. */
   readonly metadata: Readonly<Record<string, string>>;
 }
 
@@ -63,8 +63,8 @@ async function bodyOf(request: IncomingMessage): Promise<Buffer> {
 }
 
 /**
- * Starts an object store, until the running test is finished.
- * @param onStored is called after each object that was stored, before the client knows
+ * Starts an object store until the running test ends.
+ * @param onStored called after each stored object, before the answer
  */
 export async function startObjectStore(
   onStored: (store: ObjectStore, key: string) => void,

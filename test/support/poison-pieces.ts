@@ -1,6 +1,6 @@
 import { ReceiveBuffers } from '../../src/mirror/upstream/connections.ts';
 
-/** Overwrites each piece of a body as it is given back: who gives one back too early reads nonsense, and not only now and then. */
+/** Overwrites each returned piece of a body: code that returns one too early then always reads nonsense, not only sometimes. */
 const POISON = 0xdb;
 
 type GiveBack = (this: ReceiveBuffers, piece: Uint8Array) => void;

@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest';
 
 import { MAIN } from './built.ts';
 
-/** Whether a machine has a program. */
+/** Whether this machine has a program. */
 export function hasProgram(program: string): boolean {
   try {
     execFileSync('sh', ['-c', `command -v ${program}`]);
@@ -23,17 +23,17 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** A program that is running. */
+/** A running program. */
 export interface Running {
   readonly child: ChildProcess;
   readonly stdout: () => string;
   readonly stderr: () => string;
   readonly ended: Promise<Ended>;
-  /** Waits until a line on standard output or error fits. */
+  /** Waits for a matching line on standard output or error. */
   readonly prints: (pattern: RegExp) => Promise<void>;
 }
 
-/** The machine's environment without settings of this program, and with those given. */
+/** The environment of this machine without settings of this program, plus the given ones. */
 export function cleanEnvironment(settings: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !name.startsWith('WORKBOOK_MIRROR_') && name !== 'CREDENTIALS_DIRECTORY',
@@ -47,7 +47,7 @@ export function variablesOf(settings: Readonly<Record<string, string>>): Record<
   return Object.fromEntries(named) as Record<string, string>;
 }
 
-/** Starts the program; it is killed when the running test is finished. */
+/** Starts the program, and kills it when the running test ends. */
 export function start(
   args: readonly string[],
   settings: Readonly<Record<string, string>> = {},
@@ -101,7 +101,7 @@ export function start(
   };
 }
 
-/** Runs the program to its end. */
+/** Runs the program. */
 export function run(
   args: readonly string[],
   settings: Readonly<Record<string, string>> = {},

@@ -1,6 +1,6 @@
 import { statfsSync } from 'node:fs';
 
-/** Tests make everything durable thousands of times, which costs nothing in memory: attacks prove what is durable. */
+/** Tests flush thousands of times, which is free in memory: attacks prove durability. */
 const FOLDER = '/dev/shm';
 const ENOUGH_BYTES = 2e9;
 

@@ -1,4 +1,4 @@
 import { RETRIES } from '../../src/mirror/upstream/transport.ts';
 
-/** Requests that fail are tried again at once: what counts is how often, and not when. */
+/** Failed requests are repeated at once: their number counts, not their time. */
 RETRIES.firstDelayMs = 1;

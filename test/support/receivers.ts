@@ -1,10 +1,10 @@
-/** A request as a receiver gets it. */
+/** A received request. */
 export interface ReceivedRequest {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly body: string;
 }
 
-/** What a receiver made of a request: the status that it answers, and the message that it shows. */
+/** A receiver's status for a request, and the message that it shows. */
 export interface Reception {
   readonly status: number;
   readonly error?: string;
@@ -14,7 +14,7 @@ export interface Reception {
   readonly tags?: readonly string[];
 }
 
-/** How the receivers of messages read a request, each as strictly as its documentation says. */
+/** The receivers of messages, each as strict as its documentation. */
 export const RECEIVERS: Readonly<
   Record<'slack' | 'ntfy' | 'apprise', (request: ReceivedRequest) => Reception>
 > = {
@@ -43,7 +43,7 @@ function unescaped(text: string): string {
   return text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&');
 }
 
-/** docs.ntfy.sh, "Publishing": the body is the message, headers say the rest; what is longer becomes a file. */
+/** docs.ntfy.sh, "Publishing": the body is the message, headers have the rest; a longer message becomes a file. */
 function receiveAsNtfy({ headers, body }: ReceivedRequest): Reception {
   const priority = String(headers['x-priority']);
   if (!/^[1-5]$/.test(priority)) return { status: 400, error: 'invalid priority' };
@@ -59,13 +59,13 @@ function receiveAsNtfy({ headers, body }: ReceivedRequest): Reception {
   };
 }
 
-/** RFC 2047, in the one form that we write. */
+/** RFC 2047, in the only form that we write. */
 function decoded(header: string): string {
   const [, base64] = /^=\?UTF-8\?B\?([A-Za-z0-9+/=]+)\?=$/.exec(header) ?? [];
   return base64 === undefined ? header : Buffer.from(base64, 'base64').toString();
 }
 
-/** github.com/caronc/apprise-api, "API Details": a body, a type and a format of those that there are; a title of at most 250. */
+/** github.com/caronc/apprise-api, "API Details": a body, a known type and format, and a title of at most 250 characters. */
 function receiveAsApprise({ headers, body }: ReceivedRequest): Reception {
   const content = objectIn(body);
   if (content === null || !isJson(headers)) return { status: 400, error: 'Invalid JSON Payload provided' };

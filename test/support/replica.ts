@@ -14,7 +14,7 @@ import { createService } from '../../src/server/http/service.ts';
 const KEY = 'a-key-of-the-replica';
 const TOKEN = 'a-token-of-the-replica';
 
-/** A replica of the mirror in a directory. */
+/** A replica of a mirror. */
 export interface Replica {
   readonly library: ReplicaLibrary;
   readonly baseUrl: string;
@@ -27,7 +27,7 @@ export interface Replica {
 
 /** The special options of a replica. */
 export interface ReplicaOptions {
-  /** False for a replica that has no v1. */
+  /** False for a replica without v1. */
   readonly withToken?: boolean;
   readonly records?: ReadonlyMap<string, TargetRecord>;
 }
@@ -46,7 +46,7 @@ export function replicaLibrary(
   return createReplicaLibrary(port, (each) => trouble.push(each));
 }
 
-/** Serves the mirror in a directory until the running test is finished. */
+/** Serves a mirror until the running test ends. */
 export async function startReplica(
   directory: string,
   { withToken = true, records = new Map() }: ReplicaOptions = {},

@@ -6,7 +6,7 @@ import { HOUR_MS, MINUTE_MS, NOW_MS } from './builders.ts';
 
 const DAY_MS = 24 * HOUR_MS;
 
-/** A target that is fresh, verified a minute ago, unless the fields say otherwise. */
+/** A target; by default fresh and verified a minute ago. */
 export function targetStatus(fields: Partial<TargetStatus> = {}, nowMs = NOW_MS): TargetStatus {
   const { repository = 'Accounting', branch = 'main' } = fields;
   return {
@@ -32,7 +32,7 @@ export function targetStatus(fields: Partial<TargetStatus> = {}, nowMs = NOW_MS)
   };
 }
 
-/** A report of a daemon that is well, unless it is said otherwise. */
+/** A report; by default, of a healthy daemon. */
 export function daemonReport(fields: Partial<DaemonReport> = {}): DaemonReport {
   return {
     version: '1.2.3',
@@ -59,7 +59,7 @@ export function daemonReport(fields: Partial<DaemonReport> = {}): DaemonReport {
   };
 }
 
-/** A report in which everything that can be there is there. */
+/** A report with every possible part. */
 export function eventfulReport(): DaemonReport {
   const failure = {
     code: 'archive.damaged',
@@ -225,7 +225,7 @@ export function heldTarget(fields: Partial<TargetStatus> = {}, nowMs = NOW_MS): 
   );
 }
 
-/** A pass that came to its end. */
+/** A finished pass. */
 export function passNote(fields: Partial<PassNote> = {}, changed = 0): PassNote {
   return {
     trigger: 'schedule',
@@ -251,7 +251,7 @@ export function passNote(fields: Partial<PassNote> = {}, changed = 0): PassNote 
   };
 }
 
-/** Passes of which one in twenty failed. */
+/** Passes, one in twenty failed. */
 function passHistory(count: number, nowMs = NOW_MS): PassNote[] {
   const failure = { code: 'service.timeout', message: 'The service did not answer.', hint: null } as const;
   return Array.from({ length: count }, (_, index) => {
@@ -262,7 +262,7 @@ function passHistory(count: number, nowMs = NOW_MS): PassNote[] {
   });
 }
 
-/** A report as the page has it on an ordinary day; its readiness follows from its targets. */
+/** A report of an ordinary day; its readiness follows from its targets. */
 export function ordinaryReport(
   fields: Partial<Omit<DaemonReport, 'live'>> & { readonly live?: Partial<Live> } = {},
 ): DaemonReport {
@@ -316,7 +316,7 @@ function recentChange(target: string, atMs: number): DaemonReport['changes'][num
   return { target, atMs, kind: 'changed', files: 3, first };
 }
 
-/** Two dozen targets, all of them well. */
+/** Two dozen healthy targets. */
 export function ordinaryTargets(nowMs = NOW_MS): TargetStatus[] {
   return REPOSITORIES.flatMap((repository, row) =>
     BRANCHES.map((branch, column) => {
@@ -339,7 +339,7 @@ export function ordinaryTargets(nowMs = NOW_MS): TargetStatus[] {
 
 const MANY_STATES: readonly TargetState[] = ['failing', 'stale', 'drifted', 'absent', 'held'];
 
-/** So many targets, one in a hundred of them not well. */
+/** Many targets, one in a hundred with a problem. */
 export function manyTargets(count: number, nowMs = NOW_MS): TargetStatus[] {
   return Array.from({ length: count }, (_, index) => {
     const fields = {
@@ -363,7 +363,7 @@ export function manyTargets(count: number, nowMs = NOW_MS): TargetStatus[] {
   });
 }
 
-/** Names that a repository has only on purpose. */
+/** Malicious names of repositories. */
 export const HOSTILE_NAMES = [
   '<img src=x onerror=alert(1)>',
   '"><script>alert(1)</script>',
@@ -377,7 +377,7 @@ export const HOSTILE_NAMES = [
   'Z\u0351\u036B\u0343\u036A\u0302a\u0334\u0335l\u0321g\u0322o',
 ] as const;
 
-/** Everything that can go wrong, at once, told in names and messages that mean harm. */
+/** All problems at once, in malicious names and messages. */
 export function troubledReport(nowMs = NOW_MS): DaemonReport {
   const [image, script, turned, lines, long] = HOSTILE_NAMES;
   const failure = failingTarget({}, nowMs).failure;

@@ -5,13 +5,13 @@ import { MINUTE_MS, NOW_MS } from './builders.ts';
 import { daemonReport, eventfulReport, targetStatus } from './report.ts';
 import { parseMetrics, type Scrape } from './text-format.ts';
 
-/** What /metrics answers where everything that can be there is there. */
+/** The metrics of a report with every possible part. */
 export async function fullScrape(): Promise<Scrape> {
   const targets = TARGET_STATES.map((state) => targetStatus({ target: `${state}/main`, state }));
   return scrapeOf({ ...eventfulReport(), shard: { index: 2, count: 5 }, targets });
 }
 
-/** What /metrics answers of a daemon that is well, of which a pass has just ended. */
+/** The metrics of a healthy daemon just after a pass. */
 export async function wellScrape(): Promise<Scrape> {
   const report = daemonReport();
   const pass = {

@@ -6,11 +6,11 @@ import {
 } from '../../src/config/descriptors.ts';
 import { inlineYaml } from '../../src/config/render.ts';
 
-/** Texts about the settings, made from the schema so that they cannot go out of step: tests hold the files to them, and write them with -u. */
+/** Texts about the settings, generated from the schema. Tests compare files with them, and write them with -u. */
 
 const WIDTH = 100;
 
-/** The settings as a Markdown table, for the manual; it names the files of secrets in a sentence. */
+/** The settings as a Markdown table for the manual, which names the files of secrets in a sentence. */
 export function renderSettingsTable(): string {
   const described = settingDescriptors.filter(({ fileOf }) => fileOf === undefined);
   const rows = described.map(({ name, defaultText, description, default: value }) => {
@@ -21,7 +21,7 @@ export function renderSettingsTable(): string {
   return `${['| setting | default | meaning |', '| --- | --- | --- |', ...rows].join('\n')}\n`;
 }
 
-/** A settings file with everything in it: what is required filled in, all else commented out with its default. */
+/** A complete settings file: required settings filled in, others commented out with their defaults. */
 export function renderExample(): string {
   const lines = comment(
     'Settings of workbook-mirror. Lines such as "#timeout: 2m" show the default, or an example if there is none. To' +
@@ -41,7 +41,7 @@ export function renderExample(): string {
       lines.push(...comment(about, ''), `${section}:`);
     }
     previous = section;
-    // The secret itself stands for both: given together they would be refused.
+    // Only the secret itself: together with its file, it would be refused.
     if (descriptor.fileOf === undefined) lines.push(...exampleLines(descriptor));
   }
   return `${lines.join('\n')}\n`;
@@ -60,7 +60,7 @@ function exampleLines({ name, description, comment: more, ...descriptor }: Setti
   return [...comment(text.replaceAll('`', ''), indent), `${indent}${mark}${key}: ${value}`];
 }
 
-/** Comment lines: a "#" and a space, which tells them from a setting that is commented out. */
+/** Comment lines: a "#" and a space. A commented-out setting has no space. */
 function comment(text: string, indent: string): string[] {
   const lines: string[] = [];
   for (const word of text.split(' ')) {

@@ -5,19 +5,19 @@ import { API_KEY, API_TOKEN, type Fault, type FakeKnobs, FakeService } from './f
 import { type HarnessSettings, MirrorHarness } from './mirror-harness.ts';
 import type { Attacked } from './sweep.ts';
 
-/** Which answer is sick. */
+/** The sick answer. */
 export type Endpoint = 'repos' | 'workbooks' | 'second-page' | 'contents' | 'exists';
 
-/** A failure that lasts until the next version. */
+/** A failure until the next version. */
 const QUARANTINES: ReadonlySet<string> = new Set(['archive.refused', 'contents.too_large']);
 
-/** How a sick pass went. */
+/** The result of a sick pass. */
 interface SickPass {
   readonly exitCode: number;
   readonly codes: readonly string[];
 }
 
-/** A mirror on a service, which is made sick again and again; every time both have something new to mirror. */
+/** A mirror of a service that is repeatedly made sick, each time with new changes. */
 export class SickPair {
   readonly service: FakeService;
   readonly mirror: MirrorHarness;
@@ -32,7 +32,7 @@ export class SickPair {
 
   static async open(knobs: Partial<FakeKnobs> = {}, settings: HarnessSettings = {}): Promise<SickPair> {
     const service = await FakeService.start({ pageSize: 2, ...knobs });
-    // Numbers of one length, so that all answers have one length.
+    // Numbers of equal length, so that all answers have the same length.
     service.sequence = 100_000;
     const concerned = service.addRepository('Accounting', { 'folder/plan.xlsx': '', 'folder/notes.txt': '' });
     const other = service.addRepository('host/org/plan.git', { 'a.xlsx': '', 'b.xlsx': '' });
@@ -66,7 +66,7 @@ export class SickPair {
     return byteLength;
   }
 
-  /** One sick pass and one healthy one: gives what did not hold. */
+  /** Makes a sick and a healthy pass. @returns the violations */
   async attack(endpoint: Endpoint, fault: Fault): Promise<Attacked> {
     const { service } = this;
     const before = await this.snapshot();
@@ -104,7 +104,7 @@ export class SickPair {
     }
   }
 
-  /** Every workbook and every other file gets new bytes, of the same length. */
+  /** Gives all files new bytes of the same length. */
   private edit(): void {
     this.round += 1;
     const text = `round ${String(this.round).padStart(6, '0')}`;
@@ -134,7 +134,7 @@ export class SickPair {
       await this.mirror.expectExact();
       return exitCode === 0 ? [] : [`the healthy pass came to ${exitCode}`];
     } catch (error) {
-      // A connection that the sick answer spoilt may still be closing.
+      // A connection of the sick answer may still be closing.
       await sleep(50);
       const again: unknown = await this.mirror.pass().catch((reason: unknown) => reason);
       return [`the healthy pass failed: ${String(error)}; the one after it: ${String(again)}`];
@@ -167,8 +167,8 @@ export class SickPair {
   }
 
   /**
-   * What the manifests say was left out. No checksum of a zip archive covers the kind of an entry, so that one changed bit
-   * can make a link of a file: it is then left out, and the manifest says so.
+   * The skipped entries of the manifests. No checksum of a zip archive covers the kind of an entry, so one changed bit can turn a file into a
+   * link: it is then skipped, and recorded in the manifest.
    */
   private async skippedPaths(): Promise<Set<string>> {
     const targets = await this.mirror.targets();

@@ -1,6 +1,6 @@
 import type { Reporter, TestModule } from 'vitest/node';
 
-/** Says at the end of a run what was not tried; the titles say why. */
+/** Lists skipped tests at the end of a run; their titles give the reason. */
 export default class SkippedReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
     const skipped = modules.flatMap((module) =>

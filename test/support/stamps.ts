@@ -1,7 +1,7 @@
 import { lstat, readdir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 
-/** Inode, size, mode, mtime and ctime of everything below a folder: equal stamps mean that nothing was touched. */
+/** Inode, size, mode, mtime and ctime of everything below a folder: equal stamps mean that nothing changed. */
 export async function stampsOf(folder: string): Promise<Record<string, string>> {
   const stamps: Record<string, string> = {};
   for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {

@@ -19,7 +19,7 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-/** Runs a server until the end. */
+/** Runs a server. */
 function runServer(
   command: string,
   args: readonly string[],
@@ -41,24 +41,24 @@ async function until(isReady: () => boolean): Promise<void> {
   throw new Error('the server did not start');
 }
 
-/** Servers that speak the protocol of Redis. */
+/** Servers with the Redis protocol. */
 export type RedisServer = 'redis-server' | 'valkey-server';
 
-/** Whether this machine has a server that speaks the protocol of Redis. */
+/** Whether this machine has a server with the Redis protocol. */
 export const hasServer = (server: RedisServer): boolean => spawnSync(server, ['--version']).status === 0;
 
 /** Whether this machine has a Redis server. */
 export const hasRedis = hasServer('redis-server');
 
-/** How a server of a test is started. */
+/** Options of a server for a test. */
 interface ServerOptions {
   /** More arguments. */
   readonly args?: readonly string[];
-  /** When it is stopped; by default when the running test is finished. */
+  /** Registers the stop; by default, at the end of the running test. */
   readonly atEnd?: AtEnd;
 }
 
-/** Starts a Redis server, or one that speaks its protocol, of its own. */
+/** Starts a private server with the Redis protocol. */
 export async function startRedis({
   server = 'redis-server',
   port,
@@ -76,7 +76,7 @@ export async function startRedis({
   return { address: `redis://127.0.0.1:${at}`, port: at, kill };
 }
 
-/** A server that asks for a password answers with that. */
+/** The answer of a server that requires a password. */
 function answers(port: number): boolean {
   const script = `exec 3<>/dev/tcp/127.0.0.1/${port} && printf 'PING\\r\\n' >&3 && head -c 5 <&3`;
   return /PONG|NOAU/.test(String(spawnSync('bash', ['-c', script], { timeout: 1000 }).stdout));
@@ -84,7 +84,7 @@ function answers(port: number): boolean {
 
 const POSTGRES_ROOT = '/usr/lib/postgresql';
 
-/** Where Debian keeps the newest PostgreSQL; null where there is none, or no user to run it as. */
+/** The folder of Debian's newest PostgreSQL; null without one, or without a user to run it as. */
 async function postgresBinaries(): Promise<string | null> {
   const versions = await readdir(POSTGRES_ROOT).catch(() => []);
   const newest = versions.sort((a, b) => Number(b) - Number(a))[0];
@@ -95,14 +95,14 @@ async function postgresBinaries(): Promise<string | null> {
 /** Whether this machine can run PostgreSQL. */
 export const postgres = await postgresBinaries();
 
-/** Starts a PostgreSQL of its own. */
+/** Starts a private PostgreSQL. */
 export async function startPostgres(
   binaries: string,
   { args = [], atEnd = onTestFinished }: ServerOptions = {},
 ): Promise<{
   readonly address: string;
   readonly restart: () => Promise<void>;
-  /** Has SQL done. @throws what it says */
+  /** Runs SQL. @throws Error with its message */
   readonly sql: (text: string) => void;
 }> {
   const [folder, port] = [await temporaryFolder(atEnd), await freePort()];

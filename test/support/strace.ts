@@ -8,49 +8,49 @@ import { type NodeProgram, type RunEnded, runNode } from './launcher.ts';
 import { quietWakeUps } from './wake-ups.ts';
 
 /**
- * Which of the program's threads makes a call: `main` runs JavaScript and SQLite, `pool` is libuv's, which has the files,
- * `thread-1` the first that the program starts itself.
+ * The thread of a call: `main` runs JavaScript and SQLite, `pool` is libuv's for files, `thread-1` the first one started by the
+ * program itself.
  */
 export type ThreadName = string;
 
-/** A system call that the program made on a path of interest. */
+/** A system call on an interesting path. */
 export interface TracedCall {
   readonly thread: ThreadName;
   readonly call: string;
-  /** The how many-th call of this name it is in its thread, from 1. */
+  /** Its number among the calls of this name in its thread, from 1. */
   readonly ordinal: number;
-  /** The arguments as strace prints them, descriptors with their paths. */
+  /** The arguments in strace's form, descriptors with their paths. */
   readonly args: string;
 }
 
-/** What befalls a call instead of being carried out: the program is killed, or the call fails. */
+/** A disturbance of a call: the program is killed, or the call fails. */
 export interface Injection {
   readonly thread: ThreadName;
   readonly call: string;
   readonly ordinal: number;
-  /** `KILL`, or the name of an error, as `ENOSPC`. */
+  /** `KILL`, or the name of an error, such as `ENOSPC`. */
   readonly fault: string;
 }
 
-/** Whether this machine lets programs be traced, and their calls be told apart: that takes strace and a compiler for C. */
+/** Whether programs can be traced here, and their calls distinguished, which needs strace and a C compiler. */
 export const canStrike =
   quietWakeUps !== null &&
   spawnSync('strace', ['-qq', '-o', '/dev/null', '-e', 'inject=getuid:when=1:error=EPERM', 'true']).status ===
     0;
 
-/** A run that was meddled with. */
+/** A disturbed run. */
 export interface InjectedRun {
   readonly ended: RunEnded;
-  /** Whether the call that was meant was struck. */
+  /** Whether the intended call was struck. */
   readonly isReached: boolean;
-  /** Whether another call failed instead: a run may make some more calls than another one. */
+  /** Whether another call failed instead: the number of calls varies between runs. */
   readonly isStray: boolean;
 }
 
 /**
- * Runs a program to its end, and meddles with one of its system calls.
- * @param path what the call is on
- * @param traceFile where strace writes meanwhile; is removed
+ * Runs a program, and disturbs one of its system calls.
+ * @param path of the call
+ * @param traceFile for strace's output; it is removed
  */
 export async function runInjected(
   program: NodeProgram,
@@ -85,8 +85,8 @@ export async function runInjected(
 }
 
 /**
- * Runs a program to its end, and gives the calls that it made on a path.
- * @param traceFile where strace writes meanwhile; is removed
+ * Runs a program, and returns its calls on a path.
+ * @param traceFile for strace's output; it is removed
  */
 export async function traceCalls(
   program: NodeProgram,
@@ -105,7 +105,7 @@ export async function traceCalls(
   return { ended, traced: parseTrace(await takeTrace(traceFile), threads, path) };
 }
 
-/** Reads strace's output: the calls of known threads on a path, each with its number in its thread. */
+/** Parses strace's output: the calls of known threads on a path, each with its number in its thread. */
 function parseTrace(text: string, threads: ReadonlyMap<number, ThreadName>, path: string): TracedCall[] {
   const counts = new Map<ThreadName, Map<string, number>>();
   const traced: TracedCall[] = [];
@@ -124,7 +124,7 @@ function parseTrace(text: string, threads: ReadonlyMap<number, ThreadName>, path
   return traced;
 }
 
-/** Gives what strace wrote, and removes it; nothing where it was never started. */
+/** Reads and removes strace's output; empty if it was never started. */
 async function takeTrace(traceFile: string): Promise<string> {
   const text = await readFile(traceFile, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return '';
@@ -134,7 +134,7 @@ async function takeTrace(traceFile: string): Promise<string> {
   return text;
 }
 
-/** Runs a program, and attaches strace to a thread at its gate. @param optionsFor gives null where it is not to */
+/** Runs a program, and attaches strace to a thread at its gate. @param optionsFor returns null for threads to leave alone */
 async function runTraced(
   program: NodeProgram,
   optionsFor: (here: AtGate) => Promise<readonly string[] | null>,
@@ -160,7 +160,7 @@ async function runTraced(
 async function poolOf(pid: number): Promise<number> {
   const found: number[] = [];
   for (const task of await readdir(`/proc/${pid}/task`)) {
-    // A thread of an earlier run may just end.
+    // A thread of an earlier run may be ending.
     const name = await readFile(`/proc/${pid}/task/${task}/comm`, 'utf8').catch(() => '');
     if (name.trim() === 'libuv-worker') found.push(Number(task));
   }

@@ -1,10 +1,10 @@
 import { availableParallelism } from 'node:os';
 
-/** One attack that can be tried: where it strikes, and what then did not hold. */
+/** One possible attack. */
 export interface AttackPoint {
-  /** Names the attack, so that it can be repeated alone: `ATTACK_POINT`. */
+  /** Its name, with which it can be repeated alone: `ATTACK_POINT`. */
   readonly id: string;
-  /** A sample takes from every stratum alike. */
+  /** A sample takes equally from every stratum. */
   readonly stratum: string;
   /** @param lane the number of the worker, from 0; attacks of one lane never overlap */
   readonly attack: (lane: number) => Promise<Attacked>;
@@ -12,21 +12,21 @@ export interface AttackPoint {
 
 /** The result of an attack. */
 export interface Attacked {
-  /** Whether the program came to the point at all: what it does varies a little from run to run. */
+  /** Whether the program reached the point: its calls vary a little between runs. */
   readonly isReached: boolean;
   /** The violations, one per line. */
   readonly violations: readonly string[];
 }
 
-/** How many attacks run at once. */
+/** The number of concurrent attacks. */
 export const LANES = Math.max(1, Math.min(4, availableParallelism()));
 
-/** How much is tried: `all`, or so many points of each sweep; otherwise each takes the small sample that it names. */
+/** `all`, or a number of points for each sweep; by default, each sweep takes its own small sample. */
 const asked = process.env['ATTACK'];
 const isWhole = asked !== undefined;
 const askedSize = asked === undefined || asked === 'all' ? null : wholeNumber('ATTACK', asked);
 
-/** The choice of the sample. */
+/** The seed of the sample. */
 const seed = wholeNumber('ATTACK_SEED', process.env['ATTACK_SEED'] ?? String(Date.now() % 1_000_000_000));
 
 function wholeNumber(name: string, text: string): number {
@@ -34,14 +34,14 @@ function wholeNumber(name: string, text: string): number {
   return Number(text);
 }
 
-/** One point, by its id; or all whose ids begin so, where it ends with a slash. */
+/** The id of one point; with a slash at the end, the beginning of several ids. */
 const onlyPoint = process.env['ATTACK_POINT'];
 
 function isAskedFor(id: string, only: string): boolean {
   return id === only || (only.endsWith('/') && id.startsWith(only));
 }
 
-/** Numbers from 0 up to 1 that a seed decides (mulberry32). */
+/** Pseudo-random numbers from 0 up to 1 (mulberry32). */
 export function randomOf(seedNumber: number): () => number {
   let state = seedNumber >>> 0;
   return () => {
@@ -52,7 +52,7 @@ export function randomOf(seedNumber: number): () => number {
   };
 }
 
-/** The same items in an order that the numbers decide (Fisher and Yates). */
+/** The items in random order (Fisher and Yates). */
 export function shuffled<T>(items: readonly T[], random: () => number): T[] {
   const all = [...items];
   for (let last = all.length - 1; last > 0; last -= 1) {
@@ -62,7 +62,7 @@ export function shuffled<T>(items: readonly T[], random: () => number): T[] {
   return all;
 }
 
-/** A sample of so many points, from all strata in turn. */
+/** A sample of points, from all strata in turn. */
 export function sampleOf<Point extends Pick<AttackPoint, 'stratum'>>(
   points: readonly Point[],
   count: number,
@@ -82,7 +82,7 @@ export function sampleOf<Point extends Pick<AttackPoint, 'stratum'>>(
   return chosen.slice(0, count);
 }
 
-/** The points that are tried now: one that was asked for, all, or a sample. */
+/** The points to try now: the requested one, all, or a sample. */
 export function chosenPoints<Point extends Pick<AttackPoint, 'id' | 'stratum'>>(
   points: readonly Point[],
   sampleSize: number,
@@ -91,7 +91,7 @@ export function chosenPoints<Point extends Pick<AttackPoint, 'id' | 'stratum'>>(
   return asked === 'all' ? points : sampleOf(points, askedSize ?? sampleSize, seed);
 }
 
-/** The cells of a sweep whose points are looked at now: that of the one point that was asked for, all, or a sample. */
+/** The cells whose points are tried now: that of the requested point, all, or a sample. */
 export function chosenCells<Cell extends { readonly id: string }>(
   sweepName: string,
   cells: readonly Cell[],
@@ -105,7 +105,7 @@ export function chosenCells<Cell extends { readonly id: string }>(
   return isWhole ? cells : shuffled(cells, randomOf(seed)).slice(0, sampleSize);
 }
 
-/** Does something for each item, so many at once; the results are in the items' order. */
+/** Maps items concurrently, up to a limit. Results are in the order of the items. */
 export async function inLanes<Item, Result>(
   items: readonly Item[],
   work: (item: Item, lane: number) => Promise<Result>,
@@ -123,8 +123,8 @@ export async function inLanes<Item, Result>(
 }
 
 /**
- * Tries points and says in one line how that went.
- * @throws Error when anything did not hold: which points, and how to repeat one
+ * Tries points and prints one line about the result.
+ * @throws Error with the violated points, and how to repeat one
  */
 export async function sweep(
   name: string,
@@ -155,7 +155,7 @@ export async function sweep(
   );
 }
 
-/** Attacks; an attack that cannot be made counts as violated. */
+/** Attacks. An attack that cannot be made counts as a violation. */
 export async function attempt(point: Pick<AttackPoint, 'attack'>, lane: number): Promise<Attacked> {
   try {
     return await point.attack(lane);

@@ -4,8 +4,8 @@ import type { SettingsFor } from '../../src/config/schema.ts';
 import { MirrorError } from '../../src/lib/errors/errors.ts';
 
 /**
- * Does a task in this process, as a command does it where no daemon runs.
- * @param settings those that need the service lack it where they have no key
+ * Does a task in this process, like a command without a daemon.
+ * @param settings without a key, the settings of the service are missing
  */
 export function runTaskHere<Name extends TaskName>(
   name: Name,
@@ -24,7 +24,7 @@ function hasService(settings: SettingsFor<'directory'>): settings is SettingsFor
   return settings.service.apiKey !== undefined && settings.service.baseUrl !== undefined;
 }
 
-/** Lets held deletions go through. @param targets as below `mirror/`; null for all that are held */
+/** Approves held deletions. @param targets as below `mirror/`; null for all */
 export async function approveHere(
   settings: SettingsFor<'directory'>,
   targets: readonly string[] | null,

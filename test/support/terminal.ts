@@ -5,10 +5,10 @@ import { cleanEnvironment } from './program.ts';
 
 /**
  * Runs the program on a terminal, and answers its questions.
- * @param args as a shell takes them
- * @param answers each with the end of the question that it is typed after
- * @param end a command of a shell that runs on the same terminal afterwards
- * @returns the exit code of the program, and all that the terminal has shown
+ * @param args in shell syntax
+ * @param answers each with the end of its question
+ * @param end a shell command to run on the same terminal afterwards
+ * @returns the exit code of the program, and all output of the terminal
  */
 export function onTerminal(
   args: string,

@@ -32,8 +32,8 @@ const VALUE = / ([+-]?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|Inf)|NaN)$/y;
 const ESCAPES: Readonly<Record<string, string>> = { '\\\\': '\\', '\\n': '\n', '\\"': '"' };
 
 /**
- * Reads the text format of Prometheus, version 0.0.4, strictly: what a scraper would refuse, or take for something else than it
- * is, is an error here. Every sample belongs to the family before it, and no series is there twice.
+ * Reads the text format of Prometheus, version 0.0.4, strictly: text that a scraper would refuse or misread is an error. Every sample belongs
+ * to the family before it, and no series occurs twice.
  * @throws Error that names the line
  */
 export function parseMetrics(text: string): Scrape {

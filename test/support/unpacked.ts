@@ -13,13 +13,13 @@ import {
 } from '../../src/mirror/archive/unpack.ts';
 import { DEFAULT_LIMITS } from './archive-limits.ts';
 
-/** How an archive is unpacked in a test. */
+/** Options of unpacking in a test. */
 export interface UnpackOptions extends Partial<Omit<AllOptions, 'tree' | 'keptPath' | 'progress'>> {
-  /** The sizes of the pieces in which it comes, again and again; left out, it comes whole. */
+  /** The sizes of its pieces, repeated; whole by default. */
   readonly pieces?: readonly number[];
 }
 
-/** An archive that was unpacked, and the bytes of its files by their paths. */
+/** An unpacked archive, and the bytes of its files by path. */
 export interface Unpacked extends UnpackedArchive {
   readonly files: Readonly<Record<string, Buffer>>;
 }
@@ -40,7 +40,7 @@ export async function unpackZip(zip: Uint8Array, options: UnpackOptions = {}): P
   try {
     for (let at = 0, count = 0; at < zip.length; count += 1) {
       const end = at + Math.max(1, pieces[count % pieces.length] ?? zip.length);
-      // A copy each, which is overwritten: what comes is lent.
+      // Each piece is a copy, which is overwritten afterwards: pieces are only lent.
       const piece = new Uint8Array(zip.subarray(at, end));
       await feedArchive({ id, part: { memory: piece.buffer, lengthBytes: piece.length } });
       piece.fill(0xee);
@@ -65,12 +65,12 @@ async function filesIn(tree: string): Promise<Record<string, Buffer>> {
   );
 }
 
-/** Greater ones take long in tiny pieces. */
+/** Larger archives take long in tiny pieces. */
 const SMALL_BYTES = 1_000_000;
 
 /**
- * Unpacks an archive that comes in pieces of several sizes, which must come to the same.
- * @throws MirrorError as unpacking it does
+ * Unpacks an archive in pieces of several sizes, and expects the same result.
+ * @throws MirrorError the error of unpacking
  */
 export async function readZip(
   zip: Uint8Array,

@@ -23,7 +23,7 @@ export interface GitEnded {
   readonly said: string;
 }
 
-/** The embedded service as `serve` composes it, with its page. */
+/** The embedded service as in `serve`, with its page. */
 export interface UploadService {
   readonly registry: Registry;
   readonly folder: string;
@@ -70,7 +70,7 @@ export async function startUploadService(maxUploadBytes?: number): Promise<Uploa
   };
 }
 
-/** Runs git as somebody at another machine does. */
+/** Runs git as on another machine. */
 export async function git(cwd: string, ...args: readonly string[]): Promise<GitEnded> {
   const env = {
     PATH: process.env['PATH'],

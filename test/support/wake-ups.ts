@@ -4,19 +4,19 @@ import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 
 const SOURCE = join(import.meta.dirname, 'wake-ups.c');
-/** Other programs for this machine's libraries are kept here, too. */
+/** The folder of compiled libraries. */
 const COMPILED = join(import.meta.dirname, '../../node_modules/.cache');
 
 /**
- * The variable by which threads of a program wake each other by other calls than those that it makes on files, so that these have the
- * same numbers in each run; null where there is no compiler for C.
+ * The variable that lets threads wake each other without calls that are also used for files, so that calls on files have the same numbers in
+ * each run; null without a C compiler.
  */
 export const quietWakeUps = ((): Readonly<Record<string, string>> | null => {
   const library = compiled(SOURCE);
   return library === null ? null : { LD_PRELOAD: library };
 })();
 
-/** Compiles a library once; several processes may do so at once. @returns null where there is no compiler */
+/** Compiles a library once, even from several processes. @returns null without a compiler */
 function compiled(source: string): string | null {
   const digest = createHash('sha256').update(readFileSync(source)).digest('hex').slice(0, 10);
   const library = join(COMPILED, `workbook-mirror-wake-ups-${digest}.so`);

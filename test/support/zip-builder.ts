@@ -1,6 +1,6 @@
 import { crc32, deflateRawSync } from 'node:zlib';
 
-/** The fields that an entry has twice: in its local header and in the directory. */
+/** The fields that are both in the local header and in the directory. */
 export interface ZipFields {
   readonly name?: string | Buffer;
   readonly method?: number;
@@ -11,11 +11,11 @@ export interface ZipFields {
   readonly extra?: Buffer;
 }
 
-/** An entry of which each field may lie, in both of its places or in one. */
+/** An entry, each of whose fields may be false in one or both places. */
 export interface ZipEntry extends ZipFields {
   readonly name: string | Buffer;
   readonly data?: string | Buffer;
-  /** The bytes in place of the packed ones. */
+  /** Replaces the packed bytes. */
   readonly packed?: Buffer;
   /** Unix mode with file type. */
   readonly mode?: number;
@@ -24,11 +24,11 @@ export interface ZipEntry extends ZipFields {
   readonly dosDate?: number;
   readonly disk?: number;
   readonly comment?: Buffer;
-  /** Where the directory says that the entry lies. */
+  /** The offset of the entry in the directory. */
   readonly offset?: number;
   readonly local?: ZipFields;
   readonly central?: ZipFields;
-  /** The bytes after the packed ones: a data descriptor, or something else. */
+  /** The bytes after the packed ones, such as a data descriptor. */
   readonly behind?: Buffer;
   /** Leaves the content out: only the directory has the entry. */
   readonly isPhantom?: boolean;
@@ -36,7 +36,7 @@ export interface ZipEntry extends ZipFields {
   readonly isHidden?: boolean;
 }
 
-/** The fields of the end of an archive that may be wrong. */
+/** False fields at the end of an archive. */
 export interface ZipEnd {
   readonly comment?: Buffer;
   readonly entryCount?: number;
@@ -44,7 +44,7 @@ export interface ZipEnd {
   readonly directorySize?: number;
   readonly directoryOffset?: number;
   readonly disk?: number;
-  /** Gives zip64 records, with these numbers where they are not the true ones. */
+  /** Writes zip64 records, with these false numbers. */
   readonly zip64?: {
     readonly entryCount?: bigint;
     readonly directorySize?: bigint;
@@ -53,13 +53,13 @@ export interface ZipEnd {
     readonly recordSize?: bigint;
     readonly disks?: number;
   };
-  /** What stands before everything, with all offsets counted from its start. */
+  /** Bytes before everything; all offsets count from their start. */
   readonly before?: Buffer;
-  /** What stands between the last entry and the directory. */
+  /** Bytes between the last entry and the directory. */
   readonly between?: Buffer;
 }
 
-/** Builds a zip archive byte by byte (APPNOTE 6.3.10, section 4.3); without lies it is a sound one. */
+/** Builds a zip archive byte by byte (APPNOTE 6.3.10, section 4.3); by default, a sound one. */
 export function buildZip(entries: readonly ZipEntry[], end: ZipEnd = {}): Buffer {
   const parts: Buffer[] = [end.before ?? Buffer.alloc(0)];
   const directory: Buffer[] = [];
@@ -79,7 +79,7 @@ export function buildZip(entries: readonly ZipEntry[], end: ZipEnd = {}): Buffer
   return Buffer.concat([...parts, listing, endOf(end, count, offset, listing.length)]);
 }
 
-/** Sizes, or whatever else is given, as a zip64 field of the extra data (APPNOTE 6.3.10, section 4.5.3). */
+/** Numbers, such as sizes, as a zip64 field of the extra data (APPNOTE 6.3.10, section 4.5.3). */
 export function zip64Extra(...numbers: readonly bigint[]): Buffer {
   return extraField(0x0001, Buffer.concat(numbers.map(uint64)));
 }
