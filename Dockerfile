@@ -1,7 +1,7 @@
-# The chapter on containers (src/manual/container.md) tells how to build and use it.
+# src/manual/container.md explains how to build and use it.
 
 # The program is the same on every platform, and so is what its packages are made of, but for the native library. So both stages run on
-# the platform of whoever builds, and nothing of Node has to be emulated.
+# the builder's platform, so that Node need not be emulated.
 FROM --platform=$BUILDPLATFORM node:24-bookworm-slim AS build
 WORKDIR /build
 # Packages change less often than sources. No script of theirs is needed: the native library comes compiled.
@@ -19,7 +19,7 @@ RUN --mount=type=cache,target=/root/.npm \
   npm ci --omit=dev --ignore-scripts --os=linux --libc=glibc --cpu="$(echo "$TARGETARCH" | sed s/amd64/x64/)"
 
 FROM node:24-bookworm-slim
-# Hooks leave processes behind, which whoever is process 1 has to bury; Node does not.
+# Process 1 must reap the processes that hooks leave behind, which Node does not do.
 RUN apt-get update \
   && apt-get install --yes --no-install-recommends tini \
   && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/log/apt /var/log/dpkg.log /var/cache/debconf/*-old
@@ -27,16 +27,16 @@ RUN apt-get update \
 # it may write here, and nothing else of root's.
 RUN ln -s ../lib/node_modules/workbook-mirror/dist/main.js /usr/local/bin/workbook-mirror \
   && install --directory --owner=65532 --group=0 --mode=0775 /data
-# Where `npm install --global` would put it, so that this finds what is installed like that beside it.
+# The folder of `npm install --global`, so that the program finds packages installed beside it.
 WORKDIR /usr/local/lib/node_modules/workbook-mirror
 COPY --from=dependencies /build/node_modules node_modules
-# Fails where the native library is of another platform than this image.
+# Fails if the native library is for another platform.
 RUN node --eval "import('koffi')"
 # `help` reads the first steps in the README; the chapters are in dist, as all but the native library is.
 COPY --chmod=644 package.json README.md LICENSE ./
 COPY --from=build /build/dist dist
 
-# Both beat a settings file. A container has its own loopback, which nobody outside reaches.
+# Both override a settings file. The loopback of a container cannot be reached from outside.
 ENV WORKBOOK_MIRROR_DIRECTORY=/data \
   WORKBOOK_MIRROR_HTTP_LISTEN=0.0.0.0:9480
 VOLUME /data
@@ -44,10 +44,10 @@ EXPOSE 9480
 USER 65532:0
 STOPSIGNAL SIGTERM
 
-# Asks the address that the variable gives, which also takes 0.0.0.0 and [::] for this machine. Nobody can be asked where it is off.
+# Asks the address in the variable; 0.0.0.0 and [::] mean this machine. With `off` there is nothing to ask.
 HEALTHCHECK --interval=30s --timeout=10s --start-period=2m --retries=3 CMD ["node", "-e", "const at = process.env.WORKBOOK_MIRROR_HTTP_LISTEN; if (at !== 'off') fetch(`http://${at}/healthz`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 
-# -s: buries its processes also where the container has another process 1 (docker run --init, shareProcessNamespace).
+# -s: reaps processes even if the container has another process 1 (docker run --init, shareProcessNamespace).
 ENTRYPOINT ["tini", "-s", "--", "workbook-mirror"]
 CMD ["run"]
 

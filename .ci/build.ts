@@ -62,7 +62,7 @@ async function bundle(): Promise<readonly OutputChunk[]> {
     format: 'esm',
     entryFileNames: '[name].js',
     chunkFileNames: '[name].js',
-    // V8 holds a source in twice the memory where one character of it is not in Latin-1.
+    // One character beyond Latin-1 doubles the memory of a source in V8.
     charset: 'ascii',
     comments: false,
     // Stacks of defects refer to lines of the sources: src/lib/errors/source-lines.ts.

@@ -53,7 +53,7 @@ export async function plan(
       const planned = await planPass(context, policyOf(settings), listing, new Map(), 'all');
       const factsFor = repositoryFacts(listing, planned.plan);
       const targets: PlannedTarget[] = [];
-      // One after the other: a manifest may be great.
+      // One at a time: a manifest may be large.
       for (const action of planned.plan) {
         const { kind, published } = action;
         const isUnchanged = kind === 'keep' || kind === 'hold' || published === null;

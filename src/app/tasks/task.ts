@@ -119,7 +119,7 @@ export interface PassedTarget {
 
 /**
  * The outcome of a pass. Pulls that go on after it are not done: nothing says yet that their targets are fresh.
- * @param isReady whether all is well after the pass, as `/readyz` has it
+ * @param isReady whether all is well after the pass, as in `/readyz`
  */
 export function passOutcome(
   { summary, exitCode, results, isAllThatCanBe }: PassReport,

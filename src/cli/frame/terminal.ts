@@ -8,8 +8,8 @@ import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
 export type Terminal = ReturnType<typeof openTerminal>;
 
 /**
- * Opens the terminal for questions. It shows what is typed only while an open question waits: a secret that is pasted too early must not
- * be seen. Ctrl-C ends the process by its signal.
+ * Opens the terminal for questions. It shows typed characters only while an open question waits: a secret that is pasted too early must not
+ * be visible. Ctrl-C ends the process by its signal.
  * @param hint the remedy without a terminal
  * @throws MirrorError `usage.invalid` without a terminal
  */
@@ -26,7 +26,7 @@ export function openTerminal(hint: string) {
     process.kill(process.pid, 'SIGINT');
   });
   return {
-    /** Asks for a line. @returns null where the input ends */
+    /** Asks for a line. @returns null if the input ends */
     ask: async (question: TerminalText, isHidden = false): Promise<string | null> => {
       // Keys that came before the question belong to no answer.
       input.write(null, { ctrl: true, name: 'u' });
