@@ -45,7 +45,7 @@ describe.runIf(process.getuid?.() === 0)('root, in the directory of another user
     const restored = await run(['history', 'restore', target], settings);
     expect(restored).toMatchObject({ exitCode: 0, stderr: '' });
     expect(await notOf(DAEMON, directory)).toEqual([]);
-    // Nothing is held: what is looked at, and how, is the same.
+    // Nothing is held; the same files are read in the same way.
     expect((await run(['approve', '--all'], settings)).exitCode).toBe(0);
     await writeFile(join(directory, '.workbook-mirror/note'), 'x');
     expect(await notOf(DAEMON, directory)).toEqual(['.workbook-mirror/note']);

@@ -18,7 +18,7 @@ function printedSettings(service: Running): string {
     .join('\n');
 }
 
-/** The permissions of a folder and all in it, without those that its owner does not have; git takes those to write from objects. */
+/** The permissions of a folder and its contents beyond those of the owner; git removes write permission from objects. */
 async function modesIn(folder: string): Promise<Set<string>> {
   const names = await readdir(folder, { recursive: true });
   const stats = await Promise.all(['', ...names].map((name) => stat(join(folder, name))));

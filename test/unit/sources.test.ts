@@ -25,7 +25,7 @@ function rowsBelow(heading: string): string[][] {
   return rows.slice(2).map((row) => row.split('|').map((cell) => cell.trim().replaceAll(/[`*]/g, '')));
 }
 
-/** The wings of the map, each with the cell that says what it may import. */
+/** The wings of the map, each with the cell of its allowed imports. */
 const WINGS = rowsBelow('The map').flatMap(([, folder = '', , imports = '']) =>
   /^[a-z]+\/$/.test(folder) ? [[folder.slice(0, -1), imports] as const] : [],
 );

@@ -9,7 +9,7 @@ import { temporaryFolder } from '../../support/temporary.ts';
 /** Stands in every text below; no message may hold it. */
 const KEY = 'k3y-S3CRET';
 
-/** What people paste in place of a key, and what they must be told of it. */
+/** Texts that people paste instead of a key, with the expected message. */
 const PASTED: ReadonlyArray<readonly [string, RegExp]> = [
   [`"${KEY}"`, /has quotes around it.*remove the quotes/],
   [`'${KEY}'`, /has quotes around it/],

@@ -9,7 +9,7 @@ import { startCommands, type MirrorCommands } from '../../support/mirror-command
 import { partsWith, sheetOf, zipOf } from '../../support/workbooks.ts';
 
 const NEW = await zipOf(partsWith(sheetOf('<sheetData/>'), { 'xl/media/image1.png': randomBytes(200_000) }));
-/** Its format does not tell where it ends, but in its middle. */
+/** Only the middle of this format gives its length. */
 const OLD = Buffer.concat([Buffer.from('d0cf11e0a1b11ae1', 'hex'), randomBytes(200_000)]);
 
 /** The same with other bytes in its middle, which no format looks at. */

@@ -36,8 +36,8 @@ interface Waiting {
 }
 
 /**
- * An instance that stands by as another one has the lock of its directory.
- * @param shards the share of the other one, and that of the instance, which has no setting `standby` then; null where each has all
+ * An instance on standby, because another one has the lock of its directory.
+ * @param shards the share of the other instance and of this one, which then has no setting `standby`; null without shares
  */
 async function waiting(
   shards: { readonly other: Shard; readonly own: Shard } | null = null,

@@ -37,7 +37,7 @@ interface Implementation {
   readonly close: () => Promise<void>;
 }
 
-/** Tries all statements on a service, also those that need wrong keys. */
+/** Tries all statements on a service, including those with wrong keys. */
 async function findingsOf(
   { baseUrl, apiKey, apiToken, groupKey }: ServiceOptions,
   options: Partial<ProbeOptions> = {},

@@ -56,7 +56,7 @@ describe('the log of a target', () => {
         const states = history.map(([files, kind], at) => {
           const isLast = at === history.length - 1;
           if (isLast && isMirrored) return state(files, at * 10, null);
-          // An approved deletion is kept as what is retired, and its successor is there before.
+          // An approved deletion is kept as a retired state, and its successor exists before.
           const atMs = kind === 'retired' || isLast ? at * 10 + 5 : at * 10 + 11;
           return state(files, at * 10, {
             kind: kind === 'replaced' && !isLast ? 'replaced' : 'retired',

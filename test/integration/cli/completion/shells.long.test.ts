@@ -65,12 +65,12 @@ const HOSTILE = [
   'Acc/é漢😀',
 ];
 
-/** Places of a mirror that a line may name, none of which is to be expanded. */
+/** Paths of a mirror on a line; none must be expanded. */
 const PLACES = ['"$(touch pwned)"', '$(touch pwned)', '`touch pwned`', '<(touch pwned)'];
 
 /**
  * Starts an interactive shell on a terminal of its own, which ends with the running test.
- * @param program for `sh`: answers what the completion asks of `workbook-mirror`
+ * @param program for `sh`: answers the completion's questions instead of `workbook-mirror`
  */
 async function startShell(shell: Shell, program: string) {
   const home = await temporaryFolder();

@@ -226,7 +226,7 @@ describe('output for programs', () => {
   ])('has nothing that needs escapes: %s %s', async (...args) => {
     const { stdout } = await runHere(args);
     expect(stdout.length).toBeGreaterThan(300);
-    // What the README says of escapes stands in the manual page.
+    // The manual page contains the README's text on escapes.
     expect(stdout.replaceAll('\\eu009b', '')).not.toMatch(/\\e?u(?:[0-9a-f]{4}|\{)/);
   });
 });

@@ -10,7 +10,7 @@ import { temporaryFolder } from '../../../support/temporary.ts';
 
 const AWKWARD = 'Bücher & "Q1" $HOME \u202e.xlsx';
 
-/** A mirror of which the history keeps two states; a file is gone in the second, and another in what is published. */
+/** A mirror with two states in its history: one file is gone in the second, another in the published state. */
 async function changed(settings: Readonly<Record<string, string>> = {}): Promise<MirrorHarness> {
   const { service, mirror } = await startPair({}, { HISTORY_REPLACED: '5', ...settings });
   const repository = service.addRepository('Org/A', {

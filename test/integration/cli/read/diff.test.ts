@@ -16,7 +16,7 @@ function lines({ differences }: DiffReport): string[] {
   );
 }
 
-/** Runs the command on what a mirror left on the disk. */
+/** Runs the command on the directory of a mirror. */
 function run({ directory }: MirrorHarness, ...args: readonly string[]): Promise<Written> {
   return runHere(['diff', ...args], { DIRECTORY: directory });
 }

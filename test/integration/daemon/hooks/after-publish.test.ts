@@ -47,7 +47,7 @@ class Stand {
     return stand;
   }
 
-  /** A new process on what is remembered. */
+  /** A new process with the same state. */
   async restart(): Promise<void> {
     await this.queue.close(0);
     this.queue = this.open();

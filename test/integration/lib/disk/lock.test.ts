@@ -10,7 +10,7 @@ import { temporaryFolder } from '../../../support/temporary.ts';
 
 const native = bindNativeCalls();
 
-/** A lock that the file system forgets, as a server does with those of a machine that it lost sight of. */
+/** A lock that the file system forgets, like the locks of a machine that a server has lost. */
 async function forgotten() {
   const file = join(await temporaryFolder(), 'lock');
   const lock = await lockDirectory(file, native);

@@ -8,7 +8,7 @@ import { packableBody } from '../../../../src/lib/http/buffered-body.ts';
 import { loadPage } from '../../../../src/lib/http/page-files.ts';
 import { type Reply, sendReply } from '../../../../src/lib/http/reply.ts';
 
-/** Serves one reply; where it cannot be sent, the reason is sent with the status 500. @returns the port */
+/** Serves one reply; if it cannot be sent, the reason is sent with status 500. @returns the port */
 async function serve(reply: Reply): Promise<number> {
   const server = createServer((asked, response) => {
     sendReply(asked, response, reply).catch((error: unknown) => response.writeHead(500).end(String(error)));

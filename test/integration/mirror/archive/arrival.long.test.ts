@@ -250,7 +250,7 @@ const harm = fc.oneof(
   }),
 );
 
-/** Unpacks an archive. @returns its files; null where it is refused or damaged */
+/** Unpacks an archive. @returns its files; null if it is refused or damaged */
 async function filesOf(zip: Buffer, options: UnpackOptions): Promise<Unpacked['files'] | null> {
   try {
     return (await readZip(zip, options, [options.pieces ?? []])).files;

@@ -44,7 +44,7 @@ const originals = new Set(Object.values(FILES).map((bytes) => bytes.toString('la
 
 type Mutation = (zip: Buffer) => Buffer;
 
-/** A place in an archive, as a share of it; half of them are in its end, where the directory is. */
+/** A position in an archive, as a fraction; half of them are at its end, in the directory. */
 const place = fc.oneof(
   fc.double({ min: 0, max: 1, noNaN: true }),
   fc.double({ min: 0.85, max: 1, noNaN: true }),

@@ -120,7 +120,7 @@ describe('when a workbook has changed', () => {
     await mirror.pass();
     await mirror.expectExact();
     service.takeRequests();
-    // That its bytes are those of the new version is believed once several answers agree.
+    // Several answers must agree before its bytes count as the new version.
     for (const minutes of [0, 5, 10]) await mirror.pass({ trigger: 'schedule', aheadMs: minutes * 60_000 });
     expect(service.takeDownloads().filter((request) => request.includes('/contents?'))).toHaveLength(3);
     await mirror.pass({ trigger: 'schedule', aheadMs: 15 * 60_000 });

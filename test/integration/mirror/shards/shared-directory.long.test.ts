@@ -57,7 +57,7 @@ class Instances {
     for (const mirror of this.all) await mirror.stop();
   }
 
-  /** Expects the directory to hold what the service has, and nothing else. */
+  /** Expects the directory to equal the service. */
   async expectExact(): Promise<void> {
     const [mirror] = this.all;
     const found = Object.fromEntries(await (mirror?.files('mirror') ?? []));

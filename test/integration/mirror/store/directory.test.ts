@@ -35,7 +35,7 @@ async function startMirrored(
   return { service, mirror, repository };
 }
 
-/** Changes a byte of a file and nothing that `lstat` tells: what a failing disk does, or someone who hides it. */
+/** Changes a byte of a file without a trace in `lstat`, like a failing disk or an attacker. */
 async function rot(file: string): Promise<void> {
   const { atime, mtime } = await lstat(file);
   const bytes = await readFile(file);

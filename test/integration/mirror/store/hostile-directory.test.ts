@@ -50,7 +50,7 @@ async function makeWorld(): Promise<World> {
   return { root, directory, settings };
 }
 
-/** Everything below a folder but what lies in the directory of the mirror: what it is, and what it holds. */
+/** Everything below a folder except the mirror's directory: kinds and contents. */
 async function beside({ root, directory }: World): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
   for (const name of await readdir(root, { recursive: true })) {
@@ -84,7 +84,7 @@ function onlyRefusal(error: unknown): undefined {
   return undefined;
 }
 
-/** Does something while a link stands at a place. */
+/** Runs work while there is a link at a place. */
 async function linkOver(to: string, place: string, work: () => Promise<void>): Promise<void> {
   await rm(place, { force: true });
   await symlink(to, place);

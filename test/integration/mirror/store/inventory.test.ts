@@ -104,7 +104,7 @@ describe('an inventory', () => {
   it('uses a record only for the manifest that it came from, and reads everything else', async () => {
     const layout = await makeLayout();
     for (const path of ['a/main', 'b/main', 'c/main']) await put(layout, path);
-    // Shows what is taken and what is read.
+    // Shows which facts are remembered and which are read.
     const trees = (await remembered(layout)).map(({ stamp, summary, check }) => {
       return { stamp, summary: Object.assign({}, summary, { fingerprint: 'remembered' }), check };
     });

@@ -328,7 +328,7 @@ describe('recovery', () => {
 });
 
 describe('an error in the middle of a publish', () => {
-  /** Freezes a folder: what is in it can be read, and nothing can be made, renamed or removed there (chattr(1)). */
+  /** Freezes a folder: its entries can be read, but not made, renamed or removed (chattr(1)). */
   function freeze(folder: string): () => void {
     const thaw = (): void => void spawnSync('chattr', ['-i', folder]);
     spawnSync('chattr', ['+i', folder]);

@@ -80,7 +80,7 @@ async function textOf(answer: WireAnswer): Promise<string> {
   return text;
 }
 
-/** So many buffers are enough, where those that wait and those on the way are counted. */
+/** Enough buffers, both waiting and on the way. */
 const FEW = 20;
 
 describe.each(['plain', 'TLS'])('a body sent by %s', (kind) => {

@@ -34,7 +34,7 @@ async function listenWithTls(name: string): Promise<{ address: string; certifica
   return { address: await listen(createHttpsServer(made, answers)), certificate: made.cert };
 }
 
-/** A proxy that does what it is asked for, or refuses it with a status. */
+/** A proxy that accepts requests, or refuses them with a status. */
 async function listenAsProxy(status = 200): Promise<{ address: string; asked: string[] }> {
   const asked: string[] = [];
   const server = createHttpServer((asking, response) => {

@@ -23,7 +23,7 @@ import { temporaryFolder } from '../../../support/temporary.ts';
 interface Mood {
   /** How much of the body is sent before the connection is cut; all of it if left out. */
   readonly cutAfter?: number;
-  /** Whether it is cut at once, and not only when the client has written down what was sent: then some of that may be lost. */
+  /** Whether it is cut before the client has stored everything sent, so that some of it may be lost. */
   readonly isHurried?: boolean;
   /** Whether it falls silent there instead. */
   readonly isStalled?: boolean;
@@ -94,7 +94,7 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
   send(response, mood, whole, isPart ? first : null);
 }
 
-/** @param from where the part begins that is sent; null for everything */
+/** @param from start of the sent part; null for everything */
 function send(response: ServerResponse, mood: Mood, whole: Buffer, from: number | null): void {
   const first = from ?? 0;
   const body = whole.subarray(first);

@@ -63,7 +63,7 @@ async function commit(path: string, branch: string, content: string | Buffer): P
   await makeCommits(git, path, [{ branch, author, at, message: 'm\n', changes }]);
 }
 
-/** Makes the repository that is to be connected. */
+/** Makes the repository to connect. */
 async function external(branch = 'main', content: string | Buffer = 'one'): Promise<string> {
   const path = join(root, 'host', 'plan.git');
   await mkdir(join(root, 'host'), { recursive: true });
@@ -85,7 +85,7 @@ async function heads(path: string): Promise<Record<string, string>> {
   return Object.fromEntries((await readBranches(git, path)).heads);
 }
 
-/** The status of the answer to a request to connect an address, and what it says. */
+/** The answer to a request to connect an address. */
 async function answerTo({ ask }: Started, url: string): Promise<[number, string]> {
   const response = await ask('/repos', { url });
   return [response.status, await response.text()];

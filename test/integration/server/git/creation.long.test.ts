@@ -84,7 +84,7 @@ async function commit(path: string, branch: string, content: string, from?: stri
   ]);
 }
 
-/** Makes the repository that is to be connected. */
+/** Makes the repository to connect. */
 async function external(name = 'plan.git'): Promise<string> {
   const path = join(root, 'host', name);
   await mkdir(join(root, 'host'), { recursive: true });
@@ -211,7 +211,7 @@ describe('a request to create', () => {
   });
 });
 
-/** Every place of this machine where the password might be found, but the file that is for it. */
+/** Every place of this machine where the password might appear, except its own file. */
 async function placesOfSecrets(data: string, own: string): Promise<string[]> {
   const files = (await readdir(data, { recursive: true, withFileTypes: true }))
     .filter((entry) => entry.isFile())
@@ -401,7 +401,7 @@ describe('the branches of external repositories', () => {
     await inStep();
     await commit(path, 'main', 'two', (await readBranches(git, path)).heads.get('main'));
     await inStep();
-    // Back to what it was before.
+    // Undo the change.
     await git.run(path, ['update-ref', 'refs/heads/main', 'refs/heads/topic~1']);
     await inStep();
     // Something in the way of something new, and another default branch.

@@ -84,7 +84,7 @@ function sign(text: string): string {
   return createHmac('sha256', SECRET).update(text).digest('hex');
 }
 
-/** The answer to a request of whose body only the beginning is sent; null where none comes. */
+/** The answer to a request with only the beginning of its body; null without an answer. */
 function statusOfHalf(url: string, headers: Record<string, string>): Promise<number | null> {
   return new Promise((resolve) => {
     const asking = request(

@@ -14,7 +14,7 @@ import { createService, type ServiceOptions } from '../../../../src/server/http/
 const KEY = 'a-key-of-the-tests';
 const KEYS = [fixedKey('personal', 'Anna', KEY), fixedKey('token', 'Anna', 'a-token-of-the-tests')];
 
-/** Starts a service that has nothing, and whose library must not be asked by strangers. @returns its port, and what is asked */
+/** Starts an empty service, whose library must not be asked by strangers. @returns its port and the questions to its library */
 async function serve(options: Partial<ServiceOptions> = {}): Promise<{ port: number; asked: () => number }> {
   const repositories = vi.fn(() => Promise.resolve([]));
   const workbooks = vi.fn(() => Promise.resolve({ rows: [], standingOf: vi.fn() }));

@@ -74,7 +74,7 @@ type Lie =
   | 'rows-twice'
   | 'rows-turned';
 
-/** A pass: what changed before it, how the service answers, what the clock does and which contents fail. */
+/** A pass: earlier changes, the answers of the service, the clock and failing contents. */
 interface Step {
   readonly changes: readonly Change[];
   readonly lie: Lie;

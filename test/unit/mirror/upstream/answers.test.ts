@@ -54,7 +54,7 @@ describe('a body', () => {
   });
 });
 
-/** Reads a body to its end. @param ownMs how long each piece takes its reader @returns how many bytes there were */
+/** Reads a whole body. @param ownMs the reader's time for each piece @returns the number of bytes */
 async function takeAll(body: Readable, bounds: BodyBounds, ownMs = 0, beforeBytes = 0): Promise<number> {
   let sizeBytes = 0;
   for await (const piece of readBody({ body }, { timeoutMs: 1000 }, bounds, beforeBytes)) {

@@ -226,7 +226,7 @@ describe('a lease that is taken during publishing', () => {
   });
 });
 
-/** Leaves what a program does that is killed when it has renamed one of two files. */
+/** Leaves the state of a program that was killed after renaming one of two files. */
 async function leaveHalfDone(layout: ReturnType<typeof layoutOf>, path: string): Promise<void> {
   const store = await openStore({
     directory: layout.root,

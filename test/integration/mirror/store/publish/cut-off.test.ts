@@ -116,7 +116,7 @@ async function rename(store: MirrorStore): Promise<void> {
 
 const TO_TAKEN = 'rename to a path that is taken';
 
-/** The changes of a target, each from what is published before. */
+/** The changes of a target, each from the published state. */
 const CHANGES: Readonly<Record<string, (store: MirrorStore, next: Files) => Promise<void>>> = {
   publish: (store, next) => publish(store, PATH, next),
   'publish of another repository': (store, next) => publish(store, PATH, next, 'id-2'),

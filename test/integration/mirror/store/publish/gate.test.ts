@@ -240,7 +240,7 @@ describe('the lock on publishing', () => {
       ...native,
       tryLock: (fd: number): boolean => {
         const isFree = native.tryLock(fd);
-        // Runs when whoever has the lock lets anything else run.
+        // Runs as soon as the holder of the lock yields.
         queueMicrotask(() => void isFreeNow().then((free) => asked.push(free)));
         return isFree;
       },
