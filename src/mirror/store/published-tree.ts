@@ -1,7 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import { lstatSync, type Stats } from 'node:fs';
 import { chmod, chown, mkdir, rename, rm, utimes } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
+import { makeFolders, removeEmptyFolders } from '../../lib/disk/durable.ts';
 import { linkNow, statsNow } from '../../lib/disk/read.ts';
 import { isMissing, systemCode, unlessMissing, unlessMissingNow } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
@@ -139,6 +141,44 @@ export async function restartAge(layout: DirectoryLayout, name: string, nowMs: n
     // Only its owner may set a time (utimensat(2)): a tree that another user restored keeps its time.
     if (systemCode(error) !== 'EPERM') throw error;
   }
+}
+
+/** Renames a file even if someone put a folder in its place; the folder goes to the stage. */
+export async function takePlace(from: string, to: string, stage: string): Promise<void> {
+  try {
+    await renameInto(from, to);
+  } catch (error) {
+    if (systemCode(error) !== 'EISDIR') throw error;
+    await rename(to, join(stage, `obstacle-${randomUUID()}`));
+    await rename(from, to);
+  }
+}
+
+/** How often to try to rename into a folder that other instances make, and remove while it is empty. */
+const RENAME_TRIES = 10;
+
+async function renameInto(from: string, to: string): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    await makeFolders(dirname(to));
+    try {
+      return await rename(from, to);
+    } catch (error) {
+      if (!isMissing(error) || tries === RENAME_TRIES) throw error;
+    }
+  }
+}
+
+/** Removes empty folders upwards from one: those within a tree, but not the tree, or those around trees and manifests. */
+export async function removeLeftFolders(
+  { root }: DirectoryLayout,
+  targets: readonly string[],
+  folder: string,
+): Promise<void> {
+  const [top = ''] = folder.split('/', 1);
+  if (top !== 'mirror' && top !== 'manifests') return;
+  const trees = targets.map((target) => `mirror/${target}`);
+  const around = trees.find((tree) => folder === tree || folder.startsWith(`${tree}/`)) ?? top;
+  await removeEmptyFolders(join(root, folder), join(root, around));
 }
 
 /** The part of a folder's permissions that new entries in it inherit (acl(5), inode(7)). */

@@ -1,19 +1,24 @@
-import { randomUUID } from 'node:crypto';
 import { lstat, readdir, rename, rm, unlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 
 import { z } from 'zod';
 
-import { makeFolders, removeEmptyFolders } from '../../../lib/disk/durable.ts';
 import { readOwnText } from '../../../lib/disk/own-file.ts';
 import { linkNow, statsNow } from '../../../lib/disk/read.ts';
 import type { FlushMark } from '../../../lib/disk/shared-flush.ts';
-import { isMissing, onDisk, systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
 import { isTargetPath, leadsBelow } from '../../../lib/paths/file-name.ts';
 import type { Disk } from '../disk.ts';
 import type { DirectoryLayout } from '../layout.ts';
-import { refuseLinks, removeTree, restartAge, treeAt } from '../published-tree.ts';
+import {
+  refuseLinks,
+  removeLeftFolders,
+  removeTree,
+  restartAge,
+  takePlace,
+  treeAt,
+} from '../published-tree.ts';
 import { onDiskOfAll } from '../shards.ts';
 import { removeIfFree } from '../leases.ts';
 import { guardedMoves, type Move, type Rename, STAGED } from './moves.ts';
@@ -150,44 +155,6 @@ async function makeMoves(
   // Not earlier: a folder that the next move fills again would lose its permissions.
   for (const folder of new Set(moves.map(({ from }) => dirname(from))))
     await removeLeftFolders(layout, targets, folder);
-}
-
-/** Renames a file even if someone put a folder in its place; the folder goes to the stage. */
-async function takePlace(from: string, to: string, stage: string): Promise<void> {
-  try {
-    await renameInto(from, to);
-  } catch (error) {
-    if (systemCode(error) !== 'EISDIR') throw error;
-    await rename(to, join(stage, `obstacle-${randomUUID()}`));
-    await rename(from, to);
-  }
-}
-
-/** How often to try to rename into a folder that other instances make, and remove while it is empty. */
-const RENAME_TRIES = 10;
-
-async function renameInto(from: string, to: string): Promise<void> {
-  for (let tries = 1; ; tries += 1) {
-    await makeFolders(dirname(to));
-    try {
-      return await rename(from, to);
-    } catch (error) {
-      if (!isMissing(error) || tries === RENAME_TRIES) throw error;
-    }
-  }
-}
-
-/** Removes empty folders upwards from one: those within a tree, but not the tree, or those around trees and manifests. */
-async function removeLeftFolders(
-  { root }: DirectoryLayout,
-  targets: readonly string[],
-  folder: string,
-): Promise<void> {
-  const [top = ''] = folder.split('/', 1);
-  if (top !== 'mirror' && top !== 'manifests') return;
-  const trees = targets.map((target) => `mirror/${target}`);
-  const around = trees.find((tree) => folder === tree || folder.startsWith(`${tree}/`)) ?? top;
-  await removeEmptyFolders(join(root, folder), join(root, around));
 }
 
 /** Whether any move of a journal was made, or may have been: then all of them must be made. */
