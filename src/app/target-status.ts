@@ -1,5 +1,5 @@
 import { isAhead, latestKnown, latestUntil } from '../lib/time/wrong-clock.ts';
-import { comparisonPeriodMs, fullCheckDueMs } from '../mirror/plan/plan.ts';
+import { comparisonPeriodMs, fullCheckDueMs } from '../mirror/plan/next-record.ts';
 import {
   aboutTree,
   type DriftNote,

@@ -1,5 +1,7 @@
+import { crc32 } from 'node:zlib';
 import type { MirrorError } from '../../lib/errors/errors.ts';
 import { counted } from '../../lib/text/humanize.ts';
+import { type TargetId, targetKey } from '../upstream/listing.ts';
 import { backOffDelayMs } from '../../lib/time/back-off.ts';
 import { type ActionSubject, holdRule } from './actions.ts';
 import { ContradictedError } from './contradictions.ts';
@@ -10,6 +12,7 @@ import {
   type Failure,
   type Held,
   type Outcome,
+  type Published,
   type RememberedTree,
   type TargetRecord,
 } from './record.ts';
@@ -207,4 +210,26 @@ function resultOf(outcome: Outcome): string {
     return outcome.changedFiles === 0 ? 'same contents' : `${counted(outcome.changedFiles, 'file')} changed`;
   }
   return outcome.kind;
+}
+
+/**
+ * When a target is next compared whole, in milliseconds since the epoch: after half to all of the period, spread so that targets that
+ * were mirrored together are not checked together.
+ */
+export function fullCheckDueMs(target: TargetId, checkedAtMs: number, fullCheckMs: number): number {
+  const spread = crc32(`${targetKey(target)}\n${checkedAtMs}`) / 0xffffffff;
+  return checkedAtMs + Math.ceil(fullCheckMs * (0.5 + spread / 2));
+}
+
+/** When a tree was last compared with the whole contents. Milliseconds since the epoch. */
+export function lastComparedMs({ checkedAtMs }: TargetRecord, { comparedAtMs }: Published): number {
+  return Math.max(checkedAtMs ?? 0, comparedAtMs);
+}
+
+/** The time until contents that lack a listed workbook are asked for again, in milliseconds. */
+const MISSING_CHECK_MS = 60 * 60_000;
+
+/** The longest time between two comparisons of a tree with the whole contents, in milliseconds. */
+export function comparisonPeriodMs({ missing }: Pick<Published, 'missing'>, fullCheckMs: number): number {
+  return missing.length === 0 ? fullCheckMs : Math.min(fullCheckMs, MISSING_CHECK_MS);
 }

@@ -1,6 +1,5 @@
-import { crc32 } from 'node:zlib';
 import { isAhead } from '../../lib/time/wrong-clock.ts';
-import { HEAD_BRANCH, type TargetId, targetKey } from '../upstream/listing.ts';
+import { HEAD_BRANCH, targetKey } from '../upstream/listing.ts';
 import {
   type Action,
   type ActionSubject,
@@ -15,6 +14,7 @@ import {
   type RetireReason,
 } from './actions.ts';
 import { type Approvals, exceedsLimit, type HeldDeletion, holdTogether, isApproved } from './guard.ts';
+import { comparisonPeriodMs, fullCheckDueMs, lastComparedMs } from './next-record.ts';
 import { aboutTree, emptyRecord, type Published, type TargetRecord } from './record.ts';
 import { type Candidate, findCandidates } from './targets.ts';
 
@@ -310,15 +310,6 @@ function waitForPlaces(plan: readonly Action[], { published, others }: PlanInput
   });
 }
 
-/**
- * When a target is next compared whole, in milliseconds since the epoch: after half to all of the period, spread so that targets that
- * were mirrored together are not checked together.
- */
-export function fullCheckDueMs(target: TargetId, checkedAtMs: number, fullCheckMs: number): number {
-  const spread = crc32(`${targetKey(target)}\n${checkedAtMs}`) / 0xffffffff;
-  return checkedAtMs + Math.ceil(fullCheckMs * (0.5 + spread / 2));
-}
-
 /** Whether every byte of a tree must be read again: a pull of a change does not read the other files. */
 function isExaminationDue({ target, record }: Case, tree: Published, { nowMs, policy }: PlanInput): boolean {
   // A clock that was ahead wrote this manifest: the check rewrites it.
@@ -333,16 +324,4 @@ function isMissingDue({ target, record }: Case, tree: Published, { nowMs, policy
   if (tree.missing.length === 0) return false;
   const periodMs = comparisonPeriodMs(tree, policy.fullCheckMs);
   return nowMs >= fullCheckDueMs(target, lastComparedMs(record, tree), periodMs);
-}
-
-function lastComparedMs({ checkedAtMs }: TargetRecord, { comparedAtMs }: Published): number {
-  return Math.max(checkedAtMs ?? 0, comparedAtMs);
-}
-
-/** The time until contents that lack a listed workbook are asked for again, in milliseconds. */
-const MISSING_CHECK_MS = 60 * 60_000;
-
-/** The longest time between two comparisons of a tree with the whole contents, in milliseconds. */
-export function comparisonPeriodMs({ missing }: Pick<Published, 'missing'>, fullCheckMs: number): number {
-  return missing.length === 0 ? fullCheckMs : Math.min(fullCheckMs, MISSING_CHECK_MS);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fullCheckDueMs } from '../../../src/mirror/plan/plan.ts';
+import { fullCheckDueMs } from '../../../src/mirror/plan/next-record.ts';
 import type { TargetRecord, Published } from '../../../src/mirror/plan/record.ts';
 import {
   type StatusPolicy,

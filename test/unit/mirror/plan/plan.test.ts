@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Action, PlanInput } from '../../../../src/mirror/plan/actions.ts';
-import { fullCheckDueMs } from '../../../../src/mirror/plan/plan.ts';
+import { fullCheckDueMs } from '../../../../src/mirror/plan/next-record.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
 import { HEAD_BRANCH, type Listing } from '../../../../src/mirror/upstream/listing.ts';
 import {
