@@ -58,21 +58,20 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
   await usable(layout.root, () => refuseForeignDirectory(layout, options.adopt === true));
   // Before anything is made there: files made below a mount point stay there.
   const ofMounts = await usable(layout.root, () => refuseMounts(layout));
-  await prepareDirectory(layout, mode === 'link');
+  await usable(layout.root, () => prepareDirectory(layout, mode === 'link'));
   const lock = await usable(layout.root, () => lockForWriting(layout, shard, native));
   try {
-    const { facts, limits } = await usable(layout.root, () =>
-      examineFileSystem(layout, native, { publish: mode, nameTwins }),
-    );
+    const wants = { publish: mode, nameTwins };
+    const fileSystem = await usable(layout.root, () => examineFileSystem(layout, native, wants));
     const changes = new Places(1);
     const disk: Disk = {
       layout,
       native,
       lock,
       mode,
-      canExchange: facts.canExchange,
-      timeStepMs: facts.timeStepMs ?? 1,
-      limits: [...limits, ...ofMounts],
+      canExchange: fileSystem.canExchange,
+      timeStepMs: fileSystem.timeStepMs ?? 1,
+      limits: [...fileSystem.limits, ...ofMounts],
       flush: new SharedFlush(() => native.syncFileSystem(lock.fd)),
       readerGraceMs,
       retention,
@@ -106,31 +105,27 @@ const OBSOLETE = ['verification.json', 'held', 'drifted.json', 'retries', 'polls
 /**
  * Makes the folders of a directory.
  * @param isLinking whether links below `mirror/` will lead to trees elsewhere
- * @throws MirrorError `directory.unusable`, `disk.changed` where one is a link
+ * @throws MirrorError `disk.changed` where one is a link, and system errors
  */
 export async function prepareDirectory(layout: DirectoryLayout, isLinking: boolean): Promise<void> {
-  try {
-    const { mirror, manifests, history, trees, staging, trash, leases, approvals } = layout;
-    // The private folder first: it shows the next start that a mirror was begun here.
-    const ofTrees = [mirror, manifests, history, ...(isLinking ? [trees] : [])];
-    // Instances that share the directory keep the leftovers of earlier ones there.
-    const { staging: commonStaging, trash: commonTrash } = layoutOf(layout.root);
-    const folders = [...new Set([staging, trash, commonStaging, commonTrash]), leases, ...ofTrees];
-    await refuseLinks(
-      layout,
-      [...folders, trees, approvals].map((folder) => relative(layout.root, folder)),
-    );
-    for (const folder of folders) {
-      await ensureFolder(folder);
-      await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
-    }
-    for (const folder of new Set([layout.internal, dirname(layout.stateFile)]))
-      for (const name of OBSOLETE) await rm(join(folder, name), { force: true, recursive: true });
-    await prepareGate(layout);
-    await prepareTag(layout);
-  } catch (error) {
-    throw unusable(error, layout.root);
+  const { mirror, manifests, history, trees, staging, trash, leases, approvals } = layout;
+  // The private folder first: it shows the next start that a mirror was begun here.
+  const ofTrees = [mirror, manifests, history, ...(isLinking ? [trees] : [])];
+  // Instances that share the directory keep the leftovers of earlier ones there.
+  const { staging: commonStaging, trash: commonTrash } = layoutOf(layout.root);
+  const folders = [...new Set([staging, trash, commonStaging, commonTrash]), leases, ...ofTrees];
+  await refuseLinks(
+    layout,
+    [...folders, trees, approvals].map((folder) => relative(layout.root, folder)),
+  );
+  for (const folder of folders) {
+    await ensureFolder(folder);
+    await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
   }
+  for (const folder of new Set([layout.internal, dirname(layout.stateFile)]))
+    for (const name of OBSOLETE) await rm(join(folder, name), { force: true, recursive: true });
+  await prepareGate(layout);
+  await prepareTag(layout);
 }
 
 /** Marks the private folder, once. */

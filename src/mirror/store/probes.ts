@@ -29,7 +29,7 @@ import { type DirectoryLayout, layoutOf } from './layout.ts';
 import type { PublishMode } from './publish/moves.ts';
 
 /** The properties of a directory's file system that publishing depends on, found by trying. */
-export interface FileSystemFacts {
+interface FileSystemFacts {
   /** Whether it swaps two folders in one step. */
   readonly canExchange: boolean;
   readonly hasHardLinks: boolean;
@@ -156,7 +156,7 @@ function limitsOf(
 
 /**
  * Looks for other file systems below a directory, from which nothing can be renamed into it.
- * @returns limits as in {@link Examined}, one for each mount point deeper in the program's folders; the rest can be mirrored
+ * @returns limits as of {@link examineFileSystem}, one for each mount point deeper in the program's folders; the rest can be mirrored
  * @throws MirrorError `directory.unusable` where one of these folders itself is on another file system
  */
 export async function refuseMounts(layout: DirectoryLayout): Promise<string[]> {
@@ -196,27 +196,21 @@ async function refuseLowerLayer(layout: DirectoryLayout): Promise<void> {
   }
 }
 
-/** A file system that suits the settings. */
-export interface Examined {
-  readonly facts: FileSystemFacts;
-  /** Its limits and their effects; each follows "the file system of X ". */
-  readonly limits: readonly string[];
-}
-
 /**
  * Makes sure that the file system of a directory suits the settings.
+ * @returns its properties; each of its limits follows "the file system of X "
  * @throws MirrorError `directory.unusable`; system errors
  */
 export async function examineFileSystem(
   layout: DirectoryLayout,
   native: NativeCalls,
   wants: FileSystemWants,
-): Promise<Examined> {
+): Promise<FileSystemFacts & { readonly limits: readonly string[] }> {
   await refuseLowerLayer(layout);
   const facts = await probeFileSystem(layout, native);
   const refusal = refusalOf(facts, wants);
   if (refusal !== null) throw unusable(`the file system of ${layout.root} ${refusal[0]}`, refusal[1]);
-  return { facts, limits: limitsOf(facts, wants) };
+  return { ...facts, limits: limitsOf(facts, wants) };
 }
 
 /**
