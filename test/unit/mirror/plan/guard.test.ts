@@ -10,6 +10,7 @@ import {
   type HeldDeletion,
   heldFiles,
   holdTogether,
+  movedFiles,
   type GuardFacts,
 } from '../../../../src/mirror/plan/guard.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
@@ -217,5 +218,17 @@ describe('a version that would delete too many files', () => {
 
   it('backs off like any other when its pull fails', () => {
     expect(planned({ nowMs: NOW_MS + 2000 }, { held, failure: failure() })).toEqual(['hold backing-off']);
+  });
+});
+
+describe('files that only moved', () => {
+  it('are paired by path if several have the same bytes', () => {
+    const same = (...paths: readonly string[]): ManifestFile[] =>
+      paths.map((path) => manifestFile(path, { sha256: '1' }));
+    const moved = movedFiles(same('c', 'a', 'b'), [...same('y', 'x'), manifestFile('z', { sha256: '2' })]);
+    expect([...moved].map(([from, { path }]) => [from, path])).toEqual([
+      ['a', 'x'],
+      ['b', 'y'],
+    ]);
   });
 });

@@ -1,7 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { movedFiles } from '../../../../../src/mirror/plan/guard.ts';
 import { type ManifestFile, treeChanges } from '../../../../../src/mirror/store/manifest.ts';
 import {
   choosePublishMethod,
@@ -292,18 +291,6 @@ describe('the renames of a change', () => {
 
   it('have only the manifest if the target already has the path', () => {
     expect(moveRenames(TARGET, TARGET, false)).toEqual([{ from: 'stage/manifest.json', to: MANIFEST }]);
-  });
-});
-
-describe('files that only moved', () => {
-  it('are paired by path if several have the same bytes', () => {
-    const same = (...paths: readonly string[]): ManifestFile[] =>
-      paths.map((path) => manifestFile(path, { sha256: '1' }));
-    const moved = movedFiles(same('c', 'a', 'b'), [...same('y', 'x'), manifestFile('z', { sha256: '2' })]);
-    expect([...moved].map(([from, { path }]) => [from, path])).toEqual([
-      ['a', 'x'],
-      ['b', 'y'],
-    ]);
   });
 });
 
