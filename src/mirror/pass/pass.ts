@@ -6,12 +6,11 @@ import {
   type ActionResult,
   isPlannedHold,
   keepRunningPulls,
-  type PlanInput,
   type PlanPolicy,
   type PullAction,
   type Retries,
 } from '../plan/actions.ts';
-import { listsNoneOf, otherService, WHOLE_DIRECTORY, checkSelection } from '../plan/selection.ts';
+import { checkSelection, isOtherServiceApproved, listsNoneOf } from '../plan/selection.ts';
 import { makePlan } from '../plan/plan.ts';
 import { recordsUpToNow } from '../plan/record.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
@@ -122,7 +121,10 @@ export async function planPass(
 ): Promise<PlannedPass> {
   const { published, others, unreadable, trees } = await context.store.inventory.read();
   const approvals = await readApprovals(context.store.layout);
-  const isOtherService = await isOfOtherService(context, listing, { published, others, approvals });
+  const mirrored = new Set([...published, ...others].map(({ repository }) => repository.id));
+  const isOtherService =
+    listsNoneOf(mirrored, listing) &&
+    isOtherServiceApproved(listing, mirrored.size, approvals, await readFormerAddress(context.store.layout));
   // Without its records a pass still works from the disk: it only makes more requests.
   const remembered = await unlessStateFails(context.state.records(), new Map());
   const nowMs = context.now();
@@ -151,27 +153,6 @@ export async function planPass(
   });
   const selection = checkSelection(policy.selection, listing, plan, context.store.shard);
   return { plan, records, trees, approvals, isOtherService, selection };
-}
-
-/**
- * Whether a pass mirrors another service than the directory did before.
- * @throws MirrorError `directory.other_service` if no operator allowed it
- */
-async function isOfOtherService(
-  { store }: PlanContext,
-  listing: Listing,
-  { published, others, approvals }: Pick<PlanInput, 'published' | 'others' | 'approvals'>,
-): Promise<boolean> {
-  const mirrored = new Set([...published, ...others].map(({ repository }) => repository.id));
-  if (!listsNoneOf(mirrored, listing)) return false;
-  const formerAddress = await readFormerAddress(store.layout);
-  const isSameAddress = formerAddress === listing.address;
-  // A single repository may simply have been deleted and made again.
-  if (isSameAddress && mirrored.size === 1) return false;
-  // If a list is not whole, only another address shows that it is another service's.
-  if (!listing.repositoriesComplete && (isSameAddress || formerAddress === null)) return false;
-  if (approvals.get(targetKey(WHOLE_DIRECTORY))?.subject === 'service') return true;
-  throw otherService(listing, mirrored.size, formerAddress);
 }
 
 /** A replaced tree that cannot be removed now is removed later: no reason to fail a pass that did its work. */

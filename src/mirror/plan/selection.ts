@@ -4,7 +4,8 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { likely } from '../../lib/text/nearest.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import type { Listing, TargetId } from '../upstream/listing.ts';
+import { type Listing, type TargetId, targetKey } from '../upstream/listing.ts';
+import type { Approvals } from './guard.ts';
 
 /** The share of the repositories that one of several instances mirrors: the setting `shard`. */
 export interface Shard {
@@ -149,19 +150,28 @@ export function listsNoneOf(
 }
 
 /**
- * The error of a pass that would mix two services in one directory.
+ * Whether an operator let a pass mirror another service than the directory did before. Call this if the service lists none of the
+ * mirrored repositories.
  * @param mirrored how many repositories the directory holds
  * @param formerAddress the former service's address; null if it is not on record
+ * @returns false if the service may be the same one
+ * @throws MirrorError `directory.other_service` if no operator allowed it
  */
-export function otherService(
-  { address }: Pick<Listing, 'address'>,
+export function isOtherServiceApproved(
+  { address, repositoriesComplete }: Pick<Listing, 'address' | 'repositoriesComplete'>,
   mirrored: number,
+  approvals: Approvals,
   formerAddress: string | null,
-): MirrorError {
-  const former =
-    formerAddress === address ? 'the same address' : (formerAddress ?? 'an address that is not on record');
+): boolean {
+  const isSameAddress = formerAddress === address;
+  // A single repository may simply have been deleted and made again.
+  if (isSameAddress && mirrored === 1) return false;
+  // If a list is not whole, only another address shows that it is another service's.
+  if (!repositoriesComplete && (isSameAddress || formerAddress === null)) return false;
+  if (approvals.get(targetKey(WHOLE_DIRECTORY))?.subject === 'service') return true;
+  const former = isSameAddress ? 'the same address' : (formerAddress ?? 'an address that is not on record');
   const held = counted(mirrored, 'repository', 'repositories');
-  return new MirrorError(
+  throw new MirrorError(
     'directory.other_service',
     `The service at ${address} lists none of the ${held} that the directory holds, which came from ${former}. Nothing was published or retired.`,
     {
