@@ -212,7 +212,7 @@ function waitingSinceMs({ verifiedAtMs, failure }: TargetRecord): number {
   return Math.max(verifiedAtMs ?? 0, failure?.lastAtMs ?? 0);
 }
 
-/** Pulls a target and records the outcome. Repairs known differences in its tree at the same time. */
+/** Pulls a target and records the outcome. */
 async function pullAndRecord(
   context: PassContext,
   policy: ExecutePolicy,
@@ -227,7 +227,6 @@ async function pullAndRecord(
     const turn = { signal: either.signal, toPublish };
     const { news = [], ...result } = await pullTarget(context, policy, pull, turn, meter);
     await recordEnds(context, pull.listedAtMs, [{ result, before: pull.record, tree: pull.tree }]);
-    if (result.outcome.kind === 'pulled') await endRepair(context, action);
     // Emitted after recording: a listener that reads the records must find the news there.
     for (const event of news) context.emit(event);
     return result;
@@ -235,12 +234,4 @@ async function pullAndRecord(
     either.leave();
     context.monitor.end(meter);
   }
-}
-
-/** Notes that a thorough pull has repaired a tree; a shallow one does not find every difference. */
-async function endRepair(
-  { state, now }: Pick<PassContext, 'state' | 'now'>,
-  { target, path, depth, published }: PullAction,
-): Promise<void> {
-  if (depth === 'bytes' || published === null) await state.saveDrift(target, path, null, now());
 }

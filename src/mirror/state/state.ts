@@ -146,7 +146,10 @@ export class State {
     });
   }
 
-  /** Saves the records that changed, except for their notes of drift: {@link saveDrift} changes these. */
+  /**
+   * Saves the records that changed. The known note of drift stays, unless the record shows a new examination of every byte after the
+   * note's look at the tree began: then the drift is repaired.
+   */
   saveRecords(changed: readonly TargetRecord[]): Promise<boolean> {
     return this.#saved(async () => {
       if (changed.length === 0) return;
@@ -155,7 +158,10 @@ export class State {
       for (const record of changed) {
         const key = targetKey(record.target);
         const known = records.get(key);
-        const wanted = storedRecord({ ...record, drift: known?.drift ?? null }, listedAtMs);
+        const note = known?.drift ?? null;
+        const isNew = record.examinedAtMs !== known?.examinedAtMs;
+        const isRepaired = isNew && note !== null && note.sinceMs <= (record.examinedAtMs ?? 0);
+        const wanted = storedRecord({ ...record, drift: isRepaired ? null : note }, listedAtMs);
         if (isKnown(wanted, known)) news.delete(key);
         else news.set(key, wanted);
       }
@@ -168,15 +174,13 @@ export class State {
    * every byte of the tree was verified: the drift is repaired. After a clock was set back, the order is unknown.
    * @param path of the target, below `mirror/`
    * @param note null if the tree is right
-   * @param upToMs removes only a note whose look began until then; left out for any. Milliseconds since the epoch
    */
-  saveDrift(target: TargetId, path: string, note: DriftNote | null, upToMs?: number): Promise<boolean> {
+  saveDrift(target: TargetId, path: string, note: DriftNote | null): Promise<boolean> {
     return this.#saved(async () => {
       const { records } = await this.#known();
       const unknown = emptyRecord(target, path.slice(0, path.lastIndexOf('/')));
       const stored = records.get(targetKey(target)) ?? ownTime(unknown);
       const { drift, examinedAtMs } = stored;
-      if (upToMs !== undefined && drift !== null && drift.sinceMs > upToMs) return;
       const isExaminedBefore = examinedAtMs !== null && examinedAtMs <= Date.now();
       if (note !== null && isExaminedBefore && note.sinceMs <= examinedAtMs) return;
       if (!isDeepStrictEqual(drift, note)) await this.#write([{ ...stored, drift: note }]);

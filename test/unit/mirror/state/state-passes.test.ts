@@ -262,9 +262,10 @@ describe('a note that a tree differs from its manifest', () => {
     const store = new Disk().open();
     const later = { ...note, sinceMs: NOW_MS + 1 };
     await store.saveDrift(target(), 'Accounting/main', later);
-    await store.saveDrift(target(), 'Accounting/main', null, note.sinceMs);
+    const examined = emptyRecord(target(), 'Accounting');
+    await store.saveRecords([{ ...examined, examinedAtMs: note.sinceMs }]);
     expect(await noteIn(store)).toEqual(later);
-    await store.saveDrift(target(), 'Accounting/main', null, later.sinceMs);
+    await store.saveRecords([{ ...examined, examinedAtMs: later.sinceMs }]);
     expect(await noteIn(store)).toBeNull();
   });
 
