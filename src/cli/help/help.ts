@@ -25,7 +25,8 @@ export async function runHelp(command: Command): Promise<Outcome> {
   await addPendingFlags(explained);
   if (explained === program) configureHelp(program, true);
   explained.outputHelp();
-  return {};
+  const chapter = CHAPTERS.find((name) => name === command.args.join(' '));
+  return chapter === undefined ? {} : { text: () => escapedLines(`\n${readChapter(chapter)}`) };
 }
 
 /** The command with a path of names; without names, the program itself. */

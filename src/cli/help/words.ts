@@ -167,7 +167,19 @@ const REASONS: Readonly<Record<PullReason | RetireReason | KeepAction['reason'],
   absent: 'The service has no contents for it, so far.',
 };
 
-/** The meanings of an error code, an event or a reason; none for another word. */
+/** The meaning of the actions of a plan, and of the columns of tables. */
+const TABLE_WORDS = {
+  pull: 'Action of a plan: the contents are downloaded, and changes are published.',
+  keep: 'Action of a plan: nothing is downloaded; the lists show that the target is current.',
+  hold: 'Action of a plan: nothing is done for now, for the reason shown.',
+  retire: 'Action of a plan: its tree moves to the history, as the service no longer has the target.',
+  leave: 'Action of a plan: the settings do not select it; its tree stays unchanged.',
+  verified: 'Column: when the target was last known to equal the service.',
+  changed: 'Column: when the published tree last changed.',
+  'last archive': 'Column: the size of the archive of the last pull; that of the next one is unknown.',
+};
+
+/** The meanings of an error code, an event, a reason, or a word of a table; none for another word. */
 export function meaningsOf(word: string): readonly string[] {
   const [code, event, reason, hold] = [
     lookUp(ERRORS, word),
@@ -185,6 +197,7 @@ export function meaningsOf(word: string): readonly string[] {
     ...(event === null ? [] : [`Event ${word} (level ${lookUp(EVENT_LEVELS, word) ?? ''}): ${event}`]),
     ...(reason === null ? [] : [`Reason ${word}: ${reason}`]),
     ...(hold === null ? [] : [`Reason ${word}: the target ${hold.says}.`]),
+    ...[lookUp(TABLE_WORDS, word.toLowerCase()) ?? []].flat(),
   ];
 }
 

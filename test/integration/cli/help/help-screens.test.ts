@@ -48,6 +48,12 @@ describe('help', () => {
     expect(lease).not.toContain('--service-');
   });
 
+  it('of a command shows the chapter of that name, too', async () => {
+    const { exitCode, stdout } = await runHere(['help', 'hooks']);
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(/^Usage: workbook-mirror hooks [^]*\n# Hooks\n/);
+  });
+
   it('has one short line for every command if none is named', async () => {
     const { exitCode, stderr } = await runHere([]);
     expect(exitCode).toBe(2);

@@ -26,6 +26,13 @@ describe('help WORD', () => {
       expect([...meaningsOf(state), ...aboutWord(state)].length, state).toBeGreaterThan(0);
   });
 
+  it.each(['pull', 'keep', 'hold', 'retire', 'leave', 'VERIFIED', 'changed', 'LAST ARCHIVE'])(
+    'knows %j of a table',
+    (word) => {
+      expect(meaningsOf(word)).toHaveLength(1);
+    },
+  );
+
   it('knows every metric and every setting, in ten lines', async () => {
     const metrics = [...(await fullScrape()).families.keys()].filter((name) =>
       name.startsWith('workbook_mirror_'),
