@@ -42,14 +42,17 @@ function describePlan(targets: readonly PlannedTarget[]): TerminalText {
     each.lastArchiveBytes === null ? '?' : roughSize(each.lastArchiveBytes),
     each.target,
   ]);
-  const changed = targets.flatMap(({ target, action, changes }) =>
-    changes === undefined || action === 'keep' || action === 'hold' ? [] : [{ target, changes }],
+  const changed = targets.flatMap(({ target, action, files, changes }) =>
+    changes === undefined || action === 'keep' || action === 'hold' ? [] : [{ target, files, changes }],
   );
   return joinLines([
     table(['ACTION', 'REASON', 'FILES', 'LAST ARCHIVE', 'TARGET'], rows),
     '',
     ...linesOf(describePulls(targets.filter(({ action }) => action === 'pull')), describeHolds(targets)),
-    ...changed.flatMap(({ target, changes }) => ['', describeChanges(target, changes)]),
+    ...changed.flatMap(({ target, files, changes }) => [
+      '',
+      describeChanges(target, files !== null, changes),
+    ]),
   ]);
 }
 
@@ -80,15 +83,17 @@ function describeHolds(targets: readonly PlannedTarget[]): string[] {
   );
 }
 
-/** Describes the changes by an action. */
+/** Describes the changes by an action. @param isMirrored whether there is a tree to compare with the service */
 function describeChanges(
   target: string,
+  isMirrored: boolean,
   { differences, isComplete }: NonNullable<PlannedTarget['changes']>,
 ): TerminalText {
-  const rest = differences.length === 0 ? 'What changes' : 'What else changes, and what is gone,';
+  const rest = differences.length === 0 ? 'The changes' : 'Further changes, and deletions,';
+  const way = isMirrored ? `: ${ownCommand('diff --upstream', target)}` : '.';
   return joinLines([
     say`${target}:`,
     ...(differences.length === 0 ? [] : [describeDifferences(differences).prefixed('  ')]),
-    ...(isComplete ? [] : [`  ${rest} only the contents tell: ${ownCommand('diff --upstream', target)}`]),
+    ...(isComplete ? [] : [`  ${rest} show only in the contents${way}`]),
   ]);
 }

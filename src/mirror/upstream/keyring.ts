@@ -34,9 +34,7 @@ export function credentialRefused(
 function refusal(generation: Generation, what: string, count: number, advice: string): MirrorError {
   const setting = `service.${CREDENTIALS[generation].kind}`;
   const which = count > 1 ? `all ${count} keys of the setting` : 'setting';
-  const renewal =
-    `Make a new one in the service under ${CREDENTIAL_PLACES[generation]} and put it where ${setting} comes from:` +
-    ' the setting, its file, variable or credential. A group key will not do.';
+  const renewal = `Make a new one in the service under ${CREDENTIAL_PLACES[generation]}, no group key, and put it where ${setting} is read from.`;
   return new MirrorError('credentials.refused', `${what}: ${which} ${setting}.`, { hint: renewal + advice });
 }
 
@@ -199,7 +197,7 @@ export class Keyring {
   /** If both generations have keys, they may be swapped. */
   #doubt(): string {
     return this.hasKey('current') && this.hasKey('v1')
-      ? ' Perhaps service.apiKey and service.apiToken are swapped, or have the same value: they are two secrets.'
+      ? ' Or service.apiKey and service.apiToken are swapped, or equal: they are two secrets.'
       : '';
   }
 

@@ -81,7 +81,7 @@ describe('a key that the service refuses', () => {
       'beside a token, may be swapped with it',
       'wrong-1',
       'wrong-2',
-      'Perhaps service.apiKey and service.apiToken are swapped',
+      'Or service.apiKey and service.apiToken are swapped',
     ],
   ])('%s', async (_, apiKey, apiToken, hint) => {
     const service = await FakeService.start();

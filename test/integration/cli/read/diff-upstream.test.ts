@@ -232,7 +232,7 @@ describe('plan --files', () => {
     expect(exitCode).toBe(0);
     expect(stdout).toMatch(/^Accounting\/main:\n {2}CHANGE .*\n {2}changed {2}a\.xlsx {2}3 B -> \? /m);
     expect(stdout).toMatch(
-      /^Other\/main:\n {2}What changes only the contents tell: .*diff --upstream .*'Other\/main'$/m,
+      /^Other\/main:\n {2}The changes show only in the contents: .*diff --upstream .*'Other\/main'$/m,
     );
     expect(stdout).toMatch(/^Gone\/main:\n {2}CHANGE .*(?:\n {2}removed .*){3}$/m);
     expect(stdout).not.toMatch(/^K1\/main:/m);
