@@ -78,8 +78,9 @@ function repairData(report: RepairReport | undefined): unknown {
 /** Describes a repair to a person. */
 function describeRepair({ before, repaired, after }: RepairReport): TerminalText {
   if (repaired === null || after === null) return describeVerification(before);
-  const parts = [describeVerification(before, true), describeRepaired(repaired)];
-  return joined(isClean(after) ? parts : [...parts, describeVerification(after)], say`\n`);
+  const parts = [say`Before the repair:`, describeVerification(before, true), describeRepaired(repaired)];
+  const left = isClean(after) ? [] : [say`After the repair:`, describeVerification(after)];
+  return joined([...parts, ...left], say`\n`);
 }
 
 /**
