@@ -196,6 +196,18 @@ describe('a lease that is taken during publishing', () => {
     expect(await readdir(layout.leases)).toEqual([]);
   });
 
+  it('reports interrupted publishes of all instances that share the directory', async () => {
+    const { mirror } = await startPair();
+    await mirror.pass();
+    const layout = layoutOf(mirror.directory);
+    const stage = join(layoutOf(mirror.directory, { index: 2 }).staging, 'left');
+    await leaveJournal(layout.root, stage, ['Other/main'], []);
+    for (const shard of [undefined, { index: 1 }, { index: 2 }]) {
+      const unfinished = await unfinishedPublishes(layoutOf(mirror.directory, shard));
+      expect([...unfinished]).toEqual(['Other/main']);
+    }
+  });
+
   it('reports a publish interrupted by a crash, which is completed after it', async () => {
     const { service, mirror } = await startPair({}, { PUBLISH: 'rename' });
     const repository = service.addRepository('Accounting', { 'a.xlsx': '1', 'b.xlsx': '1' });
