@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 
 import { buildConnector } from 'undici';
 
@@ -115,11 +115,13 @@ async function checkDirectory(settings: Loaded['settings']): Promise<Finding[]> 
   const inUse = limits?.map((limit) =>
     warning(subject, `its file system ${limit}`, 'Read `help on-disk`, if that matters.'),
   );
-  const untried = warning(
-    subject,
-    'the abilities of its file system were not tried',
-    'Make the first pass, or run the check as the user of the daemon.',
-  );
+  const untried = existsSync(layoutOf(directory).staging)
+    ? warning(
+        subject,
+        'the abilities of its file system were not tried',
+        'Run the check as the user of the daemon.',
+      )
+    : well(subject, 'the first pass makes it, and tries the abilities of its file system');
   return [
     ...locksFindings(directory, locks, sharingSetting(settings)),
     ...(inUse ?? [untried]),
