@@ -1,6 +1,8 @@
 import type { SettingsFor } from '../../config/schema.ts';
 import { Places } from '../../lib/concurrency/places.ts';
 import { toMirrorError } from '../../lib/errors/errors.ts';
+import { secretsOf } from '../../config/secret.ts';
+import { scrub } from '../../lib/text/scrub.ts';
 import { withHint } from '../../lib/text/humanize.ts';
 import type { EventSink } from '../../app/events.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
@@ -106,7 +108,9 @@ export class MirrorStatusReader {
     try {
       this.#records = await this.#mirror.state.records();
     } catch (error) {
-      stateProblem = withHint(eventFailure(toMirrorError(error)));
+      // A state server may repeat the password in its answer, and the web pages show this text.
+      const text = withHint(eventFailure(toMirrorError(error)));
+      stateProblem = scrub(text, secretsOf(this.#current()));
     }
     return { published, records: this.#records, stateProblem, isWhole, readAtMs: performance.now() };
   }

@@ -39,7 +39,7 @@ const PASS: readonly MirrorEvent[] = [
 /** A status on a mirror with one fresh tree; its parts can be made to fail. */
 function boardOn(parts: { disk: boolean; state: boolean }) {
   const fails = (isThere: boolean): void => {
-    if (!isThere) throw new Error('EIO');
+    if (!isThere) throw new Error('EIO at key-of-the-test');
   };
   const tree = published(undefined, { verifiedAtMs: Date.now(), publishedAtMs: Date.now() });
   const mirror = {
@@ -101,8 +101,10 @@ describe('the status', () => {
   it('does not call a mirror ready while its records cannot be read', async () => {
     const parts = { disk: true, state: false };
     const status = boardOn(parts);
-    const { isReady, stateProblem } = (await status.report()).readiness;
-    expect([isReady, typeof stateProblem]).toEqual([false, 'string']);
+    const { isReady, isListed, stateProblem } = (await status.report()).readiness;
+    expect([isReady, isListed]).toEqual([false, true]);
+    expect(stateProblem).toContain('EIO at ');
+    expect(stateProblem).not.toContain('key-of-the-test');
     parts.state = true;
     for (const event of PASS) status.sink(event);
     expect((await status.report()).readiness.isReady).toBe(true);
