@@ -158,7 +158,6 @@ export class Hooks {
     const isBeating = isAfterPass && heartbeat !== undefined;
     if (webhook === undefined && !isBeating) return;
     const { targets, readiness } = await this.#readMirror(true);
-    if (readiness.stateProblem !== null) return;
     await this.#tellNew((known) => tellOfTargets(known, targets, readiness));
     if (isBeating && readiness.isReady) this.#heartbeat.beat();
   }

@@ -103,6 +103,8 @@ export function tellOfTargets(
   statuses: readonly TargetStatus[],
   readiness: Readiness,
 ): Notification[] {
+  // Without the records, the states of the targets are unknown.
+  if (readiness.stateProblem !== null) return [];
   const known = new Set(statuses.map(({ target }) => targetKey(target)));
   for (const key of troubles.keys()) if (key.startsWith('target:') && !known.has(key)) troubles.delete(key);
   return [

@@ -51,6 +51,7 @@ describe('notifications of targets', () => {
     }));
     const stale = { isReady: false, isListed: true, selectsNothing: false, stateProblem: null, notReady };
     expect(tellOfTargets(troubles, [], { ...stale, isListed: false })).toEqual([]);
+    expect(tellOfTargets(troubles, [status('failing')], { ...stale, stateProblem: 'It fails.' })).toEqual([]);
     const [told] = tellOfTargets(troubles, [], stale);
     expect(told).toMatchObject({ type: 'mirror.stale', fields: { count: 30 } });
     expect(told?.fields['first']).toHaveLength(20);
