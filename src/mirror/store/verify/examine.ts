@@ -244,20 +244,27 @@ export async function findDrift(
 }
 
 /** The targets of publishes of all instances that are going on, or were interrupted. @throws system errors, MirrorError `disk.*` */
-export async function unfinishedPublishes(layout: DirectoryLayout): Promise<ReadonlySet<string>> {
-  const paths = new Set<string>();
-  for (const { staging } of [layout, ...(await otherInstances(layout))]) {
-    for (const name of (await unlessMissing(readdir(staging))) ?? []) {
-      const journal = await readJournal(join(staging, name)).catch(() => null);
-      for (const path of journal?.targets ?? []) paths.add(path);
-    }
-  }
-  return paths;
+export async function unfinishedPublishes(
+  layout: DirectoryLayout,
+  read: typeof readJournal = readJournal,
+  list: typeof stagesIn = stagesIn,
+): Promise<ReadonlySet<string>> {
+  const stages = await Promise.all([layout, ...(await otherInstances(layout))].map(list));
+  const journals = await Promise.all(stages.flat().map(read));
+  return new Set(journals.flatMap((journal) => journal?.targets ?? []));
+}
+
+async function stagesIn({ staging }: DirectoryLayout): Promise<string[]> {
+  return ((await unlessMissing(readdir(staging))) ?? []).map((name) => join(staging, name));
 }
 
 /** The paths that an unfinished publish is changing, as far as this user may know. */
 export function pathsInChange(layout: DirectoryLayout): Promise<ReadonlySet<string>> {
-  return unfinishedPublishes(layout).catch(() => new Set());
+  return unfinishedPublishes(
+    layout,
+    (stage) => readJournal(stage).catch(() => null),
+    (instance) => stagesIn(instance).catch(() => []),
+  );
 }
 
 /** This instance's target that contains a path below the directory; null for none. */
