@@ -118,7 +118,7 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
     `the service failed to process ${event.workbookId} on ${event.branch}: ${counted(event.count, 'failure')} at version ${event.versionId}`,
   'upstream.workbook_recovered': (event) =>
     `the service has processed ${event.workbookId} on ${event.branch} at version ${event.versionId}`,
-  'history.pruned': (event) => `history/${event.entry}: removed, as its time is over`,
+  'history.pruned': (event) => `history/${event.entry}: removed from the history`,
   'publish.recovered': (event) => `${event.target}: completed the publish that was interrupted`,
   'publish.fallback': (event) => `the file system of ${event.directory} ${event.limit}`,
   'publish.sweep_failed': (event) => `replaced trees cannot be removed: ${withHint(event)}`,

@@ -118,8 +118,9 @@ export function ofTargets<T extends { readonly target: string }>(
 /** Refuses a name or pattern that matches no target. @throws MirrorError `target.unknown` */
 export function noTarget(name: string, known: Iterable<string>): never {
   const what = isPattern(name) ? 'fits the pattern' : 'is named';
-  const hint =
-    isPattern(name) && !name.includes('/') ? `Write ${JSON.stringify(`${name}/*`)} for all branches. ` : '';
+  const wider = `${name}/*`;
+  const isMeant = isPattern(name) && [...known].some(anyOf([wider]));
+  const hint = isMeant ? `Write ${JSON.stringify(wider)} for all branches. ` : '';
   const lists = `${hint}\`${ownCommand('status --all')}\` lists all targets.`;
   throw unknownName('target.unknown', `No target ${what} ${JSON.stringify(name)}.`, name, known, lists);
 }

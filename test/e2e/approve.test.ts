@@ -64,6 +64,7 @@ describe('approve', () => {
       const { code, text } = await onTerminal('approve Accounting/main', typed, settings);
       expect(text).toContain('Let 1 target go? [y/N]');
       expect({ answers, code }).toEqual({ answers, code: 1 });
+      expect(text.includes('Answer y or n.')).toBe(answers.length > 1);
     }
     expect(existsSync(join(directory, '.workbook-mirror/approvals'))).toBe(false);
     expect((await onTerminal('approve Accounting/main', [['[y/N] ', 'y\r']], settings)).code).toBe(0);

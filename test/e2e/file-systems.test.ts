@@ -58,6 +58,7 @@ it('the test of a file system leaves nothing behind, and config check reports it
   const { shell, folder } = await startService();
   const { exitCode, text } = await shell('$PROGRAM sync -q; exec $PROGRAM config check');
   expect(text).not.toMatch(/warning |mount point/);
+  expect(text).toContain('its file system can do all that is needed');
   expect(exitCode).toBe(0);
   expect(await readdir(join(folder, 'm/.workbook-mirror/staging'))).toEqual([]);
 });

@@ -56,7 +56,7 @@ describe('a single file of the history', () => {
     expect(createHash('sha256').update(stdout).digest('hex')).toBe(
       createHash('sha256').update(bytes).digest('hex'),
     );
-    expect(String(stderr)).toContain(`${target}, as it left the mirror at `);
+    expect(String(stderr)).toContain(`${target}, the state that left the mirror at `);
     expect(String((await inShell('"$@"', [...args, '-q'], settings)).stderr)).toBe('');
     const to = join(await temporaryFolder(), 'x');
     expect((await run([...args, '--to', to], settings)).exitCode).toBe(0);

@@ -73,20 +73,18 @@ export async function askForPasses(
   });
 }
 
-/** Describes passes to a person; null for a single finished one, whose summary the progress display has shown. */
+/** Describes passes to a person; null if there is nothing to add to the progress display, which shows the summary of a single pass. */
 function describePasses(passes: readonly AskedPass[]): TerminalText | null {
-  const [only] = passes;
-  if (passes.length === 1 && only?.shardIndex === null && only.outcome?.exitCode === EXIT_CODES.ok)
-    return null;
-  const lines = passes.map(({ shardIndex, outcome }) => {
+  const news = passes.filter(
+    ({ shardIndex, outcome }) => shardIndex !== null || (outcome?.summary ?? null) === null,
+  );
+  const lines = news.map(({ shardIndex, outcome }) => {
     const who = shardIndex === null ? '' : `${shardIndex}: `;
     return outcome === null ? say`${who}The daemon makes a pass.` : say`${who}${describeOutcome(outcome)}`;
   });
   const isIncomplete = passes.some(({ outcome }) => outcome?.exitCode === EXIT_CODES.incomplete);
-  return joinLines([
-    ...lines,
-    ...(isIncomplete ? [say`\`${ownCommand('status')}\` shows which targets are not done, and why.`] : []),
-  ]);
+  if (isIncomplete) lines.push(say`\`${ownCommand('status')}\` shows which targets are not done, and why.`);
+  return lines.length === 0 ? null : joinLines(lines);
 }
 
 function describeOutcome({ summary, failure }: PassOutcome): TerminalText {

@@ -170,9 +170,9 @@ const REASONS: Readonly<Record<PullReason | RetireReason | KeepAction['reason'],
 /** The meaning of the actions of a plan, and of the columns of tables. */
 const TABLE_WORDS = {
   pull: 'Action of a plan: the contents are downloaded, and changes are published.',
-  keep: 'Action of a plan: nothing is downloaded; the lists show that the target is current.',
+  keep: 'Action of a plan: nothing is downloaded; the reason says why.',
   hold: 'Action of a plan: nothing is done for now, for the reason shown.',
-  retire: 'Action of a plan: its tree moves to the history, as the service no longer has the target.',
+  retire: 'Action of a plan: its tree moves to the history, for the reason shown.',
   leave: 'Action of a plan: the settings do not select it; its tree stays unchanged.',
   verified: 'Column: when the target was last known to equal the service.',
   changed: 'Column: when the published tree last changed.',

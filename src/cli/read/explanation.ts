@@ -28,7 +28,7 @@ export interface Explanation {
   readonly nextPassAtMs: number | null;
   /** Whether a process works in the directory; null if unknown. */
   readonly isAttended: boolean | null;
-  /** Why the last pass failed as a whole, so that no target was verified; null if it did not. */
+  /** Why the last pass failed as a whole; null if it did not. */
   readonly passFailure: StoredPass['failure'];
 }
 

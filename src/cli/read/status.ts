@@ -145,7 +145,7 @@ function describeHolder(
   ago: (timeMs: number) => string,
 ): string | null {
   if (isHidden)
-    return 'Daemon: unknown, as this user may not read the lock of the directory; its owner and root may';
+    return 'Running: unknown, as this user may not read the lock of the directory; its owner and root may';
   if (holder === null) return null;
   return holder.isAlive
     ? `Running: process ${holder.pid} since ${utcTime(holder.sinceMs)} (${ago(holder.sinceMs)})`
@@ -164,7 +164,8 @@ function describeWork({ live, nowMs }: StatusReport): string[] {
     pulls.length > PULLS_SHOWN && `  and ${pulls.length - PULLS_SHOWN} more`,
     scan !== null && `Compared with their manifests: ${scan.doneTargets} of ${counted(scan.targets, 'tree')}`,
     pass === null && nextPassAtMs !== null && `Next pass: ${utcTime(nextPassAtMs)}`,
-    stateProblem !== null && `! Nothing counts as fresh: ${stateProblem}`,
+    // A daemon of an earlier version does not say it.
+    typeof stateProblem === 'string' && `! Nothing counts as fresh: ${stateProblem}`,
     !isListed && '! No pass of the running daemon has finished yet, under its present settings.',
   );
 }

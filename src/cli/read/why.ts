@@ -104,8 +104,7 @@ function describeNext(explanation: Explanation): string[] {
   const { target: name, failure, held, drift, nextFullCheckAtMs } = explanation.target;
   const { passFailure } = explanation;
   return linesOf(
-    passFailure !== null &&
-      `  ! the last pass failed before it reached any target: ${passFailure.code}: ${withHint(passFailure)}`,
+    passFailure !== null && `  ! the last pass failed: ${passFailure.code}: ${withHint(passFailure)}`,
     queuedMs !== null && `  queued since ${utcTime(queuedMs)} to be pulled for the first time`,
     describePolls(explanation),
     nextFullCheckAtMs !== null && `  the contents are compared whole after ${utcTime(nextFullCheckAtMs)}`,

@@ -1,4 +1,5 @@
-import { existsSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
+import { lstat } from 'node:fs/promises';
 
 import { buildConnector } from 'undici';
 
@@ -11,6 +12,7 @@ import { CREDENTIAL_PLACES, type Generation } from '../../lib/api/requests.ts';
 import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { locksIn } from '../../lib/disk/lock-reach.ts';
 import { ownUserText, roomAt } from '../../lib/disk/place-facts.ts';
+import { unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { createWays } from '../../lib/net/ways.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
@@ -40,7 +42,8 @@ export async function checkLocally(settings: Loaded['settings']): Promise<Findin
   return [
     ...(await checkProgram(settings, 'afterPublish')),
     ...(await checkProgram(settings, 'beforePublish')),
-    ...(await checkDirectory(settings)),
+    ...(await checkMount(settings)),
+    ...(await checkFileSystem(settings)),
   ];
 }
 
@@ -51,7 +54,8 @@ export async function checkOnline({ settings, sources }: Loaded): Promise<Findin
     ['service', () => checkKeys(settings, 'current')],
     ['service, v1', () => checkKeys(settings, 'v1')],
     ['free space', async () => roomFindings(roomAt(directory))],
-    ['directory', () => checkDirectory(settings)],
+    ['directory', () => checkMount(settings)],
+    ['directory', () => checkFileSystem(settings)],
     ['hooks.afterPublish', () => checkProgram(settings, 'afterPublish')],
     ['hooks.beforePublish', () => checkProgram(settings, 'beforePublish')],
     ['hooks.webhook', () => checkReceiver('webhook', hooks.webhook?.reveal())],
@@ -107,26 +111,24 @@ async function checkKeys({ service }: Loaded['settings'], generation: Generation
   return [well('service.baseUrl', finding), ...found, clockFinding(first.headers['date'], first.atMs)];
 }
 
-async function checkDirectory(settings: Loaded['settings']): Promise<Finding[]> {
-  const { directory, publish, archive } = settings;
+async function checkMount(settings: Loaded['settings']): Promise<Finding[]> {
+  return locksFindings(settings.directory, await locksIn(settings.directory), sharingSetting(settings));
+}
+
+async function checkFileSystem({ directory, publish, archive }: Loaded['settings']): Promise<Finding[]> {
   const subject = 'directory';
-  const locks = await locksIn(directory);
   const limits = await limitsOfDirectory(directory, { publish, nameTwins: archive.nameTwins });
-  const inUse = limits?.map((limit) =>
-    warning(subject, `its file system ${limit}`, 'Read `help on-disk`, if that matters.'),
-  );
-  const untried = existsSync(layoutOf(directory).staging)
-    ? warning(
-        subject,
-        'the abilities of its file system were not tried',
-        'Run the check as the user of the daemon.',
-      )
-    : well(subject, 'the first pass makes it, and tries the abilities of its file system');
-  return [
-    ...locksFindings(directory, locks, sharingSetting(settings)),
-    ...(inUse ?? [untried]),
-    ...(inUse?.length === 0 ? [well(subject, 'its file system can do all that is needed')] : []),
-  ];
+  if (limits?.length === 0) return [well(subject, 'its file system can do all that is needed')];
+  if (limits !== null)
+    return limits.map((limit) =>
+      warning(subject, `its file system ${limit}`, 'Read `help on-disk`, if that matters.'),
+    );
+  // A folder that this user may not look into may hold a mirror.
+  const found = await unlessMissing(lstat(layoutOf(directory).internal)).catch(() => undefined);
+  if (found === null)
+    return [well(subject, 'the first pass makes it, and tries the abilities of its file system')];
+  const finding = 'the abilities of its file system were not tried';
+  return [warning(subject, finding, 'Run the check as the user of the daemon.')];
 }
 
 async function checkProgram(

@@ -55,6 +55,7 @@ describe('config check', () => {
     expect(stdout).toMatch(
       /next passes start at (?:\w{3}, \d+ \w+ \d{4}, [\d:]{8}(?:; )?){3} \(time zone Europe\/Berlin\)/,
     );
+    expect(stdout).toContain('the first pass makes it');
   });
 
   it('refuses a day that no month has, and says so', async () => {

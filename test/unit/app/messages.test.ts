@@ -141,7 +141,7 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   ],
   'history.pruned': [
     { entry: 'A/main/20260101T000000.000Z' },
-    'history/A/main/20260101T000000.000Z: removed, as its time is over',
+    'history/A/main/20260101T000000.000Z: removed from the history',
   ],
   'publish.recovered': [
     { target: 'Accounting/main' },

@@ -65,7 +65,7 @@ describe('why of a target that cannot be trusted', () => {
     service.apiKey = 'another-key';
     await mirror.failure();
     const after = String(describeExplanation(await answered(mirror, 'A/main')));
-    expect(after).toContain('! the last pass failed before it reached any target: credentials.refused: ');
+    expect(after).toContain('! the last pass failed: credentials.refused: ');
   });
 
   it('says of a file that its tree was changed since it was published', async () => {
