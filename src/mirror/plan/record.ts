@@ -147,9 +147,9 @@ export const recordSchema = z.object({
   /** The repository's path below `mirror/`, for people. */
   repository: text,
   /** When the target was last known to equal the service; null for never. */
-  verifiedAtMs: timeOrNever,
+  verifiedAtMs: time.nullable(),
   /** When the whole contents were last compared. */
-  checkedAtMs: timeOrNever,
+  checkedAtMs: time.nullable(),
   /** When every byte of the published tree was last read and found to match its manifest. */
   examinedAtMs: timeOrNever,
   /** `publishedAtMs` of the tree that these times are about: they say nothing about another tree, for example from an older backup. */
@@ -157,12 +157,12 @@ export const recordSchema = z.object({
   /** The summary of its manifest, which saves reading it again; null if none is remembered. */
   tree: z.custom<RememberedTree>(isUnspoilt).nullable().default(null).catch(null),
   /** Complete answers in a row that lacked the target; an inconclusive answer neither counts nor resets. */
-  missingPasses: count.default(0),
+  missingPasses: count,
   /** Since when a target that was never mirrored waits for the service to finish processing it. */
-  processingSinceMs: timeOrNever,
+  processingSinceMs: time.nullable(),
   /** Since when the service has no contents for it, although it need not have any. */
-  absentSinceMs: timeOrNever,
-  failure: failureSchema.nullable().default(null),
+  absentSinceMs: time.nullable(),
+  failure: failureSchema.nullable(),
   /** The contradiction between the list and the contents in the last answers; null if these agreed. */
   doubt: doubtSchema.nullable().default(null).catch(null),
   /** The deletion that waits for `approve`. */
@@ -170,20 +170,34 @@ export const recordSchema = z.object({
   /** Null for a tree that matches its manifest, as far as is known. */
   drift: driftSchema.nullable().default(null).catch(null),
   /** The latest first. */
-  decisions: z.array(decisionSchema).readonly().default([]),
+  decisions: z.array(decisionSchema).readonly(),
 });
 
 /** The memory of a target beside its manifest. Losing it costs requests, never data. */
 export type TargetRecord = Readonly<z.infer<typeof recordSchema>>;
-
-const NOTHING = recordSchema.omit({ target: true }).parse({ repository: '' });
 
 /**
  * The record of a target about which nothing is remembered.
  * @param repository the repository's path below `mirror/`, if known
  */
 export function emptyRecord(target: TargetId, repository = ''): TargetRecord {
-  return { ...NOTHING, target, repository };
+  return {
+    target,
+    repository,
+    verifiedAtMs: null,
+    checkedAtMs: null,
+    examinedAtMs: null,
+    publishedAtMs: null,
+    tree: null,
+    missingPasses: 0,
+    processingSinceMs: null,
+    absentSinceMs: null,
+    failure: null,
+    doubt: null,
+    held: null,
+    drift: null,
+    decisions: [],
+  };
 }
 
 /** The record of a target that was never mirrored, from when its first pull is queued: until that pull ends, the record alone shows it. */
