@@ -112,16 +112,16 @@ async function acquire(
   await refuseMissing(settings.directory);
   const layout = layoutOf(settings.directory);
   const lease = await acquireLease(layout, bindNativeCalls(), request, Date.now);
-  const interrupted = await unfinishedPublishes(layout).catch(() => [
-    'some targets, which this user may not see',
-  ]);
-  for (const path of interrupted) {
+  const { targets, isComplete } = await unfinishedPublishes(layout).catch(() => NOTHING_SEEN);
+  for (const path of [...targets, ...(isComplete ? [] : ['some targets, which this user may not see'])]) {
     tell(
       say`! ${path}: a publish may have been interrupted, and is completed after the lease; until then, its manifest may belong to another state than its tree. A mirror restored from a backup detects this.`,
     );
   }
   return lease;
 }
+
+const NOTHING_SEEN = { targets: new Set<string>(), isComplete: false };
 
 /** The leases of a directory. @throws MirrorError `directory.unusable`, `disk.failed` */
 async function listLeases({ directory }: SettingsFor<'directory'>): Promise<readonly Lease[]> {

@@ -276,7 +276,10 @@ export function markedManifest(manifest: Manifest, approval: Approval | null): M
   return mark && { ...manifest, approval: mark };
 }
 
-/** Stages a manifest for the history: the marked one, or a copy of the published one. @returns false if none is published */
+/**
+ * Stages a manifest for the history, with the time of the published one: the marked one, or a copy of the published one.
+ * @returns false if none is published
+ */
 export async function stageKeptManifest(
   { layout }: Disk,
   stage: Stage,

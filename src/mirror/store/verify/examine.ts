@@ -223,10 +223,12 @@ export async function examineTarget(
     if (found === null) return null;
     const { manifest, problem, stamp } = found;
     if (manifest === null) return { manifest, problem, differences: [], lookedAtMs };
-    const wasChanging = (await pathsInChange(layout)).has(path);
+    const wasChanging = (await unfinishedPublishes(layout)).targets.has(path);
     const differences = await examinePublished(layout, path, manifest.files, options);
     const isChanging = async (): Promise<boolean> =>
-      wasChanging || (await pathsInChange(layout)).has(path) || (await manifestStamp(layout, path)) !== stamp;
+      wasChanging ||
+      (await unfinishedPublishes(layout)).targets.has(path) ||
+      (await manifestStamp(layout, path)) !== stamp;
     if (differences.length === 0 || looks === MOST_LOOKS || !(await isChanging()))
       return { manifest, problem, differences, lookedAtMs };
     await sleep(LOOK_PAUSE_MS, undefined, { signal: options.signal });
@@ -243,28 +245,29 @@ export async function findDrift(
   return (await examineTarget(layout, path, { depth: 'facts', signal })) ?? nothing;
 }
 
-/** The targets of publishes of all instances that are going on, or were interrupted. @throws system errors, MirrorError `disk.*` */
-export async function unfinishedPublishes(
-  layout: DirectoryLayout,
-  read: typeof readJournal = readJournal,
-  list: typeof stagesIn = stagesIn,
-): Promise<ReadonlySet<string>> {
-  const stages = await Promise.all([layout, ...(await otherInstances(layout))].map(list));
-  const journals = await Promise.all(stages.flat().map(read));
-  return new Set(journals.flatMap((journal) => journal?.targets ?? []));
+/** Publishes of all instances that are going on, or were interrupted. */
+interface UnfinishedPublishes {
+  /** Their targets, by path. */
+  readonly targets: ReadonlySet<string>;
+  /** False if this user, or the disk, hides some. */
+  readonly isComplete: boolean;
+}
+
+/** Finds the unfinished publishes in a directory. @throws MirrorError `disk.*` */
+export async function unfinishedPublishes(layout: DirectoryLayout): Promise<UnfinishedPublishes> {
+  const instances = [layout, ...(await otherInstances(layout))];
+  const stages = await Promise.allSettled(instances.map(stagesIn));
+  const journals = await Promise.allSettled(valuesOf(stages).flat().map(readJournal));
+  const targets = new Set(valuesOf(journals).flatMap((journal) => journal?.targets ?? []));
+  return { targets, isComplete: [...stages, ...journals].every(({ status }) => status === 'fulfilled') };
 }
 
 async function stagesIn({ staging }: DirectoryLayout): Promise<string[]> {
   return ((await unlessMissing(readdir(staging))) ?? []).map((name) => join(staging, name));
 }
 
-/** The paths that an unfinished publish is changing, as far as this user may know. */
-export function pathsInChange(layout: DirectoryLayout): Promise<ReadonlySet<string>> {
-  return unfinishedPublishes(
-    layout,
-    (stage) => readJournal(stage).catch(() => null),
-    (instance) => stagesIn(instance).catch(() => []),
-  );
+function valuesOf<T>(results: readonly PromiseSettledResult<T>[]): T[] {
+  return results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
 }
 
 /** This instance's target that contains a path below the directory; null for none. */

@@ -20,7 +20,7 @@ import {
   examineTarget,
   foreignIn,
   isGone,
-  pathsInChange,
+  unfinishedPublishes,
   trustOf,
 } from './examine.ts';
 
@@ -195,7 +195,7 @@ async function findStrays(layout: DirectoryLayout): Promise<readonly Stray[]> {
   const strays = await straysBeside(layout, await manifestPaths(layout));
   if (strays.length === 0) return [];
   // A tree is there before its manifest.
-  const published = [...(await pathsInChange(layout)), ...(await manifestPaths(layout))];
+  const published = [...(await unfinishedPublishes(layout)).targets, ...(await manifestPaths(layout))];
   const expected = new Set([...published, ...foldersWith(published)]);
   return strays.filter(({ path }) => !expected.has(path));
 }

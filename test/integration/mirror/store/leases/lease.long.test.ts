@@ -1,8 +1,8 @@
 import { unfinishedPublishes } from '../../../../../src/mirror/store/verify/examine.ts';
 import { retireTree } from '../../../../../src/mirror/store/publish/publish.ts';
 import { stageFile, openStage } from '../../../../../src/mirror/store/publish/stage.ts';
-import { open, readdir, readFile, rename, utimes, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, open, readdir, readFile, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -203,9 +203,16 @@ describe('a lease that is taken during publishing', () => {
     const stage = join(layoutOf(mirror.directory, { index: 2 }).staging, 'left');
     await leaveJournal(layout.root, stage, ['Other/main'], []);
     for (const shard of [undefined, { index: 1 }, { index: 2 }]) {
-      const unfinished = await unfinishedPublishes(layoutOf(mirror.directory, shard));
-      expect([...unfinished]).toEqual(['Other/main']);
+      const { targets, isComplete } = await unfinishedPublishes(layoutOf(mirror.directory, shard));
+      expect({ targets: [...targets], isComplete }).toEqual({ targets: ['Other/main'], isComplete: true });
     }
+    // A folder that cannot be read hides its own publishes only.
+    const hidden = layoutOf(mirror.directory, { index: 3 }).staging;
+    await mkdir(dirname(hidden), { recursive: true });
+    await symlink(hidden, hidden);
+    const { targets, isComplete } = await unfinishedPublishes(layout);
+    expect({ targets: [...targets], isComplete }).toEqual({ targets: ['Other/main'], isComplete: false });
+    await rm(hidden);
   });
 
   it('reports a publish interrupted by a crash, which is completed after it', async () => {
@@ -217,7 +224,7 @@ describe('a lease that is taken during publishing', () => {
       await leaveHalfDone(layout, 'Accounting/main');
       const request = { holder: 'x', durationMs: 60_000, signal: NEVER };
       await acquireLease(layout, bindNativeCalls(), request, Date.now);
-      expect([...(await unfinishedPublishes(layout))]).toEqual(['Accounting/main']);
+      expect([...(await unfinishedPublishes(layout)).targets]).toEqual(['Accounting/main']);
     });
     const before = await mirror.tree('Accounting/main');
     service.write(repository, 'main', 'b.xlsx', '2');
