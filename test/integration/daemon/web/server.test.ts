@@ -143,7 +143,9 @@ describe('health', () => {
   });
 
   it('needs no token, and then names no target', async () => {
-    const served = await serve({ token: () => TOKEN });
+    const { readiness, ...rest } = eventfulReport();
+    const report = { ...rest, readiness: { ...readiness, stateProblem: 'It fails at /srv.' } };
+    const served = await serve({ token: () => TOKEN, report: () => Promise.resolve(report) });
     expect((await ask(served, '/healthz')).status).toBe(503);
     expect(json(await ask(served, '/readyz'))).toEqual({ ready: false, listed: true, notReadyCount: 1 });
     expect(json(await ask(served, '/readyz', { authorization: 'Bearer wrong' }))).not.toHaveProperty(

@@ -8,7 +8,7 @@ import {
   well,
 } from '../../../../src/cli/settings/findings.ts';
 
-describe('findings of config check --online', () => {
+describe('findings of config check', () => {
   it('name a key by its position, and judge a refused one by the others', () => {
     const [accepted, refused] = [200, 401].map((status) => ({ status, failure: null }));
     if (accepted === undefined || refused === undefined) throw new Error('no answers');

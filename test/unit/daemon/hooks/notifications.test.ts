@@ -38,6 +38,8 @@ describe('notifications of targets', () => {
       ['target:A/main', 'failing'],
       ['pass', 'failed'],
     ]);
+    expect(tellOfTargets(troubles, [], { ...READY, stateProblem: 'It fails.' })).toEqual([]);
+    expect(troubles.size).toBe(2);
     expect(tellOfTargets(troubles, [], READY)).toEqual([]);
     expect([...troubles.keys()]).toEqual(['pass']);
   });

@@ -1,3 +1,4 @@
+import type { TargetRecord } from '../../../../src/mirror/plan/record.ts';
 import { readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -110,6 +111,17 @@ describe('the state cache', () => {
     expect(await state.reportedFailures()).toEqual({ '["a","main"]': { versionId: 'v1', count: 2 } });
     expect(await state.installation()).toEqual({ baseUrl: 'https://s/api', referenceForm: 'name' });
   });
+
+  it.each(['verifiedAtMs', 'missingPasses', 'failure', 'decisions'] as const)(
+    'ignores a stored record without %s',
+    async (name) => {
+      const { [name]: _left, ...rest } = record({ missingPasses: 1 });
+      const state = await opened();
+      await state.saveRecords([rest as TargetRecord]);
+      await closed(state);
+      expect((await (await opened()).records()).size).toBe(0);
+    },
+  );
 
   it('keeps the latest record of a target', async () => {
     const state = await opened();
