@@ -1,5 +1,6 @@
-import { statSync } from 'node:fs';
-import { lstat } from 'node:fs/promises';
+import { constants, existsSync, statSync } from 'node:fs';
+import { access, lstat } from 'node:fs/promises';
+import { dirname } from 'node:path';
 
 import { buildConnector } from 'undici';
 
@@ -17,6 +18,7 @@ import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { createWays } from '../../lib/net/ways.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { transportError } from '../../mirror/upstream/failures.ts';
+import { refuseForeignDirectory } from '../../mirror/store/directory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import { limitsOfDirectory } from '../../mirror/store/probes.ts';
 import {
@@ -125,10 +127,26 @@ async function checkFileSystem({ directory, publish, archive }: Loaded['settings
     );
   // A folder that this user may not look into may hold a mirror.
   const found = await unlessMissing(lstat(layoutOf(directory).internal)).catch(() => undefined);
-  if (found === null)
-    return [well(subject, 'the first pass makes it, and tries the abilities of its file system')];
+  if (found === null) return [await newDirectory(directory)];
   const finding = 'the abilities of its file system were not tried';
   return [warning(subject, finding, 'Run the check as the user of the daemon.')];
+}
+
+/** The finding for a directory without a mirror. Tries nothing that writes. */
+async function newDirectory(directory: string): Promise<Finding> {
+  const subject = 'directory';
+  let place = directory;
+  while (!existsSync(place)) place = dirname(place);
+  try {
+    await access(`${place}/.`, constants.W_OK | constants.X_OK);
+    await refuseForeignDirectory(layoutOf(directory), false);
+    return well(subject, 'the first pass makes the mirror, and tries the abilities of its file system');
+  } catch (error) {
+    const user = 'Run the check as the user of the daemon, and give that user a folder to write to.';
+    return error instanceof MirrorError
+      ? { ...failed(subject, error), verdict: 'warning' }
+      : warning(subject, `this user cannot make a mirror below ${place}`, user);
+  }
 }
 
 async function checkProgram(

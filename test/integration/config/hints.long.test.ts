@@ -55,7 +55,21 @@ describe('config check', () => {
     expect(stdout).toMatch(
       /next passes start at (?:\w{3}, \d+ \w+ \d{4}, [\d:]{8}(?:; )?){3} \(time zone Europe\/Berlin\)/,
     );
-    expect(stdout).toContain('the first pass makes it');
+    expect(stdout).toContain('the first pass makes the mirror');
+  });
+
+  it('warns of a directory in which no pass can make a mirror', async () => {
+    const folder = await temporaryFolder();
+    await writeFile(join(folder, 'file'), '');
+    for (const [name, warning] of [
+      ['file', 'this user cannot make a mirror below'],
+      ['file/below', 'this user cannot make a mirror below'],
+      ['.', 'holds no mirror yet, but "file"'],
+    ] as const) {
+      const { exitCode, stdout } = await run(['config', 'check', '--directory', join(folder, name)], SERVICE);
+      expect(exitCode).toBe(0);
+      expect(stdout).toMatch(new RegExp(`^warning +directory +.*${warning}`, 'm'));
+    }
   });
 
   it('refuses a day that no month has, and says so', async () => {
