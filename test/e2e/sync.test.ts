@@ -12,7 +12,8 @@ describe('sync', () => {
     for (let edits = 0; edits < 12; edits += 1) {
       await embedded.writer.edit();
       await embedded.writer.edit();
-      expect((await run(['sync'], embedded.settings)).exitCode).toBe(0);
+      const { exitCode, stderr } = await run(['sync'], embedded.settings);
+      expect(exitCode, stderr).toBe(0);
     }
     expect(await embedded.differences()).toEqual([]);
   });
