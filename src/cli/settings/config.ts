@@ -13,7 +13,7 @@ import { escapedJson, escapedLines } from '../../lib/text/terminal-text.ts';
 import { requiredServeDirectory } from '../../server/start/directory.ts';
 import type { Outcome } from '../frame/output.ts';
 import { describeFindings, type Finding, warning, well } from './findings.ts';
-import { checkLocally, checkOnline } from './online-check.ts';
+import { checkLocally, checkOnline } from './checks.ts';
 import { settingsOf } from './settings-flags.ts';
 
 type Loaded = Pick<LoadedSettings<[]>, 'settings' | 'sources' | 'configFile'>;
