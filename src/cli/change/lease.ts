@@ -22,7 +22,7 @@ import {
   LONGEST_LEASE_MS,
   releaseLease,
 } from '../../mirror/store/leases.ts';
-import { unfinishedPublishes } from '../../mirror/store/verify/examine.ts';
+import { unfinishedPublishes } from '../../mirror/store/publish/journal.ts';
 import { type Outcome, table, tell } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { runUnderLease } from './lease-holder.ts';

@@ -19,7 +19,7 @@ import {
   takePlace,
   treeAt,
 } from '../published-tree.ts';
-import { onDiskOfAll } from '../shards.ts';
+import { onDiskOfAll, otherInstances } from '../shards.ts';
 import { removeIfFree } from '../leases.ts';
 import { guardedMoves, type Move, type Rename, STAGED } from './moves.ts';
 
@@ -55,7 +55,7 @@ type Journal = Readonly<z.infer<typeof journalSchema>>;
  * Reads a stage's journal; null if none was written whole: then no move was made.
  * @param stage absolute
  */
-export async function readJournal(stage: string): Promise<Journal | null> {
+async function readJournal(stage: string): Promise<Journal | null> {
   const text = await readOwnText(join(stage, JOURNAL_FILE), MAX_JOURNAL_BYTES);
   try {
     return text === null ? null : journalSchema.parse(JSON.parse(text));
@@ -245,13 +245,35 @@ interface StageLeft {
 }
 
 async function stagesLeft({ layout, inUse }: Disk): Promise<StageLeft[]> {
-  const names = (await unlessMissing(readdir(layout.staging))) ?? [];
   const left: StageLeft[] = [];
-  for (const name of names.filter((each) => !inUse.has(each))) {
-    const folder = join(layout.staging, name);
-    left.push({ folder, journal: await readJournal(folder) });
-  }
+  for (const folder of await stagesIn(layout))
+    if (!inUse.has(basename(folder))) left.push({ folder, journal: await readJournal(folder) });
   return left;
+}
+
+/** Publishes of all instances that are going on, or were interrupted. */
+interface UnfinishedPublishes {
+  /** Their targets, by path. */
+  readonly targets: ReadonlySet<string>;
+  /** False if this user, or the disk, hides some. */
+  readonly isComplete: boolean;
+}
+
+/** Finds the unfinished publishes in a directory. @throws MirrorError `disk.*` */
+export async function unfinishedPublishes(layout: DirectoryLayout): Promise<UnfinishedPublishes> {
+  const instances = [layout, ...(await otherInstances(layout))];
+  const stages = await Promise.allSettled(instances.map(stagesIn));
+  const journals = await Promise.allSettled(valuesOf(stages).flat().map(readJournal));
+  const targets = new Set(valuesOf(journals).flatMap((journal) => journal?.targets ?? []));
+  return { targets, isComplete: [...stages, ...journals].every(({ status }) => status === 'fulfilled') };
+}
+
+async function stagesIn({ staging }: DirectoryLayout): Promise<string[]> {
+  return ((await unlessMissing(readdir(staging))) ?? []).map((name) => join(staging, name));
+}
+
+function valuesOf<T>(results: readonly PromiseSettledResult<T>[]): T[] {
+  return results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
 }
 
 /** Removes a stage, unless its publishing has begun: then recovery completes it. Links wait for the end of a lease. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { lstat, open, readdir } from 'node:fs/promises';
+import { lstat, open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
@@ -13,8 +13,7 @@ import { manifestStamp, readManifestFile } from '../inventory.ts';
 import { type DirectoryLayout, manifestPath } from '../layout.ts';
 import { byCodeUnits, foldersWith, type Manifest, type ManifestFile } from '../manifest.ts';
 import { publishedTree } from '../published-tree.ts';
-import { readJournal } from '../publish/journal.ts';
-import { otherInstances } from '../shards.ts';
+import { unfinishedPublishes } from '../publish/journal.ts';
 
 /** The kinds of entries at a path: `special` is anything except a file, folder or symbolic link (inode(7)). */
 export type EntryKind = 'file' | 'folder' | 'link' | 'special';
@@ -243,31 +242,6 @@ export async function findDrift(
 ): Promise<Pick<ExaminedTarget, 'differences' | 'lookedAtMs'>> {
   const nothing = { differences: [], lookedAtMs: Date.now() };
   return (await examineTarget(layout, path, { depth: 'facts', signal })) ?? nothing;
-}
-
-/** Publishes of all instances that are going on, or were interrupted. */
-interface UnfinishedPublishes {
-  /** Their targets, by path. */
-  readonly targets: ReadonlySet<string>;
-  /** False if this user, or the disk, hides some. */
-  readonly isComplete: boolean;
-}
-
-/** Finds the unfinished publishes in a directory. @throws MirrorError `disk.*` */
-export async function unfinishedPublishes(layout: DirectoryLayout): Promise<UnfinishedPublishes> {
-  const instances = [layout, ...(await otherInstances(layout))];
-  const stages = await Promise.allSettled(instances.map(stagesIn));
-  const journals = await Promise.allSettled(valuesOf(stages).flat().map(readJournal));
-  const targets = new Set(valuesOf(journals).flatMap((journal) => journal?.targets ?? []));
-  return { targets, isComplete: [...stages, ...journals].every(({ status }) => status === 'fulfilled') };
-}
-
-async function stagesIn({ staging }: DirectoryLayout): Promise<string[]> {
-  return ((await unlessMissing(readdir(staging))) ?? []).map((name) => join(staging, name));
-}
-
-function valuesOf<T>(results: readonly PromiseSettledResult<T>[]): T[] {
-  return results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
 }
 
 /** This instance's target that contains a path below the directory; null for none. */

@@ -13,6 +13,7 @@ import { publishStage } from '../publish/publish.ts';
 import { openStage } from '../publish/stage.ts';
 import { discardStage } from '../publish/journal.ts';
 import { checkTargetList, type ListCheck } from '../documents.ts';
+import { unfinishedPublishes } from '../publish/journal.ts';
 import {
   type Difference,
   type EntryKind,
@@ -20,7 +21,6 @@ import {
   examineTarget,
   foreignIn,
   isGone,
-  unfinishedPublishes,
   trustOf,
 } from './examine.ts';
 

@@ -1,4 +1,4 @@
-import { unfinishedPublishes } from '../../../../../src/mirror/store/verify/examine.ts';
+import { unfinishedPublishes } from '../../../../../src/mirror/store/publish/journal.ts';
 import { retireTree } from '../../../../../src/mirror/store/publish/publish.ts';
 import { stageFile, openStage } from '../../../../../src/mirror/store/publish/stage.ts';
 import { mkdir, open, readdir, readFile, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises';
