@@ -1,6 +1,5 @@
-import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 
 import { connect } from '../../app/installation.ts';
 import type { Need } from '../../config/kinds.ts';
@@ -8,7 +7,7 @@ import { type Layer, resolveSettings } from '../../config/layers.ts';
 import { DEFAULT_SOURCE, SettingsError } from '../../config/problems.ts';
 import type { NeedsOf, SettingsFor } from '../../config/schema.ts';
 import { makeFolders } from '../../lib/disk/durable.ts';
-import { roomAt } from '../../lib/disk/place-facts.ts';
+import { existingAbove, roomAt } from '../../lib/disk/place-facts.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { counted, roughSize } from '../../lib/text/humanize.ts';
@@ -72,8 +71,7 @@ export async function tryKeys(layer: Layer): Promise<string> {
 export async function tryDirectory(layer: Layer): Promise<string> {
   const { directory, publish, archive } = settingsIn(layer, ['directory']);
   const layout = layoutOf(directory);
-  let place = layout.staging;
-  while (!existsSync(place)) place = dirname(place);
+  const place = existingAbove(layout.staging);
   const tryOut = async (): Promise<readonly string[]> => {
     await refuseForeignDirectory(layout, false);
     const trial = await mkdtemp(join(place, '.workbook-mirror-init-'));

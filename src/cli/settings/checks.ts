@@ -1,6 +1,5 @@
-import { constants, existsSync, statSync } from 'node:fs';
+import { constants, statSync } from 'node:fs';
 import { access, lstat } from 'node:fs/promises';
-import { dirname } from 'node:path';
 
 import { buildConnector } from 'undici';
 
@@ -12,7 +11,7 @@ import type { LoadedSettings } from '../../config/load.ts';
 import { CREDENTIAL_PLACES, type Generation } from '../../lib/api/requests.ts';
 import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { locksIn } from '../../lib/disk/lock-reach.ts';
-import { ownUserText, roomAt } from '../../lib/disk/place-facts.ts';
+import { existingAbove, ownUserText, roomAt } from '../../lib/disk/place-facts.ts';
 import { unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { createWays } from '../../lib/net/ways.ts';
@@ -39,27 +38,34 @@ type Loaded = LoadedSettings<readonly ['service', 'directory']>;
 const CHECK_MS = 60_000;
 const ANSWER_MS = 10_000;
 
+/** A check of some settings. */
+type Check = readonly [subject: string, check: () => Promise<Finding[]>];
+
+/** The checks that need no network. */
+function localChecks(settings: Loaded['settings']): readonly Check[] {
+  return [
+    ['hooks.afterPublish', () => checkProgram(settings, 'afterPublish')],
+    ['hooks.beforePublish', () => checkProgram(settings, 'beforePublish')],
+    ['directory', () => checkMount(settings)],
+    ['directory', () => checkFileSystem(settings)],
+  ];
+}
+
 /** Checks the directory and the commands of hooks. @throws MirrorError the first failure */
 export async function checkLocally(settings: Loaded['settings']): Promise<Finding[]> {
-  return [
-    ...(await checkProgram(settings, 'afterPublish')),
-    ...(await checkProgram(settings, 'beforePublish')),
-    ...(await checkMount(settings)),
-    ...(await checkFileSystem(settings)),
-  ];
+  const findings: Finding[] = [];
+  for (const [, check] of localChecks(settings)) findings.push(...(await check()));
+  return findings;
 }
 
 /** Makes all checks at the same time. A check that fails or hangs does not end the others. */
 export async function checkOnline({ settings, sources }: Loaded): Promise<Finding[]> {
   const { hooks, directory } = settings;
-  const checks: readonly (readonly [subject: string, check: () => Promise<Finding[]>])[] = [
+  const checks: readonly Check[] = [
     ['service', () => checkKeys(settings, 'current')],
     ['service, v1', () => checkKeys(settings, 'v1')],
     ['free space', async () => roomFindings(roomAt(directory))],
-    ['directory', () => checkMount(settings)],
-    ['directory', () => checkFileSystem(settings)],
-    ['hooks.afterPublish', () => checkProgram(settings, 'afterPublish')],
-    ['hooks.beforePublish', () => checkProgram(settings, 'beforePublish')],
+    ...localChecks(settings),
     ['hooks.webhook', () => checkReceiver('webhook', hooks.webhook?.reveal())],
     ['hooks.heartbeat', () => checkReceiver('heartbeat', hooks.heartbeat?.reveal())],
     ['state', () => checkState(settings)],
@@ -135,8 +141,7 @@ async function checkFileSystem({ directory, publish, archive }: Loaded['settings
 /** The finding for a directory without a mirror. Tries nothing that writes. */
 async function newDirectory(directory: string): Promise<Finding> {
   const subject = 'directory';
-  let place = directory;
-  while (!existsSync(place)) place = dirname(place);
+  const place = existingAbove(directory);
   try {
     await access(`${place}/.`, constants.W_OK | constants.X_OK);
     await refuseForeignDirectory(layoutOf(directory), false);

@@ -1,4 +1,4 @@
-import { accessSync, constants, lstatSync, statfsSync, type StatsFs } from 'node:fs';
+import { accessSync, constants, lstatSync, statfsSync, type StatsFs, statSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname } from 'node:path';
 
@@ -67,6 +67,11 @@ function nameOf(uid: number | undefined): string {
     // A container may run as a number that no user has.
     return '';
   }
+}
+
+/** A path, or the nearest folder above it that exists. */
+export function existingAbove(path: string): string {
+  return firstAbove(path, (each) => statSync(each))?.path ?? path;
 }
 
 /** Looks up a fact about a path or, if that fails, about the folders above it in turn. */
