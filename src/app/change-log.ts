@@ -26,7 +26,7 @@ export interface LogEntry {
   readonly kind: (typeof LOG_KINDS)[number];
   /** How many files it is about. */
   readonly files: number;
-  /** Who approved the deletion, and when; null if that is not on record. */
+  /** The approval of the deletion; null if none is recorded. */
   readonly approval: ApprovalMark | null;
   /** The held deletion; null for everything else. */
   readonly held: Omit<HeldDeletion, 'first'> | null;

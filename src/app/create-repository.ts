@@ -96,7 +96,7 @@ async function refusalOf(answer: Answer, wanted: NewRepository, limits: AnswerLi
   );
 }
 
-/** Reads the reason of a refusal; null if there is none. */
+/** Reads the service's reason for a refusal; null if it gives no reason. */
 async function readRefusal(
   answer: Answer,
   limits: AnswerLimits,

@@ -27,7 +27,7 @@ export interface Inquiry extends Omit<Reception, 'action'> {
 /**
  * Receives a target's state from the service as a pull does, with the same limits, into a private folder: neither the mirror nor its
  * tree is looked at. The manifest of the published tree is trusted, so that unchanged files are not written.
- * @param published the manifest of the published tree; null if there is none
+ * @param published the manifest of the published tree; null without a tree
  * @throws MirrorError `contents.*`, `archive.*`, `service.*`, `credentials.refused`, `disk.*`
  */
 export async function receivePresentState(

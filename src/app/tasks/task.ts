@@ -81,7 +81,7 @@ export interface TaskWork extends TaskPlace {
 }
 
 /**
- * What becomes of a task whose command is gone: a `read` is abandoned and may be repeated; a `pass` continues and may be repeated; a
+ * The fate of a task without its command: a `read` is abandoned and may be repeated; a `pass` continues and may be repeated; a
  * `change` continues and must not be repeated.
  */
 export type TaskKind = 'read' | 'pass' | 'change';

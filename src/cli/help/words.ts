@@ -181,11 +181,12 @@ const TABLE_WORDS = {
 
 /** The meanings of an error code, an event, a reason, or a word of a table; none for another word. */
 export function meaningsOf(word: string): readonly string[] {
-  const [code, event, reason, hold] = [
+  const [code, event, reason, hold, ofTable] = [
     lookUp(ERRORS, word),
     lookUp(EVENTS, word),
     lookUp(REASONS, word),
     lookUp(HOLD_REASONS, word),
+    lookUp(TABLE_WORDS, word.toLowerCase()),
   ];
   const rule = lookUp(ERROR_RULES, word);
   return [
@@ -197,7 +198,7 @@ export function meaningsOf(word: string): readonly string[] {
     ...(event === null ? [] : [`Event ${word} (level ${lookUp(EVENT_LEVELS, word) ?? ''}): ${event}`]),
     ...(reason === null ? [] : [`Reason ${word}: ${reason}`]),
     ...(hold === null ? [] : [`Reason ${word}: the target ${hold.says}.`]),
-    ...[lookUp(TABLE_WORDS, word.toLowerCase()) ?? []].flat(),
+    ...(ofTable === null ? [] : [ofTable]),
   ];
 }
 

@@ -41,7 +41,7 @@ export async function runStatus(command: Command): Promise<Outcome> {
 
 /** The state of everything, from the disk and the daemon. */
 interface StatusReport extends StatusOnDisk {
-  /** The running work of the daemon; null if there is none to ask. */
+  /** The running work of the daemon; null without a daemon. */
   readonly live: LiveStatus | null;
 }
 

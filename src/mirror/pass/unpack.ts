@@ -27,7 +27,7 @@ export interface Received {
   readonly rewritten: readonly string[];
   /** Whether every byte was compared or written. */
   readonly isThorough: boolean;
-  /** Strong entity tag of the whole contents; null if there is none. */
+  /** Strong entity tag of the whole contents; null without one. */
   readonly etag: string | null;
   readonly archiveBytes: number;
   readonly downloadedBytes: number;
