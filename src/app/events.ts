@@ -65,6 +65,20 @@ export type MirrorEvent = {
   [Name in EventName]: { readonly name: Name } & Readonly<EventFields[Name]>;
 }[EventName];
 
+/** A function for some events, by name. */
+export type EventTable<Facts extends readonly unknown[], Result> = {
+  readonly [Name in EventName]?: (event: Extract<MirrorEvent, { name: Name }>, ...facts: Facts) => Result;
+};
+
+/** The result of the function for an event; undefined if there is none. */
+export function forEvent<Name extends EventName, Facts extends readonly unknown[], Result>(
+  table: EventTable<Facts, Result>,
+  event: Extract<MirrorEvent, { name: Name }>,
+  ...facts: Facts
+): Result | undefined {
+  return table[event.name]?.(event, ...facts);
+}
+
 /** Receives events; never throws. */
 export type EventSink = (event: MirrorEvent) => void;
 

@@ -1,6 +1,6 @@
 import { ERROR_RULES } from '../../lib/errors/errors.ts';
 import type { EventFailure } from '../../mirror/pass/events.ts';
-import type { EventFields, EventName, MirrorEvent } from '../../app/events.ts';
+import { type EventTable, forEvent, type MirrorEvent } from '../../app/events.ts';
 import { driftSentence, heldSentence } from '../../app/messages.ts';
 import type { Readiness } from '../status/status-schema.ts';
 import type { NotificationType } from '../../config/schema-network.ts';
@@ -19,79 +19,47 @@ export type Troubles = Map<string, string>;
 /** Most targets that a notification names. */
 const TARGETS_NAMED = 20;
 
-/** A notification; one about a trouble (null for its end) is sent only when the trouble changes. */
-interface News extends Notification {
-  readonly trouble?: readonly [key: string, state: string | null];
-}
-
 /** The news of each event that has some. */
-const NEWS_IN: { readonly [Name in EventName]?: (event: EventFields[Name]) => News | null } = {
+const NEWS_IN: EventTable<[], News | null> = {
   'target.pulled': ({ target, files, added, changed, removed }) =>
     added + changed + removed === 0
       ? null
-      : { type: 'target.published', fields: { target, files, added, changed, removed } },
-  'target.moved': ({ target, from }) => ({ type: 'target.moved', fields: { target, from } }),
-  'target.retired': ({ target, reason }) => ({ type: 'target.retired', fields: { target, reason } }),
-  'pass.failed': (event) => ({
-    type: 'pass.failed',
-    fields: failureFields(event),
-    trouble: ['pass', 'failed'],
-  }),
-  'pass.finished': () => ({ type: 'pass.recovered', fields: {}, trouble: ['pass', null] }),
-  'loop.stuck': ({ silentMs }) => ({
-    type: 'pass.stuck',
-    fields: { silentSeconds: silentMs / 1000 },
-    trouble: ['stuck', 'stuck'],
-  }),
-  'credentials.refused': ({ credential }) => ({
-    type: 'credentials.refused',
-    fields: { credential },
-    trouble: [`credential:${credential}`, 'refused'],
-  }),
-  'credentials.accepted': ({ credential, key }) => ({
-    type: 'credentials.accepted',
-    fields: { credential, key },
-    trouble: [`credential:${credential}`, null],
-  }),
-  'settings.refused': (event) => ({
-    type: 'settings.refused',
-    fields: failureFields(event),
-    trouble: ['settings', event.message],
-  }),
-  'settings.reloaded': ({ changed }) => ({
-    type: 'settings.accepted',
-    fields: { changed },
-    trouble: ['settings', null],
-  }),
-  'hook.failed': ({ hook, target, ...failure }) => ({
-    type: 'hook.failed',
-    fields: { hook, ...(target === null ? {} : { target }), ...failureFields(failure) },
-    trouble: [`hook:${hook}:${target ?? ''}`, 'failed'],
-  }),
-  'hook.finished': ({ hook, target }) => ({
-    type: 'hook.recovered',
-    fields: { hook, target },
-    trouble: [`hook:${hook}:${target}`, null],
-  }),
+      : news('target.published', { target, files, added, changed, removed }),
+  'target.moved': ({ target, from }) => news('target.moved', { target, from }),
+  'target.retired': ({ target, reason }) => news('target.retired', { target, reason }),
+  'pass.failed': (event) => news('pass.failed', failureFields(event), ['pass', 'failed']),
+  'pass.finished': () => news('pass.recovered', {}, ['pass', null]),
+  'loop.stuck': ({ silentMs }) => news('pass.stuck', { silentSeconds: silentMs / 1000 }, ['stuck', 'stuck']),
+  'credentials.refused': ({ credential }) =>
+    news('credentials.refused', { credential }, [`credential:${credential}`, 'refused']),
+  'credentials.accepted': ({ credential, key }) =>
+    news('credentials.accepted', { credential, key }, [`credential:${credential}`, null]),
+  'settings.refused': (event) => news('settings.refused', failureFields(event), ['settings', event.message]),
+  'settings.reloaded': ({ changed }) => news('settings.accepted', { changed }, ['settings', null]),
+  'hook.failed': ({ hook, target, ...failure }) => {
+    const fields = { hook, ...(target === null ? {} : { target }), ...failureFields(failure) };
+    return news('hook.failed', fields, [hookKey(hook, target), 'failed']);
+  },
+  'hook.finished': ({ hook, target }) =>
+    news('hook.recovered', { hook, target }, [hookKey(hook, target), null]),
 };
 
 /** The notifications for an event. @param troubles is updated */
 export function tellOfEvent(troubles: Troubles, event: MirrorEvent): Notification[] {
-  if (event.name === 'pass.finished') troubles.delete('stuck');
-  const news = newsIn(event);
+  const { name } = event;
+  if (name === 'pass.finished') troubles.delete('stuck');
+  const found = forEvent(NEWS_IN, event) ?? null;
   return [
-    ...(event.name === 'hook.finished' ? whenTurned(troubles, hookFindsTargets(event)) : []),
-    ...(news === null ? [] : whenTurned(troubles, news)),
+    // After a run, a hook knows the targets for which it is due: its trouble without a target is over.
+    ...(name === 'hook.finished'
+      ? whenTurned(troubles, news('hook.recovered', { hook: event.hook }, [hookKey(event.hook, null), null]))
+      : []),
+    ...(found === null ? [] : whenTurned(troubles, found)),
   ];
 }
 
-/** After a run, a hook knows the targets for which it is due: its trouble without a target is over. */
-function hookFindsTargets({ hook }: EventFields['hook.finished']): News {
-  return { type: 'hook.recovered', fields: { hook }, trouble: [`hook:${hook}:`, null] };
-}
-
-function newsIn<Name extends EventName>(event: { readonly name: Name } & EventFields[Name]): News | null {
-  return NEWS_IN[event.name]?.(event) ?? null;
+function hookKey(hook: string, target: string | null): string {
+  return `hook:${hook}:${target ?? ''}`;
 }
 
 /**
@@ -134,9 +102,8 @@ function tellOfTarget(troubles: Troubles, status: TargetStatus): Notification[] 
   const type = TOLD_AS[state];
   const key = targetKey(target);
   if (type === null) return [];
-  if (type === 'over')
-    return whenTurned(troubles, { type: 'target.recovered', fields: { target }, trouble: [key, null] });
-  return whenTurned(troubles, { type, fields: { target, state, ...whyOf(status) }, trouble: [key, state] });
+  if (type === 'over') return whenTurned(troubles, news('target.recovered', { target }, [key, null]));
+  return whenTurned(troubles, news(type, { target, state, ...whyOf(status) }, [key, state]));
 }
 
 function whyOf({ failure, held, drift }: TargetStatus): Readonly<Record<string, unknown>> {
@@ -157,14 +124,13 @@ const TOLD_OF_TARGET: ReadonlySet<string> = new Set(['failing', 'quarantined', '
 function tellOfReadiness(troubles: Troubles, readiness: Readiness): Notification[] {
   const notReady = readiness.notReady.filter(({ reason }) => !TOLD_OF_TARGET.has(reason));
   if (notReady.length === 0 && !readiness.selectsNothing)
-    return whenTurned(troubles, { type: 'mirror.fresh', fields: {}, trouble: ['mirror', null] });
+    return whenTurned(troubles, news('mirror.fresh', {}, ['mirror', null]));
   const first = notReady.slice(0, TARGETS_NAMED).map(({ target, reason, verifiedAtMs }) => ({
     target,
     reason,
     verifiedAt: verifiedAtMs === null ? null : new Date(verifiedAtMs).toISOString(),
   }));
-  const fields = { count: notReady.length, first };
-  return whenTurned(troubles, { type: 'mirror.stale', fields, trouble: ['mirror', 'stale'] });
+  return whenTurned(troubles, news('mirror.stale', { count: notReady.length, first }, ['mirror', 'stale']));
 }
 
 /** @returns the parts of a failure; `triedAgain`: whether the program tries again soon, so that no manual action is needed yet */
@@ -172,11 +138,20 @@ function failureFields({ code, message, hint }: EventFailure): Readonly<Record<s
   return { code, message, hint, triedAgain: ERROR_RULES[code].action === 'retry' };
 }
 
-/** The notification, if it is news. */
-function whenTurned(troubles: Troubles, { type, fields, trouble }: News): Notification[] {
-  const [key, state] = trouble ?? ['', null];
-  if (trouble !== undefined && (troubles.get(key) ?? null) === state) return [];
+/** A notification, with the new state of a trouble that it is about; null for its end. */
+type News = readonly [told: Notification, trouble: Trouble | undefined];
+type Trouble = readonly [key: string, state: string | null];
+
+function news(type: NotificationType, fields: Notification['fields'], trouble?: Trouble): News {
+  return [{ type, fields }, trouble];
+}
+
+/** The notification, unless it is about a trouble that has not changed. */
+function whenTurned(troubles: Troubles, [told, trouble]: News): Notification[] {
+  if (trouble === undefined) return [told];
+  const [key, state] = trouble;
+  if ((troubles.get(key) ?? null) === state) return [];
   if (state === null) troubles.delete(key);
   else troubles.set(key, state);
-  return [{ type, fields }];
+  return [told];
 }

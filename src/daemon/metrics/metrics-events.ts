@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
-import type { EventFields, EventName, EventSink } from '../../app/events.ts';
+import { type EventFields, type EventSink, type EventTable, forEvent } from '../../app/events.ts';
 import { type Trigger, TRIGGERS } from '../../mirror/pass/events.ts';
 import { PASS_RESULTS, type PassNote } from '../status/status-schema.ts';
 import { inSeconds, PREFIX } from './metrics-report.ts';
@@ -13,19 +13,12 @@ const PULL_BUCKETS = [0.05, 0.1, 0.3, 1, 3, 10, 30, 60, 120, 300, 600, 1800];
 const PULL_RESULTS = ['published', 'unchanged', 'failed', 'held', 'absent'] as const;
 
 /** The listeners for some events, by name. */
-type Listeners = { readonly [Name in EventName]?: (event: EventFields[Name]) => void };
+type Listeners = EventTable<[], void>;
 
 /** Registers the metrics derived from events. @returns the receiver of events */
 export function countEvents(registry: Registry): EventSink {
   const listeners = { ...passMetrics(registry), ...pullMetrics(registry), ...otherMetrics(registry) };
-  return (event) => hear(listeners, event);
-}
-
-function hear<Name extends EventName>(
-  listeners: Listeners,
-  event: { readonly name: Name } & EventFields[Name],
-): void {
-  listeners[event.name]?.(event);
+  return (event) => forEvent(listeners, event);
 }
 
 /** @param zero labels that begin at 0: a series that begins at 1 shows no first increase */

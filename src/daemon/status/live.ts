@@ -1,6 +1,5 @@
 import type { EventFailure } from '../../mirror/pass/events.ts';
-import type { CredentialKind } from '../../mirror/upstream/keyring.ts';
-import type { MirrorEvent } from '../../app/events.ts';
+import { type EventTable, forEvent, type MirrorEvent } from '../../app/events.ts';
 import type { Live, PassNote } from './status-schema.ts';
 
 /** Number of passes kept in the history of passes. */
@@ -25,98 +24,68 @@ export function initialLive(nowMs: number): Live {
   };
 }
 
+/** The parts of the state that each event changes. */
+const CHANGES: EventTable<[live: Live, nowMs: number], Partial<Live>> = {
+  'daemon.scheduled': ({ nextPassAtMs }) => ({ nextPassAtMs }),
+  'daemon.stopping': () => ({ isStopping: true }),
+  'listing.read': ({ repositories, workbooks, processing, failed }, _live, nowMs) => ({
+    upstream: { readAtMs: nowMs, repositories, workbooks, processing, failed },
+  }),
+  'selection.checked': ({ repositories, selected, unmatched }) => ({
+    selection: { repositories, selected, unmatched },
+  }),
+  'credentials.refused': ({ credential, nextAttemptAtMs }, { credentials }, nowMs) => {
+    const before = credentials[credential];
+    const sinceMs = before.state === 'refused' ? before.sinceMs : nowMs;
+    const after = { state: 'refused', key: null, sinceMs, nextAttemptAtMs } as const;
+    return { credentials: { ...credentials, [credential]: after } };
+  },
+  'credentials.accepted': ({ credential, key }, { credentials }, nowMs) => {
+    const after = { state: 'accepted', key, sinceMs: nowMs, nextAttemptAtMs: null } as const;
+    return { credentials: { ...credentials, [credential]: after } };
+  },
+  'settings.reloaded': (_event, { settings }, nowMs) => ({
+    settings: { ...settings, takenAtMs: nowMs, problem: null },
+  }),
+  'settings.refused': (event, { settings }) => ({ settings: { ...settings, problem: failureOf(event) } }),
+  'settings.restart_needed': restartNeeded,
+  'settings.restart_unneeded': restartNeeded,
+  'http.unavailable': (event) => ({ http: { problem: failureOf(event) } }),
+  'http.listening': () => ({ http: { problem: null } }),
+  'pass.started': ({ trigger }, _live, nowMs) => ({
+    pass: { trigger, startedAtMs: nowMs, planned: null, done: 0, pulling: [] },
+  }),
+  'pass.planned': ({ pull, keep, hold, retire }, { pass }) => ({
+    pass: pass && { ...pass, planned: { pull, keep, hold, retire } },
+  }),
+  'target.started': ({ target }, { pass }) => ({
+    pass: pass && { ...pass, pulling: [...pass.pulling, target] },
+  }),
+  'target.slow': ({ target, startedAtMs }, { slow, pass }) => ({
+    slow: [...without(slow, target), { target, startedAtMs }],
+    pass: pass && { ...pass, pulling: pass.pulling.filter((each) => each !== target) },
+  }),
+  // It counts as done in the pass that it belongs to, if it ends in time.
+  'target.slow_ended': ({ target }, { slow, pass }) => {
+    const ended = slow.find((each) => each.target === target);
+    const isOfPass = pass !== null && ended !== undefined && ended.startedAtMs >= pass.startedAtMs;
+    return { slow: without(slow, target), pass: isOfPass ? { ...pass, done: pass.done + 1 } : pass };
+  },
+  'pass.finished': ({ name, trigger, durationMs, ...summary }, live, nowMs) => ({
+    ...endOfPass(live, nowMs, { trigger, durationMs, result: 'finished', summary }),
+    hasFinishedPass: true,
+  }),
+  'pass.failed': ({ trigger, durationMs, ...failure }, live, nowMs) =>
+    endOfPass(live, nowMs, { trigger, durationMs, result: 'failed', failure: failureOf(failure) }),
+  'pass.abandoned': ({ trigger, durationMs }, live, nowMs) =>
+    endOfPass(live, nowMs, { trigger, durationMs, result: 'abandoned' }),
+};
+
 /** The state after an event: a pure function of the state before. */
 export function nextLive(live: Live, event: MirrorEvent, nowMs: number): Live {
-  switch (event.name) {
-    case 'daemon.scheduled':
-      return { ...live, nextPassAtMs: event.nextPassAtMs };
-    case 'daemon.stopping':
-      return { ...live, isStopping: true };
-    case 'listing.read': {
-      const { repositories, workbooks, processing, failed } = event;
-      return { ...live, upstream: { readAtMs: nowMs, repositories, workbooks, processing, failed } };
-    }
-    case 'selection.checked': {
-      const { repositories, selected, unmatched } = event;
-      return { ...live, selection: { repositories, selected, unmatched } };
-    }
-    case 'credentials.refused': {
-      const { credential, nextAttemptAtMs } = event;
-      const before = live.credentials[credential];
-      const sinceMs = before.state === 'refused' ? before.sinceMs : nowMs;
-      return withCredential(live, credential, { state: 'refused', key: null, sinceMs, nextAttemptAtMs });
-    }
-    case 'credentials.accepted':
-      return withCredential(live, event.credential, {
-        state: 'accepted',
-        key: event.key,
-        sinceMs: nowMs,
-        nextAttemptAtMs: null,
-      });
-    case 'settings.reloaded':
-      return { ...live, settings: { ...live.settings, takenAtMs: nowMs, problem: null } };
-    case 'settings.refused':
-      return { ...live, settings: { ...live.settings, problem: failureOf(event) } };
-    case 'settings.restart_needed':
-      return { ...live, settings: { ...live.settings, restartNeeded: event.settings } };
-    case 'settings.restart_unneeded':
-      return { ...live, settings: { ...live.settings, restartNeeded: [] } };
-    case 'http.unavailable':
-      return { ...live, http: { problem: failureOf(event) } };
-    case 'http.listening':
-      return { ...live, http: { problem: null } };
-    default:
-      return nextPass(live, event, nowMs);
-  }
-}
-
-function nextPass(live: Live, event: MirrorEvent, nowMs: number): Live {
-  const { pass } = live;
-  switch (event.name) {
-    case 'pass.started':
-      return {
-        ...live,
-        pass: { trigger: event.trigger, startedAtMs: nowMs, planned: null, done: 0, pulling: [] },
-      };
-    case 'pass.planned': {
-      const { pull, keep, hold, retire } = event;
-      return pass === null ? live : { ...live, pass: { ...pass, planned: { pull, keep, hold, retire } } };
-    }
-    case 'target.started':
-      return pass === null ? live : { ...live, pass: { ...pass, pulling: [...pass.pulling, event.target] } };
-    case 'target.slow':
-    case 'target.slow_ended':
-      return nextSlow(live, event);
-    case 'pass.finished': {
-      const { name, trigger, durationMs, ...summary } = event;
-      return { ...withPass(live, event, { result: 'finished', summary }, nowMs), hasFinishedPass: true };
-    }
-    case 'pass.failed':
-      return withPass(live, event, { result: 'failed', failure: failureOf(event) }, nowMs);
-    case 'pass.abandoned':
-      return withPass(live, event, { result: 'abandoned' }, nowMs);
-    default:
-      return endsPull(event) ? withoutPull(live, event.target) : live;
-  }
-}
-
-/** A slow pull counts as done in the pass that it belongs to, if it ends in time. */
-function nextSlow(
-  live: Live,
-  event: Extract<MirrorEvent, { name: 'target.slow' | 'target.slow_ended' }>,
-): Live {
-  const { pass } = live;
-  const isOther = ({ target }: Live['slow'][number]): boolean => target !== event.target;
-  if (event.name === 'target.slow') {
-    const { target, startedAtMs } = event;
-    const pulling = pass?.pulling.filter((each) => each !== target) ?? [];
-    const slow = [...live.slow.filter(isOther), { target, startedAtMs }];
-    return { ...live, slow, pass: pass === null ? null : { ...pass, pulling } };
-  }
-  const ended = live.slow.find(({ target }) => target === event.target);
-  const slow = live.slow.filter(isOther);
-  if (pass === null || ended === undefined || ended.startedAtMs < pass.startedAtMs) return { ...live, slow };
-  return { ...live, slow, pass: { ...pass, done: pass.done + 1 } };
+  if (endsPull(event)) return withoutPull(live, event.target);
+  const change = forEvent(CHANGES, event, live, nowMs);
+  return change === undefined ? live : { ...live, ...change };
 }
 
 /** The possible ends of a pull. */
@@ -144,23 +113,22 @@ function withoutPull(live: Live, target: string): Live {
   return { ...live, pass: { ...pass, pulling, done: pass.done + 1 } };
 }
 
-function withPass(
-  live: Live,
-  { trigger, durationMs }: Pick<PassNote, 'trigger' | 'durationMs'>,
-  { result, summary = null, failure = null }: Pick<PassNote, 'result'> & Partial<PassNote>,
-  nowMs: number,
-): Live {
-  const startedAtMs = live.pass?.startedAtMs ?? nowMs - durationMs;
-  const note = { trigger, durationMs, result, summary, failure, startedAtMs };
-  return { ...live, pass: null, passes: [...live.passes, note].slice(-PASSES_KEPT) };
+function without(slow: Live['slow'], target: string): Live['slow'] {
+  return slow.filter((each) => each.target !== target);
 }
 
-function withCredential(
-  live: Live,
-  credential: CredentialKind,
-  state: Live['credentials'][CredentialKind],
-): Live {
-  return { ...live, credentials: { ...live.credentials, [credential]: state } };
+function restartNeeded(event: { readonly settings: readonly string[] }, { settings }: Live): Partial<Live> {
+  return { settings: { ...settings, restartNeeded: event.settings } };
+}
+
+function endOfPass(
+  { pass, passes }: Live,
+  nowMs: number,
+  end: Pick<PassNote, 'trigger' | 'durationMs' | 'result'> & Partial<PassNote>,
+): Partial<Live> {
+  const startedAtMs = pass?.startedAtMs ?? nowMs - end.durationMs;
+  const note = { startedAtMs, summary: null, failure: null, ...end };
+  return { pass: null, passes: [...passes, note].slice(-PASSES_KEPT) };
 }
 
 function failureOf({ code, message, hint }: EventFailure): EventFailure {
