@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { Places } from '../lib/concurrency/places.ts';
+import { Places } from '../lib/concurrency/concurrency.ts';
 import { ServiceClient } from '../mirror/upstream/client.ts';
 import { Contents, type ReferenceMemory } from '../mirror/upstream/contents.ts';
 import type { KeyChange, KeyMemory } from '../mirror/upstream/keyring.ts';

@@ -1,7 +1,7 @@
 import type { DriftSummary } from '../mirror/plan/record.ts';
 import type { HeldDeletion } from '../mirror/plan/guard.ts';
 import type { ApprovalMark } from '../mirror/store/manifest.ts';
-import { describeAmount } from '../lib/text/amount.ts';
+import { describeAmount } from '../lib/time/gauge.ts';
 import type { PullProgress, PassFinished, TargetPulled } from '../mirror/pass/events.ts';
 import { counted, roughDuration, roughSize, utcTime, withHint } from '../lib/text/humanize.ts';
 import type { UnmatchedPattern } from '../mirror/plan/selection.ts';

@@ -2,7 +2,7 @@ import { lstat, stat } from 'node:fs/promises';
 
 import { unlessMissing } from '../lib/errors/disk-errors.ts';
 import { type ExitCode, exitCodeOf, type MirrorError, toMirrorError } from '../lib/errors/errors.ts';
-import { shareArenas } from '../lib/native/allocator.ts';
+import { createMemoryRelease, shareArenas } from './memory.ts';
 import { packageVersion } from '../lib/process/program-folder.ts';
 import { scrubbed } from '../lib/text/scrub.ts';
 import { eventFailure, type Trigger, PullMonitor } from '../mirror/pass/events.ts';
@@ -17,7 +17,6 @@ import { createLogOutput, type LogOutput } from './log/log-output.ts';
 import { type EventLog, followLevel, logOf } from './log/logger.ts';
 import { goOnWithoutOutput } from '../lib/process/streams.ts';
 import { createLoop, type Loop } from './loop.ts';
-import { createMemoryRelease } from './memory.ts';
 import { tellShare } from './status/share-report.ts';
 import { followSettings, type LiveSettings, type LoadSettings } from './settings/live-settings.ts';
 import { keepSecrets, type KnownSecrets } from './settings/known-secrets.ts';

@@ -4,7 +4,7 @@ import type { SettingsFor } from '../../config/schema.ts';
 import { withTemporaryFolder } from '../../lib/disk/temporary.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { describeAmount } from '../../lib/text/amount.ts';
+import { describeAmount } from '../../lib/time/gauge.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { repositoryFacts } from '../../mirror/pass/context.ts';
 import { PullMeter } from '../../mirror/pass/events.ts';

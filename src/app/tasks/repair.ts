@@ -1,8 +1,7 @@
 import type { SettingsFor } from '../../config/schema.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { describeAmount } from '../../lib/text/amount.ts';
+import { describeAmount, Gauge } from '../../lib/time/gauge.ts';
 import { counted } from '../../lib/text/humanize.ts';
-import { Gauge } from '../../lib/time/gauge.ts';
 import { readStore } from '../../mirror/store/directory.ts';
 import { manifestPaths } from '../../mirror/store/inventory.ts';
 import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';

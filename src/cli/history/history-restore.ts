@@ -2,10 +2,9 @@ import type { Command } from 'commander';
 
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { standardOutput, writeBytes } from '../../lib/process/streams.ts';
-import { describeAmount } from '../../lib/text/amount.ts';
+import { describeAmount, Gauge } from '../../lib/time/gauge.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { say } from '../../lib/text/terminal-text.ts';
-import { Gauge } from '../../lib/time/gauge.ts';
 import { createLiveLine } from '../frame/live-line.ts';
 import { loudness } from '../frame/loudness.ts';
 import { liveLineOptions, type Outcome, tell } from '../frame/output.ts';

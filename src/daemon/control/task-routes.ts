@@ -6,8 +6,7 @@ import type { TaskPlace, TaskProgress } from '../../app/tasks/task.ts';
 import { joinSignals } from '../../lib/concurrency/concurrency.ts';
 import { toMirrorError } from '../../lib/errors/errors.ts';
 import { sendReply } from '../../lib/http/reply.ts';
-import { bodyOf, readJson } from '../../lib/http/request-body.ts';
-import { RequestError } from '../../lib/http/request-error.ts';
+import { bodyOf, readJson, RequestError } from '../../lib/http/request.ts';
 import { scrub } from '../../lib/text/scrub.ts';
 import { refusal } from '../web/replies.ts';
 

@@ -4,7 +4,7 @@ import { commandOf, surroundingsOf } from '../../app/command-hooks.ts';
 import type { EventSink } from '../../app/events.ts';
 import type { Mirror } from '../../app/open-mirror.ts';
 import type { SettingsFor } from '../../config/schema.ts';
-import { Places } from '../../lib/concurrency/places.ts';
+import { Places } from '../../lib/concurrency/concurrency.ts';
 import { KILL_GRACE_MS } from '../../lib/process/run.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import type { StatusService } from '../status/status-service.ts';

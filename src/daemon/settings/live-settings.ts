@@ -2,7 +2,7 @@ import { dirname } from 'node:path';
 
 import { watch } from 'chokidar';
 
-import { Places } from '../../lib/concurrency/places.ts';
+import { Places } from '../../lib/concurrency/concurrency.ts';
 import {
   changedSettings,
   digestSettings,

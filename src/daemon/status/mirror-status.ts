@@ -1,5 +1,5 @@
 import type { SettingsFor } from '../../config/schema.ts';
-import { Places } from '../../lib/concurrency/places.ts';
+import { Places } from '../../lib/concurrency/concurrency.ts';
 import { toMirrorError } from '../../lib/errors/errors.ts';
 import { secretsOf } from '../../config/secret.ts';
 import { scrub } from '../../lib/text/scrub.ts';

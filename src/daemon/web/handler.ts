@@ -1,10 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 import { hasToken, isForeignFetch, isOwnHost } from '../../lib/http/access.ts';
-import { packableBody } from '../../lib/http/buffered-body.ts';
+import { packableBody, type Reply, sendReply } from '../../lib/http/reply.ts';
 import { PAGE_HEADERS } from '../../lib/http/page-files.ts';
-import { type Reply, sendReply } from '../../lib/http/reply.ts';
-import { splitTarget } from '../../lib/http/target.ts';
+import { splitTarget } from '../../lib/http/request.ts';
 import { refusal } from './replies.ts';
 import type { Route } from './routes.ts';
 import type { EventStreams } from './streams.ts';

@@ -1,5 +1,4 @@
-import { type BufferedBody, packableBody } from '../../lib/http/buffered-body.ts';
-import type { Reply, ReplyHeaders } from '../../lib/http/reply.ts';
+import { type BufferedBody, packableBody, type Reply, type ReplyHeaders } from '../../lib/http/reply.ts';
 import type { DaemonReport, Liveness } from '../status/status-schema.ts';
 
 /** Most targets that `/readyz` names. */

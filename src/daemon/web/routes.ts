@@ -1,6 +1,5 @@
-import { type BufferedBody, packableBody } from '../../lib/http/buffered-body.ts';
+import { type BufferedBody, packableBody, type Reply, type ReplyHeaders } from '../../lib/http/reply.ts';
 import type { PageFiles } from '../../lib/http/page-files.ts';
-import type { Reply, ReplyHeaders } from '../../lib/http/reply.ts';
 import { shareWork, waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { type DaemonReport, type Liveness, statusJsonSchema } from '../status/status-schema.ts';
 import type { Metrics } from '../metrics/metrics.ts';

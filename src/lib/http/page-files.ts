@@ -4,8 +4,7 @@ import { fileURLToPath } from 'node:url';
 
 import { MirrorError } from '../errors/errors.ts';
 import { PROGRAM_FOLDER } from '../process/program-folder.ts';
-import { type BufferedBody, packableBody } from './buffered-body.ts';
-import type { ReplyHeaders } from './reply.ts';
+import { type BufferedBody, packableBody, type ReplyHeaders } from './reply.ts';
 
 /** The files of a page, by their paths below the program's folder; the start page is `index.html`. */
 export type PageFiles = ReadonlyMap<string, BufferedBody>;

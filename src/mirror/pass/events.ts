@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { type DriftSummary, errorCode } from '../plan/record.ts';
 import { toMirrorError } from '../../lib/errors/errors.ts';
-import { type Amount, leftMs } from '../../lib/text/amount.ts';
-import { Gauge } from '../../lib/time/gauge.ts';
+import { type Amount, Gauge, leftMs } from '../../lib/time/gauge.ts';
 import type { HeldDeletion } from '../plan/guard.ts';
 import type { SelectionCheck, UnmatchedPattern } from '../plan/selection.ts';
 

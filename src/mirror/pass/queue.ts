@@ -1,7 +1,7 @@
 import { LONGEST_TIMER_MS } from '../../lib/time/back-off.ts';
 import type { EndedResult, PullAction } from '../plan/actions.ts';
 import { toMirrorError } from '../../lib/errors/errors.ts';
-import { Places } from '../../lib/concurrency/places.ts';
+import { Places } from '../../lib/concurrency/concurrency.ts';
 import { type TargetId, targetKey } from '../upstream/listing.ts';
 import type { PassService } from '../upstream/client.ts';
 import type { PassEventSink } from './events.ts';

@@ -4,7 +4,7 @@ import type { Pool } from 'pg';
 
 import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { trustSystemAuthorities } from '../../lib/net/authorities.ts';
+import { trustSystemAuthorities } from '../../lib/net/ways.ts';
 import { type Database, type Entry, PAGE_ENTRIES } from './database.ts';
 
 /** A call without an answer for this long, in milliseconds, has failed: a server that hangs must not hang a pass. */

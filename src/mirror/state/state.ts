@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { Keyv } from 'keyv';
 import type { z } from 'zod';
-import { Places } from '../../lib/concurrency/places.ts';
+import { Places } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { type DriftNote, emptyRecord, type TargetRecord } from '../plan/record.ts';
 import type { Shard } from '../plan/selection.ts';

@@ -4,7 +4,7 @@ import { basename, dirname, join, relative } from 'node:path';
 
 import { z } from 'zod';
 
-import { Places } from '../../lib/concurrency/places.ts';
+import { Places } from '../../lib/concurrency/concurrency.ts';
 import { ensureFolder, replaceFile } from '../../lib/disk/durable.ts';
 import { resolvedPath } from '../../lib/disk/mounts.ts';
 import { openOwnFile, readOwnText, restrict } from '../../lib/disk/own-file.ts';

@@ -1,4 +1,4 @@
-import { Places } from '../../lib/concurrency/places.ts';
+import { Places } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { backOffDelayMs, LONGEST_TIMER_MS } from '../../lib/time/back-off.ts';
 import { roughDuration } from '../../lib/text/humanize.ts';

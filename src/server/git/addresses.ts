@@ -1,4 +1,4 @@
-import { invalid, RequestError } from '../../lib/http/request-error.ts';
+import { invalid, RequestError } from '../../lib/http/request.ts';
 
 /** Allowed addresses of external repositories: only `https`, or also `http:`, `file:` and paths of this machine. */
 export type Sources = 'https' | 'any';

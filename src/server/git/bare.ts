@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 
-import { Places } from '../../lib/concurrency/places.ts';
+import { Places } from '../../lib/concurrency/concurrency.ts';
 import { syncDirectory } from '../../lib/disk/durable.ts';
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { type Git, settingArguments } from './git.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 
-import { Places } from '../../lib/concurrency/places.ts';
-import { RequestError } from '../../lib/http/request-error.ts';
+import { Places } from '../../lib/concurrency/concurrency.ts';
+import { RequestError } from '../../lib/http/request.ts';
 import { partOf } from '../http/conditions.ts';
 import type { Bytes, Content } from '../http/library.ts';
 import type { Git } from './git.ts';

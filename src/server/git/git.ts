@@ -1,6 +1,6 @@
 import { devNull } from 'node:os';
 
-import { Places } from '../../lib/concurrency/places.ts';
+import { Places } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import {
   type ProgramEnd,

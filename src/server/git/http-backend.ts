@@ -1,7 +1,7 @@
-import { Places } from '../../lib/concurrency/places.ts';
+import { Places } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Reply } from '../../lib/http/reply.ts';
-import { bodyOf } from '../../lib/http/request-body.ts';
+import { bodyOf } from '../../lib/http/request.ts';
 import type { Bytes, GitRequest } from '../http/library.ts';
 import { LASTING_SETTINGS } from './bare.ts';
 import { type Git, type GitProcess, settingArguments } from './git.ts';

@@ -1,6 +1,6 @@
-import { Places } from '../../lib/concurrency/places.ts';
+import { Places } from '../../lib/concurrency/concurrency.ts';
 import { shareWork } from '../../lib/concurrency/shared-work.ts';
-import { RequestError } from '../../lib/http/request-error.ts';
+import { RequestError } from '../../lib/http/request.ts';
 import type { WorkbookRow } from '../http/library.ts';
 import type { Git } from './git.ts';
 import { createHistoryReader, type HistoryReader } from './history.ts';

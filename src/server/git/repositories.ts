@@ -3,7 +3,7 @@ import { dirname, join, resolve } from 'node:path';
 
 import { syncDirectory } from '../../lib/disk/durable.ts';
 import { isMissing, unlessMissing } from '../../lib/errors/disk-errors.ts';
-import { invalid, RequestError } from '../../lib/http/request-error.ts';
+import { invalid, RequestError } from '../../lib/http/request.ts';
 import { withHint } from '../../lib/text/humanize.ts';
 import { type Credentials, CredentialStore } from '../external/credentials.ts';
 import { RemoteError, type RemoteTrouble } from '../external/errors.ts';

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
 import { CREDENTIAL_HEADERS, CREDENTIAL_PLACES, type Generation } from '../../lib/api/requests.ts';
-import { RequestError } from '../../lib/http/request-error.ts';
+import { RequestError } from '../../lib/http/request.ts';
 import { findKey, findKeyOfKind, KEY_KINDS, type KeyKind, type KnownKey } from '../keys/keys.ts';
 
 /** The credential of each generation (service specification, sections 5.1 and 5.2): its kind of key, and its name. */

@@ -1,6 +1,6 @@
 import { mediaTypeOf } from '../../lib/api/media-types.ts';
 import { matchesTag, type Reply, type ReplyHeaders } from '../../lib/http/reply.ts';
-import { RequestError } from '../../lib/http/request-error.ts';
+import { RequestError } from '../../lib/http/request.ts';
 import { chooseRange, missesTag } from './conditions.ts';
 import type { Content, Library, Repository } from './library.ts';
 import { errorReply, verifiedHeader } from './replies.ts';

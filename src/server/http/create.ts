@@ -1,7 +1,6 @@
 import { contentsPath } from '../../lib/api/requests.ts';
 import type { Reply } from '../../lib/http/reply.ts';
-import { readJson } from '../../lib/http/request-body.ts';
-import { invalid } from '../../lib/http/request-error.ts';
+import { invalid, readJson } from '../../lib/http/request.ts';
 import type { Changes } from '../git/library.ts';
 import type { ExternalRepository } from './library.ts';
 import { jsonReply, presentRepository } from './replies.ts';

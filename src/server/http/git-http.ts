@@ -1,7 +1,6 @@
 import { basicPair } from '../../lib/http/access.ts';
-import { plainBody } from '../../lib/http/buffered-body.ts';
-import type { Reply } from '../../lib/http/reply.ts';
-import { RequestError } from '../../lib/http/request-error.ts';
+import { plainBody, type Reply } from '../../lib/http/reply.ts';
+import { RequestError } from '../../lib/http/request.ts';
 import type { Changes } from '../git/library.ts';
 import { findKey, type KnownKey } from '../keys/keys.ts';
 import { GIT_PROGRAMS, type Library } from './library.ts';

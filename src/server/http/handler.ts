@@ -1,9 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-import type { BufferedBody } from '../../lib/http/buffered-body.ts';
+import { type BufferedBody, type Reply, sendReply } from '../../lib/http/reply.ts';
 import { PAGE_HEADERS, type PageFiles } from '../../lib/http/page-files.ts';
-import { type Reply, sendReply } from '../../lib/http/reply.ts';
-import { RequestError } from '../../lib/http/request-error.ts';
+import { RequestError } from '../../lib/http/request.ts';
 import { authorise } from './auth.ts';
 import { answerContents } from './contents.ts';
 import { answerCreate } from './create.ts';

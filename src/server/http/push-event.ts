@@ -2,8 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 
 import type { Reply } from '../../lib/http/reply.ts';
-import { bodyOf, readBody, textOfBody } from '../../lib/http/request-body.ts';
-import { invalid, RequestError } from '../../lib/http/request-error.ts';
+import { bodyOf, invalid, readBody, RequestError, textOfBody } from '../../lib/http/request.ts';
 import { withoutScheme } from './auth.ts';
 import type { Changes } from '../git/library.ts';
 import { findKey, findKeyOfKind, type KnownKey } from '../keys/keys.ts';

@@ -1,7 +1,6 @@
 import { LAST_VERIFIED_HEADER } from '../../lib/api/requests.ts';
-import { plainBody } from '../../lib/http/buffered-body.ts';
-import type { Reply, ReplyHeaders } from '../../lib/http/reply.ts';
-import type { RequestError } from '../../lib/http/request-error.ts';
+import { plainBody, type Reply, type ReplyHeaders } from '../../lib/http/reply.ts';
+import type { RequestError } from '../../lib/http/request.ts';
 import type { Repository } from './library.ts';
 
 /** A reply in JSON. */

@@ -1,4 +1,4 @@
-import { RequestError } from '../../lib/http/request-error.ts';
+import { RequestError } from '../../lib/http/request.ts';
 import type { Repository } from './library.ts';
 import type { ContentsReference } from './routes.ts';
 

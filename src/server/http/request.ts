@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 
-import { splitTarget } from '../../lib/http/target.ts';
+import { splitTarget } from '../../lib/http/request.ts';
 
 /** A request, as the code that answers it sees it. */
 export interface ServiceRequest {

@@ -1,4 +1,4 @@
-import { invalid, RequestError } from '../../lib/http/request-error.ts';
+import { invalid, RequestError } from '../../lib/http/request.ts';
 import { GIT_PROGRAMS, type GitProgram } from './library.ts';
 
 /** One way to read the path of a contents request. */

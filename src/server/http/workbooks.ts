@@ -1,6 +1,6 @@
 import { WORKBOOK_STATUS_FILTERS, type WorkbookStatusFilter } from '../../lib/api/requests.ts';
 import type { Reply } from '../../lib/http/reply.ts';
-import { invalid } from '../../lib/http/request-error.ts';
+import { invalid } from '../../lib/http/request.ts';
 import type { Library, ProcessingStatus, WorkbookRow, Workbooks } from './library.ts';
 import { jsonReply } from './replies.ts';
 

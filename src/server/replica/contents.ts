@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 
 import type { ManifestFile } from '../../mirror/store/manifest.ts';
-import { RequestError } from '../../lib/http/request-error.ts';
+import { RequestError } from '../../lib/http/request.ts';
 import type { Content } from '../http/library.ts';
 import { readFile } from './tree.ts';
 import { zipBytes, zipOf, type ZipSource } from './zip.ts';

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { shareWork, type SharedWork } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { RequestError } from '../../lib/http/request-error.ts';
+import { RequestError } from '../../lib/http/request.ts';
 import { latestUntil } from '../../lib/time/wrong-clock.ts';
 import { aboutTree, type TargetRecord } from '../../mirror/plan/record.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';

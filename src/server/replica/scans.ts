@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
 import { shareWork } from '../../lib/concurrency/shared-work.ts';
-import { RequestError } from '../../lib/http/request-error.ts';
+import { RequestError } from '../../lib/http/request.ts';
 import type { Repository, WorkbookRow } from '../http/library.ts';
 import { type MirroredRepository, type MirroredTarget, repositoriesOf, rowsOf } from './catalogue.ts';
 import { findUnclaimed, listTargets, type MirrorPort, readTarget, type StampedTarget } from './manifests.ts';

@@ -1,8 +1,6 @@
-import { packableBody } from '../../lib/http/buffered-body.ts';
+import { packableBody, type Reply } from '../../lib/http/reply.ts';
 import { PAGE_HEADERS } from '../../lib/http/page-files.ts';
-import type { Reply } from '../../lib/http/reply.ts';
-import { bodyOf } from '../../lib/http/request-body.ts';
-import { invalid, RequestError } from '../../lib/http/request-error.ts';
+import { bodyOf, invalid, RequestError } from '../../lib/http/request.ts';
 import { findKeyOfKind, type KnownKey } from '../keys/keys.ts';
 import type { Changes } from '../git/library.ts';
 import type { Library, Repository, Upload } from '../http/library.ts';

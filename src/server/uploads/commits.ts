@@ -2,9 +2,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 import { isWorkbookName } from '../../lib/api/media-types.ts';
-import { Places } from '../../lib/concurrency/places.ts';
+import { Places } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { invalid, RequestError, tooLarge } from '../../lib/http/request-error.ts';
+import { invalid, RequestError, tooLarge } from '../../lib/http/request.ts';
 import { checkWorkbook, workbookKindOf } from '../checker/checker.ts';
 import type { Bytes, Upload } from '../http/library.ts';
 import { LASTING_SETTINGS } from '../git/bare.ts';

@@ -1,4 +1,4 @@
-import { invalid, RequestError } from '../../lib/http/request-error.ts';
+import { invalid, RequestError } from '../../lib/http/request.ts';
 import type { Bytes } from '../http/library.ts';
 
 /** A field of a form, or a file. */

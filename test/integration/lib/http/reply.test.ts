@@ -4,9 +4,8 @@ import { gunzipSync } from 'node:zlib';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { packableBody } from '../../../../src/lib/http/buffered-body.ts';
+import { packableBody, type Reply, sendReply } from '../../../../src/lib/http/reply.ts';
 import { loadPage } from '../../../../src/lib/http/page-files.ts';
-import { type Reply, sendReply } from '../../../../src/lib/http/reply.ts';
 
 /** Serves one reply; if it cannot be sent, the reason is sent with status 500. @returns the port */
 async function serve(reply: Reply): Promise<number> {

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { Gauge } from '../../../../src/lib/time/gauge.ts';
-import { type Amount, describeAmount, leftMs } from '../../../../src/lib/text/amount.ts';
+import { type Amount, describeAmount, Gauge, leftMs } from '../../../../src/lib/time/gauge.ts';
 
 function gauge(
   totalBytes: number | null = null,

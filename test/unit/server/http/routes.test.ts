@@ -1,8 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 
 import { contentsPath } from '../../../../src/lib/api/requests.ts';
-import { RequestError } from '../../../../src/lib/http/request-error.ts';
-import { splitTarget } from '../../../../src/lib/http/target.ts';
+import { RequestError, splitTarget } from '../../../../src/lib/http/request.ts';
 import { type ContentsReference, findRoute, readContents } from '../../../../src/server/http/routes.ts';
 
 function refusal(path: string): number {

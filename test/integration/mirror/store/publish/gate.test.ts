@@ -34,7 +34,7 @@ import {
   GateBlockedError,
 } from '../../../../../src/mirror/store/leases.ts';
 import { bindNativeCalls } from '../../../../../src/lib/native/file-calls.ts';
-import { Places } from '../../../../../src/lib/concurrency/places.ts';
+import { Places } from '../../../../../src/lib/concurrency/concurrency.ts';
 import { readHistory } from '../../../../../src/mirror/store/history/history.ts';
 import { pruneHistory } from '../../../../../src/mirror/store/publish/sweep.ts';
 import { type DirectoryLayout, layoutOf } from '../../../../../src/mirror/store/layout.ts';

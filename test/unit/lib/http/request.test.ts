@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 
-import { splitTarget } from '../../../../src/lib/http/target.ts';
+import { splitTarget } from '../../../../src/lib/http/request.ts';
 
 it.each([
   ['/a/b?c=d', '/a/b', 'c=d'],

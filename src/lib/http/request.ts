@@ -1,7 +1,5 @@
 import type { IncomingMessage } from 'node:http';
 
-import { invalid, RequestError, tooLarge } from './request-error.ts';
-
 /**
  * The body of a request as it arrives. A reader that stops early can still answer: Node's own iteration would cut the connection. The
  * rest is thrown away, for clients that read no answer before they have sent everything.
@@ -69,4 +67,56 @@ export async function readJson(body: AsyncIterable<Uint8Array>, limitBytes: numb
   } catch {
     throw invalid('the body of this request must be JSON');
   }
+}
+
+/** A request that is answered with an error; not an error of the service itself. */
+export class RequestError extends Error {
+  override readonly name = 'RequestError';
+  /** HTTP status code. */
+  readonly status: number;
+  /** Stable word for programs, in the answer beside the message. */
+  readonly code: string;
+  readonly headers: Readonly<Record<string, string>>;
+
+  /**
+   * @param status HTTP status code
+   * @param code stable word for programs
+   * @param message advice for a person
+   * @param headers further headers of the answer
+   */
+  constructor(status: number, code: string, message: string, headers: Readonly<Record<string, string>> = {}) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.headers = headers;
+  }
+}
+
+/** The refusal of a malformed request. */
+export function invalid(message: string): RequestError {
+  return new RequestError(400, 'invalid', message);
+}
+
+/** The refusal of a request that is too large; the rest of it is not read. */
+export function tooLarge(message: string): RequestError {
+  return new RequestError(413, 'too_large', message, { connection: 'close' });
+}
+
+/** A request target, cut into parts, both as they were sent. */
+export interface SplitTarget {
+  /** Encoded, and not normalised: `..` and `//` stay. */
+  readonly path: string;
+  /** Without the question mark; empty if there is no query. */
+  readonly query: string;
+}
+
+/**
+ * Splits a request target into path and query.
+ * @param target from the request line; with scheme and host if it came for a proxy (RFC 9112, section 3.2.2)
+ */
+export function splitTarget(target: string): SplitTarget {
+  const local = target.replace(/^https?:\/\/[^/?#]*/i, '');
+  const mark = local.indexOf('?');
+  const [path, query] = mark === -1 ? [local, ''] : [local.slice(0, mark), local.slice(mark + 1)];
+  return { path: path === '' ? '/' : path, query };
 }
