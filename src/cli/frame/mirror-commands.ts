@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 
-import { declare, declareGroup } from './declare.ts';
+import { declare } from './declare.ts';
 import { DISK_FLAGS, LOOK_FLAGS, PASS_FLAGS, RUN_FLAGS } from '../settings/flag-sets.ts';
 import type { Outcome } from './output.ts';
 
@@ -14,51 +14,40 @@ const TARGETS_OR_ALL = [TARGETS[0], `${TARGETS[1]}; default: all`] as const;
 
 /** Declares the commands that make or plan a pass: `run`, `sync`, `poll`, `plan`. */
 export function addPassCommands(program: Command): void {
-  declare(program, {
-    name: 'run',
-    flags: RUN_FLAGS,
-    summary: 'run the daemon',
-    help:
+  declare(program, 'run', RUN_FLAGS, () => Promise.resolve(runDaemon))
+    .summary('run the daemon')
+    .description(
       'Makes a pass at once, then one at every tick of `schedule`. Logs to standard output. SIGHUP asks for a pass now; SIGTERM and ' +
-      'SIGINT stop it.\n\n' +
-      'Example: workbook-mirror run --config /etc/workbook-mirror/config.yaml',
-    load: () => Promise.resolve(runDaemon),
-  }).option(...ADOPT);
-  declare(program, {
-    name: 'sync',
-    flags: PASS_FLAGS,
-    summary: 'make one pass, then exit',
-    help:
+        'SIGINT stop it.\n\n' +
+        'Example: workbook-mirror run --config /etc/workbook-mirror/config.yaml',
+    )
+    .option(...ADOPT);
+  declare(program, 'sync', PASS_FLAGS, async () => (await import('../change/sync.ts')).runSync)
+    .summary('make one pass, then exit')
+    .description(
       'Polls the service, pulls and publishes what changed: of named targets alone, or of all. The exit code is about these. Targets ' +
-      'that failed before are tried, too. Targets that left the service, or were renamed, are handled as in any pass. A running daemon ' +
-      'makes the pass, of all.\n\nExample: workbook-mirror sync --json',
-    load: async () => (await import('../change/sync.ts')).runSync,
-  })
+        'that failed before are tried, too. Targets that left the service, or were renamed, are handled as in any pass. A running daemon ' +
+        'makes the pass, of all.\n\nExample: workbook-mirror sync --json',
+    )
     .argument(...TARGETS_OR_ALL)
     .option('--json', 'print the outcome as JSON')
     .option('--allow-failed', 'exit with 0 if only failed or held are left')
     .option(...ADOPT);
-  declare(program, {
-    name: 'poll',
-    flags: PASS_FLAGS,
-    summary: 'ask for a pass now',
-    help:
+  declare(program, 'poll', PASS_FLAGS, async () => (await import('../change/poll.ts')).runPoll)
+    .summary('ask for a pass now')
+    .description(
       'Asks the daemons of the directory for a pass, or makes it if none runs. The pass also tries targets that wait and repairs drifted ' +
-      'trees: all, or those that are named.\n\nExample: workbook-mirror poll --wait',
-    load: async () => (await import('../change/poll.ts')).runPoll,
-  })
+        'trees: all, or those that are named.\n\nExample: workbook-mirror poll --wait',
+    )
     .argument(...TARGETS)
     .option('--wait', 'wait for the pass, and end with its exit code')
     .option('--json', 'print the result as JSON');
-  declare(program, {
-    name: 'plan',
-    flags: PASS_FLAGS,
-    summary: 'show what a pass would do, and why',
-    help:
+  declare(program, 'plan', PASS_FLAGS, async () => (await import('../read/plan.ts')).runPlan)
+    .summary('show what a pass would do, and why')
+    .description(
       'Polls the service and compares it with what is mirrored. Sizes are those of the last pull.\n\n' +
-      'Example: workbook-mirror plan --json',
-    load: async () => (await import('../read/plan.ts')).runPlan,
-  })
+        'Example: workbook-mirror plan --json',
+    )
     .argument(...TARGETS_OR_ALL)
     .option('--changes', 'leave out targets that stay as they are')
     .option('--files', 'list the files that would change, as far as the lists tell')
@@ -76,30 +65,24 @@ async function runDaemon(command: Command): Promise<Outcome> {
 
 /** Declares the commands that report: `status`, `why`, `log`, `diff`, `verify`. */
 export function addReportCommands(program: Command): void {
-  declare(program, {
-    name: 'status',
-    flags: DISK_FLAGS,
-    summary: 'show the state of every target',
-    help:
+  declare(program, 'status', DISK_FLAGS, async () => (await import('../read/status.ts')).runStatus)
+    .summary('show the state of every target')
+    .description(
       'Reads the disk, also beside a running daemon. Exits with 1 if a target is not verified fresh. If there are more than 20 ' +
-      'targets and none is named, it lists only those with problems.\n\n' +
-      'Example: workbook-mirror status "Accounting/*"',
-    load: async () => (await import('../read/status.ts')).runStatus,
-  })
+        'targets and none is named, it lists only those with problems.\n\n' +
+        'Example: workbook-mirror status "Accounting/*"',
+    )
     .argument(...TARGETS_OR_ALL)
     .option('--all', 'list every target, and of all shares, if several instances mirror one service')
     .option('--problems', 'list only targets that are not as they should be')
     .option('--json', 'print the report as JSON');
-  declare(program, {
-    name: 'why',
-    flags: DISK_FLAGS,
-    summary: 'explain the state of a target or file',
-    help:
+  declare(program, 'why', DISK_FLAGS, async () => (await import('../read/why.ts')).runWhy)
+    .summary('explain the state of a target or file')
+    .description(
       'Shows the last decisions about it and their reasons. For the name of a file it shows where that file is, for a retired target ' +
-      'when it left.\n\n' +
-      'Example: workbook-mirror why Accounting/main\n         workbook-mirror why "mirror/Accounting/main/Budget 2026.xlsx"',
-    load: async () => (await import('../read/why.ts')).runWhy,
-  })
+        'when it left.\n\n' +
+        'Example: workbook-mirror why Accounting/main\n         workbook-mirror why "mirror/Accounting/main/Budget 2026.xlsx"',
+    )
     .argument('<target-or-path>', 'a target as below mirror/, a file in one, or the name of a file')
     .option('--json', 'print the explanation as JSON');
   addChangeCommands(program);
@@ -107,44 +90,35 @@ export function addReportCommands(program: Command): void {
 
 /** Declares the commands that read manifests: `log`, `diff`, `verify`. */
 function addChangeCommands(program: Command): void {
-  declare(program, {
-    name: 'log',
-    flags: DISK_FLAGS,
-    summary: 'list what changed when, and by whom',
-    help:
+  declare(program, 'log', DISK_FLAGS, async () => (await import('../read/log.ts')).runLog)
+    .summary('list what changed when, and by whom')
+    .description(
       'Lists changed workbooks, with the time from which they were readable here, and what was retired, restored, held or approved, as ' +
-      'far back as the history goes.\n\nExample: workbook-mirror log "Accounting/*" --since 1d --author anna',
-    load: async () => (await import('../read/log.ts')).runLog,
-  })
+        'far back as the history goes.\n\nExample: workbook-mirror log "Accounting/*" --since 1d --author anna',
+    )
     .argument(...TARGETS_OR_ALL)
     .option('--since <time>', 'a time, or an age such as 7d')
     .option('--author <text>', 'a part of the author of the version')
     .option('--json', 'print the log as JSON');
-  declare(program, {
-    name: 'diff',
-    flags: LOOK_FLAGS,
-    summary: 'list the files that differ between two states',
-    help:
+  declare(program, 'diff', LOOK_FLAGS, async () => (await import('../read/diff.ts')).runDiff)
+    .summary('list the files that differ between two states')
+    .description(
       'Compares the published tree with the state before it, or with what the service has now. Exits with 0 if no file differs, 1 if ' +
-      'one does, 2 if that cannot be found out, 3 if the service cannot be reached.\n\n' +
-      'Example: workbook-mirror diff Accounting/main --upstream',
-    load: async () => (await import('../read/diff.ts')).runDiff,
-  })
+        'one does, 2 if that cannot be found out, 3 if the service cannot be reached.\n\n' +
+        'Example: workbook-mirror diff Accounting/main --upstream',
+    )
     .argument('<target>', 'a target as below mirror/')
     .option('--at <time>', 'compare with the state that the mirror had at this time')
     .addOption(new Option('--upstream', 'compare with what the service has now').conflicts('at'))
     .option('--json', 'print the differences as JSON');
-  declare(program, {
-    name: 'verify',
-    flags: DISK_FLAGS,
-    summary: 'compare every byte with its manifest',
-    help:
+  declare(program, 'verify', DISK_FLAGS, async () => (await import('../read/verify.ts')).runVerify)
+    .summary('compare every byte with its manifest')
+    .description(
       'Compares names, sizes, modes, times and SHA-256 of every published file, also beside a running daemon and in a restored backup. ' +
-      'Exits with 1 if anything differs, a target is lost, or nothing is mirrored there. --repair restores files from the history or ' +
-      'the service.\n\n' +
-      'Example: workbook-mirror verify --directory /var/lib/workbook-mirror',
-    load: async () => (await import('../read/verify.ts')).runVerify,
-  })
+        'Exits with 1 if anything differs, a target is lost, or nothing is mirrored there. --repair restores files from the history or ' +
+        'the service.\n\n' +
+        'Example: workbook-mirror verify --directory /var/lib/workbook-mirror',
+    )
     .argument(...TARGETS_OR_ALL)
     .option('--repair', 'repair differences')
     .option('--expect <number>', 'number of targets that must be there', readNumber)
@@ -164,68 +138,52 @@ export function addDecisionCommands(program: Command): void {
 }
 
 function addHeldCommands(program: Command): void {
-  declare(program, {
-    name: 'approve',
-    flags: DISK_FLAGS,
-    summary: 'allow a held deletion, once',
-    help:
+  declare(program, 'approve', DISK_FLAGS, async () => (await import('../change/approve.ts')).runApprove)
+    .summary('allow a held deletion, once')
+    .description(
       'A pass holds a deletion that is too large (`guard`). Lists what would go, and asks; without a terminal it needs --yes. The next ' +
-      'pass carries it out, and the history keeps what goes.\n\n' +
-      'Example: workbook-mirror approve Accounting/main',
-    load: async () => (await import('../change/approve.ts')).runApprove,
-  })
+        'pass carries it out, and the history keeps what goes.\n\n' +
+        'Example: workbook-mirror approve Accounting/main',
+    )
     .argument(...TARGETS)
     .option('--all', 'everything that is held')
     .option('--yes', 'do not ask')
     .option('--json', 'print what was approved as JSON');
-  declare(program, {
-    name: 'retry',
-    flags: PASS_FLAGS,
-    summary: 'retry failed targets now',
-    help:
+  declare(program, 'retry', PASS_FLAGS, async () => (await import('../change/poll.ts')).runRetry)
+    .summary('retry failed targets now')
+    .description(
       'Makes a pass that tries these targets although they wait, as `poll` does.' +
-      '\n\nExample: workbook-mirror retry Accounting/main',
-    load: async () => (await import('../change/poll.ts')).runRetry,
-  })
+        '\n\nExample: workbook-mirror retry Accounting/main',
+    )
     .argument(...TARGETS)
     .option('--all', 'everything that waits')
     .option('--json', 'print the result as JSON');
-  declare(program, {
-    name: 'forget',
-    flags: DISK_FLAGS,
-    summary: 'remove targets that are no longer mirrored',
-    help:
+  declare(program, 'forget', DISK_FLAGS, async () => (await import('../change/forget.ts')).runForget)
+    .summary('remove targets that are no longer mirrored')
+    .description(
       'For targets that the settings no longer select, that the service no longer has, or that are lost. Their trees move to the history. ' +
-      'Lists what would go, and asks; without a terminal it needs --yes.\n\n' +
-      'Example: workbook-mirror forget Accounting/main',
-    load: async () => (await import('../change/forget.ts')).runForget,
-  })
+        'Lists what would go, and asks; without a terminal it needs --yes.\n\n' +
+        'Example: workbook-mirror forget Accounting/main',
+    )
     .argument('<targets...>', TARGETS[1])
     .option('--yes', 'do not ask')
     .option('--json', 'print what was forgotten as JSON');
 }
 
 function addHistoryCommands(program: Command): void {
-  const history = declareGroup(program, 'history', 'what left the mirror and is still kept');
-  declare(history, {
-    name: 'list',
-    flags: DISK_FLAGS,
-    summary: 'list what the history keeps',
-    help: 'Example: workbook-mirror history list Accounting/main',
-    load: async () => (await import('../history/history.ts')).runHistoryList,
-  })
+  const history = program.command('history').summary('what left the mirror and is still kept');
+  declare(history, 'list', DISK_FLAGS, async () => (await import('../history/history.ts')).runHistoryList)
+    .summary('list what the history keeps')
+    .description('Example: workbook-mirror history list Accounting/main')
     .argument('[target]', 'a target as below mirror/')
     .option('--json', 'print the list as JSON');
-  declare(history, {
-    name: 'prune',
-    flags: DISK_FLAGS,
-    summary: 'delete old states from the history',
-    help:
+  declare(history, 'prune', DISK_FLAGS, async () => (await import('../history/prune.ts')).runHistoryPrune)
+    .summary('delete old states from the history')
+    .description(
       'Lists what would go, and asks; without a terminal it needs --yes. A state stays for as long as an older one needs its files. ' +
-      '`history.replaced` and `history.retired` prune after every pass.\n\n' +
-      'Example: workbook-mirror history prune Accounting/main --older-than 7d',
-    load: async () => (await import('../history/prune.ts')).runHistoryPrune,
-  })
+        '`history.replaced` and `history.retired` prune after every pass.\n\n' +
+        'Example: workbook-mirror history prune Accounting/main --older-than 7d',
+    )
     .argument('[target]', 'a target as below mirror/; all if none is named')
     .requiredOption(
       '--older-than <age>',
@@ -233,17 +191,19 @@ function addHistoryCommands(program: Command): void {
     )
     .option('--yes', 'do not ask')
     .option('--json', 'print what was deleted as JSON');
-  declare(history, {
-    name: 'restore',
-    flags: DISK_FLAGS,
-    summary: 'restore a tree, or files of it',
-    help:
+  declare(
+    history,
+    'restore',
+    DISK_FLAGS,
+    async () => (await import('../history/history-restore.ts')).runHistoryRestore,
+  )
+    .summary('restore a tree, or files of it')
+    .description(
       'Restores a tree into the mirror, if no daemon runs there and the target is not mirrored. With --to, copies the tree, or the named ' +
-      'files and folders, into another folder at any time. Without --to, writes one named file to standard output.\n\n' +
-      'Example: workbook-mirror history restore Accounting/main --at 2026-11-21T10:00:00Z --to /tmp/accounting\n' +
-      '         workbook-mirror history restore Accounting/main Budget.xlsx > old.xlsx',
-    load: async () => (await import('../history/history-restore.ts')).runHistoryRestore,
-  })
+        'files and folders, into another folder at any time. Without --to, writes one named file to standard output.\n\n' +
+        'Example: workbook-mirror history restore Accounting/main --at 2026-11-21T10:00:00Z --to /tmp/accounting\n' +
+        '         workbook-mirror history restore Accounting/main Budget.xlsx > old.xlsx',
+    )
     .argument('<target>', 'a target as below mirror/')
     .argument('[paths...]', 'files of it, or folders; everything if none is named')
     .option('--at <time>', 'the state that the mirror had at this time; otherwise the latest that is kept')
@@ -252,36 +212,26 @@ function addHistoryCommands(program: Command): void {
 }
 
 function addLeaseCommands(program: Command): void {
-  const lease = declareGroup(program, 'lease', 'pause publishing while a backup runs');
-  declare(lease, {
-    name: 'acquire',
-    flags: DISK_FLAGS,
-    summary: 'take a lease: publishing pauses while it lasts',
-    help:
+  const lease = program.command('lease').summary('pause publishing while a backup runs');
+  declare(lease, 'acquire', DISK_FLAGS, async () => (await import('../change/lease.ts')).runLeaseAcquire)
+    .summary('take a lease: publishing pauses while it lasts')
+    .description(
       'With a command, runs it under the lease and exits with its exit code; with 1 if the lease ended before the command. Without a ' +
-      'command, prints the id of the lease. No publish is running when the command starts or the id is printed.\n\n' +
-      'Example: workbook-mirror lease acquire --for 2h -- restic backup --exclude-caches --ignore-ctime /var/lib/workbook-mirror',
-    load: async () => (await import('../change/lease.ts')).runLeaseAcquire,
-  })
+        'command, prints the id of the lease. No publish is running when the command starts or the id is printed.\n\n' +
+        'Example: workbook-mirror lease acquire --for 2h -- restic backup --exclude-caches --ignore-ctime /var/lib/workbook-mirror',
+    )
     .argument('[command...]', 'what to run, after --')
     .requiredOption('--for <duration>', 'maximum duration; at most 24h')
     .option('--holder <name>', 'name of the holder, for people')
     .option('--json', 'without a command: print the lease as JSON');
-  declare(lease, {
-    name: 'release',
-    flags: DISK_FLAGS,
-    summary: 'end a lease before its time',
-    help: 'Example: workbook-mirror lease release 0b9f4c9e-8a7d-4e0e-9d0c-1f2a3b4c5d6e',
-    load: async () => (await import('../change/lease.ts')).runLeaseRelease,
-  })
+  declare(lease, 'release', DISK_FLAGS, async () => (await import('../change/lease.ts')).runLeaseRelease)
+    .summary('end a lease before its time')
+    .description('Example: workbook-mirror lease release 0b9f4c9e-8a7d-4e0e-9d0c-1f2a3b4c5d6e')
     .argument('[id]', 'as `lease acquire` printed it, or as in `lease list`')
     .option('--all', 'end all of them')
     .option('--json', 'print the leases that were ended as JSON');
-  declare(lease, {
-    name: 'list',
-    flags: DISK_FLAGS,
-    summary: 'show the leases that publishing waits for',
-    help: 'Example: workbook-mirror lease list --json',
-    load: async () => (await import('../change/lease.ts')).runLeaseList,
-  }).option('--json', 'print the leases as JSON');
+  declare(lease, 'list', DISK_FLAGS, async () => (await import('../change/lease.ts')).runLeaseList)
+    .summary('show the leases that publishing waits for')
+    .description('Example: workbook-mirror lease list --json')
+    .option('--json', 'print the leases as JSON');
 }

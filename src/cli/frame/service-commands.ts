@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 
 import { WORKBOOK_STATUS_FILTERS } from '../../lib/api/requests.ts';
 import { KEY_KINDS } from '../../server/keys/keys.ts';
-import { declare, declareGroup } from './declare.ts';
+import { declare } from './declare.ts';
 import { type FlagSet, SERVICE_FLAGS } from '../settings/flag-sets.ts';
 
 /** The settings of a list that comes from the service or, without it, from the mirror. */
@@ -14,24 +14,18 @@ const LIST_FLAGS: FlagSet = {
 
 /** Declares the commands that ask the service: `repos`, `workbooks`, `probe`. */
 export function addListCommands(program: Command): void {
-  const repositories = declareGroup(program, 'repos', 'repositories of the service');
-  declare(repositories, {
-    name: 'list',
-    flags: LIST_FLAGS,
-    summary: 'list the repositories of the service',
-    help: 'GET /repos.\n\nExample: workbook-mirror repos list --json',
-    load: async () => (await import('../service/repos.ts')).runReposList,
-  }).option('--json', 'print the list as JSON');
-  declare(repositories, {
-    name: 'create',
-    flags: LIST_FLAGS,
-    summary: 'create a repository in the service',
-    help:
+  const repos = program.command('repos').summary('repositories of the service');
+  declare(repos, 'list', LIST_FLAGS, async () => (await import('../service/repos.ts')).runReposList)
+    .summary('list the repositories of the service')
+    .description('GET /repos.\n\nExample: workbook-mirror repos list --json')
+    .option('--json', 'print the list as JSON');
+  declare(repos, 'create', LIST_FLAGS, async () => (await import('../service/repos.ts')).runReposCreate)
+    .summary('create a repository in the service')
+    .description(
       'POST /repos: a drag-and-drop repository by its name, or a repository connected to a Git repository by its address. ' +
-      'It is not sent twice where it may have been created already.\n\n' +
-      'Example: workbook-mirror repos create --name Accounting',
-    load: async () => (await import('../service/repos.ts')).runReposCreate,
-  })
+        'It is not sent twice where it may have been created already.\n\n' +
+        'Example: workbook-mirror repos create --name Accounting',
+    )
     .option('--name <name>', 'name of a new drag-and-drop repository')
     .option('--url <url>', 'address of a Git repository, https://<host>/<path>.git')
     .option('--username <user>', 'user name for the Git repository')
@@ -42,17 +36,14 @@ export function addListCommands(program: Command): void {
 }
 
 function addWorkbookCommands(program: Command): void {
-  const workbooks = declareGroup(program, 'workbooks', 'workbooks of the service');
-  declare(workbooks, {
-    name: 'list',
-    flags: LIST_FLAGS,
-    summary: 'list the workbooks of the service, or of the mirror',
-    help:
+  const group = program.command('workbooks').summary('workbooks of the service');
+  declare(group, 'list', LIST_FLAGS, async () => (await import('../service/workbooks.ts')).runWorkbooksList)
+    .summary('list the workbooks of the service, or of the mirror')
+    .description(
       'GET /v1/workbooks, all pages; with --offline what the manifests of the mirror say, without service, keys or lock. Those ' +
-      'that fit all flags; --name, --author and --message in any letter case. See `help finding-workbooks`.\n\n' +
-      "Example: workbook-mirror workbooks list --offline --name 'budget*' --since 7d",
-    load: async () => (await import('../service/workbooks.ts')).runWorkbooksList,
-  })
+        'that fit all flags; --name, --author and --message in any letter case. See `help finding-workbooks`.\n\n' +
+        "Example: workbook-mirror workbooks list --offline --name 'budget*' --since 7d",
+    )
     .addOption(
       new Option('--status <status>', 'only those with this status').choices(WORKBOOK_STATUS_FILTERS),
     )
@@ -70,16 +61,13 @@ function addWorkbookCommands(program: Command): void {
 const DEFAULT_PROBE_REQUESTS = 150;
 
 function addProbeCommand(program: Command): void {
-  declare(program, {
-    name: 'probe',
-    flags: LIST_FLAGS,
-    summary: 'ask the service what its API leaves open',
-    help:
+  declare(program, 'probe', LIST_FLAGS, async () => (await import('../service/probe.ts')).runProbe)
+    .summary('ask the service what its API leaves open')
+    .description(
       'Reads only: GET and HEAD, one request after the other. What it prints names no repository, workbook, person, host or key, ' +
-      'so that it can be sent to others. Ends with 1 when it could not ask everything.\n\n' +
-      'Example: workbook-mirror probe --config config.yaml > probe.txt',
-    load: async () => (await import('../service/probe.ts')).runProbe,
-  })
+        'so that it can be sent to others. Ends with 1 when it could not ask everything.\n\n' +
+        'Example: workbook-mirror probe --config config.yaml > probe.txt',
+    )
     .option('--json', 'print the report as JSON')
     .option(
       '--with-wrong-key',
@@ -102,25 +90,21 @@ const SERVE_FLAGS: FlagSet = {
 
 /** Declares the commands around the embedded service: `serve`, `demo`, `keys`. */
 export function addServiceCommands(program: Command): void {
-  declare(program, {
-    name: 'demo',
-    flags: null,
-    summary: 'show everything at work, in a temporary folder',
-    help: 'The embedded service, a writer that edits, and the daemon.\n\nExample: workbook-mirror demo --once',
-    load: async () => (await import('../service/demo.ts')).runDemo,
-  }).option('--once', 'do everything once, check the mirror against Git byte for byte, and exit');
-  declare(program, {
-    name: 'serve',
-    flags: SERVE_FLAGS,
-    summary: 'run the embedded service',
-    help:
+  declare(program, 'demo', null, async () => (await import('../service/demo.ts')).runDemo)
+    .summary('show everything at work, in a temporary folder')
+    .description(
+      'The embedded service, a writer that edits, and the daemon.\n\nExample: workbook-mirror demo --once',
+    )
+    .option('--once', 'do everything once, check the mirror against Git byte for byte, and exit');
+  declare(program, 'serve', SERVE_FLAGS, async () => (await import('../service/serve.ts')).runServe)
+    .summary('run the embedded service')
+    .description(
       'The same API on real Git repositories, to try things with. Prints its base address on standard output, and its log on standard ' +
-      'error. Without any key, it makes some that hold until it stops, and prints them. With --from-mirror it answers, read-only, from ' +
-      'the published mirror in `directory` instead.\n\n' +
-      'Example: workbook-mirror serve --serve-directory ./service --samples\n' +
-      '         workbook-mirror serve --from-mirror --directory /var/lib/workbook-mirror',
-    load: async () => (await import('../service/serve.ts')).runServe,
-  })
+        'error. Without any key, it makes some that hold until it stops, and prints them. With --from-mirror it answers, read-only, from ' +
+        'the published mirror in `directory` instead.\n\n' +
+        'Example: workbook-mirror serve --serve-directory ./service --samples\n' +
+        '         workbook-mirror serve --from-mirror --directory /var/lib/workbook-mirror',
+    )
     .option('--samples', 'put sample repositories where there are no repositories yet')
     .addOption(
       new Option('--from-mirror', 'answer from the published mirror, read-only').conflicts('samples'),
@@ -128,39 +112,32 @@ export function addServiceCommands(program: Command): void {
   addKeyCommands(program);
 }
 
-function keyFlags(...settings: readonly string[]): FlagSet {
-  return { reads: settings, needs: [], onLine: settings };
-}
+const KEY_FLAGS: FlagSet = { reads: ['serve.directory'], needs: [], onLine: ['serve.directory'] };
+
+/** The list also says which settings hold a key. */
+const KEY_SETTINGS = ['serve.directory', 'serve.apiKeyFile', 'serve.apiTokenFile'];
+const KEY_LIST_FLAGS: FlagSet = { reads: KEY_SETTINGS, needs: [], onLine: KEY_SETTINGS };
 
 function addKeyCommands(program: Command): void {
-  const keys = declareGroup(program, 'keys', 'keys of the embedded service');
-  declare(keys, {
-    name: 'create',
-    flags: keyFlags('serve.directory'),
-    summary: 'make a key, and print it once',
-    help:
+  const keys = program.command('keys').summary('keys of the embedded service');
+  declare(keys, 'create', KEY_FLAGS, async () => (await import('../service/keys.ts')).runKeysCreate)
+    .summary('make a key, and print it once')
+    .description(
       'Standard output gets the key and nothing else. See `help kinds-of-keys`.\n\n' +
-      'Example: (umask 077; workbook-mirror keys create --kind personal --name Anna --serve-directory ./service > anna.key)',
-    load: async () => (await import('../service/keys.ts')).runKeysCreate,
-  })
+        'Example: (umask 077; workbook-mirror keys create --kind personal --name Anna --serve-directory ./service > anna.key)',
+    )
     .addOption(new Option('--kind <kind>', 'what it is for').choices(KEY_KINDS).makeOptionMandatory())
     .requiredOption('--name <name>', 'whose it is: the author of what is uploaded with it')
     .option('--json', 'print the key with all that belongs to it as JSON');
-  declare(keys, {
-    name: 'list',
-    // It also says which settings hold a key.
-    flags: keyFlags('serve.directory', 'serve.apiKeyFile', 'serve.apiTokenFile'),
-    summary: 'show the keys',
-    help: 'Example: workbook-mirror keys list --serve-directory ./service',
-    load: async () => (await import('../service/keys.ts')).runKeysList,
-  }).option('--json', 'print the keys as JSON');
-  declare(keys, {
-    name: 'revoke',
-    flags: keyFlags('serve.directory'),
-    summary: 'end a key',
-    help:
+  declare(keys, 'list', KEY_LIST_FLAGS, async () => (await import('../service/keys.ts')).runKeysList)
+    .summary('show the keys')
+    .description('Example: workbook-mirror keys list --serve-directory ./service')
+    .option('--json', 'print the keys as JSON');
+  declare(keys, 'revoke', KEY_FLAGS, async () => (await import('../service/keys.ts')).runKeysRevoke)
+    .summary('end a key')
+    .description(
       'The service refuses it from its next request on.\n\n' +
-      'Example: workbook-mirror keys revoke 0b9f4c9e-8a7d-4e0e-9d0c-1f2a3b4c5d6e --serve-directory ./service',
-    load: async () => (await import('../service/keys.ts')).runKeysRevoke,
-  }).argument('<id>', 'as in `keys list`, or its beginning');
+        'Example: workbook-mirror keys revoke 0b9f4c9e-8a7d-4e0e-9d0c-1f2a3b4c5d6e --serve-directory ./service',
+    )
+    .argument('<id>', 'as in `keys list`, or its beginning');
 }

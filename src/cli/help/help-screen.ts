@@ -28,11 +28,22 @@ const WHOLE_FLAG = '--help-all';
 export function configureHelp(program: Command, isWhole: boolean): void {
   program.configureHelp({
     minWidthToWrap: LEAST_COLUMNS,
+    commandDescription: describe,
     formatHelp: (command, helper) => {
       if (isWhole) return wholeHelp(command, helper);
       return command.parent === null ? listOfCommands(command) : shortHelp(command, helper);
     },
   });
+}
+
+/** The description of a command follows its summary; that of a group replaces it. */
+function describe(command: Command): string {
+  const summary = command.summary();
+  const sentence = `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
+  if (command.commands.length > 0) return command.description() || sentence;
+  return `${sentence}
+
+${command.description()}`;
 }
 
 /** Adds `--help-all` to a command with flags, and to its subcommands. */
