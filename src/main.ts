@@ -30,7 +30,7 @@ async function main(): Promise<number> {
     return 0;
   }
   const { runProgram } = await import('./cli/frame/program.ts');
-  const { tellFailure } = await import('./cli/frame/failure.ts');
+  const { tellFailure } = await import('./cli/frame/output.ts');
   const { exitCodeOf, toMirrorError } = await import('./lib/errors/errors.ts');
   // What nobody waits for is most often a defect; Node itself would print it with the names that it quotes as they are.
   process.on('uncaughtException', (error) => {

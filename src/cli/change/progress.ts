@@ -4,9 +4,8 @@ import { endsPull } from '../../daemon/status/live.ts';
 import { counted, roughSize } from '../../lib/text/humanize.ts';
 import { scrub } from '../../lib/text/scrub.ts';
 import { PullMonitor, type PullProgress, type ScanProgress } from '../../mirror/pass/events.ts';
-import { createLiveLine, type LiveLineOptions } from '../frame/live-line.ts';
-import { isTold } from '../frame/loudness.ts';
-import { liveLineOptions } from '../frame/output.ts';
+import { createLiveLine, type LiveLineOptions, liveLineOptions } from '../frame/live-line.ts';
+import { isTold } from '../frame/output.ts';
 
 /** The output of the progress display, and its source. */
 export interface ProgressOptions extends LiveLineOptions {

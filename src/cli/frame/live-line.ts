@@ -1,6 +1,6 @@
-import type { LogLevel } from '../../lib/process/streams.ts';
+import { type LogLevel, standardError } from '../../lib/process/streams.ts';
 import { ERASE_LINE, escaped, say, type TerminalText } from '../../lib/text/terminal-text.ts';
-import type { Loudness } from './loudness.ts';
+import { type Loudness, loudness } from './output.ts';
 
 /** The output and clock of a live line. */
 export interface LiveLineOptions {
@@ -30,8 +30,20 @@ const REDRAW_MS = 100;
 /** Without a terminal, progress is a line that stays, this often, in milliseconds. */
 const TOLD_EVERY_MS = 30_000;
 
-/** Makes a live line. */
-export function createLiveLine({ write, isTerminal, columns, loudness, now }: LiveLineOptions): LiveLine {
+/** Shows the progress of a command on standard error. */
+export function liveLineOptions(): LiveLineOptions {
+  return {
+    write: standardError.write,
+    isTerminal: standardError.mayRedraw(),
+    columns: standardError.columns,
+    loudness: loudness(),
+    now: () => performance.now(),
+  };
+}
+
+/** Makes a live line; on standard error if nothing else is given. */
+export function createLiveLine(options = liveLineOptions()): LiveLine {
+  const { write, isTerminal, columns, loudness, now }: LiveLineOptions = options;
   let isDrawn = false;
   let shownAtMs = isTerminal ? Number.NEGATIVE_INFINITY : now();
   const clear = (): void => {

@@ -1,7 +1,19 @@
 import type { Command } from 'commander';
 
-import type { MirrorError } from '../../lib/errors/errors.ts';
-import { EVENT_LEVELS, type EventSink } from '../../app/events.ts';
+import { EVENT_LEVELS, type EventSink, type MirrorEvent } from '../../app/events.ts';
+import { describeEvent } from '../../app/messages.ts';
+import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
+import { sourceLines } from '../../lib/errors/source-lines.ts';
+import { watchStops } from '../../lib/process/signals.ts';
+import {
+  forgetOutput,
+  hasOutput,
+  type LogLevel,
+  type OutputStream,
+  standardError,
+  standardOutput,
+} from '../../lib/process/streams.ts';
+import { oneLine, printable } from '../../lib/text/humanize.ts';
 import {
   emphasised,
   escaped,
@@ -12,12 +24,6 @@ import {
   type TerminalText,
   written,
 } from '../../lib/text/terminal-text.ts';
-import { printable } from '../../lib/text/humanize.ts';
-import type { LogLevel } from '../../lib/process/streams.ts';
-import type { LiveLineOptions } from './live-line.ts';
-import { describeEvent } from '../../app/messages.ts';
-import { isTold, loudness } from './loudness.ts';
-import { type OutputStream, standardError, standardOutput } from '../../lib/process/streams.ts';
 
 /** The result of a command, and its final output. */
 export interface Outcome {
@@ -63,17 +69,6 @@ export const tellEvent: EventSink = (event) => {
   if (isTold(event, loudness())) tell(say`! ${describeEvent(event)}`, EVENT_LEVELS[event.name]);
 };
 
-/** Shows the progress of a command on standard error. */
-export function liveLineOptions(): LiveLineOptions {
-  return {
-    write: standardError.write,
-    isTerminal: standardError.mayRedraw(),
-    columns: standardError.columns,
-    loudness: loudness(),
-    now: () => performance.now(),
-  };
-}
-
 /** The lines of a report, without the parts that are false or null. */
 export function linesOf(...parts: readonly (string | false | null | readonly string[])[]): string[] {
   return parts.flatMap((part) => (part === false || part === null ? [] : part));
@@ -115,4 +110,109 @@ function inColumns(rows: readonly (readonly string[])[]): readonly TerminalText[
 /** Emphasises text if the stream shows colours. */
 export function bold(text: Shown, stream: OutputStream = standardError): TerminalText {
   return stream.mayColor() ? emphasised(text, 'bold') : say`${text}`;
+}
+
+/** The amount of output beside the result: only errors, notable events, or everything. */
+export type Loudness = 'quiet' | 'normal' | 'verbose';
+
+let asked: Loudness = 'normal';
+
+/** The amount of output that the command line asked for. */
+export function loudness(): Loudness {
+  return asked;
+}
+
+/** Applies the flags of a command line, before its command runs. */
+export function takeLoudness(command: Command): void {
+  const { quiet, verbose }: { quiet?: true; verbose?: true } = command.opts();
+  asked = quiet === true ? 'quiet' : verbose === true ? 'verbose' : 'normal';
+}
+
+/**
+ * Whether a command shows an event. `--quiet` still shows the end of a pass with problems: the exit code must not be the only
+ * trace.
+ */
+export function isTold(event: MirrorEvent, loudness: Loudness): boolean {
+  switch (loudness) {
+    case 'quiet':
+      if (event.name === 'pass.finished') return event.failed > 0 || event.held > 0;
+      return EVENT_LEVELS[event.name] === 'error';
+    case 'normal':
+      return EVENT_LEVELS[event.name] !== 'debug';
+    case 'verbose':
+      return true;
+  }
+}
+
+/**
+ * Reports the error of a command line: to a person on standard error and, with `--json`, to a program on standard output, which
+ * always gets exactly one JSON document.
+ */
+export function tellFailure(error: MirrorError, argv: readonly string[]): void {
+  tellError(error);
+  printFailure(error, argv);
+}
+
+/** Completes the output of a failed command that was asked for JSON and printed nothing. */
+export function completeOutput(argv: readonly string[], exitCode: number, stoppedBy?: NodeJS.Signals): void {
+  if (exitCode === EXIT_CODES.ok) return;
+  const error =
+    stoppedBy === undefined
+      ? new MirrorError('internal.defect', 'The command ended without a result.')
+      : new MirrorError('pass.abandoned', `The command was interrupted by ${stoppedBy}.`);
+  printFailure(error, argv);
+}
+
+/**
+ * Completes the output of a command line even if a signal, or a call that ends the process, cuts it off.
+ * @returns a function that ends this
+ */
+export function watchEnding(argv: readonly string[]): () => void {
+  forgetOutput();
+  if (!asksForJson(argv)) return () => {};
+  let stoppedBy: NodeJS.Signals | undefined;
+  const unwatch = watchStops((signal, isLast) => {
+    stoppedBy = signal;
+    if (isLast) completeOutput(argv, EXIT_CODES.incomplete, signal);
+  });
+  const onExit = (exitCode: number): void => completeOutput(argv, exitCode, stoppedBy);
+  process.on('exit', onExit);
+  return () => {
+    unwatch();
+    process.off('exit', onExit);
+  };
+}
+
+/** Whether a command line asks for JSON, even if it is invalid. Arguments after `--` are for another program. */
+function asksForJson(argv: readonly string[]): boolean {
+  const end = argv.indexOf('--');
+  return argv.slice(2, end === -1 ? undefined : end).includes('--json');
+}
+
+function printFailure({ code, message, hint }: MirrorError, argv: readonly string[]): void {
+  if (asksForJson(argv) && !hasOutput()) printJson({ error: { code, message, hint: hint ?? null } });
+}
+
+/** Reports an error to a person, with what to do about it. */
+export function tellError(error: MirrorError): void {
+  const { code, cause, hint } = error;
+  const isDefect = code === 'internal.defect';
+  const [first = '', ...more] = isDefect ? error.lines.map(oneLine) : error.lines;
+  tell(
+    joinLines([
+      `workbook-mirror: ${first}`,
+      ...more,
+      ...(hint === undefined ? [] : [`  ${hint}`]),
+      ...(isDefect && cause instanceof Error ? stackOf(cause) : []),
+    ]),
+    'error',
+  );
+}
+
+/** The stack of an error, a call a line. The message, which may come from outside, is kept on one line. */
+function stackOf({ stack = '', message }: Error): string[] {
+  const at = stack.indexOf(message);
+  const end = at === -1 ? -1 : stack.indexOf('\n', at + message.length);
+  if (end === -1) return [oneLine(stack)];
+  return [oneLine(stack.slice(0, end)), ...sourceLines(stack.slice(end + 1)).split('\n')];
 }

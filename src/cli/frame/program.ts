@@ -1,18 +1,16 @@
 import { Command, CommanderError } from 'commander';
 
 import { EXIT_CODES, exitCodeOf, MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
+import { packageVersion } from '../../lib/process/program-folder.ts';
+import { standardError, standardOutput } from '../../lib/process/streams.ts';
 import { ownCommand, programOf, rememberInvocation } from '../../lib/text/own-command.ts';
 import { escapedLines } from '../../lib/text/terminal-text.ts';
-import { packageVersion } from '../../lib/process/program-folder.ts';
-import { addPendingFlags, carryOut } from './declare.ts';
-import { completeOutput, tellFailure, watchEnding } from './failure.ts';
 import { addWholeFlag, configureHelp, takeWholeFlag } from '../help/help-screen.ts';
-import { takeLoudness } from './loudness.ts';
+import { addPendingFlags, carryOut } from './declare.ts';
 import { addDecisionCommands, addPassCommands, addReportCommands } from './mirror-commands.ts';
-import { printOutcome } from './output.ts';
+import { completeOutput, printOutcome, takeLoudness, tellFailure, watchEnding } from './output.ts';
 import { addConfigCommands, addHelpCommands, addHooksCommands, addInitCommand } from './program-commands.ts';
 import { addListCommands, addServiceCommands } from './service-commands.ts';
-import { standardError, standardOutput } from '../../lib/process/streams.ts';
 
 /** The result of a command line. */
 export interface ProgramResult {

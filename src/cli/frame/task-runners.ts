@@ -3,16 +3,15 @@ import type { Command } from 'commander';
 import { askDaemon, isDaemonListening } from '../../app/control.ts';
 import { runTask, type TaskName, type TaskRequest, type TaskResult, TASKS } from '../../app/tasks/table.ts';
 import type { TaskProgress } from '../../app/tasks/task.ts';
-import type { ExitCode } from '../../lib/errors/errors.ts';
-import { MirrorError } from '../../lib/errors/errors.ts';
+import { type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { STOP_SIGNALS, untilStopped } from '../../lib/process/signals.ts';
+import { say } from '../../lib/text/terminal-text.ts';
 import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
 import { otherInstances } from '../../mirror/store/shards.ts';
 import { flagsOf, settingsOf } from '../settings/settings-flags.ts';
 import { createLiveLine } from './live-line.ts';
-import { liveLineOptions, tell, tellEvent } from './output.ts';
-import { say } from '../../lib/text/terminal-text.ts';
+import { tell, tellEvent } from './output.ts';
 
 /** A process that does tasks for a command: a daemon, or this one. */
 export interface TaskRunner {
@@ -146,7 +145,7 @@ async function reporting<T>(
 ): Promise<T> {
   const isRead = TASKS[name].kind === 'read';
   const pass = isAsked && !isRead ? (await import('../change/progress.ts')).progressOf([]) : null;
-  const line = createLiveLine(liveLineOptions());
+  const line = createLiveLine();
   try {
     const report = (progress: TaskProgress): void => {
       if ('text' in progress) line.show(() => progress.text);

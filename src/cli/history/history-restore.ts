@@ -6,8 +6,7 @@ import { describeAmount, Gauge } from '../../lib/time/gauge.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { say } from '../../lib/text/terminal-text.ts';
 import { createLiveLine } from '../frame/live-line.ts';
-import { loudness } from '../frame/loudness.ts';
-import { liveLineOptions, type Outcome, tell } from '../frame/output.ts';
+import { loudness, type Outcome, tell } from '../frame/output.ts';
 import { parseTime } from '../frame/times.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { type Restored, restoreHistory, writeFile } from './restore.ts';
@@ -24,7 +23,7 @@ export async function runHistoryRestore(command: Command): Promise<Outcome> {
     if (loudness() !== 'quiet') tell(say`${describeState(state)}: ${counted(sizeBytes, 'byte')}, checked`);
     return {};
   }
-  const line = createLiveLine(liveLineOptions());
+  const line = createLiveLine();
   const gauges = new Map<string, Gauge>();
   try {
     const restored = await restoreHistory(

@@ -16,8 +16,7 @@ import {
   verifyTrees,
 } from '../../mirror/store/verify/verify.ts';
 import { createLiveLine } from '../frame/live-line.ts';
-import { loudness } from '../frame/loudness.ts';
-import { liveLineOptions, type Outcome } from '../frame/output.ts';
+import { loudness, type Outcome } from '../frame/output.ts';
 import { taskRunners, worstOf } from '../frame/task-runners.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { describeRepaired, describeVerification, examinedLine, verificationData } from './verify-output.ts';
@@ -42,7 +41,7 @@ export async function runVerify(command: Command): Promise<Outcome> {
       exitCode: worstOf(reports.map(exitCodeOf)),
     };
   }
-  const line = createLiveLine(liveLineOptions());
+  const line = createLiveLine();
   const showProgress = verifyProgress((text) => line.show(() => text));
   const onEvent = (event: VerifyEvent): void => {
     if (event.kind === 'examined' && event.target !== null && loudness() === 'verbose')

@@ -10,12 +10,11 @@ import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { printSeen } from '../../lib/process/streams.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
 import { say } from '../../lib/text/terminal-text.ts';
-import { digestOfKey, type KeyKind } from '../../server/keys/keys.ts';
 import { changeKeys, readKeys } from '../../server/keys/key-file.ts';
+import { digestOfKey, type KeyKind } from '../../server/keys/keys.ts';
 import { looksLikeKey, makeKey, type StoredKey } from '../../server/keys/stored-key.ts';
 import { prepareServeDirectory, requiredServeDirectory } from '../../server/start/directory.ts';
-import { loudness } from '../frame/loudness.ts';
-import { jsonText, linesOf, type Outcome, printOutcome, table, tell } from '../frame/output.ts';
+import { jsonText, linesOf, loudness, type Outcome, printOutcome, table, tell } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 
 const USES: Readonly<Record<KeyKind, string>> = {

@@ -5,8 +5,7 @@ import { EXIT_CODES } from '../../lib/errors/errors.ts';
 import { standardOutput } from '../../lib/process/streams.ts';
 import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { renderReport } from '../../probe/report.ts';
-import { loudness } from '../frame/loudness.ts';
-import { bold, type Outcome, tell } from '../frame/output.ts';
+import { bold, loudness, type Outcome, tell } from '../frame/output.ts';
 import { runOnce } from '../frame/task-runners.ts';
 
 /** `probe` */
