@@ -16,6 +16,9 @@ import { dirname } from 'node:path';
 
 import { isMissing, systemCode } from '../../lib/errors/disk-errors.ts';
 
+/** The bits of a file's mode that a manifest records: bits that do not lend the owner's rights to others (chmod(2)). */
+export const PERMISSION_BITS = 0o777;
+
 /** Permission bits, and the bits above them that no file of a mirror has. */
 const MODE_BITS = 0o7777;
 

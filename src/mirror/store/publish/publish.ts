@@ -15,8 +15,8 @@ import {
   stageKeptManifest,
 } from '../history/history.ts';
 import { manifestPath, treePath } from '../layout.ts';
-import { formatManifest } from '../manifest-text.ts';
-import { type Manifest, type TreeChanges, treeChanges } from '../manifest.ts';
+
+import { formatManifest, type Manifest, type TreeChanges, treeChanges } from '../manifest.ts';
 import {
   folderAt,
   isTreeAt,

@@ -9,10 +9,10 @@ import type { FlushMark } from '../../../lib/disk/shared-flush.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
 import { BULK_THREADS, doInThread } from '../../file-work/pool.ts';
-import type { LinkRequest } from '../../file-work/trees.ts';
+import { type LinkRequest, PERMISSION_BITS } from '../../file-work/trees.ts';
 import type { Disk } from '../disk.ts';
 import { type DirectoryLayout, manifestPath, treePath } from '../layout.ts';
-import { type ManifestFile, PERMISSION_BITS } from '../manifest.ts';
+import type { ManifestFile } from '../manifest.ts';
 import {
   linkedTree,
   linkText,
