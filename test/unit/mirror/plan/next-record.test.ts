@@ -2,10 +2,11 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { type ErrorCode, MirrorError } from '../../../../src/lib/errors/errors.ts';
-import { backOffDelayMs, retryAfterMs } from '../../../../src/lib/time/back-off.ts';
-import type { HoldAction } from '../../../../src/mirror/plan/actions.ts';
+import { retryAfterMs } from '../../../../src/lib/time/back-off.ts';
+import type { Action, HoldAction } from '../../../../src/mirror/plan/actions.ts';
 import { nextRecord, type RecordStep } from '../../../../src/mirror/plan/next-record.ts';
 import type { Outcome, TargetRecord } from '../../../../src/mirror/plan/record.ts';
+import type { Listing } from '../../../../src/mirror/upstream/listing.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
 import {
   failure,
@@ -25,35 +26,31 @@ import {
 
 const LISTED_AT_MS = NOW_MS - 1000;
 const FAILED = failed('service.failed');
+const HELD: Outcome = { kind: 'held' };
+const KEPT: Outcome = { kind: 'kept' };
 
 function failed(code: ErrorCode, retryAfterMs = 0): Outcome {
   return { kind: 'failed', error: new MirrorError(code, 'It failed.', { hint: 'Wait.', retryAfterMs }) };
 }
 
 /** The fields of a step that tests vary. */
-type StepFields = Partial<Omit<RecordStep, 'action'>> & {
-  readonly kind?: string;
-  readonly reason?: string;
-  readonly path?: string;
+type StepFields = Partial<Omit<RecordStep, 'action'> & RecordStep['action']> & {
   readonly publishedAtMs?: number;
-  readonly isMissing?: boolean;
-  readonly fingerprint?: string;
 };
 
 function after(before: TargetRecord, outcome: Outcome, fields: StepFields = {}): TargetRecord {
-  const { kind = 'pull', reason = 'full-check', path = 'Accounting/main', ...others } = fields;
-  const { publishedAtMs, isMissing = false, fingerprint = 'digest', ...rest } = others;
+  const { publishedAtMs, ...others } = fields;
+  const {
+    kind = 'pull',
+    reason = 'full-check',
+    path = 'Accounting/main',
+    isMissing = false,
+    ...rest
+  } = others;
   const tree = publishedAtMs === undefined ? null : published(repository(), { publishedAtMs });
-  const step = {
-    action: { kind, reason, path, published: tree, fingerprint, isMissing },
-    outcome,
-    tree: null,
-    listedAtMs: LISTED_AT_MS,
-    nowMs: NOW_MS,
-    random: 0,
-    ...rest,
-  };
-  return nextRecord(before, step);
+  const action = { kind, reason, path, isMissing, fingerprint: 'digest', published: tree };
+  const facts = { outcome, tree: null, listedAtMs: LISTED_AT_MS, nowMs: NOW_MS, random: 0 };
+  return nextRecord(before, { ...facts, action: { ...action, ...rest }, ...rest });
 }
 
 /** A record with every field. */
@@ -69,41 +66,46 @@ const FULL = record({
 });
 
 const { decisions: _decisions, ...REMEMBERED } = FULL;
+const SOUND = { missingPasses: 0, processingSinceMs: null, absentSinceMs: null, failure: null };
+
+/** A complete answer without the repository. */
+const GONE = listing({ repositories: [repository({ fullName: 'Other' })] });
+
+/** The action of the next pass on a published tree with this record. */
+function planned(
+  before: TargetRecord,
+  listed: Listing,
+  nowMs = NOW_MS,
+  tree = published(),
+): Action | undefined {
+  const input = { listing: listed, published: [tree], records: recordMap(before), nowMs };
+  return makePlan(planInput(input)).find((action) => action.published === tree);
+}
 
 describe('the record after an action', () => {
   it.each<[string, Outcome, StepFields, Partial<TargetRecord>]>([
     [
       'that kept the target: verified, without problems',
-      { kind: 'kept' },
+      KEPT,
       { kind: 'keep', reason: 'unchanged' },
-      {
-        verifiedAtMs: LISTED_AT_MS,
-        checkedAtMs: 2,
-        missingPasses: 0,
-        processingSinceMs: null,
-        absentSinceMs: null,
-        failure: null,
-      },
+      { ...SOUND, verifiedAtMs: LISTED_AT_MS, checkedAtMs: 2 },
     ],
     [
       'that kept its absence: verified, absent since then',
-      { kind: 'kept' },
+      KEPT,
       { kind: 'keep', reason: 'absent' },
-      { verifiedAtMs: LISTED_AT_MS, checkedAtMs: 2, absentSinceMs: 4, failure: null },
+      { ...SOUND, verifiedAtMs: LISTED_AT_MS, checkedAtMs: 2, absentSinceMs: 4 },
     ],
     [
       'that pulled: verified and checked as of the listing',
       pulledOutcome(1),
       {},
       {
+        ...SOUND,
         verifiedAtMs: LISTED_AT_MS,
         checkedAtMs: LISTED_AT_MS,
         examinedAtMs: NOW_MS,
         publishedAtMs: NOW_MS,
-        missingPasses: 0,
-        processingSinceMs: null,
-        absentSinceMs: null,
-        failure: null,
       },
     ],
     [
@@ -114,25 +116,25 @@ describe('the record after an action', () => {
     ],
     [
       'on another tree than it knew: the facts about the old one are dropped',
-      { kind: 'held' },
+      HELD,
       { kind: 'hold', reason: 'backing-off', publishedAtMs: 6 },
       { verifiedAtMs: null, checkedAtMs: null, examinedAtMs: null, publishedAtMs: 6 },
     ],
     [
       'that held because an answer proves nothing: no change',
-      { kind: 'held' },
+      HELD,
       { kind: 'hold', reason: 'listing-incomplete' },
       REMEMBERED,
     ],
     [
       'that held although the target was listed: no longer missing',
-      { kind: 'held' },
+      HELD,
       { kind: 'hold', reason: 'backing-off' },
       { ...REMEMBERED, missingPasses: 0 },
     ],
     [
       'that waited for the service again: since the first time',
-      { kind: 'held' },
+      HELD,
       { kind: 'hold', reason: 'service-processing' },
       { ...REMEMBERED, missingPasses: 0 },
     ],
@@ -146,20 +148,13 @@ describe('the record after an action', () => {
       'that found no contents: verified, checked now, absent since the first time',
       { kind: 'absent' },
       {},
-      {
-        verifiedAtMs: LISTED_AT_MS,
-        checkedAtMs: NOW_MS,
-        missingPasses: 0,
-        processingSinceMs: null,
-        absentSinceMs: 4,
-        failure: null,
-      },
+      { ...SOUND, verifiedAtMs: LISTED_AT_MS, checkedAtMs: NOW_MS, absentSinceMs: 4 },
     ],
     [
       'that retired the tree: without problems',
       { kind: 'retired' },
       { kind: 'retire', reason: 'repository-gone' },
-      { verifiedAtMs: 1, missingPasses: 0, processingSinceMs: null, absentSinceMs: null, failure: null },
+      { ...SOUND, verifiedAtMs: 1 },
     ],
     [
       'that failed: neither verified nor checked, and counted',
@@ -168,6 +163,7 @@ describe('the record after an action', () => {
       {
         verifiedAtMs: 1,
         checkedAtMs: 2,
+        missingPasses: 0,
         processingSinceMs: 3,
         absentSinceMs: 4,
         failure: {
@@ -189,7 +185,6 @@ describe('the record after an action', () => {
       { kind: 'retire', reason: 'repository-gone' },
       { verifiedAtMs: 1, missingPasses: 2 },
     ],
-    ['whose pull failed: the target was listed', FAILED, {}, { missingPasses: 0 }],
   ])('%s', (_what, outcome, step, expected) => {
     expect(after(FULL, outcome, step)).toMatchObject(expected);
   });
@@ -209,32 +204,28 @@ describe('the record after an action', () => {
   });
 
   it('counts missing answers from zero once the repository was listed again', () => {
-    const gone = listing({ repositories: [repository({ fullName: 'Other' })] });
-    const tree = published();
-    let now = record({ missingPasses: 2 });
     // The repository is listed again, so the whole tree is requested, and just this request fails.
-    now = after(now, FAILED, { reason: 'confirm-gone' });
-    const plan = makePlan(planInput({ listing: gone, published: [tree], records: recordMap(now) }));
-    expect(plan.map(({ kind }) => kind)).not.toContain('retire');
+    const failedOnce = after(record({ missingPasses: 2 }), FAILED, { reason: 'confirm-gone' });
+    expect(planned(failedOnce, GONE)?.kind).toBe('hold');
   });
 
   it.each([
-    ['repository-gone', listing({ repositories: [repository({ fullName: 'Other' })] })],
+    ['repository-gone', GONE],
     ['branch-gone', listing({ workbooks: [] })],
   ])('keeps counting missing answers while a failed retirement waits: %s', (reason, gone) => {
-    const tree = published();
-    const planned = (before: TargetRecord, nowMs: number) =>
-      makePlan(planInput({ listing: gone, published: [tree], records: recordMap(before), nowMs })).find(
-        ({ published: found }) => found === tree,
-      );
     const before = record({ missingPasses: 2 });
-    expect(planned(before, NOW_MS)).toMatchObject({ kind: 'retire', reason });
+    expect(planned(before, gone)).toMatchObject({ kind: 'retire', reason });
     const failed = after(before, FAILED, { kind: 'retire', reason });
-    const wait = planned(failed, NOW_MS);
+    const wait = planned(failed, gone);
     expect(wait).toMatchObject({ kind: 'hold', reason: 'backing-off' });
-    const { isMissing } = wait as HoldAction;
-    const hold = { kind: 'hold', reason: 'backing-off', isMissing: isMissing === true };
-    expect(planned(after(failed, { kind: 'held' }, hold), NOW_MS + HOUR_MS)?.kind).toBe('retire');
+    expect(planned(after(failed, HELD, wait as HoldAction), gone, NOW_MS + HOUR_MS)?.kind).toBe('retire');
+  });
+
+  it('of a pulled target lets the next pass keep it', () => {
+    const rows = [row()];
+    const pulled = after(record({ missingPasses: 1 }), pulledOutcome(0, published().publishedAtMs));
+    const tree = publishedUnder(repository(), rows, { verifiedAtMs: 0 });
+    expect(planned(pulled, listing({ workbooks: rows }), NOW_MS, tree)?.kind).toBe('keep');
   });
 });
 
@@ -357,58 +348,5 @@ describe('the decisions about a target', () => {
         expect(now.decisions.length).toBeLessThanOrEqual(20);
       }),
     );
-  });
-});
-
-describe('the wait after failures', () => {
-  const policy = { firstDelayMs: 1000, maxDelayMs: 60_000 };
-
-  it('is between half and all of the doubled wait, and within the limit', () => {
-    fc.assert(
-      fc.property(
-        fc.integer({ min: 1, max: 10_000 }),
-        fc.double({ min: 0, max: 1, noNaN: true }),
-        (attempts, random) => {
-          const grown = Math.min(policy.maxDelayMs, policy.firstDelayMs * 2 ** (attempts - 1));
-          const delayMs = backOffDelayMs(policy, attempts, random);
-          expect(delayMs).toBeGreaterThanOrEqual(grown / 2);
-          expect(delayMs).toBeLessThanOrEqual(grown);
-          expect(Number.isInteger(delayMs)).toBe(true);
-        },
-      ),
-    );
-  });
-
-  it('is never shorter than the service requests', () => {
-    expect(backOffDelayMs(policy, 1, 0, 5000)).toBe(5000);
-    expect(backOffDelayMs(policy, 5, 1, 5000)).toBe(16_000);
-    expect(backOffDelayMs(policy, 1, 1, 0)).toBe(1000);
-  });
-
-  it.each([
-    [undefined, undefined],
-    ['120', 120_000],
-    [' 0 ', 0],
-    ['Mon, 02 Jun 2025 10:01:00 GMT', 60_000],
-    ['Mon, 02 Jun 2025 09:00:00 GMT', 0],
-    ['soon', undefined],
-    ['', undefined],
-  ])('reads the header %j', (header, delayMs) => {
-    expect(retryAfterMs(header, NOW_MS)).toBe(delayMs);
-  });
-});
-
-describe('a record', () => {
-  it('of a pulled target lets the next pass keep it', () => {
-    const rows = [row()];
-    const pulled = after(record({ missingPasses: 1 }), pulledOutcome(0, published().publishedAtMs));
-    const plan = makePlan(
-      planInput({
-        listing: listing({ workbooks: rows }),
-        published: [publishedUnder(repository(), rows, { verifiedAtMs: 0 })],
-        records: recordMap(pulled),
-      }),
-    );
-    expect(plan.map(({ kind }) => kind)).toEqual(['keep']);
   });
 });
