@@ -3,7 +3,9 @@ import { crc32 } from 'node:zlib';
 import { fromBufferPromise } from 'yauzl';
 
 import { findLeadingFolder, type LeadingFolder } from '../mirror/archive/policy.ts';
-import { NotMet, NotTried } from './verdict.ts';
+import type { ProbeAnswer } from './connection.ts';
+import { given, holds, NotMet, NotTried } from './verdict.ts';
+import { isArchive, shapeOf } from './words.ts';
 
 /** A fully read archive. */
 export interface Archive {
@@ -17,26 +19,27 @@ export interface Archive {
 const MAX_UNPACKED_BYTES = 256 * 1024 * 1024;
 
 /**
- * Reads an archive in memory: every entry must have the size and CRC-32 of the directory (APPNOTE 6.3.10).
+ * Reads the archive in an answer, in memory: every entry must have the size and CRC-32 of the directory (APPNOTE 6.3.10).
  * @param workbookPaths paths of the listed workbooks on its branch
- * @throws NotMet unless it is a complete archive that the mirror can read
+ * @throws NotMet unless it is a complete archive that the mirror can read; NotTried if it is too large
  */
-export async function readArchive(bytes: Buffer, workbookPaths: Iterable<string>): Promise<Archive> {
+export async function readArchive(answer: ProbeAnswer, workbookPaths: Iterable<string>): Promise<Archive> {
+  holds(isArchive(answer), shapeOf(answer));
+  given(answer.isWhole, 'the archive is too large');
   try {
-    const zip = await fromBufferPromise(bytes, { strictFileNames: false });
+    const zip = await fromBufferPromise(answer.body, { strictFileNames: false });
     const contents = new Map<string, Buffer>();
     let unpackedBytes = 0;
     for await (const entry of zip.eachEntry()) {
       if (entry.fileName.endsWith('/')) continue;
       unpackedBytes += entry.uncompressedSize;
-      if (unpackedBytes > MAX_UNPACKED_BYTES) throw new NotTried('the archive unpacks to too many bytes');
-      if (contents.has(entry.fileName)) throw new NotMet('the archive has a name twice');
+      given(unpackedBytes <= MAX_UNPACKED_BYTES, 'the archive unpacks to too many bytes');
+      holds(!contents.has(entry.fileName), 'the archive has a name twice');
       const chunks: Buffer[] = [];
       const stream: AsyncIterable<Buffer> = await zip.openReadStreamPromise(entry);
       for await (const chunk of stream) chunks.push(chunk);
       const content = Buffer.concat(chunks);
-      if (crc32(content) !== entry.crc32)
-        throw new NotMet('an entry of the archive does not match its CRC-32');
+      holds(crc32(content) === entry.crc32, 'an entry of the archive does not match its CRC-32');
       contents.set(entry.fileName, content);
     }
     const leading = findLeadingFolder([...contents.keys()], workbookPaths);

@@ -38,8 +38,8 @@ export interface ProbeRequest {
   readonly generation?: Generation;
   /** Additional headers. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether to omit the configured credential. */
-  readonly isAnonymous?: boolean;
+  /** Sent instead of the configured credential; null for none. */
+  readonly credential?: string | null;
   /** Most bytes of the decoded body to read; then it is cut off. Only its start if omitted. */
   readonly maxBytes?: number;
 }
@@ -64,21 +64,6 @@ export interface ProbeAnswer {
 /** Ends a probe early; the findings so far are kept. */
 export class ProbeStopped extends Error {
   override readonly name = 'ProbeStopped';
-}
-
-/** Sends requests to the service, within limits, one after the other. */
-export interface Asker {
-  /**
-   * Sends a request, without following redirects, and repeats it after a pause if the service asks for one.
-   * @returns the answer, with status 0 if none came
-   * @throws ProbeStopped when the limits are reached, or the service wants no more requests; MirrorError `pass.abandoned`
-   */
-  readonly ask: (request: ProbeRequest) => Promise<ProbeAnswer>;
-  /** Sets the subject of the next requests. */
-  readonly about: (what: string) => void;
-  /** The answer to each sent request, without its body. */
-  readonly answers: readonly Omit<ProbeAnswer, 'body'>[];
-  readonly close: () => Promise<void>;
 }
 
 /** A slower answer is aborted, in bytes per millisecond: a trickle would block the probe forever. */
@@ -114,62 +99,74 @@ export function pauseAfter(
   throw new ProbeStopped(`the service asked for fewer requests (status ${status})`);
 }
 
-/** Opens a connection to a service. Proxies come from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY. */
-export function createAsker(options: AskOptions): Asker {
-  const { timeoutMs, maxRequests } = options;
-  const connections = createConnections(new URL(options.baseUrl).origin, timeoutMs, 1);
-  const answers: Omit<ProbeAnswer, 'body'>[] = [];
-  let subject = '';
-  let pauses = 0;
-  let silences = 0;
-  return {
-    about: (what) => {
-      subject = what;
-    },
-    answers,
-    ask: async (sent) => {
-      for (;;) {
-        if (answers.length >= maxRequests) throw new ProbeStopped(`all ${maxRequests} requests were used up`);
-        options.onProgress(subject, answers.length + 1);
-        const answer = await sendOnce(connections, sent, options);
-        const { body: _, ...head } = answer;
-        answers.push(head);
-        silences = answer.status === 0 ? silences + 1 : 0;
-        const isOwn = sent.isAnonymous !== true;
-        const waitMs = pauseAfter(answer, isOwn, pauses, silences, options.maxPauseMs);
-        if (waitMs === null) return answer;
-        pauses += 1;
-        await options.pause(waitMs);
-      }
-    },
-    close: connections.close,
-  };
-}
+/**
+ * Sends requests to a service, within limits, one after the other. Proxies come from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and
+ * NO_PROXY.
+ */
+export class Asker {
+  /** The subject of the next requests. */
+  about = '';
+  /** The answer to each sent request, without its body. */
+  readonly answers: Omit<ProbeAnswer, 'body'>[] = [];
+  readonly #options: AskOptions;
+  readonly #connections: Connections;
+  #pauses = 0;
+  #silences = 0;
 
-async function sendOnce(
-  connections: Connections,
-  sent: ProbeRequest,
-  options: AskOptions,
-): Promise<ProbeAnswer> {
-  const { target, generation = 'current', maxBytes = PEEK_BYTES } = sent;
-  const url = target instanceof URL ? target : new URL(options.baseUrl + target);
-  const headers = requestHeaders(generation, options.credential(generation) ?? '');
-  if (sent.isAnonymous === true) delete headers[CREDENTIAL_HEADERS[generation]];
-  const limit = AbortSignal.timeout(2 * options.timeoutMs + Math.ceil(maxBytes / LEAST_RATE));
-  const signal = AbortSignal.any([options.signal, limit]);
-  const startedAtMs = performance.now();
-  const whenItCame = () => ({ waitMs: performance.now() - startedAtMs, atMs: Date.now() });
-  try {
-    const request = { headers: { ...headers, ...sent.headers }, body: undefined, signal };
-    const answer = await connections.send(url, request);
-    const times = whenItCame();
-    const read = await readUpTo(answer, maxBytes);
-    return { status: answer.status, headers: answer.headers, ...read, ...times, failure: null };
-  } catch (error) {
-    if (options.signal.aborted)
-      throw new MirrorError('pass.abandoned', 'The probe was abandoned.', { cause: error });
-    const failure = toMirrorError(limit.aborted ? tooSlow(error, url) : transportError(error, url));
-    return { status: 0, headers: {}, body: Buffer.alloc(0), isWhole: false, ...whenItCame(), failure };
+  constructor(options: AskOptions) {
+    this.#options = options;
+    this.#connections = createConnections(new URL(options.baseUrl).origin, options.timeoutMs, 1);
+  }
+
+  /**
+   * Sends a request, without following redirects, and repeats it after a pause if the service asks for one.
+   * @returns the answer, with status 0 if none came
+   * @throws ProbeStopped when the limits are reached, or the service wants no more requests; MirrorError `pass.abandoned`
+   */
+  async ask(sent: ProbeRequest): Promise<ProbeAnswer> {
+    const { maxRequests, maxPauseMs, onProgress, pause } = this.#options;
+    for (;;) {
+      const { length } = this.answers;
+      if (length >= maxRequests) throw new ProbeStopped(`all ${maxRequests} requests were used up`);
+      onProgress(this.about, length + 1);
+      const answer = await this.#sendOnce(sent);
+      const { body: _, ...head } = answer;
+      this.answers.push(head);
+      this.#silences = answer.status === 0 ? this.#silences + 1 : 0;
+      const isOwn = sent.credential === undefined;
+      const waitMs = pauseAfter(answer, isOwn, this.#pauses, this.#silences, maxPauseMs);
+      if (waitMs === null) return answer;
+      this.#pauses += 1;
+      await pause(waitMs);
+    }
+  }
+
+  async #sendOnce(sent: ProbeRequest): Promise<ProbeAnswer> {
+    const { baseUrl, timeoutMs, signal } = this.#options;
+    const { target, generation = 'current', maxBytes = PEEK_BYTES } = sent;
+    const { credential = this.#options.credential(generation) } = sent;
+    const url = target instanceof URL ? target : new URL(baseUrl + target);
+    const headers = { ...requestHeaders(generation, credential ?? ''), ...sent.headers };
+    if (credential === null) delete headers[CREDENTIAL_HEADERS[generation]];
+    const limit = AbortSignal.timeout(2 * timeoutMs + Math.ceil(maxBytes / LEAST_RATE));
+    const startedAtMs = performance.now();
+    const whenItCame = () => ({ waitMs: performance.now() - startedAtMs, atMs: Date.now() });
+    try {
+      const request = { headers, body: undefined, signal: AbortSignal.any([signal, limit]) };
+      const answer = await this.#connections.send(url, request);
+      const times = whenItCame();
+      const read = await readUpTo(answer, maxBytes);
+      return { status: answer.status, headers: answer.headers, ...read, ...times, failure: null };
+    } catch (error) {
+      if (signal.aborted)
+        throw new MirrorError('pass.abandoned', 'The probe was abandoned.', { cause: error });
+      const failure = toMirrorError(limit.aborted ? tooSlow(error, url) : transportError(error, url));
+      return { status: 0, headers: {}, body: Buffer.alloc(0), isWhole: false, ...whenItCame(), failure };
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#connections.close();
   }
 }
 

@@ -1,12 +1,10 @@
 import { isSame, readArchive } from './archive.ts';
 import type { ProbeAnswer, ProbeRequest } from './connection.ts';
 import { MISSING } from './references.ts';
-import type { Statements } from './statement.ts';
+import { statementsOf } from './statement.ts';
 import { type Subject, workingForm } from './subject.ts';
-import { given, holds, NotMet } from './verdict.ts';
-import { isArchive, shapeOf } from './words.ts';
-
-const CONTENTS = { group: 'Archives and files', section: '4.1', kind: 'required' } as const;
+import { given, holds } from './verdict.ts';
+import { shapeOf } from './words.ts';
 
 /** The form of the names in a folder's archive; null if its files are not the folder's. */
 function folderForm(
@@ -34,9 +32,8 @@ async function checkFolders(subject: Subject): Promise<string> {
       return segments.map((_, index) => segments.slice(0, index + 1).join('/'));
     });
     for (const folder of [...new Set(folders)].slice(0, subject.options.sample)) {
-      const answer = await subject.askContents(sample, folder);
-      holds(isArchive(answer), shapeOf(answer));
-      const form = folderForm(folder, sample.files, (await readArchive(answer.body, [])).files);
+      const { files } = await readArchive(await subject.askContents(sample, folder), []);
+      const form = folderForm(folder, sample.files, files);
       holds(form !== null, 'the archive of a folder does not hold the files of that folder');
       forms.add(form);
     }
@@ -68,8 +65,8 @@ async function checkConditions(subject: Subject): Promise<string> {
   const [sample] = await subject.samples();
   const [file] = await subject.files();
   for (const [of, path] of [[sample, undefined] as const, [file.of, file.path] as const]) {
-    const ask = (more?: Omit<ProbeRequest, 'target'>): Promise<ProbeAnswer> =>
-      subject.askContents(of, path, more);
+    const ask = (headers?: ProbeRequest['headers']): Promise<ProbeAnswer> =>
+      subject.askContents(of, path, headers);
     const [one, again] = [await ask(), await ask()];
     const tag = one.headers['etag'];
     if (tag === undefined) continue;
@@ -77,9 +74,9 @@ async function checkConditions(subject: Subject): Promise<string> {
     const isStrong = tag.startsWith('"');
     if (isStrong && tag === again.headers['etag'])
       holds(one.body.equals(again.body), 'the bytes differ under one strong tag');
-    const fitting = await ask({ headers: { 'if-none-match': tag } });
+    const fitting = await ask({ 'if-none-match': tag });
     holds([200, 304].includes(fitting.status), `status ${fitting.status} for a tag that fits`);
-    const other = await ask({ headers: { 'if-none-match': `"${MISSING}"` } });
+    const other = await ask({ 'if-none-match': `"${MISSING}"` });
     holds(other.status === 200, `status ${other.status} for a tag that does not fit`);
     answers.add(`${isStrong ? 'a strong' : 'a weak'} tag, status ${fitting.status} while it fits`);
   }
@@ -88,61 +85,59 @@ async function checkConditions(subject: Subject): Promise<string> {
 }
 
 /** Statements about archives and single files. */
-export const CONTENTS_STATEMENTS: Statements = {
-  'archives.whole': {
-    ...CONTENTS,
-    says: '/repos/{repo}/contents gives the whole repository as a zip archive, each entry whole',
-    check: async (subject) => {
-      given((await subject.repositories()).length > 0, 'there is no repository');
-      const { git, dragAndDrop } = await subject.references();
-      holds(
-        (workingForm(git) ?? workingForm(dragAndDrop)) !== null,
-        'no form of reference gives an archive of any repository',
-      );
-      const [fault] = (await subject.downloads()).faults;
-      if (fault !== undefined) throw new NotMet(fault);
-      const samples = await subject.samples();
-      holds(
-        samples.every(({ answer }) => isBinary(answer)),
-        'an archive is called JSON or HTML',
-      );
-      return `${samples.length} archives, ${samples.reduce((sum, { files }) => sum + files.size, 0)} files`;
+export const CONTENTS_STATEMENTS = statementsOf(
+  { group: 'Archives and files', section: '4.1', kind: 'required' },
+  {
+    'archives.whole': {
+      says: '/repos/{repo}/contents gives the whole repository as a zip archive, each entry whole',
+      check: async (subject) => {
+        given((await subject.repositories()).length > 0, 'there is no repository');
+        const { git, dragAndDrop } = await subject.references();
+        holds(
+          (workingForm(git) ?? workingForm(dragAndDrop)) !== null,
+          'no form of reference gives an archive of any repository',
+        );
+        const { fault } = await subject.downloads();
+        if (fault !== null) throw fault;
+        const samples = await subject.samples();
+        holds(
+          samples.every(({ answer }) => isBinary(answer)),
+          'an archive is called JSON or HTML',
+        );
+        return `${samples.length} archives, ${samples.reduce((sum, { files }) => sum + files.size, 0)} files`;
+      },
+      meaning: 'the mirror will download it again and again: archive.damaged',
     },
-    meaning: 'the mirror will download it again and again: archive.damaged',
-  },
-  'archives.leading_folder': {
-    ...CONTENTS,
-    kind: 'open',
-    says: 'is there a folder around everything?',
-    check: async (subject) => {
-      const kinds = new Set((await subject.samples()).map(({ leadingFolder }) => leadingFolder));
-      if (kinds.has('wrapped')) return 'yes';
-      return kinds.has('unknown') ? 'unknown from the listing' : 'no';
+    'archives.leading_folder': {
+      kind: 'open',
+      says: 'is there a folder around everything?',
+      check: async (subject) => {
+        const kinds = new Set((await subject.samples()).map(({ leadingFolder }) => leadingFolder));
+        if (kinds.has('wrapped')) return 'yes';
+        return kinds.has('unknown') ? 'unknown from the listing' : 'no';
+      },
+      meaning: (answer) => {
+        if (answer === 'yes') return 'the mirror removes it';
+        return answer === 'no' ? null : 'the mirror will request single paths to find out';
+      },
     },
-    meaning: (answer) => {
-      if (answer === 'yes') return 'the mirror removes it';
-      return answer === 'no' ? null : 'the mirror will request single paths to find out';
+    'archives.folder': {
+      says: '/repos/{repo}/contents/{folder_path} gives the content of that folder; how are names in it?',
+      check: checkFolders,
+    },
+    'files.content': {
+      says: '/repos/{repo}/contents/{path} gives the file itself, as neither JSON nor HTML, on each branch, in folders, and by an encoded path',
+      check: checkFiles,
+    },
+    'contents.conditional': {
+      section: 'RFC 9110, 8.8.3 and 13.1.2',
+      kind: 'optional',
+      says: 'one strong ETag has the same bytes; If-None-Match gives 304 while it fits, and else the content',
+      check: checkConditions,
+      meaning: (answer) =>
+        answer.includes('a strong tag, status 304')
+          ? 'full checks will be conditional requests: cheap for both sides'
+          : 'each full check downloads the whole archive',
     },
   },
-  'archives.folder': {
-    ...CONTENTS,
-    says: '/repos/{repo}/contents/{folder_path} gives the content of that folder; how are names in it?',
-    check: checkFolders,
-  },
-  'files.content': {
-    ...CONTENTS,
-    says: '/repos/{repo}/contents/{path} gives the file itself, as neither JSON nor HTML, on each branch, in folders, and by an encoded path',
-    check: checkFiles,
-  },
-  'contents.conditional': {
-    ...CONTENTS,
-    section: 'RFC 9110, 8.8.3 and 13.1.2',
-    kind: 'optional',
-    says: 'one strong ETag has the same bytes; If-None-Match gives 304 while it fits, and else the content',
-    check: checkConditions,
-    meaning: (answer) =>
-      answer.includes('a strong tag, status 304')
-        ? 'full checks will be conditional requests: cheap for both sides'
-        : 'each full check downloads the whole archive',
-  },
-};
+);

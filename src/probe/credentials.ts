@@ -1,44 +1,32 @@
-import {
-  CREDENTIAL_HEADERS,
-  type Generation,
-  REPOSITORIES_PATH,
-  WORKBOOKS_PATH,
-} from '../lib/api/requests.ts';
-import type { Statement, Statements } from './statement.ts';
-import type { SubjectOptions } from './subject.ts';
+import { type Generation, REPOSITORIES_PATH, WORKBOOKS_PATH } from '../lib/api/requests.ts';
+import { type Entry, statementsOf } from './statement.ts';
+import type { Subject } from './subject.ts';
+import { given, holds } from './verdict.ts';
 import { shapeOf } from './words.ts';
-import { given, holds, type Need } from './verdict.ts';
 
 /** A key that no service issues. */
 const MADE_UP = 'made-up-by-workbook-mirror-probe';
 
-const TARGETS: Readonly<Record<Generation, string>> = { current: REPOSITORIES_PATH, v1: WORKBOOKS_PATH };
-
 /**
- * A statement that a credential is refused; the specification shows no status for it.
+ * A statement that a generation refuses a credential; the specification shows no status for it.
  * @param credential null for none; undefined if none can be sent that is surely wrong
  */
 function refused(
-  section: string,
-  says: string,
   generation: Generation,
-  credential: (options: SubjectOptions) => string | null | undefined,
-  needs: Need = 'wrong-keys',
-): Statement {
+  section: string,
+  what: string,
+  credential: (subject: Subject) => string | null | undefined,
+): Entry {
   return {
-    group: 'Credentials',
     section,
-    kind: 'required',
-    says,
-    needs,
+    says: `${generation === 'current' ? 'the current API' : 'v1'} refuses ${what}`,
     check: async (subject) => {
-      const value = credential(subject.options);
-      given(value !== undefined, 'there is no such credential to send');
-      given(generation === 'current' || subject.has('token'), 'v1 is not asked');
-      const headers: Record<string, string> =
-        value === null ? {} : { [CREDENTIAL_HEADERS[generation]]: value };
-      const target = TARGETS[generation];
-      const answer = await subject.ask({ target, generation, isAnonymous: true, headers });
+      given(subject.options.wrong !== null, 'not asked');
+      const sent = credential(subject);
+      given(sent !== undefined, 'there is no such credential to send');
+      given(generation === 'current' || subject.apiToken !== null, 'v1 is not asked');
+      const target = generation === 'current' ? REPOSITORIES_PATH : WORKBOOKS_PATH;
+      const answer = await subject.ask({ target, generation, credential: sent });
       holds(answer.status >= 400 && answer.status < 500, shapeOf(answer));
       return shapeOf(answer);
     },
@@ -60,39 +48,27 @@ function meaningOf(answer: string, outcome: string): string | null {
   return 'the mirror treats it as a failure and tries again';
 }
 
-/** A credential of the other generation, which must be refused; undefined if it fits as well, or must not be sent. */
-function other({ apiToken, wrong }: SubjectOptions, which: 'apiKey' | 'apiToken'): string | undefined {
-  if (wrong?.apiKey === undefined || apiToken === null || wrong.apiKey === apiToken) return undefined;
-  return which === 'apiKey' ? wrong.apiKey : apiToken;
+/** The credentials of both generations; undefined if they are equal, or must not be sent to each other. */
+function bothOf({ apiToken, options }: Subject): { apiKey: string; apiToken: string } | undefined {
+  const apiKey = options.wrong?.apiKey;
+  return apiKey === undefined || apiToken === null || apiKey === apiToken ? undefined : { apiKey, apiToken };
 }
 
 /** Statements about credentials. */
-export const CREDENTIAL_STATEMENTS: Statements = {
-  'credentials.current.none': refused(
-    '5.1',
-    'the current API refuses a request without X-API-KEY',
-    'current',
-    () => null,
-  ),
-  'credentials.current.wrong': refused(
-    '5.1',
-    'the current API refuses a key that does not exist',
-    'current',
-    () => MADE_UP,
-  ),
-  'credentials.current.token': refused('9', 'the current API refuses the token of v1', 'current', (options) =>
-    other(options, 'apiToken'),
-  ),
-  'credentials.current.group': refused(
-    '5.1',
-    'a group key is refused for everything but incoming webhooks',
-    'current',
-    ({ wrong }) => wrong?.groupKey,
-    'group-key',
-  ),
-  'credentials.v1.none': refused('5.2', 'v1 refuses a request without Authorization', 'v1', () => null),
-  'credentials.v1.wrong': refused('5.2', 'v1 refuses a token that does not exist', 'v1', () => MADE_UP),
-  'credentials.v1.key': refused('9', 'v1 refuses the key of the current API', 'v1', (options) =>
-    other(options, 'apiKey'),
-  ),
-};
+export const CREDENTIAL_STATEMENTS = statementsOf(
+  { group: 'Credentials', section: '5', kind: 'required' },
+  {
+    'credentials.current.none': refused('current', '5.1', 'a request without X-API-KEY', () => null),
+    'credentials.current.wrong': refused('current', '5.1', 'a key that does not exist', () => MADE_UP),
+    'credentials.current.token': refused('current', '9', 'the token of v1', (s) => bothOf(s)?.apiToken),
+    'credentials.current.group': refused(
+      'current',
+      '5.1',
+      'a group key, which is for incoming webhooks only',
+      ({ options }) => options.wrong?.groupKey,
+    ),
+    'credentials.v1.none': refused('v1', '5.2', 'a request without Authorization', () => null),
+    'credentials.v1.wrong': refused('v1', '5.2', 'a token that does not exist', () => MADE_UP),
+    'credentials.v1.key': refused('v1', '9', 'the key of the current API', (s) => bothOf(s)?.apiKey),
+  },
+);

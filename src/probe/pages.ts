@@ -1,15 +1,7 @@
-import type { Statements } from './statement.ts';
+import type { Entry } from './statement.ts';
 import type { PageList, Subject } from './subject.ts';
 import { given, holds } from './verdict.ts';
 import { isObject, partOf } from './words.ts';
-
-/** Defaults of all statements about the list of workbooks. */
-export const WORKBOOKS = {
-  group: 'Workbooks (v1)',
-  section: '2.5',
-  kind: 'required',
-  needs: 'token',
-} as const;
 
 /** Identifies a workbook on a branch. */
 export function keyOf(row: unknown): string {
@@ -59,9 +51,8 @@ const CUT_MEANINGS: Readonly<Record<string, string>> = {
 };
 
 /** Statements about the list of workbooks and its pages. */
-export const PAGE_STATEMENTS: Statements = {
+export const PAGE_STATEMENTS: Readonly<Record<string, Entry>> = {
   'workbooks.v1': {
-    ...WORKBOOKS,
     section: '4.2',
     says: 'GET /v1/workbooks answers 200 with a page in JSON',
     check: async (subject) => {
@@ -79,7 +70,6 @@ export const PAGE_STATEMENTS: Statements = {
     },
   },
   'workbooks.pages': {
-    ...WORKBOOKS,
     says: 'the pages can be followed to the last one; next and previous are strings or null, and each row is an object',
     check: async (subject) => {
       const list = await subject.pages();
@@ -101,7 +91,6 @@ export const PAGE_STATEMENTS: Statements = {
     },
   },
   'workbooks.count': {
-    ...WORKBOOKS,
     says: 'count is the number of rows on all pages together, and no row occurs twice',
     check: async (subject) => {
       const list = await subject.pages();
@@ -116,7 +105,6 @@ export const PAGE_STATEMENTS: Statements = {
     meaning: 'absence from this list proves nothing: no target is retired by it',
   },
   'workbooks.next': {
-    ...WORKBOOKS,
     says: 'next leads to a page at the base address',
     check: async (subject) => {
       const { pages } = await subject.pages();
@@ -128,7 +116,6 @@ export const PAGE_STATEMENTS: Statements = {
     meaning: 'the mirror stays at its own base address: if next leads elsewhere, it uses only the query',
   },
   'workbooks.previous': {
-    ...WORKBOOKS,
     says: 'previous of the first page is null; that of every other one leads to the page before it',
     check: checkPrevious,
   },

@@ -1,11 +1,11 @@
 import { MirrorError } from '../lib/errors/errors.ts';
-import { type AskOptions, createAsker, ProbeStopped } from './connection.ts';
+import { ProbeStopped } from './connection.ts';
 import { CONTENTS_STATEMENTS } from './contents.ts';
 import { CREDENTIAL_STATEMENTS } from './credentials.ts';
 import { REFERENCE_STATEMENTS } from './references.ts';
 import { REPOSITORY_STATEMENTS } from './repositories.ts';
-import { type Finding, type Statement, type Statements, tryStatement } from './statement.ts';
-import { Subject, type SubjectOptions } from './subject.ts';
+import { type Finding, type Statements, tryStatement } from './statement.ts';
+import { type ProbeOptions, Subject } from './subject.ts';
 import { TRANSPORT_STATEMENTS } from './transport.ts';
 import { shapeOf } from './words.ts';
 import { WORKBOOK_STATEMENTS } from './workbooks.ts';
@@ -29,27 +29,24 @@ export interface ProbeReport {
   readonly findings: readonly Finding[];
 }
 
-/** Settings of a probe. */
-export type ProbeOptions = AskOptions & Omit<SubjectOptions, 'apiToken'>;
-
 /**
  * Compares a service with its specification, and finds out how it behaves where that says "not shown". It only reads.
  * @throws MirrorError `credentials.refused`, `service.unreachable`, `service.not_found` or `service.wrong_kind` if the list of
  *   repositories is unavailable, on which all else depends; `pass.abandoned`
  */
 export async function probe(options: ProbeOptions): Promise<ProbeReport> {
-  const asker = createAsker(options);
-  const subject = new Subject(asker, { ...options, apiToken: options.credential('v1') });
+  const subject = new Subject(options);
+  const { asker } = subject;
   const findings: Finding[] = [];
   const tryAll = async (statements: Statements): Promise<void> => {
     for (const [id, statement] of Object.entries(statements)) {
-      asker.about(subjectOf(statement));
+      asker.about = statement.group.toLowerCase();
       findings.push(await tryStatement(id, statement, subject));
     }
   };
   let stopped: string | null = null;
   try {
-    asker.about(subjectOf({ group: 'Repositories' }));
+    asker.about = 'repositories';
     await requireList(subject);
     await tryAll(STATEMENTS);
   } catch (error) {
@@ -60,11 +57,6 @@ export async function probe(options: ProbeOptions): Promise<ProbeReport> {
   }
   await tryAll(TRANSPORT_STATEMENTS);
   return { format: 2, requests: asker.answers.length, stopped, findings };
-}
-
-/** A statement's subject, as the progress shows it. */
-function subjectOf({ group }: Pick<Statement, 'group'>): string {
-  return group.replace(/^./, (letter) => letter.toLowerCase());
 }
 
 /** Requests the list on which everything else depends. */

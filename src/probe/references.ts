@@ -2,15 +2,13 @@ import { contentsPath } from '../lib/api/requests.ts';
 import type { ReferenceForm } from '../mirror/upstream/contents.ts';
 import { isSame, readArchive } from './archive.ts';
 import type { ProbeAnswer } from './connection.ts';
-import type { Statement, Statements } from './statement.ts';
+import { type Entry, statementsOf } from './statement.ts';
 import type { AnswersByForm, Subject } from './subject.ts';
 import { given, holds } from './verdict.ts';
-import { archiveOrShape, isArchive, shapeOf } from './words.ts';
+import { isArchive, shapeOf } from './words.ts';
 
 /** A name that no service has. */
 export const MISSING = 'no-such-thing-4b1c9e';
-
-const REFERENCES = { group: 'References and branches', section: '4.1', kind: 'open' } as const;
 
 const FORM_WORDS: Readonly<Record<ReferenceForm, string>> = {
   id: 'id',
@@ -20,18 +18,14 @@ const FORM_WORDS: Readonly<Record<ReferenceForm, string>> = {
 };
 
 /** Asks which forms of reference work for a kind of repository. */
-function ofReferences(
-  what: string,
-  answersOf: (subject: Subject) => Promise<AnswersByForm | null>,
-): Statement {
+function ofReferences(what: string, answersOf: (subject: Subject) => Promise<AnswersByForm | null>): Entry {
   return {
-    ...REFERENCES,
     says: `which forms of {repo} name a ${what} repository?`,
     check: async (subject) => {
       const answers = await answersOf(subject);
       given(answers !== null, 'there is none of that kind');
       return [...answers]
-        .map(([form, answer]) => `${FORM_WORDS[form]}: ${archiveOrShape(answer)}`)
+        .map(([form, answer]) => `${FORM_WORDS[form]}: ${isArchive(answer) ? 'yes' : shapeOf(answer)}`)
         .join('; ');
     },
     meaning: (answer, outcome) => {
@@ -45,13 +39,8 @@ function ofReferences(
 }
 
 /** A statement about missing content. @param meaning of an answer that says so plainly */
-function ofAbsence(
-  what: string,
-  ask: (subject: Subject) => Promise<ProbeAnswer>,
-  meaning: string,
-): Statement {
+function ofAbsence(what: string, ask: (subject: Subject) => Promise<ProbeAnswer>, meaning: string): Entry {
   return {
-    ...REFERENCES,
     section: '7',
     kind: 'optional',
     says: `contents of ${what} that does not exist are not answered with success`,
@@ -79,9 +68,7 @@ async function checkOmittedBranch(subject: Subject): Promise<string> {
   const samples = await subject.samples();
   const [{ repository, reference }] = samples;
   const answer = await subject.askContents({ reference, branch: null });
-  holds(isArchive(answer), shapeOf(answer));
-  given(answer.isWhole, 'the repository is too large');
-  const { files } = await readArchive(answer.body, samples[0].listed);
+  const { files } = await readArchive(answer, samples[0].listed);
   const named = samples.filter((each) => each.repository.id === repository.id && each.branch !== null);
   if (named.length === 0) return 'no branch is listed to compare with';
   const alike = named.filter((each) => isSame(each.files, files)).length;
@@ -91,34 +78,36 @@ async function checkOmittedBranch(subject: Subject): Promise<string> {
 }
 
 /** Statements about the values of `{repo}`, `{path}` and `branch`. */
-export const REFERENCE_STATEMENTS: Statements = {
-  'references.git': ofReferences('Git', async (subject) => (await subject.references()).git),
-  'references.drag_and_drop': ofReferences(
-    'drag-and-drop',
-    async (subject) => (await subject.references()).dragAndDrop,
-  ),
-  'references.absent': ofAbsence(
-    'a repository',
-    (subject) => subject.ask({ target: contentsPath(MISSING) }),
-    'the mirror follows the list of repositories, and tries the other forms',
-  ),
-  'branches.absent': ofAbsence(
-    'a branch',
-    async (subject) => {
-      const [{ reference }] = await subject.samples();
-      return subject.askContents({ reference, branch: MISSING });
+export const REFERENCE_STATEMENTS = statementsOf(
+  { group: 'References and branches', section: '4.1', kind: 'open' },
+  {
+    'references.git': ofReferences('Git', async (subject) => (await subject.references()).git),
+    'references.drag_and_drop': ofReferences(
+      'drag-and-drop',
+      async (subject) => (await subject.references()).dragAndDrop,
+    ),
+    'references.absent': ofAbsence(
+      'a repository',
+      (subject) => subject.ask({ target: contentsPath(MISSING) }),
+      'the mirror follows the list of repositories, and tries the other forms',
+    ),
+    'branches.absent': ofAbsence(
+      'a branch',
+      async (subject) => {
+        const [{ reference }] = await subject.samples();
+        return subject.askContents({ reference, branch: MISSING });
+      },
+      'a branch is retired when it is in no list and this is its answer',
+    ),
+    'paths.absent': ofAbsence(
+      'a path',
+      async (subject) => subject.askContents((await subject.samples())[0], `${MISSING}/${MISSING}.xlsx`),
+      'the mirror may request single paths, to detect a folder around everything',
+    ),
+    'branches.omitted': {
+      kind: 'required',
+      says: 'branch may be omitted; which one is given then?',
+      check: checkOmittedBranch,
     },
-    'a branch is retired when it is in no list and this is its answer',
-  ),
-  'paths.absent': ofAbsence(
-    'a path',
-    async (subject) => subject.askContents((await subject.samples())[0], `${MISSING}/${MISSING}.xlsx`),
-    'the mirror may request single paths, to detect a folder around everything',
-  ),
-  'branches.omitted': {
-    ...REFERENCES,
-    kind: 'required',
-    says: 'branch may be omitted; which one is given then?',
-    check: checkOmittedBranch,
   },
-};
+);

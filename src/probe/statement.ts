@@ -1,5 +1,5 @@
 import type { Subject } from './subject.ts';
-import { type Need, NotMet, NotTried } from './verdict.ts';
+import { NotMet, NotTried } from './verdict.ts';
 
 /** The parts of the report, in its order. */
 export const GROUPS = [
@@ -10,13 +10,6 @@ export const GROUPS = [
   'Credentials',
   'Transport',
 ] as const;
-
-/** The answer if one is missing. */
-const MISSING: Readonly<Record<Need, string>> = {
-  token: 'not asked: there is no token',
-  'group-key': 'not asked: there is no group key',
-  'wrong-keys': 'not asked',
-};
 
 /** Observable behaviour of the service, with what the specification says about it. */
 export interface Statement {
@@ -31,7 +24,6 @@ export interface Statement {
   readonly kind: 'required' | 'optional' | 'open';
   /** The statement; a question if the specification leaves it open. */
   readonly says: string;
-  readonly needs?: Need;
   /**
    * Observes the service.
    * @returns the answer in counts and words: no name of a repository, workbook, person or host
@@ -44,6 +36,17 @@ export interface Statement {
 
 /** Statements by their ids, which are stable, in the order in which they are tried and shown. */
 export type Statements = Readonly<Record<string, Statement>>;
+
+/** A statement that differs from the defaults of its group in some fields. */
+export type Entry = Pick<Statement, 'says' | 'check'> & Partial<Statement>;
+
+/** The statements of a group, which have its defaults in common. */
+export function statementsOf(
+  defaults: Pick<Statement, 'group' | 'section' | 'kind'>,
+  entries: Readonly<Record<string, Entry>>,
+): Statements {
+  return Object.fromEntries(Object.entries(entries).map(([id, entry]) => [id, { ...defaults, ...entry }]));
+}
 
 /** The finding about a statement. */
 export interface Finding extends Pick<Statement, 'group' | 'section' | 'kind'> {
@@ -58,17 +61,12 @@ export interface Finding extends Pick<Statement, 'group' | 'section' | 'kind'> {
 
 /** Tries one statement. @throws ProbeStopped, and errors that neither the service nor the statement caused */
 export async function tryStatement(id: string, statement: Statement, subject: Subject): Promise<Finding> {
-  const { group, section, kind, says, needs, check, meaning } = statement;
+  const { group, section, kind, says, check, meaning = null } = statement;
   const found = (outcome: Finding['outcome'], answer: string): Finding => {
-    const means =
-      typeof meaning === 'function'
-        ? meaning(answer, outcome)
-        : outcome === 'differs'
-          ? (meaning ?? null)
-          : null;
-    return { group, id, section, kind, statement: says, outcome, answer, meaning: means };
+    const ifFalse = typeof meaning === 'function' ? meaning(answer, outcome) : meaning;
+    const isMeant = typeof meaning === 'function' || outcome === 'differs';
+    return { group, id, section, kind, statement: says, outcome, answer, meaning: isMeant ? ifFalse : null };
   };
-  if (needs !== undefined && !subject.has(needs)) return found('not tried', MISSING[needs]);
   try {
     return found(kind === 'open' ? 'seen' : 'holds', await check(subject));
   } catch (error) {

@@ -1,18 +1,16 @@
 import { contentsPath, REPOSITORIES_PATH, underOtherName, WORKBOOKS_PATH } from '../lib/api/requests.ts';
-import { pageSchema, repositorySchema } from '../lib/api/schemas.ts';
+import { pageSchema } from '../lib/api/schemas.ts';
 import { countNames, type ReferenceForm, referencesFor } from '../mirror/upstream/contents.ts';
 import type { Repository } from '../mirror/upstream/listing.ts';
+import { readRepositoryRows } from '../mirror/upstream/lists.ts';
 import { nextPageUrl } from '../mirror/upstream/workbooks.ts';
 import { type Archive, readArchive } from './archive.ts';
-import type { Asker, ProbeAnswer, ProbeRequest } from './connection.ts';
+import { type AskOptions, Asker, type ProbeAnswer, type ProbeRequest } from './connection.ts';
+import { atLeastOne, given, holds, NotMet } from './verdict.ts';
 import { isArchive, isObject, jsonOf, type JsonObject, shapeOf } from './words.ts';
-import { given, holds, type Need, NotMet } from './verdict.ts';
 
-/** Credentials to use, and limits of the samples. */
-export interface SubjectOptions {
-  readonly baseUrl: string;
-  /** Null if v1 is not probed. */
-  readonly apiToken: string | null;
+/** Settings of a probe. */
+export interface ProbeOptions extends AskOptions {
   /** Credentials that must be refused elsewhere; null if only the right one may be sent. */
   readonly wrong: { readonly apiKey?: string; readonly groupKey?: string } | null;
   /** Number of sampled repositories, branches of each, and files of each branch. */
@@ -57,18 +55,14 @@ export interface SampledBranch extends Archive {
   readonly listed: readonly string[];
 }
 
-/** A file of a sampled branch. */
-export interface SampledFile {
-  readonly of: SampledBranch;
-  readonly path: string;
-  readonly bytes: Buffer;
-}
-
 /** A repository's answers to the forms of reference. */
 export type AnswersByForm = ReadonlyMap<ReferenceForm, ProbeAnswer>;
 
 /** Largest list to read, in bytes. */
 export const LIST_BYTES = 64 * 1024 * 1024;
+
+/** The answer about v1 if it is not probed. */
+export const NO_TOKEN = 'not asked: there is no token';
 
 /** Most pages to follow. */
 const MOST_PAGES = 25;
@@ -106,25 +100,23 @@ export function workingForm(answers: AnswersByForm | null): ReferenceForm | null
 
 /** The probed service: sends requests, and keeps the answers for later statements. */
 export class Subject {
-  readonly options: SubjectOptions;
+  readonly options: ProbeOptions;
   readonly asker: Asker;
+  /** Null if v1 is not probed. */
+  readonly apiToken: string | null;
+  /** Whether only `/repositories` is answered. Then that name is used for all requests, as the mirror does. */
+  usesOtherName = false;
 
-  constructor(asker: Asker, options: SubjectOptions) {
-    this.asker = asker;
+  constructor(options: ProbeOptions) {
     this.options = options;
-  }
-
-  /** The available parts of {@link Need}. */
-  has(need: Need): boolean {
-    const { apiToken, wrong } = this.options;
-    if (need === 'token') return apiToken !== null;
-    return need === 'wrong-keys' ? wrong !== null : wrong?.groupKey !== undefined;
+    this.asker = new Asker(options);
+    this.apiToken = options.credential('v1');
   }
 
   /** Sends a request, by default to the current API. */
   ask(request: ProbeRequest): Promise<ProbeAnswer> {
     const { target } = request;
-    const isRenamed = this.#usesOtherName && typeof target === 'string';
+    const isRenamed = this.usesOtherName && typeof target === 'string';
     return this.asker.ask(isRenamed ? { ...request, target: underOtherName(target) } : request);
   }
 
@@ -132,18 +124,10 @@ export class Subject {
   askContents(
     { reference, branch }: Pick<SampledBranch, 'reference' | 'branch'>,
     path?: string,
-    more: Omit<ProbeRequest, 'target'> = {},
+    headers: ProbeRequest['headers'] = {},
   ): Promise<ProbeAnswer> {
     const target = contentsPath(reference, path, branch ?? undefined);
-    return this.ask({ target, maxBytes: this.options.maxDownloadBytes, ...more });
-  }
-
-  /** Whether the installation answers `/repositories` alone. Then that name is used for all requests, as the mirror does. */
-  #usesOtherName = false;
-
-  /** Whether {@link repositoryList} found the list under `/repositories` alone. */
-  get usesOtherName(): boolean {
-    return this.#usesOtherName;
+    return this.ask({ target, maxBytes: this.options.maxDownloadBytes, headers });
   }
 
   /** The answer to `GET /repos`, or to `GET /repositories` where only that exists. */
@@ -152,8 +136,8 @@ export class Subject {
     const answer = await this.ask(list);
     if (answer.status !== 404) return answer;
     const other = await this.ask({ ...list, target: underOtherName(REPOSITORIES_PATH) });
-    this.#usesOtherName = other.status === 200;
-    return this.#usesOtherName ? other : answer;
+    this.usesOtherName = other.status === 200;
+    return this.usesOtherName ? other : answer;
   });
 
   /** The rows of `GET /repos`. @throws NotMet unless it is an array in JSON */
@@ -166,17 +150,13 @@ export class Subject {
 
   /** The rows that the mirror would accept. */
   readonly repositories = once(async (): Promise<readonly Repository[]> => {
-    const rows = (await unlessNotMet(this.repositoryRows())) ?? [];
-    return rows.flatMap((row) => {
-      const parsed = repositorySchema.safeParse(row);
-      if (!parsed.success) return [];
-      const { id, name, full_name: fullName, url, created_at: createdAt } = parsed.data;
-      return [{ id, name, fullName, url: url ?? null, createdAt: createdAt ?? null }];
-    });
+    const rows = await orNotMet(this.repositoryRows());
+    return rows instanceof NotMet ? [] : readRepositoryRows(rows).repositories;
   });
 
   /** Requests a page of v1. @param target the query after the path, or an address. @throws NotMet unless it is a page */
-  async page(target: string | URL = ''): Promise<PageSeen> {
+  async page(target: string | URL): Promise<PageSeen> {
+    given(this.apiToken !== null, NO_TOKEN);
     const address = target instanceof URL ? target : new URL(this.options.baseUrl + WORKBOOKS_PATH + target);
     const answer = await this.ask({ generation: 'v1', target: address, maxBytes: LIST_BYTES });
     const body = jsonOf(answer);
@@ -185,17 +165,20 @@ export class Subject {
     return { address, body, count: parsed.data.count, rows: parsed.data.results };
   }
 
-  /** Reads a list of workbooks, and follows its pages as the mirror does. @throws NotMet unless the first answer is a page */
+  /**
+   * Reads a list of workbooks, and follows its pages as the mirror does.
+   * @throws NotMet unless the first answer is a page; NotTried without a token
+   */
   async readPages(query = ''): Promise<PageList> {
     const pages = [await this.page(query)];
-    for (let last = pages[0]; typeof last?.body['next'] === 'string' && last.body['next'] !== '';) {
+    for (let next = pages[0]?.body['next']; typeof next === 'string' && next !== '';) {
       if (pages.length === MOST_PAGES) return { pages, cut: 'too many' };
-      const next = nextAfter(last.body['next'], pages);
-      if (next === null) return { pages, cut: 'not to be followed' };
-      const page = await unlessNotMet(this.page(next));
-      if (page === null) return { pages, cut: 'answer of another kind' };
+      const address = nextAfter(next, pages);
+      if (address === null) return { pages, cut: 'not to be followed' };
+      const page = await orNotMet(this.page(address));
+      if (page instanceof NotMet) return { pages, cut: 'answer of another kind' };
       pages.push(page);
-      last = page;
+      next = page.body['next'];
     }
     return { pages, cut: null };
   }
@@ -205,20 +188,18 @@ export class Subject {
 
   /** All rows of the list of workbooks that are objects. @throws NotTried if none is listed */
   async workbooks(): Promise<readonly JsonObject[]> {
-    const rows = await this.#rows();
-    given(rows.length > 0, 'no workbook is listed');
-    return rows;
+    return atLeastOne(await this.#rows(), 'no workbook is listed');
   }
 
   /** The rows of the list of workbooks that are objects. Other statements report faults of the list. */
   async #rows(): Promise<readonly JsonObject[]> {
-    const list = await unlessNotMet(this.pages());
-    return (list?.pages ?? []).flatMap((page) => page.rows).filter(isObject);
+    const list = await orNotMet(this.pages());
+    return list instanceof NotMet ? [] : list.pages.flatMap((page) => page.rows).filter(isObject);
   }
 
   /** The rows that name their repository; none if v1 is not probed. */
   readonly listed = once(async (): Promise<readonly ListedWorkbook[]> => {
-    if (!this.has('token')) return [];
+    if (this.apiToken === null) return [];
     return (await this.#rows()).flatMap(({ integration, name, version }) => {
       const branch = isObject(version) ? version['branch'] : null;
       if (typeof integration !== 'string' || typeof name !== 'string' || typeof branch !== 'string')
@@ -245,11 +226,11 @@ export class Subject {
     };
   });
 
-  /** Downloaded branches of some repositories with files, and the faults of incomplete ones. */
+  /** Downloaded branches of some repositories with files, and the first fault of the others. */
   readonly downloads = once(async () => {
     const { sample } = this.options;
     const samples: SampledBranch[] = [];
-    const faults: string[] = [];
+    let fault: NotMet | null = null;
     const repositories = new Set<string>();
     for (const { repository, reference } of await this.#candidates()) {
       if (repositories.size === sample) break;
@@ -259,22 +240,21 @@ export class Subject {
         const answer = await this.askContents({ reference, branch });
         if (answer.status === 200 && !answer.isWhole) continue;
         const listed = workbooks.flatMap((each) => (each.branch === branch ? [each.path] : []));
-        const archive = await archiveOf(answer, listed);
-        if (typeof archive === 'string') faults.push(archive);
+        const archive = await orNotMet(readArchive(answer, listed));
+        if (archive instanceof NotMet) fault ??= archive;
         else if (archive.files.size > 0) {
           samples.push({ ...archive, repository, reference, branch, answer, listed });
           repositories.add(repository.id);
         }
       }
     }
-    return { samples, faults };
+    return { samples, fault };
   });
 
   /** The downloaded branches. @throws NotTried if there is none */
   async samples(): Promise<readonly [SampledBranch, ...SampledBranch[]]> {
-    const [first, ...more] = (await this.downloads()).samples;
-    given(first !== undefined, 'no repository with files could be downloaded within the limit');
-    return [first, ...more];
+    const { samples } = await this.downloads();
+    return atLeastOne(samples, 'no repository with files could be downloaded within the limit');
   }
 
   /** Repositories with a working reference, and that reference. */
@@ -293,38 +273,23 @@ export class Subject {
   }
 
   /** Files of the sampled branches: listed workbooks first, then files in folders. @throws NotTried if there is none */
-  async files(): Promise<readonly [SampledFile, ...SampledFile[]]> {
+  async files() {
     const files = (await this.samples()).flatMap((of) => {
-      const rank = (path: string): number =>
+      const rank = ([path]: readonly [string, Buffer]): number =>
         (of.listed.includes(path) ? 0 : 1) - (path.includes('/') ? 0.5 : 0);
-      const paths = [...of.files.keys()].sort((a, b) => rank(a) - rank(b));
-      return paths
-        .slice(0, this.options.sample)
-        .map((path) => ({ of, path, bytes: of.files.get(path) ?? Buffer.alloc(0) }));
+      const inOrder = [...of.files].sort((a, b) => rank(a) - rank(b));
+      return inOrder.slice(0, this.options.sample).map(([path, bytes]) => ({ of, path, bytes }));
     });
-    const [first, ...more] = files;
-    given(first !== undefined, 'no file was found');
-    return [first, ...more];
+    return atLeastOne(files, 'no file was found');
   }
 }
 
-/** The archive in an answer, or its fault. @throws NotTried if it is too large */
-async function archiveOf(answer: ProbeAnswer, listed: readonly string[]): Promise<Archive | string> {
-  if (!isArchive(answer)) return `the contents of a branch: ${shapeOf(answer)}`;
-  try {
-    return await readArchive(answer.body, listed);
-  } catch (error) {
-    if (error instanceof NotMet) return error.message;
-    throw error;
-  }
-}
-
-/** Null if the answer is not as specified. */
-async function unlessNotMet<T>(asked: Promise<T>): Promise<T | null> {
+/** The result, or the fault of an answer that is not as specified. */
+async function orNotMet<T>(asked: Promise<T>): Promise<T | NotMet> {
   try {
     return await asked;
   } catch (error) {
-    if (error instanceof NotMet) return null;
+    if (error instanceof NotMet) return error;
     throw error;
   }
 }

@@ -1,6 +1,3 @@
-/** Facts that a check needs. */
-export type Need = 'token' | 'group-key' | 'wrong-keys';
-
 /** A statement is false. */
 export class NotMet extends Error {
   override readonly name = 'NotMet';
@@ -19,6 +16,13 @@ export function holds(condition: boolean, otherwise: string): asserts condition 
 /** @throws NotTried unless the condition holds */
 export function given(condition: boolean, otherwise: string): asserts condition {
   if (!condition) throw new NotTried(otherwise);
+}
+
+/** The items, at least one. @throws NotTried if there is none */
+export function atLeastOne<T>(items: readonly T[], otherwise: string): readonly [T, ...T[]] {
+  const [first, ...more] = items;
+  given(first !== undefined, otherwise);
+  return [first, ...more];
 }
 
 /**

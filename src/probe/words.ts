@@ -1,10 +1,9 @@
+import type { z } from 'zod';
+
 import type { ProbeAnswer } from './connection.ts';
 
-/** The kinds of answers. */
-export type Kind = 'JSON' | 'HTML page' | 'zip archive' | 'empty' | 'other' | 'no answer';
-
 /** Guesses the kind of an answer by its first bytes, else by its media type. */
-export function kindOf({ status, headers, body }: ProbeAnswer): Kind {
+export function kindOf({ status, headers, body }: ProbeAnswer): string {
   if (status === 0) return 'no answer';
   if (body.length === 0) return 'empty';
   if (body.subarray(0, 2).toString('latin1') === 'PK') return 'zip archive';
@@ -33,6 +32,12 @@ export function partOf(row: JsonObject, field: string): JsonObject {
   return isObject(value) ? value : {};
 }
 
+/** The first fault of a row, after the name of its field; null if there is none. */
+export function faultIn(schema: z.ZodType, row: unknown): string | null {
+  const issue = schema.safeParse(row).error?.issues[0];
+  return issue === undefined ? null : `${issue.path.join('.') || 'a row'} ${issue.message}`;
+}
+
 /** The value of an answer in JSON; undefined for anything else. */
 export function jsonOf({ body }: Pick<ProbeAnswer, 'body'>): unknown {
   try {
@@ -44,13 +49,7 @@ export function jsonOf({ body }: Pick<ProbeAnswer, 'body'>): unknown {
 
 /** The status and the kind of an answer: `404 JSON`. */
 export function shapeOf(answer: ProbeAnswer): string {
-  const kind = kindOf(answer);
-  return kind === 'no answer' ? kind : `${answer.status} ${kind}`;
-}
-
-/** `yes` for an archive, the shape of any other answer. */
-export function archiveOrShape(answer: ProbeAnswer): string {
-  return isArchive(answer) ? 'yes' : shapeOf(answer);
+  return answer.status === 0 ? kindOf(answer) : `${answer.status} ${kindOf(answer)}`;
 }
 
 const MOST_WORDS = 12;

@@ -1,35 +1,58 @@
-import { WORKBOOK_STATUS_FILTERS, type WorkbookStatusFilter } from '../lib/api/requests.ts';
-import { keyOf, PAGE_STATEMENTS, rowsOf, WORKBOOKS } from './pages.ts';
-import type { Statement, Statements } from './statement.ts';
-import type { Subject } from './subject.ts';
-import { allHold, holds } from './verdict.ts';
-import { isObject, type JsonObject, partOf, tally } from './words.ts';
+import { z } from 'zod';
 
-const TEXTS = ['type', 'id', 'name', 'display_name', 'integration'];
-const VERSION_TEXTS = ['id', 'author', 'action', 'created_at', 'message', 'status', 'branch'];
-const COMMIT = /^[0-9a-f]{40}$/i;
-const WHOLE_SECONDS = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:[+-]\d{2}:\d{2}|Z)$/;
+import type { WorkbookStatusFilter } from '../lib/api/requests.ts';
+import { keyOf, PAGE_STATEMENTS, rowsOf } from './pages.ts';
+import { type Entry, statementsOf } from './statement.ts';
+import { NO_TOKEN, type Subject } from './subject.ts';
+import { allHold, given, holds } from './verdict.ts';
+import { faultIn, isObject, partOf, tally } from './words.ts';
 
-/** Names a field of an object that is missing, not a string, or wrongly empty. */
-function textFault(row: JsonObject, fields: readonly string[], mayBeEmpty: readonly string[]): string | null {
-  const fault = fields.find((field) => typeof row[field] !== 'string');
-  if (fault !== undefined) return `${fault} is not a string`;
-  const empty = fields.find((field) => row[field] === '' && !mayBeEmpty.includes(field));
-  return empty === undefined ? null : `${empty} is empty`;
-}
+const anyText = z.string('is not a string');
+const text = anyText.min(1, 'is empty');
+const commit = anyText.regex(/^[0-9a-f]{40}$/i, 'is not a commit');
+const counter = z.int('is not a whole number').min(0, 'is negative');
 
-function isCounter(value: unknown): value is number {
-  return typeof value === 'number' && Number.isInteger(value) && value >= 0;
-}
+/** A workbook of sections 2.2 and 2.4, without its version. */
+const WORKBOOK = z
+  .looseObject({
+    type: z.literal('workbook', 'is not workbook'),
+    id: text,
+    name: text.regex(/^\/[^/]/, 'has no single leading /'),
+    display_name: text,
+    integration: text,
+    status: z.looseObject({ processing: counter, failure: counter }, 'is not an object'),
+  })
+  .refine(({ display_name: displayName, name }) => displayName === name.split('/').at(-1), {
+    path: ['display_name'],
+    error: 'is not the end of name',
+  })
+  .refine(({ id, integration, name }) => id === integration + name, {
+    path: ['id'],
+    error: 'is not integration and name together',
+  });
+
+/** The version of a workbook of section 2.3. */
+const VERSION = z.looseObject(
+  {
+    id: commit,
+    author: anyText,
+    action: text,
+    created_at: z.iso.datetime({ precision: 0, offset: true, error: 'is not a time in whole seconds' }),
+    message: anyText,
+    status: text,
+    branch: text,
+    parent: z.strictObject({ id: commit }, 'is not an object with id only'),
+  },
+  'is not an object',
+);
 
 /** A statement about one of the filters. */
-function ofFilter(filter: WorkbookStatusFilter): Statement {
+function ofFilter(filter: WorkbookStatusFilter): Entry {
   const isAbove = (row: unknown): boolean => {
     const counter = isObject(row) ? partOf(row, 'status')[filter] : undefined;
-    return isCounter(counter) && counter > 0;
+    return typeof counter === 'number' && counter > 0;
   };
   return {
-    ...WORKBOOKS,
     section: '4.2',
     says: `status=${filter} gives the workbooks whose counter ${filter} is above 0, and no others`,
     check: async (subject) => {
@@ -60,6 +83,7 @@ async function checkIntegrations(subject: Subject): Promise<string> {
 }
 
 async function checkBranches(subject: Subject): Promise<string> {
+  given(subject.apiToken !== null, NO_TOKEN);
   const listed = await subject.listed();
   const workbooks = Map.groupBy(listed, ({ integration, path }) => JSON.stringify([integration, path]));
   const branches = new Set(listed.map(({ integration, branch }) => JSON.stringify([integration, branch])));
@@ -71,51 +95,21 @@ async function checkBranches(subject: Subject): Promise<string> {
     : `not seen: each of ${workbooks.size} on one branch only`;
 }
 
-/** The fault of a workbook, except in its version (sections 2.2 and 2.4). */
-function rowFault(row: JsonObject): string | null {
-  const fault = textFault(row, TEXTS, []);
-  if (fault !== null) return fault;
-  const { type, id, name, display_name: displayName, integration, status } = row;
-  if (type !== 'workbook') return 'a type is not workbook';
-  if (!/^\/[^/]/.test(String(name))) return 'a name has no single leading /';
-  if (displayName !== String(name).split('/').at(-1)) return 'a display_name is not the end of name';
-  if (id !== `${String(integration)}${String(name)}`) return 'an id is not integration and name together';
-  const isCounted = WORKBOOK_STATUS_FILTERS.every((each) => isObject(status) && isCounter(status[each]));
-  return isCounted ? null : 'a counter is not a whole number';
-}
-
-/** The fault of the version of a workbook (section 2.3). */
-function versionFault(row: JsonObject): string | null {
-  const version = partOf(row, 'version');
-  const fault = textFault(version, VERSION_TEXTS, ['author', 'message']);
-  if (fault !== null) return fault;
-  const { id, created_at: createdAt, parent } = version;
-  if (!COMMIT.test(String(id))) return 'an id has another form';
-  const at = String(createdAt);
-  if (!WHOLE_SECONDS.test(at) || Number.isNaN(Date.parse(at))) return 'a created_at has another form';
-  if (!isObject(parent)) return 'a parent is not an object';
-  if (Object.keys(parent).join(',') !== 'id') return 'a parent has other fields than id';
-  return COMMIT.test(String(parent['id'])) ? null : 'the id of a parent is not a commit';
-}
-
 /** Statements about the rows of the list of workbooks. */
-const ROW_STATEMENTS: Statements = {
+const ROW_STATEMENTS: Readonly<Record<string, Entry>> = {
   'workbooks.fields': {
-    ...WORKBOOKS,
     section: '2.2',
     says: 'a workbook has type workbook, an id of integration and name, a name with a leading /, and whole counters',
-    check: async (subject) => allHold(await subject.workbooks(), rowFault),
+    check: async (subject) => allHold(await subject.workbooks(), (row) => faultIn(WORKBOOK, row)),
     meaning: 'the mirror needs id, name and integration',
   },
   'workbooks.version': {
-    ...WORKBOOKS,
     section: '2.3',
     says: 'version has an id of 40 hexadecimal digits, a time in whole seconds, a parent with such an id, and five texts',
-    check: async (subject) => allHold(await subject.workbooks(), versionFault),
+    check: async (subject) => allHold(await subject.workbooks(), (row) => faultIn(VERSION, row['version'])),
     meaning: 'the mirror needs version.id and version.branch; created_at becomes the time of the file',
   },
   'workbooks.integration': {
-    ...WORKBOOKS,
     section: '2.2',
     says: 'integration is the full_name of a listed repository',
     check: checkIntegrations,
@@ -123,7 +117,6 @@ const ROW_STATEMENTS: Statements = {
       outcome === 'differs' && !answer.endsWith(' 0') ? 'rows of unlisted repositories are ignored' : null,
   },
   'workbooks.branches': {
-    ...WORKBOOKS,
     section: '2.2',
     kind: 'open',
     says: 'is a workbook listed once on each branch?',
@@ -134,7 +127,6 @@ const ROW_STATEMENTS: Statements = {
         : 'one row a workbook, or one branch each: the mirror compares other branches whole, within fullCheck',
   },
   'workbooks.status': {
-    ...WORKBOOKS,
     section: '2.3',
     kind: 'open',
     says: 'which values has version.status?',
@@ -145,14 +137,14 @@ const ROW_STATEMENTS: Statements = {
 };
 
 /** Statements about the filters and the content of the list. */
-const FILTER_STATEMENTS: Statements = {
+const FILTER_STATEMENTS: Readonly<Record<string, Entry>> = {
   'workbooks.processing': ofFilter('processing'),
   'workbooks.failure': ofFilter('failure'),
   'workbooks.in_contents': {
-    ...WORKBOOKS,
     section: '4.1',
     says: 'a workbook that is listed on a branch is in the contents of that branch',
     check: async (subject) => {
+      given(subject.apiToken !== null, NO_TOKEN);
       const samples = await subject.samples();
       for (const { files, listed } of samples) {
         const missing = listed.filter((path) => !files.has(path)).length;
@@ -165,8 +157,11 @@ const FILTER_STATEMENTS: Statements = {
 };
 
 /** Statements about v1. */
-export const WORKBOOK_STATEMENTS: Statements = {
-  ...PAGE_STATEMENTS,
-  ...ROW_STATEMENTS,
-  ...FILTER_STATEMENTS,
-};
+export const WORKBOOK_STATEMENTS = statementsOf(
+  { group: 'Workbooks (v1)', section: '2.5', kind: 'required' },
+  {
+    ...PAGE_STATEMENTS,
+    ...ROW_STATEMENTS,
+    ...FILTER_STATEMENTS,
+  },
+);

@@ -4,7 +4,7 @@ import {
   underOtherName,
   WORKBOOKS_PATH,
 } from '../../lib/api/requests.ts';
-import { createAsker, type ProbeAnswer } from '../../probe/connection.ts';
+import { Asker, type ProbeAnswer } from '../../probe/connection.ts';
 
 /** The first list of each generation of the API, by all its possible names. */
 const LISTS: Readonly<Record<Generation, readonly string[]>> = {
@@ -27,7 +27,7 @@ export async function askForList(
   key: string | null,
 ): Promise<Omit<ProbeAnswer, 'body'> | undefined> {
   const targets = LISTS[generation];
-  const asker = createAsker({
+  const asker = new Asker({
     baseUrl,
     credential: () => key,
     timeoutMs: ANSWER_MS,
@@ -39,7 +39,7 @@ export async function askForList(
   });
   for (const target of targets) {
     // It throws if the key is refused, or the service asks for a pause: the status says so.
-    await asker.ask({ target, generation, isAnonymous: key === null }).catch(() => {});
+    await asker.ask({ target, generation }).catch(() => {});
     if (asker.answers.at(-1)?.status !== 404) break;
   }
   await asker.close();

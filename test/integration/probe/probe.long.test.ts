@@ -4,9 +4,10 @@ import type { AddressInfo } from 'node:net';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { createAsker } from '../../../src/probe/connection.ts';
+import { Asker } from '../../../src/probe/connection.ts';
 import { escaped } from '../../../src/lib/text/terminal-text.ts';
-import { probe, type ProbeOptions, type ProbeReport } from '../../../src/probe/probe.ts';
+import { probe, type ProbeReport } from '../../../src/probe/probe.ts';
+import type { ProbeOptions } from '../../../src/probe/subject.ts';
 import { renderReport } from '../../../src/probe/report.ts';
 import { startEmbedded } from '../../support/embedded.ts';
 import {
@@ -69,9 +70,9 @@ describe('a request of a probe', () => {
     await once(server, 'listening');
     onTestFinished(() => void server.close());
     const { port } = server.address() as AddressInfo;
-    const asker = createAsker({ ...optionsFor(`http://127.0.0.1:${port}/api`), timeoutMs: 200 });
+    const asker = new Asker({ ...optionsFor(`http://127.0.0.1:${port}/api`), timeoutMs: 200 });
     onTestFinished(() => asker.close());
-    const answer = await asker.ask({ target: '/repos', maxBytes: 1000, isAnonymous: true });
+    const answer = await asker.ask({ target: '/repos', maxBytes: 1000, credential: null });
     expect(answer).toMatchObject({ status: 0, isWhole: false, failure: { code: 'service.timeout' } });
   });
 });
@@ -202,13 +203,13 @@ describe('a probe', () => {
     [
       'times without microseconds',
       { microseconds: false },
-      { 'repositories.fields': '2 of 2: a created_at has another form' },
+      { 'repositories.fields': '2 of 2: created_at is not a time with microseconds' },
     ],
     [
       'missing fields',
       { missingFields: true },
       {
-        'repositories.fields': '2 of 2: created_at is not a string',
+        'repositories.fields': '2 of 2: created_at is not a time with microseconds',
         'workbooks.fields': '10 of 10: display_name is not a string',
       },
     ],

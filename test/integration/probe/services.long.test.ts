@@ -12,8 +12,9 @@ import { createGitLibrary } from '../../../src/server/git/library.ts';
 import { fixedKey } from '../../../src/server/keys/keys.ts';
 import type { ProcessingStatus, WorkbookRow } from '../../../src/server/http/library.ts';
 import { createService } from '../../../src/server/http/service.ts';
-import { probe, type ProbeOptions, STATEMENTS } from '../../../src/probe/probe.ts';
+import { probe, STATEMENTS } from '../../../src/probe/probe.ts';
 import type { Finding } from '../../../src/probe/statement.ts';
+import type { ProbeOptions } from '../../../src/probe/subject.ts';
 import {
   API_KEY,
   API_TOKEN,
