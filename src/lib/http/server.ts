@@ -19,6 +19,10 @@ export interface ServerPatience {
 const MAX_CONNECTIONS = 200;
 const TIMEOUTS = { headersTimeout: 10_000, keepAliveTimeout: 5000, connectionsCheckingInterval: 5000 };
 
+/** Refusals that a client without a key can get, and how long it may go on with the body of such a request, in milliseconds. */
+const REFUSALS: ReadonlySet<number> = new Set([401, 403, 404, 405]);
+const REFUSED_BODY_MS = 30_000;
+
 /** A host name, or an address without brackets; and a port, 0 for a free one. */
 export interface ListenPlace {
   readonly host: string;
@@ -87,6 +91,14 @@ export function createBoundServer({ requestMs, idleMs }: ServerPatience): Server
   const server = createServer({ ...TIMEOUTS, requestTimeout: requestMs });
   server.maxConnections = MAX_CONNECTIONS;
   server.timeout = idleMs;
+  server.on('request', (request, response) => {
+    const cut = (): void => {
+      if (!request.complete) request.socket.destroy();
+    };
+    response.once('finish', () => {
+      if (REFUSALS.has(response.statusCode) && !request.complete) setTimeout(cut, REFUSED_BODY_MS).unref();
+    });
+  });
   return server;
 }
 

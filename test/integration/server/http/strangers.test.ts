@@ -70,6 +70,22 @@ describe('a client without a key', () => {
     expect([status, asked()]).toEqual([431, 0]);
   });
 
+  it('loses its connection if it goes on with a refused body', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { port } = await serve();
+    const socket = connect(port, '127.0.0.1').on('error', () => {});
+    onTestFinished(() => void socket.destroy());
+    const closed = new Promise((resolve) => socket.once('close', resolve));
+    socket.write('POST /api/repos HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n{');
+    const [answer] = (await once(socket, 'data')) as [Buffer];
+    expect(answer.toString()).toMatch(/^HTTP\/1\.1 401 /);
+    socket.resume().write('"name"');
+    expect(socket.closed).toBe(false);
+    await vi.advanceTimersByTimeAsync(30_000);
+    await closed;
+  });
+
   it('has at most 200 connections', async () => {
     const { port } = await serve();
     const sockets: Socket[] = [];
