@@ -10,7 +10,7 @@ import { targetNamed, unknownName } from '../../app/target-names.ts';
 import { readTarget } from '../../app/tasks/diff-report.ts';
 import { secretsOf } from '../../config/secret.ts';
 import type { SettingsFor } from '../../config/schema.ts';
-import { ANSWER_TIMEOUT_MS, webhookOf } from '../../daemon/hooks/hooks.ts';
+import { ANSWER_TIMEOUT_MS } from '../../daemon/hooks/hooks.ts';
 import { requestOf } from '../../daemon/hooks/http-hooks.ts';
 import { createPoster, type PostRequest } from '../../daemon/hooks/post.ts';
 import { ownUserText } from '../../lib/disk/place-facts.ts';
@@ -107,7 +107,7 @@ function webhookRequest(settings: SettingsFor<never>): Omit<PostRequest, 'signal
   const message = 'This is a test by a person: nothing has happened.';
   const facts = { id: `msg_${randomUUID()}`, at: new Date().toISOString(), host: hostname() };
   const test = { ...facts, type: 'test' as const, fields: { message } };
-  const request = requestOf(test, webhookOf(settings), (text) => scrub(text, secretsOf(settings)));
+  const request = requestOf(test, settings.hooks, (text) => scrub(text, secretsOf(settings)));
   return request && { ...request, headers: { ...AGENT, ...request.headers } };
 }
 

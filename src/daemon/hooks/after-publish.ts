@@ -1,3 +1,5 @@
+import { lstat } from 'node:fs/promises';
+
 import { type BackgroundWork, createBackgroundWork } from '../../lib/concurrency/background-work.ts';
 import type { NewState } from '../../mirror/pass/context.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
@@ -14,10 +16,11 @@ import {
   spanOf,
   type StandingTrees,
 } from './due-hooks.ts';
-import { toldTree } from '../../app/published-changes.ts';
+import { changeLines, type FileChange, toldTree } from '../../app/published-changes.ts';
 import type { ToldTree } from '../../mirror/state/state.ts';
-import type { HookCommand, HookSurroundings } from '../../app/command-hooks.ts';
-import { tellTree } from './tell-tree.ts';
+import { type HookCommand, hookEnvironment, type HookSurroundings } from '../../app/command-hooks.ts';
+import { runCommand, withLine } from '../../lib/process/command.ts';
+import { publishedTree } from '../../mirror/store/published-tree.ts';
 
 /** Everything that the command after publishing needs from the mirror and the daemon. */
 export interface AfterPublishPorts extends HookSurroundings {
@@ -202,4 +205,40 @@ export class AfterPublish {
   #report(target: string | null, error: unknown): void {
     this.#ports.emit({ name: 'hook.failed', hook: 'afterPublish', target, ...eventFailure(error) });
   }
+}
+
+/**
+ * Runs the command for a target.
+ * @param changes the changed files; null if unknown
+ * @returns how long it took, in milliseconds
+ * @throws MirrorError `hook.failed`, `pass.abandoned`
+ */
+async function tellTree(
+  { layout, scrub: masked }: HookSurroundings,
+  command: HookCommand,
+  { target, tree, event, movedFrom, before }: DueHook,
+  changes: readonly FileChange[] | null,
+  signal: AbortSignal,
+): Promise<number> {
+  // The real path, not the link: so the command sees one state while it runs, up to `readerGrace`.
+  const folder = publishedTree(layout, target);
+  const isThere = event !== 'retired' && (await lstat(folder).catch(() => null))?.isDirectory() === true;
+  const { exitCode, lastLine, durationMs } = await runCommand({
+    ...command,
+    cwd: isThere ? folder : layout.root,
+    environment: hookEnvironment(process.env, layout, target, tree, {
+      MIRROR_HOOK: 'afterPublish',
+      MIRROR_EVENT: event,
+      MIRROR_FINGERPRINT: event === 'retired' ? '' : (tree.fingerprint ?? ''),
+      MIRROR_PREVIOUS_FINGERPRINT: before?.fingerprint ?? '',
+      MIRROR_CHANGES: changes === null ? 'unknown' : 'known',
+      ...(movedFrom === null ? {} : { MIRROR_MOVED_FROM: movedFrom }),
+    }),
+    input: changeLines(changes ?? []),
+    signal,
+  });
+  if (exitCode === 0) return durationMs;
+  throw new MirrorError('hook.failed', masked(withLine(`It ended with exit code ${exitCode}`, lastLine)), {
+    hint: 'Run it by hand to see what it prints.',
+  });
 }

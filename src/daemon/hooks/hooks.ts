@@ -9,13 +9,7 @@ import { KILL_GRACE_MS } from '../../lib/process/run.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import type { StatusService } from '../status/status-service.ts';
 import { AfterPublish } from './after-publish.ts';
-import {
-  createHeartbeat,
-  createWebhook,
-  type Heartbeat,
-  type Webhook,
-  type WebhookTarget,
-} from './http-hooks.ts';
+import { createHeartbeat, createWebhook, type Heartbeat, type Webhook } from './http-hooks.ts';
 import { type Notification, tellOfEvent, tellOfTargets, type Troubles } from './notifications.ts';
 import { createPoster, type Poster } from './post.ts';
 
@@ -55,7 +49,6 @@ export class Hooks {
   readonly #looks = new Places(1);
   #troubles: Troubles | null = null;
   #settling: NodeJS.Timeout | undefined;
-  #closed: Promise<void> | null = null;
 
   /**
    * Starts with the commands that are still due.
@@ -81,16 +74,11 @@ export class Hooks {
       emit,
     });
     this.#poster = createPoster(ANSWER_TIMEOUT_MS);
-    const { send } = this.#poster;
-    this.#webhook = createWebhook({
-      target: () => webhookOf(current()),
-      send,
-      scrub: surroundings.scrub,
-      host: hostname(),
-      emit,
-      onDone: () => this.#look(() => this.#saveTroubles()),
-    });
-    this.#heartbeat = createHeartbeat(() => current().hooks.heartbeat?.reveal() ?? null, send, emit);
+    const ports = { hooks: () => current().hooks, send: this.#poster.send, emit };
+    this.#webhook = createWebhook(ports, surroundings.scrub, hostname(), () =>
+      this.#look(() => this.#saveTroubles()),
+    );
+    this.#heartbeat = createHeartbeat(ports);
     onPublished(this.#afterPublish.onPublished);
     this.#afterPublish.lookAtAll();
   }
@@ -117,12 +105,7 @@ export class Hooks {
    * Starts nothing new, and gives running work this time to end, in milliseconds. Commands that did not run are due at the
    * next start; unsent notifications are lost.
    */
-  close(timeoutMs: number): Promise<void> {
-    this.#closed ??= this.#close(timeoutMs);
-    return this.#closed;
-  }
-
-  async #close(timeoutMs: number): Promise<void> {
+  async close(timeoutMs: number): Promise<void> {
     const tellingMs = Math.min(TELLING_MS, timeoutMs);
     await this.#afterPublish.close(Math.max(0, timeoutMs - tellingMs - KILL_GRACE_MS));
     clearTimeout(this.#settling);
@@ -165,11 +148,4 @@ export class Hooks {
   async #saveTroubles(): Promise<void> {
     if (this.#troubles !== null) await this.#state.saveTroubles(Object.fromEntries(this.#troubles));
   }
-}
-
-/** The webhook of settings; null for none. */
-export function webhookOf({ hooks }: SettingsFor<never>): WebhookTarget | null {
-  const { webhook, webhookSecret, webhookEvents: filters, webhookFormat: format } = hooks;
-  if (webhook === undefined) return null;
-  return { address: webhook.reveal(), key: webhookSecret?.reveal() ?? null, filters, format };
 }

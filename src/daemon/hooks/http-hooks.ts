@@ -1,46 +1,37 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import type { EventSink } from '../../app/events.ts';
+import { signingKey } from '../../config/addresses.ts';
 import { isChosen } from '../../config/schema-network.ts';
+import type { Settings } from '../../config/schema.ts';
 import { createBackgroundWork, type Ending } from '../../lib/concurrency/background-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { signingKey } from '../../config/addresses.ts';
 import { type BackOffPolicy, backOffDelayMs } from '../../lib/time/back-off.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
-import type { EventSink, MirrorEvent } from '../../app/events.ts';
-import type { Poster, PostRequest } from './post.ts';
 import type { Notification } from './notifications.ts';
-import { webhookContent, type WebhookFormat, type WebhookMessage } from './webhook-formats.ts';
+import type { Poster, PostRequest } from './post.ts';
+import { webhookContent, type WebhookMessage } from './webhook-formats.ts';
 
-/** The receiver of notifications in the current settings. */
-export interface WebhookTarget {
-  readonly address: string;
-  /** Null if they are not signed. */
-  readonly key: string | null;
-  /** See `isChosen`. */
-  readonly filters: readonly string[];
-  readonly format: WebhookFormat;
-}
+/** The settings of the webhook and the heartbeat. */
+export type HttpHooks = Pick<
+  Settings['hooks'],
+  'webhook' | 'webhookSecret' | 'webhookEvents' | 'webhookFormat' | 'heartbeat'
+>;
 
-/** Everything that the webhook needs from the rest of the daemon. */
-export interface WebhookPorts {
-  readonly target: () => WebhookTarget | null;
+/** Everything that requests to receivers need from the rest of the daemon. */
+export interface HttpHookPorts {
+  /** Gives the settings in force. */
+  readonly hooks: () => HttpHooks;
   readonly send: Poster['send'];
-  /** Masks the secrets in a text. */
-  readonly scrub: (text: string) => string;
-  /** The name of this machine, which is in every notification. */
-  readonly host: string;
   readonly emit: EventSink;
-  /** Called whenever nothing waits any more: all was delivered, given up or not chosen. */
-  readonly onDone: () => void;
 }
 
 /** Sends notifications, one after the other, in parallel with other work. */
-export interface Webhook {
-  readonly tell: (notifications: readonly Notification[]) => void;
-  /** Delivers waiting notifications without pauses between attempts; drops those left after the time. */
-  readonly close: (timeoutMs: number) => Promise<void>;
-}
+export type Webhook = ReturnType<typeof createWebhook>;
+
+/** Regular requests to a service that raises an alarm when they stop. */
+export type Heartbeat = ReturnType<typeof createHeartbeat>;
 
 /** Most notifications that wait. */
 const MOST_WAITING = 1000;
@@ -51,37 +42,29 @@ const NOTIFICATION: DeliveryPolicy = { mostAttempts: 12, firstDelayMs: 5000, max
 /** Attempts at one heartbeat: few, so that it ends before the next pass sends its own, or the receiver would raise a false alarm. */
 const SIGN: DeliveryPolicy = { mostAttempts: 3, firstDelayMs: 4000, maxDelayMs: 20_000 };
 
-/** Makes a webhook. */
-export function createWebhook({ target, send, scrub, host, emit, onDone }: WebhookPorts): Webhook {
-  const waiting: WebhookMessage[] = [];
-  const delivering = createBackgroundWork(
-    async (ending) => {
-      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-        const message = next;
-        const request = (): UnsentRequest | null => requestOf(message, target(), scrub);
-        if (await deliver({ to: 'webhook', request, send, emit }, NOTIFICATION, ending)) continue;
-        waiting.length = 0;
-        return;
-      }
-      onDone();
-    },
-    (error) => emit(failureOf('webhook', error, 0)),
-  );
+/**
+ * Makes a webhook.
+ * @param scrub masks the secrets in a text
+ * @param host the name of this machine, which is in every notification
+ * @param onDone called whenever nothing waits any more: all was delivered, given up or not chosen
+ */
+export function createWebhook(
+  ports: HttpHookPorts,
+  scrub: (text: string) => string,
+  host: string,
+  onDone: () => void,
+) {
+  const request = (message: WebhookMessage): UnsentRequest | null => requestOf(message, ports.hooks(), scrub);
+  const queue = createQueue('webhook', request, NOTIFICATION, ports, onDone);
   return {
-    tell: (notifications) => {
-      const to = target();
-      if (to === null) return;
+    tell: (notifications: readonly Notification[]): void => {
+      const { webhook, webhookEvents } = ports.hooks();
+      if (webhook === undefined) return;
       const at = new Date().toISOString();
-      for (const { type, fields } of notifications)
-        if (isChosen(type, to.filters)) waiting.push({ id: `msg_${randomUUID()}`, at, host, type, fields });
-      if (waiting.length > MOST_WAITING) {
-        waiting.splice(0, waiting.length - MOST_WAITING);
-        const message = `More than ${MOST_WAITING} notifications wait: the oldest are dropped.`;
-        emit(failureOf('webhook', new MirrorError('notification.failed', message), 0));
-      }
-      delivering.wake();
+      const chosen = notifications.filter(({ type }) => isChosen(type, webhookEvents));
+      queue.add(chosen.map(({ type, fields }) => ({ id: `msg_${randomUUID()}`, at, host, type, fields })));
     },
-    close: delivering.close,
+    close: queue.close,
   };
 }
 
@@ -91,16 +74,17 @@ export function createWebhook({ target, send, scrub, host, emit, onDone }: Webho
  */
 export function requestOf(
   message: WebhookMessage,
-  target: WebhookTarget | null,
+  { webhook, webhookSecret, webhookFormat }: Omit<HttpHooks, 'heartbeat'>,
   scrub: (text: string) => string,
 ): UnsentRequest | null {
-  if (target === null) return null;
-  const { address, key, format } = target;
+  if (webhook === undefined) return null;
   const { id } = message;
-  const { headers, body } = webhookContent(format, message, scrub);
+  const { headers, body } = webhookContent(webhookFormat, message, scrub);
   const timestamp = Math.floor(Date.now() / 1000);
-  const signed = key === null ? {} : { 'webhook-signature': signatureOf(key, id, timestamp, body) };
+  const key = webhookSecret?.reveal();
+  const signed = key === undefined ? {} : { 'webhook-signature': signatureOf(key, id, timestamp, body) };
   const identity = { 'webhook-id': id, 'webhook-timestamp': String(timestamp) };
+  const address = webhook.reveal();
   return { method: 'POST', address, body, headers: { ...headers, ...identity, ...signed } };
 }
 
@@ -124,50 +108,22 @@ export function signatureOf(key: string, id: string, timestamp: number, body: st
   return `v1,${digest}`;
 }
 
-/** Regular requests to a service that raises an alarm when they stop. */
-export interface Heartbeat {
-  /** Sends one, unless the previous one is still being sent. */
-  readonly beat: () => void;
-  /** Gives the one being sent this time to arrive, in milliseconds. */
-  readonly close: (timeoutMs: number) => Promise<void>;
-}
-
-/** Makes a heartbeat. @param address gives the address in the current settings; null for none */
-export function createHeartbeat(
-  address: () => string | null,
-  send: Poster['send'],
-  emit: EventSink,
-): Heartbeat {
+/** Makes a heartbeat. `beat` sends one, unless the previous one is still being sent. */
+export function createHeartbeat(ports: HttpHookPorts) {
   const request = (): UnsentRequest | null => {
-    const to = address();
-    return to === null ? null : { method: 'GET', address: to };
+    const { heartbeat } = ports.hooks();
+    return heartbeat === undefined ? null : { method: 'GET', address: heartbeat.reveal() };
   };
-  const beating = createBackgroundWork(
-    async (ending) => {
-      await deliver({ to: 'heartbeat', request, send, emit }, SIGN, ending);
-    },
-    (error) => emit(failureOf('heartbeat', error, 0)),
-  );
+  const queue = createQueue<null>('heartbeat', request, SIGN, ports, () => {});
   return {
-    beat: () => {
-      if (!beating.isBusy()) beating.wake();
+    beat: (): void => {
+      if (!queue.isBusy()) queue.add([null]);
     },
-    close: beating.close,
+    close: queue.close,
   };
 }
 
 type UnsentRequest = Omit<PostRequest, 'signal'>;
-
-type Receiver = 'webhook' | 'heartbeat';
-
-/** Something to deliver. */
-interface Delivery {
-  readonly to: Receiver;
-  /** The request to send now; null if there is nothing to send any more. */
-  readonly request: () => UnsentRequest | null;
-  readonly send: Poster['send'];
-  readonly emit: EventSink;
-}
 
 /** Number of attempts, and the waits between them. */
 interface DeliveryPolicy extends BackOffPolicy {
@@ -175,12 +131,56 @@ interface DeliveryPolicy extends BackOffPolicy {
 }
 
 /**
+ * Makes a queue of items for a receiver: they are sent one after the other, and each is tried until it arrives or is given up.
+ * @param request gives the request that brings an item now; null if the setting was removed
+ * @param onDone called whenever nothing waits any more
+ * @returns `close` delivers waiting items without pauses between attempts; it drops those left after the time, in milliseconds
+ */
+function createQueue<Item>(
+  to: 'webhook' | 'heartbeat',
+  request: (item: Item) => UnsentRequest | null,
+  policy: DeliveryPolicy,
+  { send, emit }: HttpHookPorts,
+  onDone: () => void,
+) {
+  const waiting: Item[] = [];
+  const fail = (error: unknown, attempts: number, isGivenUp = false): void => {
+    const failure = eventFailure(error);
+    const hint = isGivenUp ? 'This one is given up.' : failure.hint;
+    emit({ name: 'notification.failed', to, attempts, ...failure, hint });
+  };
+  const { wake, isBusy, close } = createBackgroundWork(
+    async (ending) => {
+      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+        const item = next;
+        if (await deliver(() => request(item), policy, send, fail, ending)) continue;
+        waiting.length = 0;
+        return;
+      }
+      onDone();
+    },
+    (error) => fail(error, 0),
+  );
+  const add = (items: readonly Item[]): void => {
+    waiting.push(...items);
+    if (waiting.splice(0, waiting.length - MOST_WAITING).length > 0) {
+      const message = `More than ${MOST_WAITING} notifications wait: the oldest are dropped.`;
+      fail(new MirrorError('notification.failed', message), 0);
+    }
+    wake();
+  };
+  return { add, isBusy, close };
+}
+
+/**
  * Tries until the delivery succeeds or is given up. The receiver may ask for a pause (Retry-After) of up to the longest wait.
  * @returns false if nothing more can be sent: the setting was removed, or the program ends
  */
 async function deliver(
-  { to, request, send, emit }: Delivery,
+  request: () => UnsentRequest | null,
   policy: DeliveryPolicy,
+  send: Poster['send'],
+  onFailure: (error: unknown, attempts: number, isGivenUp: boolean) => void,
   { closing, stop }: Ending,
 ): Promise<boolean> {
   for (let attempts = 1; ; attempts += 1) {
@@ -190,29 +190,22 @@ async function deliver(
       const present = request();
       if (present === null) return false;
       const headers = { 'user-agent': 'workbook-mirror', ...present.headers };
-      const answer = await send({ ...present, headers, signal: stop });
-      if (answer.status >= 200 && answer.status < 300) return true;
-      wishMs = Math.min(answer.retryAfterMs ?? 0, policy.maxDelayMs);
+      const { status, retryAfterMs = 0 } = await send({ ...present, headers, signal: stop });
+      if (status >= 200 && status < 300) return true;
+      wishMs = Math.min(retryAfterMs, policy.maxDelayMs);
       throw new MirrorError(
         'notification.failed',
-        `${new URL(present.address).origin} refused it (status ${answer.status}).`,
+        `${new URL(present.address).origin} refused it (status ${status}).`,
         { hint: 'Check the address and the program behind it. Redirects are not followed.' },
       );
     } catch (error) {
       if (stop.aborted) return false;
       const isGivenUp = attempts === policy.mostAttempts;
-      emit(failureOf(to, error, attempts, isGivenUp));
+      onFailure(error, attempts, isGivenUp);
       if (isEnding) return false;
       if (isGivenUp) return true;
-      await sleep(backOffDelayMs(policy, attempts, Math.random(), wishMs), undefined, {
-        signal: closing,
-      }).catch(() => {});
+      const delayMs = backOffDelayMs(policy, attempts, Math.random(), wishMs);
+      await sleep(delayMs, undefined, { signal: closing }).catch(() => {});
     }
   }
-}
-
-function failureOf(to: Receiver, error: unknown, attempts: number, isGivenUp = false): MirrorEvent {
-  const failure = eventFailure(error);
-  const hint = isGivenUp ? 'This one is given up.' : failure.hint;
-  return { name: 'notification.failed', to, attempts, ...failure, hint };
 }

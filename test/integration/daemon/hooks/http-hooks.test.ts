@@ -8,10 +8,11 @@ import { createPoster } from '../../../../src/daemon/hooks/post.ts';
 import {
   createHeartbeat,
   createWebhook,
+  type HttpHooks,
   signatureOf,
   type Webhook,
-  type WebhookTarget,
 } from '../../../../src/daemon/hooks/http-hooks.ts';
+import { inlineSecret } from '../../../../src/config/secret.ts';
 import type { MirrorEvent } from '../../../../src/app/events.ts';
 import type { Notification } from '../../../../src/daemon/hooks/notifications.ts';
 import { startReceiver } from '../../../support/listen.ts';
@@ -27,16 +28,36 @@ function startPoster(timeoutMs = 10_000): ReturnType<typeof createPoster> {
   return poster;
 }
 
-function startWebhook(target: WebhookTarget): { webhook: Webhook; events: MirrorEvent[] } {
+/** The receiver of a webhook. */
+interface Target {
+  readonly address: string;
+  /** Null if notifications are not signed. */
+  readonly key: string | null;
+  readonly filters: readonly string[];
+  readonly format: HttpHooks['webhookFormat'];
+}
+
+function hooksOf({ address, key, filters, format }: Target): HttpHooks {
+  return {
+    webhook: inlineSecret(address),
+    ...(key === null ? {} : { webhookSecret: inlineSecret(key) }),
+    webhookEvents: [...filters],
+    webhookFormat: format,
+  };
+}
+
+function startWebhook(target: Target): { webhook: Webhook; events: MirrorEvent[] } {
   const events: MirrorEvent[] = [];
-  const webhook = createWebhook({
-    target: () => target,
-    send: startPoster().send,
-    scrub: (text) => text.replaceAll('s3cret', '[secret]'),
-    host: 'machine',
-    emit: (event) => events.push(event),
-    onDone: () => {},
-  });
+  const webhook = createWebhook(
+    {
+      hooks: () => hooksOf(target),
+      send: startPoster().send,
+      emit: (event) => events.push(event),
+    },
+    (text) => text.replaceAll('s3cret', '[secret]'),
+    'machine',
+    () => {},
+  );
   onTestFinished(() => webhook.close(0));
   return { webhook, events };
 }
@@ -143,7 +164,7 @@ describe('a webhook', () => {
 
   it('sends waiting messages in the current format', async () => {
     const { origin, received } = await startReceiver((count) => (count === 1 ? 503 : 200));
-    let format: WebhookTarget['format'] = 'json';
+    let format: Target['format'] = 'json';
     const { webhook, events } = startWebhook({
       address: origin,
       key: null,
@@ -245,11 +266,16 @@ describe('a heartbeat', () => {
   it('is one request at a time, and is retried after a failure', async () => {
     const { origin, received } = await startReceiver((count) => (count === 1 ? 500 : 200));
     const events: MirrorEvent[] = [];
-    const heartbeat = createHeartbeat(
-      () => `${origin}/s3cret`,
-      startPoster().send,
-      (event) => events.push(event),
-    );
+    const hooks: HttpHooks = {
+      heartbeat: inlineSecret(`${origin}/s3cret`),
+      webhookEvents: [],
+      webhookFormat: 'json',
+    };
+    const heartbeat = createHeartbeat({
+      hooks: () => hooks,
+      send: startPoster().send,
+      emit: (event) => events.push(event),
+    });
     for (let beats = 0; beats < 5; beats += 1) heartbeat.beat();
     await until(() => events.length === 1);
     expect(JSON.stringify(events)).not.toContain('s3cret');
