@@ -16,17 +16,16 @@ export type SettingDigests = ReadonlyMap<string, string>;
 export function digestSettings(settings: Settings): SettingDigests {
   return new Map(
     settingDescriptors.map(({ name }) => {
-      const text = JSON.stringify([revealed(settingValue(settings, name))]);
+      const text = JSON.stringify([settingValue(settings, name)], revealed);
       return [name, createHash('sha256').update(text).digest('hex')];
     }),
   );
 }
 
-/** A value with its secrets, which JSON would mask. */
-function revealed(value: unknown): unknown {
-  if (value instanceof Secret) return value.revealAll();
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, revealed(member)]));
+/** Replaces the masks that secrets have in JSON by their values. */
+function revealed(this: Readonly<Record<string, unknown>>, key: string, value: unknown): unknown {
+  const own = this[key];
+  return own instanceof Secret ? own.revealAll() : value;
 }
 
 /** The names of the settings that differ, in the order of the schema. */

@@ -4,7 +4,6 @@ import { inspect } from 'node:util';
 
 import { systemCode } from '../lib/errors/disk-errors.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
-import { pastedProblem } from './bare-secret.ts';
 import { invalidValue } from './problems.ts';
 
 /** Replaces a secret in every output. */
@@ -55,6 +54,57 @@ export class Secret {
   }
 }
 
+/** The text before a secret in a variable, a header or YAML. */
+const NAME = /^(?:(?:export|set|setx)\s+)?[A-Za-z_]\w*=[^=\s]/;
+const HEADER = /^(?:-H\s+)?["']?[A-Za-z][\w.-]*:\s+\S|^["']?(?:X-API-KEY|Authorization)\s*:/i;
+
+/** Content that is obviously no bare key, the surest signs first, with the remedy. The messages hold nothing of it. */
+const PASTED: ReadonlyArray<readonly [RegExp, string]> = [
+  [
+    /\0/,
+    'is text in UTF-16, as Windows PowerShell writes it: save the file as UTF-8 without a byte order mark',
+  ],
+  [/^\uFEFF/, 'begins with a byte order mark: save the file as UTF-8 without one'],
+  [
+    /[\u00A0\u00AD\u2007\u200B-\u200F\u202F\u2060\uFEFF]/,
+    'holds a non-breaking space or an invisible character, as copying from a page adds them: copy the key alone, or type it',
+  ],
+  [/^\s*-----BEGIN /, 'is a key or certificate in PEM: give the key that the service shows, one line'],
+  [/^\s*(?:<!doctype|<html|<\?xml)/i, 'is a page in HTML or XML: give the key that the page shows, one line'],
+  [
+    /\$\{|^\s*["']?(?:\$\w+|\$\(.*\)|\{\{.*\}\}|%\w+%)["']?\s*$/,
+    'is a variable that nothing replaced: give its value',
+  ],
+  [
+    /^\s*["']?(?:<[^<>]*>|your[-_ ][\w -]*|change[-_]?me|([*•.…xX])\1{3,})["']?\s*$/i,
+    'is a placeholder: give the key itself in its place',
+  ],
+  [/^\s*[{[]/, 'is JSON: give the value of the key alone, without braces and quotes'],
+  [/^\s*#/, 'begins with a comment: give the key alone'],
+  [/^\s*curl\s/, 'is a command: give the key alone'],
+  [NAME, 'is a line NAME=value: give the value alone'],
+  [HEADER, 'is a line "name: value", as of a header or of YAML: give the value alone'],
+  [
+    /^\s*["'`“”‘’«„]|["'`“”‘’»]\s*$/,
+    "has quotes around it, which are kept (docker's --env-file keeps them): remove the quotes",
+  ],
+  [
+    /^(?:Bearer|Token|Basic|ApiKey)[\s:]/i,
+    'begins with the word of an Authorization header: give only what follows it',
+  ],
+  [
+    /^\s*file:|^(?:~|\.\.?)?\/(?:etc|run|var|home|root|opt|mnt|media|secrets?|usr|tmp|srv|data)\/|^(?:~|\.\.?)\/|^[A-Za-z]:\\/,
+    'is the path of a file: give it by the setting whose name ends with File',
+  ],
+  [/\\[nr]$/, 'ends with a backslash and a letter in place of a line break: remove both'],
+  [/\S[\r\n]+\s*\S/, 'has several lines: give the key alone, one line'],
+  [/[^\P{Cc}\r\n\t]/u, 'holds a control character: copy the key alone, or type it'],
+  [/^\s|[ \t]$/, 'begins or ends with a space: remove it'],
+  [/\S\s+\S/, 'has several words: give the value alone'],
+  // The value becomes part of an HTTP header, where other characters cannot be sent (RFC 9110, section 5.5).
+  [/[^\x21-\x7e]/, 'holds letters outside of ASCII, which no key has: copy the key alone'],
+];
+
 /**
  * Reads the values in the text of a secret: one value, or keys one per line. Repeated and empty lines are ignored.
  *
@@ -66,7 +116,8 @@ function parseSecret(text: string, holdsSeveral: boolean): Values {
   const values = new Set<string>();
   for (const [index, line] of lines.entries()) {
     if (line === '') continue;
-    const problem = secretProblem(line) ?? (holdsSeveral ? addressInPlaceOfKey(line) : undefined);
+    const pasted = PASTED.find(([pattern]) => pattern.test(line))?.[1];
+    const problem = pasted ?? (holdsSeveral ? addressInPlaceOfKey(line) : undefined);
     if (problem !== undefined)
       throw invalidValue(`${lines.length === 1 ? '' : `line ${index + 1} `}${problem}`);
     values.add(line);
@@ -75,16 +126,6 @@ function parseSecret(text: string, holdsSeveral: boolean): Values {
   if (first === undefined) throw invalidValue('is empty');
   if (values.size > MAX_KEYS) throw invalidValue(`holds more than ${MAX_KEYS} keys: is it another file?`);
   return [first, ...more];
-}
-
-/** Why a text is obviously not a bare secret, without quoting it; undefined if it may be one. */
-function secretProblem(value: string): string | undefined {
-  const problem = pastedProblem(value);
-  if (problem !== undefined) return problem;
-  // The value becomes part of an HTTP header, where other characters cannot be sent (RFC 9110, section 5.5).
-  return /^[\x21-\x7e]+$/.test(value)
-    ? undefined
-    : 'holds letters outside of ASCII, which no key has: copy the key alone';
 }
 
 /** The problem if an address was given in place of a key; undefined otherwise. */
@@ -115,8 +156,7 @@ export function fileSecret(path: string, holdsSeveral = false): Secret {
   let current = readSecret(path, holdsSeveral);
   return new Secret(() => {
     try {
-      const { stamp, isRegular } = stateOf(path);
-      if (isRegular && stamp !== current.stamp) current = readSecret(path, holdsSeveral);
+      current = readSecret(path, holdsSeveral, current);
     } catch {
       // Checked again at the next call.
     }
@@ -124,22 +164,21 @@ export function fileSecret(path: string, holdsSeveral = false): Secret {
   });
 }
 
-/** The identity of a file's content by its metadata: the stamp differs whenever the content may differ. */
-function stateOf(path: string) {
-  const stat = statSync(path, { bigint: true });
+/** The content of a file, and the metadata of the file when it was read. */
+interface Content {
+  readonly stamp: string;
+  readonly values: Values;
+}
+
+/** @param known the content that was read last: it is returned if the file has not changed */
+function readSecret(path: string, holdsSeveral: boolean, known?: Content): Content {
+  // The metadata comes first: content newer than its stamp is read once more; in the other order a change would be missed.
+  const stat = readable(() => statSync(path, { bigint: true }));
   // The change time reveals a new content of the same length whose modification time was set back.
   const stamp = [stat.dev, stat.ino, stat.size, stat.mtimeNs, stat.ctimeNs].join(':');
   // A pipe or a device is read only once.
-  return { stamp, isRegular: stat.isFile(), sizeBytes: Number(stat.size) };
-}
-
-function readSecret(
-  path: string,
-  holdsSeveral: boolean,
-): { readonly stamp: string; readonly values: Values } {
-  // The metadata comes first: content newer than its stamp is read once more; in the other order a change would be missed.
-  const { stamp, sizeBytes } = readable(() => stateOf(path));
-  if (sizeBytes > MAX_SECRET_BYTES) throw invalidValue('expected a file that holds nothing but the secret');
+  if (known !== undefined && (known.stamp === stamp || !stat.isFile())) return known;
+  if (stat.size > MAX_SECRET_BYTES) throw invalidValue('expected a file that holds nothing but the secret');
   const text = readable(() => readFileSync(path, 'utf8'));
   try {
     return { stamp, values: parseSecret(text, holdsSeveral) };
