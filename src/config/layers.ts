@@ -15,7 +15,7 @@ import {
   type SettingDescriptor,
 } from './descriptors.ts';
 import { type Need, pathProblem } from './kinds.ts';
-import { DEFAULT_SOURCE, quote, type SettingProblem, type SettingSource } from './problems.ts';
+import { DEFAULT_SOURCE, quote, type SettingProblem, SettingsError, type SettingSource } from './problems.ts';
 import { removedSetting, removedSettings } from './removed-settings.ts';
 import { settingsSchema, type NeedsOf, type Settings, type SettingsFor } from './schema.ts';
 import { fileSecret, inlineSecret } from './secret.ts';
@@ -50,10 +50,11 @@ export class Layer {
 /** The source of each setting, by dotted name. */
 export type SettingSources = Readonly<Record<string, SettingSource>>;
 
-/** The settings, or all problems with them. */
-export type Resolution<T extends readonly Need[]> =
-  | { readonly settings: SettingsFor<NeedsOf<T>>; readonly sources: SettingSources }
-  | { readonly problems: readonly SettingProblem[] };
+/** The settings, and where each came from. */
+export interface Resolution<T extends readonly Need[]> {
+  readonly settings: SettingsFor<NeedsOf<T>>;
+  readonly sources: SettingSources;
+}
 
 const byVariable: ReadonlyMap<string, SettingDescriptor> = new Map(
   settingDescriptors.map((descriptor) => [descriptor.environmentVariable, descriptor]),
@@ -160,17 +161,22 @@ function splitList(text: string): string[] {
  *
  * @param layers the strongest first
  * @param needs the required parts; none is reported as missing if a layer is incomplete
+ * @param advice sentences for people, for a missing setting
+ * @throws SettingsError `settings.invalid`, with all problems
  */
 export function resolveSettings<const T extends readonly Need[]>(
   layers: readonly Layer[],
   needs: T,
+  advice = '',
 ): Resolution<T> {
   const whole = strongest(layers);
   const { values, problems } = whole;
   const { data, error } = settingsSchema.safeParse(schemaInput(whole));
   for (const { path, message } of error?.issues ?? []) refuseValue(whole, path, message);
+  const known = problems.length;
   if (layers.every(({ isComplete }) => isComplete)) refuseMissing(whole, needs);
-  if (data === undefined || problems.length > 0) return { problems };
+  if (data === undefined || problems.length > 0)
+    throw new SettingsError(problems, problems.length > known ? advice : '');
   if (!hasNeeds(data, needs)) throw new TypeError('a setting is missing that was not missed');
   return { settings: data, sources: sourcesOf(values) };
 }
@@ -206,12 +212,10 @@ function strongest(layers: readonly Layer[]): Layer {
 
 /** Makes the schema's input: numbers from digits, absolute paths, secrets. */
 function schemaInput(whole: Layer): Readonly<Record<string, unknown>> {
-  const sections = new Map<string, Record<string, unknown>>([['', {}]]);
-  for (const { name } of sectionDescriptors) sections.set(name, {});
+  const input = Object.fromEntries(sectionDescriptors.map(({ name }): [string, object] => [name, {}]));
   const put = (name: string, value: unknown): void => {
     const [section, key] = partsOf(name);
-    const members = sections.get(section);
-    if (members !== undefined) members[key] = value;
+    Reflect.set(input[section] ?? input, key, value);
   };
   for (const [name, given] of whole.values) {
     const descriptor = settingsByName.get(name);
@@ -228,8 +232,7 @@ function schemaInput(whole: Layer): Readonly<Record<string, unknown>> {
       whole.refuse(name, given.source, error.message);
     }
   }
-  const { '': top, ...rest } = Object.fromEntries(sections);
-  return { ...top, ...rest };
+  return input;
 }
 
 function inputOf({ kind }: SettingDescriptor, { value, base }: Given): unknown {
@@ -258,13 +261,9 @@ function commandWords(text: string): unknown {
  * from the service.
  */
 function withAbsoluteProgram(words: unknown, base: string): unknown {
-  if (!isList(words)) return words;
-  const [program, ...rest] = words;
+  const list: readonly unknown[] = Array.isArray(words) ? words : [];
+  const [program, ...rest] = list;
   return typeof program === 'string' && program.includes('/') ? [resolve(base, program), ...rest] : words;
-}
-
-function isList(value: unknown): value is readonly unknown[] {
-  return Array.isArray(value);
 }
 
 /** Adds a problem that the schema found in a value, with the value itself if it may be shown. */

@@ -10,12 +10,11 @@ import {
   environmentLayer,
   flagLayer,
   type Layer,
+  type Resolution,
   resolveSettings,
-  type SettingSources,
 } from './layers.ts';
-import { SettingsError, type SettingSource } from './problems.ts';
+import type { SettingSource } from './problems.ts';
 import { removedSettings } from './removed-settings.ts';
-import type { NeedsOf, SettingsFor } from './schema.ts';
 
 /** The settings file that is read by default. */
 export const DEFAULT_CONFIG_FILE = '/etc/workbook-mirror/config.yaml';
@@ -36,9 +35,7 @@ export interface LoadRequest<T extends readonly Need[]> {
 }
 
 /** The settings, and the source of each, by dotted name. */
-export interface LoadedSettings<T extends readonly Need[]> {
-  readonly settings: SettingsFor<NeedsOf<T>>;
-  readonly sources: SettingSources;
+export interface LoadedSettings<T extends readonly Need[]> extends Resolution<T> {
   /** The file that was read, absolute; undefined if there was none. */
   readonly configFile: string | undefined;
 }
@@ -58,13 +55,9 @@ export function loadSettings<const T extends readonly Need[]>(request: LoadReque
     ...(file === undefined ? [] : [file]),
     credentialLayer(findCredentials(env['CREDENTIALS_DIRECTORY'])),
   ];
-  const resolution = resolveSettings(layers, needs);
-  if ('problems' in resolution) {
-    const isMissed =
-      file === undefined && resolution.problems.some(({ message }) => message.startsWith('missing'));
-    throw new SettingsError(resolution.problems, isMissed ? noFileAdvice(choice.path, cwd) : '');
-  }
-  return { ...resolution, configFile: file === undefined ? undefined : choice.path };
+  const advice = file === undefined ? noFileAdvice(choice.path, cwd) : '';
+  const configFile = file === undefined ? undefined : choice.path;
+  return { ...resolveSettings(layers, needs, advice), configFile };
 }
 
 interface FileChoice {

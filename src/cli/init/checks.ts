@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { connect } from '../../app/installation.ts';
 import type { Need } from '../../config/kinds.ts';
 import { type Layer, resolveSettings } from '../../config/layers.ts';
-import { DEFAULT_SOURCE, SettingsError } from '../../config/problems.ts';
+import { DEFAULT_SOURCE } from '../../config/problems.ts';
 import type { NeedsOf, SettingsFor } from '../../config/schema.ts';
 import { makeFolders } from '../../lib/disk/durable.ts';
 import { existingAbove, roomAt } from '../../lib/disk/place-facts.ts';
@@ -24,9 +24,7 @@ export function give(layer: Layer, name: string, value: string): void {
 
 /** The settings, validated. @throws SettingsError `settings.invalid` */
 export function settingsIn<const T extends readonly Need[]>(layer: Layer, needs: T): SettingsFor<NeedsOf<T>> {
-  const resolution = resolveSettings([layer], needs);
-  if ('problems' in resolution) throw new SettingsError(resolution.problems);
-  return resolution.settings;
+  return resolveSettings([layer], needs).settings;
 }
 
 /**

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { effectiveSettings } from '../../../src/config/render.ts';
 import { fileLayer } from '../../../src/config/file.ts';
 import { environmentLayer, flagLayer, resolveSettings } from '../../../src/config/layers.ts';
+import { SettingsError } from '../../../src/config/problems.ts';
 import { cleanEnvironment, hookEnvironment } from '../../../src/app/command-hooks.ts';
 import { layoutOf } from '../../../src/mirror/store/layout.ts';
 
@@ -18,16 +19,17 @@ function resolve({ text = '', env = {}, flags = {} }: Sources) {
 }
 
 function hooksOf(sources: Sources) {
-  const resolution = resolve(sources);
-  if ('problems' in resolution) throw new Error(JSON.stringify(resolution.problems));
-  return resolution.settings.hooks;
+  return resolve(sources).settings.hooks;
 }
 
 function problemsOf(sources: Sources): string[] {
-  const resolution = resolve(sources);
-  return 'problems' in resolution
-    ? resolution.problems.map(({ setting, message }) => `${setting}: ${message}`)
-    : [];
+  try {
+    resolve(sources);
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    return error.problems.map(({ setting, message }) => `${setting}: ${message}`);
+  }
+  return [];
 }
 
 describe('a command', () => {
@@ -69,11 +71,9 @@ describe('a command', () => {
 
 describe('an address', () => {
   it('is masked wherever settings are printed', () => {
-    const resolution = resolve({ text: 'hooks: {webhook: "https://h/secret-path"}' });
-    if ('problems' in resolution) throw new Error('refused');
-    const text = JSON.stringify(effectiveSettings(resolution.settings, resolution.sources));
-    expect(text).not.toContain('secret-path');
-    expect(resolution.settings.hooks.webhook?.reveal()).toBe('https://h/secret-path');
+    const { settings, sources } = resolve({ text: 'hooks: {webhook: "https://h/secret-path"}' });
+    expect(JSON.stringify(effectiveSettings(settings, sources))).not.toContain('secret-path');
+    expect(settings.hooks.webhook?.reveal()).toBe('https://h/secret-path');
   });
 
   it.each(['h/secret-path', 'ftp://h/secret-path', 'https://'])(

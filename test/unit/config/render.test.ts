@@ -18,9 +18,7 @@ const encoder = new TextEncoder();
 function resolve(text: string, env: Record<string, string> = {}) {
   const file = fileLayer(encoder.encode(text), '/etc/c.yaml');
   const layers = [environmentLayer(env, '/'), file];
-  const resolution = resolveSettings(layers, ['service', 'directory']);
-  if ('problems' in resolution) throw new Error(JSON.stringify(resolution.problems));
-  return resolution;
+  return resolveSettings(layers, ['service', 'directory']);
 }
 
 /** Takes the comment marks off the settings; a comment for people has a space after its mark. */

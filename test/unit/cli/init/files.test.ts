@@ -19,9 +19,8 @@ function files(values: Readonly<Record<string, string>>, isForUnit: boolean) {
     ...values,
   }))
     layer.values.set(name, { value, source: { kind: 'default', detail: '' }, base: '/' });
-  const resolution = resolveSettings([layer], ['service', 'directory']);
-  if ('problems' in resolution) throw new Error(JSON.stringify(resolution.problems));
-  return filesOf(resolution.settings, FILE, isForUnit);
+  const { settings } = resolveSettings([layer], ['service', 'directory']);
+  return filesOf(settings, FILE, isForUnit);
 }
 
 describe('the files of new settings', () => {
