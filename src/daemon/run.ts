@@ -32,7 +32,7 @@ import { listenToCommands } from './control/daemon-place.ts';
 import { createPollPacer } from './triggers/poll-pacer.ts';
 import { watchLeases } from './triggers/lease-watch.ts';
 import { startTicker } from './triggers/ticker.ts';
-import { startHttp } from './web/status-server.ts';
+import { startHttp } from './web/server.ts';
 
 /** Time for the program to end once it must stop, in milliseconds: a little more than {@link HOOKS_CLOSE_MS}. */
 const SHUTDOWN_TIMEOUT_MS = 30_000;

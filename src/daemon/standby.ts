@@ -15,7 +15,7 @@ import { obstacleToWriting, OtherCountError } from '../mirror/store/shards.ts';
 import { failureIn, type LoadSettings } from './settings/live-settings.ts';
 import type { Notifier } from './supervision/notify.ts';
 import type { Control } from './triggers/control.ts';
-import { startStandbyHttp } from './web/status-server.ts';
+import { startStandbyHttp } from './web/server.ts';
 
 type Loaded = ReturnType<LoadSettings>;
 

@@ -9,7 +9,7 @@ import { loadSettings } from '../../config/load.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { createStatusService } from '../../daemon/status/status-service.ts';
 import { createProgressMonitor } from '../../daemon/supervision/progress-monitor.ts';
-import { startHttp } from '../../daemon/web/status-server.ts';
+import { startHttp } from '../../daemon/web/server.ts';
 import { withTemporaryFolder } from '../../lib/disk/temporary.ts';
 import { EXIT_CODES, type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
 import { encodeSegment, repositoryPath } from '../../lib/paths/safe-path.ts';

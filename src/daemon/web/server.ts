@@ -1,11 +1,16 @@
 import { isIPv6 } from 'node:net';
 
 import type { EventSink } from '../../app/events.ts';
+import type { ListenAddress } from '../../config/addresses.ts';
+import type { SettingsFor } from '../../config/schema.ts';
+import { isLoopback } from '../../lib/http/access.ts';
 import { loadPage } from '../../lib/http/page-files.ts';
 import { createHttpServer, type ListenPlace, type ServerPatience } from '../../lib/http/server.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
+import { createMetrics } from '../metrics/metrics.ts';
+import type { StatusService } from '../status/status-service.ts';
 import { type Access, type Context, handle } from './handler.ts';
-import { createRoutes, type Route, type Sources } from './routes.ts';
+import { createRoutes, type Route, type Sources, standbyRoutes } from './routes.ts';
 import { createEventStreams } from './streams.ts';
 
 export interface WebServerOptions extends Sources, Access {
@@ -51,7 +56,7 @@ export async function createWebServer(options: WebServerOptions): Promise<WebSer
 }
 
 /** Makes a server of some paths, which does nothing before `listen` is called. */
-export function serveRoutes(access: Access, emit: EventSink, routes: ReadonlyMap<string, Route>): WebServer {
+function serveRoutes(access: Access, emit: EventSink, routes: ReadonlyMap<string, Route>): WebServer {
   const onFailure = tellOnce(emit);
   const streams = createEventStreams();
   const server = createHttpServer(PATIENCE, SETTING, (error) => onFailure(null, error));
@@ -91,5 +96,117 @@ function tellOnce(emit: EventSink): (path: string | null, error: unknown) => voi
     told = failure.message;
     againAtMs = performance.now() + TELL_AGAIN_MS;
     emit({ name: 'http.failed', path, ...failure });
+  };
+}
+
+/** Status page, health and metrics, served. */
+export interface HttpSide {
+  /** Receives events, after the status. */
+  readonly sink: EventSink;
+  readonly close: () => Promise<void>;
+}
+
+/** Interval of notifications about the progress of pulls, in milliseconds. */
+const MOVING_EVERY_MS = 2000;
+
+/** Time until an unusable address is tried again, in milliseconds. */
+const TRY_AGAIN_MS = 10_000;
+
+const NOTHING_SERVED: HttpSide = { sink: () => {}, close: () => Promise.resolve() };
+
+/**
+ * Serves the status at `http.listen`, if set. If it cannot listen there, it reports this and tries again
+ * until it can: the mirror matters more than its page.
+ * @param askForPass called when another program requests a pass; null to refuse such requests
+ * @param tryAgainMs time between attempts to listen, in milliseconds
+ * @throws MirrorError `http.unusable` if the page is missing
+ */
+export async function startHttp(
+  current: () => SettingsFor<never>,
+  status: Pick<StatusService, 'report' | 'liveness' | 'isBusy'>,
+  emit: EventSink,
+  askForPass: (() => void) | null = null,
+  tryAgainMs = TRY_AGAIN_MS,
+): Promise<HttpSide> {
+  const { listen } = current().http;
+  if (listen === null) return NOTHING_SERVED;
+  const metrics = createMetrics();
+  const { report, liveness } = status;
+  const sources = { report, liveness, renderMetrics: metrics.render };
+  const server = await createWebServer({ ...sources, ...accessOf(current, askForPass), emit });
+  const stopListening = await keepListening(server, listen, current, emit, tryAgainMs);
+  const moving = setInterval(() => status.isBusy() && server.notify(), MOVING_EVERY_MS).unref();
+  return {
+    sink: (event) => {
+      metrics.sink(event);
+      server.notify();
+    },
+    close: async () => {
+      clearInterval(moving);
+      await stopListening();
+    },
+  };
+}
+
+/**
+ * Answers for an instance on standby, which is healthy but not ready.
+ * @param reason gives a sentence with the reason for waiting
+ */
+export async function startStandbyHttp(
+  settings: SettingsFor<never>,
+  reason: () => string,
+  emit: EventSink,
+): Promise<Pick<HttpSide, 'close'>> {
+  const { listen } = settings.http;
+  if (listen === null) return NOTHING_SERVED;
+  const current = (): SettingsFor<never> => settings;
+  const server = serveRoutes(accessOf(current, null), emit, standbyRoutes(reason));
+  return { close: await keepListening(server, listen, current, emit, TRY_AGAIN_MS) };
+}
+
+function accessOf(current: () => SettingsFor<never>, askForPass: Access['askForPass']): Access {
+  return {
+    token: () => current().http.token?.reveal() ?? null,
+    allowedHosts: () => current().http.allowedHosts,
+    pollToken: () => current().http.pollToken?.reveal() ?? null,
+    askForPass,
+  };
+}
+
+/** Starts a server, now or as soon as possible. Repeated failures are reported once. @returns a function that ends it */
+async function keepListening(
+  server: WebServer,
+  place: ListenAddress,
+  current: () => SettingsFor<never>,
+  emit: EventSink,
+  tryAgainMs: number,
+): Promise<() => Promise<void>> {
+  let isClosed = false;
+  let told = '';
+  let timer: NodeJS.Timeout | undefined;
+  let attempt = Promise.resolve();
+  const again = (): void => {
+    attempt = tryToListen();
+  };
+  const tryToListen = async (): Promise<void> => {
+    try {
+      const { address } = await server.listen(place);
+      emit({ name: 'http.listening', address });
+      const isOwnMachine = isLoopback(place.host) || place.host === 'localhost';
+      if (current().http.token === undefined && !isOwnMachine) emit({ name: 'http.unprotected', address });
+    } catch (error) {
+      const failure = eventFailure(error);
+      if (failure.message !== told) emit({ name: 'http.unavailable', ...failure });
+      told = failure.message;
+      if (!isClosed) timer = setTimeout(again, tryAgainMs).unref();
+    }
+  };
+  again();
+  await attempt;
+  return async () => {
+    isClosed = true;
+    clearTimeout(timer);
+    await attempt;
+    await server.close();
   };
 }

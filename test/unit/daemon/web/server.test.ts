@@ -3,7 +3,7 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { startHttp } from '../../../../src/daemon/web/status-server.ts';
+import { startHttp } from '../../../../src/daemon/web/server.ts';
 import { loadSettings } from '../../../../src/config/load.ts';
 import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { eventfulReport } from '../../../support/report.ts';
