@@ -130,7 +130,7 @@ const LISTED =
   'The lists show the published versions, so nothing was downloaded: of files that they do not name only a full check tells.';
 
 /** Describes a comparison to a person. */
-export function describeReport({ target, by, before, after, differences }: DiffReport): TerminalText {
+function describeReport({ target, by, before, after, differences }: DiffReport): TerminalText {
   const isSame = differences.length === 0;
   return joinLines([
     target,

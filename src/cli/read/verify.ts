@@ -1,25 +1,30 @@
 import type { Command } from 'commander';
 
 import { refuseMissing } from '../../app/open-reader.ts';
-import { findTargets } from '../../app/target-names.ts';
-import { knownTargets, type RepairReport, verifyProgress } from '../../app/tasks/repair.ts';
+import { findTargets, firstOf } from '../../app/target-names.ts';
+import { knownTargets, type Repaired, type RepairReport, verifyProgress } from '../../app/tasks/repair.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
 import { untilStopped } from '../../lib/process/signals.ts';
-import { joined, say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { counted, roughDuration, roughSize } from '../../lib/text/humanize.ts';
+import { ownCommand } from '../../lib/text/own-command.ts';
+import { joined, joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
+import type { Difference } from '../../mirror/store/verify/examine.ts';
 import {
+  hasExpected,
   isClean,
+  type UnreadableManifest,
+  type VerifiedTarget,
   type VerifyEvent,
   type VerifyOptions,
   type VerifyReport,
   verifyTrees,
 } from '../../mirror/store/verify/verify.ts';
 import { createLiveLine } from '../frame/live-line.ts';
-import { loudness, type Outcome } from '../frame/output.ts';
+import { linesOf, loudness, type Outcome } from '../frame/output.ts';
 import { taskRunners, worstOf } from '../frame/task-runners.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
-import { describeRepaired, describeVerification, examinedLine, verificationData } from './verify-output.ts';
 
 interface VerifyFlags {
   readonly repair?: true;
@@ -103,4 +108,138 @@ async function chosenBy(
   await refuseMissing(directory);
   const layout = layoutOf(directory, shard);
   return new Set(findTargets(names, layout.mirror, await knownTargets(layout)));
+}
+
+/** A line about an examined target. */
+function examinedLine(target: VerifiedTarget | UnreadableManifest): string {
+  if ('problem' in target) return `✗ ${target.path}: its manifest cannot be read: ${target.problem}`;
+  if (target.state !== 'ok') return `✗ ${headOf(target)}`;
+  return `✓ ${target.path}: ${counted(target.files, 'file')}, ${roughSize(target.sizeBytes)}`;
+}
+
+/** Describes the findings to a person. @param isRepaired whether a repair follows, so that no advice is needed */
+export function describeVerification(report: VerifyReport, isRepaired = false): TerminalText {
+  const { unreadableManifests, strays, lost, inventoryProblem } = report;
+  const blocks = [
+    ...report.targets.filter((target) => target.state !== 'ok').map(blockOf),
+    blockUnder(
+      'Manifests that cannot be read, so that their trees cannot be verified:',
+      unreadableManifests.map(({ path, problem }) => `manifests/${path}.json: ${problem}`),
+    ),
+    blockUnder(
+      'Lost, the tree and the manifest both:',
+      lost.map(({ path }) => path),
+    ),
+    linesOf(
+      inventoryProblem !== null &&
+        `inventory.json cannot be used, so lost targets cannot be detected: ${inventoryProblem}.`,
+    ),
+    blockUnder(
+      'In the mirror, but in no manifest:',
+      strays.map(({ path, entry }) => `mirror/${path} (${entry})`),
+    ),
+    [summaryOf(report), ...(isRepaired ? [] : adviceOf(report))],
+  ];
+  return joined(blocks.filter((block) => block.length > 0).map(joinLines), say`\n\n`);
+}
+
+/** Lines below their heading; empty without lines. */
+function blockUnder(heading: string, lines: readonly string[]): string[] {
+  return lines.length === 0 ? [] : [heading, ...lines.map((line) => `  ${line}`)];
+}
+
+/** The findings, for `--json`: all of them. */
+export function verificationData(report: VerifyReport): unknown {
+  return { ...report, isClean: isClean(report) };
+}
+
+function headOf({ path, state, differences }: VerifiedTarget): string {
+  if (state === 'gone') return `${path} is gone: there is no folder mirror/${path}`;
+  return `${path} differs from its manifest in ${counted(differences.length, 'place')}`;
+}
+
+function blockOf(target: VerifiedTarget): string[] {
+  if (target.state === 'gone') return [headOf(target)];
+  // The flag `--json` shows all.
+  return blockUnder(`${headOf(target)}:`, firstOf(target.differences.map(describeDifference)));
+}
+
+function describeDifference(difference: Difference): string {
+  const { path, kind } = difference;
+  switch (kind) {
+    case 'added':
+      return `added      ${path}${difference.entry === 'file' ? '' : ` (${difference.entry})`}`;
+    case 'missing':
+      return `missing    ${path}`;
+    case 'modified':
+      return `modified   ${path}: ${difference.what.join(', ')}`;
+    case 'unreadable':
+      return `unreadable ${path}: ${difference.problem}`;
+  }
+}
+
+function summaryOf(report: VerifyReport): string {
+  const { targets, selected, unreadableManifests } = report;
+  const examined = targets.length + unreadableManifests.length;
+  if (report.isComplete && report.mirrored === 0 && report.lost.length === 0 && report.strays.length === 0)
+    return `Nothing is mirrored in ${report.directory}: no manifest is there${expectation(report)}.`;
+  const files = targets.reduce((sum, target) => sum + target.files, 0);
+  const sizeBytes = targets.reduce((sum, target) => sum + target.sizeBytes, 0);
+  const faults = faultsOf(report);
+  const extent = `${counted(targets.length, 'target')}, ${counted(files, 'file')}, ${roughSize(sizeBytes)}, verified in ${roughDuration(report.durationMs)}`;
+  const found = faults.length === 0 ? 'all as published' : faults.join(', ');
+  const interrupted = report.isComplete ? '' : `Interrupted after ${examined} of ${selected}: `;
+  return `${interrupted}${extent}: ${found}.`;
+}
+
+function faultsOf(report: VerifyReport): string[] {
+  const { targets, unreadableManifests, lost, strays, mirrored } = report;
+  const damaged = targets.filter((target) => target.state !== 'ok').length;
+  const unreadable = unreadableManifests.length;
+  return linesOf(
+    damaged > 0 && `${counted(damaged, 'target')} not as published`,
+    unreadable > 0 && `${counted(unreadable, 'manifest')} that cannot be read`,
+    lost.length > 0 && `${counted(lost.length, 'target')} lost`,
+    report.inventory === 'damaged' && 'the inventory damaged',
+    strays.length > 0 && `${counted(strays.length, 'entry', 'entries')} in no manifest`,
+    !hasExpected(report) && `${counted(mirrored, 'target')} in all${expectation(report)}`,
+  );
+}
+
+/** The expected number, if it differs. */
+function expectation(report: VerifyReport): string {
+  return report.expected === null || hasExpected(report) ? '' : `, ${report.expected} expected`;
+}
+
+function adviceOf(report: VerifyReport): string[] {
+  const { mirrored, lost, inventory, strays } = report;
+  const isDamaged = report.targets.some((target) => target.state !== 'ok');
+  const needsPull = isDamaged || report.unreadableManifests.length > 0;
+  const repair = `\`${ownCommand('verify --repair')}\``;
+  return linesOf(
+    needsPull && `${repair} repairs it; what the history does not have is downloaded.`,
+    lost.length > 0 && `The next pass, or ${repair}, pulls lost targets again.`,
+    inventory === 'damaged' && `The next pass writes the inventory again, and so does ${repair}.`,
+    inventory === 'missing' &&
+      mirrored > 0 &&
+      'Without inventory.json, which the next pass writes, lost targets cannot be detected; `--expect N` checks their number.',
+    mirrored === 0 &&
+      lost.length === 0 &&
+      !hasExpected(report) &&
+      'Name the folder that holds mirror/ and manifests/; `--expect 0` accepts an empty one.',
+    strays.length > 0 &&
+      'workbook-mirror does not touch files that no manifest lists: move them out of mirror/ if they are not needed there.',
+  );
+}
+
+/** Describes a repair to a person. */
+function describeRepaired({ fromDisk, pulled, inventoryWritten }: Repaired): TerminalText {
+  return joinLines(
+    linesOf(
+      fromDisk.length > 0 &&
+        `${counted(fromDisk.length, 'target')} repaired from the disk: ${fromDisk.join(', ')}`,
+      pulled.length > 0 && `${counted(pulled.length, 'target')} pulled: ${pulled.join(', ')}`,
+      inventoryWritten && 'inventory.json was written again',
+    ),
+  );
 }

@@ -19,19 +19,18 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { describeVerification, verificationData } from '../../../../src/cli/read/verify-output.ts';
-import { verify } from '../../../../src/cli/read/verify.ts';
+import { describeVerification, verificationData, verify } from '../../../../src/cli/read/verify.ts';
 import { loadSettings } from '../../../../src/config/load.ts';
-import { type Difference, examinePublished, isGone } from '../../../../src/mirror/store/verify/examine.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
+import { readStampedManifest } from '../../../../src/mirror/store/inventory.ts';
+import { layoutOf } from '../../../../src/mirror/store/layout.ts';
+import { type Difference, examinePublished, isGone } from '../../../../src/mirror/store/verify/examine.ts';
 import {
   damagedTargets,
   isClean,
   type VerifyEvent,
   type VerifyReport,
 } from '../../../../src/mirror/store/verify/verify.ts';
-import { layoutOf } from '../../../../src/mirror/store/layout.ts';
-import { readStampedManifest } from '../../../../src/mirror/store/inventory.ts';
 import type { FakeService } from '../../../support/fake-service.ts';
 import { leaveJournal } from '../../../support/journals.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';

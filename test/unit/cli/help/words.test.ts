@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { EVENT_LEVELS } from '../../../../src/app/events.ts';
 import { NOT_WELL_REASONS, TARGET_STATES } from '../../../../src/app/target-status.ts';
-import { aboutWord } from '../../../../src/cli/help/help.ts';
-import { explain, MOST_LINES, passagesOf } from '../../../../src/cli/help/passages.ts';
+import { aboutWord, explain, MOST_LINES, passagesOf } from '../../../../src/cli/help/help.ts';
 import { meaningsOf } from '../../../../src/cli/help/words.ts';
 import { settingDescriptors } from '../../../../src/config/descriptors.ts';
 import { ERROR_RULES } from '../../../../src/lib/errors/errors.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { describeVerification } from '../../../../src/cli/read/verify-output.ts';
+import { describeVerification } from '../../../../src/cli/read/verify.ts';
 import type { VerifiedTarget, VerifyReport } from '../../../../src/mirror/store/verify/verify.ts';
 
 const OK: VerifiedTarget = {
