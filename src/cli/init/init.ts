@@ -1,14 +1,22 @@
 import { existsSync, lstatSync } from 'node:fs';
 import { lchown, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join, parse, resolve } from 'node:path';
 
 import type { Command } from 'commander';
 
-import { CONFIG_VARIABLE, fileSettingOf, settingsByName } from '../../config/descriptors.ts';
+import {
+  CONFIG_VARIABLE,
+  fileSettingOf,
+  kebabName,
+  settingsByName,
+  settingValue,
+} from '../../config/descriptors.ts';
 import { flagLayer, type Layer } from '../../config/layers.ts';
 import { DEFAULT_CONFIG_FILE } from '../../config/load.ts';
 import { SettingsError } from '../../config/problems.ts';
+import { inlineYaml } from '../../config/render.ts';
+import type { SettingsFor } from '../../config/schema.ts';
 import { ensureFolder, replaceFile } from '../../lib/disk/durable.ts';
 import { onDisk, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
@@ -17,9 +25,9 @@ import { escapedLines, joinLines, say, type TerminalText } from '../../lib/text/
 import { confirmed } from '../change/approve.ts';
 import { type Outcome, tell, tellError } from '../frame/output.ts';
 import { openTerminal, type Terminal } from '../frame/terminal.ts';
+import { INIT_FLAGS } from '../settings/flag-sets.ts';
 import { flagsOf } from '../settings/settings-flags.ts';
 import { findApi, give, settingsIn, tryDirectory, tryKeys } from './checks.ts';
-import { filesOf, type NewFile } from './files.ts';
 
 /** A setting, its question, and a check that describes its finding, or throws. */
 type Question = readonly [name: string, text: string, check: (layer: Layer) => Promise<string>];
@@ -144,4 +152,43 @@ function describeNext(configFile: string, isForUnit: boolean): TerminalText {
     ? ['systemctl enable --now workbook-mirror', ownCommand('status')]
     : [ownCommand('plan'), ownCommand('run')];
   return joinLines(['Written. Next:', ...next.map((line) => `  ${line}`)]);
+}
+
+/** A file to write. */
+interface NewFile {
+  readonly path: string;
+  readonly text: string;
+  readonly isSecret: boolean;
+}
+
+/** The folder of the unit's secrets (systemd.exec(5), "Credentials"). */
+const CREDENTIALS = '/etc/credstore/workbook-mirror.';
+
+/**
+ * The settings file, and one file for each key. A key that is already in a file stays there; for the unit, whose user may not be able to
+ * read that file, it becomes a credential.
+ * @param configFile absolute
+ */
+export function filesOf(
+  settings: SettingsFor<'service' | 'directory'>,
+  configFile: string,
+  isForUnit: boolean,
+): readonly NewFile[] {
+  const service = { ...settings.service };
+  const secrets = (['apiKey', 'apiToken'] as const).flatMap((key): NewFile[] => {
+    const secret = service[key];
+    if (secret === undefined || (!isForUnit && service[`${key}File`] !== undefined)) return [];
+    const beside = join(dirname(configFile), `${parse(configFile).name}.${kebabName(key)}`);
+    service[`${key}File`] = isForUnit ? undefined : beside;
+    const path = isForUnit ? CREDENTIALS + kebabName(`service.${key}`) : beside;
+    return [{ path, text: `${secret.revealAll().join('\n')}\n`, isSecret: true }];
+  });
+  const lines = INIT_FLAGS.reads.flatMap((name) => {
+    const value = settingValue({ ...settings, service }, name);
+    const comment = settingsByName.get(name)?.description.replaceAll('`', '') ?? '';
+    return value === undefined
+      ? []
+      : [`${name.replace(/^service\./, '  ')}: ${inlineYaml(value)} # ${comment}\n`];
+  });
+  return [{ path: configFile, text: `service:\n${lines.join('')}`, isSecret: false }, ...secrets];
 }

@@ -92,7 +92,7 @@ function listed({ id, kind, name, createdAt }: StoredKey): Omit<StoredKey, 'sha2
 }
 
 /** The keys of the embedded service. @throws MirrorError `settings.invalid`, `directory.unusable` */
-export async function keysOf(serve: Settings['serve']): Promise<readonly StoredKey[]> {
+async function keysOf(serve: Settings['serve']): Promise<readonly StoredKey[]> {
   const directory = requiredServeDirectory(serve);
   const found = await unlessMissing(stat(directory));
   if (found?.isDirectory() === true) return readKeys(directory);

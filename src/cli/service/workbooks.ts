@@ -1,14 +1,20 @@
 import type { Command } from 'commander';
 
+import { refuseMissing } from '../../app/open-reader.ts';
 import type { WorkbookStatusFilter } from '../../lib/api/requests.ts';
+import { EXIT_CODES } from '../../lib/errors/errors.ts';
 import { counted } from '../../lib/text/humanize.ts';
-import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { ownCommand } from '../../lib/text/own-command.ts';
+import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { checkTargetList } from '../../mirror/store/documents.ts';
+import { createInventory, manifestPaths, readStampedManifest } from '../../mirror/store/inventory.ts';
+import { layoutOf } from '../../mirror/store/layout.ts';
+import type { Manifest } from '../../mirror/store/manifest.ts';
 import type { WorkbookRow } from '../../mirror/upstream/listing.ts';
-import { type Outcome, table } from '../frame/output.ts';
+import { linesOf, type Outcome, table, tell } from '../frame/output.ts';
 import { runOnce } from '../frame/task-runners.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { createWorkbookFilter, type WorkbookFlags } from './workbook-filter.ts';
-import { listOffline } from './workbooks-offline.ts';
 
 interface ListFlags extends WorkbookFlags {
   readonly offline?: true;
@@ -42,4 +48,107 @@ function describeWorkbooks(rows: readonly WorkbookRow[], problems: readonly stri
   const headings = ['WORKBOOK', 'BRANCH', 'VERSION', 'CREATED', 'AUTHOR', 'PROCESSING', 'FAILURE'];
   const body = lines.length === 0 ? [] : [table(headings, lines), ''];
   return joinLines([...body, `${counted(lines.length, 'workbook')}.`, ...problems]);
+}
+
+/** The columns of a row that every file of a mirror has. */
+type Known = 'path' | 'repository' | 'branch';
+
+/** A file of the mirror, with the fields of a row of the service's list; null if the manifest does not have them. */
+export type MirroredRow = Pick<WorkbookRow, Known> & {
+  readonly [Field in keyof Required<Omit<WorkbookRow, Known>>]: Required<WorkbookRow>[Field] | null;
+} & {
+  /** As below `mirror/`; `path` is within its tree. */
+  readonly target: string;
+};
+
+/**
+ * Lists the matching workbooks of a mirror from its manifests, for all instances that share the directory, even while a
+ * daemon runs. Standard error gets the problems that may hide some workbooks.
+ * @throws MirrorError `usage.invalid`, `directory.unusable`, `disk.failed`
+ */
+export async function listOffline(directory: string, flags: WorkbookFlags): Promise<Outcome> {
+  // Check the flags before reading anything.
+  const filter = createWorkbookFilter(flags, Date.now());
+  await refuseMissing(directory);
+  const layout = layoutOf(directory);
+  const rows: MirroredRow[] = [];
+  const problems: string[] = [];
+  let targets = 0;
+  for (const path of await manifestPaths(layout)) {
+    const found = await readStampedManifest(layout, path);
+    const manifest = found?.manifest ?? null;
+    if (manifest === null) {
+      problems.push(`The manifest of ${path} cannot be used: ${found?.problem ?? 'it was moved just now'}.`);
+      continue;
+    }
+    targets += 1;
+    rows.push(...rowsOf(path, manifest, flags.name !== undefined).filter(filter));
+  }
+  const { inventoryProblem, lost } = await checkTargetList({
+    layout,
+    inventory: createInventory(layout),
+    now: Date.now,
+  });
+  problems.push(
+    ...lost.map(({ path }) => `${path} is lost: inventory.json names it, and it has no manifest.`),
+    ...linesOf(
+      inventoryProblem !== null &&
+        `inventory.json cannot be used: ${inventoryProblem}; a target may be lost.`,
+    ),
+  );
+  if (targets + problems.length === 0) tell(say`Nothing is mirrored in ${directory}.`, 'warn');
+  if (problems.length > 0) {
+    const more = `So there may be more than this; \`${ownCommand('verify')}\` looks at everything.`;
+    tell(joinLines([...problems, more]), 'warn');
+  }
+  const isIncomplete = targets === 0 || problems.length > 0;
+  return {
+    data: rows,
+    text: () => describeRows(rows, targets),
+    exitCode: isIncomplete ? EXIT_CODES.incomplete : EXIT_CODES.ok,
+  };
+}
+
+/**
+ * The workbooks of a tree, sorted by path.
+ * @param withOthers whether to include files that are not in the service's list
+ */
+function rowsOf(target: string, { repository, branch, files }: Manifest, withOthers: boolean): MirroredRow[] {
+  return files
+    .filter(({ workbook }) => withOthers || workbook !== undefined)
+    .map(({ path, sizeBytes, sha256, workbook }) => ({
+      id: workbook?.id ?? null,
+      path,
+      repository: repository.fullName,
+      branch,
+      versionId: workbook?.versionId ?? null,
+      author: workbook?.author ?? null,
+      message: workbook?.message ?? null,
+      createdAt: workbook?.createdAt ?? null,
+      action: workbook?.action ?? null,
+      parentId: workbook?.parentId ?? null,
+      versionStatus: null,
+      processing: null,
+      failure: null,
+      sizeBytes,
+      sha256,
+      target,
+    }));
+}
+
+const HEADINGS = ['WORKBOOK', 'BRANCH', 'VERSION', 'CREATED', 'AUTHOR', 'TARGET', 'PATH'];
+
+/** Describes the list to a person. */
+function describeRows(rows: readonly MirroredRow[], targets: number): TerminalText {
+  const workbooks = rows.filter(({ id }) => id !== null).length;
+  const others = rows.length - workbooks;
+  const found = `${counted(workbooks, 'workbook')}${others === 0 ? '' : ` and ${counted(others, 'other file')}`}`;
+  return joinLines([
+    ...(rows.length === 0 ? [] : [table(HEADINGS, rows.map(cellsOf)), '']),
+    `${found} found in ${counted(targets, 'target')}, as published; \`${ownCommand('status')}\` says how fresh that is.`,
+  ]);
+}
+
+function cellsOf({ id, branch, versionId, createdAt, author, target, path }: MirroredRow): string[] {
+  return [id ?? '-', branch, versionId?.slice(0, 10) ?? '-', createdAt ?? '-', author ?? '-', target, path];
 }

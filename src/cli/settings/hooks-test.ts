@@ -29,7 +29,7 @@ import { linesOf, type Outcome } from '../frame/output.ts';
 import { settingsOf } from './settings-flags.ts';
 
 /** The test of a hook. */
-export interface HookTest {
+interface HookTest {
   readonly hook: string;
   /** The request, or the command and its environment, line by line. */
   readonly done: readonly string[];
@@ -182,7 +182,7 @@ function notSet(name: string): MirrorError {
 }
 
 /** Describes the test of a hook to a person. */
-export function describeTest(test: HookTest): TerminalText {
+function describeTest(test: HookTest): TerminalText {
   const { hook, done, status, output, errorOutput, durationMs, failure } = test;
   const isRequest = hook === 'webhook' || hook === 'heartbeat';
   const part = (title: string, text: string): readonly Shown[] =>

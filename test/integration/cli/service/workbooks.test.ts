@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import type { MirroredRow } from '../../../../src/cli/service/workbooks-offline.ts';
+import type { MirroredRow } from '../../../../src/cli/service/workbooks.ts';
 import type { WorkbookRow } from '../../../../src/mirror/upstream/listing.ts';
 import { API_KEY, API_TOKEN, type FakeService } from '../../../support/fake-service.ts';
 import { runHere, type Written } from '../../../support/in-process.ts';

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 
-import { invocationOf } from '../../../../src/cli/settings/invocation.ts';
+import { invocationOf } from '../../../../src/cli/settings/settings-flags.ts';
 import { ownCommand, rememberInvocation } from '../../../../src/lib/text/own-command.ts';
 
 const PLAIN = { program: 'workbook-mirror', diskFlags: [], passFlags: [] };

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { filesOf } from '../../../../src/cli/init/files.ts';
+import { filesOf } from '../../../../src/cli/init/init.ts';
 import { fileLayer } from '../../../../src/config/file.ts';
 import { Layer, resolveSettings } from '../../../../src/config/layers.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';

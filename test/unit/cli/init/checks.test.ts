@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { addressCandidates, isOfApi } from '../../../../src/cli/init/address.ts';
+import { addressCandidates, isOfApi } from '../../../../src/cli/init/checks.ts';
 
 describe('the address of the API', () => {
   it.each([

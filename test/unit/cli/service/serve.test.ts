@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { describeAge } from '../../../../src/cli/service/serve-replica.ts';
+import { describeAge } from '../../../../src/cli/service/serve.ts';
 
 const NOW_MS = Date.parse('2026-01-02T03:04:05Z');
 const MINUTE_MS = 60_000;
