@@ -1,13 +1,23 @@
 import type { Command } from 'commander';
 
-import { openMirrorStore } from '../../app/open-mirror.ts';
+import type { EventSink } from '../../app/events.ts';
+import { openMirror, openMirrorStore } from '../../app/open-mirror.ts';
 import { openRecalledState } from '../../app/open-reader.ts';
-import type { TaskPlace, TaskSettings } from '../../app/tasks/task.ts';
+import { chosenTargets } from '../../app/target-names.ts';
+import { type PassOutcome, passOutcome, type TaskPlace, type TaskSettings } from '../../app/tasks/task.ts';
+import type { SettingsFor } from '../../config/schema.ts';
 import { secretsOf } from '../../config/secret.ts';
+import { Hooks, HOOKS_CLOSE_MS } from '../../daemon/hooks/hooks.ts';
+import { MirrorStatusReader } from '../../daemon/status/mirror-status.ts';
+import { tellShare } from '../../daemon/status/share-report.ts';
+import { isReady } from '../../daemon/status/status-service.ts';
+import { untilStopped } from '../../lib/process/signals.ts';
+import type { Trigger } from '../../mirror/pass/events.ts';
+import { runPass } from '../../mirror/pass/pass.ts';
+import type { Retries } from '../../mirror/plan/actions.ts';
 import { tellEvent } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { progressOf } from './progress.ts';
-import { sync } from './own-pass.ts';
 
 /** The settings of a command, read now: root becomes the owner of the directory later, who may not be able to read every secret. */
 export function ownSettings(command: Command): TaskSettings {
@@ -37,7 +47,7 @@ export function ownPlace(settings: TaskSettings): TaskPlace {
     makePass: async (targets) => {
       const ofMirror = settings.ofMirror();
       const how = targets === null ? {} : { trigger: 'retry' as const, retries: new Set(targets) };
-      return (await sync(ofMirror, progressOf(secretsOf(ofMirror)), how)).outcome;
+      return (await sync(ofMirror, how)).outcome;
     },
     live: () => Promise.resolve(null),
     whileIdle: async (work) => {
@@ -55,4 +65,53 @@ export function ownPlace(settings: TaskSettings): TaskPlace {
       }
     },
   };
+}
+
+/**
+ * Makes one pass in this process.
+ * @param how.names names and patterns of the targets to pull; none for all
+ * @throws MirrorError if the pass fails as a whole
+ */
+export async function sync(
+  settings: SettingsFor<'service' | 'directory'>,
+  how: Partial<{ trigger: Trigger; adopt: boolean; retries: Retries; names: readonly string[] }> = {},
+): Promise<{ outcome: PassOutcome; hooksDue: number }> {
+  const { trigger = 'command', adopt = false, retries = 'all', names = [] } = how;
+  const progress = progressOf(secretsOf(settings));
+  const sinks = [progress.sink];
+  const emitAll: EventSink = (event) => {
+    for (const sink of sinks) sink(event);
+  };
+  const mirror = await openMirror(settings, emitAll, { adopt, monitor: progress.monitor }).catch(
+    (error: unknown) => {
+      progress.close();
+      throw error;
+    },
+  );
+  const status = new MirrorStatusReader(() => settings, mirror);
+  const choose = (paths: readonly string[]): readonly string[] =>
+    chosenTargets(names, mirror.store.layout.mirror, paths);
+  const hooks = new Hooks(() => settings, mirror, emitAll, { readMirror: status.read });
+  sinks.push(status.sink, hooks.sink);
+  return untilStopped(async (signal) => {
+    signal.addEventListener('abort', () => void hooks.close(0));
+    try {
+      const policy = names.length === 0 ? mirror.policy : { ...mirror.policy, choose };
+      const report = await runPass(mirror.context, policy, trigger, signal, retries).catch(
+        async (error: unknown) => {
+          if (!signal.aborted) await tellShare(status.read, mirror, error);
+          throw error;
+        },
+      );
+      await tellShare(status.read, mirror, null);
+      await mirror.rememberInstallation();
+      const hooksDue = await hooks.settled();
+      const isDone = hooksDue === 0 && (await isReady({ readMirror: status.read }));
+      return { outcome: passOutcome(report, isDone), hooksDue };
+    } finally {
+      await hooks.close(HOOKS_CLOSE_MS);
+      progress.close();
+      await mirror.close();
+    }
+  });
 }

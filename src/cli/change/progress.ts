@@ -1,14 +1,14 @@
-import { EVENT_LEVELS, type EventSink, type MirrorEvent } from '../../app/events.ts';
+import { EVENT_LEVELS, type MirrorEvent } from '../../app/events.ts';
 import { describeEvent, describePhase } from '../../app/messages.ts';
 import { endsPull } from '../../daemon/status/live.ts';
 import { counted, roughSize } from '../../lib/text/humanize.ts';
 import { scrub } from '../../lib/text/scrub.ts';
 import { PullMonitor, type PullProgress, type ScanProgress } from '../../mirror/pass/events.ts';
-import { createLiveLine, type LiveLineOptions, liveLineOptions } from '../frame/live-line.ts';
+import { createLiveLine, liveLineOptions } from '../frame/live-line.ts';
 import { isTold } from '../frame/output.ts';
 
 /** The output of the progress display, and its source. */
-export interface ProgressOptions extends LiveLineOptions {
+export interface ProgressOptions extends ReturnType<typeof liveLineOptions> {
   readonly secrets: () => readonly string[];
   /** The running work. */
   readonly monitor: {
@@ -17,20 +17,8 @@ export interface ProgressOptions extends LiveLineOptions {
   };
 }
 
-/** Shows a pass to a person. */
-export interface Progress {
-  readonly sink: EventSink;
-  /** Removes the live line for good. */
-  readonly close: () => void;
-}
-
-/** The progress display of a command, and the monitor of its work. */
-export interface CommandProgress extends Progress {
-  readonly monitor: PullMonitor;
-}
-
-/** The progress display of a command, on standard error. @param secrets are masked in it */
-export function progressOf(secrets: readonly string[]): CommandProgress {
+/** The progress display of a command, on standard error, and the monitor of its work. @param secrets are masked in it */
+export function progressOf(secrets: readonly string[]) {
   const monitor = new PullMonitor();
   const progress = createProgress({ ...liveLineOptions(), monitor, secrets: () => secrets });
   return { ...progress, monitor };
@@ -53,7 +41,7 @@ const TICK_MS = 250;
  * Shows a pass to a person: a line for each notable event, and a live line of progress. The command itself reports a pass that
  * fails as a whole.
  */
-export function createProgress(options: ProgressOptions): Progress {
+export function createProgress(options: ProgressOptions) {
   const { monitor, loudness, secrets } = options;
   const counts: Counts = { planned: 0, done: 0, bytes: 0, running: new Set() };
   const live = createLiveLine(options);
@@ -65,7 +53,7 @@ export function createProgress(options: ProgressOptions): Progress {
   const timer = setInterval(show, TICK_MS);
   timer.unref();
   return {
-    sink: (event) => {
+    sink: (event: MirrorEvent): void => {
       count(counts, event);
       if (isTold(event, loudness) && event.name !== 'pass.failed')
         live.line(
@@ -74,7 +62,8 @@ export function createProgress(options: ProgressOptions): Progress {
         );
       show();
     },
-    close: () => {
+    /** Removes the live line for good. */
+    close: (): void => {
       clearInterval(timer);
       live.clear();
     },

@@ -1,28 +1,6 @@
 import { type LogLevel, standardError } from '../../lib/process/streams.ts';
-import { ERASE_LINE, escaped, say, type TerminalText } from '../../lib/text/terminal-text.ts';
-import { type Loudness, loudness } from './output.ts';
-
-/** The output and clock of a live line. */
-export interface LiveLineOptions {
-  readonly write: (text: TerminalText, level?: LogLevel) => void;
-  /** Whether a line can be overwritten: true on a terminal. */
-  readonly isTerminal: boolean;
-  readonly columns: () => number;
-  /** `quiet` shows nothing. */
-  readonly loudness: Loudness;
-  /** Milliseconds of a monotonic clock. */
-  readonly now: () => number;
-}
-
-/** A line of progress at the bottom and, above it, lines that stay. */
-export interface LiveLine {
-  /** Shows the progress, at most every {@link REDRAW_MS}. */
-  readonly show: (text: () => string) => void;
-  /** Writes a line that stays. */
-  readonly line: (text: string, level?: LogLevel) => void;
-  /** Removes the line at the bottom. */
-  readonly clear: () => void;
-}
+import { ERASE_LINE, escaped, say } from '../../lib/text/terminal-text.ts';
+import { loudness } from './output.ts';
 
 /** Shortest time between two changes of the live line, in milliseconds. */
 const REDRAW_MS = 100;
@@ -30,20 +8,23 @@ const REDRAW_MS = 100;
 /** Without a terminal, progress is a line that stays, this often, in milliseconds. */
 const TOLD_EVERY_MS = 30_000;
 
-/** Shows the progress of a command on standard error. */
-export function liveLineOptions(): LiveLineOptions {
+/** The output and clock of a live line on standard error. */
+export function liveLineOptions() {
   return {
     write: standardError.write,
+    /** Whether a line can be overwritten: true on a terminal. */
     isTerminal: standardError.mayRedraw(),
     columns: standardError.columns,
+    /** `quiet` shows nothing. */
     loudness: loudness(),
+    /** Milliseconds of a monotonic clock. */
     now: () => performance.now(),
   };
 }
 
-/** Makes a live line; on standard error if nothing else is given. */
-export function createLiveLine(options = liveLineOptions()): LiveLine {
-  const { write, isTerminal, columns, loudness, now }: LiveLineOptions = options;
+/** Makes a line of progress at the bottom and, above it, lines that stay. */
+export function createLiveLine(options = liveLineOptions()) {
+  const { write, isTerminal, columns, loudness, now } = options;
   let isDrawn = false;
   let shownAtMs = isTerminal ? Number.NEGATIVE_INFINITY : now();
   const clear = (): void => {
@@ -55,9 +36,12 @@ export function createLiveLine(options = liveLineOptions()): LiveLine {
     isDrawn = false;
   };
   return {
+    /** Writes a line that stays. */
     line,
+    /** Removes the line at the bottom. */
     clear,
-    show: (text) => {
+    /** Shows the progress, at most every {@link REDRAW_MS}. */
+    show: (text: () => string): void => {
       if (loudness === 'quiet' || now() - shownAtMs < (isTerminal ? REDRAW_MS : TOLD_EVERY_MS)) return;
       shownAtMs = now();
       if (!isTerminal) return line(`· ${text()}`);

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 
-import { declare } from './declare.ts';
 import { DISK_FLAGS, LOOK_FLAGS, PASS_FLAGS, RUN_FLAGS } from '../settings/flag-sets.ts';
+import { declare } from './declare.ts';
 import type { Outcome } from './output.ts';
 
 /** The flag for a first mirror beside other data. */
@@ -22,7 +22,7 @@ export function addPassCommands(program: Command): void {
         'Example: workbook-mirror run --config /etc/workbook-mirror/config.yaml',
     )
     .option(...ADOPT);
-  declare(program, 'sync', PASS_FLAGS, async () => (await import('../change/sync.ts')).runSync)
+  declare(program, 'sync', PASS_FLAGS, async () => (await import('../change/poll.ts')).runSync)
     .summary('make one pass, then exit')
     .description(
       'Polls the service, pulls and publishes what changed: of named targets alone, or of all. The exit code is about these. Targets ' +
@@ -177,7 +177,7 @@ function addHistoryCommands(program: Command): void {
     .description('Example: workbook-mirror history list Accounting/main')
     .argument('[target]', 'a target as below mirror/')
     .option('--json', 'print the list as JSON');
-  declare(history, 'prune', DISK_FLAGS, async () => (await import('../history/prune.ts')).runHistoryPrune)
+  declare(history, 'prune', DISK_FLAGS, async () => (await import('../history/history.ts')).runHistoryPrune)
     .summary('delete old states from the history')
     .description(
       'Lists what would go, and asks; without a terminal it needs --yes. A state stays for as long as an older one needs its files. ' +
@@ -195,7 +195,7 @@ function addHistoryCommands(program: Command): void {
     history,
     'restore',
     DISK_FLAGS,
-    async () => (await import('../history/history-restore.ts')).runHistoryRestore,
+    async () => (await import('../history/restore.ts')).runHistoryRestore,
   )
     .summary('restore a tree, or files of it')
     .description(

@@ -50,7 +50,7 @@ export function printData(text: TerminalText): void {
 }
 
 /** Prints a value as JSON. */
-export function printJson(value: unknown): void {
+function printJson(value: unknown): void {
   printData(jsonText(value));
 }
 

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 
 import { askDaemon, isDaemonListening } from '../../app/control.ts';
 import { runTask, type TaskName, type TaskRequest, type TaskResult, TASKS } from '../../app/tasks/table.ts';
-import type { TaskProgress } from '../../app/tasks/task.ts';
+import type { TaskProgress, TaskWork } from '../../app/tasks/task.ts';
 import { type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { STOP_SIGNALS, untilStopped } from '../../lib/process/signals.ts';
@@ -128,12 +128,6 @@ export function ownRunner(command: Command): TaskRunner {
   };
 }
 
-/** Receives the progress of a task, and has the signal that ends it. */
-interface Reporting {
-  readonly signal: AbortSignal;
-  readonly report: (progress: TaskProgress) => void;
-}
-
 /**
  * Does a task, shows its progress, and ends it on a signal. A task that only reads also ends when its terminal is closed.
  * @param isAsked whether a daemon does it. This process shows the events of its own pass elsewhere.
@@ -141,7 +135,7 @@ interface Reporting {
 async function reporting<T>(
   name: TaskName,
   isAsked: boolean,
-  work: (how: Reporting) => Promise<T>,
+  work: (how: Pick<TaskWork, 'signal' | 'report'>) => Promise<T>,
 ): Promise<T> {
   const isRead = TASKS[name].kind === 'read';
   const pass = isAsked && !isRead ? (await import('../change/progress.ts')).progressOf([]) : null;

@@ -1,17 +1,22 @@
 import type { Command } from 'commander';
 
+import { refuseMissing } from '../../app/open-reader.ts';
+import { targetNamed, unknownName } from '../../app/target-names.ts';
+import type { PrunedState } from '../../app/tasks/prune.ts';
 import type { SettingsFor } from '../../config/schema.ts';
+import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
 import { counted, roughSize, utcTime } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import { type HistoryKind, layoutOf } from '../../mirror/store/layout.ts';
 import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { type HistoryEntry, readHistory, storedBytes } from '../../mirror/store/history/history.ts';
 import { readManifest } from '../../mirror/store/inventory.ts';
+import { type HistoryKind, layoutOf } from '../../mirror/store/layout.ts';
 import type { ApprovalMark } from '../../mirror/store/manifest.ts';
-import { refuseMissing } from '../../app/open-reader.ts';
+import { confirmed } from '../change/approve.ts';
 import { type Outcome, table } from '../frame/output.ts';
+import { runOnce } from '../frame/task-runners.ts';
+import { parseSince } from '../frame/times.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
-import { targetNamed, unknownName } from '../../app/target-names.ts';
 
 /** `history list` */
 export async function runHistoryList(command: Command): Promise<Outcome> {
@@ -93,7 +98,58 @@ export function describeHistory(kept: readonly KeptTree[]): TerminalText {
 }
 
 /** The number of states and their stored size, for a person. */
-export function sumOf(states: readonly Pick<KeptTree, 'storedBytes'>[]): string {
+function sumOf(states: readonly Pick<KeptTree, 'storedBytes'>[]): string {
   const sum = states.reduce((bytes, state) => bytes + state.storedBytes, 0);
   return `${counted(states.length, 'state')}, ${roughSize(sum)} stored`;
+}
+
+/** `history prune` */
+export async function runHistoryPrune(command: Command): Promise<Outcome> {
+  const { olderThan, yes }: { olderThan: string; yes?: true } = command.opts();
+  const [asked] = command.args;
+  const layout = layoutOf(settingsOf(command, ['directory']).settings.directory);
+  const named = asked === undefined ? [] : entriesOf(await readHistory(layout), asked, layout.mirror);
+  const beforeMs = parseSince(olderThan, Date.now(), '--older-than');
+  if (beforeMs > Date.now())
+    throw new MirrorError(
+      'usage.invalid',
+      `--older-than takes a time in the past, not ${JSON.stringify(olderThan)}.`,
+    );
+  const wish = { target: named[0]?.path ?? null, beforeMs };
+  const states = await runOnce(command, 'prunable', wish);
+  if (states.length === 0)
+    return {
+      data: [],
+      text: () => say`No state is older than that, except those whose files an older state needs.`,
+    };
+  if (
+    !(await confirmed(
+      describe(states),
+      say`Delete ${counted(states.length, 'state')} for good?`,
+      yes === true,
+    ))
+  )
+    return { data: [], text: () => say`Nothing was deleted.`, exitCode: EXIT_CODES.incomplete };
+  const removed = await runOnce(command, 'prune', wish);
+  const isAll = removed.length >= states.length;
+  const lease = isAll ? '' : `; a lease keeps the others (\`${ownCommand('lease list')}\`)`;
+  return {
+    data: removed,
+    text: () => say`Deleted ${removed.length} of ${counted(states.length, 'state')}${lease}.`,
+    exitCode: isAll ? EXIT_CODES.ok : EXIT_CODES.incomplete,
+  };
+}
+
+/** The most states shown before the question. */
+const STATES_SHOWN = 100;
+
+function describe(states: readonly PrunedState[]): TerminalText {
+  const lines = states
+    .slice(0, STATES_SHOWN)
+    .map(
+      (each) =>
+        `${each.target}: ${each.kind} ${new Date(each.leftAtMs).toISOString()}, ${roughSize(each.storedBytes)}`,
+    );
+  const more = states.length - lines.length;
+  return joinLines([...lines, ...(more > 0 ? [`and ${more} more`] : []), sumOf(states)]);
 }

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
-import { ended } from '../../../../../src/cli/change/lease-holder.ts';
-import { bindNativeCalls } from '../../../../../src/lib/native/file-calls.ts';
+import { ended } from '../../../../../src/cli/change/lease.ts';
 import { writeNewFile } from '../../../../../src/lib/disk/durable.ts';
+import { bindNativeCalls } from '../../../../../src/lib/native/file-calls.ts';
 import { layoutOf } from '../../../../../src/mirror/store/layout.ts';
 import {
   acquireLease,
