@@ -18,7 +18,7 @@ import { discardStage } from '../store/publish/journal.ts';
 import { type NextState, publishStage } from '../store/publish/publish.ts';
 import { showStage, type Stage, openStage } from '../store/publish/stage.ts';
 import { examinePublished, foreignIn, trustOf } from '../store/verify/examine.ts';
-import { type Cached, cacheName } from '../upstream/listing.ts';
+import { type Cached, cacheName } from '../upstream/answers.ts';
 import type { ExecutePolicy, NewState, PassContext, PublishedState, Pull } from './context.ts';
 import type { PullMeter } from './events.ts';
 import { type Changes, changesSince, needsPublishing, newManifest, rowsAbout } from './new-manifest.ts';

@@ -6,13 +6,8 @@ import type { ListedTarget } from '../plan/record.ts';
 import { type SelectionCheck, selectsNothing } from '../plan/selection.ts';
 import type { ReportedFailures } from '../state/schemas.ts';
 import { checkTargetList } from '../store/documents.ts';
-import {
-  type Cached,
-  cachedSentence,
-  type Listing,
-  targetKey,
-  type WorkbookRow,
-} from '../upstream/listing.ts';
+import { type Cached, cachedSentence } from '../upstream/answers.ts';
+import { type Listing, targetKey, type WorkbookRow } from '../upstream/listing.ts';
 import type { Manifest } from '../store/manifest.ts';
 import type { PassContext, Pull } from './context.ts';
 import type { Changes } from './new-manifest.ts';

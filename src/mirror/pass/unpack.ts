@@ -15,7 +15,8 @@ import { byCodeUnits, foldersWith, type ManifestFile, type SkippedEntry } from '
 import { STAGED } from '../store/publish/moves.ts';
 import { emptyStage, keptTime, type Stage } from '../store/publish/stage.ts';
 import type { ContentsAnswer } from '../upstream/contents.ts';
-import type { Cached, WorkbookRow } from '../upstream/listing.ts';
+import type { Cached } from '../upstream/answers.ts';
+import type { WorkbookRow } from '../upstream/listing.ts';
 import type { PublishedState, Reception } from './context.ts';
 
 /** The new state of a target: staged files where it differs from the published tree. */

@@ -3,14 +3,8 @@ import { unlessAborted } from '../../lib/concurrency/concurrency.ts';
 import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { readRepositories, type RepositoryList, type RepositoryMemory } from './lists.ts';
-import {
-  knownBranch,
-  olderOf,
-  type Listing,
-  type Repository,
-  type UnreadRows,
-  type WorkbookRow,
-} from './listing.ts';
+import { olderOf } from './answers.ts';
+import { knownBranch, type Listing, type Repository, type UnreadRows, type WorkbookRow } from './listing.ts';
 import {
   type Contents,
   countNames,

@@ -1,10 +1,10 @@
 import { contentsPath, LAST_VERIFIED_HEADER } from '../../lib/api/requests.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { type Answer, strongTag } from './answers.ts';
+import { type Answer, strongTag, type Cached } from './answers.ts';
 import { kindOf, ContentsRefusedError, contentsForbidden, statusError } from './failures.ts';
 import { isArchiveStart, isCompoundStart, provesItsEnd } from '../../lib/zip/whole-file.ts';
-import { type Cached, HEAD_BRANCH, type Repository, serviceBranch } from './listing.ts';
+import { HEAD_BRANCH, type Repository, serviceBranch } from './listing.ts';
 import {
   Bandwidth,
   type Destination,

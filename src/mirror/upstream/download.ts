@@ -5,9 +5,15 @@ import { crc32 } from 'node:zlib';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { formatDuration, formatSize } from '../../lib/text/units.ts';
-import { type Answer, type AnswerLimits, type BodyBounds, readBody, strongTag } from './answers.ts';
+import {
+  type Answer,
+  type AnswerLimits,
+  type BodyBounds,
+  readBody,
+  strongTag,
+  type Cached,
+} from './answers.ts';
 import { announcedBytes, type AnswerHeaders } from './connections.ts';
-import type { Cached } from './listing.ts';
 import { type Continuation, LEAST_PROGRESS_BYTES, waitFor } from './transport.ts';
 import { START_BYTES } from '../../lib/zip/whole-file.ts';
 

@@ -1,5 +1,5 @@
 import { encodeSegment } from '../../lib/paths/safe-path.ts';
-import { roughDuration } from '../../lib/text/humanize.ts';
+import type { Cached } from './answers.ts';
 
 /** A repository of the service, with the fields that mirroring needs (service specification, section 2.1). */
 export interface Repository {
@@ -106,46 +106,4 @@ export interface TargetId {
 /** A key that is unique for a target and usable in a map. */
 export function targetKey(target: TargetId): string {
   return `${target.repositoryId}\n${target.branch}`;
-}
-
-/** An answer from a cache between here and the service (RFC 9111, section 5.1). */
-export interface Cached {
-  /** When the service gave it, in milliseconds since the epoch. */
-  readonly asOfMs: number;
-  /** The cache's own name; null if it gives none. */
-  readonly via: string | null;
-}
-
-/** Older than anything that counts as fresh. A far greater age would give impossible times. */
-const MAX_AGE_MS = 365 * 24 * 3_600_000;
-
-const MAX_NAME_LENGTH = 100;
-
-/** Recognises an answer from a cache by `Age`. @param nowMs when it came, in milliseconds since the epoch */
-export function cachedAnswer(
-  headers: Readonly<Record<string, string | undefined>>,
-  nowMs: number,
-): Cached | null {
-  // Caches in a row may each have added a header: the first one counts (RFC 9111, section 5.1).
-  const seconds = /^(\d+)\s*(?:,|$)/.exec(headers['age']?.trim() ?? '')?.[1];
-  const ageMs = Math.min(Number(seconds ?? 0) * 1000, MAX_AGE_MS);
-  if (ageMs === 0) return null;
-  return { asOfMs: nowMs - ageMs, via: headers['via']?.slice(0, MAX_NAME_LENGTH) ?? null };
-}
-
-/** The older of two answers; null if neither came from a cache. */
-export function olderOf(one: Cached | null, other: Cached | null): Cached | null {
-  if (one === null || other === null) return one ?? other;
-  return one.asOfMs <= other.asOfMs ? one : other;
-}
-
-/** Names a cache, at the beginning of a sentence. */
-export function cacheName({ via }: Cached): string {
-  return via === null ? 'A cache on the way' : `The cache ${JSON.stringify(via)} on the way (Via)`;
-}
-
-/** Names the cache and the age of its answer, as a sentence without its full stop. @param nowMs milliseconds since the epoch */
-export function cachedSentence(cached: Cached, nowMs: number): string {
-  const age = roughDuration(nowMs - cached.asOfMs);
-  return `${cacheName(cached)} answered in place of the service, although it was asked not to: its answer was ${age} old, and so is all that follows from it. Let that cache keep nothing of the service`;
 }

@@ -6,10 +6,10 @@ import { REPOSITORIES_PATH } from '../../lib/api/requests.ts';
 import { repositoriesSchema, repositorySchema } from '../../lib/api/schemas.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { roughDuration } from '../../lib/text/humanize.ts';
-import { type Answer, parseJson, readPieces, strongTag } from './answers.ts';
+import { type Answer, parseJson, readPieces, strongTag, type Cached } from './answers.ts';
 import { wrongKind, addressHint, statusError } from './failures.ts';
 import { credentialRefused } from './keyring.ts';
-import type { Cached, Repository } from './listing.ts';
+import type { Repository } from './listing.ts';
 import type { Transport, TransportRequest } from './transport.ts';
 
 /** The parts of the transport that lists need. */

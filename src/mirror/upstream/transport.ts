@@ -4,9 +4,8 @@ import { type Generation, requestHeaders, underOtherName } from '../../lib/api/r
 import { backOffDelayMs, MAX_RETRY_AFTER_MS, retryAfterMs } from '../../lib/time/back-off.ts';
 import { type ErrorCode, MirrorError } from '../../lib/errors/errors.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
-import type { Answer, AnswerLimits } from './answers.ts';
+import { type Answer, type AnswerLimits, cachedAnswer } from './answers.ts';
 import { type Connections, createConnections } from './connections.ts';
-import { cachedAnswer } from './listing.ts';
 import {
   contentsRefused,
   isLasting,

@@ -1,7 +1,7 @@
 import { type WorkbookStatusFilter, WORKBOOKS_PATH, workbooksPath } from '../../lib/api/requests.ts';
 import { type ApiWorkbook, pageSchema, workbookSchema } from '../../lib/api/schemas.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import type { Answer } from './answers.ts';
+import { type Answer, type Cached, olderOf } from './answers.ts';
 import { wrongKind } from './failures.ts';
 import {
   type ListTransport,
@@ -12,7 +12,7 @@ import {
   type PageRequest,
   readPage,
 } from './lists.ts';
-import { type Cached, olderOf, type WorkbookRow } from './listing.ts';
+import type { WorkbookRow } from './listing.ts';
 
 /** The rows of all pages of the list of workbooks. */
 interface WorkbookRows {
