@@ -128,8 +128,8 @@ export function publishedUnder(
   const { holds, ...rest } = fields;
   const branch = fields.branch ?? 'main';
   const own = rows.filter((each) => each.repository === of.fullName);
-  const files = new Set(holds ?? own.filter((each) => each.branch === branch).map((each) => each.path));
-  const { digest, borrowed } = fingerprintOfTree(own, branch, (path) => files.has(path));
+  const files = holds?.map((path) => ({ path })) ?? own.filter((each) => each.branch === branch);
+  const { digest, borrowed } = fingerprintOfTree(own, branch, files);
   return published(of, { fingerprint: digest, borrowed, ...rest });
 }
 

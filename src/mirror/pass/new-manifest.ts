@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isAhead } from '../../lib/time/wrong-clock.ts';
 import { missingWorkbooks } from '../plan/contradictions.ts';
-import { fingerprintOfTree, rowsAtFiles, rowsByFile, workbookOf } from '../plan/workbooks.ts';
+import { fingerprintOfTree, rowsByFile, workbookOf } from '../plan/workbooks.ts';
 import {
   isUnchanged,
   type Manifest,
@@ -68,7 +68,7 @@ function listedFacts(
 ): Pick<Manifest, 'fingerprint' | 'borrowed' | 'files'> & { readonly missing: readonly string[] } {
   const files = withVersions(received.files, rows ?? [], branch);
   if (rows === null) return { fingerprint: null, borrowed: [], missing: previous?.missing ?? [], files };
-  const { digest, borrowed } = fingerprintOfTree(rows, branch, holdsIn(rows, branch, files));
+  const { digest, borrowed } = fingerprintOfTree(rows, branch, files);
   return { fingerprint: digest, borrowed, missing: missingWorkbooks(rows, branch, received), files };
 }
 
@@ -82,21 +82,6 @@ export function rowsAbout(
   // Older contents do match the list if they were published with these versions.
   const isAsListedBefore = isSameTree && previous?.fingerprint === action.fingerprint;
   return isOlder && !isAsListedBefore ? null : rows;
-}
-
-/** Tells whether a tree holds a file at the path of a workbook that another branch lists. */
-function holdsIn(
-  rows: readonly WorkbookRow[],
-  branch: string,
-  files: readonly ManifestFile[],
-): (path: string) => boolean {
-  const held = new Set(files.map(({ path }) => path));
-  const others = rows.filter((row) => row.branch !== branch);
-  const named = rowsAtFiles(others, files);
-  for (const [index, { path }] of others.entries()) {
-    if (held.has(named[index]?.path ?? path)) held.add(path);
-  }
-  return (path) => held.has(path);
 }
 
 /** Whether there is no tag that could vouch for contents, or every byte was compared before under the present one. */

@@ -59,19 +59,22 @@ export interface Fingerprint {
 /**
  * The fingerprint of a published tree under a listing.
  * @param rows all rows of the target's repository
- * @param holds whether the target's tree holds a file at a workbook's path
+ * @param files the tree's files
  */
 export function fingerprintOfTree(
   rows: readonly WorkbookRow[],
   branch: string,
-  holds: (path: string) => boolean,
+  files: readonly { readonly path: string }[],
 ): Fingerprint {
   const own = rows.filter((row) => row.branch === branch);
+  const others = rows.filter((row) => row.branch !== branch);
   const ownPaths = new Set(own.map(({ path }) => path));
-  const others = rows.filter(({ path }) => !ownPaths.has(path) && holds(path));
+  const held = new Set(files.map(({ path }) => path));
+  const named = rowsAtFiles(others, files);
+  const lent = others.filter(({ path }, at) => !ownPaths.has(path) && held.has(named[at]?.path ?? path));
   return {
-    digest: digestOf([...own, ...others]),
-    borrowed: [...new Set(others.map(({ path }) => path))].sort(),
+    digest: digestOf([...own, ...lent]),
+    borrowed: [...new Set(lent.map(({ path }) => path))].sort(),
   };
 }
 

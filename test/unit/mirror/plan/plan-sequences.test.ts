@@ -214,7 +214,8 @@ class Execution {
   private fingerprint({ target, repository: of }: Action, contents: Contents): Partial<Published> {
     if (this.polled.workbooks === null) return {};
     const rows = this.polled.workbooks.filter((each) => each.repository === of.fullName);
-    const { digest, borrowed } = fingerprintOfTree(rows, target.branch, (file) => contents.has(file));
+    const files = [...contents.keys()].map((path) => ({ path }));
+    const { digest, borrowed } = fingerprintOfTree(rows, target.branch, files);
     return { fingerprint: digest, borrowed };
   }
 
