@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Places } from '../lib/concurrency/concurrency.ts';
 import { ServiceClient } from '../mirror/upstream/client.ts';
-import { Contents, type ReferenceMemory } from '../mirror/upstream/contents.ts';
+import type { ReferenceMemory } from '../mirror/upstream/contents.ts';
 import type { KeyChange, KeyMemory } from '../mirror/upstream/keyring.ts';
 import { type PauseMemory, Transport } from '../mirror/upstream/transport.ts';
 import type { SettingsFor } from '../config/schema.ts';
@@ -37,8 +37,8 @@ export function connect(
 ): ServiceClient {
   const transport = openTransport(settings, memory, emit, listeners);
   const { archive, service } = settings;
-  const contents = new Contents(transport, memory, archive.maxSize, service.maxBandwidth);
-  return new ServiceClient(transport, contents, settings.shard ?? null);
+  const shard = settings.shard ?? null;
+  return new ServiceClient(shard, transport, memory, archive.maxSize, service.maxBandwidth);
 }
 
 /** Opens a connection to the service. */

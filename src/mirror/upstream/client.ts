@@ -5,23 +5,12 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { readRepositories, type RepositoryList, type RepositoryMemory } from './lists.ts';
 import { olderOf } from './answers.ts';
 import { knownBranch, type Listing, type Repository, type UnreadRows, type WorkbookRow } from './listing.ts';
-import {
-  type Contents,
-  countNames,
-  type ContentsAnswer,
-  type ContentsRequest,
-  type FileAnswer,
-  type FileRequest,
-  type PathRequest,
-} from './contents.ts';
+import { Contents, countNames } from './contents.ts';
 import { owns, type Shard } from '../plan/selection.ts';
-import type { Transport } from './transport.ts';
 import { readWorkbooks, type WorkbookList, type WorkbookMemory } from './workbooks.ts';
 
 /** The service, as this program uses it. Every call may throw a MirrorError `service.*` or `credentials.refused`. */
-export class ServiceClient {
-  readonly #transport: Transport;
-  readonly #contents: Contents;
+export class ServiceClient extends Contents {
   readonly #shard: Shard | null;
   readonly #memory: RepositoryMemory & WorkbookMemory = {};
   #joined: JoinedRows | null = null;
@@ -32,22 +21,21 @@ export class ServiceClient {
   readonly #nextPoll = shareWork(() => this.poll(this.#closing.signal));
 
   /**
-   * @param contents uses the same transport
    * @param shard the share of this instance: its listings leave out the workbooks of other repositories; null if it mirrors all
+   * @param contents the other parameters of {@link Contents}
    */
-  constructor(transport: Transport, contents: Contents, shard: Shard | null = null) {
-    this.#transport = transport;
-    this.#contents = contents;
+  constructor(shard: Shard | null, ...contents: ConstructorParameters<typeof Contents>) {
+    super(...contents);
     this.#shard = shard;
   }
 
   repositories(signal: AbortSignal): Promise<RepositoryList> {
-    return readRepositories(this.#transport, signal);
+    return readRepositories(this.transport, signal);
   }
 
   /** Null if the service has no v1. */
   workbooks(signal: AbortSignal, status?: WorkbookStatusFilter): Promise<WorkbookList | null> {
-    return readWorkbooks(this.#transport, signal, status);
+    return readWorkbooks(this.transport, signal, status);
   }
 
   /**
@@ -55,17 +43,33 @@ export class ServiceClient {
    * @param isUrgent a user waits: refused keys, which otherwise wait, are tried once more
    */
   async poll(signal: AbortSignal, isUrgent = false): Promise<Listing> {
-    const transport = this.#transport;
+    const { transport } = this;
     transport.admit(isUrgent);
     const beganAtMs = Date.now();
     const list = await readRepositories(transport, signal, this.#memory);
     const workbooks = await readWorkbooks(transport, signal, undefined, this.#memory);
     this.#absences = workbooks === null ? this.#absences + 1 : 0;
     if (workbooks === null && this.#absences < ABSENCES_OF_V1) throw v1Vanished();
-    this.#contents.nameCounts = countNames(list.repositories);
-    this.#joined =
-      workbooks === null ? null : joinRows(this.#shard, list.repositories, workbooks.rows, this.#joined);
-    return { address: transport.address, ...listingOf(beganAtMs, list, workbooks, this.#joined) };
+    return this.#listing(beganAtMs, list, workbooks);
+  }
+
+  #listing(beganAtMs: number, list: RepositoryList, workbooks: WorkbookList | null): Listing {
+    const { repositories } = list;
+    this.nameCounts = countNames(repositories);
+    this.#joined = workbooks && joinRows(this.#shard, repositories, workbooks.rows, this.#joined);
+    const cached = olderOf(list.cached, workbooks?.cached ?? null);
+    return {
+      address: this.transport.address,
+      takenAtMs: Math.min(beganAtMs, cached?.asOfMs ?? beganAtMs),
+      cached,
+      serviceTimeMs: list.serviceTimeMs,
+      repositories,
+      repositoriesComplete: list.isComplete,
+      workbooks: this.#joined?.rows ?? null,
+      unread: unreadRows(repositories, workbooks),
+      workbooksComplete: workbooks?.isComplete ?? false,
+      problems: [...list.problems, ...(workbooks?.problems ?? []), ...(this.#joined?.problems ?? [])],
+    };
   }
 
   /**
@@ -76,21 +80,9 @@ export class ServiceClient {
     return unlessAborted(this.#nextPoll(), signal);
   }
 
-  download(request: ContentsRequest): Promise<ContentsAnswer> {
-    return this.#contents.download(request);
-  }
-
-  downloadFile(request: FileRequest): Promise<FileAnswer> {
-    return this.#contents.downloadFile(request);
-  }
-
-  exists(request: PathRequest): Promise<boolean> {
-    return this.#contents.exists(request);
-  }
-
   close(): Promise<void> {
     this.#closing.abort();
-    return this.#transport.close();
+    return this.transport.close();
   }
 }
 
@@ -108,26 +100,6 @@ function v1Vanished(): MirrorError {
       hint: 'If it stays away, the next poll goes on without it and compares contents. If v1 was switched off for good, leave service.apiToken out.',
     },
   );
-}
-
-function listingOf(
-  beganAtMs: number,
-  list: RepositoryList,
-  workbooks: WorkbookList | null,
-  joined: JoinedRows | null,
-): Omit<Listing, 'address'> {
-  const cached = olderOf(list.cached, workbooks?.cached ?? null);
-  return {
-    takenAtMs: Math.min(beganAtMs, cached?.asOfMs ?? beganAtMs),
-    cached,
-    serviceTimeMs: list.serviceTimeMs,
-    repositories: list.repositories,
-    repositoriesComplete: list.isComplete,
-    workbooks: joined?.rows ?? null,
-    unread: unreadRows(list.repositories, workbooks),
-    workbooksComplete: workbooks?.isComplete ?? false,
-    problems: [...list.problems, ...(workbooks?.problems ?? []), ...(joined?.problems ?? [])],
-  };
 }
 
 /** The repositories in malformed rows, which may give full names or ids, as good rows may. */

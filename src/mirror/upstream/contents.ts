@@ -75,7 +75,7 @@ const ERRORS_OF_FORMS: ReadonlySet<string> = new Set([
 export class Contents {
   /** From {@link countNames}, over all repositories of the last list. */
   nameCounts: ReadonlyMap<string, number> = new Map();
-  readonly #transport: Transport;
+  protected readonly transport: Transport;
   readonly #memory: ReferenceMemory;
   readonly #maxArchiveBytes: number;
   readonly #bandwidth: Bandwidth | null;
@@ -93,7 +93,7 @@ export class Contents {
     maxArchiveBytes: number,
     maxBandwidth: number | null = null,
   ) {
-    this.#transport = transport;
+    this.transport = transport;
     this.#memory = memory;
     this.#maxArchiveBytes = maxArchiveBytes;
     this.#bandwidth = maxBandwidth === null ? null : new Bandwidth(maxBandwidth);
@@ -154,7 +154,7 @@ export class Contents {
     const target = this.#targetOf(request, path);
     if (target === null) return false;
     const asked = { ...CONTENTS, target, signal };
-    return this.#transport.send(asked, (answer) => Promise.resolve(isThere(answer, path)));
+    return this.transport.send(asked, (answer) => Promise.resolve(isThere(answer, path)));
   }
 
   #formOf({ id }: Repository): ReferenceForm | null {
@@ -182,13 +182,13 @@ export class Contents {
     const download = new Download({
       ...wanted,
       maxBytes: this.#maxArchiveBytes,
-      limits: this.#transport.limits,
+      limits: this.transport.limits,
       bandwidth: this.#bandwidth,
     });
     let isKept = false;
     try {
       const request = { ...CONTENTS, target, continuation: download, signal: wanted.signal };
-      const found = await this.#transport.send(request, (answer) => read(answer, download));
+      const found = await this.transport.send(request, (answer) => read(answer, download));
       isKept = found.kind === wanted.what;
       return found;
     } finally {
