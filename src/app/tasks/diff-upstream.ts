@@ -94,7 +94,7 @@ async function compare(
   }
   const { manifest } = target.published;
   const context = { service: client, archiveLimits: archiveLimitsOf(settings) };
-  const about = repositoryFacts(listing, comparison.plan)(comparison.action);
+  const about = repositoryFacts({ listing, plan: comparison.plan })(comparison.action);
   const inquiry = { ...about, context, policy, comparison, meter, onProgress: () => {}, signal, nowMs };
   const present = await inTemporaryFolder((folder) => receivePresentState({ ...inquiry, folder }, manifest));
   if (present.manifest === null) await refuseUnknown(layout, path, target);

@@ -51,7 +51,7 @@ export async function plan(
       const listing = await client.poll(signal, true);
       const context = { store, state, emit: () => {}, now: Date.now };
       const planned = await planPass(context, policyOf(settings), listing, new Map(), 'all');
-      const factsFor = repositoryFacts(listing, planned.plan);
+      const factsFor = repositoryFacts(planned);
       const targets: PlannedTarget[] = [];
       // One at a time: a manifest may be large.
       for (const action of planned.plan) {

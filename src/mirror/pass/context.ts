@@ -5,7 +5,7 @@ import type { Manifest } from '../store/manifest.ts';
 import type { MirrorStore } from '../store/disk.ts';
 import type { PassService } from '../upstream/client.ts';
 import type { PassEventSink, ReportedOnce, PullMonitor, PullMeter } from './events.ts';
-import type { PullQueue, QueueLimits } from './queue.ts';
+import type { PullQueue, QueueLimits, Turn } from './queue.ts';
 import type { Action, PullAction } from '../plan/actions.ts';
 import type { TargetRecord, RememberedTree } from '../plan/record.ts';
 import type { Approvals, GuardPolicy } from '../plan/guard.ts';
@@ -56,8 +56,9 @@ export interface ExecutePolicy extends QueueLimits {
   readonly choose?: (paths: readonly string[]) => readonly string[];
 }
 
-/** A plan, and the other facts that it was computed from. */
+/** A plan, and the facts that it was computed from. */
 export interface PlannedPass {
+  readonly listing: Listing;
   readonly plan: readonly Action[];
   readonly records: ReadonlyMap<string, TargetRecord>;
   /** Summaries of the published trees to remember, by their paths. */
@@ -66,6 +67,13 @@ export interface PlannedPass {
   readonly selection: SelectionCheck;
   /** Whether an operator let the pass mirror another service than the directory did before. */
   readonly isOtherService: boolean;
+}
+
+/** A pass that carries its plan out. */
+export interface RunningPass extends PlannedPass {
+  readonly context: PassContext;
+  readonly policy: ExecutePolicy;
+  readonly signal: AbortSignal;
 }
 
 /** The facts about a target's repository, from a listing and its plan. */
@@ -80,10 +88,11 @@ export interface RepositoryFacts {
 }
 
 /** Makes a function that returns the facts about the repository of an action. */
-export function repositoryFacts(
-  { repositories, workbooks, takenAtMs }: Listing,
-  plan: readonly Action[],
-): (action: Action) => RepositoryFacts {
+export function repositoryFacts({
+  listing,
+  plan,
+}: Pick<PlannedPass, 'listing' | 'plan'>): (action: Action) => RepositoryFacts {
+  const { repositories, workbooks, takenAtMs } = listing;
   const byId = new Map(repositories.map((repository) => [repository.id, repository]));
   const rows = workbooks === null ? null : Map.groupBy(workbooks, (row) => row.repository);
   // One array for all pulls of a repository: it may have thousands of branches.
@@ -99,16 +108,6 @@ export function repositoryFacts(
       listedAtMs: takenAtMs,
     };
   };
-}
-
-/** The pull of one target, as data. It may outlast its pass by hours, and so holds only what it needs. */
-export interface Pull extends RepositoryFacts {
-  readonly action: PullAction;
-  readonly approvals: Approvals;
-  /** The record of the target from before this pull. */
-  readonly record: TargetRecord;
-  /** The remembered summary of its published tree; null for none. */
-  readonly tree: RememberedTree | null;
 }
 
 /** The published tree of a target, and how far it can be trusted. */
@@ -133,4 +132,15 @@ export interface Reception extends RepositoryFacts {
   readonly onProgress: () => void;
   /** Ends it. */
   readonly signal: AbortSignal;
+}
+
+/** The pull of one target, as data. It may outlast its pass by hours, and so holds only what it needs. */
+export interface Pull extends Reception, Pick<Turn, 'toPublish'> {
+  readonly context: PassContext;
+  readonly guard: GuardPolicy;
+  readonly approvals: Approvals;
+  /** The record of the target from before this pull. */
+  readonly record: TargetRecord;
+  /** The remembered summary of its published tree; null for none. */
+  readonly tree: RememberedTree | null;
 }

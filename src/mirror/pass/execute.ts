@@ -11,19 +11,13 @@ import {
 } from '../plan/actions.ts';
 import { approvalOf } from '../plan/guard.ts';
 import type { Manifest } from '../store/manifest.ts';
-import { type Outcome, emptyRecord, type TargetRecord } from '../plan/record.ts';
-import { type Listing, targetKey } from '../upstream/listing.ts';
-import {
-  type ExecutePolicy,
-  type PlannedPass,
-  type PassContext,
-  type Pull,
-  repositoryFacts,
-} from './context.ts';
+import type { Outcome } from '../plan/record.ts';
+import { targetKey } from '../upstream/listing.ts';
+import { type PassContext, type Pull, repositoryFacts, type RunningPass } from './context.ts';
 import { isReachable, notFoundError } from './receive.ts';
-import { forget, recordAll, recordEnds, recordQueued, withdraw } from './record.ts';
+import { forget, recordAll, recordEnds, recordQueued, rememberedOf, withdraw } from './record.ts';
 import { joinSignals } from '../../lib/concurrency/concurrency.ts';
-import type { Turn } from './queue.ts';
+import type { QueuedPull, Turn } from './queue.ts';
 import { failed, pullTarget } from './pull.ts';
 
 /** Outcomes of pulls that leave the published tree in its place. */
@@ -34,14 +28,8 @@ const KEEPS_PLACE: ReadonlySet<ActionResult['outcome']['kind']> = new Set(['fail
  * its own; only a refused credential ends the pass, because it would fail every other target too.
  * @throws MirrorError `credentials.refused`, `pass.abandoned`, `internal.defect`
  */
-export async function executePlan(
-  context: PassContext,
-  policy: ExecutePolicy,
-  listing: Listing,
-  planned: PlannedPass,
-  signal: AbortSignal,
-): Promise<ActionResult[]> {
-  const { plan } = planned;
+export async function executePlan(pass: RunningPass): Promise<ActionResult[]> {
+  const { context, plan } = pass;
   // Pulls of earlier passes that the plan cancels must end before it touches their targets.
   const goingOn = new Set(plan.filter(isStillPulling).map(keyOf));
   await context.queue.callOff(({ action }) => !goingOn.has(keyOf(action)));
@@ -50,29 +38,29 @@ export async function executePlan(
   const pulls: PullAction[] = [];
   const leaving: RetireAction[] = [];
   for (const action of plan) {
-    const obstacle = await moveTarget(context, action, signal);
+    const obstacle = await moveTarget(pass, action);
     if (obstacle !== null) done.push(obstacle);
     else if (action.kind === 'pull') pulls.push(action);
     else if (action.kind === 'retire') leaving.push(action);
     else if (isStillPulling(action)) pulled.push(unfinishedResult(context, action));
     else done.push(resultOf(action, action.kind === 'keep' ? { kind: 'kept' } : outcomeOfHold(action)));
   }
-  await recordAll(context, listing, planned, done);
-  pulled.push(...(await pullAll(context, policy, listing, planned, pulls, signal)));
+  await recordAll(pass, done);
+  pulled.push(...(await pullAll(pass, pulls)));
   // Retirements. If a new repository takes over the path of a gone one, the old tree stays until the new one is there.
   const stay = pulled.filter(({ outcome }) => KEEPS_PLACE.has(outcome.kind));
   const taken = new Set(stay.map(({ action }) => action.path));
   const retired: EndedResult[] = [];
   const counting: EndedResult[] = [];
   for (const action of leaving.filter(({ path }) => !taken.has(path))) {
-    const result = await retire(context, listing, planned, action, signal);
+    const result = await retire(pass, action);
     retired.push(result);
     // A duplicate shares its record and approval with the tree that counts, so nothing is recorded for it, even during a lease.
     if (action.reason !== 'duplicate') counting.push(result);
   }
-  await recordAll(context, listing, planned, counting);
-  await forget(context.state, listing, planned, retired);
-  await withdraw(context.store, planned, [...done, ...pulled, ...counting]);
+  await recordAll(pass, counting);
+  await forget(pass, retired);
+  await withdraw(pass, [...done, ...pulled, ...counting]);
   return [...done, ...pulled, ...retired];
 }
 
@@ -90,11 +78,7 @@ function outcomeOfHold({ guarded, reason }: HoldAction): Outcome {
 }
 
 /** Moves the tree of a renamed repository. Returns the result of the action if the move fails. */
-async function moveTarget(
-  context: PassContext,
-  action: Action,
-  signal: AbortSignal,
-): Promise<EndedResult | null> {
+async function moveTarget({ context, signal }: RunningPass, action: Action): Promise<EndedResult | null> {
   const { path, moveFrom: from } = action;
   if (from === null) return null;
   try {
@@ -120,20 +104,14 @@ function renamed(manifest: Manifest, { id, name, fullName, url }: Action['reposi
 }
 
 /** Moves a tree out of the mirror, unless another repository's tree has taken its place, or its branch is back. */
-async function retire(
-  context: PassContext,
-  listing: Listing,
-  { plan, approvals }: PlannedPass,
-  action: RetireAction,
-  signal: AbortSignal,
-): Promise<EndedResult> {
+async function retire(pass: RunningPass, action: RetireAction): Promise<EndedResult> {
+  const { context, approvals, signal } = pass;
   const { path, target, reason } = action;
   try {
     const manifest = await publishedManifest(context.store.layout, path);
     const isStillThere = manifest?.repository.id === target.repositoryId && manifest.branch === target.branch;
     if (!isStillThere) return resultOf(action, { kind: 'retired' });
-    if (reason === 'branch-gone' && (await isBack(context, listing, plan, action, signal)))
-      return resultOf(action, { kind: 'held' });
+    if (reason === 'branch-gone' && (await isBack(pass, action))) return resultOf(action, { kind: 'held' });
     const subject = reason === 'moved' ? reason : 'target';
     const approval = approvalOf(approvals, target, { subject, digest: null });
     if (approval !== null && subject === 'target')
@@ -150,14 +128,10 @@ async function retire(
  * Whether the service has contents of a branch again, which a list may not show: this is the last of the answers that must lack it.
  * @throws MirrorError `contents.not_found` if nothing of its repository is found
  */
-async function isBack(
-  { service }: PassContext,
-  listing: Listing,
-  plan: readonly Action[],
-  action: RetireAction,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const facts = repositoryFacts(listing, plan)(action);
+async function isBack(pass: RunningPass, action: RetireAction): Promise<boolean> {
+  const { signal } = pass;
+  const { service } = pass.context;
+  const facts = repositoryFacts(pass)(action);
   if (!(await isReachable(service, action, facts, signal))) throw notFoundError(action);
   const { repository } = facts;
   return service.exists({ repository, branch: action.target.branch, path: '', signal });
@@ -168,36 +142,37 @@ async function isBack(
  * @returns a result for each
  * @throws MirrorError `credentials.refused`, `pass.abandoned`, `internal.defect`
  */
-async function pullAll(
-  context: PassContext,
-  policy: ExecutePolicy,
-  listing: Listing,
-  { plan, records, trees, approvals }: PlannedPass,
-  actions: readonly PullAction[],
-  signal: AbortSignal,
-): Promise<readonly ActionResult[]> {
-  await recordQueued(context, records, actions);
-  const factsFor = repositoryFacts(listing, plan);
+async function pullAll(pass: RunningPass, actions: readonly PullAction[]): Promise<readonly ActionResult[]> {
+  const { context, policy, approvals, signal } = pass;
+  await recordQueued(pass, actions);
+  const factsFor = repositoryFacts(pass);
   const paths = actions.map(({ path }) => path);
   const chosen = new Set(policy.choose?.(paths) ?? paths);
   const pulls = actions
     .filter(({ path }) => chosen.has(path))
     .map((action) => {
-      const record = records.get(keyOf(action)) ?? emptyRecord(action.target);
-      const tree = trees.get(action.published?.path ?? action.path) ?? null;
-      const pull: Pull = { action, ...factsFor(action), approvals, record, tree };
-      return {
-        action,
-        service: context.service,
-        waitingSinceMs: waitingSinceMs(record),
-        sizeBytes: action.byWorkbook === 'no' ? (action.published?.archiveBytes ?? null) : 0,
-        run: (turn: Turn) => pullAndRecord(context, policy, pull, turn, signal),
-      };
+      const facts = { ...factsFor(action), ...rememberedOf(pass, action), approvals, guard: policy.guard };
+      return queuedPull({ context, action, signal, ...facts });
     });
   const ended = await context.queue.run(pulls, policy);
   const keys = new Set(ended.map(({ action }) => keyOf(action)));
   const unfinished = actions.filter((action) => !keys.has(keyOf(action)));
   return [...ended, ...unfinished.map((action) => unfinishedResult(context, action))];
+}
+
+/** A pull, and the signal of its pass, before its turn. */
+type PlannedPull = Omit<Pull, 'meter' | 'onProgress' | 'toPublish'>;
+
+function queuedPull(planned: PlannedPull): QueuedPull {
+  const { context, action, record } = planned;
+  return {
+    action,
+    service: context.service,
+    // Since when it waits for its turn: since its target was last verified, or tried.
+    waitingSinceMs: Math.max(record.verifiedAtMs ?? 0, record.failure?.lastAtMs ?? 0),
+    sizeBytes: action.byWorkbook === 'no' ? (action.published?.archiveBytes ?? null) : 0,
+    run: (turn) => pullAndRecord(planned, turn),
+  };
 }
 
 /** The result of a pull that is still running, or waits for a slot. */
@@ -207,26 +182,16 @@ function unfinishedResult({ queue }: Pick<PassContext, 'queue'>, action: Action)
   return { action, outcome: { kind: 'unfinished', hasBegun }, downloadedBytes: 0, changedFiles: 0 };
 }
 
-/** Since when a target waits for its turn: since it was last verified, or tried. Milliseconds since the epoch. */
-function waitingSinceMs({ verifiedAtMs, failure }: TargetRecord): number {
-  return Math.max(verifiedAtMs ?? 0, failure?.lastAtMs ?? 0);
-}
-
 /** Pulls a target and records the outcome. */
-async function pullAndRecord(
-  context: PassContext,
-  policy: ExecutePolicy,
-  pull: Pull,
-  { signal: calledOff, toPublish }: Turn,
-  signal: AbortSignal,
-): Promise<EndedResult> {
-  const { action } = pull;
+async function pullAndRecord(planned: PlannedPull, { signal, toPublish }: Turn): Promise<EndedResult> {
+  const { context, action, record, tree, listedAtMs } = planned;
+  const { onProgress } = context.store;
   const meter = context.monitor.begin(action.path, action.published?.archiveBytes ?? null);
-  const either = joinSignals(signal, calledOff);
+  const either = joinSignals(planned.signal, signal);
   try {
-    const turn = { signal: either.signal, toPublish };
-    const { news = [], ...result } = await pullTarget(context, policy, pull, turn, meter);
-    await recordEnds(context, pull.listedAtMs, [{ result, before: pull.record, tree: pull.tree }]);
+    const pull = { ...planned, signal: either.signal, toPublish, meter, onProgress };
+    const { news = [], ...result } = await pullTarget(pull);
+    await recordEnds(context, listedAtMs, [{ ...result, record, tree }]);
     // Emitted after recording: a listener that reads the records must find the news there.
     for (const event of news) context.emit(event);
     return result;

@@ -75,7 +75,7 @@ export async function runPass(
     const planned = await planPass(context, policy, listing, goingOn, retries);
     const { selection } = planned;
     reportSelection(context, selection);
-    const results = await executePlan(context, policy, listing, planned, signal);
+    const results = await executePlan({ ...planned, context, policy, signal });
     await context.store.lock.check();
     // Before the history is pruned: a tree retired since the last inventory and pruned now would count as lost.
     await saveTargets(context.store, stillAwaited(lost, listing, results), listing.address);
@@ -152,7 +152,7 @@ export async function planPass(
     retire: count('retire'),
   });
   const selection = checkSelection(policy.selection, listing, plan, context.store.shard);
-  return { plan, records, trees, approvals, isOtherService, selection };
+  return { listing, plan, records, trees, approvals, isOtherService, selection };
 }
 
 /** A replaced tree that cannot be removed now is removed later: no reason to fail a pass that did its work. */

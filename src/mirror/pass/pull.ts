@@ -1,14 +1,7 @@
 import { callError } from '../../lib/errors/disk-errors.ts';
 import { type ErrorCode, MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
-import {
-  type Action,
-  type EndedResult,
-  holdOf,
-  type PullAction,
-  type PullReason,
-  resultOf,
-} from '../plan/actions.ts';
+import { type Action, type EndedResult, holdOf, type PullReason, resultOf } from '../plan/actions.ts';
 import { ContradictedError, findContradictions, nextDoubt, rowsInBoth } from '../plan/contradictions.ts';
 import { heldFiles, approvalOf } from '../plan/guard.ts';
 import { aboutTree } from '../plan/record.ts';
@@ -19,10 +12,8 @@ import { type NextState, publishStage } from '../store/publish/publish.ts';
 import { showStage, type Stage, openStage } from '../store/publish/stage.ts';
 import { examinePublished, foreignIn, trustOf } from '../store/verify/examine.ts';
 import { type Cached, cacheName } from '../upstream/answers.ts';
-import type { ExecutePolicy, NewState, PassContext, PublishedState, Pull } from './context.ts';
-import type { PullMeter } from './events.ts';
+import type { NewState, PassContext, PublishedState, Pull } from './context.ts';
 import { type Changes, changesSince, needsPublishing, newManifest, rowsAbout } from './new-manifest.ts';
-import type { Turn } from './queue.ts';
 import { receive, rowsNow } from './receive.ts';
 import { type Pulled, pulled, reportCached } from './reports.ts';
 import type { Received } from './unpack.ts';
@@ -31,24 +22,18 @@ import type { Received } from './unpack.ts';
 const MAY_FIND_NOTHING: ReadonlySet<PullReason> = new Set(['confirm-gone', 'no-version-list', 'full-check']);
 
 /** Pulls a target, unless a lease holds. @throws MirrorError for errors that end the whole pass; the published tree is unchanged */
-export async function pullTarget(
-  context: PassContext,
-  policy: ExecutePolicy,
-  pull: Pull,
-  turn: Turn,
-  meter: PullMeter,
-): Promise<Pulled> {
-  const { action } = pull;
+export async function pullTarget(pull: Pull): Promise<Pulled> {
+  const { context, action, signal } = pull;
   try {
-    turn.signal.throwIfAborted();
+    signal.throwIfAborted();
     if (!MAY_FIND_NOTHING.has(action.reason)) {
       const lease = lastLease(await leasesInForce(context.store.layout, context.now()));
       if (lease !== null) return heldByLease(context, action, lease);
     }
     context.emit({ name: 'target.started', target: action.path, reason: action.reason });
-    return await pullContents(context, policy, pull, turn, meter);
+    return await pullContents(pull);
   } catch (error) {
-    return failed(context, action, error, turn.signal);
+    return failed(context, action, error, signal);
   }
 }
 
@@ -84,21 +69,13 @@ export function failed(
 }
 
 /** Downloads the contents of a target that may have changed, compares them with the published ones, and publishes the difference. */
-async function pullContents(
-  context: PassContext,
-  policy: ExecutePolicy,
-  pull: Pull,
-  turn: Turn,
-  meter: PullMeter,
-): Promise<Pulled> {
-  const { action } = pull;
+async function pullContents(pull: Pull): Promise<Pulled> {
+  const { context, action, guard, meter } = pull;
   const startedAtMs = context.now();
-  const { onProgress } = context.store;
-  const reception = { ...pull, context, meter, onProgress, signal: turn.signal };
   const stage = await openStage(context.store, action.path);
   try {
-    const before = await lookAtPublished(context, pull, turn.signal);
-    const received = await receive(reception, stage, before);
+    const before = await lookAtPublished(pull);
+    const received = await receive(pull, stage, before);
     if (received === null)
       return resultOf(action, { kind: action.whenAbsent === 'accept' ? 'absent' : 'missing' });
     const { downloadedBytes, rewritten, cached } = received;
@@ -107,10 +84,10 @@ async function pullContents(
       reportCached(context, 'cached contents', cached);
       refuseOlder(pull, cached, changes);
     }
-    const rows = await agreedRows(context, pull, received, changes, turn.signal);
+    const rows = await agreedRows(pull, received, changes);
     meter.publishes();
     const manifest = newManifest({ ...pull, rows }, received, changes, context.now());
-    const held = heldFiles(before.manifest?.files ?? [], manifest.files, changes, policy.guard.files);
+    const held = heldFiles(before.manifest?.files ?? [], manifest.files, changes, guard.files);
     const approval = held && approvalOf(pull.approvals, action.target, held);
     if (held !== null && approval === null) {
       return { action, outcome: { kind: 'guarded', held }, downloadedBytes, changedFiles: 0 };
@@ -119,19 +96,18 @@ async function pullContents(
     const { isDamaged, foreign } = before;
     const repair = { rewritten, isDamaged, foreign, approval };
     const next = { manifest, before: before.manifest, ...repair };
-    const method = await publishChanges(context, action, turn, stage, next, changes);
-    return await pulled(context, pull, received, changes, manifest, method, startedAtMs);
+    const method = await publishChanges(pull, stage, next, changes);
+    return await pulled(pull, received, changes, manifest, method, startedAtMs);
   } finally {
     await discardStage(context.store, stage);
   }
 }
 
 /** Compares the tree in a target's place with its manifest: the plan may not know it. @throws MirrorError `disk.*` */
-async function lookAtPublished(
-  { store: { layout, onProgress: onBytes } }: PassContext,
-  { action: { path, target, depth } }: Pull,
-  signal: AbortSignal,
-): Promise<PublishedState> {
+async function lookAtPublished(pull: Pull): Promise<PublishedState> {
+  const { action, signal, onProgress: onBytes } = pull;
+  const { path, target, depth } = action;
+  const { layout } = pull.context.store;
   const manifest = await publishedManifest(layout, path);
   const isOurs = manifest?.repository.id === target.repositoryId && manifest.branch === target.branch;
   if (!isOurs) return { manifest: null, isDamaged: false, foreign: [], isTrusted: () => false };
@@ -144,20 +120,15 @@ async function lookAtPublished(
  * The rows of the list that agree with received contents, or that are not believed; null if there is no list of workbooks.
  * @throws ContradictedError if the list speaks against publishing these contents
  */
-async function agreedRows(
-  { service, now }: PassContext,
-  pull: Pull,
-  received: Received,
-  changes: Changes,
-  signal: AbortSignal,
-): Promise<Pull['rows']> {
+async function agreedRows(pull: Pull, received: Received, changes: Changes): Promise<Pull['rows']> {
+  const { service, now } = pull.context;
   const { branch } = pull.action.target;
   const { previous } = changes;
   const rows = rowsAbout(pull, received, changes) ?? [];
   const found = findContradictions(rows, branch, previous, received);
   if (found.length === 0) return pull.rows;
   // A workbook that changed between the first list and the contents contradicts the first list alone.
-  const later = (await rowsNow(service, pull.repository, signal)) ?? rows;
+  const later = (await rowsNow(service, pull.repository, pull.signal)) ?? rows;
   const still = new Set(findContradictions(later, branch, previous, received).map(({ path }) => path));
   const contradictions = found.filter(({ path }) => still.has(path));
   const doubt = nextDoubt(pull.record.doubt, contradictions, now());
@@ -182,9 +153,7 @@ const MOST_FILES_WITHOUT_PLACE = 1000;
 
 /** Publishes the difference, if there is one and `beforePublish` does not refuse it. @returns how */
 async function publishChanges(
-  context: PassContext,
-  action: PullAction,
-  { signal, toPublish }: Turn,
+  { context, action, toPublish, signal }: Pull,
   stage: Stage,
   next: NextState,
   { previous, isSameTree }: Changes,

@@ -1,48 +1,35 @@
 import { publishedManifest } from '../store/inventory.ts';
 import { removeApprovals } from '../store/documents.ts';
-import {
-  type Action,
-  type ActionResult,
-  type EndedResult,
-  type HoldAction,
-  holdRule,
-} from '../plan/actions.ts';
+import type { Action, ActionResult, EndedResult } from '../plan/actions.ts';
 import { PATHS_SHOWN, type Approval } from '../plan/guard.ts';
 import { nextRecord } from '../plan/next-record.ts';
-import {
-  emptyRecord,
-  type Held,
-  queuedRecord,
-  type Outcome,
-  type TargetRecord,
-  type RememberedTree,
-} from '../plan/record.ts';
+import { emptyRecord, queuedRecord, type TargetRecord } from '../plan/record.ts';
 import { owns } from '../plan/selection.ts';
-import { type Listing, targetKey } from '../upstream/listing.ts';
-import type { PassContext, PlannedPass } from './context.ts';
+import { targetKey } from '../upstream/listing.ts';
+import type { PassContext, PlannedPass, Pull, RunningPass } from './context.ts';
+import { type RecordedEnd, reportEnd } from './reports.ts';
 
 /** Drops the records of targets that no longer exist: retired, or neither listed nor mirrored any longer. */
 export async function forget(
-  state: PassContext['state'],
-  { repositories, repositoriesComplete }: Listing,
-  { plan, records }: PlannedPass,
+  { context, listing, plan, records }: RunningPass,
   retired: readonly ActionResult[],
 ): Promise<void> {
+  const { repositories, repositoriesComplete } = listing;
   if (!repositoriesComplete || repositories.length === 0) return;
   const left = new Set(
     retired.filter(({ outcome }) => outcome.kind === 'retired').map(({ action }) => action),
   );
   const alive = new Set(plan.filter((action) => !left.has(action)).map((action) => targetKey(action.target)));
   const gone = [...records.values()].filter((each) => !alive.has(targetKey(each.target)));
-  await state.forgetRecords(gone);
+  await context.state.forgetRecords(gone);
 }
 
 /** Removes approvals that were used, or whose deletion no longer waits. */
 export async function withdraw(
-  { layout, lock, shard }: PassContext['store'],
-  { approvals, isOtherService }: PlannedPass,
+  { context, approvals, isOtherService }: RunningPass,
   results: readonly ActionResult[],
 ): Promise<void> {
+  const { layout, lock, shard } = context.store;
   const resultOf = new Map(results.map((result) => [targetKey(result.action.target), result]));
   // An approved other service still has something to publish.
   const isToCome = isOtherService && !results.some(({ outcome }) => outcome.kind === 'pulled');
@@ -68,40 +55,34 @@ function isStillToBeDone({ subject }: Approval, { action, outcome }: ActionResul
   return subject === 'files' || action.kind === 'retire' || action.reason === 'confirm-gone';
 }
 
-/** As {@link recordEnds}, for actions of a plan. */
-export function recordAll(
-  context: PassContext,
-  { takenAtMs }: Listing,
+/** The record of an action's target, and the remembered summary of its published tree; null for none. */
+export function rememberedOf(
   { records, trees }: PlannedPass,
-  results: readonly EndedResult[],
-): Promise<void> {
-  const ends = results.map((result) => {
-    const { target, published, path } = result.action;
-    const before = records.get(targetKey(target)) ?? emptyRecord(target);
-    return { result, before, tree: trees.get(published?.path ?? path) ?? null };
-  });
-  return recordEnds(context, takenAtMs, ends);
+  { target, published, path }: Action,
+): Pick<ActionEnd, 'record' | 'tree'> {
+  const record = records.get(targetKey(target)) ?? emptyRecord(target);
+  return { record, tree: trees.get(published?.path ?? path) ?? null };
+}
+
+/** As {@link recordEnds}, for actions of a plan. */
+export function recordAll(pass: RunningPass, results: readonly EndedResult[]): Promise<void> {
+  const ends = results.map((result) => ({ ...result, ...rememberedOf(pass, result.action) }));
+  return recordEnds(pass.context, pass.listing.takenAtMs, ends);
 }
 
 /** Records unknown targets that will be pulled, so that `status` shows everything that the service lists. */
 export async function recordQueued(
-  { state, now }: PassContext,
-  records: ReadonlyMap<string, TargetRecord>,
+  { context, records }: RunningPass,
   pulls: readonly Action[],
 ): Promise<void> {
   const queued = pulls
     .filter(({ target, published }) => published === null && !records.has(targetKey(target)))
-    .map(({ target, path }) => queuedRecord(target, path.slice(0, path.lastIndexOf('/')), now()));
-  await state.saveRecords(queued);
+    .map(({ target, path }) => queuedRecord(target, path.slice(0, path.lastIndexOf('/')), context.now()));
+  await context.state.saveRecords(queued);
 }
 
-/** The end of an action, and the record before it. */
-interface ActionEnd {
-  readonly result: EndedResult;
-  readonly before: TargetRecord;
-  /** The remembered summary of the published tree; null for none. */
-  readonly tree: RememberedTree | null;
-}
+/** The end of an action. */
+type ActionEnd = Pick<EndedResult, 'action' | 'outcome'> & Pick<Pull, 'record' | 'tree'>;
 
 /** Records the outcomes of actions, and then reports them. @param listedAtMs when the listing behind the actions was taken */
 export async function recordEnds(
@@ -110,18 +91,16 @@ export async function recordEnds(
   ends: readonly ActionEnd[],
 ): Promise<void> {
   const nowMs = context.now();
-  const next: TargetRecord[] = [];
-  for (const { result, before, tree } of ends) {
-    const { action, outcome } = result;
-    const after = nextRecord(before, { action, outcome, tree, listedAtMs, nowMs, random: Math.random() });
-    next.push(await withFiles(context.store, action, after));
+  const recorded: RecordedEnd[] = [];
+  for (const end of ends) {
+    const { action, outcome, tree } = end;
+    const step = { action, outcome, tree, listedAtMs, nowMs, random: Math.random() };
+    const after = await withFiles(context.store, action, nextRecord(end.record, step));
+    recorded.push({ ...end, after });
   }
-  await context.state.saveRecords(next);
+  await context.state.saveRecords(recorded.map(({ after }) => after));
   // Reported after recording: a listener that reads the records must find there what the event says.
-  for (const [index, after] of next.entries()) {
-    const end = ends[index];
-    if (end !== undefined) report(context, end.result.action, end.result.outcome, end.before, after);
-  }
+  for (const end of recorded) reportEnd(context, end);
 }
 
 /** Adds to a record the first files of a held tree that would go as a whole, from its manifest. */
@@ -139,44 +118,4 @@ async function withFiles(
   );
   const first = manifest?.files.slice(0, PATHS_SHOWN).map(({ path }) => path) ?? [];
   return { ...record, held: { ...held, first } };
-}
-
-function report(
-  context: PassContext,
-  action: Action,
-  outcome: Outcome,
-  before: TargetRecord,
-  after: TargetRecord,
-): void {
-  const target = action.path;
-  if (outcome.kind === 'failed' && after.failure !== null) {
-    const { code, message, hint, attempts, nextAttemptAtMs } = after.failure;
-    context.emit({ name: 'target.failed', target, code, message, hint, attempts, nextAttemptAtMs });
-  }
-  const isMoved = after.held?.subject === 'moved';
-  if (after.held !== null && !isMoved && !isSameHeld(before.held, after.held)) {
-    const { subject, deletions, of, digest, first } = after.held;
-    context.emit({ name: 'deletion.held', target, subject, deletions, of, digest, first });
-  }
-  if (outcome.kind === 'missing')
-    context.emit({ name: 'target.missing', target, passes: after.missingPasses });
-  if (outcome.kind === 'absent' && before.absentSinceMs === null)
-    context.emit({ name: 'target.absent', target });
-  if (action.kind === 'hold' && (outcome.kind === 'held' || isMoved) && isNewHold(action, before))
-    context.emit({ name: 'target.held', target, reason: action.reason, untilMs: action.untilMs });
-}
-
-/** Whether a hold differs from the last decision, and no other event reports it. */
-function isNewHold({ reason }: HoldAction, { decisions: [last] }: TargetRecord): boolean {
-  return holdRule(reason).isReportedElsewhere !== true && (last?.kind !== 'hold' || last.reason !== reason);
-}
-
-/** An unchanged deletion was reported when it was first held. */
-function isSameHeld(before: Held | null, after: Held | null): boolean {
-  return (
-    before !== null &&
-    before.subject === after?.subject &&
-    before.digest === after.digest &&
-    before.deletions === after.deletions
-  );
 }

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type ErrorCode, EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
-import { type ActionResult, type EndedResult, holdRule } from '../plan/actions.ts';
+import { type ActionResult, type EndedResult, type HoldAction, holdRule } from '../plan/actions.ts';
 import { missingSentence } from '../plan/contradictions.ts';
-import type { ListedTarget } from '../plan/record.ts';
+import type { Held, ListedTarget, TargetRecord } from '../plan/record.ts';
 import { type SelectionCheck, selectsNothing } from '../plan/selection.ts';
 import type { ReportedFailures } from '../state/schemas.ts';
 import { checkTargetList } from '../store/documents.ts';
@@ -239,6 +239,45 @@ export function reportSelection(
   }
 }
 
+/** The end of an action that is recorded. */
+export interface RecordedEnd extends Pick<EndedResult, 'action' | 'outcome'> {
+  /** The records before and after it. */
+  readonly record: TargetRecord;
+  readonly after: TargetRecord;
+}
+
+/** Reports the end of an action, as far as it is news. */
+export function reportEnd(
+  { emit }: Pick<PassContext, 'emit'>,
+  { action, outcome, record, after }: RecordedEnd,
+): void {
+  const target = action.path;
+  const { failure, held } = after;
+  if (outcome.kind === 'failed' && failure !== null) {
+    const { code, message, hint, attempts, nextAttemptAtMs } = failure;
+    emit({ name: 'target.failed', target, code, message, hint, attempts, nextAttemptAtMs });
+  }
+  const isMoved = held?.subject === 'moved';
+  if (held !== null && !isMoved && !isSameHeld(record.held, held)) {
+    const { subject, deletions, of, digest, first } = held;
+    emit({ name: 'deletion.held', target, subject, deletions, of, digest, first });
+  }
+  if (outcome.kind === 'missing') emit({ name: 'target.missing', target, passes: after.missingPasses });
+  if (outcome.kind === 'absent' && record.absentSinceMs === null) emit({ name: 'target.absent', target });
+  if (action.kind === 'hold' && (outcome.kind === 'held' || isMoved) && isNewHold(action, record))
+    emit({ name: 'target.held', target, reason: action.reason, untilMs: action.untilMs });
+}
+
+/** Whether a hold differs from the last decision, and no other event reports it. */
+function isNewHold({ reason }: HoldAction, { decisions: [last] }: TargetRecord): boolean {
+  return holdRule(reason).isReportedElsewhere !== true && (last?.kind !== 'hold' || last.reason !== reason);
+}
+
+/** An unchanged deletion was reported when it was first held. */
+function isSameHeld(before: Held | null, { subject, digest, deletions }: Held): boolean {
+  return before?.subject === subject && before.digest === digest && before.deletions === deletions;
+}
+
 /** The result of a pull, and the events to emit once it is recorded. */
 export interface Pulled extends EndedResult {
   readonly news?: readonly PassEvent[];
@@ -246,8 +285,7 @@ export interface Pulled extends EndedResult {
 
 /** The result and the events for contents that were compared and, if they differed, published. */
 export async function pulled(
-  { store, now }: Pick<PassContext, 'store' | 'now'>,
-  { action }: Pull,
+  { context: { store, now }, action }: Pull,
   { rewritten, downloadedBytes, isWhole, cached }: Received,
   { previous, ...changes }: Changes,
   manifest: Manifest,
