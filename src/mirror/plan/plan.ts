@@ -44,17 +44,7 @@ interface Case extends Candidate {
 type Rule = (of: Case, input: PlanInput) => Action | null;
 
 /** Tried in this order; the first decision counts. A target that no rule decides on is pulled. */
-const RULES: readonly Rule[] = [
-  notSelected,
-  manifestUnreadable,
-  unprovenGone,
-  superseded,
-  leaving,
-  unchanged,
-  deletionHeld,
-  failedBefore,
-  stillProcessing,
-];
+const RULES: readonly Rule[] = [leftAlone, leaving, unchanged, deletionHeld, failedBefore, stillProcessing];
 
 function decide(of: Case, input: PlanInput): Action {
   for (const rule of RULES) {
@@ -64,26 +54,18 @@ function decide(of: Case, input: PlanInput): Action {
   return pull(of, input);
 }
 
-function notSelected(of: Case): Action | null {
-  return of.selected ? null : hold(of, 'not-selected');
-}
-
-function manifestUnreadable(of: Case, { unreadable }: PlanInput): Action | null {
-  return unreadable.has(of.path) ? hold(of, 'manifest-unreadable') : null;
-}
-
-/** A repository that an inconclusive answer lacks: only a complete answer counts. */
-function unprovenGone(of: Case, { listing }: PlanInput): Action | null {
-  if (of.kind !== 'gone') return null;
-  if (listing.repositories.length === 0) return hold(of, 'no-repositories-listed');
+/** A target that stays as it is, for example because only a complete answer shows that its repository is gone. */
+function leftAlone(of: Case, { listing, unreadable }: PlanInput): Action | null {
+  const { repositories, repositoriesComplete: isComplete, cached } = listing;
+  const isGone = of.kind === 'gone';
+  if (!of.selected) return hold(of, 'not-selected');
+  if (unreadable.has(of.path)) return hold(of, 'manifest-unreadable');
+  if (isGone && repositories.length === 0) return hold(of, 'no-repositories-listed');
   // An old answer that a cache repeats is not another answer that lacks the repository.
-  if (!listing.repositoriesComplete || listing.cached !== null) return hold(of, 'listing-incomplete');
-  return of.isContradicted ? hold(of, 'listing-contradicts-itself') : null;
-}
-
-/** The branch `HEAD` of a repository whose named branch is known, and not mirrored yet. */
-function superseded(of: Case, { listing }: PlanInput): Action | null {
-  const isWaiting = of.superseded === 'published' && !listing.repositoriesComplete;
+  if (isGone && (!isComplete || cached !== null)) return hold(of, 'listing-incomplete');
+  if (isGone && of.isContradicted) return hold(of, 'listing-contradicts-itself');
+  // The branch `HEAD` of a repository whose named branch is known, and not mirrored yet.
+  const isWaiting = of.superseded === 'published' && !isComplete;
   return of.superseded === 'known' || isWaiting ? hold(of, 'superseded') : null;
 }
 
