@@ -2,9 +2,7 @@ import { callError } from '../../lib/errors/disk-errors.ts';
 import { type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
 import { eventFailure, type PassFinished, type Trigger } from './events.ts';
 import {
-  type Action,
   type ActionResult,
-  isPlannedHold,
   keepRunningPulls,
   type PlanPolicy,
   type PullAction,
@@ -17,6 +15,7 @@ import { type Listing, targetKey } from '../upstream/listing.ts';
 import { executePlan } from './execute.ts';
 import type { ExecutePolicy, PlannedPass, PassContext } from './context.ts';
 import {
+  countsOf,
   exitCodeOfPass,
   flaggedIn,
   isAllThatCanBe,
@@ -119,39 +118,21 @@ export async function planPass(
   goingOn: ReadonlyMap<string, PullAction>,
   retries: Retries,
 ): Promise<PlannedPass> {
-  const { published, others, unreadable, trees } = await context.store.inventory.read();
-  const approvals = await readApprovals(context.store.layout);
+  const { layout, shard, inventory } = context.store;
+  const { published, others, unreadable, trees } = await inventory.read();
+  const approvals = await readApprovals(layout);
   const mirrored = new Set([...published, ...others].map(({ repository }) => repository.id));
   const isOtherService =
     listsNoneOf(mirrored, listing) &&
-    isOtherServiceApproved(listing, mirrored.size, approvals, await readFormerAddress(context.store.layout));
+    isOtherServiceApproved(listing, mirrored.size, approvals, await readFormerAddress(layout));
   // Without its records a pass still works from the disk: it only makes more requests.
   const remembered = await unlessStateFails(context.state.records(), new Map());
   const nowMs = context.now();
   const records = recordsUpToNow(remembered, nowMs);
-  const whole = makePlan({
-    listing,
-    published,
-    others,
-    shard: context.store.shard,
-    unreadable: new Set(unreadable),
-    records,
-    approvals,
-    policy,
-    nowMs,
-    retries,
-  });
-  const plan = keepRunningPulls(whole, goingOn, listing);
-  const count = (kind: Action['kind']): number =>
-    plan.filter((action) => action.kind === kind && !(kind === 'keep' && isPlannedHold(action))).length;
-  context.emit({
-    name: 'pass.planned',
-    pull: count('pull'),
-    keep: count('keep'),
-    hold: plan.filter(isPlannedHold).length,
-    retire: count('retire'),
-  });
-  const selection = checkSelection(policy.selection, listing, plan, context.store.shard);
+  const found = { listing, published, others, shard, unreadable: new Set(unreadable), records, approvals };
+  const plan = keepRunningPulls(makePlan({ ...found, policy, nowMs, retries }), goingOn, listing);
+  context.emit({ name: 'pass.planned', ...countsOf(plan) });
+  const selection = checkSelection(policy.selection, listing, plan, shard);
   return { listing, plan, records, trees, approvals, isOtherService, selection };
 }
 

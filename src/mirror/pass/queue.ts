@@ -63,7 +63,6 @@ interface Running extends RunningPull {
   isSlow: boolean;
   /** Frees its publishing slot; null for a download. */
   leave: (() => void) | null;
-  readonly startedAtMs: number;
   readonly control: AbortController;
   /** Never rejects. */
   ended: Promise<void>;
@@ -184,7 +183,6 @@ export class PullQueue {
       service,
       isSlow: false,
       leave: null,
-      startedAtMs: Date.now(),
       control: new AbortController(),
       ended: Promise.resolve(),
     };
@@ -194,7 +192,12 @@ export class PullQueue {
 
   async #run({ action, run }: QueuedPull, running: Running, pass: WaitingPass | null): Promise<void> {
     const { signal } = running.control;
-    const stopTimer = this.#startTimer(() => this.#becomeSlow(running), this.#limits.slowAfterMs);
+    const startedAtMs = Date.now();
+    const stopTimer = this.#startTimer(() => {
+      running.isSlow = true;
+      this.#emit({ name: 'target.slow', target: action.path, startedAtMs });
+      this.#advance();
+    }, this.#limits.slowAfterMs);
     const toPublish = async (until: AbortSignal): Promise<void> => {
       running.leave = await this.#publishing.take(until);
       this.#advance();
@@ -217,16 +220,9 @@ export class PullQueue {
     running.leave?.();
     this.#running.delete(targetKey(action.target));
     if (running.isSlow) {
-      const durationMs = Date.now() - running.startedAtMs;
+      const durationMs = Date.now() - startedAtMs;
       this.#emit({ name: 'target.slow_ended', target: action.path, result: ended, durationMs });
     }
-    this.#advance();
-  }
-
-  #becomeSlow(running: Running): void {
-    running.isSlow = true;
-    const { action, startedAtMs } = running;
-    this.#emit({ name: 'target.slow', target: action.path, startedAtMs });
     this.#advance();
   }
 }

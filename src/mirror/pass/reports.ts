@@ -1,6 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type ErrorCode, EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
-import { type ActionResult, type EndedResult, type HoldAction, holdRule } from '../plan/actions.ts';
+import {
+  type Action,
+  type ActionResult,
+  type EndedResult,
+  type HoldAction,
+  holdRule,
+  isPlannedHold,
+} from '../plan/actions.ts';
 import { missingSentence } from '../plan/contradictions.ts';
 import type { Held, ListedTarget, TargetRecord } from '../plan/record.ts';
 import { type SelectionCheck, selectsNothing } from '../plan/selection.ts';
@@ -13,6 +20,14 @@ import type { PassContext, Pull } from './context.ts';
 import type { Changes } from './new-manifest.ts';
 import type { Received } from './unpack.ts';
 import type { FlaggedWorkbooks, PassEvent, PassEventFields, PassFinished, Trigger } from './events.ts';
+
+/** How many actions of each kind a plan has. */
+export function countsOf(plan: readonly Action[]): PassEventFields['pass.planned'] {
+  const count = (kind: Action['kind']): number =>
+    plan.filter((action) => action.kind === kind && !(kind === 'keep' && isPlannedHold(action))).length;
+  const hold = plan.filter(isPlannedHold).length;
+  return { pull: count('pull'), keep: count('keep'), hold, retire: count('retire') };
+}
 
 /** The numbers of a pass, for its last event. @param durationMs milliseconds */
 export function summarise(
