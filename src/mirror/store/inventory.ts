@@ -7,7 +7,8 @@ import { onDisk, systemCode, unlessMissing, unlessMissingNow } from '../../lib/e
 import { checkOf, type Published, type RememberedTree, type TreeSummary } from '../plan/record.ts';
 import type { Shard } from '../plan/selection.ts';
 import { type DirectoryLayout, manifestPath } from './layout.ts';
-import { byCodeUnits, type Manifest, type ManifestReading, parseManifest } from './manifest.ts';
+import { type ManifestReading, parseManifest } from './manifest-text.ts';
+import { byCodeUnits, type Manifest } from './manifest.ts';
 import { treeAt } from './published-tree.ts';
 import { ownTreesIn } from './shards.ts';
 

@@ -20,14 +20,8 @@ import {
   manifestPath,
   parseHistoryName,
 } from '../layout.ts';
-
-import {
-  formatManifest,
-  isUnchanged,
-  type Manifest,
-  type ManifestFile,
-  type TreeChanges,
-} from '../manifest.ts';
+import { formatManifest } from '../manifest-text.ts';
+import { isUnchanged, type Manifest, type ManifestFile, type TreeChanges } from '../manifest.ts';
 import { isTreeAt, publishedTree, type TreePlace } from '../published-tree.ts';
 import { type Keeping, STAGED } from '../publish/moves.ts';
 import { keepPublished, type Stage } from '../publish/stage.ts';

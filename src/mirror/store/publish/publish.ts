@@ -16,7 +16,8 @@ import {
 } from '../history/history.ts';
 import { manifestPath, treePath } from '../layout.ts';
 
-import { formatManifest, type Manifest, type TreeChanges, treeChanges } from '../manifest.ts';
+import { formatManifest } from '../manifest-text.ts';
+import { type Manifest, type TreeChanges, treeChanges } from '../manifest.ts';
 import {
   folderAt,
   isTreeAt,

@@ -18,7 +18,7 @@ import { bindNativeCalls } from '../../../../src/lib/native/file-calls.ts';
 import { writeApproval } from '../../../../src/mirror/store/documents.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
 import { acquireLease } from '../../../../src/mirror/store/leases.ts';
-import { formatManifest } from '../../../../src/mirror/store/manifest.ts';
+import { formatManifest } from '../../../../src/mirror/store/manifest-text.ts';
 import { manifestWith, repository } from '../../../support/builders.ts';
 import { runTaskHere } from '../../../support/tasks.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';

@@ -11,7 +11,7 @@ import {
   manifestPath,
   treePath,
 } from '../../../../src/mirror/store/layout.ts';
-import { formatManifest } from '../../../../src/mirror/store/manifest.ts';
+import { formatManifest } from '../../../../src/mirror/store/manifest-text.ts';
 import { manifestFile, manifestWith, repository, target } from '../../../support/builders.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 

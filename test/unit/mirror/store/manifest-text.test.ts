@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 
 import { treeFault } from '../../../../src/lib/paths/file-name.ts';
 import type { Manifest, ManifestFile } from '../../../../src/mirror/store/manifest.ts';
-import { formatManifest, parseManifest } from '../../../../src/mirror/store/manifest.ts';
+import { formatManifest, parseManifest } from '../../../../src/mirror/store/manifest-text.ts';
 import { manifestWith } from '../../../support/builders.ts';
 import { manifests } from '../../../support/manifests.ts';
 
