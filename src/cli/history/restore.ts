@@ -8,7 +8,7 @@ import { LockedError } from '../../lib/disk/lock.ts';
 import { resolvedPath } from '../../lib/disk/mounts.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { isTargetPath } from '../../lib/paths/file-name.ts';
+import { foldersWith, isTargetPath } from '../../lib/paths/file-name.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { untilStopped } from '../../lib/process/signals.ts';
 import { standardOutput, writeBytes } from '../../lib/process/streams.ts';
@@ -35,7 +35,7 @@ import {
 } from '../../mirror/store/history/restore.ts';
 import { manifestPaths, readManifest, readStampedManifest } from '../../mirror/store/inventory.ts';
 import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
-import { foldersWith, type ManifestFile } from '../../mirror/store/manifest.ts';
+import type { ManifestFile } from '../../mirror/store/manifest.ts';
 import { publishedTree } from '../../mirror/store/published-tree.ts';
 import { createLiveLine } from '../frame/live-line.ts';
 import { loudness, type Outcome, tell } from '../frame/output.ts';

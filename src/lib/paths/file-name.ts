@@ -50,22 +50,28 @@ export interface TreeFault {
  */
 export function treeFault(paths: readonly string[]): TreeFault | null {
   const files = new Set<string>();
-  let lastFolder = '';
   for (const path of paths) {
     const fault = nameFault(path) ?? (files.has(path) ? 'occurs twice' : null);
     if (fault !== null) return { path, fault };
     files.add(path);
   }
+  for (const folder of foldersWith(paths))
+    if (files.has(folder)) return { path: folder, fault: 'is a file and a folder at once' };
+  return null;
+}
+
+/** The folders that any of the paths lies in. */
+export function foldersWith(paths: readonly string[]): ReadonlySet<string> {
+  const folders = new Set<string>();
   for (const path of paths) {
-    const folder = path.slice(0, Math.max(0, path.lastIndexOf('/')));
-    if (folder === lastFolder) continue;
-    lastFolder = folder;
-    for (let end = folder.length; end > 0; end = folder.lastIndexOf('/', end - 1)) {
-      const around = folder.slice(0, end);
-      if (files.has(around)) return { path: around, fault: 'is a file and a folder at once' };
+    let slash = path.lastIndexOf('/');
+    // The parents of a known folder are known, too.
+    while (slash > 0 && !folders.has(path.slice(0, slash))) {
+      folders.add(path.slice(0, slash));
+      slash = path.lastIndexOf('/', slash - 1);
     }
   }
-  return null;
+  return folders;
 }
 
 /** Whether a path with any names leads to something below the folder that it is joined to. */

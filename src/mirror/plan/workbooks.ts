@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
-import { nameFault } from '../../lib/paths/file-name.ts';
+import { foldersWith, nameFault } from '../../lib/paths/file-name.ts';
 import { foldName } from '../../lib/paths/safe-path.ts';
-import { foldersWith, type Manifest, type ManifestWorkbook } from '../store/manifest.ts';
+import type { Manifest, ManifestWorkbook } from '../store/manifest.ts';
 import type { TargetId, WorkbookRow } from '../upstream/listing.ts';
 
 /**

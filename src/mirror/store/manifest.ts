@@ -151,17 +151,3 @@ export function isUnchanged({ added, changed, removed }: TreeChanges): boolean {
 export function byCodeUnits(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
-
-/** The folders that any of the paths lies in. */
-export function foldersWith(paths: readonly string[]): ReadonlySet<string> {
-  const folders = new Set<string>();
-  for (const path of paths) {
-    let slash = path.lastIndexOf('/');
-    // The parents of a known folder are known, too.
-    while (slash > 0 && !folders.has(path.slice(0, slash))) {
-      folders.add(path.slice(0, slash));
-      slash = path.lastIndexOf('/', slash - 1);
-    }
-  }
-  return folders;
-}

@@ -4,7 +4,8 @@ import { join, relative } from 'node:path';
 import { diskError, onDisk } from '../../lib/errors/disk-errors.ts';
 import type { TargetRecord } from '../../mirror/plan/record.ts';
 import { parseManifest } from '../../mirror/store/manifest-text.ts';
-import { byCodeUnits, foldersWith } from '../../mirror/store/manifest.ts';
+import { foldersWith } from '../../lib/paths/file-name.ts';
+import { byCodeUnits } from '../../mirror/store/manifest.ts';
 import type { MirroredTarget } from './catalogue.ts';
 import { READ_FLAGS, unlessAbsent } from './tree.ts';
 

@@ -11,7 +11,8 @@ import type { DriftSummary } from '../../plan/record.ts';
 import type { MirrorStore } from '../disk.ts';
 import { manifestStamp, readManifestFile } from '../inventory.ts';
 import { type DirectoryLayout, manifestPath } from '../layout.ts';
-import { byCodeUnits, foldersWith, type Manifest, type ManifestFile } from '../manifest.ts';
+import { foldersWith } from '../../../lib/paths/file-name.ts';
+import { byCodeUnits, type Manifest, type ManifestFile } from '../manifest.ts';
 import { publishedTree } from '../published-tree.ts';
 import { unfinishedPublishes } from '../publish/journal.ts';
 

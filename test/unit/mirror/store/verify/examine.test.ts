@@ -9,7 +9,7 @@ import {
   type FoundFile,
   foreignIn,
 } from '../../../../../src/mirror/store/verify/examine.ts';
-import { foldersWith } from '../../../../../src/mirror/store/manifest.ts';
+import { foldersWith } from '../../../../../src/lib/paths/file-name.ts';
 import { byCodeUnits, type ManifestFile } from '../../../../../src/mirror/store/manifest.ts';
 import { manifestFile } from '../../../../support/builders.ts';
 
