@@ -10,7 +10,7 @@ import {
   type RetireAction,
 } from '../plan/actions.ts';
 import { approvalOf } from '../plan/guard.ts';
-import type { Manifest } from '../store/manifest.ts';
+import { renamedManifest } from '../plan/workbooks.ts';
 import type { Outcome } from '../plan/record.ts';
 import { targetKey } from '../upstream/listing.ts';
 import { type PassContext, type Pull, repositoryFacts, type RunningPass } from './context.ts';
@@ -84,23 +84,12 @@ async function moveTarget({ context, signal }: RunningPass, action: Action): Pro
   try {
     const manifest = await publishedManifest(context.store.layout, from);
     if (manifest === null) return null;
-    await moveTree(context.store, from, path, renamed(manifest, action.repository), signal);
+    await moveTree(context.store, from, path, renamedManifest(manifest, action.repository), signal);
     context.emit({ name: 'target.moved', from, target: path });
     return null;
   } catch (error) {
     return failed(context, action, error, signal);
   }
-}
-
-/** The manifest of a tree whose repository has another name now. */
-function renamed(manifest: Manifest, { id, name, fullName, url }: Action['repository']): Manifest {
-  const oldPrefix = `${manifest.repository.fullName}/`;
-  const files = manifest.files.map((file) => {
-    const { workbook } = file;
-    if (workbook?.id.startsWith(oldPrefix) !== true) return file;
-    return { ...file, workbook: { ...workbook, id: `${fullName}/${workbook.id.slice(oldPrefix.length)}` } };
-  });
-  return { ...manifest, repository: { ...manifest.repository, id, name, fullName, url }, files };
 }
 
 /** Moves a tree out of the mirror, unless another repository's tree has taken its place, or its branch is back. */

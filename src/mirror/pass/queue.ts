@@ -1,4 +1,3 @@
-import { LONGEST_TIMER_MS } from '../../lib/time/back-off.ts';
 import type { EndedResult, PullAction } from '../plan/actions.ts';
 import { toMirrorError } from '../../lib/errors/errors.ts';
 import { Places } from '../../lib/concurrency/concurrency.ts';
@@ -78,7 +77,7 @@ interface WaitingPass {
 type StartTimer = (onDue: () => void, afterMs: number) => () => void;
 
 const startTimeout: StartTimer = (onDue, afterMs) => {
-  const timer = setTimeout(onDue, Math.min(afterMs, LONGEST_TIMER_MS));
+  const timer = setTimeout(onDue, afterMs);
   return () => clearTimeout(timer);
 };
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import type { PullAction } from '../plan/actions.ts';
+import type { ActionSubject, PullAction } from '../plan/actions.ts';
 import { changesByPath, groupRows, targetDigest, type WorkbookChanges } from '../plan/workbooks.ts';
 import { byCodeUnits, type Manifest, type ManifestFile } from '../store/manifest.ts';
 import { dropFile, emptyStage, keptTime, makeParents, setTime, type Stage } from '../store/publish/stage.ts';
@@ -192,10 +192,7 @@ export async function isReachable(
 }
 
 /** The error for a branch without contents that may still exist. */
-export function notFoundError({
-  target,
-  repository,
-}: Pick<PullAction, 'target' | 'repository'>): MirrorError {
+export function notFoundError({ target, repository }: ActionSubject): MirrorError {
   return new MirrorError(
     'contents.not_found',
     `The service has no contents for the branch ${JSON.stringify(target.branch)} of ${repository.fullName} (status 404).`,

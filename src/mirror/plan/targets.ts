@@ -1,10 +1,10 @@
 import { latestFirst } from '../../lib/time/wrong-clock.ts';
-import { branchSegment, HEAD_BRANCH, type Listing, type Repository, targetKey } from '../upstream/listing.ts';
+import { branchSegment, HEAD_BRANCH, type Repository, targetKey } from '../upstream/listing.ts';
 import type { ActionSubject, PlanInput } from './actions.ts';
 import { assignBranchSegments, assignRepositoryPaths, lastSegment, parentPath } from './paths.ts';
 import { type Published, targetOf } from './record.ts';
 import { owns, type Selection } from './selection.ts';
-import { groupRows, isSettled, type RepositoryRows, rowsByRepository, targetDigest } from './workbooks.ts';
+import { isSettled, type RepositoryRows, rowsByName, targetDigest } from './workbooks.ts';
 
 /** A target, with everything that the plan needs to decide on it. */
 export interface Candidate extends Omit<ActionSubject, 'moveFrom' | 'deselection'> {
@@ -34,7 +34,7 @@ export function findCandidates(facts: PlanInput): Candidate[] {
   const { selection } = policy;
   const paths = assignRepositoryPaths(listing.repositories, [...published, ...others]);
   const treesByRepository = Map.groupBy(published, (tree) => tree.repository.id);
-  const rows = rowsByName(listing);
+  const rows = rowsByName(listing.workbooks);
   const candidates = listing.repositories
     .filter(({ id }) => owns(shard, id))
     .flatMap((repository) =>
@@ -60,13 +60,6 @@ export function findCandidates(facts: PlanInput): Candidate[] {
       return treeCandidate(kind, tree, ofName, selection, isContradicted);
     });
   return [...candidates, ...gone];
-}
-
-/** Makes a function that gives the rows of a repository; null if the service has no list of workbooks. */
-function rowsByName({ workbooks }: Listing): (fullName: string) => RepositoryRows | null {
-  if (workbooks === null) return () => null;
-  const byName = rowsByRepository(workbooks);
-  return (fullName) => byName.get(fullName) ?? groupRows([]);
 }
 
 /** A tree whose target the service does not list, or a duplicate. */

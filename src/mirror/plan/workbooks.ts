@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { foldersWith, nameFault } from '../../lib/paths/file-name.ts';
 import { foldName } from '../../lib/paths/safe-path.ts';
 import type { Manifest, ManifestWorkbook } from '../store/manifest.ts';
-import type { TargetId, WorkbookRow } from '../upstream/listing.ts';
+import type { Repository, TargetId, WorkbookRow } from '../upstream/listing.ts';
 
 /**
  * The rows with the paths that the contents give their files: a service may list a name in another Unicode form than the
@@ -106,14 +106,17 @@ export function groupRows(rows: readonly WorkbookRow[]): RepositoryRows {
 /** The groups of a list, by repository. An unchanged list has the very rows of the last poll. */
 const groupsOfLists = new WeakMap<readonly WorkbookRow[], ReadonlyMap<string, RepositoryRows>>();
 
-/** Groups the rows of a list by the full name of their repository. The same list returns the same groups. */
-export function rowsByRepository(rows: readonly WorkbookRow[]): ReadonlyMap<string, RepositoryRows> {
-  const known = groupsOfLists.get(rows);
-  if (known !== undefined) return known;
-  const byName = Map.groupBy(rows, ({ repository }) => repository);
-  const groups = new Map([...byName].map(([name, group]) => [name, groupRows(group)]));
+/** Makes a function that gives the rows of a repository by its full name; null if the service has no list of workbooks. */
+export function rowsByName(rows: readonly WorkbookRow[] | null): (fullName: string) => RepositoryRows | null {
+  if (rows === null) return () => null;
+  const groups = groupsOfLists.get(rows) ?? groupsOf(rows);
   groupsOfLists.set(rows, groups);
-  return groups;
+  return (fullName) => groups.get(fullName) ?? groupRows([]);
+}
+
+function groupsOf(rows: readonly WorkbookRow[]): ReadonlyMap<string, RepositoryRows> {
+  const byName = Map.groupBy(rows, ({ repository }) => repository);
+  return new Map([...byName].map(([name, group]) => [name, groupRows(group)]));
 }
 
 /** Digests of the rows of branches: most of the work of an idle pass. */
@@ -159,6 +162,18 @@ export function isDeletion({ action }: WorkbookRow): boolean {
 export function workbookOf(row: WorkbookRow): ManifestWorkbook {
   const { id, versionId, author, message, createdAt, action = null, parentId = null } = row;
   return { id, versionId, author, message, createdAt, action, parentId };
+}
+
+/** The manifest of a tree whose repository has another name now: a workbook's id begins with it. */
+export function renamedManifest(manifest: Manifest, repository: Omit<Repository, 'createdAt'>): Manifest {
+  const { id, name, fullName, url } = repository;
+  const oldPrefix = `${manifest.repository.fullName}/`;
+  const files = manifest.files.map((file) => {
+    const { workbook } = file;
+    if (workbook?.id.startsWith(oldPrefix) !== true) return file;
+    return { ...file, workbook: { ...workbook, id: `${fullName}/${workbook.id.slice(oldPrefix.length)}` } };
+  });
+  return { ...manifest, repository: { ...manifest.repository, id, name, fullName, url }, files };
 }
 
 /**
