@@ -4,9 +4,8 @@ import { RequestError } from '../../lib/http/request.ts';
 import { chooseRange, missesTag } from './conditions.ts';
 import type { Content, Library, Repository } from './library.ts';
 import { errorReply, verifiedHeader } from './replies.ts';
-import { chooseReference } from './repository-reference.ts';
+import { chooseReference, readContents } from './repository-reference.ts';
 import type { ServiceRequest } from './request.ts';
-import { readContents } from './routes.ts';
 
 /**
  * Answers a request for a repository, a folder or a single file (service specification, section 4.1). The conditions in its headers

@@ -4,8 +4,7 @@ import { invalid, readJson } from '../../lib/http/request.ts';
 import type { Changes } from '../git/library.ts';
 import type { ExternalRepository } from './library.ts';
 import { jsonReply, presentRepository } from './replies.ts';
-import type { ServiceRequest } from './request.ts';
-import { BASE_PATH } from './routes.ts';
+import { BASE_PATH, type ServiceRequest } from './request.ts';
 
 /** A repository to create (service specification, section 4.1). */
 export type Creation =

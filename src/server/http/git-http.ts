@@ -4,9 +4,8 @@ import { RequestError } from '../../lib/http/request.ts';
 import type { Changes } from '../git/library.ts';
 import { findKey, type KnownKey } from '../keys/keys.ts';
 import { GIT_PROGRAMS, type Library } from './library.ts';
-import { findGitRepository } from './repository-reference.ts';
+import { decodeSegments, findGitRepository } from './repository-reference.ts';
 import type { ServiceRequest } from './request.ts';
-import { decodeSegments, type Route } from './routes.ts';
 
 /**
  * Reads the password of HTTP Basic (RFC 7617); the name of the user does not matter.
@@ -47,17 +46,21 @@ export function gitRefusal({ status, message, headers }: RequestError): Reply {
 /**
  * Answers a git client (gitprotocol-http(5)) with a personal key. It may fetch, and push into drag-and-drop repositories: an external one
  * is changed at its source.
+ * @param reference name of the repository, still encoded, without the `.git` that addresses of Git end with
+ * @param asked `info/refs`, with which a client asks for the list of branches first, or a program of Git
  * @throws RequestError if it is refused
  */
 export async function answerGit(
   library: Library,
   changes: Pick<Changes, 'gitReply'>,
-  { reference, program: named, isAdvertisement }: Extract<Route, { kind: 'git' }>,
+  reference: string,
+  asked: string,
   { method, headers, query, body }: ServiceRequest,
   signal: AbortSignal,
 ): Promise<Reply> {
-  const asked = named ?? query.get('service');
-  const program = GIT_PROGRAMS.find((known) => known === asked) ?? null;
+  const isAdvertisement = asked === 'info/refs';
+  const named = isAdvertisement ? query.get('service') : asked;
+  const program = GIT_PROGRAMS.find((known) => known === named) ?? null;
   const repositories = await library.repositories();
   const { id, url, full_name } = findGitRepository(repositories, decodeSegments(reference).join('/'));
   if (program === 'git-receive-pack' && url !== null) {

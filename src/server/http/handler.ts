@@ -12,8 +12,7 @@ import type { Keys, KnownKey } from '../keys/keys.ts';
 import type { Library } from './library.ts';
 import { answerPushEvent } from './push-event.ts';
 import { errorReply, jsonReply, presentRepository, verifiedHeader } from './replies.ts';
-import { addressOf, type ServiceRequest, serviceRequest } from './request.ts';
-import { findRoute, type Route } from './routes.ts';
+import { addressOf, BASE_PATH, type ServiceRequest, serviceRequest } from './request.ts';
 import { answerUpload, formReply } from '../uploads/answer.ts';
 import { answerWorkbooks } from './workbooks.ts';
 
@@ -31,40 +30,123 @@ export interface Sources {
 
 const DEFAULT_PAGE_SIZE = 100;
 
-/** The methods and the credential of a route. */
-interface Rule {
-  readonly methods: readonly string[];
-  /** Finds the key of a request; null if the route is public or its body is signed. */
-  readonly authorise: ((headers: ServiceRequest['headers'], keys: readonly KnownKey[]) => KnownKey) | null;
+/** A request, with all that is known before it is answered. */
+interface Asked {
+  readonly request: ServiceRequest;
+  /** The named groups of the route's path, still encoded. */
+  readonly parts: Readonly<Record<string, string>>;
+  readonly keys: readonly KnownKey[];
+  /** Aborted when the client is gone. */
+  readonly signal: AbortSignal;
 }
 
-const authoriseCurrent: Rule['authorise'] = (headers, keys) => authorise('current', headers, keys);
+interface Route {
+  /** Matches the path of a request as it was sent: nothing is decoded before the key is checked. */
+  readonly path: RegExp;
+  readonly methods: readonly string[];
+  /** Finds the key of a request; null if the route is public, or its body is signed or holds the key. */
+  readonly authorise: ((headers: ServiceRequest['headers'], keys: readonly KnownKey[]) => KnownKey) | null;
+  /** @throws RequestError if the request is refused */
+  readonly answer: (sources: Sources, asked: Asked) => Reply | Promise<Reply>;
+}
+
+const authoriseCurrent: Route['authorise'] = (headers, keys) => authorise('current', headers, keys);
 const READ: readonly string[] = ['GET', 'HEAD'];
 
-const RULES: Readonly<Record<Route['kind'], Rule>> = {
-  repositories: { methods: [...READ, 'POST'], authorise: authoriseCurrent },
-  contents: { methods: READ, authorise: authoriseCurrent },
-  workbooks: { methods: READ, authorise: (headers, keys) => authorise('v1', headers, keys) },
-  'push-event': { methods: ['POST'], authorise: null },
-  // The key is in the form.
-  form: { methods: [...READ, 'POST'], authorise: null },
-  page: { methods: READ, authorise: null },
-  git: {
-    methods: [...READ, 'POST'],
-    authorise: ({ authorization }, keys) => authoriseGit(authorization, keys),
-  },
+/** Git over HTTP (gitprotocol-http(5)); its addresses may end with `.git`. */
+const GIT: Route = {
+  path: /^\/git\/(?<reference>.+?)(?:\.git)?\/(?<asked>info\/refs|git-upload-pack|git-receive-pack)$/,
+  methods: [...READ, 'POST'],
+  authorise: ({ authorization }, keys) => authoriseGit(authorization, keys),
+  answer: (sources, { parts: { reference = '', asked = '' }, request, signal }) =>
+    answerGit(sources.library, madeHere(sources), reference, asked, request, signal),
 };
+
+/** The API (service specification, section 4, and `/repositories` as newer installations answer it), and what lies beside it. */
+const ROUTES: readonly Route[] = [
+  {
+    path: /^\/api\/(?:repos|repositories)\/?$/,
+    methods: [...READ, 'POST'],
+    authorise: authoriseCurrent,
+    answer: (sources, { request }) =>
+      request.method === 'POST'
+        ? answerCreate(changesOf(sources), request)
+        : answerRepositories(sources.library),
+  },
+  {
+    path: /^\/api\/(?:repos|repositories)\/(?<tail>.+\/contents(?:\/.*)?)$/,
+    methods: READ,
+    authorise: authoriseCurrent,
+    answer: ({ library }, { parts: { tail = '' }, request, signal }) =>
+      answerContents(library, tail, request, signal),
+  },
+  {
+    path: /^\/api\/v1\/workbooks\/?$/,
+    methods: READ,
+    authorise: (headers, keys) => authorise('v1', headers, keys),
+    answer: ({ library, pageSize = DEFAULT_PAGE_SIZE }, { request }) =>
+      answerWorkbooks(library, addressOf(request), pageSize),
+  },
+  {
+    // Incoming webhooks: section 6 shows no address.
+    path: /^\/api\/webhooks\/push$/,
+    methods: ['POST'],
+    authorise: null,
+    answer: ({ library, changes = null }, { keys, request }) =>
+      answerPushEvent(library, changes, keys, request),
+  },
+  {
+    // The form with which people upload.
+    path: /^\/$/,
+    methods: [...READ, 'POST'],
+    authorise: null,
+    answer: (sources, { keys, request }) => {
+      const template = Buffer.from(pageFile(sources.page, 'index.html').bytes).toString('utf8');
+      if (request.method !== 'POST') return formReply(template);
+      return answerUpload(template, sources.library, madeHere(sources), keys, request);
+    },
+  },
+  {
+    path: /^\/page\/(?<file>.*)$/,
+    methods: READ,
+    authorise: null,
+    // The browser asks each time, so that it shows a newer version immediately.
+    answer: ({ page }, { parts: { file = '' } }) => ({
+      status: 200,
+      headers: { ...PAGE_HEADERS, 'cache-control': 'no-cache' },
+      body: pageFile(page, file),
+    }),
+  },
+  GIT,
+];
+
+/**
+ * Finds the route of a path.
+ * @param path as it was sent, still encoded
+ * @throws RequestError 404 for an unknown path
+ */
+export function findRoute(path: string): { readonly route: Route; readonly parts: Asked['parts'] } {
+  for (const route of ROUTES) {
+    const match = route.path.exec(path);
+    if (match !== null) return { route, parts: match.groups ?? {} };
+  }
+  const message =
+    path === BASE_PATH || path.startsWith(`${BASE_PATH}/`)
+      ? `the API has no path ${path}`
+      : `the API is below ${BASE_PATH}: the base address is that of this server followed by ${BASE_PATH}`;
+  throw new RequestError(404, 'not_found', message);
+}
 
 /** Answers one request; never rejects. Returns the service's own error, if there was one. */
 export async function handle(
-  context: Sources,
+  sources: Sources,
   message: IncomingMessage,
   response: ServerResponse,
 ): Promise<unknown> {
   const gone = new AbortController();
   response.once('close', () => gone.abort());
   try {
-    const reply = await replyTo(context, serviceRequest(message), gone.signal);
+    const reply = await replyTo(sources, serviceRequest(message), gone.signal);
     await sendReply(message, response, reply);
     return undefined;
   } catch (error) {
@@ -84,58 +166,23 @@ const OWN_FAILURE = new RequestError(
   'the service could not read the requested content; its log says why',
 );
 
-/**
- * Gives the answer to a request.
- * @param signal aborted when the client is gone
- * @throws RequestError if it is refused
- */
-async function replyTo(context: Sources, request: ServiceRequest, signal: AbortSignal): Promise<Reply> {
-  const route = findRoute(request.path);
-  const { methods, authorise } = RULES[route.kind];
-  if (!methods.includes(request.method)) {
-    const allow = methods.join(', ');
+/** Gives the answer to a request. @throws RequestError if it is refused */
+async function replyTo(sources: Sources, request: ServiceRequest, signal: AbortSignal): Promise<Reply> {
+  const { route, parts } = findRoute(request.path);
+  if (!route.methods.includes(request.method)) {
+    const allow = route.methods.join(', ');
     throw new RequestError(405, 'method_not_allowed', `this path takes ${allow} only`, { allow });
   }
   // A replica lacks these paths, with or without a key.
-  if (route.kind === 'git') madeHere(context);
+  if (route === GIT) madeHere(sources);
   try {
-    const keys = await context.keys();
+    const keys = await sources.keys();
     // Check the key before slower work on the request.
-    authorise?.(request.headers, keys);
-    return await replyAt(context, route, request, keys, signal);
+    route.authorise?.(request.headers, keys);
+    return await route.answer(sources, { request, parts, keys, signal });
   } catch (error) {
-    if (route.kind === 'git' && error instanceof RequestError) return gitRefusal(error);
+    if (route === GIT && error instanceof RequestError) return gitRefusal(error);
     throw error;
-  }
-}
-
-async function replyAt(
-  context: Sources,
-  route: Route,
-  request: ServiceRequest,
-  keys: readonly KnownKey[],
-  signal: AbortSignal,
-): Promise<Reply> {
-  const { library, changes = null, pageSize = DEFAULT_PAGE_SIZE } = context;
-  switch (route.kind) {
-    case 'repositories':
-      if (request.method === 'POST') return answerCreate(changesOf(context), request);
-      return answerRepositories(library);
-    case 'contents':
-      return answerContents(library, route.tail, request, signal);
-    case 'workbooks':
-      return answerWorkbooks(library, addressOf(request), pageSize);
-    case 'push-event':
-      return answerPushEvent(library, changes, keys, request);
-    case 'form': {
-      const template = Buffer.from(pageFile(context.page, 'index.html').bytes).toString('utf8');
-      if (request.method !== 'POST') return formReply(template);
-      return answerUpload(template, library, madeHere(context), keys, request);
-    }
-    case 'page':
-      return pageReply(context.page, route.name);
-    case 'git':
-      return answerGit(library, madeHere(context), route, request, signal);
   }
 }
 
@@ -162,13 +209,4 @@ function pageFile(page: PageFiles | undefined, name: string): BufferedBody {
   const file = page?.get(name);
   if (file !== undefined) return file;
   throw new RequestError(404, 'not_found', 'there is no page here: the API is below /api');
-}
-
-function pageReply(page: PageFiles | undefined, name: string): Reply {
-  // The browser asks each time, so that it shows a newer version immediately.
-  return {
-    status: 200,
-    headers: { ...PAGE_HEADERS, 'cache-control': 'no-cache' },
-    body: pageFile(page, name),
-  };
 }

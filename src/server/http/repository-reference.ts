@@ -1,6 +1,42 @@
-import { RequestError } from '../../lib/http/request.ts';
+import { invalid, RequestError } from '../../lib/http/request.ts';
 import type { Repository } from './library.ts';
-import type { ContentsReference } from './routes.ts';
+
+/** One way to read the path of a contents request. */
+export interface ContentsReference {
+  /** The `{repo}` part, decoded. */
+  readonly reference: string;
+  /** The `{path}` part, decoded; empty for the whole repository. */
+  readonly path: string;
+}
+
+/**
+ * Decodes the segments of a path.
+ * @throws RequestError 400 for one that cannot be decoded
+ */
+export function decodeSegments(path: string): string[] {
+  try {
+    return path.split('/').map(decodeURIComponent);
+  } catch {
+    throw invalid('the path holds a % that does not begin an encoded UTF-8 character');
+  }
+}
+
+/**
+ * Parses the path of a contents request. A full name with raw slashes is ambiguous if it, or the path, has a segment
+ * `contents`: the shortest reference comes first.
+ * @param tail `{repo}/contents/{path}`, still encoded: an encoded slash in `{repo}` is part of the name
+ * @throws RequestError 400 for a path that cannot be decoded
+ */
+export function* readContents(tail: string): Generator<ContentsReference> {
+  const segments = decodeSegments(tail);
+  // A folder may be written with one slash at the end.
+  const end = segments.at(-1) === '' ? -1 : undefined;
+  // An encoded segment `contents` is part of a name.
+  for (const [index, segment] of tail.split('/').entries()) {
+    if (index === 0 || segment !== 'contents') continue;
+    yield { reference: segments.slice(0, index).join('/'), path: segments.slice(index + 1, end).join('/') };
+  }
+}
 
 /**
  * Finds the repository that a `{repo}` means: its id, its full name, or its short name if that is unique (service

@@ -2,6 +2,9 @@ import type { IncomingMessage } from 'node:http';
 
 import { splitTarget } from '../../lib/http/request.ts';
 
+/** The path below which the API lies (service specification, section 1). */
+export const BASE_PATH = '/api';
+
 /** A request, as the code that answers it sees it. */
 export interface ServiceRequest {
   readonly method: string;

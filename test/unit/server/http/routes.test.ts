@@ -2,7 +2,8 @@ import { describe, expect, it, vi } from 'vitest';
 
 import { contentsPath } from '../../../../src/lib/api/requests.ts';
 import { RequestError, splitTarget } from '../../../../src/lib/http/request.ts';
-import { type ContentsReference, findRoute, readContents } from '../../../../src/server/http/routes.ts';
+import { findRoute } from '../../../../src/server/http/handler.ts';
+import { type ContentsReference, readContents } from '../../../../src/server/http/repository-reference.ts';
 
 function refusal(path: string): number {
   try {
@@ -15,16 +16,17 @@ function refusal(path: string): number {
 
 /** The readings of the path of a request for contents. */
 function readings(path: string): ContentsReference[] {
-  const route = findRoute(path);
-  return route.kind === 'contents' ? [...readContents(route.tail)] : [];
+  const { tail } = findRoute(path).parts;
+  return tail === undefined ? [] : [...readContents(tail)];
 }
 
 describe('routes of the service', () => {
   it('finds the lists, also under the newer name', () => {
-    expect(findRoute('/api/repos')).toEqual({ kind: 'repositories' });
-    expect(findRoute('/api/repositories')).toEqual({ kind: 'repositories' });
-    expect(findRoute('/api/repos/')).toEqual({ kind: 'repositories' });
-    expect(findRoute('/api/v1/workbooks')).toEqual({ kind: 'workbooks' });
+    const { route } = findRoute('/api/repos');
+    expect(route.methods).toEqual(['GET', 'HEAD', 'POST']);
+    expect(findRoute('/api/repositories').route).toBe(route);
+    expect(findRoute('/api/repos/').route).toBe(route);
+    expect(findRoute('/api/v1/workbooks').route.methods).toEqual(['GET', 'HEAD']);
   });
 
   it.each([
@@ -71,13 +73,13 @@ describe('routes of the service', () => {
   });
 
   it.each([
-    ['/git/Accounting.git/info/refs', 'Accounting', true],
-    ['/git/host%2Fplan.git/git-upload-pack', 'host%2Fplan', false],
-    ['/git/host/plan/git-receive-pack', 'host/plan', false],
-    ['/git/.git/info/refs', '.git', true],
-    ['/git/info/refs/info/refs', 'info/refs', true],
-  ])('finds the repository of git in %s', (path, reference, isAdvertisement) => {
-    expect(findRoute(path)).toMatchObject({ kind: 'git', reference, isAdvertisement });
+    ['/git/Accounting.git/info/refs', 'Accounting', 'info/refs'],
+    ['/git/host%2Fplan.git/git-upload-pack', 'host%2Fplan', 'git-upload-pack'],
+    ['/git/host/plan/git-receive-pack', 'host/plan', 'git-receive-pack'],
+    ['/git/.git/info/refs', '.git', 'info/refs'],
+    ['/git/info/refs/info/refs', 'info/refs', 'info/refs'],
+  ])('finds the repository of git in %s', (path, reference, asked) => {
+    expect(findRoute(path).parts).toMatchObject({ reference, asked });
   });
 
   it.each(['/git/info/refs', '/git//info/refs', '/git/Accounting.git', '/git/Accounting.git/HEAD'])(
