@@ -11,7 +11,6 @@ import { knownDirectoryId } from '../../mirror/store/directory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import { wayToTree } from '../../mirror/store/published-tree.ts';
 import { createSamples } from '../../server/demo/samples.ts';
-import { createFetching } from '../../server/external/fetches.ts';
 import { createGitLibrary } from '../../server/git/library.ts';
 import { openRegistry } from '../../server/git/repositories.ts';
 import { createReplicaLibrary, type ReplicaTotals } from '../../server/replica/library.ts';
@@ -70,7 +69,7 @@ async function serveRepositories(
   if (outcome === 'interrupted')
     log('Not all samples are there: `serve --samples` adds the others when it is started again.', 'warn');
   const library = createGitLibrary(registry, { hasChecks: true, tell: log });
-  const fetching = createFetching(registry, { intervalMs: settings.fetchInterval });
+  registry.fetches.startComparing(settings.fetchInterval);
   const onListening = async (baseUrl: string): Promise<void> => {
     // Workbooks that cannot be read are reported when they are requested.
     await waitAtMost(
@@ -93,7 +92,6 @@ async function serveRepositories(
       onListening,
     });
   } finally {
-    fetching.close();
     await library.close();
     await registry.close();
     await lock.release();

@@ -67,7 +67,7 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
     // New versions are checked before anyone lists them. Errors are dropped here: a request for the list reports them.
     if (standings !== null) workbooks().catch(() => undefined);
   };
-  registry.onFetched(onChange);
+  registry.fetches.onFetched = onChange;
   const changes = createChanges(git, registry, maxUploadBytes, onChange);
   return {
     repositories: () => Promise.resolve(registry.list()),

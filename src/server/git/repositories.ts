@@ -112,7 +112,6 @@ export class Registry {
   private readonly index: RepositoryIndex;
   private readonly credentials: CredentialStore;
   private readonly maxBytes: number | null;
-  private readonly listeners: Array<(repositoryId: string) => void> = [];
   private readonly git = new Git();
   private readonly incomingNames = new Set<string>();
 
@@ -124,9 +123,6 @@ export class Registry {
     this.sources = options.sources ?? 'https';
     this.maxBytes = options.maxRepositoryBytes ?? null;
     this.fetches = new Fetches(index, options.tell ?? (() => {}), {
-      onFetched: (id) => {
-        for (const listener of this.listeners) listener(id);
-      },
       pull: (row, onChange) => this.pull(row, this.gitDirectory(row.id), { onChange }),
       clone: (row) =>
         this.makeAside(row.id, async (path) => {
@@ -211,11 +207,6 @@ export class Registry {
     }
     // Without Retry-After: clients take that for the service as a whole (RFC 9110, section 15.6.4).
     throw new RequestError(503, 'processing', message);
-  }
-
-  /** Adds a listener, which receives the id of every repository that a fetch changed; it must not throw. */
-  onFetched(listener: (repositoryId: string) => void): void {
-    this.listeners.push(listener);
   }
 
   /** Ends running clones and fetches; nothing can be changed afterwards. */

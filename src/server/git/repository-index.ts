@@ -1,44 +1,32 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
+import { z } from 'zod';
+
 import { repositorySchema } from '../../lib/api/schemas.ts';
 import { Places } from '../../lib/concurrency/concurrency.ts';
 import { replaceFile } from '../../lib/disk/durable.ts';
 import { unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { counted } from '../../lib/text/humanize.ts';
-import type { Repository } from '../http/library.ts';
-
-/** A repository in the index. */
-export interface RegisteredRepository extends Repository {
-  readonly created_at: string;
-  /** The address or path from which an external repository is fetched; null for a drag-and-drop repository. */
-  readonly source: string | null;
-  /** False until an external repository has been fetched for the first time. */
-  readonly cloned: boolean;
-  /** Whether it must be cloned again because the service cannot read its copy; `cloned` is false then. */
-  readonly damaged?: true;
-}
 
 /** Name of the index file in the service's directory. */
 const INDEX_NAME = 'repositories.json';
 
-function readRow(row: unknown): RegisteredRepository {
-  const parsed = repositorySchema.safeParse(row);
-  if (!parsed.success || typeof parsed.data.created_at !== 'string')
-    throw new Error('a row is not a repository');
-  const { id, name, full_name, url, created_at, source, cloned, damaged } = parsed.data;
-  return {
-    id,
-    name,
-    full_name,
-    url: url ?? null,
-    created_at,
-    source: typeof source === 'string' ? source : null,
-    cloned: cloned !== false,
-    ...(damaged === true ? { damaged: true } : {}),
-  };
-}
+const ROW = z.object({
+  ...repositorySchema.shape,
+  url: z.string().nullable().default(null),
+  created_at: z.string(),
+  /** The address or path from which an external repository is fetched; null for a drag-and-drop repository. */
+  source: z.string().nullable().catch(null),
+  /** False until an external repository has been fetched for the first time. */
+  cloned: z.boolean().catch(true),
+  /** Whether it must be cloned again because the service cannot read its copy; `cloned` is false then. */
+  damaged: z.literal(true).optional().catch(undefined),
+});
+
+/** A repository in the index. */
+export type RegisteredRepository = Readonly<z.infer<typeof ROW>>;
 
 /**
  * Reads the index; null for one that does not exist yet.
@@ -48,9 +36,9 @@ async function readIndex(path: string): Promise<RegisteredRepository[] | null> {
   try {
     const text = await unlessMissing(readFile(path, 'utf8'));
     if (text === null) return null;
-    const rows: unknown = JSON.parse(text);
-    if (!Array.isArray(rows)) throw new Error('it is not a list');
-    return rows.map(readRow);
+    const rows = z.array(ROW).safeParse(JSON.parse(text));
+    if (!rows.success) throw new Error('it is not a list of repositories');
+    return rows.data;
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new MirrorError('directory.unusable', `the repository index ${path} cannot be read: ${why}`, {

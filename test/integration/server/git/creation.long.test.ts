@@ -8,7 +8,6 @@ import { repositoriesSchema } from '../../../../src/lib/api/schemas.ts';
 import { type FileChange, makeCommits } from '../../../../src/server/demo/commits.ts';
 import type { Sources } from '../../../../src/server/git/addresses.ts';
 import { initialise } from '../../../../src/server/git/bare.ts';
-import { createFetching } from '../../../../src/server/external/fetches.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';
 import { openRegistry, type Registry } from '../../../../src/server/git/repositories.ts';
@@ -391,8 +390,7 @@ describe('the branches of external repositories', () => {
     await commit(path, 'topic', 'topic', 'refs/heads/main');
     const { registry, create } = await start();
     const { id } = await created(await create({ url: path }));
-    const fetching = createFetching(registry, { intervalMs: 40 });
-    onTestFinished(fetching.close);
+    registry.fetches.startComparing(40);
     const theirs = async (): Promise<unknown> => Object.fromEntries((await readBranches(git, path)).heads);
     const inStep = async (): Promise<void> => {
       const expected = await theirs();
