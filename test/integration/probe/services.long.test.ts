@@ -15,13 +15,7 @@ import { createService } from '../../../src/server/http/service.ts';
 import { probe, STATEMENTS } from '../../../src/probe/probe.ts';
 import type { Finding } from '../../../src/probe/statement.ts';
 import type { ProbeOptions } from '../../../src/probe/subject.ts';
-import {
-  API_KEY,
-  API_TOKEN,
-  type FakeKnobs,
-  FakeService,
-  startOtherOrigin,
-} from '../../support/fake-service.ts';
+import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from '../../support/fake-service.ts';
 import { MAIN } from '../../support/built.ts';
 
 /** How a service is reached. */
@@ -430,18 +424,5 @@ describe('the statements', () => {
         'credentials.v1.key',
       ]),
     );
-  });
-
-  it('send nothing to another origin, and only read', async () => {
-    const other = await startOtherOrigin();
-    try {
-      const fake = await startFake({ next: 'other-host', otherOrigin: other.origin, pageSize: 2 });
-      fake.fault = (path) => (path.includes('/contents') ? { kind: 'redirect', to: other.origin } : null);
-      await failures(fake);
-      expect(fake.requests.every(({ method }) => method === 'GET')).toBe(true);
-      expect(other.requests).toEqual([]);
-    } finally {
-      await other.close();
-    }
   });
 });

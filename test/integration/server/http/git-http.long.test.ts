@@ -113,16 +113,6 @@ describe('pushing', () => {
     expect(await readdir(join(gitDirectory, 'refs/heads'))).toEqual([]);
   });
 
-  it('accepts large data and returns it byte for byte', async () => {
-    const bytes = randomBytes(10_000_000);
-    await ok('checkout', '--quiet', '-b', 'main');
-    await change('big.xlsx', bytes);
-    await ok('push', 'origin', 'main');
-    const copy = join(service.folder, 'copy');
-    await ok('clone', '--quiet', service.address('Plans%202026.git'), copy);
-    expect((await readFile(join(copy, 'big.xlsx'))).equals(bytes)).toBe(true);
-  });
-
   it('reports an object that is too large, and keeps nothing of it', async () => {
     await start(100_000);
     await ok('checkout', '--quiet', '-b', 'main');

@@ -11,13 +11,7 @@ import { fromBufferPromise } from 'yauzl';
 import { z } from 'zod';
 
 import { contentsPath, requestHeaders } from '../../../../src/lib/api/requests.ts';
-import {
-  type ApiWorkbook,
-  pageSchema,
-  repositoriesSchema,
-  repositorySchema,
-  workbookSchema,
-} from '../../../../src/lib/api/schemas.ts';
+import { type ApiWorkbook, pageSchema, workbookSchema } from '../../../../src/lib/api/schemas.ts';
 import { type CommitPlan, type FileChange, makeCommits } from '../../../../src/server/demo/commits.ts';
 import { initialise } from '../../../../src/server/git/bare.ts';
 import { Git } from '../../../../src/server/git/git.ts';
@@ -153,66 +147,9 @@ describe('the registry', () => {
     expect(await readdir(join(root, 'data', 'repositories'))).toEqual([`${again.list()[0]?.id ?? ''}.git`]);
   });
 
-  it('refuses a second repository of the same name, also at the same time', async () => {
-    const outcomes = await Promise.allSettled([
-      registry.create('A'),
-      registry.create('A'),
-      registry.create('B'),
-    ]);
-    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
-    await expect(registry.create('A')).rejects.toMatchObject({ code: 'exists' });
-    expect(registry.list()).toHaveLength(2);
-  });
-
-  it('says why an external repository cannot be connected, and keeps nothing of it', async () => {
-    const source = join(root, 'nothing');
-    await expect(registry.connectSample(EXTERNAL_URL, { source })).rejects.toMatchObject({
-      code: 'unreachable',
-    });
-    expect(registry.list()).toEqual([]);
-    expect(await readdir(join(root, 'data', 'repositories'))).toEqual([]);
-  });
-
   it('refuses an index that is damaged', async () => {
     await writeFile(join(root, 'data', 'repositories.json'), '[{"id":');
     await expect(openRegistry(join(root, 'data'))).rejects.toMatchObject({ code: 'directory.unusable' });
-  });
-
-  it('follows an external repository: new, changed and deleted branches, and its default branch', async () => {
-    const source = join(root, 'external.git');
-    await initialise(git, source);
-    await makeCommits(git, source, [
-      plan('main', [write('a.xlsx', '1')]),
-      plan('topic', [write('b.xlsx', '1')], { from: 'refs/heads/main' }),
-    ]);
-    const { id, ...connected } = await registry.connectSample(EXTERNAL_URL, { source });
-    expect(connected).toMatchObject({ name: 'forecast', full_name: 'git.example.com/planning/forecast.git' });
-    await expect(registry.connectSample(EXTERNAL_URL, { source })).rejects.toMatchObject({
-      code: 'exists',
-    });
-
-    await git.run(source, ['update-ref', '-d', 'refs/heads/topic']);
-    await makeCommits(git, source, [
-      plan('topic/below', [write('c.xlsx', '1')], { from: 'refs/heads/main' }),
-    ]);
-    await git.run(source, ['symbolic-ref', 'HEAD', 'refs/heads/topic/below']);
-    await Promise.all([registry.fetches.fetch(id), registry.fetches.fetch(id)]);
-    const branches = await readBranches(git, registry.gitDirectory(id));
-    expect(branches.defaultBranch).toBe('topic/below');
-    expect([...branches.heads.keys()]).toEqual(['main', 'topic/below']);
-    expect(Object.keys(await unzip(await bytes(await contents('forecast'))))).toEqual(['a.xlsx', 'c.xlsx']);
-  });
-});
-
-describe('the list of repositories', () => {
-  it('matches the specification, under both names', async () => {
-    await registry.create('Accounting');
-    const list = repositoriesSchema.parse(await (await current('/repos')).json());
-    expect(list).toHaveLength(1);
-    const row = repositorySchema.parse(list[0]);
-    expect(row).toEqual(list[0]);
-    expect(Object.keys(row)).toEqual(['id', 'name', 'full_name', 'url', 'created_at']);
-    expect(await (await current('/repositories')).json()).toEqual(list);
   });
 });
 
@@ -577,14 +514,6 @@ describe('methods and other paths', () => {
       const response = await fetch(baseUrl + path, { method });
       expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
     }
-  });
-
-  it('says where the API is', async () => {
-    const outside = await fetch(baseUrl.replace('/api', '/repos'));
-    expect(outside.status).toBe(404);
-    expect((await errorOf(outside)).message).toContain('below /api');
-    expect((await current('/nothing')).status).toBe(404);
-    expect((await current('/repos/x/contents/%ff')).status).toBe(400);
   });
 
   it('links to pages at the address that the client used', async () => {

@@ -149,16 +149,6 @@ describe('a running service', () => {
     await serving.prints(/keys\.json does not hold keys/);
   });
 
-  it('has no v1 before there is a token', async () => {
-    const { ask } = await serve({ WORKBOOK_MIRROR_SERVE_API_KEY: 'key-of-settings' });
-    expect(await ask('/repos', { 'x-api-key': 'key-of-settings' })).toBe(200);
-    expect(await ask('/v1/workbooks', { authorization: 'x' })).toBe(404);
-    const { key } = await create('token');
-    expect(await ask('/v1/workbooks', { authorization: key })).toBe(200);
-    expect(await ask('/v1/workbooks', { authorization: 'x' })).toBe(401);
-    expect(await ask('/repos', { 'x-api-key': key })).toBe(401);
-  });
-
   it('makes temporary keys only where there is no personal one', async () => {
     const { serving, ask } = await serve();
     const [, apiKey = ''] = /apiKey: (\S+)/.exec(serving.stderr()) ?? [];

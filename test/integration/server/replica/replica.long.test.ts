@@ -310,17 +310,6 @@ describe('lists', () => {
       },
     ],
     [
-      'a manifest is a folder',
-      async (manifests) => {
-        await rm(join(manifests, 'Accounting/main.json'));
-        await mkdir(join(manifests, 'Accounting/main.json'));
-      },
-    ],
-    [
-      'the folder of a manifest is gone',
-      (manifests) => rm(join(manifests, 'Accounting'), { recursive: true }),
-    ],
-    [
       'the folder of a manifest is a link',
       async (manifests) => {
         await rename(join(manifests, 'Accounting'), join(manifests, '../moved'));
