@@ -21,8 +21,7 @@ describe('a filter with a typing error', () => {
   it('does not change the mirror until a person approves, and suggests similar names', async () => {
     const { service, mirror } = await mirrored();
     await mirror.restart({ REPOSITORIES_INCLUDE: 'accounting' });
-    const [repository] = service.repositories;
-    if (repository !== undefined) service.write(repository, 'main', 'plan.xlsx', 'new');
+    service.write(service.named(), 'main', 'plan.xlsx', 'new');
     for (const trigger of ['schedule', 'command'] as const) {
       const { exitCode, summary } = await mirror.pass({ trigger });
       expect(exitCode).toBe(1);
@@ -71,16 +70,6 @@ describe('a filter with a typing error', () => {
     await mirror.restart({ REPOSITORIES_INCLUDE: 'travel' });
     expect((await mirror.results())['Travel/main']).toMatchObject({ action: 'keep' });
   });
-
-  it('makes a first pass fail if it selects nothing', async () => {
-    const { service, mirror } = await startPair({}, { REPOSITORIES_INCLUDE: 'acounting' });
-    service.addRepository('Accounting', { 'plan.xlsx': 'x' });
-    expect((await mirror.pass()).exitCode).toBe(1);
-    expect(mirror.eventsOf('selection.unmatched')).toMatchObject([{ nearest: 'Accounting' }]);
-    expect(mirror.eventsOf('selection.empty')).toHaveLength(1);
-    await mirror.pass();
-    expect(mirror.eventsOf('selection.empty')).toHaveLength(1);
-  });
 });
 
 describe('a filter that excludes no more than the guard allows', () => {
@@ -89,12 +78,6 @@ describe('a filter that excludes no more than the guard allows', () => {
     await mirror.restart({ REPOSITORIES_EXCLUDE: 'Travel' });
     expect((await mirror.pass()).exitCode).toBe(0);
     expect((await mirror.results())['Travel/main']).toMatchObject({ action: 'hold', reason: 'not-selected' });
-  });
-
-  it('is applied immediately without a guard', async () => {
-    const { mirror } = await mirrored({ GUARD_TARGETS: 'off' });
-    await mirror.restart({ REPOSITORIES_INCLUDE: 'Travel' });
-    expect((await mirror.pass()).exitCode).toBe(0);
   });
 
   it('causes a warning if it names a missing branch or target', async () => {

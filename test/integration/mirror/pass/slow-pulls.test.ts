@@ -187,17 +187,6 @@ describe('a slow pull', () => {
     await pair.mirror.expectExact();
   });
 
-  it('that fails is recorded as any other, and retried in its time', async () => {
-    const pair = await SlowPair.start();
-    await pair.pass();
-    await pair.cut();
-    expect(pair.mirror.eventsOf('target.failed')).toMatchObject([{ target: 'Slow/main', attempts: 1 }]);
-    expect(resultsOf(await pair.pass())).toMatchObject({ 'Slow/main': { reason: 'backing-off' } });
-    pair.service.fault = null;
-    await pair.pass({ trigger: 'signal' });
-    await pair.mirror.expectExact();
-  });
-
   it('is held by a lease taken during it, and published afterwards', async () => {
     const pair = await SlowPair.start();
     await pair.pass();
@@ -249,20 +238,6 @@ describe('a slow pull', () => {
     await pair.release();
     await pair.pass();
     expect(await noted()).toEqual([]);
-  });
-
-  it('that ends during planning is still reported as running', async () => {
-    const pair = await SlowPair.start();
-    await pair.pass();
-    const { store } = pair.mirror.context;
-    const read = async (): ReturnType<typeof store.inventory.read> => {
-      const reading = await store.inventory.read();
-      await pair.release();
-      return reading;
-    };
-    const inventory = { ...store.inventory, read };
-    const { summary } = await pair.pass({ parts: { store: { ...store, inventory } } });
-    expect(summary).toMatchObject({ pulling: 1, waiting: 0 });
   });
 
   it('is reported when its record is saved, for any end', async () => {
@@ -373,18 +348,5 @@ describe('a slow pull whose target', () => {
     expect(pair.mirror.eventsOf('target.retired')).toMatchObject([
       { target: 'Slow/dev', reason: 'branch-gone' },
     ]);
-  });
-});
-
-describe('more slow pulls than places', () => {
-  it('let the pass end in time, and run in turn without another pass', async () => {
-    const pair = await SlowPair.start();
-    for (const branch of ['b', 'c', 'd', 'e', 'f']) pair.service.write(pair.slow, branch, 'a.xlsx', branch);
-    const { summary } = await pair.pass();
-    expect(summary).toMatchObject({ pulled: 1, pulling: 4, waiting: 2 });
-    expect(pair.mirror.eventsOf('target.started')).toHaveLength(5);
-    await pair.release();
-    await pair.mirror.expectExact();
-    expect(resultsOf(await pair.pass())).toMatchObject({ 'Slow/f': { outcome: 'kept' } });
   });
 });

@@ -18,33 +18,17 @@ function seed(service: FakeService): void {
 }
 
 describe('when nothing has changed', () => {
-  it.each(['auto', 'exchange', 'rename'])(
-    'asks for no contents and touches nothing (publish %s)',
-    async (publish) => {
-      const { service, mirror } = await startPair({}, { PUBLISH: publish });
-      seed(service);
-      await mirror.pass();
-      const before = await mirror.stamps();
-      service.takeRequests();
-      const report = await mirror.pass({ trigger: 'schedule' });
-      expect(service.takeRequests()).toStrictEqual(['GET /api/repos', 'GET /api/v1/workbooks']);
-      expect(await mirror.stamps()).toStrictEqual(before);
-      expect(report.exitCode).toBe(0);
-      await mirror.expectExact();
-    },
-  );
-
-  it('asks for no contents and touches no target after a restart either', async () => {
+  it('asks for no contents and touches nothing', async () => {
     const { service, mirror } = await startPair();
     seed(service);
     await mirror.pass();
-    const { '': _root, ...before } = await mirror.stamps();
+    const before = await mirror.stamps();
     service.takeRequests();
-    await mirror.restart();
-    await mirror.pass({ trigger: 'start' });
-    expect(service.takeDownloads()).toStrictEqual([]);
-    const { '': _after, ...after } = await mirror.stamps();
-    expect(after).toStrictEqual(before);
+    const report = await mirror.pass({ trigger: 'schedule' });
+    expect(service.takeRequests()).toStrictEqual(['GET /api/repos', 'GET /api/v1/workbooks']);
+    expect(await mirror.stamps()).toStrictEqual(before);
+    expect(report.exitCode).toBe(0);
+    await mirror.expectExact();
   });
 });
 
@@ -55,9 +39,7 @@ describe('when a workbook has changed', () => {
     await mirror.pass();
     const before = await mirror.stamps();
     service.takeRequests();
-    const [plan] = service.repositories;
-    if (plan === undefined) throw new Error('no repository');
-    service.write(plan, 'main', 'deep/er/b.xlsx', 'b2');
+    service.write(service.named(), 'main', 'deep/er/b.xlsx', 'b2');
     await mirror.pass();
     expect(service.takeDownloads()).toHaveLength(1);
     await mirror.expectExact();
@@ -135,26 +117,12 @@ describe('when only other files have changed', () => {
     const { service, mirror } = await startPair();
     seed(service);
     await mirror.pass();
-    const [plan] = service.repositories;
-    if (plan === undefined) throw new Error('no repository');
-    service.write(plan, 'main', 'readme.md', 'changed');
+    service.write(service.named(), 'main', 'readme.md', 'changed');
     service.takeRequests();
     await mirror.pass({ aheadMs: DAY_MS / 2 - 60_000 });
     expect(service.takeDownloads()).toStrictEqual([]);
     await mirror.pass({ aheadMs: DAY_MS + 60_000 });
     expect(service.takeDownloads()).toHaveLength(3);
-    await mirror.expectExact();
-  });
-
-  it('looks for them after a loss of the records, by the manifests', async () => {
-    const { service, mirror } = await startPair();
-    seed(service);
-    await mirror.pass();
-    const records = await mirror.context.state.records();
-    await mirror.context.state.forgetRecords([...records.values()]);
-    service.takeRequests();
-    await mirror.pass({ trigger: 'schedule' });
-    expect(service.takeDownloads()).toStrictEqual([]);
     await mirror.expectExact();
   });
 });
@@ -168,9 +136,7 @@ describe('entity tags', () => {
     const report = await mirror.pass({ aheadMs: DAY_MS + 60_000 });
     expect(report.summary).toMatchObject({ pulled: 3, downloadedBytes: 0, changedFiles: 0 });
     expect(await mirror.stamps()).toStrictEqual(before);
-    const [plan] = service.repositories;
-    if (plan === undefined) throw new Error('no repository');
-    service.write(plan, 'main', 'readme.md', 'changed');
+    service.write(service.named(), 'main', 'readme.md', 'changed');
     await mirror.pass({ aheadMs: 3 * DAY_MS });
     await mirror.expectExact();
   });
@@ -183,9 +149,7 @@ describe('entity tags', () => {
     const { service, mirror } = await startPair({ etag, conditional });
     seed(service);
     await mirror.pass();
-    const [plan] = service.repositories;
-    if (plan === undefined) throw new Error('no repository');
-    service.write(plan, 'main', 'readme.md', 'changed');
+    service.write(service.named(), 'main', 'readme.md', 'changed');
     await mirror.pass({ aheadMs: DAY_MS + 60_000 });
     await mirror.expectExact();
     const isSent = service.requests.some(({ headers }) => headers['if-none-match'] !== undefined);
@@ -251,51 +215,20 @@ describe('without a list of workbooks', () => {
     await mirror.pass({ trigger: 'schedule' });
     expect(service.takeDownloads()).toStrictEqual([]);
   });
-
-  it('with a page where v1 should be, ends the pass and touches nothing', async () => {
-    const { service, mirror } = await startPair();
-    seed(service);
-    await mirror.pass();
-    const before = await mirror.stamps();
-    service.knobs.v1 = 'html-200';
-    expect(await mirror.failure()).toMatchObject({ code: 'service.wrong_kind' });
-    expect(await mirror.stamps()).toStrictEqual(before);
-  });
 });
 
 describe('while the service is still processing', () => {
-  it.each([
-    ['a counter', { processing: 1 }],
-    ['a status', { status: 'queued' }],
-  ])('waits with the first mirror, and pulls when it has finished (%s)', async (_name, state) => {
+  it('waits with the first mirror, and pulls when it has finished', async () => {
     const { service, mirror } = await startPair();
     const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
     service.addRepository('Other', { 'b.xlsx': 'b' });
     const version = service.version(repository, 'main', 'a.xlsx');
-    Object.assign(version, state);
+    version.processing = 1;
     const results = await mirror.results();
     expect(results['Accounting/main']).toMatchObject({ action: 'hold', reason: 'service-processing' });
     expect(await mirror.targets()).toStrictEqual(['Other/main']);
-    Object.assign(version, { processing: 0, status: 'success' });
-    await mirror.pass();
-    await mirror.expectExact();
-  });
-
-  it('limits the wait for the first mirror, and pulls once more when it has finished', async () => {
-    const { service, mirror } = await startPair();
-    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
-    const version = service.version(repository, 'main', 'a.xlsx');
-    version.processing = 2;
-    await mirror.pass();
-    await mirror.pass({ aheadMs: 16 * 60_000 });
-    await mirror.expectExact();
-    expect((await mirror.manifest('Accounting/main')).settled).toBe(false);
-    service.takeRequests();
-    await mirror.pass({ trigger: 'schedule', aheadMs: 16 * 60_000 });
-    expect(service.takeDownloads()).toStrictEqual([]);
     version.processing = 0;
-    const results = await mirror.results({ aheadMs: 16 * 60_000 });
-    expect(results['Accounting/main']).toMatchObject({ action: 'pull', reason: 'processing-finished' });
+    await mirror.pass();
     await mirror.expectExact();
   });
 

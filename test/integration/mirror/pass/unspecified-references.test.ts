@@ -6,42 +6,6 @@ import { startPair, treeOf } from '../../../support/mirror-harness.ts';
 const FORMS: readonly ReferenceForm[] = ['id', 'full_name_encoded', 'full_name', 'name'];
 
 describe('the reference to a repository', () => {
-  it.each(FORMS)('mirrors both kinds of repositories if only the form %s is accepted', async (form) => {
-    const { service, mirror } = await startPair({ references: new Set([form]) });
-    service.addRepository('git.example.com/org/plan.git', {
-      'a.xlsx': 'a',
-      'b/c.xlsx': 'c',
-      'notes.txt': 'n',
-    });
-    service.addRepository('Über uns & more', { 'a b+c#.xlsx': 'x' });
-    await mirror.pass();
-    await mirror.expectExact();
-    expect(service.credentialFaults()).toStrictEqual([]);
-  });
-
-  it.each([400, 404] as const)('recognises status %i as an unknown reference', async (absentStatus) => {
-    const { service, mirror } = await startPair({
-      references: new Set<ReferenceForm>(['name']),
-      absentStatus,
-    });
-    service.addRepository('git.example.com/org/plan.git', { 'a.xlsx': 'a' });
-    await mirror.pass();
-    await mirror.expectExact();
-  });
-
-  it.each(['html-404', 'html-200', 'forbidden', 'unprocessable'] as const)(
-    'tries on where a form that is not accepted gets something else than an absence (%s)',
-    async (unacceptedReference) => {
-      const { service, mirror } = await startPair({
-        references: new Set<ReferenceForm>(['name']),
-        unacceptedReference,
-      });
-      service.addRepository('git.example.com/org/plan.git', { 'a.xlsx': 'a' });
-      await mirror.pass();
-      await mirror.expectExact();
-    },
-  );
-
   it('remembers the form that worked, even after a restart', async () => {
     const { service, mirror } = await startPair({ references: new Set<ReferenceForm>(['name']) });
     const repository = service.addRepository('git.example.com/org/plan.git', { 'a.xlsx': 'a' });

@@ -61,25 +61,6 @@ describe('a repository that is renamed', () => {
     expect(mirror.eventsOf('target.moved')).toHaveLength(2);
   });
 
-  it('moves by the case of a letter only', async () => {
-    const { service, mirror } = await startPair();
-    const repository = service.addRepository('accounting', { 'a.xlsx': 'a' });
-    await mirror.pass();
-    service.renameRepository(repository, 'Accounting');
-    await mirror.pass();
-    await mirror.expectExact();
-  });
-
-  it('leaves its path to another repository that takes its old name', async () => {
-    const { service, mirror } = await startPair();
-    const old = service.addRepository('Accounting', { 'a.xlsx': 'old' });
-    await mirror.pass();
-    service.renameRepository(old, 'Archive');
-    service.addRepository('Accounting', { 'a.xlsx': 'new' });
-    for (let pass = 0; pass < 2; pass += 1) await mirror.pass();
-    await mirror.expectExact();
-  });
-
   it('keeps its contents apart from those of another with which it swaps names', async () => {
     const { service, mirror } = await startPair();
     const one = service.addRepository('One', { 'a.xlsx': '1' });

@@ -93,16 +93,6 @@ describe('a new version in a drag-and-drop repository', () => {
     expect(files).toStrictEqual(other);
   });
 
-  it('is pulled with others by their paths, if the second list shows the same', async () => {
-    const { service, mirror, repository } = await mirrored('Accounting');
-    for (const path of ['a.xlsx', 'b.xlsx']) service.write(repository, 'main', path, workbook(`new ${path}`));
-    await mirror.pass();
-    expect(pathsAskedFor(service).sort()).toStrictEqual(['a.xlsx', 'b.xlsx']);
-    await mirror.expectExact();
-    await mirror.pass();
-    expect(pathsAskedFor(service)).toStrictEqual([]);
-  });
-
   it('is pulled with the whole contents if the second list shows another version', async () => {
     const { service, mirror, repository } = await mirrored('Accounting');
     for (const path of ['a.xlsx', 'b.xlsx']) service.write(repository, 'main', path, workbook(`new ${path}`));
@@ -155,23 +145,6 @@ describe('a new version in a drag-and-drop repository', () => {
     expect(await mirror.results()).toMatchObject({ 'Accounting/main': { code: 'contents.contradicted' } });
     await mirror.expectExact(published);
   });
-
-  it.each([
-    ['deleted', []],
-    ['deleted with its folder', [], ['sub/large.xlsx']],
-    ['given another name', ['sub/renamed.xlsm']],
-    ['moved into a new folder', ['new/folder/c.xlsm']],
-  ])(
-    'comes without the whole contents where a workbook was %s',
-    async (_what, added, alsoRemoved: readonly string[] = []) => {
-      const { service, mirror, repository } = await mirrored('Accounting');
-      for (const path of ['sub/c.xlsm', ...alsoRemoved]) service.remove(repository, 'main', path);
-      for (const path of added) service.write(repository, 'main', path, workbook('sub/c.xlsm'));
-      await mirror.pass();
-      expect(pathsAskedFor(service)).not.toContain('');
-      await mirror.expectExact();
-    },
-  );
 
   it('costs at most twice the bytes that changed, over a history of commits', async () => {
     const { service, mirror, repository } = await mirrored('Accounting');
@@ -248,17 +221,6 @@ describe('a new version in a drag-and-drop repository', () => {
     service.write(repository, 'main', 'notes.txt', 'other notes');
     await mirror.pass();
     expect(pathsAskedFor(service)).toStrictEqual(['']);
-    await mirror.expectExact();
-  });
-
-  it('that is reverted does not change the published file', async () => {
-    const pair = await mirrored('Accounting', { digests: true });
-    const { service, mirror, repository } = pair;
-    const before = await inodeOf(pair, 'Accounting/main/a.xlsx');
-    service.write(repository, 'main', 'a.xlsx', workbook('a.xlsx'));
-    await mirror.pass();
-    expect(pathsAskedFor(service)).toStrictEqual(['a.xlsx']);
-    expect(await inodeOf(pair, 'Accounting/main/a.xlsx')).toBe(before);
     await mirror.expectExact();
   });
 
