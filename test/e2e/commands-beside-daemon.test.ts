@@ -42,8 +42,7 @@ const written = (text: string): unknown => expect.stringContaining(text);
 describe('a command next to a daemon, without keys', () => {
   it('lists, compares and plans', async () => {
     const { service, on } = await besideDaemon();
-    const [a] = service.repositories;
-    if (a === undefined) throw new Error('no repository');
+    const a = service.named();
     service.write(a, 'main', '0.xlsx', 'another version');
     expect(await on('plan')).toMatchObject({ exitCode: 0, stdout: written('1 target would be pulled') });
     expect(await on('plan', '--files')).toMatchObject({ exitCode: 0, stdout: written('0.xlsx') });
@@ -60,8 +59,7 @@ describe('a command next to a daemon, without keys', () => {
 
   it('lets the daemon make the pass of sync, and says so', async () => {
     const { service, directory, on } = await besideDaemon();
-    const [a] = service.repositories;
-    if (a === undefined) throw new Error('no repository');
+    const a = service.named();
     service.write(a, 'main', '0.xlsx', 'another version');
     const synced = await on('sync', '--json');
     expect(synced).toMatchObject({
@@ -100,8 +98,7 @@ describe('a command next to a daemon, without keys', () => {
 
   it('approves a held deletion', async () => {
     const { service, on } = await besideDaemon();
-    const [a] = service.repositories;
-    if (a === undefined) throw new Error('no repository');
+    const a = service.named();
     for (let index = 0; index < 8; index += 1) service.remove(a, 'main', `${index}.xlsx`);
     expect((await on('poll', '--wait')).exitCode).toBe(1);
     expect(await on('approve', 'B/main')).toMatchObject({

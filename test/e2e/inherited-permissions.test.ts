@@ -35,8 +35,7 @@ async function publishTwice(
   const sync = `umask 027; ${user} $PROGRAM sync -q --publish ${mode}`;
   const first = await shell(`${isRoot ? `chown ${DAEMON}:${DAEMON} $D/m` : ''}; ${sync} && (${administer})`);
   expect(first).toEqual({ exitCode: 0, text: '' });
-  const [repository] = service.repositories;
-  if (repository === undefined) throw new Error('there is no repository');
+  const repository = service.named();
   for (let index = 0; index < changes; index += 1)
     service.write(repository, 'main', `folder ${index}/book.xlsx`, 'another one');
   service.addRepository('D', { 'new/book.xlsx': 'a new tree' });

@@ -55,8 +55,7 @@ describe('a mirror that moves', () => {
       const daemon = start(['run'], settingsOf('old'));
       await daemon.prints(/"event":"pass.finished"/);
       await type(first);
-      const [accounting] = service.repositories;
-      if (accounting === undefined) throw new Error('no repository');
+      const accounting = service.named();
       service.write(accounting, 'main', 'a.xlsx', 'a2');
       expect(await run(['poll', '--wait'], settingsOf('old'))).toMatchObject({ exitCode: 0 });
       daemon.child.kill('SIGTERM');

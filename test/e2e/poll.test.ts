@@ -46,8 +46,7 @@ async function startDaemon(settings: Readonly<Record<string, string>>): Promise<
 }
 
 function change({ service }: Surroundings, text: string): void {
-  const [repository] = service.repositories;
-  if (repository !== undefined) service.write(repository, 'main', 'plan.xlsx', text);
+  service.write(service.named(), 'main', 'plan.xlsx', text);
 }
 
 const published = ({ directory }: Surroundings): Promise<string> =>

@@ -304,6 +304,13 @@ export class FakeService {
     return repository;
   }
 
+  /** The repository of a full name, or the first one. @throws if there is none */
+  named(fullName?: string): FakeRepository {
+    const found = this.repositories.find((each) => fullName === undefined || each.fullName === fullName);
+    if (found === undefined) throw new Error(`there is no repository ${fullName ?? ''}`);
+    return found;
+  }
+
   removeRepository(repository: FakeRepository): void {
     this.repositories.splice(this.repositories.indexOf(repository), 1);
   }

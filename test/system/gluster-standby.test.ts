@@ -194,8 +194,7 @@ describe.skipIf(!hasGluster)(`${TITLE}: commands`, () => {
 
     const listed = await run(['history', 'list'], there);
     expect(listed.stdout).toMatch(/Accounting\/main +replaced/);
-    const [gone] = changing.service.repositories;
-    if (gone !== undefined) changing.service.removeRepository(gone);
+    changing.service.removeRepository(changing.service.named());
     for (let passes = 0; passes < 2; passes += 1) expect((await run(['sync'], there)).exitCode).toBe(0);
     const restored = join(one.folder, 'restored');
     const restore = await run(['history', 'restore', 'Accounting/main', '--to', restored], here);

@@ -52,8 +52,7 @@ const accidents: readonly Accident[] = [
     'a pass with a new version',
     async ({ command, service }) => {
       await command(['sync']);
-      const [repository] = service.repositories;
-      if (repository !== undefined) service.write(repository, 'main', 'a.xlsx', 'a, second version');
+      service.write(service.named(), 'main', 'a.xlsx', 'a, second version');
       await ahead(() => command(['sync']));
     },
   ],
@@ -118,8 +117,7 @@ describe('when the clock was two years ahead', () => {
   it('a repository deleted at that time leaves the mirror as any other', async () => {
     const { command, service, directory } = await started();
     await command(['sync']);
-    const [accounting] = service.repositories;
-    if (accounting !== undefined) service.removeRepository(accounting);
+    service.removeRepository(service.named());
     const settings = { GUARD_TARGETS: 'off' };
     await ahead(() => command(['sync'], settings));
     await command(['sync'], settings);
@@ -129,8 +127,7 @@ describe('when the clock was two years ahead', () => {
 
   it('a tree that left the mirror then does not count as the latest in the history', async () => {
     const { command, service, directory } = await started();
-    const [repository] = service.repositories;
-    if (repository === undefined) throw new Error('there is no repository');
+    const repository = service.named();
     const settings = { HISTORY_REPLACED: '10' };
     const replace = async (content: string): Promise<void> => {
       service.write(repository, 'main', 'a.xlsx', content);

@@ -72,8 +72,7 @@ describe('verify --repair', () => {
 
   it('needs no service if the history has the bytes of a removed file', async () => {
     const { service, mirror, tree } = await startMirrored({ HISTORY_REPLACED: '3' });
-    const [repository] = service.repositories;
-    if (repository === undefined) throw new Error('no repository');
+    const repository = service.named();
     service.write(repository, 'main', 'plan.xlsx', 'v0');
     await mirror.pass();
     await rm(join(tree, 'plan.xlsx'));

@@ -80,8 +80,7 @@ describe('sync --allow-failed', () => {
   it('ends with 0 if a deletion is held, and reports it, even if a daemon makes the pass', async () => {
     const { service, settings } = await place();
     await runHere(['sync'], settings);
-    const [gone] = service.repositories;
-    if (gone === undefined) throw new Error('no repository');
+    const gone = service.named();
     service.removeRepository(gone);
     await runHere(['sync'], settings);
     expect((await runHere(['sync'], settings)).exitCode).toBe(1);

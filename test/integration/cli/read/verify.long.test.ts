@@ -476,8 +476,7 @@ describe('verify', () => {
 describe('verify next to a daemon', () => {
   it.each(['auto', 'exchange', 'rename'])('raises no false alarm (publish %s)', async (mode) => {
     const { service, mirror } = await mirrored({ PUBLISH: mode });
-    const [plan] = service.repositories;
-    if (plan === undefined) throw new Error('no repository');
+    const plan = service.named();
     for (let i = 0; i < 20; i += 1) service.write(plan, 'main', `many/${i}.xlsx`, `${i}`.repeat(2000));
     await mirror.pass();
     const publish = async (round: number): Promise<void> => {
@@ -519,8 +518,7 @@ describe('verify next to a daemon', () => {
 
   it('examines a target again that is published while it is read', async () => {
     const { service, mirror } = await mirrored();
-    const [plan] = service.repositories;
-    if (plan === undefined) throw new Error('no repository');
+    const plan = service.named();
     const report = verified(mirror.directory, { targets: [PLAN] });
     service.write(plan, 'main', 'a.xlsx', 'other bytes');
     await mirror.pass();

@@ -81,8 +81,7 @@ describe('why of a target that cannot be trusted', () => {
 describe('why of an unmirrored target', () => {
   it('says when a target left the mirror, and how to restore it', async () => {
     const { service, mirror } = await mirrored();
-    const [a] = service.repositories;
-    if (a === undefined) throw new Error('no repository');
+    const a = service.named();
     service.removeRepository(a);
     await mirror.pass();
     for (const asked of ['A/main', 'A/main/plan.xlsx']) {

@@ -22,13 +22,6 @@ async function mirrored(
   return { service, mirror, file: join(mirror.directory, 'inventory.json') };
 }
 
-/** The repository of a name, to be changed. */
-function named(service: FakeService, fullName: string): FakeService['repositories'][number] {
-  const found = service.repositories.find((each) => each.fullName === fullName);
-  if (found === undefined) throw new Error(`no repository ${fullName}`);
-  return found;
-}
-
 async function listed(mirror: MirrorHarness): Promise<string[]> {
   const { state, targets } = await readTargetList(layoutOf(mirror.directory));
   expect(state).toBe('ok');
@@ -55,11 +48,11 @@ describe('the inventory of a directory', () => {
     expect(await listed(mirror)).toEqual(['A/main', 'B/main', 'org/C.git/main']);
     const [{ ino }, text] = [await lstat(file), await readFile(file, 'utf8')];
     expect(Object.keys(JSON.parse(text) as object)).toEqual(['format', 'service', 'targets', 'written_at']);
-    service.write(named(service, 'A'), 'main', 'plan.xlsx', 'other bytes');
+    service.write(service.named('A'), 'main', 'plan.xlsx', 'other bytes');
     await mirror.pass();
     expect((await lstat(file)).ino).toBe(ino);
-    service.removeRepository(named(service, 'A'));
-    service.renameRepository(named(service, 'B'), 'Renamed');
+    service.removeRepository(service.named('A'));
+    service.renameRepository(service.named('B'), 'Renamed');
     service.addRepository('New', { 'n.xlsx': 'n' });
     await mirror.pass();
     expect(await listed(mirror)).toEqual(['New/main', 'Renamed/main', 'org/C.git/main']);
@@ -142,32 +135,17 @@ describe('a target that is lost with its manifest', () => {
   it('leaves the inventory once a complete listing lacks it', async () => {
     const { service, mirror } = await mirrored();
     await mirror.whileClosed(() => lose(mirror, 'A/main'));
-    service.removeRepository(named(service, 'A'));
+    service.removeRepository(service.named('A'));
     await mirror.pass();
     expect(mirror.eventsOf('target.lost')).toHaveLength(1);
     expect(await listed(mirror)).toEqual(['B/main', 'org/C.git/main']);
   });
 
-  it('is reported even if it was retired before, and the inventory was written under a clock ahead', async () => {
-    const { service, mirror, file } = await mirrored(RETIRE_AT_ONCE);
-    const repository = named(service, 'A');
-    service.removeRepository(repository);
-    await mirror.pass();
-    service.repositories.push(repository);
-    await mirror.pass();
-    const list = JSON.parse(await readFile(file, 'utf8')) as object;
-    await writeFile(file, JSON.stringify({ ...list, written_at: '2999-01-01T00:00:00.000Z' }));
-    await mirror.pass();
-    await mirror.whileClosed(() => lose(mirror, 'A/main'));
-    await mirror.pass();
-    expect(mirror.eventsOf('target.lost')).toEqual([{ name: 'target.lost', target: 'A/main' }]);
-  });
-
   it('does not include a retired or moved one, even if the program was killed before it recorded that', async () => {
     const { service, mirror, file } = await mirrored(RETIRE_AT_ONCE);
     const before = await readFile(file, 'utf8');
-    service.removeRepository(named(service, 'A'));
-    service.renameRepository(named(service, 'B'), 'Renamed');
+    service.removeRepository(service.named('A'));
+    service.renameRepository(service.named('B'), 'Renamed');
     await mirror.pass();
     expect(await lostOf(mirror, before)).toEqual([]);
     await rm(join(mirror.directory, 'history'), { recursive: true });

@@ -3,20 +3,13 @@ import { join } from 'node:path';
 
 import { beforeEach, describe, expect, it } from 'vitest';
 
-import { openStore } from '../../../../src/mirror/store/directory.ts';
 import { startEmbedded } from '../../../support/embedded.ts';
 import { run } from '../../../support/program.ts';
+import { openTestStore } from '../../../support/published.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 async function open(directory: string, adopt = false): Promise<void> {
-  const store = await openStore({
-    directory,
-    adopt,
-    publish: 'auto',
-    readerGraceMs: 60_000,
-    retention: { retired: { kind: 'forever' }, replaced: { kind: 'off' } },
-    now: Date.now,
-  });
+  const store = await openTestStore(directory, { adopt });
   await store.lock.release();
 }
 

@@ -79,17 +79,6 @@ describe('an inventory', () => {
     expect(published[0]).toMatchObject({ fileCount: 2, branch: 'main', fingerprint: 'f1' });
   });
 
-  it('is empty before the first publish', async () => {
-    expect(await createInventory(layoutOf(join(await temporaryFolder(), 'none'))).read()).toEqual({
-      paths: [],
-      published: [],
-      others: [],
-      unreadable: [],
-      trees: new Map(),
-      isOwn: expect.any(Function) as unknown,
-    });
-  });
-
   // Root may read everything.
   it.skipIf(process.getuid?.() === 0)('reports unreadable parts of the disk as unknown', async () => {
     const layout = await makeLayout();

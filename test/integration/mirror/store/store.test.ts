@@ -4,7 +4,6 @@ import { moveTree, publishStage, retireTree } from '../../../../src/mirror/store
 import { stageFile, openStage } from '../../../../src/mirror/store/publish/stage.ts';
 import { sweep } from '../../../../src/mirror/store/publish/sweep.ts';
 import { spawnSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import { mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
 import { lstat, mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -12,18 +11,19 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import type { Shard } from '../../../../src/mirror/plan/selection.ts';
-import type { Manifest, ManifestFile } from '../../../../src/mirror/store/manifest.ts';
 import type { PublishMode } from '../../../../src/mirror/store/publish/moves.ts';
-import { openStore } from '../../../../src/mirror/store/directory.ts';
 import type { MirrorStore } from '../../../../src/mirror/store/disk.ts';
-import { manifestWith } from '../../../support/builders.ts';
+import {
+  type Files,
+  manifestOf,
+  openTestStore,
+  publishFiles,
+  textsIn,
+  TIME_MS,
+} from '../../../support/published.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const PATH = 'Accounting/main';
-const TIME_MS = Date.UTC(2025, 0, 1);
-
-type Files = Readonly<Record<string, string>>;
 
 /** Whether this machine's temporary folder knows immutable folders, and this user may make them. */
 const canFreeze = ((): boolean => {
@@ -33,24 +33,6 @@ const canFreeze = ((): boolean => {
   rmSync(folder, { recursive: true });
   return isFrozen;
 })();
-
-async function opened(
-  directory: string,
-  publish: PublishMode = 'auto',
-  now = Date.now,
-  shard?: Shard,
-): Promise<MirrorStore> {
-  const store = await openStore({
-    directory,
-    ...(shard === undefined ? {} : { shard }),
-    publish,
-    readerGraceMs: 60_000,
-    retention: { retired: { kind: 'forever' }, replaced: { kind: 'off' } },
-    now,
-  });
-  onTestFinished(() => store.lock.release().catch(() => {}));
-  return store;
-}
 
 /** The files below a folder that this process has open. */
 function filesOpenBelow(folder: string): string[] {
@@ -63,52 +45,6 @@ function filesOpenBelow(folder: string): string[] {
       }
     })
     .filter((path) => path.startsWith(folder));
-}
-
-function manifestOf(files: readonly ManifestFile[], repositoryId = 'id-1'): Manifest {
-  const repository = {
-    id: repositoryId,
-    name: 'Accounting',
-    fullName: 'Accounting',
-    url: null,
-    createdAt: null,
-  };
-  const times = { verifiedAtMs: TIME_MS, publishedAtMs: TIME_MS };
-  return manifestWith({ repository, ...times, fingerprint: 'f', archiveBytes: 1, files });
-}
-
-/** Publishes a tree the way a pull does: only what differs is staged. */
-async function publish(
-  store: MirrorStore,
-  files: Files,
-  path = PATH,
-  repositoryId = 'id-1',
-): Promise<string> {
-  const present = await publishedManifest(store.layout, path);
-  const before = present?.repository.id === repositoryId ? present : null;
-  const previous = new Map(before?.files.map((file) => [file.path, file]));
-  const stage = await openStage(store, path);
-  const inventory: ManifestFile[] = [];
-  for (const [name, text] of Object.entries(files).sort(([a], [b]) => (a < b ? -1 : 1))) {
-    const known = previous.get(name);
-    const same = known?.sha256 === createHash('sha256').update(text).digest('hex');
-    inventory.push(same ? known : await stageFile(stage, name, TIME_MS, [Buffer.from(text)], () => {}));
-  }
-  const method = await publishStage(store, stage, { manifest: manifestOf(inventory, repositoryId), before });
-  await discardStage(store, stage);
-  return method;
-}
-
-async function treeOf(directory: string, path = PATH): Promise<Files> {
-  const root = join(directory, 'mirror', path);
-  const entries = await readdir(root, { recursive: true, withFileTypes: true });
-  const files: Record<string, string> = {};
-  for (const entry of entries) {
-    if (entry.isDirectory()) continue;
-    const file = join(entry.parentPath, entry.name);
-    files[file.slice(root.length + 1)] = await readFile(file, 'utf8');
-  }
-  return files;
 }
 
 const inode = async (directory: string, file: string): Promise<number> =>
@@ -128,10 +64,10 @@ describe('publishing', () => {
     ['nothing new', first, 'manifest'],
   ])('brings %s into the tree', async (_name, next, method) => {
     const directory = await temporaryFolder();
-    const store = await opened(directory);
-    expect(await publish(store, first)).toBe('first');
-    expect(await publish(store, next)).toBe(method);
-    expect(await treeOf(directory)).toEqual(next);
+    const store = await openTestStore(directory);
+    expect(await publishFiles(store, PATH, first)).toBe('first');
+    expect(await publishFiles(store, PATH, next)).toBe(method);
+    expect(await textsIn(join(directory, 'mirror', PATH))).toEqual(next);
     expect((await publishedManifest(store.layout, PATH))?.files.map((file) => file.path)).toEqual(
       Object.keys(next).sort(),
     );
@@ -142,31 +78,27 @@ describe('publishing', () => {
     'keeps the inodes of unchanged files with %s',
     async (mode) => {
       const directory = await temporaryFolder();
-      const store = await opened(directory, mode);
-      await publish(store, first);
+      const store = await openTestStore(directory, { publish: mode });
+      await publishFiles(store, PATH, first);
       const before = await inode(directory, 'b/c.txt');
-      expect(await publish(store, { ...first, 'a.txt': 'ONE', 'z/z.txt': 'new' })).toBe(mode);
+      expect(await publishFiles(store, PATH, { ...first, 'a.txt': 'ONE', 'z/z.txt': 'new' })).toBe(mode);
       expect(await inode(directory, 'b/c.txt')).toBe(before);
-      expect(await treeOf(directory)).toEqual({ ...first, 'a.txt': 'ONE', 'z/z.txt': 'new' });
+      expect(await textsIn(join(directory, 'mirror', PATH))).toEqual({
+        ...first,
+        'a.txt': 'ONE',
+        'z/z.txt': 'new',
+      });
     },
   );
-
-  it('removes emptied folders, and puts files in place of folders, file by file', async () => {
-    const directory = await temporaryFolder();
-    const store = await opened(directory, 'rename');
-    await publish(store, { 'a/b/c.txt': '1', 'd.txt': '2' });
-    await publish(store, { a: 'now a file', 'd.txt/e.txt': 'now a folder' });
-    expect(await treeOf(directory)).toEqual({ a: 'now a file', 'd.txt/e.txt': 'now a folder' });
-  });
 
   it('keeps a replaced tree whole for readers in it, and removes it when its time is over', async () => {
     const directory = await temporaryFolder();
     let nowMs = Date.now();
-    const store = await opened(directory, 'exchange', () => nowMs);
-    await publish(store, first);
+    const store = await openTestStore(directory, { publish: 'exchange', now: () => nowMs });
+    await publishFiles(store, PATH, first);
     const reader = await open(join(directory, 'mirror', PATH));
     onTestFinished(() => reader.close());
-    await publish(store, { 'a.txt': 'ONE' });
+    await publishFiles(store, PATH, { 'a.txt': 'ONE' });
     const entered = `/proc/self/fd/${reader.fd}`;
     expect(await readFile(join(entered, 'b/c.txt'), 'utf8')).toBe('two');
     await sweep(store, nowMs);
@@ -174,18 +106,18 @@ describe('publishing', () => {
     nowMs += 60_001;
     await sweep(store, nowMs);
     expect(await readdir(store.layout.trash)).toEqual([]);
-    expect(await treeOf(directory)).toEqual({ 'a.txt': 'ONE' });
+    expect(await textsIn(join(directory, 'mirror', PATH))).toEqual({ 'a.txt': 'ONE' });
   });
 
   it('moves a tree without manifest, and another repository’s tree, into the history', async () => {
     const directory = await temporaryFolder();
-    const store = await opened(directory);
+    const store = await openTestStore(directory);
     await mkdir(join(directory, 'mirror', PATH), { recursive: true });
     await writeFile(join(directory, 'mirror', PATH, 'mine.txt'), 'not from the service');
-    await publish(store, first);
-    expect(await treeOf(directory)).toEqual(first);
-    await publish(store, { 'other.txt': 'new repository' }, PATH, 'id-2');
-    expect(await treeOf(directory)).toEqual({ 'other.txt': 'new repository' });
+    await publishFiles(store, PATH, first);
+    expect(await textsIn(join(directory, 'mirror', PATH))).toEqual(first);
+    await publishFiles(store, PATH, { 'other.txt': 'new repository' }, 'id-2');
+    expect(await textsIn(join(directory, 'mirror', PATH))).toEqual({ 'other.txt': 'new repository' });
     const kept = await readdir(join(directory, 'history'), { recursive: true });
     expect(kept.filter((name) => name.endsWith('mine.txt'))).toHaveLength(1);
     expect(kept.filter((name) => name.endsWith('b/c.txt'))).toHaveLength(1);
@@ -196,9 +128,9 @@ describe('publishing', () => {
     'replaces a file in place of the tree (%s)',
     async (mode) => {
       const directory = await temporaryFolder();
-      const store = await opened(directory, mode);
+      const store = await openTestStore(directory, { publish: mode });
       const tree = { a: '1', 'b/c': '2' };
-      await publish(store, tree);
+      await publishFiles(store, PATH, tree);
       const before = await publishedManifest(store.layout, PATH);
       await rm(join(directory, 'mirror', PATH), { recursive: true });
       await writeFile(join(directory, 'mirror', PATH), 'something else');
@@ -208,14 +140,14 @@ describe('publishing', () => {
       const manifest = manifestOf(before?.files ?? []);
       await publishStage(store, stage, { manifest, before, rewritten: Object.keys(tree), isDamaged: true });
       await discardStage(store, stage);
-      expect(await treeOf(directory)).toEqual(tree);
+      expect(await textsIn(join(directory, 'mirror', PATH))).toEqual(tree);
     },
   );
 
   it('moves a tree with its manifest, and retires it into the dated history', async () => {
     const directory = await temporaryFolder();
-    const store = await opened(directory);
-    await publish(store, first);
+    const store = await openTestStore(directory);
+    await publishFiles(store, PATH, first);
     const before = await inode(directory, 'a.txt');
     const manifest = await publishedManifest(store.layout, PATH);
     if (manifest === null) throw new Error('no manifest');
@@ -223,7 +155,7 @@ describe('publishing', () => {
       ...manifest,
       repository: { ...manifest.repository, fullName: 'Renamed' },
     });
-    expect(await treeOf(directory, 'Renamed/main')).toEqual(first);
+    expect(await textsIn(join(directory, 'mirror', 'Renamed/main'))).toEqual(first);
     expect((await lstat(join(directory, 'mirror/Renamed/main/a.txt'))).ino).toBe(before);
     expect(await readdir(join(directory, 'mirror'))).toEqual(['Renamed']);
     expect(
@@ -241,8 +173,8 @@ describe('publishing', () => {
     'publishes no part of a tree if the old one disappears during it (%s)',
     async (mode) => {
       const directory = await temporaryFolder();
-      const store = await opened(directory, mode);
-      await publish(store, first);
+      const store = await openTestStore(directory, { publish: mode });
+      await publishFiles(store, PATH, first);
       const before = await publishedManifest(store.layout, PATH);
       const [, ...kept] = before?.files ?? [];
       const stage = await openStage(store, PATH);
@@ -258,10 +190,10 @@ describe('publishing', () => {
 
   it('shows a concurrent reader only whole states', async () => {
     const directory = await temporaryFolder();
-    const store = await opened(directory, 'exchange');
+    const store = await openTestStore(directory, { publish: 'exchange' });
     const state = (version: number): Files =>
       Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`f${index}.txt`, String(version)]));
-    await publish(store, state(0));
+    await publishFiles(store, PATH, state(0));
     const over = new AbortController();
     const torn: string[] = [];
     const reader = (async () => {
@@ -275,7 +207,7 @@ describe('publishing', () => {
         await handle.close();
       }
     })();
-    for (let version = 1; version <= 40; version += 1) await publish(store, state(version));
+    for (let version = 1; version <= 40; version += 1) await publishFiles(store, PATH, state(version));
     over.abort();
     await reader;
     expect(torn).toEqual([]);
@@ -285,45 +217,35 @@ describe('publishing', () => {
 describe('recovery', () => {
   it('deletes a stage with an incomplete journal', async () => {
     const directory = await temporaryFolder();
-    const store = await opened(directory);
-    await publish(store, { 'a.txt': 'one' });
+    const store = await openTestStore(directory);
+    await publishFiles(store, PATH, { 'a.txt': 'one' });
     const stage = await openStage(store, PATH);
     await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('two')], () => {});
     await writeFile(join(stage.folder, 'journal.json'), '{"targets":["Acc');
     await store.lock.release();
-    const again = await opened(directory);
+    const again = await openTestStore(directory);
     expect(again.recovered).toEqual([]);
-    expect(await treeOf(directory)).toEqual({ 'a.txt': 'one' });
+    expect(await textsIn(join(directory, 'mirror', PATH))).toEqual({ 'a.txt': 'one' });
     expect(await readdir(again.layout.staging)).toEqual([]);
   });
 
   it('refuses an interrupted publish of an earlier version, and names the version that can finish it', async () => {
     const directory = await temporaryFolder();
-    const store = await opened(directory);
-    await publish(store, { 'a.txt': 'one' });
+    const store = await openTestStore(directory);
+    await publishFiles(store, PATH, { 'a.txt': 'one' });
     await store.lock.release();
     const stage = join(directory, '.workbook-mirror/staging/left');
     await mkdir(stage);
     const intent = join(stage, 'intent.json');
     await writeFile(intent, JSON.stringify({ how: 'manifest', path: PATH }));
-    await expect(opened(directory)).rejects.toMatchObject({
+    await expect(openTestStore(directory)).rejects.toMatchObject({
       code: 'directory.unusable',
       hint: expect.stringContaining('94fbe25') as string,
     });
     expect(await readdir(stage)).toEqual(['intent.json']);
     await rm(intent);
-    await opened(directory);
+    await openTestStore(directory);
     expect(await readdir(join(directory, '.workbook-mirror/staging'))).toEqual([]);
-  });
-
-  it('restores the manifest after a crash between tree and manifest', async () => {
-    const directory = await temporaryFolder();
-    const store = await opened(directory);
-    await publish(store, { 'a.txt': 'one' });
-    await rm(join(directory, 'manifests', `${PATH}.json`));
-    expect((await store.inventory.read()).published).toEqual([]);
-    expect(await publish(store, { 'a.txt': 'one' })).toBe('exchange');
-    expect(await treeOf(directory)).toEqual({ 'a.txt': 'one' });
   });
 });
 
@@ -339,8 +261,8 @@ describe('an error in the middle of a publish', () => {
   const modes: readonly PublishMode[] = ['auto', 'exchange', 'rename'];
   it.skipIf(!canFreeze).each(modes)('loses nothing and is completed later (%s)', async (mode) => {
     const directory = await temporaryFolder();
-    const store = await opened(directory, mode);
-    await publish(store, { 'a.txt': 'one', 'b.txt': 'two' });
+    const store = await openTestStore(directory, { publish: mode });
+    await publishFiles(store, PATH, { 'a.txt': 'one', 'b.txt': 'two' });
     const stage = await openStage(store, PATH);
     const inventory = [await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('ONE')], () => {})];
     const thaw = freeze(join(directory, 'manifests/Accounting'));
@@ -352,16 +274,16 @@ describe('an error in the middle of a publish', () => {
     await expect(retireTree(store, PATH)).rejects.toMatchObject({ code: 'disk.failed' });
     thaw();
     expect(await recover(store)).toEqual([PATH]);
-    expect(await treeOf(directory)).toEqual({ 'a.txt': 'ONE' });
+    expect(await textsIn(join(directory, 'mirror', PATH))).toEqual({ 'a.txt': 'ONE' });
     expect((await publishedManifest(store.layout, PATH))?.files).toEqual(inventory);
     expect(await readdir(store.layout.staging)).toEqual([]);
-    expect(await publish(store, { 'a.txt': 'three', 'b.txt': 'four' })).not.toBe('manifest');
+    expect(await publishFiles(store, PATH, { 'a.txt': 'three', 'b.txt': 'four' })).not.toBe('manifest');
   });
 
   it('does not retire another tree at the path when it is completed', async () => {
     const directory = await temporaryFolder();
-    const store = await opened(directory);
-    await publish(store, { 'a.txt': 'old' });
+    const store = await openTestStore(directory);
+    await publishFiles(store, PATH, { 'a.txt': 'old' });
     await mkdir(join(directory, 'history', PATH), { recursive: true });
     await writeFile(join(directory, 'history/Accounting/blocked'), '');
     await rm(join(directory, 'history', PATH), { recursive: true });
@@ -372,16 +294,16 @@ describe('an error in the middle of a publish', () => {
     await writeFile(join(directory, 'mirror', PATH, 'a.txt'), 'new');
     await rm(join(directory, 'history', PATH));
     await store.lock.release();
-    await opened(directory);
-    expect(await treeOf(directory)).toEqual({ 'a.txt': 'new' });
+    await openTestStore(directory);
+    expect(await textsIn(join(directory, 'mirror', PATH))).toEqual({ 'a.txt': 'new' });
   });
 
   it.skipIf(!canFreeze)(
     'opens, and says which target waits, when something cannot be completed yet',
     async () => {
       const directory = await temporaryFolder();
-      const store = await opened(directory, 'exchange');
-      await publish(store, { 'a.txt': 'one' });
+      const store = await openTestStore(directory, { publish: 'exchange' });
+      await publishFiles(store, PATH, { 'a.txt': 'one' });
       const stage = await openStage(store, PATH);
       const inventory = [await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('two')], () => {})];
       freeze(join(directory, 'manifests/Accounting'));
@@ -389,10 +311,12 @@ describe('an error in the middle of a publish', () => {
       const next = { manifest: manifestOf(inventory), before };
       await expect(publishStage(store, stage, next)).rejects.toThrow();
       await store.lock.release();
-      const again = await opened(directory, 'exchange');
+      const again = await openTestStore(directory, { publish: 'exchange' });
       expect(again.recovered).toEqual([]);
-      await expect(publish(again, { 'a.txt': 'three' })).rejects.toMatchObject({ code: 'disk.failed' });
-      expect(await publish(again, { 'x.txt': 'other' }, 'Other/main')).toBe('first');
+      await expect(publishFiles(again, PATH, { 'a.txt': 'three' })).rejects.toMatchObject({
+        code: 'disk.failed',
+      });
+      expect(await publishFiles(again, 'Other/main', { 'x.txt': 'other' })).toBe('first');
     },
   );
 });
@@ -400,15 +324,15 @@ describe('an error in the middle of a publish', () => {
 describe('the directory', () => {
   it('is locked for others until it is closed', async () => {
     const directory = await temporaryFolder();
-    const store = await opened(directory);
-    await expect(opened(directory)).rejects.toMatchObject({ code: 'directory.locked' });
+    const store = await openTestStore(directory);
+    await expect(openTestStore(directory)).rejects.toMatchObject({ code: 'directory.locked' });
     await store.lock.release();
-    await (await opened(directory)).lock.release();
+    await (await openTestStore(directory)).lock.release();
   });
 
   it('leaves no file of a shared directory open if it cannot be opened', async () => {
     const directory = await temporaryFolder();
-    const open = (): Promise<MirrorStore> => opened(directory, 'auto', Date.now, { index: 1, count: 2 });
+    const open = (): Promise<MirrorStore> => openTestStore(directory, { shard: { index: 1, count: 2 } });
     await (await open()).lock.release();
     const ofEarlierVersion = join(directory, '.workbook-mirror/shards/1/staging/left');
     await mkdir(ofEarlierVersion);
@@ -417,20 +341,10 @@ describe('the directory', () => {
     expect(filesOpenBelow(directory)).toEqual([]);
   });
 
-  it('treats a malformed manifest as missing, and notices a missing tree', async () => {
-    const directory = await temporaryFolder();
-    const store = await opened(directory);
-    await publish(store, { 'a.txt': 'one' });
-    await rename(join(directory, 'mirror', PATH), join(directory, 'elsewhere'));
-    expect((await store.inventory.read()).published.map((tree) => tree.treePresent)).toEqual([false]);
-    await writeFile(join(directory, 'manifests', `${PATH}.json`), '{"format":99}');
-    expect((await store.inventory.read()).published).toEqual([]);
-  });
-
   it('says which setting is at fault when it cannot be written', async () => {
     const directory = join(await temporaryFolder(), 'a-file');
     await writeFile(directory, '');
-    await expect(opened(directory)).rejects.toMatchObject({
+    await expect(openTestStore(directory)).rejects.toMatchObject({
       code: 'directory.unusable',
       message: expect.stringContaining('directory: cannot write') as string,
     });

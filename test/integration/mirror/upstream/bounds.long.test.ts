@@ -100,8 +100,7 @@ describe('a download', () => {
     expect((await mirror.results({ trigger: 'schedule' }))['Accounting/main']).toMatchObject({
       reason: 'quarantined',
     });
-    const [repository] = service.repositories;
-    if (repository !== undefined) service.write(repository, 'main', 'b.xlsx', 'b3');
+    service.write(service.named(), 'main', 'b.xlsx', 'b3');
     await healed(service, mirror);
   });
 

@@ -22,9 +22,9 @@ import {
   watchLease,
 } from '../../../../../src/mirror/store/leases.ts';
 import { findFiles, restoreToMirror } from '../../../../../src/mirror/store/history/restore.ts';
-import { openStore } from '../../../../../src/mirror/store/directory.ts';
 import { leaveJournal } from '../../../../support/journals.ts';
 import { type MirrorHarness, startPair, treeOf } from '../../../../support/mirror-harness.ts';
+import { openTestStore } from '../../../../support/published.ts';
 import { stampsOf } from '../../../../support/stamps.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
 
@@ -247,13 +247,7 @@ describe('a lease that is taken during publishing', () => {
 
 /** Leaves the state of a program that was killed after renaming one of two files. */
 async function leaveHalfDone(layout: ReturnType<typeof layoutOf>, path: string): Promise<void> {
-  const store = await openStore({
-    directory: layout.root,
-    publish: 'rename',
-    readerGraceMs: 0,
-    retention: { retired: { kind: 'off' }, replaced: { kind: 'off' } },
-    now: Date.now,
-  });
+  const store = await openTestStore(layout.root, { publish: 'rename' });
   const stage = await openStage(store, path);
   const names = ['a.xlsx', 'b.xlsx'];
   for (const name of names) await stageFile(stage, name, 1000, [Buffer.from('half')], () => {});
@@ -276,13 +270,7 @@ describe('the commands that publish', () => {
     if (entry === undefined) throw new Error('nothing in the history');
     await mirror.whileClosed(async () => {
       const lease = await take(mirror);
-      const store = await openStore({
-        directory: mirror.directory,
-        publish: 'auto',
-        readerGraceMs: 0,
-        retention: { retired: { kind: 'off' }, replaced: { kind: 'off' } },
-        now: Date.now,
-      });
+      const store = await openTestStore(mirror.directory);
       const manifest = await manifestOfEntry(entry);
       const state = { ...entry, place: 'history', manifest, leftAtMs: entry.atMs };
       const found = await findFiles(layout, state, manifest.files, NEVER, () => {});

@@ -1,7 +1,5 @@
 import { publishedManifest } from '../../../../../src/mirror/store/inventory.ts';
-import { discardStage } from '../../../../../src/mirror/store/publish/journal.ts';
-import { moveTree, publishStage, retireTree } from '../../../../../src/mirror/store/publish/publish.ts';
-import { dropFile, stageFile, openStage } from '../../../../../src/mirror/store/publish/stage.ts';
+import { moveTree, retireTree } from '../../../../../src/mirror/store/publish/publish.ts';
 import { lstat, mkdir, readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -9,11 +7,10 @@ import * as fc from 'fast-check';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type * as Durable from '../../../../../src/lib/disk/durable.ts';
-import type { Manifest, ManifestFile } from '../../../../../src/mirror/store/manifest.ts';
-import { openStore } from '../../../../../src/mirror/store/directory.ts';
+import type { Manifest } from '../../../../../src/mirror/store/manifest.ts';
 import type { PublishMode } from '../../../../../src/mirror/store/publish/moves.ts';
 import type { MirrorStore } from '../../../../../src/mirror/store/disk.ts';
-import { manifestWith } from '../../../../support/builders.ts';
+import { type Files, openTestStore, publishFiles } from '../../../../support/published.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
 
 /** Moves of the journal that are still made; the next one fails, and so the change is cut off. */
@@ -31,53 +28,9 @@ vi.mock('../../../../../src/lib/disk/durable.ts', async (importOriginal) => {
   };
 });
 
-const TIME_MS = Date.UTC(2025, 0, 1);
-
 /** Sorts entries by their names. */
 function byName([a]: readonly [string, string], [b]: readonly [string, string]): number {
   return a < b ? -1 : 1;
-}
-
-type Files = Readonly<Record<string, string>>;
-
-async function opened(directory: string, publish: PublishMode, replaced: boolean): Promise<MirrorStore> {
-  return openStore({
-    directory,
-    publish,
-    readerGraceMs: 60_000,
-    retention: {
-      retired: { kind: 'forever' },
-      replaced: replaced ? { kind: 'forever' } : { kind: 'off' },
-    },
-    now: Date.now,
-  });
-}
-
-function manifestOf(files: readonly ManifestFile[], fingerprint: string, id = 'id-1'): Manifest {
-  const repository = { id, name: 'Accounting', fullName: 'Accounting', url: null, createdAt: null };
-  const times = { verifiedAtMs: TIME_MS, publishedAtMs: TIME_MS };
-  return manifestWith({ repository, ...times, fingerprint, archiveBytes: 1, files });
-}
-
-/** Publishes a state as a pull does: only what differs is staged. */
-async function publish(store: MirrorStore, path: string, files: Files, id = 'id-1'): Promise<void> {
-  const present = await publishedManifest(store.layout, path);
-  const before = present?.repository.id === id ? present : null;
-  const known = before?.files ?? [];
-  const stage = await openStage(store, path);
-  try {
-    const inventory: ManifestFile[] = [];
-    for (const [name, text] of Object.entries(files).toSorted(byName)) {
-      const bytes = Buffer.from(text);
-      const written = await stageFile(stage, name, TIME_MS, [bytes], () => {});
-      const same = known.find((file) => file.path === name && file.sha256 === written.sha256);
-      if (same !== undefined) await dropFile(stage, name);
-      inventory.push(same ?? written);
-    }
-    await publishStage(store, stage, { manifest: manifestOf(inventory, JSON.stringify(files), id), before });
-  } finally {
-    await discardStage(store, stage);
-  }
 }
 
 /** Every file of a folder with its text, and of links where they lead. */
@@ -117,13 +70,18 @@ async function rename(store: MirrorStore): Promise<void> {
 const TO_TAKEN = 'rename to a path that is taken';
 
 /** The changes of a target, each from the published state. */
-const CHANGES: Readonly<Record<string, (store: MirrorStore, next: Files) => Promise<void>>> = {
-  publish: (store, next) => publish(store, PATH, next),
-  'publish of another repository': (store, next) => publish(store, PATH, next, 'id-2'),
+const CHANGES: Readonly<Record<string, (store: MirrorStore, next: Files) => Promise<unknown>>> = {
+  publish: (store, next) => publishFiles(store, PATH, next),
+  'publish of another repository': (store, next) => publishFiles(store, PATH, next, 'id-2'),
   retire: (store) => retireTree(store, PATH),
   rename,
   [TO_TAKEN]: rename,
 };
+
+function opened(directory: string, publish: PublishMode, keepsReplaced: boolean): Promise<MirrorStore> {
+  const replaced = { kind: keepsReplaced ? 'forever' : 'off' } as const;
+  return openTestStore(directory, { publish, retention: { retired: { kind: 'forever' }, replaced } });
+}
 
 const names = fc.constantFrom('a', 'b', 'c/a', 'c/b', 'd/e/f', 'b/a', 'c');
 const trees = fc.dictionary(names, fc.constantFrom('1', '22', '333'), { maxKeys: 5 }).map((tree): Files => {
@@ -153,8 +111,8 @@ describe('a change that is cut off', () => {
           const made = async (): Promise<string> => {
             const directory = await temporaryFolder();
             const first = await opened(directory, from, keeps);
-            await publish(first, PATH, before);
-            if (change === TO_TAKEN) await publish(first, OTHER, next, 'id-2');
+            await publishFiles(first, PATH, before);
+            if (change === TO_TAKEN) await publishFiles(first, OTHER, next, 'id-2');
             await first.lock.release();
             return directory;
           };
@@ -185,9 +143,9 @@ describe('a change that is cut off', () => {
   it('does not change files that others put there since', async () => {
     const directory = await temporaryFolder();
     const store = await opened(directory, 'rename', false);
-    await publish(store, PATH, { a: '1', b: '1' });
+    await publishFiles(store, PATH, { a: '1', b: '1' });
     moves.left = 1;
-    await expect(publish(store, PATH, { a: '2', b: '2' })).rejects.toThrow('cut off');
+    await expect(publishFiles(store, PATH, { a: '2', b: '2' })).rejects.toThrow('cut off');
     moves.left = Number.POSITIVE_INFINITY;
     await store.lock.release();
     const place = join(directory, 'mirror', PATH, 'c');

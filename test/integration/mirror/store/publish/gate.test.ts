@@ -38,10 +38,10 @@ import { Places } from '../../../../../src/lib/concurrency/concurrency.ts';
 import { readHistory } from '../../../../../src/mirror/store/history/history.ts';
 import { pruneHistory } from '../../../../../src/mirror/store/publish/sweep.ts';
 import { type DirectoryLayout, layoutOf } from '../../../../../src/mirror/store/layout.ts';
-import { openStore } from '../../../../../src/mirror/store/directory.ts';
 import { manifestWith } from '../../../../support/builders.ts';
 import { leaveJournal } from '../../../../support/journals.ts';
 import { type MirrorHarness, startPair } from '../../../../support/mirror-harness.ts';
+import { openTestStore } from '../../../../support/published.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
 
 const NEVER = new AbortController().signal;
@@ -157,17 +157,8 @@ describe('the view for the command before publishing', () => {
 
 it('the links of a view count as progress', async () => {
   let progress = 0;
-  const store = await openStore({
-    directory: await temporaryFolder(),
-    publish: 'auto',
-    readerGraceMs: 0,
-    retention: { retired: { kind: 'off' }, replaced: { kind: 'off' } },
-    now: Date.now,
-    onProgress: () => {
-      progress += 1;
-    },
-  });
-  onTestFinished(() => store.lock.release());
+  const onProgress = (): void => void (progress += 1);
+  const store = await openTestStore(await temporaryFolder(), { onProgress });
   const names = Array.from({ length: 200 }, (_, index) => `folder ${index % 7}/${index}.xlsx`);
   const stageOf = async (paths: readonly string[]): Promise<[Stage, StagedFile[]]> => {
     const stage = await openStage(store, 'Plan/main');
@@ -295,13 +286,7 @@ describe('the lock on publishing', () => {
     await mirror.pass();
     const layout = layoutOf(mirror.directory);
     await mirror.whileClosed(async () => {
-      const opened = await openStore({
-        directory: layout.root,
-        publish: 'rename',
-        readerGraceMs: 0,
-        retention: { retired: { kind: 'off' }, replaced: { kind: 'off' } },
-        now: Date.now,
-      });
+      const opened = await openTestStore(layout.root, { publish: 'rename' });
       const store = { ...opened, gate: createGate(layout, native, Date.now, 20) };
       const stage = join(layout.staging, 'left');
       await mkdir(join(stage, 'tree'), { recursive: true });

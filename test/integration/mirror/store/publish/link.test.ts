@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import {
   cp,
   lstat,
@@ -15,29 +14,32 @@ import {
 } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import type { RetentionPolicy } from '../../../../../src/mirror/store/disk.ts';
 import type { MirrorStore } from '../../../../../src/mirror/store/disk.ts';
 import { readHistory } from '../../../../../src/mirror/store/history/history.ts';
 import { publishedManifest } from '../../../../../src/mirror/store/inventory.ts';
-import type { Manifest, ManifestFile } from '../../../../../src/mirror/store/manifest.ts';
-import { openStore } from '../../../../../src/mirror/store/directory.ts';
+import type { Manifest } from '../../../../../src/mirror/store/manifest.ts';
 import type { PublishMode } from '../../../../../src/mirror/store/publish/moves.ts';
 import { discardStage } from '../../../../../src/mirror/store/publish/journal.ts';
 import { moveTree, publishStage, retireTree } from '../../../../../src/mirror/store/publish/publish.ts';
 import { stageFile, openStage } from '../../../../../src/mirror/store/publish/stage.ts';
 import { findOldTrees, sweep } from '../../../../../src/mirror/store/publish/sweep.ts';
 import { findDrift, targetOf } from '../../../../../src/mirror/store/verify/examine.ts';
-import { manifestWith } from '../../../../support/builders.ts';
+import {
+  type Files,
+  manifestOf,
+  openTestStore,
+  publishFiles,
+  textsIn,
+  TIME_MS,
+} from '../../../../support/published.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
 
 const PATH = 'Accounting/main';
-const TIME_MS = Date.UTC(2025, 0, 1);
 const GRACE_MS = 60_000;
 const DAY_MS = 24 * 3_600_000;
-
-type Files = Readonly<Record<string, string>>;
 
 const KEPT: RetentionPolicy = { retired: { kind: 'forever' }, replaced: { kind: 'off' } };
 
@@ -55,14 +57,8 @@ async function opened(
   readerGraceMs = GRACE_MS,
 ): Promise<Opened> {
   let nowMs = Date.now();
-  const store = await openStore({
-    directory,
-    publish,
-    readerGraceMs,
-    retention,
-    now: () => nowMs,
-  });
-  onTestFinished(() => store.lock.release().catch(() => {}));
+  const now = (): number => nowMs;
+  const store = await openTestStore(directory, { publish, readerGraceMs, retention, now });
   return {
     directory,
     store,
@@ -73,46 +69,8 @@ async function opened(
   };
 }
 
-function manifestOf(files: readonly ManifestFile[], repositoryId = 'id-1'): Manifest {
-  const repository = {
-    id: repositoryId,
-    name: 'Accounting',
-    fullName: 'Accounting',
-    url: null,
-    createdAt: null,
-  };
-  const times = { verifiedAtMs: TIME_MS, publishedAtMs: TIME_MS };
-  return manifestWith({ repository, ...times, fingerprint: 'f', archiveBytes: 1, files });
-}
-
-async function publish({ store }: Opened, files: Files, repositoryId?: string): Promise<string> {
-  const published = repositoryId === undefined ? await publishedManifest(store.layout, PATH) : null;
-  const previous = new Map(published?.files.map((file) => [file.path, file]));
-  const stage = await openStage(store, PATH);
-  try {
-    const inventory: ManifestFile[] = [];
-    for (const [name, text] of Object.entries(files)) {
-      const before = previous.get(name);
-      const isSame = before?.sha256 === createHash('sha256').update(text).digest('hex');
-      inventory.push(isSame ? before : await stageFile(stage, name, TIME_MS, [Buffer.from(text)], () => {}));
-    }
-    return await publishStage(store, stage, {
-      manifest: manifestOf(inventory, repositoryId),
-      before: published,
-    });
-  } finally {
-    await discardStage(store, stage);
-  }
-}
-
-async function filesIn(root: string): Promise<Files> {
-  const files: Record<string, string> = {};
-  for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
-    if (entry.isDirectory()) continue;
-    const file = join(entry.parentPath, entry.name);
-    files[file.slice(root.length + 1)] = await readFile(file, 'utf8');
-  }
-  return files;
+function publish({ store }: Opened, files: Files): Promise<string> {
+  return publishFiles(store, PATH, files);
 }
 
 const placeIn = (directory: string, path = PATH): string => join(directory, 'mirror', path);
@@ -140,7 +98,7 @@ describe('publish: link', () => {
     expect(await publish(mirror, FIRST)).toBe('link');
     const { directory, store } = mirror;
     expect(await readlink(placeIn(directory))).toMatch(/^\.\.\/\.\.\/trees\/[0-9a-f]{2}\/[0-9a-f-]{36}$/);
-    expect(await filesIn(placeIn(directory))).toEqual(FIRST);
+    expect(await textsIn(placeIn(directory))).toEqual(FIRST);
     expect(
       (await store.inventory.read()).published.map(({ path, treePresent }) => [path, treePresent]),
     ).toEqual([[PATH, true]]);
@@ -164,15 +122,15 @@ describe('publish: link', () => {
       expect(await publish(mirror, next)).toBe('link');
       const after = await realpath(placeIn(mirror.directory));
       expect(after).not.toBe(before);
-      expect(await filesIn(after)).toEqual(next);
-      expect(await filesIn(before)).toEqual(FIRST);
+      expect(await textsIn(after)).toEqual(next);
+      expect(await textsIn(before)).toEqual(FIRST);
       if ('b/c.txt' in next) expect((await lstat(join(after, 'b/c.txt'))).ino).toBe(inode);
       await sweep(mirror.store, Date.now());
-      expect(await filesIn(before)).toEqual(FIRST);
+      expect(await textsIn(before)).toEqual(FIRST);
       await mirror.sweepLater();
       expect(await treesIn(mirror.directory)).toHaveLength(1);
       expect(await readdir(mirror.store.layout.trash)).toEqual([]);
-      expect(await filesIn(placeIn(mirror.directory))).toEqual(next);
+      expect(await textsIn(placeIn(mirror.directory))).toEqual(next);
     },
   );
 
@@ -198,7 +156,7 @@ describe('publish: link', () => {
     const after = await opened(directory, to);
     expect(await isWhole(after)).toBe(true);
     expect(await publish(after, NEXT)).toBe(method);
-    expect(await filesIn(placeIn(directory))).toEqual(NEXT);
+    expect(await textsIn(placeIn(directory))).toEqual(NEXT);
     expect((await lstat(join(placeIn(directory), 'b/c.txt'))).ino).toBe(inode);
     expect((await lstat(placeIn(directory))).isSymbolicLink()).toBe(to === 'link');
     await after.sweepLater();
@@ -217,11 +175,11 @@ describe('publish: link', () => {
     const [entry] = await readHistory(store.layout);
     expect(entry?.kind).toBe('retired');
     expect((await lstat(entry?.tree ?? '')).isDirectory()).toBe(true);
-    expect(await filesIn(entry?.tree ?? '')).toEqual({ ...FIRST, 'stray.txt': 'stray' });
-    expect(await filesIn(resolved)).toEqual({ ...FIRST, 'stray.txt': 'stray' });
+    expect(await textsIn(entry?.tree ?? '')).toEqual({ ...FIRST, 'stray.txt': 'stray' });
+    expect(await textsIn(resolved)).toEqual({ ...FIRST, 'stray.txt': 'stray' });
     await mirror.sweepLater();
     expect(await treesIn(directory)).toEqual([]);
-    expect(await filesIn(entry?.tree ?? '')).toEqual({ ...FIRST, 'stray.txt': 'stray' });
+    expect(await textsIn(entry?.tree ?? '')).toEqual({ ...FIRST, 'stray.txt': 'stray' });
   });
 
   it('keeps a replaced tree in the history', async () => {
@@ -231,7 +189,7 @@ describe('publish: link', () => {
     await publish(mirror, NEXT);
     const [entry] = await readHistory(mirror.store.layout);
     expect(entry?.kind).toBe('replaced');
-    expect(await filesIn(entry?.tree ?? '')).toEqual({ 'a.txt': FIRST['a.txt'] });
+    expect(await textsIn(entry?.tree ?? '')).toEqual({ 'a.txt': FIRST['a.txt'] });
     expect(await readFile(entry?.manifest ?? '', 'utf8')).toContain('a.txt');
   });
 
@@ -249,16 +207,7 @@ describe('publish: link', () => {
     const name = resolved.split('/').at(-1) ?? '';
     expect(await targetOf(store, `trees/${name.slice(0, 2)}/${name}/a.txt`)).toBe(to);
     await mirror.sweepLater();
-    expect(await filesIn(placeIn(directory, to))).toEqual(FIRST);
-  });
-
-  it('replaces another repository, whose tree goes to the history', async () => {
-    const mirror = await opened(await temporaryFolder());
-    await publish(mirror, FIRST);
-    expect(await publish(mirror, NEXT, 'id-2')).toBe('link');
-    expect(await filesIn(placeIn(mirror.directory))).toEqual(NEXT);
-    const [entry] = await readHistory(mirror.store.layout);
-    expect(await filesIn(entry?.tree ?? '')).toEqual(FIRST);
+    expect(await textsIn(placeIn(directory, to))).toEqual(FIRST);
   });
 
   it('knows which target a tree belongs to, also after a start', async () => {
@@ -293,7 +242,7 @@ describe('publish: link', () => {
       const known = await publishedManifest(mirror.store.layout, PATH);
       await publishStage(mirror.store, stage, { manifest: manifestOf([file]), before: known });
       await discardStage(mirror.store, stage);
-      expect(await filesIn(placeIn(directory))).toEqual({ 'a.txt': 'again' });
+      expect(await textsIn(placeIn(directory))).toEqual({ 'a.txt': 'again' });
     }
   });
 
@@ -347,10 +296,10 @@ describe('publish: link', () => {
     await utimes(tree, 0, 0);
     await publish(mirror, NEXT);
     await mirror.sweepLater(keptMs - 60_000);
-    expect(await filesIn(tree)).toEqual(FIRST);
+    expect(await textsIn(tree)).toEqual(FIRST);
     await mirror.sweepLater(2 * 3_600_000);
     expect(await treesIn(directory)).toHaveLength(1);
-    expect(await filesIn(placeIn(directory))).toEqual(NEXT);
+    expect(await textsIn(placeIn(directory))).toEqual(NEXT);
   });
 
   it.each<[string, (place: string) => Promise<unknown>]>([
@@ -363,12 +312,12 @@ describe('publish: link', () => {
     const tree = await realpath(placeIn(directory));
     await act(placeIn(directory));
     const other = { 'a.txt': 'other', 'z.txt': 'new' };
-    await publish(mirror, other, 'id-1');
+    await publish(mirror, other);
     await mirror.sweepLater(0);
-    expect(await filesIn(tree)).toEqual(FIRST);
+    expect(await textsIn(tree)).toEqual(FIRST);
     await mirror.sweepLater();
     expect(await treesIn(directory)).toHaveLength(1);
-    expect(await filesIn(placeIn(directory))).toEqual(other);
+    expect(await textsIn(placeIn(directory))).toEqual(other);
   });
 
   it('removes no tree without a link that may be the last of its target', async () => {
@@ -387,11 +336,11 @@ describe('publish: link', () => {
     await publish(mirror, FIRST);
     const text = await readlink(placeIn(directory));
     await rm(placeIn(directory));
-    await publish(mirror, NEXT, 'id-1');
+    await publish(mirror, { 'x.txt': 'new' });
     await mirror.sweepLater(0);
     await symlink(text, placeIn(directory, 'Accounting/pinned'));
     await mirror.sweepLater();
-    expect(await filesIn(placeIn(directory, 'Accounting/pinned'))).toEqual(FIRST);
+    expect(await textsIn(placeIn(directory, 'Accounting/pinned'))).toEqual(FIRST);
   });
 
   it('does not treat a tree as old while its link is made or moved', async () => {
@@ -419,7 +368,7 @@ describe('publish: link', () => {
       (await publishedManifest(store.layout, places[20 % 3] ?? '')) as Manifest,
     );
     for (let round = 0; round < 10; round += 1)
-      await lookDuring(publish(mirror, { 'a.txt': `round ${round}` }, 'id-1'));
+      await lookDuring(publish(mirror, { 'a.txt': `round ${round}` }));
     expect(found).toEqual([]);
   });
 
@@ -434,7 +383,7 @@ describe('publish: link', () => {
     const again = await opened(directory);
     await again.sweepLater();
     expect(await treesIn(directory)).toHaveLength(1);
-    expect(await filesIn(placeIn(directory))).toEqual(NEXT);
+    expect(await textsIn(placeIn(directory))).toEqual(NEXT);
     expect(await isWhole(again)).toBe(true);
   });
 
@@ -455,9 +404,9 @@ describe('publish: link', () => {
     await symlink(elsewhere, join(directory, 'trees/ab', name));
     await symlink(`${'../'.repeat(below.split('/').length)}trees/ab/${name}`, placeIn(directory, below));
     await publish(mirror, { ...FIRST, 'b/c.txt': 'changed' }).catch(() => {});
-    expect(await filesIn(elsewhere)).toEqual({ 'c.txt': 'theirs' });
+    expect(await textsIn(elsewhere)).toEqual({ 'c.txt': 'theirs' });
     await publish(mirror, { 'a.txt': 'one' }).catch(() => {});
-    expect(await filesIn(elsewhere)).toEqual({ 'c.txt': 'theirs' });
+    expect(await textsIn(elsewhere)).toEqual({ 'c.txt': 'theirs' });
   });
 
   it('reads nothing through a link to a false tree', async () => {
@@ -471,7 +420,7 @@ describe('publish: link', () => {
     await symlink(elsewhere, tree);
     await retireTree(mirror.store, PATH);
     const [entry] = await readHistory(mirror.store.layout);
-    expect(entry === undefined ? {} : await filesIn(entry.tree)).toEqual({});
+    expect(entry === undefined ? {} : await textsIn(entry.tree)).toEqual({});
   });
 
   it('keeps a tree with a foreign link, whatever happens to its target', async () => {
@@ -485,7 +434,7 @@ describe('publish: link', () => {
       });
     await retireTree(mirror.store, 'Copy/main');
     await mirror.sweepLater();
-    expect(await filesIn(placeIn(directory))).toEqual(FIRST);
+    expect(await textsIn(placeIn(directory))).toEqual(FIRST);
     await retireTree(mirror.store, PATH);
     await mirror.sweepLater();
     expect(await treesIn(directory)).toEqual([]);
@@ -528,7 +477,7 @@ describe('publish: link', () => {
     await mkdir(stage);
     await writeFile(join(stage, 'journal.json'), '{');
     await opened(directory);
-    expect(await filesIn(placeIn(directory))).toEqual(FIRST);
+    expect(await textsIn(placeIn(directory))).toEqual(FIRST);
     expect(await readdir(join(directory, '.workbook-mirror/staging'))).toEqual([]);
   });
 
@@ -550,7 +499,7 @@ describe('publish: link', () => {
     const over = new AbortController();
     const seen: Files[] = [];
     const reading = (async () => {
-      while (!over.signal.aborted) seen.push(await filesIn(await realpath(placeIn(mirror.directory))));
+      while (!over.signal.aborted) seen.push(await textsIn(await realpath(placeIn(mirror.directory))));
     })();
     for (const state of states.slice(1)) await publish(mirror, state);
     over.abort();

@@ -1,0 +1,91 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+
+import { onTestFinished } from 'vitest';
+
+import { openStore } from '../../src/mirror/store/directory.ts';
+import type { MirrorStore } from '../../src/mirror/store/disk.ts';
+import { publishedManifest } from '../../src/mirror/store/inventory.ts';
+import type { Manifest, ManifestFile } from '../../src/mirror/store/manifest.ts';
+import { discardStage } from '../../src/mirror/store/publish/journal.ts';
+import { publishStage } from '../../src/mirror/store/publish/publish.ts';
+import { openStage, stageFile } from '../../src/mirror/store/publish/stage.ts';
+import { manifestWith } from './builders.ts';
+
+/** The time of all files and manifests that tests publish. */
+export const TIME_MS = Date.UTC(2025, 0, 1);
+
+/** Texts by path. */
+export type Files = Readonly<Record<string, string>>;
+
+/** Opens the store of a directory, without a history of replaced trees; its lock is released when the test is over. */
+export async function openTestStore(
+  directory: string,
+  options: Partial<Parameters<typeof openStore>[0]> = {},
+): Promise<MirrorStore> {
+  const store = await openStore({
+    directory,
+    publish: 'auto',
+    readerGraceMs: 60_000,
+    retention: { retired: { kind: 'forever' }, replaced: { kind: 'off' } },
+    now: Date.now,
+    ...options,
+  });
+  onTestFinished(() => store.lock.release().catch(() => {}));
+  return store;
+}
+
+/** The manifest of a tree of the repository Accounting. */
+export function manifestOf(
+  files: readonly ManifestFile[],
+  repositoryId = 'id-1',
+  fingerprint = 'f',
+): Manifest {
+  const repository = {
+    id: repositoryId,
+    name: 'Accounting',
+    fullName: 'Accounting',
+    url: null,
+    createdAt: null,
+  };
+  const times = { verifiedAtMs: TIME_MS, publishedAtMs: TIME_MS };
+  return manifestWith({ repository, ...times, fingerprint, archiveBytes: 1, files });
+}
+
+/** Publishes a tree as a pull does: only new and changed files are staged. @returns how it was published */
+export async function publishFiles(
+  store: MirrorStore,
+  path: string,
+  files: Files,
+  repositoryId = 'id-1',
+): Promise<string> {
+  const present = await publishedManifest(store.layout, path);
+  const before = present?.repository.id === repositoryId ? present : null;
+  const known = new Map(before?.files.map((file) => [file.path, file]));
+  const stage = await openStage(store, path);
+  try {
+    const inventory: ManifestFile[] = [];
+    for (const [name, text] of Object.entries(files).sort(([a], [b]) => (a < b ? -1 : 1))) {
+      const same = known.get(name);
+      const isSame = same?.sha256 === createHash('sha256').update(text).digest('hex');
+      inventory.push(isSame ? same : await stageFile(stage, name, TIME_MS, [Buffer.from(text)], () => {}));
+    }
+    const manifest = manifestOf(inventory, repositoryId, JSON.stringify(files));
+    return await publishStage(store, stage, { manifest, before });
+  } finally {
+    await discardStage(store, stage);
+  }
+}
+
+/** The files below a folder, with their texts. */
+export async function textsIn(root: string): Promise<Files> {
+  const entries = await readdir(root, { recursive: true, withFileTypes: true });
+  const files = entries
+    .filter((entry) => !entry.isDirectory())
+    .map(({ parentPath, name }) => `${parentPath}/${name}`);
+  return Object.fromEntries(
+    await Promise.all(
+      files.map(async (file) => [file.slice(root.length + 1), await readFile(file, 'utf8')] as const),
+    ),
+  );
+}
