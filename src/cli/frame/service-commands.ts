@@ -3,14 +3,10 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { WORKBOOK_STATUS_FILTERS } from '../../lib/api/requests.ts';
 import { KEY_KINDS } from '../../server/keys/keys.ts';
 import { declare } from './declare.ts';
-import { type FlagSet, SERVICE_FLAGS } from '../settings/flag-sets.ts';
+import { type FlagSet, LOOK_FLAGS } from '../settings/flag-sets.ts';
 
 /** The settings of a list that comes from the service or, without it, from the mirror. */
-const LIST_FLAGS: FlagSet = {
-  reads: ['service', 'directory'],
-  needs: [],
-  onLine: [...SERVICE_FLAGS.onLine, 'directory'],
-};
+const LIST_FLAGS: FlagSet = { ...LOOK_FLAGS, reads: ['service', 'directory'], needs: [] };
 
 /** Declares the commands that ask the service: `repos`, `workbooks`, `probe`. */
 export function addListCommands(program: Command): void {

@@ -28,5 +28,3 @@ export const INIT_FLAGS = { ...LOOK_FLAGS, reads: LOOK_FLAGS.onLine } satisfies 
 export const DISK_FLAGS: FlagSet = { ...MIRROR, onLine: ['directory', 'state'] };
 /** The flags of a command on the settings themselves. */
 export const ALL_FLAGS: FlagSet = { ...PASS_FLAGS, reads: 'all' };
-/** The flags of a command that uses only the service. */
-export const SERVICE_FLAGS: FlagSet = { reads: ['service'], needs: ['service'], onLine: SERVICE_ON_LINE };
