@@ -10,9 +10,9 @@ import { ownCommand } from '../../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { manifestPaths } from '../../mirror/store/inventory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
-import { loudness, type Outcome, tell } from '../frame/output.ts';
+import type { Outcome } from '../frame/output.ts';
 import { type TaskRunner, taskRunners } from '../frame/task-runners.ts';
-import { openTerminal } from '../frame/terminal.ts';
+import { confirmed } from '../frame/terminal.ts';
 import { describeDifferences } from '../read/differences.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 
@@ -43,13 +43,8 @@ function approver(): string {
   return user === 'root' && other !== '' ? `${other} (sudo)` : user;
 }
 
-/** A held deletion, and the process that can approve it. */
-interface HeldBy {
-  readonly runner: TaskRunner;
-  readonly held: HeldTarget;
-}
-
-async function heldBy(runners: readonly TaskRunner[]): Promise<readonly HeldBy[]> {
+/** The held deletions, and the process that can approve each. */
+async function heldBy(runners: readonly TaskRunner[]) {
   const lists = await Promise.all(
     runners.map(async (runner) => (await runner.run('held', {})).map((held) => ({ runner, held }))),
   );
@@ -57,7 +52,7 @@ async function heldBy(runners: readonly TaskRunner[]): Promise<readonly HeldBy[]
 }
 
 /** The held deletions of the targets that a command names. @throws MirrorError `target.not_held`, `target.unknown` */
-async function namedAmong(found: readonly HeldBy[], command: Command): Promise<readonly HeldBy[]> {
+async function namedAmong(found: Awaited<ReturnType<typeof heldBy>>, command: Command) {
   const layout = layoutOf(settingsOf(command, ['directory']).settings.directory);
   const paths = found.flatMap(({ held }) => held.target ?? []);
   const known = [...(await manifestPaths(layout)), ...paths];
@@ -67,31 +62,6 @@ async function namedAmong(found: readonly HeldBy[], command: Command): Promise<r
     return chosen.length > 0 ? chosen : notHeld(targets[0] ?? asked, paths);
   });
   return [...new Set(names)].flatMap((name) => found.find(({ held }) => held.target === name) ?? []);
-}
-
-/**
- * Shows the planned deletions and, without `--yes`, asks for confirmation.
- * @returns whether the answer was yes
- * @throws MirrorError `usage.invalid` without a terminal
- */
-export async function confirmed(
-  what: TerminalText,
-  question: TerminalText,
-  isConfirmed: boolean,
-): Promise<boolean> {
-  if (!isConfirmed || loudness() !== 'quiet') tell(what);
-  if (isConfirmed) return true;
-  const terminal = openTerminal('Look at the list, and give --yes.');
-  try {
-    for (;;) {
-      // The end of the input counts as no.
-      const answer = (await terminal.ask(say`${question} [y/N] `)) ?? '';
-      if (/^(?:y|yes|n|no|)$/i.test(answer)) return /^y/i.test(answer);
-      tell(say`Answer y or n.`);
-    }
-  } finally {
-    terminal.close();
-  }
 }
 
 function notHeld(name: string, held: readonly string[]): never {

@@ -6,8 +6,8 @@ import { counted, roughSize } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import type { Outcome } from '../frame/output.ts';
+import { confirmed } from '../frame/terminal.ts';
 import { taskRunners } from '../frame/task-runners.ts';
-import { confirmed } from './approve.ts';
 import { namesOf } from './poll.ts';
 
 /** `forget` */

@@ -3,6 +3,7 @@ import { createInterface } from 'node:readline/promises';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { standardError } from '../../lib/process/streams.ts';
 import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { loudness, tell } from './output.ts';
 
 /** A person who answers questions. */
 export type Terminal = ReturnType<typeof openTerminal>;
@@ -39,4 +40,29 @@ export function openTerminal(hint: string) {
     },
     close: () => input.close(),
   };
+}
+
+/**
+ * Shows the planned deletions and, without `--yes`, asks for confirmation.
+ * @returns whether the answer was yes
+ * @throws MirrorError `usage.invalid` without a terminal
+ */
+export async function confirmed(
+  what: TerminalText,
+  question: TerminalText,
+  isConfirmed: boolean,
+): Promise<boolean> {
+  if (!isConfirmed || loudness() !== 'quiet') tell(what);
+  if (isConfirmed) return true;
+  const terminal = openTerminal('Look at the list, and give --yes.');
+  try {
+    for (;;) {
+      // The end of the input counts as no.
+      const answer = (await terminal.ask(say`${question} [y/N] `)) ?? '';
+      if (/^(?:y|yes|n|no|)$/i.test(answer)) return /^y/i.test(answer);
+      tell(say`Answer y or n.`);
+    }
+  } finally {
+    terminal.close();
+  }
 }

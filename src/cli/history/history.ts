@@ -12,8 +12,8 @@ import { type HistoryEntry, readHistory, storedBytes } from '../../mirror/store/
 import { readManifest } from '../../mirror/store/inventory.ts';
 import { type HistoryKind, layoutOf } from '../../mirror/store/layout.ts';
 import type { ApprovalMark } from '../../mirror/store/manifest.ts';
-import { confirmed } from '../change/approve.ts';
 import { type Outcome, table } from '../frame/output.ts';
+import { confirmed } from '../frame/terminal.ts';
 import { runOnce } from '../frame/task-runners.ts';
 import { parseSince } from '../frame/times.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
@@ -122,13 +122,8 @@ export async function runHistoryPrune(command: Command): Promise<Outcome> {
       data: [],
       text: () => say`No state is older than that, except those whose files an older state needs.`,
     };
-  if (
-    !(await confirmed(
-      describe(states),
-      say`Delete ${counted(states.length, 'state')} for good?`,
-      yes === true,
-    ))
-  )
+  const question = say`Delete ${counted(states.length, 'state')} for good?`;
+  if (!(await confirmed(describe(states), question, yes === true)))
     return { data: [], text: () => say`Nothing was deleted.`, exitCode: EXIT_CODES.incomplete };
   const removed = await runOnce(command, 'prune', wish);
   const isAll = removed.length >= states.length;
