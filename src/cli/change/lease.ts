@@ -34,11 +34,11 @@ import { settingsOf } from '../settings/settings-flags.ts';
 /** `lease acquire` */
 export async function runLeaseAcquire(command: Command): Promise<Outcome> {
   const { args } = command;
-  const flags: AcquireFlags = command.opts();
+  const { json, ...flags }: { for: string; holder?: string; json?: true } = command.opts();
   const { settings } = settingsOf(command, ['directory']);
   const take = (signal: AbortSignal): Promise<Lease> => acquire(settings, flags, args, signal);
   if (args.length > 0) {
-    if (flags.json) throw new MirrorError('usage.invalid', '--json is for a lease without a command.');
+    if (json) throw new MirrorError('usage.invalid', '--json is for a lease without a command.');
     return { exitCode: await runUnderLease(layoutOf(settings.directory), args, take) };
   }
   const taken = await untilStopped(take, { outcome: 'no lease was taken' });
@@ -57,7 +57,11 @@ export async function runLeaseRelease(command: Command): Promise<Outcome> {
   const { settings } = settingsOf(command, ['directory']);
   const inForce = await listLeases(settings);
   const released = inForce.filter((lease) => id === undefined || lease.id === id);
-  if (id !== undefined && released.length === 0) throw notFound(id, inForce);
+  if (id !== undefined && released.length === 0) {
+    const message = `No lease ${JSON.stringify(id)} is in force.`;
+    const lists = `\`${ownCommand('lease list')}\` shows all of them.`;
+    throw unknownName('lease.not_found', message, id, new Set(inForce.map((lease) => lease.id)), lists);
+  }
   for (const lease of released) await releaseLease(layoutOf(settings.directory), lease.id);
   const ids = released.map((lease) => lease.id).join(', ');
   return { data: released, text: () => (ids === '' ? say`No lease is in force.` : say`Released ${ids}.`) };
@@ -67,14 +71,6 @@ export async function runLeaseRelease(command: Command): Promise<Outcome> {
 export async function runLeaseList(command: Command): Promise<Outcome> {
   const leases = await listLeases(settingsOf(command, ['directory']).settings);
   return { data: leases, text: () => describeLeases(leases, Date.now()) };
-}
-
-/** The flags of `lease acquire`. */
-interface AcquireFlags {
-  /** A duration such as `30m`. */
-  readonly for: string;
-  readonly holder?: string;
-  readonly json?: true;
 }
 
 /** The duration of a lease, in milliseconds. @throws MirrorError `usage.invalid` */
@@ -94,25 +90,21 @@ function durationOf(text: string): number {
 /** The longest name of a holder, in characters. */
 const LONGEST_HOLDER = 200;
 
-/** The name of the holder of a lease. Arguments of a command are left out, as they may hold a secret. */
-function holderOf({ holder }: AcquireFlags, [program]: readonly string[]): string {
-  const user = `${userName()}@${hostname()}`;
-  const name = holder ?? (program === undefined ? user : `${basename(program)} of ${user}`);
-  return name.slice(0, LONGEST_HOLDER);
-}
-
 /**
  * Takes a lease, and warns of earlier interrupted publishes.
- * @param command to run under it; empty for none
+ * @param flags.for a duration such as `30m`
+ * @param command to run under it; empty for none. Its arguments are in no name of a holder: they may hold a secret.
  * @throws MirrorError `usage.invalid`, `directory.unusable`, `lease.not_granted`, `disk.*`
  */
 async function acquire(
   settings: SettingsFor<'directory'>,
-  flags: AcquireFlags,
-  command: readonly string[],
+  flags: { readonly for: string; readonly holder?: string },
+  [program]: readonly string[],
   signal: AbortSignal,
 ): Promise<Lease> {
-  const request = { holder: holderOf(flags, command), durationMs: durationOf(flags.for), signal };
+  const user = `${userName()}@${hostname()}`;
+  const name = flags.holder ?? (program === undefined ? user : `${basename(program)} of ${user}`);
+  const request = { holder: name.slice(0, LONGEST_HOLDER), durationMs: durationOf(flags.for), signal };
   await refuseMissing(settings.directory);
   const layout = layoutOf(settings.directory);
   const lease = await acquireLease(layout, bindNativeCalls(), request, Date.now);
@@ -144,18 +136,6 @@ function describeLeases(leases: readonly Lease[], nowMs: number): TerminalText {
     holder,
   ]);
   return table(['ID', 'TAKEN', 'UNTIL', 'IN', 'HOLDER'], rows);
-}
-
-function notFound(id: string, inForce: readonly Lease[]): MirrorError {
-  const ids = inForce.map((lease) => lease.id);
-  const message = `No lease ${JSON.stringify(id)} is in force.`;
-  return unknownName(
-    'lease.not_found',
-    message,
-    id,
-    ids,
-    `\`${ownCommand('lease list')}\` shows all of them.`,
-  );
 }
 
 /** Signals that go to the command instead of ending this program. */

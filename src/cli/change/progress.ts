@@ -102,14 +102,9 @@ function describeProgress(
 }
 
 function markOf(event: MirrorEvent): string {
-  switch (EVENT_LEVELS[event.name]) {
-    case 'error':
-      return '✗';
-    case 'warn':
-      return '!';
-    case 'info':
-    case 'debug':
-      if (event.name === 'pass.finished') return event.failed > 0 || event.held > 0 ? '!' : '✓';
-      return event.name === 'target.pulled' ? '✓' : '·';
-  }
+  const level = EVENT_LEVELS[event.name];
+  if (level === 'error') return '✗';
+  if (level === 'warn') return '!';
+  if (event.name === 'pass.finished') return event.failed > 0 || event.held > 0 ? '!' : '✓';
+  return event.name === 'target.pulled' ? '✓' : '·';
 }

@@ -75,7 +75,7 @@ export function linesOf(...parts: readonly (string | false | null | readonly str
 }
 
 /**
- * Puts rows under their headings, in columns.
+ * Puts rows under their headings, in columns that are each as wide as the widest cell.
  * @param notes a line below each row; empty or missing for none
  */
 export function table(
@@ -83,27 +83,16 @@ export function table(
   rows: readonly (readonly string[])[],
   notes: readonly string[] = [],
 ): TerminalText {
-  const [head = say``, ...lines] = inColumns([headings, ...rows]);
-  const body = lines.flatMap((line, index) => {
-    const note = notes[index] ?? '';
-    return note === '' ? [line] : [line, say`  ${note}`];
-  });
-  return joinLines([head, ...body]);
-}
-
-/** Aligns cells in columns, each as wide as its widest cell. */
-function inColumns(rows: readonly (readonly string[])[]): readonly TerminalText[] {
-  const lines = rows.map((cells) => cells.map(printable));
-  const widths: number[] = [];
-  for (const cells of lines)
-    for (const [column, cell] of cells.entries()) widths[column] = Math.max(widths[column] ?? 0, cell.length);
-  return lines.map((cells) =>
-    escaped(
-      cells
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    ),
+  const lines = [headings, ...rows].map((cells) => cells.map(printable));
+  const widths = headings.map((_, column) =>
+    lines.reduce((most, cells) => Math.max(most, cells[column]?.length ?? 0), 0),
+  );
+  return joinLines(
+    lines.flatMap((cells, index) => {
+      const line = cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ');
+      const note = notes[index - 1] ?? '';
+      return note === '' ? escaped(line.trimEnd()) : [escaped(line.trimEnd()), say`  ${note}`];
+    }),
   );
 }
 
@@ -133,15 +122,10 @@ export function takeLoudness(command: Command): void {
  * trace.
  */
 export function isTold(event: MirrorEvent, loudness: Loudness): boolean {
-  switch (loudness) {
-    case 'quiet':
-      if (event.name === 'pass.finished') return event.failed > 0 || event.held > 0;
-      return EVENT_LEVELS[event.name] === 'error';
-    case 'normal':
-      return EVENT_LEVELS[event.name] !== 'debug';
-    case 'verbose':
-      return true;
-  }
+  if (loudness === 'verbose') return true;
+  const level = EVENT_LEVELS[event.name];
+  if (loudness === 'normal') return level !== 'debug';
+  return event.name === 'pass.finished' ? event.failed > 0 || event.held > 0 : level === 'error';
 }
 
 /**

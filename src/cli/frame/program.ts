@@ -12,17 +12,12 @@ import { completeOutput, printOutcome, takeLoudness, tellFailure, watchEnding } 
 import { addConfigCommands, addHelpCommands, addHooksCommands, addInitCommand } from './program-commands.ts';
 import { addListCommands, addServiceCommands } from './service-commands.ts';
 
-/** The result of a command line. */
-export interface ProgramResult {
-  /** One of {@link EXIT_CODES}, or that of a program which the command ran. */
-  readonly exitCode: number;
-}
-
 /**
  * Parses a command line, runs its command, and reports its error. The code of a command is loaded only when it runs.
  * @param argv as in `process.argv`
+ * @returns one of {@link EXIT_CODES}, or the exit code of a program which the command ran
  */
-export async function runProgram(argv: readonly string[]): Promise<ProgramResult> {
+export async function runProgram(argv: readonly string[]): Promise<{ readonly exitCode: number }> {
   const unwatch = watchEnding(argv);
   try {
     const exitCode = await runCommand(argv);

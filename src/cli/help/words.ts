@@ -6,6 +6,7 @@ import {
   type PullReason,
   type RetireReason,
 } from '../../mirror/plan/actions.ts';
+import { linesOf } from '../frame/output.ts';
 
 /** The daemon's reaction to an error. */
 const ACTIONS: Readonly<Record<ErrorAction, string>> = {
@@ -181,25 +182,18 @@ const TABLE_WORDS = {
 
 /** The meanings of an error code, an event, a reason, or a word of a table; none for another word. */
 export function meaningsOf(word: string): readonly string[] {
-  const [code, event, reason, hold, ofTable] = [
-    lookUp(ERRORS, word),
-    lookUp(EVENTS, word),
-    lookUp(REASONS, word),
-    lookUp(HOLD_REASONS, word),
-    lookUp(TABLE_WORDS, word.toLowerCase()),
-  ];
   const rule = lookUp(ERROR_RULES, word);
-  return [
-    ...(code === null || rule === null
-      ? []
-      : [
-          `Error code ${word}: ${code} ${ACTIONS[rule.action]} A command that it ends exits with ${rule.exitCode}.`,
-        ]),
-    ...(event === null ? [] : [`Event ${word} (level ${lookUp(EVENT_LEVELS, word) ?? ''}): ${event}`]),
-    ...(reason === null ? [] : [`Reason ${word}: ${reason}`]),
-    ...(hold === null ? [] : [`Reason ${word}: the target ${hold.says}.`]),
-    ...(ofTable === null ? [] : [ofTable]),
-  ];
+  const event = lookUp(EVENTS, word);
+  const reason = lookUp(REASONS, word);
+  const hold = lookUp(HOLD_REASONS, word);
+  return linesOf(
+    rule !== null &&
+      `Error code ${word}: ${lookUp(ERRORS, word)} ${ACTIONS[rule.action]} A command that it ends exits with ${rule.exitCode}.`,
+    event !== null && `Event ${word} (level ${lookUp(EVENT_LEVELS, word)}): ${event}`,
+    reason !== null && `Reason ${word}: ${reason}`,
+    hold !== null && `Reason ${word}: the target ${hold.says}.`,
+    lookUp(TABLE_WORDS, word.toLowerCase()),
+  );
 }
 
 function lookUp<T>(table: Readonly<Record<string, T>>, word: string): T | null {

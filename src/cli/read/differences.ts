@@ -46,23 +46,19 @@ export function differenceCells({ change, path, before, after }: FileDifference)
 }
 
 /** The old and the new value, or only one if the other is missing or equal. */
-function fromTo([from, to]: readonly [string, string]): string {
+function fromTo([from = '', to = '']: readonly string[]): string {
   return from === to || from === '' || to === '' ? to || from : `${from} -> ${to}`;
 }
 
-function sizesOf(before: FileState | null, after: FileState | null): readonly [string, string] {
-  const sizes = [before, after].map((state) => (state === null ? null : state.sizeBytes));
-  const [was = null, is = null] = sizes;
-  const text = (
-    state: FileState | null,
-    sizeBytes: number | null,
-    write: (bytes: number) => string,
-  ): string => (state === null ? '' : sizeBytes === null ? '?' : write(sizeBytes));
-  const rough = [text(before, was, roughSize), text(after, is, roughSize)] as const;
-  if (rough[0] !== rough[1] || was === is) return rough;
+function sizesOf(before: FileState | null, after: FileState | null): readonly string[] {
+  const sizes = (write: (bytes: number) => string): string[] =>
+    [before, after].map((state) =>
+      state === null ? '' : state.sizeBytes === null ? '?' : write(state.sizeBytes),
+    );
+  const rough = sizes(roughSize);
   // A small change of a large file shows only in its bytes.
-  const exact = (bytes: number): string => `${bytes} B`;
-  return [text(before, was, exact), text(after, is, exact)];
+  const isHidden = rough[0] === rough[1] && before?.sizeBytes !== after?.sizeBytes;
+  return isHidden ? sizes((bytes) => `${bytes} B`) : rough;
 }
 
 /** The beginning of a digest or UUID, which identifies it. */
@@ -70,7 +66,7 @@ const LONG_ID = /^[0-9a-f]{8}[0-9a-f-]{4,}$/i;
 
 const ID_SHOWN = 8;
 
-function versionsOf(before: FileState | null, after: FileState | null): readonly [string, string] {
+function versionsOf(before: FileState | null, after: FileState | null): readonly string[] {
   const was = before?.workbook?.versionId ?? '';
   const is = after?.workbook?.versionId ?? '';
   const short = (id: string): string => (LONG_ID.test(id) ? id.slice(0, ID_SHOWN) : id);

@@ -165,16 +165,16 @@ function blockOf(target: VerifiedTarget): string[] {
 }
 
 function describeDifference(difference: Difference): string {
-  const { path, kind } = difference;
-  switch (kind) {
+  const line = `${difference.kind.padEnd('unreadable '.length)}${difference.path}`;
+  switch (difference.kind) {
     case 'added':
-      return `added      ${path}${difference.entry === 'file' ? '' : ` (${difference.entry})`}`;
+      return difference.entry === 'file' ? line : `${line} (${difference.entry})`;
     case 'missing':
-      return `missing    ${path}`;
+      return line;
     case 'modified':
-      return `modified   ${path}: ${difference.what.join(', ')}`;
+      return `${line}: ${difference.what.join(', ')}`;
     case 'unreadable':
-      return `unreadable ${path}: ${difference.problem}`;
+      return `${line}: ${difference.problem}`;
   }
 }
 
