@@ -3,9 +3,8 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { API_KEY, API_TOKEN, FakeService } from '../../support/fake-service.ts';
+import { FakeService } from '../../support/fake-service.ts';
 import { type MirrorCommands, startCommands } from '../../support/mirror-commands.ts';
-import { start } from '../../support/program.ts';
 
 async function otherInstallation(): Promise<FakeService> {
   const other = await FakeService.start();
@@ -62,20 +61,6 @@ describe('another service in the same directory', () => {
     // The approval was for once: the way back is held again.
     expect((await command(['sync'], { GUARD_TARGETS: 'off' })).exitCode).toBe(1);
     expect(await treesIn(directory)).toEqual(['Accounting', 'Sales']);
-  });
-
-  it('keeps the daemon from being ready', async () => {
-    const { other, directory } = await mirrored();
-    const daemon = start(['run'], {
-      WORKBOOK_MIRROR_SERVICE_BASE_URL: other.baseUrl,
-      WORKBOOK_MIRROR_SERVICE_API_KEY: API_KEY,
-      WORKBOOK_MIRROR_SERVICE_API_TOKEN: API_TOKEN,
-      WORKBOOK_MIRROR_DIRECTORY: directory,
-      WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0',
-    });
-    await daemon.prints(/"pass\.failed"/);
-    const address = /"address":"(?<address>[^"]+)"/.exec(daemon.stdout())?.groups?.['address'] ?? '';
-    expect((await fetch(new URL('readyz', address))).status).toBe(503);
   });
 
   it('is not assumed for the same service at another address, which is recorded', async () => {

@@ -56,19 +56,6 @@ describe('an answer in JSON', () => {
       await healed(service, mirror);
     });
   });
-
-  it('with count after count and page after page is given up', async () => {
-    const { service, mirror } = await withChanges();
-    let pages = 0;
-    service.fault = (path) => {
-      if (!path.includes('/workbooks')) return null;
-      pages += 1;
-      const page = { count: 10 ** 15, next: `?page=${pages + 1}`, results: [{ nonsense: pages }] };
-      return { kind: 'body', body: Buffer.from(JSON.stringify(page)) };
-    };
-    expect(await mirror.failure()).toMatchObject({ code: 'listing.malformed' });
-    await healed(service, mirror);
-  });
 });
 
 describe('a download', () => {
@@ -281,13 +268,6 @@ describe('the service’s clock', () => {
     expect(mirror.eventsOf('listing.problem')).toMatchObject([
       { problem: "the service's clock is about 3 h ahead of this machine's" },
     ]);
-  });
-
-  it.each(['', 'yesterday', '5'])('may be missing or nonsense: %j', async (date) => {
-    const { service, mirror } = await withChanges();
-    service.knobs.headers = { date };
-    const listing = await mirror.context.service.poll(new AbortController().signal, false);
-    expect(listing).toMatchObject({ serviceTimeMs: null, problems: [] });
   });
 });
 

@@ -1,4 +1,3 @@
-import { writeFile } from 'node:fs/promises';
 import { inspect } from 'node:util';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -129,15 +128,6 @@ describe('the next page', () => {
     return { kind: 'body', body: Buffer.from(JSON.stringify({ count, next, previous: null, results })) };
   }
 
-  it('in a cycle ends the pass', async () => {
-    const { service, mirror } = await seeded();
-    await mirror.pass();
-    const before = await mirror.stamps();
-    service.fault = (path) => (path.includes('/workbooks') ? pageWith('?page=2') : null);
-    expect(await mirror.failure()).toMatchObject({ code: 'listing.malformed', action: 'retry' });
-    expect(await mirror.stamps()).toStrictEqual(before);
-  });
-
   it.each([
     ['full pages', false],
     ['empty pages', true],
@@ -156,28 +146,6 @@ describe('the next page', () => {
     };
     const error = await mirror.failure({ signal: abort.signal });
     expect(error.code).toMatch(/^listing\./);
-  });
-
-  it.each(['http://', 'nonsense', '/other', 7, {}])(
-    'given as %j ends the pass or is not followed',
-    async (next) => {
-      const { service, mirror } = await seeded();
-      const other = await otherOrigin();
-      await mirror.pass();
-      const before = await mirror.stamps();
-      service.fault = (path) => (path.endsWith('/workbooks') ? pageWith(next) : null);
-      const error = await mirror.failure();
-      expect(error.code).toMatch(/^(?:listing|service)\./);
-      expect(await mirror.stamps()).toStrictEqual(before);
-      expect(other.requests).toStrictEqual([]);
-    },
-  );
-
-  it('never takes the token of v1 to the current API', async () => {
-    const { service, mirror } = await seeded();
-    service.fault = (path) => (path.endsWith('/workbooks') ? pageWith('/api/repos?page=2') : null);
-    await mirror.pass().catch(() => {});
-    expect(service.credentialFaults()).toStrictEqual([]);
   });
 });
 
@@ -243,19 +211,5 @@ describe('secrets', () => {
     const error = await mirror.failure();
     expect(error.message).toContain('in a circle');
     expect(error.message).not.toContain(API_TOKEN);
-  });
-
-  it('are sent as they are in the file at the time of each request', async () => {
-    const { service, mirror } = await seeded();
-    const file = `${mirror.directory}/key`;
-    await writeFile(file, 'first-key\n');
-    service.apiKey = 'first-key';
-    await mirror.restart({ SERVICE_API_KEY: '', SERVICE_API_KEY_FILE: file });
-    await mirror.pass();
-    await writeFile(file, 'second-key\n');
-    service.apiKey = 'second-key';
-    service.takeRequests();
-    await mirror.pass();
-    expect(service.credentialFaults()).toStrictEqual([]);
   });
 });
