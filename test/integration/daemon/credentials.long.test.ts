@@ -235,22 +235,6 @@ describe('a refused key', () => {
     throw new Error('it was not written down');
   });
 
-  it('costs one more request if the state cache is lost', async () => {
-    const { service, mirror } = await mirrored();
-    service.apiKey = NEW;
-    await mirror.failure(SCHEDULED);
-    service.takeRequests();
-    await mirror.whileClosed(async () => {
-      const folder = join(mirror.directory, '.workbook-mirror');
-      for (const name of await readdir(folder)) {
-        if (name.startsWith('state')) await writeFile(join(folder, name), 'spoilt');
-      }
-    });
-    await mirror.failure({ trigger: 'start' });
-    await mirror.failure(SCHEDULED);
-    expect(takeKeys(service)).toStrictEqual([OLD]);
-  });
-
   it('is in no event, no error, no manifest and no record', async () => {
     const { service, mirror } = await mirrored(TWO_KEYS);
     service.apiKey = 'another';
@@ -353,22 +337,6 @@ describe('an answer without meaning for the key', () => {
     expect(mirror.eventsOf('credentials.refused')).toStrictEqual([]);
   });
 
-  it('is status 401 of all branches of several repositories: the others continue', async () => {
-    const { service, mirror } = await mirrored({ CONCURRENCY: '1' });
-    const refused = Array.from({ length: 4 }, (_, number) => {
-      const repository = service.addRepository(`Refused${number}`, { 'r.xlsx': 'r' });
-      for (const branch of ['a', 'b', 'c']) service.fork(repository, 'main', branch);
-      return repository.id;
-    });
-    service.addRepository('Zebra', { 'z.xlsx': 'z' });
-    service.fault = (path) =>
-      refused.some((id) => path.includes(id)) ? { kind: 'status', status: 401 } : null;
-    const results = Object.values(await mirror.results(SCHEDULED));
-    expect(results.filter(({ code }) => code === 'contents.forbidden')).toHaveLength(16);
-    expect(results.filter(({ outcome }) => outcome === 'pulled')).toHaveLength(1);
-    expect(mirror.eventsOf('credentials.refused')).toStrictEqual([]);
-  });
-
   it('is status 401 of one new repository: it is requested in one form only', async () => {
     const { service, mirror } = await mirrored();
     const { id } = service.addRepository('github.com/org/new.git', { 'n.xlsx': 'n' });
@@ -415,21 +383,6 @@ describe('an answer without meaning for the key', () => {
     await mirror.failure(SCHEDULED);
     expect(credentialEvents(mirror)).toStrictEqual([]);
   });
-});
-
-it('an accepted key is reported once, and once more after a change', async () => {
-  const { service, mirror } = await startPair();
-  const file = join(mirror.directory, 'api-key');
-  await writeFile(file, OLD);
-  await mirror.restart({ SERVICE_API_KEY: '', SERVICE_API_KEY_FILE: file });
-  service.addRepository('Accounting', { 'a.xlsx': 'a' });
-  service.apiKey = OLD;
-  for (let passes = 0; passes < 3; passes += 1) await mirror.pass(SCHEDULED);
-  expect(credentialEvents(mirror)).toStrictEqual(['accepted apiKey 1', 'accepted apiToken 1']);
-  service.moreKeys.add(NEW);
-  await writeFile(file, NEW);
-  for (let passes = 0; passes < 3; passes += 1) await mirror.pass(SCHEDULED);
-  expect(credentialEvents(mirror).slice(2)).toStrictEqual(['accepted apiKey 1']);
 });
 
 it('a command that ends after a pass reports only changes of a key', async () => {

@@ -114,14 +114,6 @@ const namesOf = (events: readonly MirrorEvent[]): string[] =>
   events.map(({ name }) => name).filter((name) => name !== 'http.listening');
 
 describe('standing by', () => {
-  it('takes over with the current settings', async () => {
-    const instance = await waiting();
-    await instance.write('log:\n  level: warn\n');
-    await instance.release();
-    expect(await instance.tookOver).toBe('warn');
-    expect(namesOf(instance.events)).toEqual(['standby.began', 'standby.ended']);
-  });
-
   it('keeps standing by while the settings are invalid, and reports that', async () => {
     const instance = await waiting();
     await instance.write('log:\n  level: loud\n');

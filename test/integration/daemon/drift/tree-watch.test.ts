@@ -132,18 +132,6 @@ describe('the watch on published trees', () => {
     expect([...hints]).toStrictEqual([]);
   });
 
-  it.each(['Planning', 'Planning/x/main', 'Accounting/side', 'Accounting/main/late/r'])(
-    'watches what appears later: %s',
-    async (path) => {
-      const { root, hinted, calm } = await watched();
-      await plant(join(root, path));
-      await hinted(path);
-      await calm();
-      await overwriteByte(join(root, path, 'deep/er/c~'));
-      await hinted(`${path}/deep/er/c~`);
-    },
-  );
-
   it('hints at every folder that appears, as files may be in it before it can be watched', async () => {
     const { root, hints } = await watched();
     for (let i = 0; i < 50; i += 1) {
@@ -191,18 +179,6 @@ describe('the watch on published trees', () => {
     await calm();
     await overwriteByte(join(tree, 'deep/er/c~'));
     await hinted('Accounting/main/deep/er/c~');
-  });
-
-  it('follows a tree that is removed and made again', async () => {
-    const { root, hinted, calm } = await watched();
-    const tree = join(root, 'Accounting/main');
-    for (let round = 0; round < 3; round += 1) {
-      await rm(join(root, 'Accounting'), { recursive: true });
-      await plant(tree);
-      await calm();
-      await overwriteByte(join(tree, 'deep/er/c~'));
-      await hinted('Accounting/main/deep/er/c~');
-    }
   });
 
   it('ignores other files of the directory, and watches a folder that appears there or is replaced', async () => {

@@ -1,4 +1,4 @@
-import { appendFile, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -255,17 +255,5 @@ describe('the command after publishing', () => {
     stand.script = '';
     stand.queue.lookAtAll();
     expect(await stand.queue.settled()).toBe(0);
-  });
-
-  it('runs in the tree', async () => {
-    const stand = await Stand.start('pwd >> "$MIRROR_DIRECTORY/ran"');
-    const tree = join(stand.folder, 'mirror', 'A', 'main');
-    await mkdir(tree, { recursive: true });
-    await writeFile(join(tree, 'file'), '');
-    await appendFile(join(stand.folder, 'ran'), '');
-    stand.publish('A/main', 1, 'a');
-    stand.publish('B/main', 1, 'b');
-    await stand.queue.settled();
-    expect(await stand.ran()).toEqual([tree, stand.folder]);
   });
 });

@@ -16,7 +16,6 @@ import { inlineSecret } from '../../../../src/config/secret.ts';
 import type { MirrorEvent } from '../../../../src/app/events.ts';
 import type { Notification } from '../../../../src/daemon/hooks/notifications.ts';
 import { startReceiver } from '../../../support/listen.ts';
-import { RECEIVERS } from '../../../support/receivers.ts';
 
 const isAppriseMissing = spawnSync('apprise', ['--version']).error !== undefined;
 
@@ -134,33 +133,6 @@ describe('a webhook', () => {
     expect(ids[0]).toBe(ids[1]);
     expect(received[2]?.body).toContain('B/main');
   });
-
-  it.each(['slack', 'ntfy', 'apprise'] as const)(
-    'tells people as %s takes it, signed all the same',
-    async (format) => {
-      const { origin, received } = await startReceiver(() => 200);
-      const { webhook, events } = startWebhook({ address: origin, key: KEY, filters: ['*'], format });
-      const message = 'the key s3cret opens <plan & Süd.xlsx>';
-      webhook.tell([{ type: 'target.failed', fields: { target: 'A/main', message, triedAgain: false } }]);
-      await until(() => received.length === 1);
-      for (const request of received) {
-        expect(RECEIVERS[format](request)).toMatchObject({
-          status: 200,
-          title: 'target failed (machine)',
-          text: 'A/main\nthe key [secret] opens <plan & Süd.xlsx>',
-        });
-        const { headers, body } = request;
-        const signature = signatureOf(
-          KEY,
-          String(headers['webhook-id']),
-          Number(headers['webhook-timestamp']),
-          body,
-        );
-        expect(headers['webhook-signature']).toBe(signature);
-      }
-      expect(events).toEqual([]);
-    },
-  );
 
   it('sends waiting messages in the current format', async () => {
     const { origin, received } = await startReceiver((count) => (count === 1 ? 503 : 200));
