@@ -191,15 +191,6 @@ describe('trees that a newer state replaced', () => {
     },
   );
 
-  it('are not kept if the settings say so', async () => {
-    const { service, mirror } = await startPair({}, { HISTORY_REPLACED: 'off' });
-    const repository = service.addRepository('A', { 'plan.xlsx': 'v0', 'a.txt': 'text' });
-    await mirror.pass();
-    service.write(repository, 'main', 'plan.xlsx', 'v1');
-    await mirror.pass();
-    expect(await kept(mirror)).toEqual([]);
-  });
-
   it('are restored under the old path of a renamed repository', async () => {
     const { service, mirror } = await startPair();
     const repository = service.addRepository('Old', { 'plan.xlsx': 'v0', 'same.xlsx': 'same' });

@@ -3,12 +3,10 @@ import { dirname, join, relative } from 'node:path';
 
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 
-import { lockServiceDirectory } from '../../../../src/server/start/lock.ts';
 import { initialise } from '../../../../src/server/git/bare.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';
 import { openRegistry, type Registry } from '../../../../src/server/git/repositories.ts';
-import { start } from '../../../support/program.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const EXTERNAL_URL = 'https://git.example.com/planning/forecast.git';
@@ -99,18 +97,5 @@ describe('the directory of a registry', () => {
     expect(files.map(({ parentPath, name }) => relative(objects, join(parentPath, name))).sort()).toEqual(
       whole,
     );
-  });
-});
-
-describe('the directory of a service', () => {
-  it('belongs to one process', async () => {
-    const lock = await lockServiceDirectory(data);
-    const other = start(['serve', '--serve-directory', data, '--serve-listen', '127.0.0.1:0']);
-    expect(await other.ended).toMatchObject({
-      exitCode: 4,
-      stderr: expect.stringContaining(`Another workbook-mirror serves ${data} (pid ${process.pid}`) as string,
-    });
-    await lock.release();
-    await (await lockServiceDirectory(data)).release();
   });
 });
