@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { writeFile } from 'node:fs/promises';
 
 import { describe, expect, it } from 'vitest';
 
@@ -93,19 +92,5 @@ describe('bad input', () => {
     const { exitCode, stderr } = await run(args, await settingsFor('http://127.0.0.1:1/api'));
     expect(exitCode).toBe(2);
     expect(stderr).toMatch(message);
-  });
-
-  it('names the directory that cannot be written', async () => {
-    const folder = await temporaryFolder();
-    await writeFile(join(folder, 'file'), '');
-    for (const directory of [join(folder, 'file'), '/proc/nowhere']) {
-      const { exitCode, stderr } = await run(['sync'], {
-        ...(await settingsFor('http://127.0.0.1:1/api')),
-        WORKBOOK_MIRROR_DIRECTORY: directory,
-      });
-      expect(exitCode).toBe(2);
-      expect(stderr).toContain(`directory: cannot write in ${directory}`);
-      expectReadable(stderr);
-    }
   });
 });

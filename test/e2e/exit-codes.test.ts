@@ -1,6 +1,5 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
@@ -177,16 +176,6 @@ describe('sync, poll --wait, status and /readyz agree', () => {
     expect((await run(['sync'], there.settings)).exitCode).toBe(row.exitCode);
   });
 
-  it('about targets that grew stale, and are fresh after the next pass', async () => {
-    const place = await around();
-    const settings = { ...place.settings, WORKBOOK_MIRROR_MAX_STALENESS: '3s' };
-    const daemon = await startDaemon(settings);
-    await daemon.prints(/"pass\.finished"/);
-    await sleep(3100);
-    expect([(await run(['status'], settings)).exitCode, await daemon.ready()]).toEqual([1, 503]);
-    expect((await run(['poll', '--wait'], settings)).exitCode).toBe(0);
-  });
-
   it('before the first finished pass', async () => {
     const { service, settings } = await around();
     service.fault = () => ({ kind: 'silence' });
@@ -221,14 +210,6 @@ describe('sync, poll --wait, status and /readyz agree', () => {
     daemon.child.kill('SIGTERM');
     await daemon.ended;
     expect((await run(['sync'], settings)).exitCode).toBe(1);
-  });
-
-  it('about a first pass that fails', async () => {
-    const { service, settings } = await around();
-    service.fault = () => ({ kind: 'status', status: 403 });
-    const daemon = await startDaemon(settings);
-    await daemon.prints(/"pass\.failed"/);
-    expect([(await run(['status'], settings)).exitCode, await daemon.ready()]).toEqual([1, 503]);
   });
 });
 

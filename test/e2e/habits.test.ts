@@ -41,14 +41,6 @@ describe('the verbosity of a command', () => {
   it('cannot be both quiet and verbose', async () => {
     expect(await run(['sync', '-q', '-v'])).toMatchObject({ exitCode: 2, stdout: '' });
   });
-
-  it('sets the log level of run', async () => {
-    const { settings } = await startEmbedded();
-    const talkative = start(['run', '-v', '--log-format', 'json'], settings);
-    await talkative.prints(/"event":"pass.planned"/);
-    talkative.child.kill('SIGTERM');
-    expect((await talkative.ended).exitCode).toBe(0);
-  });
 });
 
 describe('colours', () => {
@@ -88,13 +80,6 @@ describe('an unhandled error', () => {
 });
 
 describe('help', () => {
-  it('explains commands, and lists the topics next to them', async () => {
-    expect((await run(['help'])).stdout).toMatch(/Mirror:[^]*Topics of the manual[^]*exit-codes/);
-    expect((await run(['help', 'history', 'restore'])).stdout).toContain(
-      'Usage: workbook-mirror history restore',
-    );
-  });
-
   it('shows a section of the manual', async () => {
     const { exitCode, stdout } = await run(['help', 'exit-codes']);
     expect(exitCode).toBe(0);

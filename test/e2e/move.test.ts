@@ -69,14 +69,4 @@ describe('a mirror that moves', () => {
       expect(JSON.parse(left.stdout)).toMatchObject([{ target: 'Accounting/main', kind: 'replaced' }]);
     },
   );
-
-  it('continues without a pull when the service gets another name', async () => {
-    const { service, settingsOf } = await surroundings();
-    expect(await run(['sync'], settingsOf('old'))).toMatchObject({ exitCode: 0 });
-    service.takeDownloads();
-    const renamed = service.baseUrl.replace('127.0.0.1', 'localhost');
-    const settings = { ...settingsOf('old'), WORKBOOK_MIRROR_SERVICE_BASE_URL: renamed };
-    expect(await run(['sync'], settings)).toMatchObject({ exitCode: 0 });
-    expect(service.takeDownloads()).toEqual([]);
-  });
 });

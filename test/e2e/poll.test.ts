@@ -76,31 +76,6 @@ describe('poll', () => {
     });
   });
 
-  it('without --wait ends as soon as the daemon has accepted it', async () => {
-    const around = await surroundings();
-    const daemon = await startDaemon(around.settings);
-    const polled = await run(['poll'], around.settings);
-    expect({ ...polled }).toMatchObject({ exitCode: 0, stdout: 'The daemon makes a pass.\n' });
-    await daemon.prints(/"event":"pass.finished"[^\n]*"trigger":"poll"/);
-    daemon.child.kill('SIGTERM');
-    await daemon.ended;
-  });
-
-  it('ends with the exit code of a failed and of an incomplete pass', async () => {
-    const around = await surroundings();
-    await startDaemon(around.settings);
-    around.service.fault = (path) => (path.includes('/contents') ? { kind: 'status', status: 500 } : null);
-    change(around, 'b');
-    const settings = around.settings;
-    expect((await run(['poll', '--wait'], settings)).exitCode).toBe(1);
-    around.service.fault = () => ({ kind: 'status', status: 401 });
-    const refused = await run(['poll', '--wait'], settings);
-    expect({ ...refused }).toMatchObject({
-      exitCode: 3,
-      stdout: expect.stringContaining('pass failed') as string,
-    });
-  });
-
   it('is answered by a new daemon after one was killed during the pass', async () => {
     const around = await surroundings();
     const first = await startDaemon(around.settings);

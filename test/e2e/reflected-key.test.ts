@@ -36,15 +36,3 @@ it('a key that the service puts into the address of a login page is neither show
   const holding = shown.filter((text) => text.includes(API_KEY) || text.includes(API_TOKEN));
   expect(holding.map((text) => text.slice(0, 500))).toStrictEqual([]);
 }, 60_000);
-
-it('commands that end do not report a working key', async () => {
-  const service = await FakeService.start();
-  onTestFinished(() => service.close());
-  service.addRepository('Accounting', { 'a.xlsx': 'a' });
-  const settings = variablesOf(service.settingsFor(await temporaryFolder()));
-  for (const args of [['sync'], ['plan'], ['repos', 'list'], ['workbooks', 'list']]) {
-    const { exitCode, stdout, stderr } = await run(args, settings);
-    expect(exitCode).toBe(0);
-    expect(stdout + stderr).not.toContain('accepts the key');
-  }
-}, 60_000);

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -53,21 +52,6 @@ describe('serve', () => {
     await again.prints(/^http:.*\/api$/m);
     expect(again.stderr()).toMatch(/! No samples were added/);
     await stop(again);
-  });
-
-  it('completes samples that were interrupted', async () => {
-    const directory = join(await temporaryFolder(), 'service');
-    const args = ['serve', '--samples', '--serve-directory', directory];
-    const first = start(args, LISTEN);
-    await expect
-      .poll(() => existsSync(join(directory, 'samples-unfinished')), { timeout: 30_000 })
-      .toBe(true);
-    await stop(first);
-    expect(first.stderr()).toMatch(/Stopped\.\n$/);
-    const second = start(args, LISTEN);
-    await second.prints(/Serving 3 repositories/);
-    await stop(second);
-    expect(existsSync(join(directory, 'samples-unfinished'))).toBe(false);
   });
 
   it('says that v1 is off without a token, and respects -q and --log-format', async () => {

@@ -1,44 +1,10 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
 import { startEmbedded } from '../support/embedded.ts';
 import { run } from '../support/program.ts';
-
-describe('sync', () => {
-  it('follows a long series of edits of every kind', async () => {
-    const embedded = await startEmbedded();
-    for (let edits = 0; edits < 12; edits += 1) {
-      await embedded.writer.edit();
-      await embedded.writer.edit();
-      const { exitCode, stderr } = await run(['sync'], embedded.settings);
-      expect(exitCode, stderr).toBe(0);
-    }
-    expect(await embedded.differences()).toEqual([]);
-  });
-
-  it('writes a manifest that names every file with its version', async () => {
-    const embedded = await startEmbedded();
-    await run(['sync'], embedded.settings);
-    const text = await readFile(join(embedded.directory, 'manifests/Accounting/main.json'), 'utf8');
-    const manifest = JSON.parse(text) as {
-      repository: { full_name: string };
-      files: { path: string; sha256: string; workbook?: { version: string; author: string } }[];
-    };
-    expect(manifest.repository.full_name).toBe('Accounting');
-    const workbook = manifest.files.find((file) => file.path === 'Budget 2026.xlsx');
-    expect(workbook?.workbook).toMatchObject({
-      version: expect.stringMatching(/^[0-9a-f]{40}$/) as string,
-      author: 'Anna Schäfer',
-    });
-    const onDisk = await readdir(join(embedded.directory, 'mirror/Accounting/main'), {
-      recursive: true,
-      withFileTypes: true,
-    });
-    expect(manifest.files).toHaveLength(onDisk.filter((entry) => entry.isFile()).length);
-  });
-});
 
 describe('the commands that only read', () => {
   it('plan shows the actions of a sync, and changes nothing', async () => {
