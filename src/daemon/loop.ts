@@ -5,6 +5,8 @@ import type { Trigger } from '../mirror/pass/events.ts';
 /** The daemon's loop: one pass at a time, then one for all triggers during it, named after the first of them. */
 export interface Loop {
   readonly trigger: (trigger: Trigger) => void;
+  /** Requests a pass: many requests cause one, after a pause. Before the first trigger they are dropped, as a pass follows. */
+  readonly ask: () => void;
   /** Does work between passes: now, or after the running one. @throws MirrorError `pass.abandoned` once the loop has stopped */
   readonly between: <T>(work: () => Promise<T>) => Promise<T>;
   /** Ignores further triggers, abandons the running pass and waits for it to end. */
@@ -15,8 +17,13 @@ function stopped(): MirrorError {
   return new MirrorError('pass.abandoned', 'The daemon is shutting down.');
 }
 
+/** The shortest and the longest pause between a pass and the next requested one, in milliseconds. */
+const LEAST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 60_000;
+
 /**
- * Makes a loop.
+ * Makes a loop. The pause before a requested pass is as long as the last pass took, within bounds: this protects the service from
+ * frequent requests.
  * @param pass does one pass; it reports its own failures, so any error it throws is a defect and goes to `onDefect`
  */
 export function createLoop(
@@ -24,18 +31,47 @@ export function createLoop(
   onDefect: (error: unknown) => void,
 ): Loop {
   let waiting: Trigger | null = null;
+  let isBegun = false;
+  let isAsked = false;
+  let isPassing = false;
+  let mayBeginAtMs = 0;
+  let timer: NodeJS.Timeout | undefined;
   const between: ((isStopped: boolean) => Promise<void>)[] = [];
   const passes = createBackgroundWork(async ({ stop }) => {
     for (let work = between.shift(); work !== undefined; work = between.shift()) await work(stop.aborted);
     if (waiting === null) return;
-    const trigger = waiting;
+    const name = waiting;
     waiting = null;
-    await pass(trigger, stop);
+    isPassing = true;
+    const startedAtMs = performance.now();
+    await pass(name, stop).finally(() => {
+      const endedAtMs = performance.now();
+      const pauseMs = Math.min(Math.max(endedAtMs - startedAtMs, LEAST_PAUSE_MS), LONGEST_PAUSE_MS);
+      mayBeginAtMs = endedAtMs + pauseMs;
+      isPassing = false;
+      arm();
+    });
   }, onDefect);
+  const trigger = (name: Trigger): void => {
+    isBegun = true;
+    waiting ??= name;
+    passes.wake();
+  };
+  const arm = (): void => {
+    clearTimeout(timer);
+    // The running pass may have missed the change behind a request.
+    if (!isAsked || isPassing) return;
+    const passNow = (): void => {
+      isAsked = false;
+      trigger('poll');
+    };
+    timer = setTimeout(passNow, Math.max(0, mayBeginAtMs - performance.now())).unref();
+  };
   return {
-    trigger: (trigger) => {
-      waiting ??= trigger;
-      passes.wake();
+    trigger,
+    ask: () => {
+      isAsked = isBegun;
+      arm();
     },
     between: (work) =>
       new Promise((resolve, reject) => {

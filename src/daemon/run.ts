@@ -1,7 +1,7 @@
 import { lstat, stat } from 'node:fs/promises';
 
 import { unlessMissing } from '../lib/errors/disk-errors.ts';
-import { type ExitCode, exitCodeOf, type MirrorError, toMirrorError } from '../lib/errors/errors.ts';
+import { type ExitCode, exitCodeOf, MirrorError, toMirrorError } from '../lib/errors/errors.ts';
 import { createMemoryRelease, shareArenas } from './memory.ts';
 import { packageVersion } from '../lib/process/program-folder.ts';
 import { scrubbed } from '../lib/text/scrub.ts';
@@ -29,7 +29,6 @@ import { supervise } from './supervision/supervise.ts';
 import { type Control, listenToSignals } from './triggers/control.ts';
 import { PassRequests } from './control/pass-requests.ts';
 import { listenToCommands } from './control/daemon-place.ts';
-import { createPollPacer } from './triggers/poll-pacer.ts';
 import { watchLeases } from './triggers/lease-watch.ts';
 import { startTicker } from './triggers/ticker.ts';
 import { startHttp } from './web/server.ts';
@@ -47,8 +46,6 @@ const LISTENERS = [
   'supervision',
   // Notes that a pass met a lease.
   'leases',
-  // Notes when a pass ended, and how long it took.
-  'polls',
   // Makes browsers read the status, which includes the event by now.
   'http',
   // Sends it to the commands that wait for a pass.
@@ -189,19 +186,16 @@ async function passUntilStopped(
   const status = createStatusService(settings.current, mirror, progress);
   listeners.status = status.sink;
   listeners.supervision = part(supervise(notifier, status, emit)).sink;
-  const polls = part(createPollPacer());
-  listeners.polls = polls.sink;
-  listeners.http = part(await startHttp(settings.current, status, emit, polls.ask)).sink;
-  const hooks = new Hooks(settings.current, mirror, emit, status);
-  part({ close: () => hooks.close(HOOKS_CLOSE_MS) });
-  listeners.hooks = hooks.sink;
-  const memory = part(createMemoryRelease(progress.isWorking));
-
   const requests = new PassRequests();
   const loop = createPassLoop(daemon, mirror, settings, status, requests, () => {
     drift.afterPass();
     memory.atRest();
   });
+  listeners.http = part(await startHttp(settings.current, status, emit, loop.ask)).sink;
+  const hooks = new Hooks(settings.current, mirror, emit, status);
+  part({ close: () => hooks.close(HOOKS_CLOSE_MS) });
+  listeners.hooks = hooks.sink;
+  const memory = part(createMemoryRelease(progress.isWorking));
   part({
     close: async () => {
       await loop.stop();
@@ -218,8 +212,7 @@ async function passUntilStopped(
   );
   part({ close: ticker.stop });
   listeners.leases = part(watchLeases(mirror.store.layout, () => loop.trigger('lease'))).sink;
-  polls.onDue(() => loop.trigger('poll'));
-  const parts = { current: settings.current, secrets, mirror, status, drift, requests, polls, loop };
+  const parts = { current: settings.current, secrets, mirror, status, drift, requests, loop };
   listeners.commands = part(await listenToCommands(parts, emit)).sink;
   await settings.begin(async (next) => {
     // First, because only this refuses valid settings.
@@ -268,10 +261,13 @@ function createPassLoop(
         await check();
         await mirror.closeReplaced();
         const asked = requests.take();
-        const { report, failure } = await reportedPass(mirror, trigger, signal, asked.retries);
+        const end = await tryPass(mirror, trigger, signal, asked.retries);
+        const failure = end instanceof MirrorError ? end : null;
         if (!signal.aborted) {
           if (asked.isAsked)
-            asked.answer(report === null ? failedPass(failure) : passOutcome(report, await isReady(status)));
+            asked.answer(
+              end instanceof MirrorError ? failedPass(end) : passOutcome(end, await isReady(status)),
+            );
           await tellShare(status.readMirror, mirror, failure);
         }
         if (failure !== null && (await needsRestart(failure, mirror))) control.stop(exitCodeOf(failure));
@@ -304,25 +300,23 @@ async function areAuthoritiesNew(file: string | undefined): Promise<boolean> {
   return found !== null && found.mtimeMs > Date.now() - process.uptime() * 1000;
 }
 
-/** How a pass ended: with its report, or with the reason why it failed as a whole. */
-type PassEnd =
-  | { readonly report: PassReport; readonly failure: null }
-  | { readonly report: null; readonly failure: MirrorError };
-
-/** A pass that fails is reported and waits for the next trigger; only a defect, and the loss of the directory, end the daemon. */
-async function reportedPass(
+/**
+ * Makes a pass. @returns its report, or why it failed as a whole: then the next trigger is waited for; only a defect, and the loss of
+ *   the directory, end the daemon
+ */
+async function tryPass(
   mirror: Mirror,
   trigger: Trigger,
   signal: AbortSignal,
   retries: Retries,
-): Promise<PassEnd> {
+): Promise<PassReport | MirrorError> {
   try {
     const report = await runPass(mirror.context, mirror.policy, trigger, signal, retries);
     await mirror.rememberInstallation();
-    return { report, failure: null };
+    return report;
   } catch (error) {
     const failure = toMirrorError(error);
     if (failure.code === 'internal.defect') throw error;
-    return { report: null, failure };
+    return failure;
   }
 }

@@ -6,7 +6,6 @@ import type { DriftWatch } from '../drift/drift-watch.ts';
 import type { Loop } from '../loop.ts';
 import type { KnownSecrets } from '../settings/known-secrets.ts';
 import type { StatusService } from '../status/status-service.ts';
-import type { PollPacer } from '../triggers/poll-pacer.ts';
 import { startControlSocket } from './control-socket.ts';
 import type { PassRequests } from './pass-requests.ts';
 import type { ControlPlace } from './task-routes.ts';
@@ -19,7 +18,6 @@ interface DaemonParts {
   readonly status: StatusService;
   readonly drift: DriftWatch;
   readonly requests: PassRequests;
-  readonly polls: PollPacer;
   readonly loop: Loop;
 }
 
@@ -28,7 +26,7 @@ interface DaemonParts {
  * @returns functions that end this, and that receive the events for commands that wait for a pass
  */
 export async function listenToCommands(
-  { current, secrets, mirror, status, drift, requests, polls, loop }: DaemonParts,
+  { current, secrets, mirror, status, drift, requests, loop }: DaemonParts,
   emit: EventSink,
 ): Promise<{ readonly sink: EventSink; readonly close: () => Promise<void> }> {
   const watchers = new Set<EventSink>();
@@ -40,7 +38,7 @@ export async function listenToCommands(
       // A failing disk fails the pass, too, which reports it.
       await drift.repair(targets).catch(() => {});
       const outcome = requests.add(targets);
-      polls.ask();
+      loop.ask();
       const watch: EventSink = (event) => emit(event);
       watchers.add(watch);
       return outcome.finally(() => watchers.delete(watch));
@@ -53,7 +51,7 @@ export async function listenToCommands(
         try {
           return await work(idleMirror(mirror));
         } finally {
-          if (waiting > 0) polls.ask();
+          if (waiting > 0) loop.ask();
         }
       }),
   };

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { createLoop, type Loop } from '../../../src/daemon/loop.ts';
 import type { Trigger } from '../../../src/mirror/pass/events.ts';
@@ -112,5 +112,73 @@ describe('the loop', () => {
     await end(new Error('broken'));
     expect(defects).toEqual([new Error('broken')]);
     await loop.stop();
+  });
+});
+
+describe('requests for a pass', () => {
+  // Promises settle through `setImmediate`, which stays real.
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
+  afterEach(() => void vi.useRealTimers());
+
+  /** A loop whose first pass took a time, in milliseconds. */
+  async function afterPass(durationMs: number): Promise<Bench> {
+    const made = bench();
+    made.loop.trigger('start');
+    vi.advanceTimersByTime(durationMs);
+    await made.end();
+    return made;
+  }
+
+  it('start one pass immediately, however many they are', async () => {
+    const { loop, begun, end } = await afterPass(1);
+    vi.advanceTimersByTime(1000);
+    for (let request = 0; request < 50; request += 1) loop.ask();
+    vi.advanceTimersByTime(1);
+    expect(begun).toEqual(['start', 'poll']);
+    await end();
+    vi.advanceTimersByTime(100_000);
+    expect(begun).toEqual(['start', 'poll']);
+  });
+
+  it.each([
+    [7000, 7000],
+    [0, 500],
+    [10_000_000, 60_000],
+  ])('wait after a pass of %i ms for %i ms', async (durationMs, pauseMs) => {
+    const { loop, begun } = await afterPass(durationMs);
+    loop.ask();
+    vi.advanceTimersByTime(pauseMs - 1);
+    expect(begun).toEqual(['start']);
+    vi.advanceTimersByTime(1);
+    expect(begun).toEqual(['start', 'poll']);
+  });
+
+  it('that arrive during a pass wait after its end for as long as it took, even if it fails', async () => {
+    const { loop, begun, end } = await afterPass(1);
+    loop.trigger('schedule');
+    for (let passes = 2; passes < 5; passes += 1) {
+      loop.ask();
+      vi.advanceTimersByTime(8000);
+      expect(begun).toHaveLength(passes);
+      await end(new Error('broken'));
+      vi.advanceTimersByTime(7999);
+      expect(begun).toHaveLength(passes);
+      vi.advanceTimersByTime(1);
+      expect(begun).toHaveLength(passes + 1);
+    }
+  });
+
+  it('are dropped before the first pass, and start none once the loop has stopped', async () => {
+    const { loop, begun } = bench();
+    loop.ask();
+    vi.advanceTimersByTime(100_000);
+    expect(begun).toEqual([]);
+    const { loop: stopped, begun: before } = await afterPass(1);
+    stopped.ask();
+    await stopped.stop();
+    stopped.ask();
+    vi.advanceTimersByTime(100_000);
+    await settle();
+    expect(before).toEqual(['start']);
   });
 });
