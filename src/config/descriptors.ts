@@ -48,13 +48,9 @@ export const settingsByName: ReadonlyMap<string, SettingDescriptor> = new Map(
   settings.map((descriptor) => [descriptor.name, descriptor]),
 );
 
-const fileSettings: ReadonlyMap<string | undefined, SettingDescriptor> = new Map(
-  settings.filter(({ fileOf }) => fileOf !== undefined).map((descriptor) => [descriptor.fileOf, descriptor]),
-);
-
 /** For a secret's dotted name: the setting that names a file with it. */
 export function fileSettingOf(name: string): SettingDescriptor | undefined {
-  return fileSettings.get(name);
+  return settingsByName.get(`${name}File`);
 }
 
 /** A dotted name in kebab case: its flag without dashes, and the name of its systemd credential. */

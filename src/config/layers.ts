@@ -1,4 +1,5 @@
-import { resolve } from 'node:path';
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 
 import { MirrorError } from '../lib/errors/errors.ts';
 import { nearest } from '../lib/text/nearest.ts';
@@ -125,17 +126,19 @@ function noFlag(name: string, descriptor: SettingDescriptor | undefined): string
 }
 
 /**
- * The secrets that are systemd credentials; each becomes a file in the layers, as if `XFile` named it.
- * @param paths by the dotted names of the secrets, removed ones included
+ * The secrets that are systemd credentials (systemd.exec(5), "Credentials"); each becomes a file in the layers, as if `XFile` named it.
+ * @param directory the folder of the credentials; empty for none
  */
-export function credentialLayer(paths: ReadonlyMap<string, string>): Layer {
+export function credentialLayer(directory = ''): Layer {
   const layer = new Layer();
-  for (const [name, path] of paths) {
+  const secrets = settingDescriptors.filter(({ secret }) => secret);
+  for (const { name } of directory === '' ? [] : [...secrets, ...removedSettings]) {
+    const path = join(directory, kebabName(name));
+    if (!existsSync(path)) continue;
     const source: SettingSource = { kind: 'credential', detail: path };
     const file = fileSettingOf(name);
-    const removed = removedSetting(name);
     if (file !== undefined) layer.values.set(file.name, { value: path, source, base: '/' });
-    else if (removed !== undefined) layer.refuse(name, source, removed.message);
+    else layer.refuse(name, source, removedSetting(name)?.message ?? '');
   }
   return layer;
 }

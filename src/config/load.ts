@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
 import { systemCode } from '../lib/errors/disk-errors.ts';
-import { CONFIG_VARIABLE, kebabName, settingDescriptors } from './descriptors.ts';
+import { CONFIG_VARIABLE } from './descriptors.ts';
 import { failed, fileLayer } from './file.ts';
 import type { Need } from './kinds.ts';
 import {
@@ -14,7 +14,6 @@ import {
   resolveSettings,
 } from './layers.ts';
 import type { SettingSource } from './problems.ts';
-import { removedSettings } from './removed-settings.ts';
 
 /** The settings file that is read by default. */
 export const DEFAULT_CONFIG_FILE = '/etc/workbook-mirror/config.yaml';
@@ -53,7 +52,7 @@ export function loadSettings<const T extends readonly Need[]>(request: LoadReque
     flagLayer(flags, cwd),
     environmentLayer(env, cwd),
     ...(file === undefined ? [] : [file]),
-    credentialLayer(findCredentials(env['CREDENTIALS_DIRECTORY'])),
+    credentialLayer(env['CREDENTIALS_DIRECTORY']),
   ];
   const advice = file === undefined ? noFileAdvice(choice.path, cwd) : '';
   const configFile = file === undefined ? undefined : choice.path;
@@ -97,13 +96,4 @@ function noFileAdvice(path: string, cwd: string): string {
   const named = `--config ${here ?? 'FILE'} behind the command`;
   const found = here === undefined ? '' : `, and ${join(cwd, here)} is read only where it is named`;
   return `No settings file was read: there is none at ${path}${found}. ${CONFIG_VARIABLE} or ${named} names one.`;
-}
-
-/** The paths of the secrets from systemd, by dotted name, removed settings included (systemd.exec, "Credentials"). */
-function findCredentials(directory = ''): ReadonlyMap<string, string> {
-  const secrets = settingDescriptors.filter(({ secret }) => secret);
-  const paths = [...secrets, ...removedSettings].map(
-    ({ name }) => [name, join(directory, kebabName(name))] as const,
-  );
-  return new Map(directory === '' ? [] : paths.filter(([, path]) => existsSync(path)));
 }
