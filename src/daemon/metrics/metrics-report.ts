@@ -132,23 +132,10 @@ const GAUGES: Gauges<DaemonReport, number | readonly Sample[]> = {
     'Always 1; the labels give the share of this instance, if several mirror one service.',
     ({ shard }) => shard && sample({ index: String(shard.index), count: String(shard.count) }, 1),
   ],
-  targets: [
-    'Targets by state.',
-    ({ targets }) =>
-      countBy(
-        'state',
-        TARGET_STATES,
-        targets.map(({ state }) => state),
-      ),
-  ],
+  targets: ['Targets by state.', ({ targets }) => countBy('state', TARGET_STATES, targets)],
   not_ready_targets: [
     'Targets that keep the mirror from being ready, by reason.',
-    ({ readiness }) =>
-      countBy(
-        'reason',
-        NOT_WELL_REASONS,
-        readiness.notReady.map(({ reason }) => reason),
-      ),
+    ({ readiness }) => countBy('reason', NOT_WELL_REASONS, readiness.notReady),
   ],
   target_state: [
     'Always 1; the label gives the state of a target.',
@@ -217,15 +204,15 @@ function sample(labels: Sample['labels'], value: number | null): readonly Sample
   return value === null ? [] : [{ labels, value }];
 }
 
-/** Counts for each key; 0 for a key that does not occur. */
-function countBy<Key extends string>(
-  label: string,
+/** Counts for each value of a field; 0 for a value that does not occur. */
+function countBy<Field extends string, Key extends string>(
+  field: Field,
   keys: readonly Key[],
-  found: readonly Key[],
+  found: readonly Readonly<Record<Field, Key>>[],
 ): readonly Sample[] {
   const counts = new Map(keys.map((key) => [key, 0]));
-  for (const key of found) counts.set(key, (counts.get(key) ?? 0) + 1);
-  return [...counts].map(([key, value]) => ({ labels: { [label]: key }, value }));
+  for (const { [field]: key } of found) counts.set(key, (counts.get(key) ?? 0) + 1);
+  return [...counts].map(([key, value]) => ({ labels: { [field]: key }, value }));
 }
 
 /** Names of targets as below `mirror/`: unlike the service's names, these are unique. */

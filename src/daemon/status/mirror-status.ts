@@ -58,7 +58,8 @@ export class MirrorStatusReader {
   readonly #current: () => SettingsFor<never>;
   readonly #mirror: MirrorParts;
   readonly #reads = new Places(1);
-  readonly #policyFor = remembered(statusPolicyOf);
+  /** The policy of the settings for which it was computed last: the longest pause of a schedule is expensive. */
+  #known: { readonly settings: SettingsFor<never>; readonly policy: StatusPolicy } | null = null;
   #listed = NOT_LISTED;
   #reading: Reading | null = null;
   /** The last records that could be read. */
@@ -116,20 +117,13 @@ export class MirrorStatusReader {
   }
 
   #statusOf({ published, records, stateProblem, isWhole }: Reading): MirrorStatus {
-    const policy = this.#policyFor(this.#current());
+    const settings = this.#current();
+    if (this.#known?.settings !== settings) this.#known = { settings, policy: statusPolicyOf(settings) };
+    const { policy } = this.#known;
     const nowMs = Date.now();
     const targets = statusOfTargets(published, records, policy, nowMs);
     const { isListed, selectsNothing } = this.#listed;
     const readiness = readinessOf(targets, { isListed: isWhole && isListed, selectsNothing }, stateProblem);
     return { policy, nowMs, targets, readiness };
   }
-}
-
-/** Caches a function's result for the last argument: computing the longest pause of a schedule is expensive. */
-function remembered<A extends object, R>(reckon: (argument: A) => R): (argument: A) => R {
-  let last: { readonly argument: A; readonly result: R } | null = null;
-  return (argument) => {
-    if (last?.argument !== argument) last = { argument, result: reckon(argument) };
-    return last.result;
-  };
 }
