@@ -4,7 +4,7 @@ import type { FlagSet } from '../settings/flag-sets.ts';
 import type { Outcome } from './output.ts';
 
 /** Carries a command out, with the arguments and flags of the parsed command. */
-type Run = (command: Command) => Promise<Outcome | void>;
+type Run = (command: Command) => Outcome | Promise<Outcome | void>;
 
 const loaders = new WeakMap<Command, () => Promise<Run>>();
 

@@ -9,7 +9,7 @@ import { effectiveSettings, renderEffective, renderJsonSchema } from '../../conf
 import { EXIT_CODES } from '../../lib/errors/errors.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { counted } from '../../lib/text/humanize.ts';
-import { escapedJson, escapedLines } from '../../lib/text/terminal-text.ts';
+import { escapedJson, escapedLines, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { requiredServeDirectory } from '../../server/start/directory.ts';
 import type { Outcome } from '../frame/output.ts';
 import { describeFindings, type Finding, warning, well } from './findings.ts';
@@ -44,17 +44,15 @@ function reported(findings: readonly Finding[]): Outcome {
 }
 
 /** `config show` */
-export function runConfigShow(command: Command): Promise<Outcome> {
+export function runConfigShow(command: Command): Outcome {
   const { settings, sources } = settingsOf(command, []);
-  return Promise.resolve({
-    data: effectiveSettings(settings, sources),
-    text: () => escapedLines(renderEffective(settings, sources)),
-  });
+  const text = (): TerminalText => escapedLines(renderEffective(settings, sources));
+  return { data: effectiveSettings(settings, sources), text };
 }
 
 /** `config schema` */
-export function runConfigSchema(): Promise<Outcome> {
-  return Promise.resolve({ text: () => escapedJson(renderJsonSchema()) });
+export function runConfigSchema(): Outcome {
+  return { text: () => escapedJson(renderJsonSchema()) };
 }
 
 /** The finding that the settings are valid, and warnings about their secrets. @param command that they are valid for */
