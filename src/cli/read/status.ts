@@ -1,32 +1,32 @@
-import { type Lease, leaseSentence, leasesInForce } from '../../mirror/store/leases.ts';
 import type { Command } from 'commander';
+
+import { describePhase, failedPart, unmatchedSentence } from '../../app/messages.ts';
+import { type MirrorReader, readTargets, withReader } from '../../app/open-reader.ts';
+import { isMirrored, isWell, plainState, type TargetStatus } from '../../app/target-status.ts';
+import type { LiveStatus } from '../../app/tasks/task.ts';
 import type { SettingsFor } from '../../config/schema.ts';
+import { dueHooks } from '../../daemon/hooks/due-hooks.ts';
+import { readinessOf } from '../../daemon/status/readiness.ts';
+import { isLockHidden, type LockHolder, readLockHolder } from '../../lib/disk/lock.ts';
 import { EXIT_CODES } from '../../lib/errors/errors.ts';
 import { agoText, counted, utcTime, withHint } from '../../lib/text/humanize.ts';
-import { describePhase, unmatchedSentence, failedPart } from '../../app/messages.ts';
-import { dueHooks } from '../../daemon/hooks/due-hooks.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import { selectsNothing, type Shard } from '../../mirror/plan/selection.ts';
-import { hasOtherShards } from '../../mirror/store/shards.ts';
-import { isMirrored, isWell, plainState, type TargetStatus } from '../../app/target-status.ts';
 import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { selectsNothing, type Shard } from '../../mirror/plan/selection.ts';
 import { type StoredPass, unlessStateFails } from '../../mirror/state/state.ts';
-import { isLockHidden, type LockHolder, readLockHolder } from '../../lib/disk/lock.ts';
-import { type MirrorReader, readTargets, withReader } from '../../app/open-reader.ts';
-import { readinessOf } from '../../daemon/status/readiness.ts';
+import { type Lease, leaseSentence, leasesInForce } from '../../mirror/store/leases.ts';
+import { hasOtherShards } from '../../mirror/store/shards.ts';
 import { linesOf, type Outcome, tellEvent } from '../frame/output.ts';
 import { daemonsOf } from '../frame/task-runners.ts';
-import type { LiveStatus } from '../../app/tasks/task.ts';
-import { type ListFlags, listedOf, targetTable } from './target-table.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
+import { listedOf, type ListFlags, statusAll, targetTable } from './status-all.ts';
 
 /** `status` */
 export async function runStatus(command: Command): Promise<Outcome> {
   const flags: ListFlags = command.opts();
   const names = command.args;
   const { settings } = settingsOf(command, ['directory']);
-  const whole =
-    flags.all === true ? await (await import('./status-all.ts')).statusAll(settings, names, flags) : null;
+  const whole = flags.all === true ? await statusAll(settings, names, flags) : null;
   if (whole !== null) return whole;
   const [read, live] = await Promise.all([status(settings, names), liveStatus(command)]);
   const report = { ...read, live };
