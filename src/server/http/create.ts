@@ -1,3 +1,5 @@
+import { z } from 'zod';
+
 import { contentsPath } from '../../lib/api/requests.ts';
 import type { Reply } from '../../lib/http/reply.ts';
 import { invalid, readJson } from '../../lib/http/request.ts';
@@ -14,26 +16,24 @@ export type Creation =
 /** An address, a name and two credentials are far shorter. */
 const LIMIT_BYTES = 64 * 1024;
 
-/** A field's text; null for one that is absent, or null as in the list of repositories. */
-function textOf(body: object, field: string): string | null {
-  const value: unknown = Object.hasOwn(body, field) ? Reflect.get(body, field) : null;
-  if (value === null) return null;
-  if (typeof value !== 'string') throw invalid(`${field}: must be a string`);
-  return value;
-}
+const text = z
+  .string('must be a string')
+  .nullish()
+  .transform((value) => value ?? null);
+const BODY = z.object(
+  { name: text, url: text, username: text, password: text },
+  'the body of this request must be a JSON object with name, or with url',
+);
 
 /**
  * Reads the body of a request that creates a repository. Unknown fields are ignored.
  * @throws RequestError 400 for anything but one of the two shapes, naming the field; no value is repeated
  */
 export function readCreation(body: unknown): Creation {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    throw invalid('the body of this request must be a JSON object with name, or with url');
-  }
-  const name = textOf(body, 'name');
-  const url = textOf(body, 'url');
-  const username = textOf(body, 'username');
-  const password = textOf(body, 'password');
+  const { data, error } = BODY.safeParse(body);
+  if (data === undefined)
+    throw invalid(error.issues.map(({ path, message }) => [...path, message].join(': '))[0] ?? '');
+  const { name, url, username, password } = data;
   if (name === null && url === null) {
     throw invalid(
       'name: or url is required: a name for a drag-and-drop repository, a url for a Git repository',

@@ -1,57 +1,56 @@
-import { WORKBOOK_STATUS_FILTERS, type WorkbookStatusFilter } from '../../lib/api/requests.ts';
+import { z } from 'zod';
+
+import { WORKBOOK_STATUS_FILTERS } from '../../lib/api/requests.ts';
 import type { Reply } from '../../lib/http/reply.ts';
 import { invalid } from '../../lib/http/request.ts';
 import type { Library, ProcessingStatus, WorkbookRow, Workbooks } from './library.ts';
 import { jsonReply } from './replies.ts';
 
-function readFilter(query: URLSearchParams): WorkbookStatusFilter | null {
-  const text = query.get('status');
-  if (text === null) return null;
-  const filter = WORKBOOK_STATUS_FILTERS.find((value) => value === text);
-  if (filter !== undefined) return filter;
-  const allowed = WORKBOOK_STATUS_FILTERS.join(' or ');
-  throw invalid(`status is ${allowed}, not ${JSON.stringify(text)}`);
-}
-
-/** The requested page of a list. */
-interface PageRequest {
-  /** 1 for the first one. */
-  readonly page: number;
-  /** Rows on a page. */
-  readonly pageSize: number;
+/** A whole number from 1, of at most nine digits. */
+function wholeNumber(largest = Infinity) {
+  const message = `is a whole number from 1${largest === Infinity ? '' : ` of at most ${largest}`}`;
+  const digits = z.string().regex(/^\d{1,9}$/, message);
+  return digits.transform(Number).pipe(z.number().min(1, message).max(largest, message));
 }
 
 const LARGEST_PAGE_SIZE = 1000;
 
-function readNumber(query: URLSearchParams, name: string, otherwise: number, largest: number): number {
-  const text = query.get(name);
-  if (text === null) return otherwise;
-  const value = /^\d{1,9}$/.test(text) ? Number(text) : 0;
-  if (value < 1 || value > largest) {
-    const limit = largest === Number.MAX_SAFE_INTEGER ? '' : ` of at most ${largest}`;
-    throw invalid(`${name} is a whole number from 1${limit}, not ${JSON.stringify(text)}`);
-  }
-  return value;
-}
+/** The query of the list (section 4.2). The specification shows neither `page` nor `page_size`; these are ours. */
+const QUERY = z.object({
+  status: z.enum(WORKBOOK_STATUS_FILTERS, `is ${WORKBOOK_STATUS_FILTERS.join(' or ')}`).optional(),
+  /** A part of the name, as in older services. */
+  q: z.string().default(''),
+  /** 1 for the first one. */
+  page: wholeNumber().default(1),
+  /** Rows on a page. */
+  page_size: wholeNumber(LARGEST_PAGE_SIZE).optional(),
+});
 
 /**
- * Reads `page` and `page_size` from a query. The specification shows neither (section 4.2); these are ours.
+ * Reads the query of the list.
  * @param defaultPageSize rows on a page if the query does not say
- * @throws RequestError 400 for anything but whole numbers in range
+ * @throws RequestError 400 for an unknown status, and for pages that are not whole numbers in range
  */
-export function readPageRequest(query: URLSearchParams, defaultPageSize: number): PageRequest {
-  return {
-    page: readNumber(query, 'page', 1, Number.MAX_SAFE_INTEGER),
-    pageSize: readNumber(query, 'page_size', defaultPageSize, LARGEST_PAGE_SIZE),
-  };
+export function readQuery(query: URLSearchParams, defaultPageSize: number) {
+  // The first value of a name counts.
+  const { data, error } = QUERY.safeParse(Object.fromEntries([...query].reverse()));
+  if (data !== undefined) return { ...data, page_size: data.page_size ?? defaultPageSize };
+  const [{ path: [name], message } = { path: [], message: '' }] = error.issues;
+  throw invalid(`${String(name)} ${message}, not ${JSON.stringify(query.get(String(name)))}`);
 }
+
+type Query = ReturnType<typeof readQuery>;
 
 /**
  * Cuts one page out of all rows (service specification, section 2.5). A page after the last one is empty: the list may have shrunk since the client
  * learned of it, and "not found" would read as if v1 were switched off.
  * @param address address of the list with the query; neighbouring pages differ only in `page`
  */
-export function cutPage<T>(rows: readonly T[], { page, pageSize }: PageRequest, address: URL) {
+export function cutPage<T>(
+  rows: readonly T[],
+  { page, page_size: pageSize }: Pick<Query, 'page' | 'page_size'>,
+  address: URL,
+) {
   const pages = Math.max(1, Math.ceil(rows.length / pageSize));
   const neighbour = (number: number): string => {
     const link = new URL(address);
@@ -71,20 +70,15 @@ function folded(text: string): string {
   return text.normalize('NFC').toLowerCase();
 }
 
-/**
- * Makes the filter that a query asks for, null for none: `status` (service specification, section 4.2), and `q`, a part of
- * the name, as in older services.
- */
+/** Makes the filter that a query asks for; null for none. */
 function chooserFor(
-  filter: WorkbookStatusFilter | null,
-  part: string | null,
+  { status, q }: Query,
   standingOf: Workbooks['standingOf'],
 ): ((row: WorkbookRow) => boolean) | null {
-  if (filter === null && (part === null || part === '')) return null;
-  const wanted = folded(part ?? '');
+  if (status === undefined && q === '') return null;
+  const wanted = folded(q);
   return (row) =>
-    (filter === null || standingOf(row)[filter] > 0) &&
-    (wanted === '' || folded(`/${row.path}`).includes(wanted));
+    (status === undefined || standingOf(row)[status] > 0) && folded(`/${row.path}`).includes(wanted);
 }
 
 /** A row as v1 gives it (service specification, sections 2.2 to 2.4; `file` as its appendix has it). */
@@ -123,11 +117,10 @@ export async function answerWorkbooks(
   address: URL,
   defaultPageSize: number,
 ): Promise<Reply> {
-  const filter = readFilter(address.searchParams);
-  const page = readPageRequest(address.searchParams, defaultPageSize);
+  const query = readQuery(address.searchParams, defaultPageSize);
   const { rows, standingOf } = await library.workbooks();
-  const isChosen = chooserFor(filter, address.searchParams.get('q'), standingOf);
+  const isChosen = chooserFor(query, standingOf);
   const selected = isChosen === null ? rows : rows.filter(isChosen);
-  const { results, ...envelope } = cutPage(selected, page, address);
+  const { results, ...envelope } = cutPage(selected, query, address);
   return jsonReply(200, { ...envelope, results: results.map((row) => present(row, standingOf(row))) });
 }

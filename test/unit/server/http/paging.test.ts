@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
 
-import { cutPage, readPageRequest } from '../../../../src/server/http/workbooks.ts';
+import { cutPage, readQuery } from '../../../../src/server/http/workbooks.ts';
 
 const ADDRESS = new URL('http://host:81/api/v1/workbooks?status=failure&page_size=2');
 const ROWS = [1, 2, 3, 4, 5];
 
 describe('pages of a list', () => {
   it('has the default size and the first page without parameters', () => {
-    expect(readPageRequest(new URLSearchParams(), 100)).toEqual({ page: 1, pageSize: 100 });
-    expect(readPageRequest(new URLSearchParams('page=3&page_size=1000'), 100)).toEqual({
+    expect(readQuery(new URLSearchParams(), 100)).toEqual({ page: 1, page_size: 100, q: '' });
+    expect(readQuery(new URLSearchParams('page=3&page_size=1000&page=4'), 100)).toMatchObject({
       page: 3,
-      pageSize: 1000,
+      page_size: 1000,
     });
   });
 
@@ -24,11 +24,11 @@ describe('pages of a list', () => {
     'page_size=1001',
     'page=9999999999',
   ])('refuses %s', (query) => {
-    expect(() => readPageRequest(new URLSearchParams(query), 100)).toThrow(/whole number/);
+    expect(() => readQuery(new URLSearchParams(query), 100)).toThrow(/whole number/);
   });
 
   it('links to its neighbours by full addresses and keeps the rest of the query', () => {
-    expect(cutPage(ROWS, { page: 2, pageSize: 2 }, ADDRESS)).toEqual({
+    expect(cutPage(ROWS, { page: 2, page_size: 2 }, ADDRESS)).toEqual({
       count: 5,
       next: 'http://host:81/api/v1/workbooks?status=failure&page_size=2&page=3',
       previous: 'http://host:81/api/v1/workbooks?status=failure&page_size=2&page=1',
@@ -41,7 +41,7 @@ describe('pages of a list', () => {
     let next: string | null = ADDRESS.href;
     while (next !== null) {
       const address: URL = new URL(next);
-      const page = cutPage(ROWS, readPageRequest(address.searchParams, 100), address);
+      const page = cutPage(ROWS, readQuery(address.searchParams, 100), address);
       seen.push(...page.results);
       next = page.next;
     }
@@ -49,12 +49,12 @@ describe('pages of a list', () => {
   });
 
   it('is empty after the last page and leads back to it', () => {
-    expect(cutPage(ROWS, { page: 9, pageSize: 2 }, ADDRESS)).toMatchObject({
+    expect(cutPage(ROWS, { page: 9, page_size: 2 }, ADDRESS)).toMatchObject({
       next: null,
       previous: 'http://host:81/api/v1/workbooks?status=failure&page_size=2&page=3',
       results: [],
     });
-    expect(cutPage([], { page: 1, pageSize: 2 }, ADDRESS)).toMatchObject({
+    expect(cutPage([], { page: 1, page_size: 2 }, ADDRESS)).toMatchObject({
       count: 0,
       next: null,
       previous: null,
