@@ -1,8 +1,8 @@
 import { lookup } from 'node:dns/promises';
-import http, { type IncomingHttpHeaders, type RequestOptions } from 'node:http';
-import https from 'node:https';
 import { BlockList, isIP } from 'node:net';
 import { devNull } from 'node:os';
+
+import { Agent, type buildConnector, request } from 'undici';
 
 import { unlessAborted } from '../../lib/concurrency/concurrency.ts';
 import { systemCode } from '../../lib/errors/disk-errors.ts';
@@ -154,7 +154,7 @@ async function redirected(source: string, addresses: readonly string[]): Promise
   const refused = 'the Git server redirects this address, and redirects are not followed';
   try {
     const { location = '' } = await headersOf(`${source}/info/refs?service=git-upload-pack`, addresses);
-    const { origin, pathname } = new URL(location, source);
+    const { origin, pathname } = new URL(String(location), source);
     const address = printable(origin + pathname.replace(/\/info\/refs$/, ''));
     return new RemoteError('unreachable', refused, `Use the address ${address}, if that is meant.`);
   } catch {
@@ -163,20 +163,15 @@ async function redirected(source: string, addresses: readonly string[]): Promise
 }
 
 /** Asks a server for the headers of an address. Its name is not looked up again: the addresses may have changed. */
-function headersOf(address: string, addresses: readonly string[]): Promise<IncomingHttpHeaders> {
+async function headersOf(address: string, addresses: readonly string[]) {
   const found = addresses.map((each) => ({ address: each, family: isIP(each) }));
-  const options: RequestOptions = {
-    agent: false,
-    signal: AbortSignal.timeout(LOOKUP_LIMIT_MS),
-    lookup: (_name, _options, callback) => callback(null, found),
-  };
-  return new Promise((resolve, reject) => {
-    const request = (address.toLowerCase().startsWith('https:') ? https : http).get(address, options);
-    request.on('error', reject).once('response', (response) => {
-      resolve(response.headers);
-      request.destroy();
-    });
-  });
+  const connect: buildConnector.BuildOptions = { lookup: (_name, _options, give) => give(null, found) };
+  const dispatcher = new Agent({ connect });
+  try {
+    return (await request(address, { dispatcher, signal: AbortSignal.timeout(LOOKUP_LIMIT_MS) })).headers;
+  } finally {
+    await dispatcher.destroy();
+  }
 }
 
 /** Runs git on a repository elsewhere, and gives what it says. @throws RemoteError */
