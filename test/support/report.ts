@@ -1,8 +1,8 @@
 import { initialLive } from '../../src/daemon/status/live.ts';
 import { readinessOf } from '../../src/daemon/status/readiness.ts';
 import type { DaemonReport, Live, PassNote } from '../../src/daemon/status/status-schema.ts';
-import type { TargetState, TargetStatus } from '../../src/app/target-status.ts';
-import { HOUR_MS, MINUTE_MS, NOW_MS } from './builders.ts';
+import type { TargetStatus } from '../../src/app/target-status.ts';
+import { HOUR_MS, MINUTE_MS, NOW_MS, passFinished } from './builders.ts';
 
 const DAY_MS = 24 * HOUR_MS;
 
@@ -61,31 +61,9 @@ export function daemonReport(fields: Partial<DaemonReport> = {}): DaemonReport {
 
 /** A report with every possible part. */
 export function eventfulReport(): DaemonReport {
-  const failure = {
-    code: 'archive.damaged',
-    action: 'retry',
-    message: 'It ends too early.',
-    hint: 'Wait.',
-    sinceMs: NOW_MS - HOUR_MS,
-    lastAtMs: NOW_MS - MINUTE_MS,
-    attempts: 3,
-    nextAttemptAtMs: NOW_MS + MINUTE_MS,
-    fingerprint: 'g',
-  } as const;
-  const held = {
-    subject: 'files',
-    deletions: 8,
-    of: 10,
-    digest: 'd',
-    sinceMs: NOW_MS - HOUR_MS,
-    nextLookAtMs: NOW_MS + HOUR_MS,
-    fingerprint: 'h',
-    first: [],
-  } as const;
-  const drift = { added: 1, missing: 2, modified: 3, first: 'plan.xlsx', sinceMs: NOW_MS - MINUTE_MS };
   const wrong = { code: 'service.unreachable', message: 'It does not answer.', hint: null } as const;
   const workbook = { workbookId: 'w', versionId: 'v', branch: 'main' };
-  const live = initialLive(NOW_MS - HOUR_MS);
+  const drift = { added: 1, missing: 2, modified: 3, first: 'plan.xlsx', sinceMs: NOW_MS - MINUTE_MS };
   return daemonReport({
     readiness: {
       isReady: false,
@@ -96,7 +74,7 @@ export function eventfulReport(): DaemonReport {
     },
     liveness: { isAlive: false, state: 'stuck', silentMs: 90_000 },
     live: {
-      ...live,
+      ...initialLive(NOW_MS - HOUR_MS),
       pass: {
         trigger: 'signal',
         startedAtMs: NOW_MS - 1000,
@@ -106,35 +84,8 @@ export function eventfulReport(): DaemonReport {
       },
       slow: [{ target: 'Huge/main', startedAtMs: NOW_MS - HOUR_MS }],
       passes: [
-        {
-          trigger: 'start',
-          startedAtMs: NOW_MS - HOUR_MS,
-          durationMs: 2000,
-          result: 'finished',
-          summary: {
-            targets: 3,
-            pulled: 1,
-            changed: 1,
-            tried: 0,
-            failed: 1,
-            held: 1,
-            missing: 0,
-            downloadedBytes: 10,
-            changedFiles: 2,
-            pulling: 0,
-            waiting: 0,
-            processing: 0,
-          },
-          failure: null,
-        },
-        {
-          trigger: 'schedule',
-          startedAtMs: NOW_MS - MINUTE_MS,
-          durationMs: 500,
-          result: 'failed',
-          summary: null,
-          failure: wrong,
-        },
+        passNote({ trigger: 'start', startedAtMs: NOW_MS - HOUR_MS, durationMs: 2000 }, 1),
+        passNote({ durationMs: 500, result: 'failed', summary: null, failure: wrong }),
       ],
       hasFinishedPass: true,
       nextPassAtMs: NOW_MS + MINUTE_MS,
@@ -160,22 +111,10 @@ export function eventfulReport(): DaemonReport {
     leases: [{ id: 'l', holder: 'restic', takenAtMs: NOW_MS, untilMs: NOW_MS + HOUR_MS }],
     targets: [
       targetStatus(),
-      targetStatus({ target: 'Drifted/main', repository: 'Drifted', state: 'drifted', drift }),
-      targetStatus({
-        target: 'Failing/main',
-        repository: 'Failing',
-        state: 'failing',
-        isStale: true,
-        failure,
-      }),
-      targetStatus({ target: "Ada's $(plan)/main", repository: "Ada's $(plan)", state: 'held', held }),
-      targetStatus({
-        target: 'New/main',
-        repository: 'New',
-        state: 'pending',
-        isStale: true,
-        verifiedAtMs: null,
-      }),
+      targetStatus({ repository: 'Drifted', state: 'drifted', drift }),
+      failingTarget({ repository: 'Failing', isStale: true }),
+      heldTarget({ repository: "Ada's $(plan)" }),
+      targetStatus({ repository: 'New', state: 'pending', isStale: true, verifiedAtMs: null }),
     ],
     notices: [{ atMs: NOW_MS, level: 'error', event: 'pass.failed', message: 'pass failed' }],
   });
@@ -227,28 +166,16 @@ export function heldTarget(fields: Partial<TargetStatus> = {}, nowMs = NOW_MS): 
 
 /** A finished pass. */
 export function passNote(fields: Partial<PassNote> = {}, changed = 0): PassNote {
-  return {
-    trigger: 'schedule',
-    startedAtMs: NOW_MS - MINUTE_MS,
+  const { trigger, durationMs, ...summary } = passFinished({
     durationMs: 1400,
-    result: 'finished',
-    summary: {
-      targets: 40,
-      pulled: changed,
-      changed,
-      tried: 0,
-      failed: 0,
-      held: 0,
-      missing: 0,
-      downloadedBytes: changed * 800_000,
-      changedFiles: changed * 3,
-      pulling: 0,
-      waiting: 0,
-      processing: 0,
-    },
-    failure: null,
-    ...fields,
-  };
+    targets: 40,
+    pulled: changed,
+    changed,
+    downloadedBytes: changed * 800_000,
+    changedFiles: changed * 3,
+  });
+  const startedAtMs = NOW_MS - MINUTE_MS;
+  return { trigger, startedAtMs, durationMs, result: 'finished', summary, failure: null, ...fields };
 }
 
 /** Passes, one in twenty failed. */
@@ -337,10 +264,17 @@ export function ordinaryTargets(nowMs = NOW_MS): TargetStatus[] {
   );
 }
 
-const MANY_STATES: readonly TargetState[] = ['failing', 'stale', 'drifted', 'absent', 'held'];
-
 /** Many targets, one in a hundred with a problem. */
 export function manyTargets(count: number, nowMs = NOW_MS): TargetStatus[] {
+  const drift = { added: 1, missing: 0, modified: 2, first: 'plan.xlsx', sinceMs: nowMs - HOUR_MS };
+  const troubled: readonly ((fields: Partial<TargetStatus>) => TargetStatus)[] = [
+    (fields) =>
+      targetStatus({ ...fields, state: 'stale', isStale: true, verifiedAtMs: nowMs - HOUR_MS }, nowMs),
+    (fields) => targetStatus({ ...fields, state: 'drifted', drift }, nowMs),
+    (fields) => targetStatus({ ...fields, state: 'absent' }, nowMs),
+    (fields) => heldTarget(fields, nowMs),
+    (fields) => failingTarget(fields, nowMs),
+  ];
   return Array.from({ length: count }, (_, index) => {
     const fields = {
       repository: `github.com/acme/repository-${String(index).padStart(4, '0')}.git`,
@@ -349,17 +283,8 @@ export function manyTargets(count: number, nowMs = NOW_MS): TargetStatus[] {
       files: (index * 37) % 900,
       sizeBytes: (index * 7_919_333) % 900_000_000,
     };
-    if (index % 100 !== 50) return targetStatus(fields, nowMs);
-    const state = MANY_STATES[(index / 50) % MANY_STATES.length] ?? 'stale';
-    if (state === 'failing') return failingTarget(fields, nowMs);
-    if (state === 'held') return heldTarget(fields, nowMs);
-    if (state === 'stale')
-      return targetStatus({ ...fields, state, isStale: true, verifiedAtMs: nowMs - HOUR_MS }, nowMs);
-    if (state === 'drifted') {
-      const drift = { added: 1, missing: 0, modified: 2, first: 'plan.xlsx', sinceMs: nowMs - HOUR_MS };
-      return targetStatus({ ...fields, state, drift }, nowMs);
-    }
-    return targetStatus({ ...fields, state }, nowMs);
+    const trouble = index % 100 === 50 ? troubled[((index - 50) / 100) % troubled.length] : undefined;
+    return trouble?.(fields) ?? targetStatus(fields, nowMs);
   });
 }
 
@@ -381,12 +306,8 @@ export const HOSTILE_NAMES = [
 export function troubledReport(nowMs = NOW_MS): DaemonReport {
   const [image, script, turned, lines, long] = HOSTILE_NAMES;
   const failure = failingTarget({}, nowMs).failure;
-  const refused = {
-    state: 'refused',
-    key: null,
-    sinceMs: nowMs - 2 * HOUR_MS,
-    nextAttemptAtMs: nowMs + 40 * MINUTE_MS,
-  } as const;
+  const withTime = (fields: Partial<TargetStatus>): TargetStatus => targetStatus(fields, nowMs);
+  const unknown = { verifiedAtMs: null, changedAtMs: null, checkedAtMs: null, nextFullCheckAtMs: null };
   return ordinaryReport({
     nowMs,
     canExchange: false,
@@ -400,57 +321,39 @@ export function troubledReport(nowMs = NOW_MS): DaemonReport {
       ),
       heldTarget({ repository: 'Budget $(id) `id`' }, nowMs),
       heldTarget({ repository: script, branch: 'gone' }, nowMs),
-      targetStatus(
-        {
-          repository: lines,
-          branch: 'x',
-          state: 'drifted',
-          drift: { added: 0, missing: 3, modified: 1, first: image, sinceMs: nowMs - HOUR_MS },
+      withTime({
+        repository: lines,
+        branch: 'x',
+        state: 'drifted',
+        drift: { added: 0, missing: 3, modified: 1, first: image, sinceMs: nowMs - HOUR_MS },
+      }),
+      withTime({
+        repository: 'Quarter',
+        state: 'quarantined',
+        failure: failure && {
+          ...failure,
+          code: 'archive.refused',
+          action: 'quarantine',
+          message: `The archive has ${JSON.stringify(turned)}.`,
         },
-        nowMs,
-      ),
-      targetStatus(
-        {
-          repository: 'Quarter',
-          state: 'quarantined',
-          failure: failure && {
-            ...failure,
-            code: 'archive.refused',
-            action: 'quarantine',
-            message: `The archive has ${JSON.stringify(turned)}.`,
-          },
-        },
-        nowMs,
-      ),
-      targetStatus(
-        {
-          repository: 'Secret plan',
-          state: 'stalled',
-          failure: failure && { ...failure, code: 'contents.forbidden', action: 'stall', message: long },
-        },
-        nowMs,
-      ),
-      targetStatus({ repository: 'Damaged', state: 'damaged', isStale: true }, nowMs),
-      targetStatus(
-        { repository: 'Restored', restoredAtMs: nowMs - DAY_MS, isStale: true, state: 'stale' },
-        nowMs,
-      ),
-      targetStatus(
-        {
-          repository: 'Pending',
-          state: 'pending',
-          verifiedAtMs: null,
-          changedAtMs: null,
-          checkedAtMs: null,
-          nextFullCheckAtMs: null,
-          fingerprint: null,
-          files: 0,
-          sizeBytes: 0,
-        },
-        nowMs,
-      ),
-      targetStatus({ repository: 'Missing', state: 'missing' }, nowMs),
-      targetStatus({ repository: 'Left out', state: 'unselected' }, nowMs),
+      }),
+      withTime({
+        repository: 'Secret plan',
+        state: 'stalled',
+        failure: failure && { ...failure, code: 'contents.forbidden', action: 'stall', message: long },
+      }),
+      withTime({ repository: 'Damaged', state: 'damaged', isStale: true }),
+      withTime({ repository: 'Restored', restoredAtMs: nowMs - DAY_MS, isStale: true, state: 'stale' }),
+      withTime({
+        repository: 'Pending',
+        state: 'pending',
+        ...unknown,
+        fingerprint: null,
+        files: 0,
+        sizeBytes: 0,
+      }),
+      withTime({ repository: 'Missing', state: 'missing' }),
+      withTime({ repository: 'Left out', state: 'unselected' }),
     ],
     leases: [
       {
@@ -502,7 +405,12 @@ export function troubledReport(nowMs = NOW_MS): DaemonReport {
         failed: { count: 3, first: [{ workbookId: `${image}/plan.xlsx`, versionId: 'v1', branch: turned }] },
       },
       credentials: {
-        apiKey: refused,
+        apiKey: {
+          state: 'refused',
+          key: null,
+          sinceMs: nowMs - 2 * HOUR_MS,
+          nextAttemptAtMs: nowMs + 40 * MINUTE_MS,
+        },
         apiToken: { state: 'unknown', key: null, sinceMs: null, nextAttemptAtMs: null },
       },
       settings: {
@@ -510,7 +418,7 @@ export function troubledReport(nowMs = NOW_MS): DaemonReport {
         problem: {
           code: 'settings.invalid',
           message: `schedule: expected a cron expression\n${image}`,
-          hint: 'Mend /etc/workbook-mirror/config.yaml; the daemon reads it again.',
+          hint: 'Correct /etc/workbook-mirror/config.yaml; the daemon reads it again.',
         },
         restartNeeded: ['directory', 'http.listen'],
       },

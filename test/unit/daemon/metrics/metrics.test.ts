@@ -35,15 +35,14 @@ function named(samples: readonly ScrapedSample[], name: string): readonly Scrape
   return samples.filter((sample) => sample.name === PREFIX + name);
 }
 
-const FAILED = {
-  name: 'target.failed',
-  target: 'A/main',
-  code: 'archive.damaged',
-  message: 'no',
-  hint: null,
-  attempts: 1,
-  nextAttemptAtMs: 0,
-} as const;
+/** A metric without the prefix, its value, and labels that tell its samples apart. */
+type Expected = readonly [string, number | undefined, Readonly<Record<string, string>>?];
+
+function expectSamples(samples: readonly ScrapedSample[], expected: readonly Expected[]): void {
+  const found = expected.map(([name, , labels = {}]) => [name, valueOf(samples, name, labels), labels]);
+  expect(found).toEqual(expected.map(([name, value, labels = {}]) => [name, value, labels]));
+}
+
 const PULLED = {
   name: 'target.pulled',
   target: 'A/main',
@@ -58,14 +57,7 @@ const PULLED = {
 } as const;
 const FINISHED = {
   name: 'pass.finished',
-  ...passFinished({
-    durationMs: 2000,
-    targets: 1,
-    pulled: 1,
-    changed: 1,
-    downloadedBytes: 100,
-    changedFiles: 6,
-  }),
+  ...passFinished({ durationMs: 2000, targets: 1, pulled: 1, downloadedBytes: 100, changedFiles: 6 }),
 } as const;
 
 describe('the metrics', () => {
@@ -88,63 +80,38 @@ describe('the metrics', () => {
 
   it('show the state of the daemon and of the mirror', async () => {
     const samples = await scrape(eventfulReport());
-    expect({
-      version: named(samples, 'build_info')[0]?.labels,
-      ready: valueOf(samples, 'ready'),
-      listed: valueOf(samples, 'listed'),
-      notReady: valueOf(samples, 'not_ready_targets', { reason: 'stale' }),
-      alive: valueOf(samples, 'alive'),
-      silent: valueOf(samples, 'loop_silent_seconds'),
-      slow: valueOf(samples, 'slow_pulls'),
-      slowSince: valueOf(samples, 'oldest_slow_pull_start_timestamp_seconds'),
-      next: valueOf(samples, 'next_pass_timestamp_seconds'),
-      finished: valueOf(samples, 'last_pass_end_timestamp_seconds', { result: 'finished' }),
-      failed: valueOf(samples, 'last_pass_end_timestamp_seconds', { result: 'failed' }),
-      abandoned: valueOf(samples, 'last_pass_end_timestamp_seconds', { result: 'abandoned' }),
-      settings: valueOf(samples, 'settings_ok'),
-      restart: valueOf(samples, 'settings_restart_needed'),
-      leases: valueOf(samples, 'leases'),
-      free: valueOf(samples, 'disk_free_bytes'),
-      repositories: valueOf(samples, 'upstream_repositories'),
-      processing: valueOf(samples, 'upstream_workbooks_processing'),
-      failedWorkbooks: valueOf(samples, 'upstream_workbooks_failed'),
-      refused: valueOf(samples, 'credential_state', { credential: 'apiKey', state: 'refused' }),
-      accepted: valueOf(samples, 'credential_state', { credential: 'apiKey', state: 'accepted' }),
-      fresh: valueOf(samples, 'targets', { state: 'fresh' }),
-      absent: valueOf(samples, 'targets', { state: 'absent' }),
-      stale: valueOf(samples, 'stale_targets'),
-      held: valueOf(samples, 'held_deletions'),
-      drifted: valueOf(samples, 'drifted_trees'),
-      files: valueOf(samples, 'files'),
-    }).toEqual({
-      version: { version: '1.2.3', node_version: process.versions.node },
-      ready: 0,
-      listed: 1,
-      notReady: 1,
-      alive: 0,
-      silent: 90,
-      slow: 1,
-      slowSince: (NOW_MS - HOUR_MS) / 1000,
-      next: NOW_MS / 1000 + 60,
-      finished: (NOW_MS - HOUR_MS) / 1000 + 2,
-      failed: NOW_MS / 1000 - 59.5,
-      abandoned: undefined,
-      settings: 0,
-      restart: 1,
-      leases: 1,
-      free: 500,
-      repositories: 3,
-      processing: 1,
-      failedWorkbooks: 2,
-      refused: 1,
-      accepted: 0,
-      fresh: 1,
-      absent: 0,
-      stale: 2,
-      held: 1,
-      drifted: 1,
-      files: 15,
+    expect(named(samples, 'build_info')[0]?.labels).toEqual({
+      version: '1.2.3',
+      node_version: process.versions.node,
     });
+    expectSamples(samples, [
+      ['ready', 0],
+      ['listed', 1],
+      ['not_ready_targets', 1, { reason: 'stale' }],
+      ['alive', 0],
+      ['loop_silent_seconds', 90],
+      ['slow_pulls', 1],
+      ['oldest_slow_pull_start_timestamp_seconds', (NOW_MS - HOUR_MS) / 1000],
+      ['next_pass_timestamp_seconds', NOW_MS / 1000 + 60],
+      ['last_pass_end_timestamp_seconds', (NOW_MS - HOUR_MS) / 1000 + 2, { result: 'finished' }],
+      ['last_pass_end_timestamp_seconds', NOW_MS / 1000 - 59.5, { result: 'failed' }],
+      ['last_pass_end_timestamp_seconds', undefined, { result: 'abandoned' }],
+      ['settings_ok', 0],
+      ['settings_restart_needed', 1],
+      ['leases', 1],
+      ['disk_free_bytes', 500],
+      ['upstream_repositories', 3],
+      ['upstream_workbooks_processing', 1],
+      ['upstream_workbooks_failed', 2],
+      ['credential_state', 1, { credential: 'apiKey', state: 'refused' }],
+      ['credential_state', 0, { credential: 'apiKey', state: 'accepted' }],
+      ['targets', 1, { state: 'fresh' }],
+      ['targets', 0, { state: 'absent' }],
+      ['stale_targets', 2],
+      ['held_deletions', 1],
+      ['drifted_trees', 1],
+      ['files', 15],
+    ]);
   });
 
   it('show the own share and the count, if there are several', async () => {
@@ -168,14 +135,16 @@ describe('the metrics', () => {
   it('show the state of each target', async () => {
     const samples = await scrape(eventfulReport());
     const failing = { repository: 'Failing', branch: 'main' };
-    expect(valueOf(samples, 'target_stale', failing)).toBe(1);
-    expect(valueOf(samples, 'target_failures', failing)).toBe(3);
-    expect(valueOf(samples, 'target_state', failing)).toBe(1);
+    expectSamples(samples, [
+      ['target_stale', 1, failing],
+      ['target_failures', 7, failing],
+      ['target_state', 1, failing],
+      ['target_last_verified_timestamp_seconds', NOW_MS / 1000 - 60, failing],
+      ['target_last_verified_timestamp_seconds', undefined, { repository: 'New' }],
+    ]);
     expect(
       named(samples, 'target_state').find(({ labels }) => labels['repository'] === 'Failing')?.labels,
     ).toEqual({ ...failing, state: 'failing' });
-    expect(valueOf(samples, 'target_last_verified_timestamp_seconds', failing)).toBe(NOW_MS / 1000 - 60);
-    expect(valueOf(samples, 'target_last_verified_timestamp_seconds', { repository: 'New' })).toBeUndefined();
   });
 
   it('accept names of any kind', async () => {
@@ -204,81 +173,48 @@ describe('the metrics', () => {
 
   it('count each thing that happens, from 0 on', async () => {
     const metrics = createMetrics();
-    const before = await scrape(daemonReport(), metrics);
-    expect(valueOf(before, 'pulls_total', { result: 'published' })).toBe(0);
-    expect(valueOf(before, 'passes_total', { trigger: 'schedule', result: 'finished' })).toBe(0);
+    expectSamples(await scrape(daemonReport(), metrics), [
+      ['pulls_total', 0, { result: 'published' }],
+      ['passes_total', 0, { trigger: 'schedule', result: 'finished' }],
+    ]);
+    const late = { code: 'service.timeout', message: 'late', hint: null } as const;
     for (const event of [
       PULLED,
       PULLED,
       { ...PULLED, method: 'none', added: 0, changed: 0, removed: 0 },
-      FAILED,
+      { ...late, name: 'target.failed', target: 'A/main', attempts: 1, nextAttemptAtMs: 0 },
       { name: 'target.held', target: 'A/main', reason: 'processing', untilMs: null },
       { name: 'target.absent', target: 'A/main' },
       { name: 'target.retired', target: 'A/main', reason: 'gone' },
       FINISHED,
-      {
-        name: 'pass.failed',
-        trigger: 'start',
-        durationMs: 10,
-        code: 'service.timeout',
-        message: 'late',
-        hint: null,
-      },
-      { name: 'service.retry', code: 'service.busy', message: 'busy', hint: null, delayMs: 10, fromBytes: 0 },
-      { name: 'hook.failed', code: 'hook.failed', message: 'no', hint: null, hook: 'h', target: null },
-      {
-        name: 'notification.failed',
-        code: 'service.timeout',
-        message: 'no',
-        hint: null,
-        to: 'webhook',
-        attempts: 3,
-      },
-      { name: 'state.failed', code: 'state.unavailable', message: 'no', hint: null },
+      { ...late, name: 'pass.failed', trigger: 'start', durationMs: 10 },
+      { ...late, name: 'service.retry', code: 'service.busy', delayMs: 10, fromBytes: 0 },
+      { ...late, name: 'hook.failed', hook: 'h', target: null },
+      { ...late, name: 'notification.failed', to: 'webhook', attempts: 3 },
+      { ...late, name: 'state.failed' },
     ] as const)
       metrics.sink(event);
-    const after = await scrape(daemonReport(), metrics);
-    expect({
-      published: valueOf(after, 'pulls_total', { result: 'published' }),
-      unchanged: valueOf(after, 'pulls_total', { result: 'unchanged' }),
-      failed: valueOf(after, 'pulls_total', { result: 'failed' }),
-      held: valueOf(after, 'pulls_total', { result: 'held' }),
-      absent: valueOf(after, 'pulls_total', { result: 'absent' }),
-      bytes: valueOf(after, 'downloaded_bytes_total'),
-      removed: valueOf(after, 'changed_files_total', { kind: 'removed' }),
-      pulls: valueOf(after, 'pull_duration_seconds_count'),
-      seconds: valueOf(after, 'pull_duration_seconds_sum'),
-      within: valueOf(after, 'pull_duration_seconds_bucket', { le: '0.3' }),
-      passes: valueOf(after, 'passes_total', { trigger: 'schedule', result: 'finished' }),
-      failedPasses: valueOf(after, 'passes_total', { trigger: 'start', result: 'failed' }),
-      passSeconds: valueOf(after, 'pass_duration_seconds_sum', { result: 'finished' }),
-      retried: valueOf(after, 'requests_retried_total', { code: 'service.busy' }),
-      retired: valueOf(after, 'retired_targets_total'),
-      hooks: valueOf(after, 'hook_runs_total', { result: 'failed' }),
-      webhook: valueOf(after, 'notification_failures_total', { to: 'webhook' }),
-      state: valueOf(after, 'state_failures_total'),
-      stateFailing: valueOf(after, 'state_failing'),
-    }).toEqual({
-      published: 2,
-      unchanged: 1,
-      failed: 1,
-      held: 1,
-      absent: 1,
-      bytes: 300,
-      removed: 6,
-      pulls: 3,
-      seconds: 0.75,
-      within: 3,
-      passes: 1,
-      failedPasses: 1,
-      passSeconds: 2,
-      retried: 1,
-      retired: 1,
-      hooks: 1,
-      webhook: 1,
-      state: 1,
-      stateFailing: 1,
-    });
+    expectSamples(await scrape(daemonReport(), metrics), [
+      ['pulls_total', 2, { result: 'published' }],
+      ['pulls_total', 1, { result: 'unchanged' }],
+      ['pulls_total', 1, { result: 'failed' }],
+      ['pulls_total', 1, { result: 'held' }],
+      ['pulls_total', 1, { result: 'absent' }],
+      ['downloaded_bytes_total', 300],
+      ['changed_files_total', 6, { kind: 'removed' }],
+      ['pull_duration_seconds_count', 3],
+      ['pull_duration_seconds_sum', 0.75],
+      ['pull_duration_seconds_bucket', 3, { le: '0.3' }],
+      ['passes_total', 1, { trigger: 'schedule', result: 'finished' }],
+      ['passes_total', 1, { trigger: 'start', result: 'failed' }],
+      ['pass_duration_seconds_sum', 2, { result: 'finished' }],
+      ['requests_retried_total', 1, { code: 'service.busy' }],
+      ['retired_targets_total', 1],
+      ['hook_runs_total', 1, { result: 'failed' }],
+      ['notification_failures_total', 1, { to: 'webhook' }],
+      ['state_failures_total', 1],
+      ['state_failing', 1],
+    ]);
   });
 
   it('name at most 1,000 targets, problems first, and count the omitted ones', async () => {
