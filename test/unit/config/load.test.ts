@@ -45,15 +45,20 @@ function load({ flags = {}, env = {}, needs = [], ...rest }: Part = {}) {
   });
 }
 
-/** The problems as lines. */
-function problems(part: Part): string[] {
+/** The error of loading, or null. */
+function errorOf(part: Part): SettingsError | null {
   try {
     load(part);
+    return null;
   } catch (error) {
-    if (error instanceof SettingsError) return error.problems.map(describeProblem);
+    if (error instanceof SettingsError) return error;
     throw error;
   }
-  return [];
+}
+
+/** The problems as lines. */
+function problems(part: Part): string[] {
+  return errorOf(part)?.problems.map(describeProblem) ?? [];
 }
 
 const SERVICE = {
@@ -64,10 +69,7 @@ const SERVICE = {
 describe('the parsed settings', () => {
   it('have the documented defaults', () => {
     expect(load().settings).toEqual({
-      service: {
-        timeout: 120_000,
-        maxBandwidth: null,
-      },
+      service: { timeout: 120_000, maxBandwidth: null },
       standby: false,
       schedule: '*/5 * * * *',
       timezone: 'UTC',
@@ -83,23 +85,14 @@ describe('the parsed settings', () => {
         retired: { kind: 'age', ageMs: 2_592_000_000 },
         replaced: { kind: 'age', ageMs: 604_800_000 },
       },
-      archive: {
-        maxSize: 2 ** 36,
-        maxUnpackedSize: 2 ** 38,
-        maxEntries: 1_000_000,
-        nameTwins: 'refuse',
-      },
+      archive: { maxSize: 2 ** 36, maxUnpackedSize: 2 ** 38, maxEntries: 1_000_000, nameTwins: 'refuse' },
       repositories: { include: ['**'], exclude: [] },
       branches: { include: ['**'], exclude: [] },
       targets: [],
       log: { level: 'info', format: 'auto' },
       hooks: { timeout: 300_000, webhookEvents: ['*'], webhookFormat: 'json' },
       http: { listen: { host: '127.0.0.1', port: 9480 }, allowedHosts: [] },
-      serve: {
-        listen: { host: '127.0.0.1', port: 9400 },
-        fetchInterval: 300_000,
-        sources: 'https',
-      },
+      serve: { listen: { host: '127.0.0.1', port: 9400 }, fetchInterval: 300_000, sources: 'https' },
     });
   });
 
@@ -249,7 +242,7 @@ describe('problems', () => {
   });
 
   it('are one error of settings.invalid with a line each', () => {
-    const error = caught(() => load({ flags: { concurrency: '0', publish: 'x' } }));
+    const error = errorOf({ flags: { concurrency: '0', publish: 'x' } });
     expect(error).toMatchObject({
       code: 'settings.invalid',
       message:
@@ -271,7 +264,9 @@ describe('problems', () => {
     ['fullCheck', ['59s', '367d', '1y']],
     ['maxStaleness', ['0s', '999ms']],
     ['directory', ['', '~', '~/x', '~user/x', 'a\0b', 'a\nb']],
-    ['schedule', ['', '* * * *', '* * * * * * *', '@daily']],
+    ['schedule', ['', 'often', '@daily', '* * * *', '* * * * * * *', '*/0 * * * *', '-1 * * * *']],
+    ['schedule', ['60 * * * *', '* 24 * * *', '* * 0 * *', '* * 32 * *', '* * * 13 *', '* * * * 8']],
+    ['schedule', ['* * * * mun']],
     ['timezone', ['', 'Europe', 'CEST!']],
     ['publish', ['', 'Auto', 'auto ']],
     ['log.level', ['silent', 'INFO', '']],
@@ -304,7 +299,8 @@ describe('problems', () => {
     ['fullCheck', ['1m', '366d']],
     ['maxStaleness', ['1s']],
     ['readerGrace', ['0s']],
-    ['schedule', ['*/10 * * * * *', ' 0 3 * * 1-5 ']],
+    ['schedule', ['*/10 * * * * *', ' 0 3 * * 1-5 ', '0 8-17 * * 1-5', '15,45 * * * *', '0 0 29 2 *']],
+    ['schedule', ['0 0 * * sun', '0 0 1 jan *', '0 0 * * 7']],
     ['timezone', ['Europe/Berlin', 'utc']],
     ['directory', ['./~', '/', 'a b']],
     ['serve.listen', ['[::1]:0', 'localhost:9400']],
@@ -314,6 +310,13 @@ describe('problems', () => {
   ])('%s takes %j', (name, texts) => {
     for (const text of texts) expect(problems({ flags: { [name]: text } }), text).toEqual([]);
   });
+
+  it.each(['0 0 30 2 *', '0 0 31 4 *', '0 0 31 2,4,6 *'])(
+    'refuse a schedule that never occurs: %j',
+    (schedule) => {
+      expect(problems({ flags: { schedule } })).toEqual([expect.stringContaining('none of its months')]);
+    },
+  );
 
   it('say which entry of a list is wrong', () => {
     expect(problems({ flags: { targets: ['a/b', 'c'] } })).toEqual([
@@ -327,47 +330,6 @@ describe('problems', () => {
       expect(line).not.toMatch(/[\p{C}\u2028]/u);
     }
     expect(problems({ flags: { publish: 'x'.repeat(1e6) } }).join('').length).toBeLessThan(300);
-  });
-});
-
-describe('a schedule', () => {
-  it.each([
-    '*/5 * * * *',
-    '0 3 * * *',
-    '0 8-17 * * 1-5',
-    '15,45 * * * *',
-    '*/10 * * * * *',
-    '0 0 29 2 *',
-    '0 0 * * sun',
-    '0 0 1 jan *',
-    '0 0 * * 7',
-    ' 1 * * * *',
-  ])('may be %j', (schedule) => {
-    expect(load({ flags: { schedule } }).settings.schedule).toBe(schedule.trim());
-  });
-
-  it.each([
-    '',
-    'often',
-    '* * * *',
-    '* * * * * * *',
-    '60 * * * *',
-    '* 24 * * *',
-    '* * 0 * *',
-    '* * 32 * *',
-    '* * * 13 *',
-    '* * * * 8',
-    '*/0 * * * *',
-    '-1 * * * *',
-    '* * * * mun',
-  ])('may not be %j', (schedule) => {
-    expect(problems({ flags: { schedule } })).toEqual([
-      expect.stringMatching(/^schedule \(--schedule\): expected a cron expression.* got "/),
-    ]);
-  });
-
-  it.each(['0 0 30 2 *', '0 0 31 4 *', '0 0 31 2,4,6 *'])('that never occurs is refused: %j', (schedule) => {
-    expect(problems({ flags: { schedule } })).toEqual([expect.stringContaining('none of its months')]);
   });
 });
 
@@ -475,16 +437,13 @@ describe('secrets', () => {
     const credential = put('credentials/service-api-key-second', 's3cret');
     const configFile = put('removed.yaml', 'service:\n  apiKeySecond: s3cret\n');
     const variable = 'WORKBOOK_MIRROR_SERVICE_API_KEY_SECOND';
-    expect(problems({ env: { CREDENTIALS_DIRECTORY: join(credential, '..') } })).toEqual([
-      `service.apiKeySecond (${credential}): ${advice}`,
-    ]);
-    expect(problems({ configFile })).toEqual([`service.apiKeySecond (${configFile}:2): ${advice}`]);
-    expect(problems({ env: { [variable]: 's3cret' } })).toEqual([
-      `service.apiKeySecond (${variable}): ${advice}`,
-    ]);
-    expect(problems({ flags: { 'service.apiKeySecondFile': 'x' } })).toEqual([
-      `service.apiKeySecondFile: ${advice}`,
-    ]);
+    const given: readonly (readonly [string, Part])[] = [
+      [`service.apiKeySecond (${credential})`, { env: { CREDENTIALS_DIRECTORY: join(credential, '..') } }],
+      [`service.apiKeySecond (${configFile}:2)`, { configFile }],
+      [`service.apiKeySecond (${variable})`, { env: { [variable]: 's3cret' } }],
+      ['service.apiKeySecondFile', { flags: { 'service.apiKeySecondFile': 'x' } }],
+    ];
+    for (const [origin, part] of given) expect(problems(part)).toEqual([`${origin}: ${advice}`]);
   });
 
   it('take the strongest source, whether in place or by file; a credential is the weakest', () => {
@@ -577,12 +536,3 @@ describe('secrets', () => {
     expect(settings.service.apiKey?.reveal()).toBe('second');
   });
 });
-
-function caught(action: () => unknown): unknown {
-  try {
-    action();
-  } catch (error) {
-    return error;
-  }
-  throw new Error('nothing was thrown');
-}
