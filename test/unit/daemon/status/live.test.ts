@@ -4,23 +4,11 @@ import { describe, expect, it } from 'vitest';
 import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { initialLive, nextLive, PASSES_KEPT } from '../../../../src/daemon/status/live.ts';
 import type { Live } from '../../../../src/daemon/status/status-schema.ts';
+import { passFinished } from '../../../support/builders.ts';
 
 const START_MS = 1_750_000_000_000;
 
-const SUMMARY = {
-  targets: 3,
-  pulled: 1,
-  changed: 1,
-  tried: 0,
-  failed: 0,
-  held: 0,
-  missing: 0,
-  downloadedBytes: 10,
-  changedFiles: 2,
-  pulling: 0,
-  waiting: 0,
-  processing: 0,
-};
+const { trigger: _trigger, durationMs: _duration, ...SUMMARY } = passFinished({ targets: 3, pulled: 1 });
 const WRONG = { code: 'service.unreachable', message: 'It does not answer.', hint: null } as const;
 const PULLED = {
   name: 'target.pulled',
@@ -35,6 +23,25 @@ const PULLED = {
   durationMs: 1,
 } as const;
 
+const finished = (trigger: 'start' | 'schedule', durationMs = 1): MirrorEvent => ({
+  name: 'pass.finished',
+  trigger,
+  durationMs,
+  ...SUMMARY,
+});
+const started = (target: string): MirrorEvent => ({ name: 'target.started', target, reason: 'full-check' });
+const slow = (target: string, startedAtMs: number): MirrorEvent => ({
+  name: 'target.slow',
+  target,
+  startedAtMs,
+});
+const slowEnded = (target: string): MirrorEvent => ({
+  name: 'target.slow_ended',
+  target,
+  result: 'pulled',
+  durationMs: 1,
+});
+
 /** The state after events, one per second. */
 function after(...events: readonly MirrorEvent[]): Live {
   return events.reduce(
@@ -43,7 +50,7 @@ function after(...events: readonly MirrorEvent[]): Live {
   );
 }
 
-describe('what the daemon is doing', () => {
+describe('the state of the daemon', () => {
   it('is empty at first', () => {
     expect(initialLive(START_MS)).toMatchObject({ pass: null, passes: [], hasFinishedPass: false });
   });
@@ -52,8 +59,8 @@ describe('what the daemon is doing', () => {
     const { pass } = after(
       { name: 'pass.started', trigger: 'signal' },
       { name: 'pass.planned', pull: 2, keep: 1, hold: 0, retire: 0 },
-      { name: 'target.started', target: 'A/main', reason: 'full-check' },
-      { name: 'target.started', target: 'B/main', reason: 'full-check' },
+      started('A/main'),
+      started('B/main'),
       PULLED,
     );
     expect(pass).toStrictEqual({
@@ -68,7 +75,7 @@ describe('what the daemon is doing', () => {
   it('counts a pull once that ends with several events', () => {
     const { pass } = after(
       { name: 'pass.started', trigger: 'signal' },
-      { name: 'target.started', target: 'A/main', reason: 'full-check' },
+      started('A/main'),
       { name: 'deletion.approved', target: 'A/main', subject: 'files' },
       PULLED,
     );
@@ -76,36 +83,24 @@ describe('what the daemon is doing', () => {
   });
 
   it('knows the slow pulls of this pass and of earlier ones, and counts those of this pass when they end', () => {
-    const slow = (target: string, startedAtMs: number): MirrorEvent => ({
-      name: 'target.slow',
-      target,
-      startedAtMs,
-    });
-    const ended = (target: string): MirrorEvent => ({
-      name: 'target.slow_ended',
-      target,
-      result: 'pulled',
-      durationMs: 1,
-    });
     const before: MirrorEvent[] = [
       { name: 'pass.started', trigger: 'start' },
-      { name: 'target.started', target: 'A/main', reason: 'full-check' },
-      { name: 'target.started', target: 'B/main', reason: 'full-check' },
+      started('A/main'),
+      started('B/main'),
       slow('A/main', START_MS + 1000),
     ];
     expect(after(...before)).toMatchObject({
       pass: { done: 0, pulling: ['B/main'] },
       slow: [{ target: 'A/main', startedAtMs: START_MS + 1000 }],
     });
-    expect(after(...before, PULLED, ended('A/main'))).toMatchObject({
+    expect(after(...before, PULLED, slowEnded('A/main'))).toMatchObject({
       pass: { done: 1, pulling: ['B/main'] },
       slow: [],
     });
-    const finished: MirrorEvent = { name: 'pass.finished', trigger: 'start', durationMs: 1, ...SUMMARY };
-    const next: MirrorEvent[] = [...before, finished, { name: 'pass.started', trigger: 'schedule' }];
-    expect(after(...before, finished)).toMatchObject({ pass: null, slow: [{ target: 'A/main' }] });
+    const next: MirrorEvent[] = [...before, finished('start'), { name: 'pass.started', trigger: 'schedule' }];
+    expect(after(...before, finished('start'))).toMatchObject({ pass: null, slow: [{ target: 'A/main' }] });
     expect(after(...next, slow('B/main', START_MS)).slow).toHaveLength(2);
-    expect(after(...next, PULLED, ended('A/main'))).toMatchObject({
+    expect(after(...next, PULLED, slowEnded('A/main'))).toMatchObject({
       pass: { done: 0, pulling: [] },
       slow: [],
     });
@@ -116,49 +111,34 @@ describe('what the daemon is doing', () => {
       { name: 'pass.started', trigger: 'start' },
       { name: 'pass.failed', trigger: 'start', durationMs: 700, ...WRONG },
       { name: 'pass.started', trigger: 'schedule' },
-      { name: 'pass.finished', trigger: 'schedule', durationMs: 800, ...SUMMARY },
+      finished('schedule', 800),
       { name: 'pass.started', trigger: 'schedule' },
       { name: 'pass.abandoned', trigger: 'schedule', durationMs: 1 },
     );
     expect(live.pass).toBeNull();
+    const none = { summary: null, failure: null };
     expect(live.passes).toStrictEqual([
+      { ...none, trigger: 'start', startedAtMs: START_MS, durationMs: 700, result: 'failed', failure: WRONG },
       {
-        trigger: 'start',
-        startedAtMs: START_MS,
-        durationMs: 700,
-        result: 'failed',
-        summary: null,
-        failure: WRONG,
-      },
-      {
+        ...none,
         trigger: 'schedule',
         startedAtMs: START_MS + 2000,
         durationMs: 800,
         result: 'finished',
         summary: SUMMARY,
-        failure: null,
       },
-      {
-        trigger: 'schedule',
-        startedAtMs: START_MS + 4000,
-        durationMs: 1,
-        result: 'abandoned',
-        summary: null,
-        failure: null,
-      },
+      { ...none, trigger: 'schedule', startedAtMs: START_MS + 4000, durationMs: 1, result: 'abandoned' },
     ]);
   });
 
   it('knows the targets only after the first finished pass', () => {
     const failed: MirrorEvent = { name: 'pass.failed', trigger: 'start', durationMs: 1, ...WRONG };
     expect(after(failed).hasFinishedPass).toBe(false);
-    const finished: MirrorEvent = { name: 'pass.finished', trigger: 'start', durationMs: 1, ...SUMMARY };
-    expect(after(finished, failed).hasFinishedPass).toBe(true);
+    expect(after(finished('start'), failed).hasFinishedPass).toBe(true);
   });
 
   it('forgets the oldest passes', () => {
-    const finished: MirrorEvent = { name: 'pass.finished', trigger: 'start', durationMs: 1, ...SUMMARY };
-    const { passes } = after(...Array.from({ length: PASSES_KEPT + 5 }, () => finished));
+    const { passes } = after(...Array.from({ length: PASSES_KEPT + 5 }, () => finished('start')));
     expect(passes).toHaveLength(PASSES_KEPT);
     expect(passes[0]?.startedAtMs).toBe(START_MS + 5000 - 1);
   });
@@ -207,12 +187,12 @@ describe('what the daemon is doing', () => {
     const events = fc.constantFrom<MirrorEvent>(
       { name: 'pass.started', trigger: 'schedule' },
       { name: 'pass.planned', pull: 1, keep: 0, hold: 0, retire: 0 },
-      { name: 'target.started', target: 'A/main', reason: 'full-check' },
+      started('A/main'),
       PULLED,
-      { name: 'target.slow', target: 'A/main', startedAtMs: START_MS - 1 },
-      { name: 'target.slow_ended', target: 'A/main', result: 'pulled', durationMs: 1 },
+      slow('A/main', START_MS - 1),
+      slowEnded('A/main'),
       { name: 'target.drifted', target: 'A/main', missing: 1, added: 0, modified: 0, first: 'a' },
-      { name: 'pass.finished', trigger: 'schedule', durationMs: 1, ...SUMMARY },
+      finished('schedule'),
       { name: 'hook.failed', ...WRONG, hook: 'afterPublish', target: null },
     );
     fc.assert(
