@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 
@@ -19,107 +19,65 @@ export const API_TOKEN = 'fake-personal-token-9c2e';
 export type ReferenceForm = 'id' | 'full_name_encoded' | 'full_name' | 'name';
 
 /** Options for archives. */
-export interface ArchiveKnobs {
-  leadingFolder: string | null;
-  compression: 'stored' | 'deflated';
-  folderEntries: boolean;
-  zip64: boolean;
-  dataDescriptors: boolean;
+class ArchiveKnobs {
+  leadingFolder: string | null = null;
+  compression: 'stored' | 'deflated' = 'deflated';
+  folderEntries = false;
+  zip64 = false;
+  dataDescriptors = false;
 }
 
-/** The differences between installations. All may be changed while the service runs. */
-export interface FakeKnobs extends ArchiveKnobs {
-  references: Set<ReferenceForm>;
+/** The differences between installations, with their defaults. All may be changed while the service runs. */
+export class FakeKnobs extends ArchiveKnobs {
+  references = new Set<ReferenceForm>(['id', 'full_name_encoded', 'full_name', 'name']);
   /** The response to a reference in an unaccepted form; `html-200` is a single-page application's router. */
-  unacceptedReference: 'absent' | 'html-404' | 'html-200' | 'forbidden' | 'unprocessable';
-  rows: 'per-branch' | 'latest-only';
+  unacceptedReference: 'absent' | 'html-404' | 'html-200' | 'forbidden' | 'unprocessable' = 'absent';
+  rows: 'per-branch' | 'latest-only' = 'per-branch';
   /** Whether a workbook's `integration` is the full name or, as some installations have it, the id. */
-  integration: 'full_name' | 'id';
+  integration: 'full_name' | 'id' = 'full_name';
   /** `until-closed`: a body ends where the connection does, as in HTTP/1.0. */
-  length: 'content-length' | 'chunked' | 'until-closed';
-  contentEncoding: 'gzip' | null;
-  next: 'absolute' | 'path' | 'query' | 'other-host' | 'without-prefix';
+  length: 'content-length' | 'chunked' | 'until-closed' = 'content-length';
+  contentEncoding: 'gzip' | null = null;
+  next: 'absolute' | 'path' | 'query' | 'other-host' | 'without-prefix' = 'absolute';
   /** The host that `next: 'other-host'` names. */
-  otherOrigin: string;
-  pageSize: number;
-  pageBeyondEnd: '404' | 'empty';
-  countOffset: number;
-  duplicateRows: boolean;
-  malformedRepositories: unknown[];
-  malformedWorkbooks: unknown[];
+  otherOrigin = 'http://inner.invalid:8080';
+  pageSize = 100;
+  pageBeyondEnd: '404' | 'empty' = '404';
+  countOffset = 0;
+  duplicateRows = false;
+  malformedRepositories: unknown[] = [];
+  malformedWorkbooks: unknown[] = [];
   /** Full names of repositories with listed workbooks that `/repos` does not list. */
-  unlistedIntegrations: string[];
+  unlistedIntegrations: string[] = [];
   /** The only path of the list of repositories. */
-  repositoriesPath: '/repos' | '/repositories';
-  v1: 'on' | '404' | 'html-404' | 'html-200';
-  etag: 'strong' | 'weak' | 'none';
+  repositoriesPath: '/repos' | '/repositories' = '/repos';
+  v1: 'on' | '404' | 'html-404' | 'html-200' = 'on';
+  etag: 'strong' | 'weak' | 'none' = 'none';
   /** Whether `If-None-Match` is honoured. */
-  conditional: boolean;
-  absentStatus: 404 | 400;
-  emptyRepository: 'absent' | 'empty-archive';
-  microseconds: boolean;
-  extraFields: boolean;
-  missingFields: boolean;
+  conditional = false;
+  absentStatus: 404 | 400 = 404;
+  emptyRepository: 'absent' | 'empty-archive' = 'absent';
+  microseconds = true;
+  extraFields = false;
+  missingFields = false;
   /** Whether rows have the size and digest of their version's file. */
-  digests: boolean;
+  digests = false;
   /** Headers of every answer; an empty `date` leaves that one out. */
-  headers: Record<string, string>;
+  headers: Record<string, string> = {};
   /** Called after each page, before the next can be requested; counted from 1. */
-  afterPage: ((page: number) => void) | null;
+  afterPage: ((page: number) => void) | null = null;
   /** The contents of a branch, folder or file that differ from the list. */
   contentsOf:
     | ((repository: FakeRepository, branch: string) => ReadonlyMap<string, Buffer> | undefined)
-    | null;
+    | null = null;
   /** Fields of a row that differ from the contents. */
-  listedAs: ((path: string, branch: string) => Readonly<Record<string, unknown>>) | null;
+  listedAs: ((path: string, branch: string) => Readonly<Record<string, unknown>>) | null = null;
   /** Whether ranges are supported (RFC 9110, section 14). */
-  ranges: boolean;
+  ranges = false;
   /** Whether each state's pages are made only once, if only files change. */
-  keepsPages: boolean;
+  keepsPages = false;
   /** Called before the contents of a whole branch are read. */
-  beforeDownload: ((repository: FakeRepository, branch: string) => void) | null;
-}
-
-export function defaultKnobs(): FakeKnobs {
-  return {
-    references: new Set<ReferenceForm>(['id', 'full_name_encoded', 'full_name', 'name']),
-    unacceptedReference: 'absent',
-    rows: 'per-branch',
-    integration: 'full_name',
-    leadingFolder: null,
-    compression: 'deflated',
-    folderEntries: false,
-    zip64: false,
-    dataDescriptors: false,
-    length: 'content-length',
-    contentEncoding: null,
-    next: 'absolute',
-    otherOrigin: 'http://inner.invalid:8080',
-    pageSize: 100,
-    pageBeyondEnd: '404',
-    countOffset: 0,
-    duplicateRows: false,
-    malformedRepositories: [],
-    malformedWorkbooks: [],
-    unlistedIntegrations: [],
-    repositoriesPath: '/repos',
-    v1: 'on',
-    etag: 'none',
-    conditional: false,
-    absentStatus: 404,
-    emptyRepository: 'absent',
-    microseconds: true,
-    extraFields: false,
-    missingFields: false,
-    digests: false,
-    headers: {},
-    afterPage: null,
-    contentsOf: null,
-    listedAs: null,
-    ranges: false,
-    keepsPages: false,
-    beforeDownload: null,
-  };
+  beforeDownload: ((repository: FakeRepository, branch: string) => void) | null = null;
 }
 
 /** A version of a workbook on a branch. */
@@ -231,12 +189,12 @@ export class FakeService {
   /** Grows with every change; part of the versions in the list. */
   sequence = 0;
   private readonly server: Server;
-  readonly #archives = new Archives();
+  readonly #archives = new Map<string, Promise<Buffer>>();
   readonly #sockets = new Set<Socket>();
   readonly #pages = new Map<string, Reply>();
 
   private constructor(knobs: Partial<FakeKnobs>) {
-    this.knobs = { ...defaultKnobs(), ...knobs };
+    this.knobs = Object.assign(new FakeKnobs(), knobs);
     this.server = createServer((request, response) => {
       this.#sockets.add(request.socket);
       const { method = '', url = '', headers } = request;
@@ -260,16 +218,12 @@ export class FakeService {
     return service;
   }
 
-  async close(): Promise<void> {
-    this.server.closeAllConnections();
-    this.server.close();
-    await once(this.server, 'close');
+  close(): Promise<void> {
+    return closed(this.server);
   }
 
   get origin(): string {
-    const address = this.server.address();
-    if (address === null || typeof address === 'string') throw new Error('the service does not listen');
-    return `http://127.0.0.1:${address.port}`;
+    return originOf(this.server);
   }
 
   get baseUrl(): string {
@@ -367,7 +321,7 @@ export class FakeService {
     const trees: Record<string, ReadonlyMap<string, Buffer>> = {};
     for (const repository of this.repositories) {
       const listed = new Set(
-        this.knobs.v1 === 'on' ? rowsOf([repository], this.knobs.rows).map(([, branch]) => branch) : [],
+        this.knobs.v1 === 'on' ? rowsOf([repository], this.knobs.rows).map(({ branch }) => branch) : [],
       );
       for (const name of listed) {
         trees[`${repository.fullName}/${name.replaceAll('/', '%2F')}`] = filesOf(repository, name);
@@ -418,10 +372,7 @@ export class FakeService {
   private async answer(request: RecordedRequest, response: ServerResponse): Promise<void> {
     const fault = this.fault?.(request.path) ?? null;
     if (fault?.kind === 'silence') return;
-    if (fault?.kind === 'raw') {
-      response.socket?.end(fault.bytes);
-      return;
-    }
+    if (fault?.kind === 'raw') return void response.socket?.end(fault.bytes);
     if (fault?.kind === 'delay') await fault.released;
     const whole = await this.reply(request);
     const reply = this.knobs.ranges ? partOf(whole, request.headers) : whole;
@@ -504,24 +455,20 @@ export class FakeService {
   }
 
   private pageReference(page: number): string {
-    const query = `?page=${page}`;
-    switch (this.knobs.next) {
-      case 'absolute':
-        return `${this.baseUrl}/v1/workbooks${query}`;
-      case 'path':
-        return `/api/v1/workbooks${query}`;
-      case 'query':
-        return query;
-      case 'other-host':
-        return `${this.knobs.otherOrigin}/api/v1/workbooks${query}`;
-      case 'without-prefix':
-        return `/v1/workbooks${query}`;
-    }
+    const { next, otherOrigin } = this.knobs;
+    const starts = {
+      absolute: `${this.baseUrl}/v1/workbooks`,
+      path: '/api/v1/workbooks',
+      query: '',
+      'other-host': `${otherOrigin}/api/v1/workbooks`,
+      'without-prefix': '/v1/workbooks',
+    };
+    return `${starts[next]}?page=${page}`;
   }
 
   private workbookRows(): unknown[] {
     const { knobs } = this;
-    const rows = rowsOf(this.repositories, knobs.rows).map(([repository, branch, path, version]) => {
+    const rows = rowsOf(this.repositories, knobs.rows).map(({ repository, branch, path, version }) => {
       const integration = knobs.integration === 'id' ? repository.id : repository.fullName;
       const row = workbookRow(integration, branch, path, version, knobs);
       const bytes = repository.branches.get(branch)?.files.get(path);
@@ -544,9 +491,7 @@ export class FakeService {
   ): Promise<Reply> {
     const { knobs } = this;
     const repository = this.resolve(reference);
-    if (repository === 'unaccepted') {
-      return this.unaccepted();
-    }
+    if (repository === 'unaccepted') return this.unaccepted();
     if (repository === null) return this.absent();
     const branch = new URLSearchParams(search).get('branch') ?? repository.defaultBranch;
     if (inner === '') knobs.beforeDownload?.(repository, branch);
@@ -564,23 +509,26 @@ export class FakeService {
   }
 
   private async archive(files: ReadonlyMap<string, Buffer>, headers: IncomingHttpHeaders): Promise<Reply> {
-    const tag = this.etagOf(files);
-    if (tag !== null && this.knobs.conditional && headers['if-none-match'] === tag) {
-      return { status: 304, headers: { etag: tag }, body: Buffer.alloc(0) };
+    const { etag, conditional } = this.knobs;
+    const digest = treeDigest(files);
+    const tag = `${etag === 'weak' ? 'W/' : ''}"${digest.slice(0, 20)}"`;
+    const tags: Record<string, string> = etag === 'none' ? {} : { etag: tag };
+    if (conditional && tags['etag'] !== undefined && headers['if-none-match'] === tag) {
+      return { status: 304, headers: tags, body: Buffer.alloc(0) };
     }
-    const reply = encoded(this.knobs, 'application/zip', await this.#archives.archiveOf(files, this.knobs));
-    return tag === null ? reply : { ...reply, headers: { ...reply.headers, etag: tag } };
+    const reply = encoded(this.knobs, 'application/zip', await this.archiveOf(files, digest));
+    return { ...reply, headers: { ...reply.headers, ...tags } };
   }
 
-  private etagOf(files: ReadonlyMap<string, Buffer>): string | null {
-    if (this.knobs.etag === 'none') return null;
-    const hash = createHash('sha256');
-    for (const path of [...files.keys()].sort()) {
-      const bytes = files.get(path);
-      hash.update(`${path}\0`).update(bytes === undefined ? '' : digestOf(bytes));
-    }
-    const tag = `"${hash.digest('hex').slice(0, 20)}"`;
-    return this.knobs.etag === 'weak' ? `W/${tag}` : tag;
+  /** Repeated requests get the latest archives again. */
+  private archiveOf(files: ReadonlyMap<string, Buffer>, digest: string): Promise<Buffer> {
+    const { leadingFolder, compression, folderEntries, zip64, dataDescriptors } = this.knobs;
+    const key = [digest, leadingFolder, compression, folderEntries, zip64, dataDescriptors].join(' ');
+    const archive = this.#archives.get(key) ?? zipOf(files, this.knobs);
+    this.#archives.delete(key);
+    this.#archives.set(key, archive);
+    for (const oldest of [...this.#archives.keys()].slice(0, -MOST_ARCHIVES)) this.#archives.delete(oldest);
+    return archive;
   }
 
   private absent(): Reply {
@@ -588,18 +536,14 @@ export class FakeService {
   }
 
   private unaccepted(): Reply {
-    switch (this.knobs.unacceptedReference) {
-      case 'absent':
-        return this.absent();
-      case 'html-404':
-        return html(404);
-      case 'html-200':
-        return html(200);
-      case 'forbidden':
-        return json(403, { detail: 'No such repository, or none of yours.' });
-      case 'unprocessable':
-        return json(422, { detail: 'The repository is malformed.' });
-    }
+    const replies = {
+      absent: this.absent(),
+      'html-404': html(404),
+      'html-200': html(200),
+      forbidden: json(403, { detail: 'No such repository, or none of yours.' }),
+      unprocessable: json(422, { detail: 'The repository is malformed.' }),
+    };
+    return replies[this.knobs.unacceptedReference];
   }
 
   /** The repository of a reference. A shared short name means the first one, which is a trap. */
@@ -640,17 +584,17 @@ export async function startOtherOrigin(): Promise<OtherOrigin> {
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('the other server does not listen');
-  return {
-    origin: `http://127.0.0.1:${address.port}`,
-    requests,
-    close: async () => {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
-  };
+  return { origin: originOf(server), requests, close: () => closed(server) };
+}
+
+function originOf(server: Server): string {
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+async function closed(server: Server): Promise<void> {
+  server.closeAllConnections();
+  server.close();
+  await once(server, 'close');
 }
 
 function shortName(fullName: string): string {
@@ -660,43 +604,35 @@ function shortName(fullName: string): string {
 
 function uuidOf(text: string): string {
   const hex = createHash('sha256').update(text).digest('hex');
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20, 32)].join(
-    '-',
-  );
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12}).*$/, '$1-$2-$3-$4-$5');
 }
 
 /** Splits a path by hand: a URL parser would resolve it, but tests must see it as it came. */
 function splitTarget(target: string): { pathname: string; search: string } {
-  const at = target.indexOf('?');
-  return at < 0
-    ? { pathname: target, search: '' }
-    : { pathname: target.slice(0, at), search: target.slice(at) };
+  const [pathname = '', ...query] = target.split('?');
+  return { pathname, search: query.join('?') };
 }
 
 function filesOf(repository: FakeRepository, branch: string): ReadonlyMap<string, Buffer> {
   return new Map(repository.branches.get(branch)?.files);
 }
 
-function rowsOf(
-  repositories: readonly FakeRepository[],
-  mode: FakeKnobs['rows'],
-): [FakeRepository, string, string, FakeVersion][] {
+interface Row {
+  readonly repository: FakeRepository;
+  readonly branch: string;
+  readonly path: string;
+  readonly version: FakeVersion;
+}
+
+function rowsOf(repositories: readonly FakeRepository[], mode: FakeKnobs['rows']): Row[] {
   return repositories.flatMap((repository) => {
     const all = [...repository.branches].flatMap(([branch, { versions }]) =>
-      [...versions].map(([path, version]): [FakeRepository, string, string, FakeVersion] => [
-        repository,
-        branch,
-        path,
-        version,
-      ]),
+      [...versions].map(([path, version]): Row => ({ repository, branch, path, version })),
     );
     if (mode === 'per-branch') return all;
-    const latest = new Map<string, (typeof all)[number]>();
-    for (const row of all) {
-      const known = latest.get(row[2]);
-      if (known === undefined || known[3].sequence < row[3].sequence) latest.set(row[2], row);
-    }
-    return [...latest.values()];
+    const latest = (one: Row, other: Row): Row =>
+      one.version.sequence < other.version.sequence ? other : one;
+    return [...Map.groupBy(all, ({ path }) => path).values()].map((rows) => rows.reduce(latest));
   });
 }
 
@@ -743,6 +679,14 @@ function digestOf(bytes: Buffer): string {
   return digest;
 }
 
+/** A digest of paths and contents, in any order of the paths. */
+function treeDigest(files: ReadonlyMap<string, Buffer>): string {
+  const hash = createHash('sha256');
+  for (const [path, bytes] of [...files].sort(([one], [other]) => (one < other ? -1 : 1)))
+    hash.update(`${path}\0`).update(digestOf(bytes));
+  return hash.digest('hex');
+}
+
 function fileFacts(bytes: Buffer): object {
   return {
     size: bytes.length,
@@ -775,13 +719,10 @@ function html(status: number): Reply {
 }
 
 function encoded({ contentEncoding }: FakeKnobs, type: string, body: Buffer): Reply {
+  const headers = { 'content-type': type };
   return contentEncoding === null
-    ? { status: 200, headers: { 'content-type': type }, body }
-    : {
-        status: 200,
-        headers: { 'content-type': type, 'content-encoding': contentEncoding },
-        body: gzipSync(body),
-      };
+    ? { status: 200, headers, body }
+    : { status: 200, headers: { ...headers, 'content-encoding': contentEncoding }, body: gzipSync(body) };
 }
 
 /** The requested part of a body; the whole body if its state has changed. */
@@ -888,37 +829,12 @@ function flipped(body: Buffer, at: number, mask: number): Buffer {
   return bytes;
 }
 
-/** The latest archives, which repeated requests get again. */
-class Archives {
-  readonly #made: { files: ReadonlyMap<string, Buffer>; knobs: string; archive: Promise<Buffer> }[] = [];
-
-  /** @param files with equal bytes if their buffers are the same */
-  archiveOf(files: ReadonlyMap<string, Buffer>, all: ArchiveKnobs): Promise<Buffer> {
-    const { leadingFolder, compression, folderEntries, zip64, dataDescriptors } = all;
-    const knobs = JSON.stringify({ leadingFolder, compression, folderEntries, zip64, dataDescriptors });
-    const found = this.#made.find((made) => made.knobs === knobs && isSame(made.files, files));
-    if (found !== undefined) return found.archive;
-    const archive = zipOf(files, all);
-    this.#made.unshift({ files, knobs, archive });
-    this.#made.splice(MOST_ARCHIVES);
-    return archive;
-  }
-}
-
 const MOST_ARCHIVES = 16;
-
-function isSame(one: ReadonlyMap<string, Buffer>, other: ReadonlyMap<string, Buffer>): boolean {
-  const [left, right] = [[...one], [...other]];
-  return (
-    left.length === right.length &&
-    left.every(([path, bytes], index) => right[index]?.[0] === path && right[index][1] === bytes)
-  );
-}
 
 /** A zip archive like those of a service. */
 export async function zipOf(
   files: ReadonlyMap<string, Buffer>,
-  knobs: ArchiveKnobs = defaultKnobs(),
+  knobs: ArchiveKnobs = new ArchiveKnobs(),
 ): Promise<Buffer> {
   const zip = new ZipFile();
   const prefix = knobs.leadingFolder === null ? '' : `${knobs.leadingFolder}/`;
@@ -931,20 +847,13 @@ export async function zipOf(
   };
   for (const [path, bytes] of files) {
     const name = prefix + path;
-    for (
-      let slash = name.indexOf('/');
-      knobs.folderEntries && slash > 0;
-      slash = name.indexOf('/', slash + 1)
-    ) {
-      const folder = name.slice(0, slash + 1);
+    for (const { index } of knobs.folderEntries ? name.matchAll(/\//g) : []) {
+      const folder = name.slice(0, index + 1);
       if (!folders.has(folder)) zip.addEmptyDirectory(folder, { mtime: ARCHIVE_TIME, mode: 0o040755 });
       folders.add(folder);
     }
-    if (knobs.dataDescriptors) {
-      zip.addReadStream(Readable.from([bytes]), name, options);
-    } else {
-      zip.addBuffer(bytes, name, options);
-    }
+    if (knobs.dataDescriptors) zip.addReadStream(Readable.from([bytes]), name, options);
+    else zip.addBuffer(bytes, name, options);
   }
   zip.end({ forceZip64Format: knobs.zip64, comment: '' });
   const chunks: Buffer[] = [];

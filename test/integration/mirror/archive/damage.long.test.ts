@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { defaultKnobs, zipOf } from '../../../support/fake-service.ts';
+import { FakeKnobs, zipOf } from '../../../support/fake-service.ts';
 import { buildZip } from '../../../support/zip-builder.ts';
 import { readZip } from '../../../support/unpacked.ts';
 
@@ -44,7 +44,7 @@ describe('an archive is found damaged', () => {
       ['a.txt', Buffer.from('a')],
       ['deep/b.txt', Buffer.from(small)],
     ]);
-    const zip = await zipOf(files, { ...defaultKnobs(), ...knobs });
+    const zip = await zipOf(files, { ...new FakeKnobs(), ...knobs });
     for (let length = 0; length < zip.length; length += 1) {
       await expect(readAll(zip.subarray(0, length)), `cut after ${length} bytes`).rejects.toMatchObject({
         code: 'archive.damaged',
