@@ -7,7 +7,7 @@ import { emptyRecord, type Outcome, type TargetRecord } from '../../../../src/mi
 import type { Database } from '../../../../src/mirror/state/database.ts';
 import { State, type StoredPass } from '../../../../src/mirror/state/state.ts';
 import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
-import { HOUR_MS, MINUTE_MS, NOW_MS, published, target } from '../../../support/builders.ts';
+import { HOUR_MS, MINUTE_MS, NOW_MS, published, pulledOutcome, target } from '../../../support/builders.ts';
 
 const SILENT = { onFailed: () => {}, onRecovered: () => {} };
 
@@ -56,14 +56,6 @@ class Disk {
 }
 
 const FAILED = { kind: 'failed', error: new MirrorError('service.failed', 'x') } as const;
-const PULLED = {
-  kind: 'pulled',
-  changedFiles: 1,
-  isWhole: true,
-  publishedAtMs: 5,
-  isExamined: true,
-  tree: null,
-} as const;
 
 /** `unfinished`: a pull continues after the pass, which records nothing about its target. */
 type Happening = 'kept' | 'held' | 'pulled' | 'failed' | 'absent' | 'unfinished';
@@ -72,9 +64,10 @@ const STEPS: Readonly<Record<Exclude<Happening, 'unfinished'>, readonly [string,
   kept: ['keep', 'unchanged', { kind: 'kept' }],
   held: ['hold', 'not-selected', { kind: 'held' }],
   absent: ['keep', 'absent', { kind: 'kept' }],
-  pulled: ['pull', 'versions-changed', PULLED],
+  pulled: ['pull', 'versions-changed', pulledOutcome(1, 5)],
   failed: ['pull', 'versions-changed', FAILED],
 };
+const TREE = published(undefined, { publishedAtMs: 5 });
 const VERIFY: ReadonlySet<Happening> = new Set(['kept', 'absent', 'pulled']);
 
 function recordAfter(
@@ -84,13 +77,7 @@ function recordAfter(
 ): TargetRecord {
   const [kind, reason, outcome] = STEPS[happening];
   const step: RecordStep = {
-    action: {
-      kind,
-      reason,
-      path: 'Accounting/main',
-      published: published(undefined, { publishedAtMs: 5 }),
-      fingerprint: null,
-    },
+    action: { kind, reason, path: 'Accounting/main', published: TREE, fingerprint: null },
     outcome,
     tree: null,
     listedAtMs,
